@@ -1,0 +1,1 @@
+"""Id formats: bits to values and back. One file per family of formats."""

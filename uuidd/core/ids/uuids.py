@@ -1,0 +1,52 @@
+"""What every UUID has: 128 bits, a version, a variant, and its text (RFC 9562, 4)."""
+
+from __future__ import annotations
+
+import re
+
+from uuidd.core.ids.fields import check
+
+RFC_VARIANT = 0b10
+"""The variant of every UUID that RFC 9562 lays out (4.1); Python's ``uuid`` calls it RFC 4122."""
+
+_HEX = re.compile(r"[0-9a-f]{32}\Z")
+_HYPHENATED = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
+
+
+def stamp(value: int, version: int) -> int:
+    """Give *value*, 128 bits, with the version and the RFC's variant put over bits 48-51 and 64-65.
+
+    The fields must have left those bits zero.
+    """
+    return value | version << 76 | RFC_VARIANT << 62
+
+
+def version(value: int) -> int | None:
+    """Give the version of a 128-bit UUID, None when its variant is not the RFC's (4.1, 4.2)."""
+    check("a UUID", value, 128)
+    if value >> 62 & 0b11 != RFC_VARIANT:
+        return None
+    return value >> 76 & 0xF
+
+
+def to_text(value: int) -> str:
+    """Give the 36 characters of a UUID: 8-4-4-4-12 lower-case hex digits (RFC 9562, 4)."""
+    digits = f"{check('a UUID', value, 128):032x}"
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+def from_text(text: str) -> int:
+    """Give the 128 bits of a UUID's text.
+
+    Taken are 8-4-4-4-12 and 32 hex digits, either in braces or after ``urn:uuid:``, in upper or
+    lower case. Raises ValueError, naming the text, for anything else.
+    """
+    bare = text.strip().lower().removeprefix("urn:uuid:")
+    if bare.startswith("{") and bare.endswith("}"):
+        bare = bare[1:-1]
+    if not (_HYPHENATED.match(bare) or _HEX.match(bare)):
+        raise ValueError(
+            f"{text!r} is no UUID: it takes 32 hex digits, plain or as 8-4-4-4-12"
+            " (braces and urn:uuid: are fine)"
+        )
+    return int(bare.replace("-", ""), 16)

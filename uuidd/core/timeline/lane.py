@@ -1,0 +1,39 @@
+"""A lane: a strictly growing supply of ticks."""
+
+from __future__ import annotations
+
+
+class NoneFree(Exception):
+    """No tick is free just now. *wait* says after how many ticks there will be."""
+
+    def __init__(self, wait: int) -> None:
+        super().__init__(f"no tick is free for {wait} ticks")
+        self.wait = wait
+
+
+class Lane:
+    """A supply of ticks that gives none twice.
+
+    *next* is the first tick that it has not given out.
+    """
+
+    __slots__ = ("next",)
+
+    def __init__(self, begin: int) -> None:
+        self.next = begin
+
+    def take(self, count: int, *, now: int) -> tuple[int, int]:
+        """Give out the latest free ticks, at most *count* of them and none past *now*.
+
+        The result is the first tick and how many: fewer than asked when fewer are free, so that
+        no caller can run the clock ahead (RFC 9562, 6.1). When the clock stands still or went
+        back there may be none.
+
+        Raises NoneFree, and changes nothing; it says how many ticks to wait for one.
+        """
+        first = max(self.next, now - count + 1)
+        if first > now:
+            raise NoneFree(first - now)
+        last = min(first + count - 1, now)
+        self.next = last + 1
+        return first, last + 1 - first

@@ -1,0 +1,50 @@
+"""The state: what must survive the daemon (RFC 9562, 6.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from uuidd.core.ids.timebased import MULTICAST, NODE_BITS
+
+RandomBits = Callable[[int], int]
+"""Gives an int of so many random bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node and where it came from: ``random``, ``mac eth0``, ``ip 10.0.0.5 eth0`` or ``given``.
+
+    A *fixed* node (any but a random one) can be met again by someone who lost the state; a random
+    one cannot, which is why it is the default (RFC 9562, 6.10).
+    """
+
+    value: int
+    source: str
+
+    @property
+    def fixed(self) -> bool:
+        """Whether others, or a later self with no memory, may come to the same node."""
+        return self.source != "random"
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The node, the host, the current generation, and a mark for every generation ever opened.
+
+    Marks and *floor* are ticks of UTC; *steady* is the steady timeline's mark, on its own clock.
+    Under a fixed node every mark counts as at least the floor: the tick at which the state began
+    or last changed to such a node.
+    """
+
+    node: Node
+    machine: str
+    generation: int
+    marks: Mapping[int, int]
+    floor: int
+    steady: int
+
+
+def random_node(random: RandomBits) -> Node:
+    """Give a node of 47 random bits and the multicast bit (RFC 9562, 6.10)."""
+    return Node(random(NODE_BITS) | MULTICAST, "random")

@@ -1,0 +1,241 @@
+"""The utc timeline: ticks of UTC, kept from repeating by generations and a saved horizon."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from uuidd.core.timeline.block import Block
+from uuidd.core.timeline.generation import GENERATIONS, LANE_BITS, Generation
+from uuidd.core.timeline.state import Node, RandomBits, State, random_node
+from uuidd.core.timeline.volatile import TOLERANCE, Volatile
+
+
+class NeedsSave(Exception):
+    """The horizon is reached: nothing can be given out before a save of the state completes."""
+
+
+class Closed(Exception):
+    """The timeline has stopped for good: its last state is being saved."""
+
+
+class Opening(NamedTuple):
+    """That another generation, or a volatile node, was opened, and why. *back* is in ticks."""
+
+    reason: str
+    generation: int
+    node: int
+    back: int
+
+
+class Utc:
+    """The timeline of v1 and v6, begun from the state *loaded* (None: there is none).
+
+    *node* is the fixed node to use; None takes the stored random one, or draws one. *random*
+    gives random bits. *avoid* gives a clock sequence that another program may be using under the
+    same node, or None; it is asked at each opening under a fixed node. *tell* hears of each
+    opening. *ring* is how many generations there are.
+
+    Nothing is given out before the first save completes: call ``begin_save``, write what it gives,
+    call ``end_save``.
+    """
+
+    def __init__(
+        self,
+        loaded: State | None,
+        *,
+        machine: str,
+        now: int,
+        random: RandomBits,
+        node: Node | None = None,
+        avoid: Callable[[], int | None] = lambda: None,
+        tell: Callable[[Opening], None] = lambda _: None,
+        ring: int = GENERATIONS,
+    ) -> None:
+        self._random = random
+        self._machine = machine
+        self._avoid = avoid
+        self._tell = tell
+        self._ring = ring
+        self._closed = False
+        self._volatile: Volatile | None = None
+        self._open: Generation | None = None
+        self._none_before = 0
+        self._limit = 0
+        self._top_at_save = 0
+        self.openings = 0
+        self._unsettled: Mapping[int, int] | None = None
+        # Earlier runs gave nothing past their end, so short grants from here on are later.
+        self._short_next = now
+        if loaded is None:
+            self.node = node or random_node(random)
+            self._marks: dict[int, int] = {}
+            self._saved: Mapping[int, int] = {}
+            self._floor = now
+            self._steady = 0
+            self._number = random(GENERATIONS.bit_length() - 1) % ring
+            self._open_next(now, "no state", 0)
+            return
+        kept = None if loaded.node.fixed else loaded.node
+        self.node = node or kept or random_node(random)
+        changed = (self.node.value, self.node.fixed) != (loaded.node.value, loaded.node.fixed)
+        self._marks = dict(loaded.marks)
+        self._saved = loaded.marks
+        self._floor = now if changed and self.node.fixed else loaded.floor
+        self._steady = loaded.steady
+        self._number = loaded.generation
+        past = self._mark(self._number) - now
+        if changed:
+            self._open_next(now, "node changed", 0)
+        elif past > 0:
+            self._open_next(now, "the saved mark lies past now", past)
+        else:
+            self._open_number(self._number, now)
+
+    def take(self, count: int, *, now: int, whole: bool = False) -> Block:
+        """Give out the latest free ticks, at most *count*, or exactly *count* if *whole*.
+
+        None lies past *now*, nor at or past the horizon. When UTC stepped back by more than the
+        tolerance the next generation is opened first.
+
+        Raises NoneFree (wait that many ticks), NeedsSave (wait for ``end_save``, or turn
+        volatile) or Closed; no lane moves then.
+        """
+        if self._closed:
+            raise Closed
+        generation = self._open
+        if generation is None or now < generation.top - TOLERANCE:
+            generation = self._turn(now)
+        if generation is not None and now < self._limit:
+            if self._volatile is not None:
+                self._leave_volatile(self._volatile, generation, now)
+            return generation.take(count, now=now, whole=whole)
+        if generation is None and self._volatile is None:
+            self.turn_volatile("no generation can be opened", now=now)
+        if self._volatile is None:
+            raise NeedsSave
+        return self._volatile.take(count, now=now, whole=whole)
+
+    def turn_volatile(self, reason: str, *, now: int) -> None:
+        """Serve from a fresh random node, never saved, until a save lets the stored one go on."""
+        if self._volatile is None:
+            if self._open is not None:
+                self._short_next = self._open.short_next
+            self._volatile = Volatile(self._random, now=now, after=self._short_next)
+            opened = self._volatile.generation
+            self._opened(Opening(reason, opened.number, opened.node, 0))
+
+    def begin_save(self, *, now: int, lead: int) -> State:
+        """Give the state to save, with a horizon of *lead* ticks past now; exact marks once closed.
+
+        From here on nothing is given out at or past the lower of this horizon and the last one.
+        One save at a time: ``end_save`` comes before the next.
+        """
+        marks = dict(self._marks)
+        if self._open is not None:
+            top = self._open.top
+            marks[self._number] = top if self._closed else max(top, now + lead)
+        state = State(self.node, self._machine, self._number, marks, self._floor, self._steady)
+        self._top_at_save = 0 if self._open is None else self._open.top
+        self._unsettled = marks if self._unsettled is None else _lower(self._unsettled, marks)
+        self._reckon()
+        return state
+
+    def end_save(self, state: State, *, completed: bool) -> None:
+        """Say how the save of *state* ended.
+
+        One that failed may have reached the disk all the same, so it goes on to count as under
+        way until a later one completes.
+        """
+        if completed:
+            self._saved = state.marks
+            self._unsettled = None
+        self._reckon()
+
+    def close(self) -> None:
+        """Give out nothing more, so that the next save can hold the exact marks."""
+        self._closed = True
+
+    @property
+    def used(self) -> bool:
+        """Whether anything was given out under the stored node since the last ``begin_save``."""
+        return self._open is not None and self._open.top != self._top_at_save
+
+    @property
+    def generation(self) -> Generation | None:
+        """What is open of the stored node, to look at; None when no generation could be opened."""
+        return self._open
+
+    @property
+    def volatile(self) -> Generation | None:
+        """What is open of the volatile node; None while the stored one serves."""
+        return None if self._volatile is None else self._volatile.generation
+
+    @property
+    def horizon(self) -> int:
+        """The tick at which the open generation stops until the next save."""
+        return self._limit
+
+    def _mark(self, number: int) -> int:
+        mark = self._marks.get(number, 0)
+        return max(mark, self._floor) if self.node.fixed else mark
+
+    def _turn(self, now: int) -> Generation | None:
+        """Leave the open generation, if there is one, for the next that may be opened."""
+        back = 0
+        if self._open is not None:
+            back = self._open.top - now
+            self._marks[self._number] = self._open.top
+            self._short_next = self._open.short_next
+            self._open = None
+        elif now < self._none_before:
+            return None
+        self._open_next(now, "UTC stepped back", back)
+        return self._open
+
+    def _open_next(self, now: int, reason: str, back: int) -> None:
+        first = self._number + 1
+        used = self._avoid() if self.node.fixed else None
+        if used is not None:
+            first = (used >> LANE_BITS) + self._ring // 2
+        for number in ((first + step) % self._ring for step in range(self._ring)):
+            if self._mark(number) <= now:
+                self._open_number(number, now)
+                self._opened(Opening(reason, number, self.node.value, back))
+                return
+        # So that a later request need not search the ring to hear the same.
+        self._none_before = min(self._mark(number) for number in range(self._ring))
+        self._reckon()
+
+    def _open_number(self, number: int, now: int) -> None:
+        self._number = number
+        self._open = Generation(
+            number,
+            node=self.node.value,
+            begin=self._mark(number),
+            short_begin=self._short_next if self._short_next <= now else 0,
+        )
+        self._reckon()
+
+    def _leave_volatile(self, volatile: Volatile, generation: Generation, now: int) -> None:
+        reached = volatile.generation.short_next
+        if reached <= now:
+            generation.raise_short(reached)
+        self._volatile = None
+        self._opened(Opening("saved again", generation.number, generation.node, 0))
+
+    def _opened(self, opening: Opening) -> None:
+        self.openings += 1
+        self._tell(opening)
+
+    def _reckon(self) -> None:
+        """Set the limit: the lower of the open mark in the last completed save and under way."""
+        limit = self._saved.get(self._number, 0)
+        if self._unsettled is not None:
+            limit = min(limit, self._unsettled.get(self._number, 0))
+        self._limit = limit
+
+
+def _lower(one: Mapping[int, int], other: Mapping[int, int]) -> Mapping[int, int]:
+    """Give the lower of two marks of each generation; one that either lacks counts as zero."""
+    return {number: min(one[number], other[number]) for number in one.keys() & other.keys()}

@@ -1,0 +1,51 @@
+"""The volatile timeline: ids where no state can be kept (RFC 9562, 6.3, "no stable store")."""
+
+from __future__ import annotations
+
+from uuidd.core.timeline.block import Block
+from uuidd.core.timeline.generation import GENERATIONS, Generation
+from uuidd.core.timeline.state import RandomBits, random_node
+
+TOLERANCE = 100_000
+"""How far UTC may step back without another generation: 10 ms, in ticks.
+
+Waiting that long costs less than a generation, and steps of a few milliseconds are daily bread of
+time daemons.
+"""
+
+
+class Volatile:
+    """A timeline whose node and generation are random: 57 bits stand in for the memory.
+
+    Short grants begin past *after*, unless that lies in the future: so they rise when this
+    timeline takes over from another.
+    """
+
+    __slots__ = ("_open", "_random")
+
+    def __init__(self, random: RandomBits, *, now: int, after: int = 0) -> None:
+        self._random = random
+        self._draw(now, after)
+
+    def take(self, count: int, *, now: int, whole: bool = False) -> Block:
+        """Give out at most *count* of the latest free ticks, or exactly *count* if *whole*.
+
+        When UTC stepped back, node and generation are drawn anew. Raises NoneFree, and changes
+        nothing; it says how many ticks to wait.
+        """
+        if now < self._open.top - TOLERANCE:
+            self._draw(now, 0)
+        return self._open.take(count, now=now, whole=whole)
+
+    @property
+    def generation(self) -> Generation:
+        """What is open, to look at."""
+        return self._open
+
+    def _draw(self, now: int, after: int) -> None:
+        self._open = Generation(
+            self._random(GENERATIONS.bit_length() - 1),
+            node=random_node(self._random).value,
+            begin=0,
+            short_begin=after if after <= now else 0,
+        )

@@ -1,0 +1,145 @@
+"""The libuuid dialect: the binary protocol of util-linux's uuidd and its callers.
+
+One connection carries one request and one reply. Counts and lengths are int32 in the machine's
+own byte order, UUIDs 16 bytes in the RFC's. There is no error reply.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from struct import Struct
+from struct import error as struct_error
+
+from uuidd.core.ids import timebased
+from uuidd.core.timeline import Block
+
+MAX_TIME = 1_000_000
+"""The most UUIDs that libuuid's callers ask for in one request."""
+
+MAX_RANDOM = 63
+"""The most random UUIDs of one reply: what fits into the buffer of libuuid's callers."""
+
+_INT = Struct("=i")
+_TIME_REPLY = Struct("=i16si")
+
+
+class Op(IntEnum):
+    """What is asked; the first byte of a request."""
+
+    GETPID = 0
+    GET_MAXOP = 1
+    TIME_UUID = 2
+    RANDOM_UUID = 3
+    BULK_TIME_UUID = 4
+    BULK_RANDOM_UUID = 5
+
+
+_BULK = (Op.BULK_TIME_UUID, Op.BULK_RANDOM_UUID)
+
+
+class UnreasonableError(Exception):
+    """A request that no caller of libuuid sends; the connection is closed unanswered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A request: *count* UUIDs are to be reserved or sent; *echo* is the count as it was asked."""
+
+    op: Op
+    count: int
+    echo: int
+
+
+def ask(data: bytes) -> Ask | None:
+    """Give the request that *data* begins with, None while it has not arrived whole.
+
+    A count of less than one means one, except that no random UUIDs is an answer of none.
+
+    Raises UnreasonableError for an op that there is not, or more than a million UUIDs.
+    """
+    if not data:
+        return None
+    if data[0] > Op.BULK_RANDOM_UUID:
+        raise UnreasonableError(f"op {data[0]}; there are 0 to 5")
+    op = Op(data[0])
+    if op not in _BULK:
+        return Ask(op, 1, 1)
+    if len(data) < 1 + _INT.size:
+        return None
+    (echo,) = _INT.unpack_from(data, 1)
+    if op is Op.BULK_TIME_UUID:
+        if echo > MAX_TIME:
+            raise UnreasonableError(f"{echo} UUIDs at once; at most {MAX_TIME} are given")
+        return Ask(op, max(1, echo), echo)
+    return Ask(op, 1 if echo < 0 else min(echo, MAX_RANDOM), echo)
+
+
+def request(op: Op, count: int = 1) -> bytes:
+    """Give the bytes that ask for *op*; a bulk op carries its count."""
+    return bytes([op]) + (_INT.pack(count) if op in _BULK else b"")
+
+
+def text_reply(text: str) -> bytes:
+    """Give the reply to GETPID: the pid in ASCII with a NUL that its length counts."""
+    return _sized(text.encode("ascii") + b"\0")
+
+
+def maxop_reply() -> bytes:
+    """Give the reply to GET_MAXOP: the highest op, a digit and a NUL."""
+    return text_reply(str(int(Op.BULK_RANDOM_UUID)))
+
+
+def uuid_reply(uuid: bytes) -> bytes:
+    """Give the reply to TIME_UUID and RANDOM_UUID."""
+    return _sized(uuid)
+
+
+def bulk_time_reply(first: bytes, echo: int) -> bytes:
+    """Give the reply to BULK_TIME_UUID: the first UUID, and the count as it was asked."""
+    return _TIME_REPLY.pack(20, first, echo)
+
+
+def bulk_random_reply(uuids: list[bytes]) -> bytes:
+    """Give the reply to BULK_RANDOM_UUID."""
+    return _sized(_INT.pack(len(uuids)) + b"".join(uuids))
+
+
+def time_uuid(block: Block) -> bytes:
+    """Give the 16 bytes of the first v1 UUID of *block*."""
+    return timebased.v1(block.first, block.clock_seq, block.node).to_bytes(16, "big")
+
+
+def body(data: bytes) -> bytes | None:
+    """Give what a reply carries after its length, None while it has not arrived whole.
+
+    Raises UnreasonableError when the length is none that a reply has.
+    """
+    if len(data) < _INT.size:
+        return None
+    (size,) = _INT.unpack_from(data)
+    if not 0 <= size <= 4 + 16 * MAX_RANDOM:
+        raise UnreasonableError(f"a reply of {size} bytes")
+    return data[_INT.size : _INT.size + size] if len(data) >= _INT.size + size else None
+
+
+def reserved(reply: bytes) -> Block:
+    """Give the block that the body of a BULK_TIME_UUID reply reserves.
+
+    Raises UnreasonableError when it does not begin with a v1 UUID.
+    """
+    try:
+        fields = timebased.fields(int.from_bytes(reply[:16], "big"))
+        (count,) = _INT.unpack(reply[16:])
+    except (ValueError, struct_error) as error:
+        raise UnreasonableError("a reply that is no v1 UUID and a count") from error
+    return Block(fields.tick, max(1, count), fields.clock_seq, fields.node)
+
+
+def random_uuids(reply: bytes) -> list[bytes]:
+    """Give the UUIDs, 16 bytes each, in the body of a BULK_RANDOM_UUID reply."""
+    return [reply[at : at + 16] for at in range(4, len(reply), 16)]
+
+
+def _sized(content: bytes) -> bytes:
+    return _INT.pack(len(content)) + content

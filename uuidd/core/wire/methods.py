@@ -1,0 +1,137 @@
+"""The rpc methods: params to calls, and blocks to results."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from uuidd.core.timeline import Block
+
+TIMELINES = ("utc",)
+KINDS = ("v1", "v4", "v6")
+METHODS = ("make", "status", "take")
+
+MAX_TAKE = 1_000_000
+"""Ticks of one ``take``: 0.1 s of one clock sequence, so a whole grant never waits longer."""
+
+MAX_MAKE = 1000
+"""Ids of one ``make``: 38 kB of text, little enough to be made without delaying others."""
+
+
+class RefusedError(Exception):
+    """A request that gets an error for its answer: a *code* for programs, a *message* for people.
+
+    Codes: ``bad_params``, ``unknown_method``, ``unavailable``, ``busy``.
+    """
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+@dataclass(frozen=True, slots=True)
+class Take:
+    """Take up to *count* ticks, or exactly *count* if *whole*."""
+
+    timeline: str
+    count: int
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Make:
+    """Make exactly *count* ids of *kind*."""
+
+    kind: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """Tell how the daemon does."""
+
+
+def parse(method: str, params: list[Any]) -> Take | Make | Status:
+    """Give the call that a method and its params stand for.
+
+    Raises RefusedError, naming the param, its value and its range or the known names.
+    """
+    if method == "take":
+        _at_most(params, 3, "take takes timeline, count and whole")
+        timeline = _known("timeline", params, 0, TIMELINES)
+        count = _count(params, 1, MAX_TAKE)
+        whole = params[2] if len(params) > 2 else False
+        if type(whole) is not bool:
+            raise RefusedError("bad_params", f"whole is {_show(whole)}; it must be true or false")
+        return Take(timeline, count, whole)
+    if method == "make":
+        _at_most(params, 2, "make takes kind and count")
+        kind = _known("kind", params, 0, KINDS)
+        return Make(kind, _count(params, 1, MAX_MAKE) if len(params) > 1 else 1)
+    if method == "status":
+        _at_most(params, 0, "status takes none")
+        return Status()
+    raise RefusedError(
+        "unknown_method", f"no method is called {_show(method)}; there are {', '.join(METHODS)}"
+    )
+
+
+def take_result(block: Block) -> dict[str, Any]:
+    """Give the result of a ``take``: a map of first, count, clock_seq and node (6 bytes)."""
+    return {
+        "first": block.first,
+        "count": block.count,
+        "clock_seq": block.clock_seq,
+        "node": block.node.to_bytes(6, "big"),
+    }
+
+
+def taken(result: Any) -> Block:
+    """Give the block that a ``take`` result tells of.
+
+    Raises ValueError when it is no such result, so that a client never makes ids from less.
+    """
+    match result:
+        case {
+            "first": int(first),
+            "count": int(count),
+            "clock_seq": int(clock_seq),
+            "node": bytes(node),
+        } if (
+            0 < count <= MAX_TAKE
+            and 0 <= first <= (1 << 60) - count
+            and 0 <= clock_seq < 1 << 14
+            and len(node) == 6
+        ):
+            return Block(first, count, clock_seq, int.from_bytes(node, "big"))
+    raise ValueError(f"{_show(result)} is no block")
+
+
+def _count(params: list[Any], index: int, most: int) -> int:
+    if len(params) <= index:
+        raise RefusedError("bad_params", f"count is missing; it must be 1 to {most}")
+    count = params[index]
+    if type(count) is not int or not 1 <= count <= most:
+        raise RefusedError("bad_params", f"count is {_show(count)}; it must be an int, 1 to {most}")
+    return count
+
+
+def _known(name: str, params: list[Any], index: int, names: tuple[str, ...]) -> str:
+    if len(params) <= index:
+        raise RefusedError("bad_params", f"{name} is missing; there are {', '.join(names)}")
+    value = params[index]
+    if type(value) is not str or value not in names:
+        raise RefusedError("bad_params", f"{name} is {_show(value)}; there are {', '.join(names)}")
+    return value
+
+
+def _at_most(params: list[Any], most: int, told: str) -> None:
+    if len(params) > most:
+        raise RefusedError("bad_params", f"{len(params)} params are too many; {told}")
+
+
+def _show(value: Any) -> str:
+    """Give a value as a caller may see it again: short, whatever was sent."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

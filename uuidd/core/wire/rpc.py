@@ -1,0 +1,147 @@
+"""MessagePack-RPC: requests, responses and notifications as published.
+
+A request is ``[0, msgid, method, params]``, its response ``[1, msgid, error, result]``, a
+notification ``[2, method, params]``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgpack
+
+REQUEST, RESPONSE, NOTIFICATION = 0, 1, 2
+
+MAX_MSGID = (1 << 32) - 1
+
+MAX_ITEMS = 64
+"""Items of one array or map. A request has 4 and its params 3 at most; the rest is room for a
+clear answer to too many. A head of 3 bytes makes the reader allocate 8 bytes an item, a thousand
+times if nested, so this bounds what a small message can cost."""
+
+
+class MalformedError(Exception):
+    """These bytes are not MessagePack-RPC; nothing after them can be understood."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A method called with params. *msgid* is None for a notification: it wants no answer."""
+
+    msgid: int | None
+    method: str
+    params: list[Any]
+
+
+def requests(data: bytes, *, limit: int) -> Iterator[tuple[Request, int]]:
+    """Give each whole request in *data* and the offset at which it ends.
+
+    Bytes of a request that has not arrived whole are left: read more and call again from the last
+    offset. *limit* is the most bytes that one request may have.
+
+    Raises MalformedError at the first bytes that are no request, after those before it were given.
+    """
+    try:
+        # Nearly always one request has arrived whole; this is its fastest way.
+        value = msgpack.unpackb(data, max_array_len=MAX_ITEMS, max_map_len=MAX_ITEMS)
+    except (ValueError, msgpack.UnpackException):
+        yield from _one_by_one(data, limit)
+        return
+    _bound(len(data), limit)
+    yield _request(value), len(data)
+
+
+def response(msgid: int, result: Any) -> bytes:
+    """Give the bytes that answer request *msgid* with *result*."""
+    return _pack([RESPONSE, msgid, None, result])
+
+
+def failure(msgid: int, code: str, message: str) -> bytes:
+    """Give the bytes that answer request *msgid* with an error: a code and a line for people."""
+    return _pack([RESPONSE, msgid, [code, message], None])
+
+
+def call(msgid: int, method: str, params: list[Any]) -> bytes:
+    """Give the bytes of a request."""
+    return _pack([REQUEST, msgid, method, params])
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What a request was answered: *error* is None, or a code and a message."""
+
+    msgid: int
+    error: tuple[str, str] | None
+    result: Any
+
+
+def read_response(data: bytes) -> Response | None:
+    """Give the response that *data* holds, None while it has not arrived whole.
+
+    Raises MalformedError for anything else.
+    """
+    unpacker = msgpack.Unpacker(max_buffer_size=max(len(data), 1 << 20))
+    unpacker.feed(data)
+    try:
+        value = unpacker.unpack()
+    except msgpack.OutOfData:
+        return None
+    except (ValueError, msgpack.UnpackException) as error:
+        raise MalformedError(f"no MessagePack: {error}") from error
+    match value:
+        case [1, int(msgid), None, result]:
+            return Response(msgid, None, result)
+        case [1, int(msgid), [str(code), str(message)], None]:
+            return Response(msgid, (code, message), None)
+    raise MalformedError("no MessagePack-RPC response")
+
+
+def _one_by_one(data: bytes, limit: int) -> Iterator[tuple[Request, int]]:
+    unpacker = msgpack.Unpacker(
+        max_buffer_size=len(data),
+        max_str_len=limit,
+        max_bin_len=limit,
+        max_ext_len=limit,
+        max_array_len=MAX_ITEMS,
+        max_map_len=MAX_ITEMS,
+    )
+    unpacker.feed(data)
+    end = 0
+    while True:
+        try:
+            value = unpacker.unpack()
+        except msgpack.OutOfData:
+            _bound(len(data) - end, limit)
+            return
+        except (ValueError, msgpack.UnpackException) as error:
+            raise MalformedError(f"no MessagePack: {error}") from error
+        begin, end = end, unpacker.tell()
+        _bound(end - begin, limit)
+        yield _request(value), end
+
+
+def _bound(size: int, limit: int) -> None:
+    if size > limit:
+        raise MalformedError(f"a request of {size} bytes or more; at most {limit} are read")
+
+
+def _request(value: Any) -> Request:
+    # True and False are ints to a pattern, and equal to 1 and 0: hence the types.
+    match value:
+        case [kind, msgid, str(method), list(params)] if (
+            type(kind) is int and kind == REQUEST
+        ) and (type(msgid) is int and 0 <= msgid <= MAX_MSGID):
+            return Request(msgid, method, params)
+        case [kind, str(method), list(params)] if type(kind) is int and kind == NOTIFICATION:
+            return Request(None, method, params)
+    raise MalformedError("no MessagePack-RPC request")
+
+
+def _pack(message: list[Any]) -> bytes:
+    packed: bytes = _packer.pack(message)
+    return packed
+
+
+_packer = msgpack.Packer()

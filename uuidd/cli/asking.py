@@ -1,0 +1,74 @@
+"""The caller's side of ``uuidd``: -t, -r and -k, in the libuuid dialect."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from pathlib import Path
+
+from uuidd.core.ids.uuids import to_text
+from uuidd.core.wire import libuuid
+from uuidd.core.wire.libuuid import Op
+
+PATIENCE = 5.0
+"""Seconds to wait for an answer."""
+
+
+class AskError(Exception):
+    """The daemon gave no answer; one line that says why."""
+
+
+def time_uuids(path: Path, count: int | None) -> str:
+    """Give what ``uuidd -t`` prints: a UUID, and how many more were reserved after it."""
+    if count is None:
+        return _text(_ask(path, Op.TIME_UUID))
+    reply = _ask(path, Op.BULK_TIME_UUID, count)
+    first = _text(reply[:16])
+    return first if count < 2 else f"{first} and {count - 1} subsequent UUIDs"
+
+
+def random_uuids(path: Path, count: int | None) -> str:
+    """Give what ``uuidd -r`` prints: a UUID, or a list of them."""
+    if count is None:
+        return _text(_ask(path, Op.RANDOM_UUID))
+    found: list[bytes] = []
+    while len(found) < count:
+        found += libuuid.random_uuids(_ask(path, Op.BULK_RANDOM_UUID, count - len(found)))
+    return "\n".join(["List of UUIDs:", *(f"\t{_text(uuid)}" for uuid in found)])
+
+
+def kill(path: Path) -> int | None:
+    """End the daemon that listens at *path* and give its pid; None when there is none."""
+    if not path.exists():
+        return None
+    pid = int(_ask(path, Op.GETPID).rstrip(b"\0"))
+    try:
+        os.kill(pid, signal.SIGTERM)
+    except OSError as error:
+        raise AskError(f"couldn't kill uuidd running at pid {pid}: {error.strerror}") from error
+    return pid
+
+
+def _ask(path: Path, op: Op, count: int = 1) -> bytes:
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+            sock.settimeout(PATIENCE)
+            sock.connect(os.fspath(path))
+            sock.sendall(libuuid.request(op, count))
+            data = b""
+            while (found := libuuid.body(data)) is None:
+                more = sock.recv(4096)
+                if not more:
+                    raise AskError(f"the daemon at {path} closed the connection without an answer")
+                data += more
+    except OSError as error:
+        cause = error.strerror or error
+        raise AskError(f"error calling uuidd daemon at {path}: {cause}") from error
+    except libuuid.UnreasonableError as error:
+        raise AskError(f"what answers at {path} is no uuidd: {error}") from error
+    return found
+
+
+def _text(uuid: bytes) -> str:
+    return to_text(int.from_bytes(uuid, "big"))

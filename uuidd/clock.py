@@ -1,0 +1,73 @@
+"""The host's clock, read in ticks; steps of it are noticed against CLOCK_BOOTTIME."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from uuidd.core.ids.timebased import UNIX_EPOCH
+
+STEP = 10_000_000
+"""Nanoseconds by which UTC must leave CLOCK_BOOTTIME between two readings to count as a step."""
+
+SLEW = 1000
+"""UTC may drift one nanosecond in so many (1,000 ppm): more than time daemons slew by."""
+
+
+def _read_utc() -> int:
+    return time.time_ns()
+
+
+def _read_boottime() -> int:
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+
+
+class Clock:
+    """Reads UTC in ticks, and counts its steps.
+
+    *tell* hears of each step: by how many nanoseconds UTC jumped, negative for back. The two
+    readings are in nanoseconds.
+    """
+
+    def __init__(
+        self,
+        tell: Callable[[int], None] = lambda _: None,
+        *,
+        utc: Callable[[], int] = _read_utc,
+        boottime: Callable[[], int] = _read_boottime,
+    ) -> None:
+        self._tell = tell
+        self._utc = utc
+        self._boottime = boottime
+        self._last_boottime = boottime()
+        self._offset = utc() - self._last_boottime
+        self.steps_back = 0
+        self.steps_forward = 0
+
+    def now(self) -> int:
+        """Give the tick that UTC is in."""
+        utc, boottime = self._utc(), self._boottime()
+        offset = utc - boottime
+        if not -STEP < offset - self._offset < STEP:
+            utc, boottime = self._look_again(utc, boottime)
+            offset = utc - boottime
+        self._offset = offset
+        self._last_boottime = boottime
+        return utc // 100 + UNIX_EPOCH
+
+    def _look_again(self, utc: int, boottime: int) -> tuple[int, int]:
+        """Tell a step from a process that was held up between its two readings, and from drift."""
+        for _ in range(3):
+            earlier = utc - boottime
+            utc, boottime = self._utc(), self._boottime()
+            if abs(utc - boottime - earlier) < STEP // 10:
+                break
+        jump = utc - boottime - self._offset
+        drift = (boottime - self._last_boottime) // SLEW
+        if abs(jump) >= STEP + drift:
+            if jump < 0:
+                self.steps_back += 1
+            else:
+                self.steps_forward += 1
+            self._tell(jump)
+        return utc, boottime

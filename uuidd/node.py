@@ -1,0 +1,286 @@
+"""The fixed node that an administrator asked for with ``--node``.
+
+A MAC makes a good node only while it is the only one of its kind, so only universally administered
+unicast MACs are taken from an interface: locally administered ones are made up by software, and
+may be the same in containers and virtual machines of many hosts. Whoever knows better gives the
+node as a number.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from uuidd.core.ids.timebased import CLOCK_SEQ_BITS, MULTICAST, NODE_BITS
+from uuidd.core.timeline.state import Node
+
+if TYPE_CHECKING:
+    from ifaddr import Adapter
+
+SYS_CLASS_NET = Path("/sys/class/net")
+LIBUUID_CLOCK = Path("/var/lib/libuuid/clock.txt")
+
+LOCAL = 1 << 41
+"""The bit of a MAC that no factory sets: it marks one made up by software (RFC 9542, 2.1)."""
+
+LOOPBACK_TYPE = "772"
+"""What Linux writes into an interface's ``type`` file for a loopback (ARPHRD_LOOPBACK)."""
+
+MAX_CLOCK_FILE = 4096
+"""Bytes read of libuuid's clock file; it has 56, and what follows them is not looked at."""
+
+_NUMBER = re.compile(r"0[xX][0-9a-fA-F]+")
+_OCTETS = re.compile(r"[0-9a-fA-F]{2}(?:(?::[0-9a-fA-F]{2}){5}|(?:-[0-9a-fA-F]{2}){5})")
+_CLOCK = re.compile(rb"clock: ([0-9a-fA-F]{4}) tv: -?\d+ -?\d+ adj: -?\d+(?!\S)")
+
+_FORMS = "random, mac, mac:IFACE, ip:ADDR, a number like 0x448899365732, or 44:88:99:36:57:32"
+_WAY_OUT = "use --node random (the default), or give the node itself with --node 0x..."
+
+Adapters = Callable[[], Iterable["Adapter"]]
+"""Gives the host's interfaces with their addresses, as ifaddr does."""
+
+
+class NodeError(Exception):
+    """No node can be had as asked for; one line with the value, the rule and the way out."""
+
+    def __init__(self, spec: str, problem: str) -> None:
+        super().__init__(f"--node {spec!r}: {problem}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Interface:
+    """An interface, its MAC as text (none is empty), and why that is no node (empty when it is)."""
+
+    name: str
+    index: int | None
+    mac: str
+    fault: str
+
+    def node(self, form: str) -> Node:
+        """Give its MAC as a node whose source is *form* and the name."""
+        return Node(_number(self.mac), f"{form} {_printable(self.name)}")
+
+    def __str__(self) -> str:
+        return f"{_printable(self.name)} ({self.fault or f'{self.mac}, usable'})"
+
+
+def ifaddr_adapters() -> Iterable[Adapter]:
+    """Give the host's interfaces that have an address. OSError when the kernel will not tell."""
+    # Imported here because it costs 49 ms, and by default nobody asks for a MAC.
+    import ifaddr
+
+    return ifaddr.get_adapters()
+
+
+def choose(
+    spec: str, *, net: Path = SYS_CLASS_NET, adapters: Adapters = ifaddr_adapters
+) -> Node | None:
+    """Give the node that *spec* asks for, or None for ``random``, which the state then draws.
+
+    ``mac`` is the MAC of the first interface, by the kernel's index, that has a usable one;
+    ``mac:IFACE`` that of this one; ``ip:ADDR`` that of the interface with this address, however
+    it is spelled. 48 bits given as hex are taken as they are, also with the local or multicast bit.
+
+    Raises NodeError for anything else, for an interface or address that is not there (it lists
+    those that are), and for one whose MAC others may have too.
+    """
+    form, colon, value = spec.partition(":")
+    if spec == "random":
+        return None
+    if spec == "mac":
+        return _first_mac(spec, _interfaces(net, _allowed(adapters)))
+    if colon and form == "mac":
+        return _mac_of(spec, value, _interfaces(net, _allowed(adapters)))
+    if colon and form == "ip":
+        return _mac_at(spec, value, net, adapters)
+    return Node(_given(spec), "given")
+
+
+def libuuid_clock_seq(path: Path = LIBUUID_CLOCK) -> int | None:
+    """Give the clock sequence in libuuid's own clock file, whose users share this host's MAC.
+
+    None when there is no such file, or it cannot be read, or is of another form. Never raises,
+    and never waits: a FIFO in its place is no clock file.
+    """
+    try:
+        found = _CLOCK.match(_head(path))
+    except (OSError, ValueError):  # ValueError: a NUL in the path
+        return None
+    # libuuid keeps only these bits of what it reads, so the variant may be left in the file.
+    return int(found[1], 16) & ((1 << CLOCK_SEQ_BITS) - 1) if found else None
+
+
+def _given(spec: str) -> int:
+    if _OCTETS.fullmatch(spec):
+        return _number(spec)
+    if not _NUMBER.fullmatch(spec):
+        # int() would also take signs, underscores and the digits of other scripts.
+        raise NodeError(spec, f"not a node; it is one of {_FORMS}")
+    value = int(spec, 16)
+    if value >> NODE_BITS:
+        raise NodeError(
+            spec, f"a node has {NODE_BITS} bits, at most 12 hex digits; this has more; shorten it"
+        )
+    return value
+
+
+def _first_mac(spec: str, interfaces: list[_Interface]) -> Node:
+    for interface in interfaces:
+        if not interface.fault:
+            return interface.node("mac")
+    raise NodeError(
+        spec, f"no interface has a usable MAC; there are: {_listed(interfaces)}; {_WAY_OUT}"
+    )
+
+
+def _mac_of(spec: str, name: str, interfaces: list[_Interface]) -> Node:
+    for interface in interfaces:
+        if interface.name == name:
+            return _usable(spec, interface).node("mac")
+    raise NodeError(spec, f"there is no such interface; there are: {_listed(interfaces)}")
+
+
+def _mac_at(spec: str, text: str, net: Path, adapters: Adapters) -> Node:
+    try:
+        wanted = _address(text)
+    except ValueError:
+        raise NodeError(
+            spec, "ip: takes one IPv4 or IPv6 address, like ip:10.0.0.5 or ip:fd00::5"
+        ) from None
+    try:
+        listed = list(adapters())
+    except (OSError, UnicodeError) as error:
+        raise NodeError(
+            spec, f"cannot list this host's addresses ({error}); name the interface with mac:IFACE"
+        ) from error
+    addresses = _addresses(listed)
+    owners = {name for address, name in addresses if address == wanted}
+    having = [each for each in _interfaces(net, listed) if each.name in owners]
+    if not having:
+        there = ", ".join(f"{address} ({_printable(name)})" for address, name in addresses)
+        raise NodeError(spec, f"no interface has this address; there are: {there or 'none'}")
+    # A link-local address may be on several interfaces, and any usable one of them will do.
+    best = next((each for each in having if not each.fault), having[0])
+    return _usable(spec, best).node(f"ip {wanted}")
+
+
+def _usable(spec: str, interface: _Interface) -> _Interface:
+    if interface.fault:
+        raise NodeError(
+            spec,
+            f"{interface} cannot give the node, which must be a universally administered"
+            f" unicast MAC; {_WAY_OUT}",
+        )
+    return interface
+
+
+def _listed(interfaces: list[_Interface]) -> str:
+    return ", ".join(map(str, interfaces)) or "none"
+
+
+def _address(text: str) -> IPv4Address | IPv6Address:
+    """Give the address without its scope id. ValueError when it is none."""
+    address = ip_address(text)
+    return IPv6Address(int(address)) if isinstance(address, IPv6Address) else address
+
+
+def _addresses(adapters: Iterable[Adapter]) -> list[tuple[IPv4Address | IPv6Address, str]]:
+    """Give every address of the host with the name of the interface that has it."""
+    return [
+        (_address(ip.ip[0] if isinstance(ip.ip, tuple) else ip.ip), _name(adapter))
+        for adapter in adapters
+        for ip in adapter.ips
+    ]
+
+
+def _name(adapter: Adapter) -> str:
+    """Give the interface's own name: an address may carry a label, ``eth0:1``, in its place."""
+    return adapter.name.partition(":")[0]
+
+
+def _printable(text: str) -> str:
+    """Give an interface's name as one line of text; the kernel allows almost any byte in it."""
+    return text if text.isprintable() else ascii(text)[1:-1]
+
+
+def _allowed(adapters: Adapters) -> Iterable[Adapter]:
+    """Give the adapters, or none where a sandbox without netlink hides them: MACs need no more."""
+    try:
+        return list(adapters())
+    except (OSError, UnicodeError):  # UnicodeError: ifaddr takes every name for UTF-8
+        return []
+
+
+def _interfaces(net: Path, adapters: Iterable[Adapter]) -> list[_Interface]:
+    """Give all interfaces in the order of the kernel's index; those without one last, by name."""
+    folders = _folders(net)
+    found = [
+        # Only a name that the folder itself lists is ever made part of a path.
+        _interface(net, name) if name in folders else _Interface(name, None, "", "no MAC")
+        for name in folders | set(map(_name, adapters))
+    ]
+    return sorted(found, key=lambda each: (each.index is None, each.index or 0, each.name))
+
+
+def _folders(net: Path) -> set[str]:
+    try:
+        # The bonding driver puts a plain file, bonding_masters, among the interfaces.
+        return {entry.name for entry in net.iterdir() if entry.is_dir()}
+    except OSError:
+        return set()
+
+
+def _interface(net: Path, name: str) -> _Interface:
+    index = _read(net / name / "ifindex")
+    mac = _read(net / name / "address")
+    loopback = name == "lo" or _read(net / name / "type") == LOOPBACK_TYPE
+    return _Interface(
+        name,
+        int(index) if index.isdecimal() else None,
+        mac,
+        "loopback" if loopback else _fault(mac),
+    )
+
+
+def _fault(mac: str) -> str:
+    """Say why this MAC is no node, or nothing when it is one."""
+    # A tunnel has no MAC or an IP address in its place, InfiniBand one of 20 octets.
+    if not mac:
+        return "no MAC"
+    if not _OCTETS.fullmatch(mac):
+        return f"{_printable(mac)} is not 6 octets"
+    value = _number(mac)
+    if not value:
+        return "no MAC, all zero"
+    if value & MULTICAST:
+        return f"{mac} is multicast"
+    return f"{mac} is locally administered" if value & LOCAL else ""
+
+
+def _number(octets: str) -> int:
+    return int(octets.replace(":", "").replace("-", ""), 16)
+
+
+def _read(path: Path) -> str:
+    """Give the file's one line, or nothing when it cannot be read or the interface just went."""
+    try:
+        return path.read_text("ascii").strip()
+    except (OSError, UnicodeError):
+        return ""
+
+
+def _head(path: Path) -> bytes:
+    """Give the beginning of a regular file, and nothing of any other kind of file."""
+    # O_NONBLOCK: else the open itself would wait for a FIFO's writer.
+    opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    try:
+        regular = stat.S_ISREG(os.fstat(opened).st_mode)
+        return os.read(opened, MAX_CLOCK_FILE) if regular else b""
+    finally:
+        os.close(opened)

@@ -1,0 +1,1 @@
+"""The server: both dialects on one socket, over trio."""

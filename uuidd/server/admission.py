@@ -1,0 +1,64 @@
+"""Who may connect: bounds in all and for each user, and whom they spare."""
+
+from __future__ import annotations
+
+import socket
+from collections import Counter
+from struct import Struct
+
+from uuidd.server.limits import TURNED_AWAY, Limits
+
+_UCRED = Struct("3i")
+
+
+def peer_uid(sock: socket.socket) -> int:
+    """Give the user that connected (SO_PEERCRED, unix(7))."""
+    credentials = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
+    uid: int = _UCRED.unpack(credentials)[1]
+    return uid
+
+
+class Admission:
+    """Counts connections, by user, against *limits*. Root and *own_uid* have no share of theirs."""
+
+    def __init__(self, limits: Limits, *, own_uid: int) -> None:
+        self._limits = limits
+        self._spared = {0, own_uid}
+        self._by_uid: Counter[int] = Counter()
+        self.open = 0
+        self.highest = 0
+        self.turned_away = 0
+        self._being_told = 0
+
+    def enter(self, uid: int) -> str:
+        """Count a connection of *uid* in and give ""; or give the reason why there is no room."""
+        if self.open >= self._limits.connections:
+            return f"{self.open} connections are open, the most there may be; try again later"
+        if uid not in self._spared and self._by_uid[uid] >= self._limits.connections_per_uid:
+            return (
+                f"uid {uid} has {self._by_uid[uid]} connections open, the most one user may have;"
+                " share one, or close some"
+            )
+        self.open += 1
+        self._by_uid[uid] += 1
+        self.highest = max(self.highest, self.open)
+        return ""
+
+    def leave(self, uid: int) -> None:
+        """Count a connection of *uid* out."""
+        self.open -= 1
+        self._by_uid[uid] -= 1
+        if not self._by_uid[uid]:
+            del self._by_uid[uid]
+
+    def begin_telling(self) -> bool:
+        """Note one turned away; the answer is whether it may wait to be told why."""
+        self.turned_away += 1
+        if self._being_told >= TURNED_AWAY:
+            return False
+        self._being_told += 1
+        return True
+
+    def end_telling(self) -> None:
+        """Note that one turned away has gone."""
+        self._being_told -= 1

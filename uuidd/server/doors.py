@@ -1,0 +1,131 @@
+"""The listening socket: made, found alive or stale, and removed again."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import socket
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from struct import Struct
+
+MAX_PATH = 107
+"""Bytes of a Unix socket's path: sun_path has 108, one for the NUL (unix(7))."""
+
+BACKLOG = 4096
+"""Connections that the kernel holds while the daemon is busy; more than net.core.somaxconn's
+default are cut down to that."""
+
+_UCRED = Struct("3i")
+
+
+class DoorError(Exception):
+    """The socket cannot be made; one line that says why, and what to do."""
+
+
+class Door:
+    """A listening socket; *path* is its file, None when somebody else made and will remove it."""
+
+    def __init__(self, sock: socket.socket, path: Path | None) -> None:
+        sock.setblocking(False)
+        self.sock = sock
+        self.path = path
+        self._file = _identity(path) if path else None
+
+    def close(self) -> None:
+        """Stop listening, and remove the file if it is still this socket's."""
+        if self.path and self._file and _identity(self.path) == self._file:
+            with contextlib.suppress(OSError):
+                self.path.unlink()
+        self.sock.close()
+
+
+def open_door(path: Path) -> Door:
+    """Listen at *path*, open to every user (mode 0666, like util-linux's); replace a stale socket.
+
+    Raises DoorError, and leaves all as it was, when a daemon lives there, something that is no
+    socket stands there, or the socket cannot be made.
+    """
+    size = len(os.fsencode(path))
+    if size > MAX_PATH:
+        raise DoorError(
+            f"the socket path {path} has {size} bytes, and {MAX_PATH} is the most;"
+            " name a shorter one with --socket"
+        )
+    with _only_one(path.parent):
+        _clear(path)
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        old_mask = os.umask(0o111)
+        try:
+            sock.bind(os.fspath(path))
+            sock.listen(BACKLOG)
+        except OSError as error:
+            sock.close()
+            raise DoorError(
+                f"the socket {path} cannot be made: {error.strerror}; name another with --socket"
+            ) from error
+        finally:
+            os.umask(old_mask)
+        return Door(sock, path)
+
+
+@contextlib.contextmanager
+def _only_one(folder: Path) -> Iterator[None]:
+    """Keep two daemons that start at once from each taking the other's new socket for stale."""
+    try:
+        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise DoorError(
+            f"the socket's folder {folder} cannot be opened: {error.strerror};"
+            " create it, or name another socket with --socket"
+        ) from error
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
+
+
+def _clear(path: Path) -> None:
+    """Remove the socket that a dead daemon left."""
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise DoorError(f"the socket {path} cannot be looked at: {error.strerror}") from error
+    if not stat.S_ISSOCK(mode):
+        raise DoorError(f"{path} is no socket; remove it, or name another with --socket")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.setblocking(False)
+        try:
+            probe.connect(os.fspath(path))
+        except ConnectionRefusedError:
+            pass
+        except BlockingIOError:
+            # Its backlog is full: it lives, if badly.
+            raise DoorError(f"a daemon is listening at {path}; stop that one first") from None
+        except OSError as error:
+            raise DoorError(f"the socket {path} cannot be tried: {error.strerror}") from error
+        else:
+            pid = _UCRED.unpack(
+                probe.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
+            )[0]
+            raise DoorError(
+                f"a daemon with pid {pid} is listening at {path};"
+                " stop that one, or name another socket with --socket"
+            )
+    try:
+        path.unlink()
+    except OSError as error:
+        raise DoorError(f"the stale socket {path} cannot be removed: {error.strerror}") from error
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.lstat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

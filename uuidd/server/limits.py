@@ -1,0 +1,56 @@
+"""The limits: what one caller, or all together, can ask of the daemon."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What is in force. Each can be set on the command line and is shown in ``status``."""
+
+    request_bytes: int = 4096
+    """Bytes of one rpc request. The longest useful one has about 40."""
+
+    pipelined: int = 1024
+    """Requests of one connection answered before their replies are sent and others have a turn to
+    read theirs; what is sent beyond waits in the socket."""
+
+    connections: int = 16384
+    """Connections in all: each costs some KiB, and a process has about as many descriptors."""
+
+    connections_per_uid: int = 8192
+    """Connections of one user, so that one alone cannot shut out the others. Root and the daemon's
+    own user are excepted."""
+
+    request_seconds: float = 5.0
+    """From a request's first byte to its last, and from a connection to its first request. Callers
+    send a request in one piece; only a broken or hostile one takes longer."""
+
+    reply_seconds: float = 5.0
+    """For a reply to be read."""
+
+
+ROOM_SECONDS = 0.2
+"""How long a whole grant waits for room: twice what the largest needs when nobody else asks."""
+
+SAVE_SECONDS = 1.0
+"""How long a request waits for a save before the timeline turns volatile: libuuid's callers have
+no time-out of their own, and our client's is as long."""
+
+STOP_SECONDS = 2.0
+"""How long a stopping daemon goes on with what is being answered."""
+
+LAST_SAVE_SECONDS = 10.0
+"""How long a stopping daemon waits for its last saves; without them it loses a generation."""
+
+TURNED_AWAY = 256
+"""Connections over a limit that are told so at any one time; more are closed at once."""
+
+SPARE_DESCRIPTORS = 64
+"""Descriptors kept for files, the log and those turned away's tail."""
+
+
+def as_settings(limits: Limits) -> dict[str, int | float]:
+    """Give the limits by name."""
+    return {field.name: getattr(limits, field.name) for field in fields(limits)}

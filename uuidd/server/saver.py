@@ -1,0 +1,159 @@
+"""Saves the state: one save at a time, ahead of need, every 10 s while in use."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Awaitable, Callable
+
+import trio
+
+from uuidd.core.ids.timebased import TICKS_PER_SECOND
+from uuidd.core.timeline.state import State
+from uuidd.core.timeline.utc import Utc
+
+LEAD = 20.0
+"""Seconds from a save to its horizon. The next save is due when half of them are used."""
+
+FIRST_LEAD = 0.1
+"""The lead right after a start: it then is half the uptime, so that a daemon that crashes again
+and again does not run its marks further ahead than it lives."""
+
+RETRY = (0.1, 5.0)
+"""Seconds between a failed save and the next try: the first time, and the most."""
+
+log = logging.getLogger("uuidd")
+
+
+def lead_after(uptime: float) -> float:
+    """Give the lead, in seconds, of a save made *uptime* seconds after the start."""
+    return min(LEAD, max(FIRST_LEAD, uptime / 2))
+
+
+class Saver:
+    """Keeps the horizon of *timeline* ahead, by *save*, which raises OSError when it fails.
+
+    An idle daemon saves nothing: after the last use ``run`` waits to be woken. *now* reads UTC in
+    ticks; all spans of time are measured on trio's clock, which is monotonic.
+    """
+
+    def __init__(
+        self,
+        timeline: Utc,
+        save: Callable[[State], Awaitable[None]],
+        now: Callable[[], int],
+    ) -> None:
+        self._timeline = timeline
+        self._save = save
+        self._now = now
+        self._started = trio.current_time()
+        self._wanted = trio.Event()
+        self._settled = trio.Event()
+        self._finished = trio.Event()
+        self._finishing = False
+        self._saving_since: float | None = None
+        self.idle = False
+        self.saves = 1
+        self.failed_saves = 0
+        self.failed_since_last = 0
+        self.last_at = self._started
+        self.last_seconds = 0.0
+        self.trouble = ""
+
+    async def run(self) -> None:
+        """Save whenever it is due or wanted, until ``finish``.
+
+        The first save, with FIRST_LEAD, has been made already: a start that cannot save is refused.
+        """
+        lead, completed, retry = FIRST_LEAD, True, RETRY[0]
+        while not self._finishing:
+            if completed:
+                retry = RETRY[0]
+                await self._until_due(lead)
+            else:
+                await self._until_finishing(retry)
+                retry = min(2 * retry, RETRY[1])
+            self._wanted = trio.Event()
+            lead = lead_after(trio.current_time() - self._started)
+            completed = await self._save_once(lead)
+        if self._timeline.used or not completed or lead:
+            await self._save_once(0)
+        self._finished.set()
+
+    def want(self) -> None:
+        """Ask for a save: the horizon is reached, or the first use after idling has come."""
+        self._wanted.set()
+
+    async def settled(self) -> None:
+        """Wait until the save under way, or else the next one, has ended, well or not."""
+        if self._saving_since is None:
+            self.want()
+        await self._settled.wait()
+
+    async def finish(self, patience: float) -> bool:
+        """Close the timeline, let the save under way end, and save the exact marks.
+
+        The answer is whether they were saved within *patience* seconds. If not, the last horizon
+        stands, and the next start opens another generation.
+        """
+        self._timeline.close()
+        self._finishing = True
+        self.want()
+        with trio.move_on_after(patience):
+            await self._finished.wait()
+        return self._finished.is_set() and not self.failed_since_last
+
+    @property
+    def slow_seconds(self) -> float:
+        """For how many seconds the save under way has been so; 0 when there is none."""
+        since = self._saving_since
+        return 0.0 if since is None else trio.current_time() - since
+
+    async def _until_due(self, lead: float) -> None:
+        """Wait until half the lead is used and something was given out, or a save is wanted."""
+        with trio.move_on_after(lead / 2):
+            await self._wanted.wait()
+        if not self._wanted.is_set() and not self._timeline.used:
+            self.idle = True
+            await self._wanted.wait()
+            self.idle = False
+
+    async def _until_finishing(self, seconds: float) -> None:
+        """Wait so long, or until the end: those who wait want a save at once, over and over."""
+        with trio.move_on_after(seconds):
+            while not self._finishing:
+                self._wanted = trio.Event()
+                await self._wanted.wait()
+
+    async def _save_once(self, lead: float) -> bool:
+        state = self._timeline.begin_save(now=self._now(), lead=int(lead * TICKS_PER_SECOND))
+        begun = self._saving_since = trio.current_time()
+        try:
+            await self._save(state)
+        except OSError as error:
+            self._note_failure(error)
+            completed = False
+        else:
+            self._note_success(begun)
+            completed = True
+        self._saving_since = None
+        self._timeline.end_save(state, completed=completed)
+        self._settled.set()
+        self._settled = trio.Event()
+        return completed
+
+    def _note_failure(self, error: OSError) -> None:
+        self.failed_saves += 1
+        self.failed_since_last += 1
+        self.trouble = os.strerror(error.errno) if error.errno else str(error)
+        if self.failed_since_last == 1:
+            log.error("save failed, retrying until it succeeds: cause=%r", self.trouble)
+
+    def _note_success(self, begun: float) -> None:
+        self.saves += 1
+        self.last_at = trio.current_time()
+        self.last_seconds = self.last_at - begun
+        if self.failed_since_last:
+            log.warning("save succeeded again: failed_before=%d", self.failed_since_last)
+        self.failed_since_last = 0
+        self.trouble = ""

@@ -1,0 +1,146 @@
+"""Answers requests of both dialects: bytes of a reply for a request, and counts of both."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from uuidd.core.ids import randombased, runs, uuids
+from uuidd.core.timeline import Block
+from uuidd.core.wire import libuuid, methods, rpc
+from uuidd.core.wire.libuuid import Op
+from uuidd.core.wire.methods import Make, RefusedError, Take
+from uuidd.server.entropy import Entropy
+from uuidd.server.issuer import MUST_WAIT, Issuer
+
+Call = methods.Take | methods.Make | methods.Status
+
+
+@dataclass(slots=True)
+class Tally:
+    """What came in one dialect: requests, ids or ticks given out, and refusals by reason."""
+
+    requests: int = 0
+    ids: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+
+
+class Service:
+    """Answers requests from *issuer*, *entropy* and *status*; each may have to wait.
+
+    For either dialect there are two calls: one answers at once, or gives None when only the other,
+    which waits, can answer.
+    """
+
+    def __init__(
+        self, issuer: Issuer, entropy: Entropy, status: Callable[[Service], dict[str, Any]]
+    ) -> None:
+        self._issuer = issuer
+        self._entropy = entropy
+        self._status = status
+        self.rpc = Tally()
+        self.libuuid = Tally()
+
+    def answer(self, request: rpc.Request) -> bytes | None:
+        """Give the reply to an rpc request, "" to a notification; None: it has to wait."""
+        try:
+            call = methods.parse(request.method, request.params)
+            ticks = _ticks(call)
+            block = self._issuer.take(ticks[0], whole=ticks[1]) if ticks else None
+        except MUST_WAIT:
+            return None
+        except RefusedError as refused:
+            return self._refuse(request, refused)
+        return self._reply(request, call, block)
+
+    async def answer_soon(self, request: rpc.Request) -> bytes:
+        """Give the reply to an rpc request that had to wait, "" to a notification."""
+        try:
+            call = methods.parse(request.method, request.params)
+            ticks = _ticks(call)
+            block = await self._issuer.take_soon(ticks[0], whole=ticks[1]) if ticks else None
+        except RefusedError as refused:
+            return self._refuse(request, refused)
+        return self._reply(request, call, block)
+
+    def answer_libuuid(self, ask: libuuid.Ask) -> bytes | None:
+        """Give the reply to a libuuid request; None: it has to wait."""
+        try:
+            block = self._issuer.take(ask.count, whole=True) if ask.op in _TIME else None
+        except MUST_WAIT:
+            return None
+        return self._reply_libuuid(ask, block)
+
+    async def answer_libuuid_soon(self, ask: libuuid.Ask) -> bytes:
+        """Give the reply to a libuuid request that had to wait, "" when it is refused."""
+        try:
+            block = await self._issuer.take_soon(ask.count, whole=True) if ask.op in _TIME else None
+        except RefusedError as refused:
+            self.libuuid.requests += 1
+            self.libuuid.refused[refused.code] += 1
+            return b""
+        return self._reply_libuuid(ask, block)
+
+    def _reply(self, request: rpc.Request, call: Call, block: Block | None) -> bytes:
+        self.rpc.requests += 1
+        result: Any
+        match call:
+            case Take():
+                assert block is not None  # noqa: S101  (tells the type checker what _ticks says)
+                self.rpc.ids += block.count
+                result = methods.take_result(block)
+            case Make(kind, count):
+                self.rpc.ids += count
+                result = self._make(kind, count, block)
+            case _:
+                result = self._status(self)
+        return b"" if request.msgid is None else rpc.response(request.msgid, result)
+
+    def _refuse(self, request: rpc.Request, refused: RefusedError) -> bytes:
+        self.rpc.requests += 1
+        self.rpc.refused[refused.code] += 1
+        if request.msgid is None:
+            return b""
+        return rpc.failure(request.msgid, refused.code, refused.message)
+
+    def _make(self, kind: str, count: int, block: Block | None) -> list[str]:
+        if block is None:
+            return [uuids.to_text(self._random_uuid()) for _ in range(count)]
+        return runs.all_texts(kind, block.first, block.count, block.clock_seq, block.node)
+
+    def _reply_libuuid(self, ask: libuuid.Ask, block: Block | None) -> bytes:
+        self.libuuid.requests += 1
+        if block is not None:
+            self.libuuid.ids += block.count
+            first = libuuid.time_uuid(block)
+            if ask.op is Op.TIME_UUID:
+                return libuuid.uuid_reply(first)
+            return libuuid.bulk_time_reply(first, ask.echo)
+        if ask.op is Op.GETPID:
+            return libuuid.text_reply(str(os.getpid()))
+        if ask.op is Op.GET_MAXOP:
+            return libuuid.maxop_reply()
+        self.libuuid.ids += ask.count
+        found = [self._random_uuid().to_bytes(16, "big") for _ in range(ask.count)]
+        if ask.op is Op.RANDOM_UUID:
+            return libuuid.uuid_reply(found[0])
+        return libuuid.bulk_random_reply(found)
+
+    def _random_uuid(self) -> int:
+        return randombased.v4(self._entropy.bits(randombased.RANDOM_BITS))
+
+
+_TIME = (Op.TIME_UUID, Op.BULK_TIME_UUID)
+
+
+def _ticks(call: Call) -> tuple[int, bool] | None:
+    """Give how many ticks a call needs, and whether it must have all; None when it needs none."""
+    match call:
+        case Take(_, count, whole):
+            return count, whole
+        case Make(kind, count) if kind in runs.KINDS:
+            return count, True
+    return None

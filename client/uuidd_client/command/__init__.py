@@ -1,0 +1,43 @@
+"""The ``uuidctl`` command: the user's side of uuidd."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from uuidd_client.command import inspecting, making, running, showing
+from uuidd_client.connection import DaemonUnavailable
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and give its exit status: 0, 1 for a failure, 2 for wrong usage."""
+    given = _parser().parse_args(argv)
+    try:
+        status: int = given.do(given)
+    except (DaemonUnavailable, ValueError, running.RunError) as error:
+        print(f"uuidctl: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # Whoever read has seen enough. Standard output must not be flushed again at exit.
+        sys.stderr.close()
+        return 1
+    return status
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="uuidctl", description="Make, read and watch the ids of this host's uuidd."
+    )
+    parser.add_argument(
+        "-s",
+        "--socket",
+        metavar="FILE",
+        help="path to socket (default: $UUIDD_SOCKET, else /run/uuidd/request)",
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    for command in (making, inspecting, showing, running):
+        command.add_to(commands)
+    return parser

@@ -1,0 +1,133 @@
+"""``uuidctl run``: a private daemon for the time of one command."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+STARTED = b"uuidd: INFO: started:"
+"""What the daemon logs once it can be asked."""
+ROUTINE = b"uuidd: INFO:"
+
+START_SECONDS = 30.0
+STOP_SECONDS = 15.0
+
+
+class RunError(Exception):
+    """The daemon or the command could not be started; one line that says why."""
+
+
+def add_to(commands: Any) -> None:
+    """Add the command to an argparse parser's commands."""
+    command = commands.add_parser(
+        "run",
+        help="run a command with a private daemon of its own",
+        description="Run a command with a private daemon, in a temporary folder, in UUIDD_SOCKET.",
+    )
+    command.add_argument("command", nargs=argparse.REMAINDER, metavar="-- CMD ...")
+    command.set_defaults(do=lambda given: _do(command, given))
+
+
+def _do(parser: argparse.ArgumentParser, given: argparse.Namespace) -> int:
+    command = given.command[1:] if given.command[:1] == ["--"] else given.command
+    if not command:
+        parser.error("which command? uuidctl run -- CMD ...")
+    with tempfile.TemporaryDirectory(prefix="uuidd-") as folder:
+        socket = Path(folder) / "request"
+        with _daemon(Path(folder), socket):
+            return _run(command, {**os.environ, "UUIDD_SOCKET": str(socket)})
+
+
+@contextlib.contextmanager
+def _daemon(folder: Path, socket: Path) -> Iterator[None]:
+    """Run a daemon with its state and *socket* in *folder*."""
+    state = folder / "state"
+    state.mkdir()
+    command = [sys.executable, "-m", "uuidd", "-F", "-P", f"--socket={socket}", f"--state={state}"]
+    # A session of its own: a terminal's Ctrl-C is for the command, and ends the daemon after it.
+    with subprocess.Popen(  # noqa: S603  (our own interpreter and module)
+        command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
+    ) as daemon:
+        log = _Log(daemon)
+        reader = threading.Thread(target=log.read, daemon=True)
+        try:
+            reader.start()
+            log.await_start()
+            yield
+        finally:
+            daemon.terminate()
+            try:
+                daemon.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                daemon.kill()
+            reader.join()
+
+
+class _Log:
+    """The log of *daemon*, which is read to its end, so that the daemon never has to wait."""
+
+    def __init__(self, daemon: subprocess.Popen[bytes]) -> None:
+        self._lines: Iterable[bytes] = daemon.stderr or ()
+        self._settled = threading.Event()
+        self._started = False
+        self._last = "it said nothing"
+
+    def read(self) -> None:
+        """Read all lines; once the daemon has started, show those that are no routine."""
+        for line in self._lines:
+            self._last = line.decode(errors="replace").rstrip()
+            if line.startswith(STARTED):
+                self._started = True
+                self._settled.set()
+            elif self._started and not line.startswith(ROUTINE):
+                print(self._last, file=sys.stderr)
+        self._settled.set()
+
+    def await_start(self) -> None:
+        """Wait until the daemon has started. Raises RunError with its last line if it did not."""
+        if not self._settled.wait(START_SECONDS):
+            raise RunError(f"the daemon did not start within {START_SECONDS:g} s")
+        if not self._started:
+            raise RunError(f"the daemon did not start: {self._last}")
+
+
+def _run(command: list[str], environment: dict[str, str]) -> int:
+    """Run *command* and give its exit status, 128 and the signal's number if one ended it."""
+    try:
+        process = subprocess.Popen(command, env=environment)  # noqa: S603  (the user's own)
+    except OSError as error:
+        raise RunError(f"{command[0]} cannot be run: {error.strerror}") from error
+    with process, _passing_on(process):
+        status = process.wait()
+    return status if status >= 0 else 128 - status
+
+
+@contextlib.contextmanager
+def _passing_on(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Pass SIGTERM and SIGHUP on to *process*; SIGINT reaches it from the terminal as it is."""
+
+    def pass_on(number: int, _: object) -> None:
+        process.send_signal(number)
+
+    before = {
+        number: signal.signal(number, handler)
+        for number, handler in (
+            (signal.SIGTERM, pass_on),
+            (signal.SIGHUP, pass_on),
+            (signal.SIGINT, signal.SIG_IGN),
+        )
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,202 @@
+"""The line to the daemon: one socket, rpc or, to a util-linux uuidd, its own dialect."""
+
+from __future__ import annotations
+
+import os
+from struct import Struct
+from typing import TYPE_CHECKING, Any
+
+from uuidd_client.clocks import elapsed
+
+if TYPE_CHECKING:
+    import socket
+
+    from uuidd.core.timeline import Block
+
+MAX_FROM_LIBUUID = 65_536
+"""Ticks asked of a util-linux uuidd at once: its clock runs ahead by what it gives, here 6.5 ms."""
+
+KEEP_LIBUUID = 60.0
+"""Seconds for which a uuidd that closed on rpc is taken for util-linux's; then rpc is tried again,
+for ours may have come in its place."""
+
+READ_BYTES = 65536
+
+
+class DaemonUnavailable(Exception):
+    """No daemon gave an answer: *path* is the socket, *cause* says what happened there."""
+
+    def __init__(self, path: str, cause: str, *, late: bool = False) -> None:
+        super().__init__(f"no answer from uuidd at {path}: {cause}")
+        self.path = path
+        self.cause = cause
+        self.late = late
+
+
+class _Closed(Exception):
+    """The daemon closed the connection without an answer."""
+
+
+class Connection:
+    """A line to the daemon at *path*, opened at need. A call takes *timeout* seconds at most.
+
+    Not for two threads at once.
+    """
+
+    def __init__(self, path: str, timeout: float) -> None:
+        self._path = path
+        self._timeout = timeout
+        self._sock: socket.socket | None = None
+        self._msgid = 0
+        self._libuuid_until = 0.0
+
+    def take(self, count: int) -> Block:
+        """Give a block of up to *count* ticks of UTC. Raises DaemonUnavailable."""
+        from uuidd.core.wire import methods
+
+        if elapsed() < self._libuuid_until:
+            return self._take_by_libuuid(count)
+        try:
+            result = self._call("take", ["utc", count], self._deadline())
+        except _Closed:
+            # util-linux's uuidd does so to what it does not know. If it gives a block it is one.
+            block = self._take_by_libuuid(count)
+            self._libuuid_until = elapsed() + KEEP_LIBUUID
+            return block
+        try:
+            return methods.taken(result)
+        except ValueError as error:
+            self.close()
+            raise DaemonUnavailable(self._path, f"an unusable answer: {error}") from error
+
+    def status(self) -> dict[str, Any]:
+        """Give the daemon's status. Raises DaemonUnavailable."""
+        try:
+            result: dict[str, Any] = self._call("status", [], self._deadline())
+        except _Closed:
+            raise DaemonUnavailable(
+                self._path, "it closed the connection; if it is util-linux's, it has no status"
+            ) from None
+        return result
+
+    def close(self) -> None:
+        """Hang up."""
+        if self._sock is not None:
+            self._sock.close()
+            self._sock = None
+
+    def _deadline(self) -> float:
+        return elapsed() + self._timeout
+
+    def _call(self, method: str, params: list[Any], deadline: float) -> Any:
+        from uuidd.core.wire import rpc
+
+        self._msgid = (self._msgid + 1) % (rpc.MAX_MSGID + 1)
+        request = rpc.call(self._msgid, method, params)
+        if self._sock is not None:
+            try:
+                return self._exchange(request, deadline)
+            except _Closed:
+                # It was restarted since; what it may have answered was never used.
+                pass
+        self._open(deadline)
+        return self._exchange(request, deadline)
+
+    def _exchange(self, request: bytes, deadline: float) -> Any:
+        from uuidd.core.wire import rpc
+
+        data = b""
+        try:
+            self._send(request, deadline)
+            while (response := rpc.read_response(data)) is None:
+                data += self._receive(deadline)
+        except rpc.MalformedError as error:
+            self.close()
+            raise DaemonUnavailable(self._path, f"an unusable answer: {error}") from error
+        if response.msgid != self._msgid:
+            self.close()
+            raise DaemonUnavailable(self._path, "an answer to another request")
+        if response.error is not None:
+            raise DaemonUnavailable(self._path, ": ".join(response.error))
+        return response.result
+
+    def _take_by_libuuid(self, count: int) -> Block:
+        from uuidd.core.wire import libuuid
+
+        deadline = self._deadline()
+        asked = min(count, MAX_FROM_LIBUUID)
+        self._open(deadline)
+        try:
+            self._send(libuuid.request(libuuid.Op.BULK_TIME_UUID, asked), deadline)
+            data = b""
+            while (reply := libuuid.body(data)) is None:
+                data += self._receive(deadline)
+            return libuuid.reserved(reply)
+        except _Closed:
+            self._libuuid_until = 0.0
+            raise DaemonUnavailable(
+                self._path, "it closed the connection without an answer"
+            ) from None
+        except libuuid.UnreasonableError as error:
+            self._libuuid_until = 0.0
+            raise DaemonUnavailable(self._path, f"an unusable answer: {error}") from error
+        finally:
+            self.close()
+
+    def _open(self, deadline: float) -> None:
+        import socket
+
+        self.close()
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            # A Unix socket's connect waits for a full backlog only on a socket that blocks.
+            sock.setsockopt(
+                socket.SOL_SOCKET, socket.SO_SNDTIMEO, _timeval(max(deadline - elapsed(), 0.001))
+            )
+            sock.connect(self._path)
+        except OSError as error:
+            sock.close()
+            raise self._failed(error) from error
+        self._sock = sock
+
+    def _send(self, data: bytes, deadline: float) -> None:
+        assert self._sock is not None  # noqa: S101  (_open was called; for the type checker)
+        try:
+            self._sock.settimeout(max(deadline - elapsed(), 0.001))
+            self._sock.sendall(data)
+        except (BrokenPipeError, ConnectionResetError):
+            self.close()
+            raise _Closed from None
+        except OSError as error:
+            self.close()
+            raise self._failed(error) from error
+
+    def _receive(self, deadline: float) -> bytes:
+        assert self._sock is not None  # noqa: S101  (_open was called; for the type checker)
+        try:
+            self._sock.settimeout(max(deadline - elapsed(), 0.001))
+            data = self._sock.recv(READ_BYTES)
+        except ConnectionResetError:
+            data = b""
+        except OSError as error:
+            self.close()
+            raise self._failed(error) from error
+        if not data:
+            self.close()
+            raise _Closed
+        return data
+
+    def _failed(self, error: OSError) -> DaemonUnavailable:
+        if isinstance(error, TimeoutError | BlockingIOError):
+            return DaemonUnavailable(self._path, f"silent for {self._timeout:g} s", late=True)
+        return DaemonUnavailable(self._path, error.strerror or str(error))
+
+
+def _timeval(seconds: float) -> bytes:
+    """Give a struct timeval."""
+    return Struct("@ll").pack(int(seconds), int(seconds % 1 * 1e6))
+
+
+def default_path() -> str:
+    """Give the socket to use when none is named: $UUIDD_SOCKET, else where libuuid looks."""
+    return os.environ.get("UUIDD_SOCKET") or "/run/uuidd/request"

@@ -1,0 +1,32 @@
+"""How many ticks to ask for: as many as will be used while they are current."""
+
+from __future__ import annotations
+
+from uuidd.core.ids.timebased import TICKS_PER_SECOND
+
+MAX_BLOCK = 1_000_000
+"""The most that a daemon gives at once."""
+
+
+class Demand:
+    """Sizes blocks by the rate at which the last one was used, to last about *max_age* seconds.
+
+    The first block is of one tick: many programs make one id, and end.
+    """
+
+    def __init__(self, max_age: float) -> None:
+        self._max_age = max_age
+        # A block is as old as its first tick, so half of max_age is the most worth asking for.
+        self._most = max(1, min(MAX_BLOCK, int(max_age * TICKS_PER_SECOND / 2)))
+        self._asked_at: float | None = None
+
+    def size(self, needed: int, used: int, now: float) -> int:
+        """Give how many ticks to ask for at *now*, when *used* were since the last time.
+
+        *needed* are wanted at once; what is beyond the bounds has to be asked for again.
+        """
+        expected = 0.0
+        if self._asked_at is not None:
+            expected = used * self._max_age / max(now - self._asked_at, 1e-6)
+        self._asked_at = now
+        return max(1, min(self._most, max(needed, int(expected))))

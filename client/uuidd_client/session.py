@@ -1,0 +1,75 @@
+"""What a client is in one process: a lock, a line, supplies. A fork's child gets another."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, NamedTuple
+
+from uuidd_client.connection import Connection, default_path
+from uuidd_client.page import Page
+from uuidd_client.source import Source, may_fall_back
+from uuidd_client.supply import Run, Supply
+
+
+class Settings(NamedTuple):
+    """What the user chose; *socket* is None for the default."""
+
+    socket: str | None
+    fallback: bool
+    max_age: float
+    timeout: float
+
+
+class Session:
+    """The supplies of one process, one for each kind, over one line, under one lock."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._page = Page()
+        self._lock = threading.Lock()
+        self._connection = Connection(settings.socket or default_path(), settings.timeout)
+        self._source = Source(self._connection, fallback=may_fall_back(settings.fallback))
+        self._max_age = settings.max_age
+        self._supplies: dict[str, Supply] = {}
+        # Where a child puts the session that follows; see following().
+        self._next: dict[str, Session] = {}
+        self._settings = settings
+
+    def following(self) -> Session:
+        """Give this session or, in a fork's child, the one that the child has in its place.
+
+        Without a lock, for the child may have been born while another thread held it: setdefault
+        is atomic, so all threads of the child find the same one.
+        """
+        if self._page.alive[0]:
+            return self
+        following = self._next.setdefault("next", Session(self._settings))
+        # The line is the parent's. Closing it here does not hang up there.
+        self._connection.close()
+        return following.following()
+
+    def run(self, kind: str, form: str) -> tuple[Run, Any]:
+        """Give a new run of ids of *kind* in *form*, and its first id."""
+        with self._lock:
+            return self._supply(kind).run(form)
+
+    def make(self, kind: str, count: int, form: str) -> list[Any]:
+        """Give exactly *count* ids of *kind* in *form*."""
+        with self._lock:
+            return self._supply(kind).make(count, form)
+
+    def status(self) -> dict[str, Any]:
+        """Give the daemon's status."""
+        with self._lock:
+            return self._connection.status()
+
+    def close(self) -> None:
+        """Hang up; a later call connects anew."""
+        with self._lock:
+            self._connection.close()
+
+    def _supply(self, kind: str) -> Supply:
+        supply = self._supplies.get(kind)
+        if supply is None:
+            supply = Supply(kind, self._source, self._page, self._max_age)
+            self._supplies[kind] = supply
+        return supply

@@ -70,7 +70,7 @@ class Supply:
         if form != self._out_form:
             self._length = SHORT_RUN
         self._have(1)
-        count = min(self._length, self._end - self._first, runs.room(self._kind, self._first))
+        count = min(self._length, self._end - self._first, runs.room(self._first))
         ids = self._cut(form, count)
         self._out, self._out_form = ids, form
         self._length = min(2 * self._length, LONG_RUN)
@@ -82,7 +82,7 @@ class Supply:
         made: list[Any] = []
         while count:
             self._have(count)
-            part = min(count, self._end - self._first, runs.room(self._kind, self._first))
+            part = min(count, self._end - self._first, runs.room(self._first))
             ids = self._cut(form, part)
             made += uuids(ids, part, self._safe) if form == "uuid" else ids
             count -= part

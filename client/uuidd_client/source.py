@@ -59,7 +59,7 @@ class Source:
         from uuidd.core.timeline.volatile import Volatile
 
         if self._volatile is None:
-            self._volatile = Volatile(_random_bits, now=utc_tick())
+            self._volatile = Volatile(_random_bits)
         while True:
             try:
                 return self._volatile.take(count, now=utc_tick())

@@ -57,8 +57,6 @@ class Issuer:
                     await self._saver.settled()
                 if trio.current_time() >= no_save:
                     cause = self._saver.trouble or "it is still under way"
-                    self._timeline.turn_volatile(
-                        f"no save within {SAVE_SECONDS:g} s ({cause})", now=self._now()
-                    )
+                    self._timeline.turn_volatile(f"no save within {SAVE_SECONDS:g} s ({cause})")
             except Closed:
                 raise RefusedError("unavailable", "the daemon is stopping; ask again") from None

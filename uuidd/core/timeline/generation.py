@@ -20,30 +20,30 @@ GENERATIONS = 1 << 14 - LANE_BITS
 class Generation:
     """The lanes of clock sequences ``number * 16 .. number * 16 + 15``, all begun at *begin*.
 
-    Short grants begin at *short_begin* where that is later, to keep them in order across
-    generations. *top* is the highest ``next`` of the lanes: at or past it nothing was given out.
+    *top* is the highest ``next`` of the lanes: at or past it nothing was given out.
     """
 
     __slots__ = ("begin", "lanes", "node", "number", "top")
 
-    def __init__(self, number: int, *, node: int, begin: int, short_begin: int) -> None:
+    def __init__(self, number: int, *, node: int, begin: int) -> None:
         self.number = number
         self.node = node
         self.begin = begin
         self.lanes = [Lane(begin) for _ in range(LANES)]
         self.top = begin
-        self.raise_short(short_begin)
 
-    def take(self, count: int, *, now: int, whole: bool) -> Block:
+    def take(self, count: int, *, now: int, whole: bool, not_before: int = 0) -> Block:
         """Give out at most *count* ticks from lane 0, or exactly *count* from one of the others.
 
-        A single tick is whole by nature and comes from lane 0. The lowest lane with room serves a
+        A single tick is whole by nature and comes from lane 0, which gives none before
+        *not_before*. The lowest lane with room serves a
         whole grant, so that small ones leave the upper lanes to large ones.
 
         Raises NoneFree, and changes nothing; it says how many ticks to wait.
         """
         index = self._with_room(count, now) if whole and count > 1 else 0
-        first, given = self.lanes[index].take(count, now=now)
+        floor = 0 if index else not_before
+        first, given = self.lanes[index].take(count, now=now, not_before=floor)
         self.top = max(self.top, first + given)
         return Block(first, given, self.number << LANE_BITS | index, self.node)
 
@@ -51,16 +51,6 @@ class Generation:
     def clock_seq(self) -> int:
         """The clock sequence of lane 0; those of the other lanes follow it."""
         return self.number << LANE_BITS
-
-    @property
-    def short_next(self) -> int:
-        """The first tick that short grants have not reached."""
-        return self.lanes[0].next
-
-    def raise_short(self, tick: int) -> None:
-        """Let short grants begin no earlier than *tick*, to keep them in order."""
-        self.lanes[0].next = max(self.lanes[0].next, tick)
-        self.top = max(self.top, self.lanes[0].next)
 
     def lanes_since(self, tick: int) -> int:
         """Give the number of lanes that gave out a tick at or past *tick*."""

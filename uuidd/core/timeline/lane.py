@@ -22,16 +22,16 @@ class Lane:
     def __init__(self, begin: int) -> None:
         self.next = begin
 
-    def take(self, count: int, *, now: int) -> tuple[int, int]:
+    def take(self, count: int, *, now: int, not_before: int = 0) -> tuple[int, int]:
         """Give out the latest free ticks, at most *count* of them and none past *now*.
 
-        The result is the first tick and how many: fewer than asked when fewer are free, so that
-        no caller can run the clock ahead (RFC 9562, 6.1). When the clock stands still or went
-        back there may be none.
+        None lies before *not_before* either. The result is the first tick and how many: fewer than
+        asked when fewer are free, so that no caller can run the clock ahead (RFC 9562, 6.1). When
+        the clock stands still or went back there may be none.
 
         Raises NoneFree, and changes nothing; it says how many ticks to wait for one.
         """
-        first = max(self.next, now - count + 1)
+        first = max(self.next, not_before, now - count + 1)
         if first > now:
             raise NoneFree(first - now)
         last = min(first + count - 1, now)

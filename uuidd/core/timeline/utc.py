@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from uuidd.core.timeline.block import Block
-from uuidd.core.timeline.generation import GENERATIONS, LANE_BITS, Generation
+from uuidd.core.timeline.generation import GENERATIONS, LANE_BITS, LANES, Generation
 from uuidd.core.timeline.state import Node, RandomBits, State, random_node
 from uuidd.core.timeline.volatile import TOLERANCE, Volatile
 
@@ -90,7 +90,7 @@ class Utc:
         elif past > 0:
             self._open_next(now, "the saved mark lies past now", past)
         else:
-            self._open_number(self._number, now)
+            self._open_number(self._number)
 
     def take(self, count: int, *, now: int, whole: bool = False) -> Block:
         """Give out the latest free ticks, at most *count*, or exactly *count* if *whole*.
@@ -103,25 +103,28 @@ class Utc:
         """
         if self._closed:
             raise Closed
-        generation = self._open
-        if generation is None or now < generation.top - TOLERANCE:
-            generation = self._turn(now)
-        if generation is not None and now < self._limit:
-            if self._volatile is not None:
-                self._leave_volatile(self._volatile, generation, now)
-            return generation.take(count, now=now, whole=whole)
-        if generation is None and self._volatile is None:
-            self.turn_volatile("no generation can be opened", now=now)
-        if self._volatile is None:
+        serving: Generation | Volatile | None = self._open
+        if self._open is None or now < self._open.top - TOLERANCE:
+            serving = self._turn(now)
+        if serving is None and self._volatile is None:
+            self.turn_volatile("no generation can be opened")
+        if serving is None or now >= self._limit:
+            serving = self._volatile
+        if serving is None:
             raise NeedsSave
-        return self._volatile.take(count, now=now, whole=whole)
+        # What short grants have reached holds whichever node serves, unless UTC stepped back.
+        not_before = self._short_next if self._short_next <= now + 1 else 0
+        block = serving.take(count, now=now, whole=whole, not_before=not_before)
+        if not block.clock_seq & LANES - 1:
+            self._short_next = block.first + block.count
+        if self._volatile is not None and serving is not self._volatile:
+            self._leave_volatile()
+        return block
 
-    def turn_volatile(self, reason: str, *, now: int) -> None:
+    def turn_volatile(self, reason: str) -> None:
         """Serve from a fresh random node, never saved, until a save lets the stored one go on."""
         if self._volatile is None:
-            if self._open is not None:
-                self._short_next = self._open.short_next
-            self._volatile = Volatile(self._random, now=now, after=self._short_next)
+            self._volatile = Volatile(self._random)
             opened = self._volatile.generation
             self._opened(Opening(reason, opened.number, opened.node, 0))
 
@@ -186,7 +189,6 @@ class Utc:
         if self._open is not None:
             back = self._open.top - now
             self._marks[self._number] = self._open.top
-            self._short_next = self._open.short_next
             self._open = None
         elif now < self._none_before:
             return None
@@ -200,29 +202,21 @@ class Utc:
             first = (used >> LANE_BITS) + self._ring // 2
         for number in ((first + step) % self._ring for step in range(self._ring)):
             if self._mark(number) <= now:
-                self._open_number(number, now)
+                self._open_number(number)
                 self._opened(Opening(reason, number, self.node.value, back))
                 return
         # So that a later request need not search the ring to hear the same.
         self._none_before = min(self._mark(number) for number in range(self._ring))
         self._reckon()
 
-    def _open_number(self, number: int, now: int) -> None:
+    def _open_number(self, number: int) -> None:
         self._number = number
-        self._open = Generation(
-            number,
-            node=self.node.value,
-            begin=self._mark(number),
-            short_begin=self._short_next if self._short_next <= now else 0,
-        )
+        self._open = Generation(number, node=self.node.value, begin=self._mark(number))
         self._reckon()
 
-    def _leave_volatile(self, volatile: Volatile, generation: Generation, now: int) -> None:
-        reached = volatile.generation.short_next
-        if reached <= now:
-            generation.raise_short(reached)
+    def _leave_volatile(self) -> None:
         self._volatile = None
-        self._opened(Opening("saved again", generation.number, generation.node, 0))
+        self._opened(Opening("saved again", self._number, self.node.value, 0))
 
     def _opened(self, opening: Opening) -> None:
         self.openings += 1

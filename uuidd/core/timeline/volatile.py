@@ -15,37 +15,29 @@ time daemons.
 
 
 class Volatile:
-    """A timeline whose node and generation are random: 57 bits stand in for the memory.
-
-    Short grants begin past *after*, unless that lies in the future: so they rise when this
-    timeline takes over from another.
-    """
+    """A timeline whose node and generation are random: 57 bits stand in for the memory."""
 
     __slots__ = ("_open", "_random")
 
-    def __init__(self, random: RandomBits, *, now: int, after: int = 0) -> None:
+    def __init__(self, random: RandomBits) -> None:
         self._random = random
-        self._draw(now, after)
+        self._open = self._draw()
 
-    def take(self, count: int, *, now: int, whole: bool = False) -> Block:
+    def take(self, count: int, *, now: int, whole: bool = False, not_before: int = 0) -> Block:
         """Give out at most *count* of the latest free ticks, or exactly *count* if *whole*.
 
-        When UTC stepped back, node and generation are drawn anew. Raises NoneFree, and changes
-        nothing; it says how many ticks to wait.
+        A short grant has none before *not_before*. When UTC stepped back, node and generation are
+        drawn anew. Raises NoneFree, and changes nothing; it says how many ticks to wait.
         """
         if now < self._open.top - TOLERANCE:
-            self._draw(now, 0)
-        return self._open.take(count, now=now, whole=whole)
+            self._open = self._draw()
+        return self._open.take(count, now=now, whole=whole, not_before=not_before)
 
     @property
     def generation(self) -> Generation:
         """What is open, to look at."""
         return self._open
 
-    def _draw(self, now: int, after: int) -> None:
-        self._open = Generation(
-            self._random(GENERATIONS.bit_length() - 1),
-            node=random_node(self._random).value,
-            begin=0,
-            short_begin=after if after <= now else 0,
-        )
+    def _draw(self) -> Generation:
+        number = self._random(GENERATIONS.bit_length() - 1)
+        return Generation(number, node=random_node(self._random).value, begin=0)

@@ -9,9 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 from struct import Struct
-from struct import error as struct_error
 
-from uuidd.core.ids import timebased
+from uuidd.core.ids import timebased, uuids
 from uuidd.core.timeline import Block
 
 MAX_TIME = 1_000_000
@@ -100,9 +99,9 @@ def bulk_time_reply(first: bytes, echo: int) -> bytes:
     return _TIME_REPLY.pack(20, first, echo)
 
 
-def bulk_random_reply(uuids: list[bytes]) -> bytes:
+def bulk_random_reply(found: list[bytes]) -> bytes:
     """Give the reply to BULK_RANDOM_UUID."""
-    return _sized(_INT.pack(len(uuids)) + b"".join(uuids))
+    return _sized(_INT.pack(len(found)) + b"".join(found))
 
 
 def time_uuid(block: Block) -> bytes:
@@ -128,11 +127,11 @@ def reserved(reply: bytes) -> Block:
 
     Raises UnreasonableError when it does not begin with a v1 UUID.
     """
-    try:
-        fields = timebased.fields(int.from_bytes(reply[:16], "big"))
-        (count,) = _INT.unpack(reply[16:])
-    except (ValueError, struct_error) as error:
-        raise UnreasonableError("a reply that is no v1 UUID and a count") from error
+    uuid = int.from_bytes(reply[:16], "big")
+    if len(reply) != 16 + _INT.size or uuids.version(uuid) != 1:
+        raise UnreasonableError("a reply that is no v1 UUID and a count")
+    (count,) = _INT.unpack_from(reply, 16)
+    fields = timebased.fields(uuid)
     return Block(fields.tick, max(1, count), fields.clock_seq, fields.node)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from uuidd.core.ids.timebased import CLOCK_SEQ_BITS, NODE_BITS, TICK_BITS
 from uuidd.core.timeline import Block
 
 TIMELINES = ("utc",)
@@ -93,16 +94,13 @@ def taken(result: Any) -> Block:
     Raises ValueError when it is no such result, so that a client never makes ids from less.
     """
     match result:
-        case {
-            "first": int(first),
-            "count": int(count),
-            "clock_seq": int(clock_seq),
-            "node": bytes(node),
-        } if (
-            0 < count <= MAX_TAKE
-            and 0 <= first <= (1 << 60) - count
-            and 0 <= clock_seq < 1 << 14
-            and len(node) == 6
+        case {"first": first, "count": count, "clock_seq": clock_seq, "node": bytes(node)} if (
+            # By type, for a pattern takes True for an int.
+            type(first) is type(count) is type(clock_seq) is int
+            and 0 < count <= MAX_TAKE
+            and 0 <= first <= (1 << TICK_BITS) - count
+            and 0 <= clock_seq < 1 << CLOCK_SEQ_BITS
+            and len(node) == NODE_BITS // 8
         ):
             return Block(first, count, clock_seq, int.from_bytes(node, "big"))
     raise ValueError(f"{_show(result)} is no block")
@@ -133,5 +131,8 @@ def _at_most(params: list[Any], most: int, told: str) -> None:
 
 def _show(value: Any) -> str:
     """Give a value as a caller may see it again: short, whatever was sent."""
+    if isinstance(value, list | dict):
+        # Not its items: they may be nested deeper than repr() can follow.
+        return "an array" if isinstance(value, list) else "a map"
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."

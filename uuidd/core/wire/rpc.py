@@ -91,10 +91,14 @@ def read_response(data: bytes) -> Response | None:
     except (ValueError, msgpack.UnpackException) as error:
         raise MalformedError(f"no MessagePack: {error}") from error
     match value:
-        case [1, int(msgid), None, result]:
-            return Response(msgid, None, result)
-        case [1, int(msgid), [str(code), str(message)], None]:
-            return Response(msgid, (code, message), None)
+        case [kind, msgid, error, result] if (
+            type(kind) is type(msgid) is int and kind == RESPONSE and not (error and result)
+        ):
+            match error:
+                case None:
+                    return Response(msgid, None, result)
+                case [str(code), str(message)]:
+                    return Response(msgid, (code, message), None)
     raise MalformedError("no MessagePack-RPC response")
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from uuidd_client.connection import Connection, default_path
@@ -25,7 +27,8 @@ class Session:
 
     def __init__(self, settings: Settings) -> None:
         self._page = Page()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        self._busy = False
         self._connection = Connection(settings.socket or default_path(), settings.timeout)
         self._source = Source(self._connection, fallback=may_fall_back(settings.fallback))
         self._max_age = settings.max_age
@@ -49,23 +52,42 @@ class Session:
 
     def run(self, kind: str, form: str) -> tuple[Run, Any]:
         """Give a new run of ids of *kind* in *form*, and its first id."""
-        with self._lock:
-            return self._supply(kind).run(form)
+        with self._turn() as session:
+            return session._supply(kind).run(form)
 
     def make(self, kind: str, count: int, form: str) -> list[Any]:
         """Give exactly *count* ids of *kind* in *form*."""
-        with self._lock:
-            return self._supply(kind).make(count, form)
+        with self._turn() as session:
+            return session._supply(kind).make(count, form)
 
     def status(self) -> dict[str, Any]:
         """Give the daemon's status."""
-        with self._lock:
-            return self._connection.status()
+        with self._turn() as session:
+            return session._connection.status()
 
     def close(self) -> None:
         """Hang up; a later call connects anew."""
+        with self._turn() as session:
+            session._connection.close()
+
+    @contextlib.contextmanager
+    def _turn(self) -> Iterator[Session]:
+        """Give the session to use, for one thread at a time.
+
+        It is this one, unless its own thread is in the middle of using it: then a signal handler
+        or a finalizer has come in between, and gets a session of its own rather than a deadlock.
+        """
         with self._lock:
-            self._connection.close()
+            if self._busy:
+                apart = Session(self._settings)
+                yield apart
+                apart.close()
+                return
+            self._busy = True
+            try:
+                yield self
+            finally:
+                self._busy = False
 
     def _supply(self, kind: str) -> Supply:
         supply = self._supplies.get(kind)

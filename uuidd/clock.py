@@ -39,10 +39,10 @@ class Clock:
         self._tell = tell
         self._utc = utc
         self._boottime = boottime
-        self._last_boottime = boottime()
-        self._offset = utc() - self._last_boottime
         self.steps_back = 0
         self.steps_forward = 0
+        now, self._last_boottime = self._settled(utc(), boottime())
+        self._offset = now - self._last_boottime
 
     def now(self) -> int:
         """Give the tick that UTC is in."""
@@ -57,11 +57,7 @@ class Clock:
 
     def _look_again(self, utc: int, boottime: int) -> tuple[int, int]:
         """Tell a step from a process that was held up between its two readings, and from drift."""
-        for _ in range(3):
-            earlier = utc - boottime
-            utc, boottime = self._utc(), self._boottime()
-            if abs(utc - boottime - earlier) < STEP // 10:
-                break
+        utc, boottime = self._settled(utc, boottime)
         jump = utc - boottime - self._offset
         drift = (boottime - self._last_boottime) // SLEW
         if abs(jump) >= STEP + drift:
@@ -70,4 +66,13 @@ class Clock:
             else:
                 self.steps_forward += 1
             self._tell(jump)
+        return utc, boottime
+
+    def _settled(self, utc: int, boottime: int) -> tuple[int, int]:
+        """Read both clocks until they agree with the reading before, a few times at the most."""
+        for _ in range(3):
+            earlier = utc - boottime
+            utc, boottime = self._utc(), self._boottime()
+            if abs(utc - boottime - earlier) < STEP // 10:
+                break
         return utc, boottime

@@ -29,7 +29,7 @@ def inherited_socket() -> socket.socket:
         raise ActivationError(
             f"LISTEN_FDS is {passed!r}; exactly one socket is served (see uuidd.socket)"
         )
-    if not stat.S_ISSOCK(os.fstat(FIRST_FD).st_mode):
+    if not _is_socket(FIRST_FD):
         raise ActivationError(f"descriptor {FIRST_FD}, passed by systemd, is no socket")
     sock = socket.socket(fileno=FIRST_FD)
     listening = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
@@ -41,3 +41,10 @@ def inherited_socket() -> socket.socket:
         )
     sock.set_inheritable(False)
     return sock
+
+
+def _is_socket(fd: int) -> bool:
+    try:
+        return stat.S_ISSOCK(os.fstat(fd).st_mode)
+    except OSError:
+        return False

@@ -38,12 +38,14 @@ class Issuer:
         When no save came the timeline turns volatile. Raises RefusedError: ``busy`` when there was
         no room, ``unavailable`` when the daemon is stopping.
         """
-        no_room = trio.current_time() + ROOM_SECONDS
+        no_room: float | None = None
         no_save = trio.current_time() + SAVE_SECONDS
         while True:
             try:
                 return self.take(count, whole=whole)
             except NoneFree as none:
+                # From here on: the time that a save took is none that there was no room in.
+                no_room = no_room or trio.current_time() + ROOM_SECONDS
                 wait = none.wait / TICKS_PER_SECOND
                 if trio.current_time() + wait > no_room:
                     raise RefusedError(

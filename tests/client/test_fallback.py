@@ -1,0 +1,155 @@
+"""Without a daemon ids go on, unmarked; with one again they are the daemon's (DESIGN 7)."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import UUID, SafeUUID
+
+import pytest
+
+from tests.rig import Daemon
+from uuidd_client import Client, DaemonUnavailable
+
+
+@pytest.fixture(autouse=True)
+def _no_warning() -> Iterator[None]:
+    """The warning comes once a process; what is tested of it is tested in processes of its own."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        yield
+
+
+def test_ids_go_on_without_a_daemon_and_are_not_marked_safe(tmp_path: Path) -> None:
+    """Without a socket ids are made in the process, from a random node."""
+    client = Client(tmp_path / "absent")
+    ids = [client.uuid1() for _ in range(1000)]
+    assert len(set(ids)) == 1000
+    assert {id.is_safe for id in ids} == {SafeUUID.unknown}
+    assert {id.node >> 40 & 1 for id in ids} == {1}
+
+
+def test_ids_are_safe_again_within_two_seconds_of_the_daemons_start() -> None:
+    """The same client goes back to the daemon by itself."""
+    with Daemon() as daemon:
+        daemon.stop()
+        client = Client(daemon.socket)
+        assert client.uuid1().is_safe is SafeUUID.unknown
+        daemon.start()
+        begun = time.monotonic()
+        while client.uuid1().is_safe is not SafeUUID.safe:
+            assert time.monotonic() - begun < 2
+        assert client.uuid1().is_safe is SafeUUID.safe
+
+
+def test_a_restart_between_two_calls_goes_unnoticed() -> None:
+    """A line that broke is made anew, with no fallback in between."""
+    with Daemon() as daemon:
+        client = Client(daemon.socket, fallback=False, max_age=0)
+        before = client.uuid1()
+        daemon.kill()
+        daemon.start()
+        after = client.uuid1()
+    assert after.is_safe is SafeUUID.safe
+    assert before.time < after.time
+
+
+def test_ids_rise_from_the_daemon_to_the_fallback_and_back() -> None:
+    """Wherever they come from, the ids of a process rise while UTC does."""
+    with Daemon() as daemon:
+        client = Client(daemon.socket, max_age=0.001)
+        ids: list[UUID] = []
+
+        def draw_until(mark: SafeUUID) -> None:
+            begun = time.monotonic()
+            while not ids or ids[-1].is_safe is not mark:
+                ids.append(client.uuid1())
+                assert time.monotonic() - begun < 10
+            ids.extend(client.uuid1() for _ in range(2000))
+
+        draw_until(SafeUUID.safe)
+        daemon.kill()
+        draw_until(SafeUUID.unknown)
+        daemon.start()
+        draw_until(SafeUUID.safe)
+    times = [id.time for id in ids]
+    assert times == sorted(set(times))
+
+
+def test_without_fallback_the_error_names_path_and_cause(tmp_path: Path) -> None:
+    """Who wants no other ids than the daemon's is told why there are none."""
+    path = tmp_path / "absent"
+    with pytest.raises(DaemonUnavailable, match="No such file") as caught:
+        Client(path, fallback=False).uuid1()
+    assert caught.value.path == str(path)
+    assert caught.value.cause == "No such file or directory"
+
+
+def test_the_environment_forbids_the_fallback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """UUIDD_FALLBACK=0 is for administrators whose programs did not ask."""
+    monkeypatch.setenv("UUIDD_FALLBACK", "0")
+    with pytest.raises(DaemonUnavailable):
+        Client(tmp_path / "absent").uuid1()
+
+
+@contextlib.contextmanager
+def deaf(path: Path) -> Iterator[None]:
+    """Let a socket be there on which nobody ever answers."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen(64)
+        yield
+
+
+def test_a_daemon_that_hangs_costs_one_call_its_time_out(tmp_path: Path) -> None:
+    """The calls after it are not held up, though the socket takes connections."""
+    with deaf(tmp_path / "s"):
+        client = Client(tmp_path / "s", timeout=0.2)
+        begun = time.monotonic()
+        client.uuid1()
+        assert 0.15 < time.monotonic() - begun < 2
+        begun = time.monotonic()
+        for _ in range(1000):
+            client.uuid1()
+        assert time.monotonic() - begun < 0.2
+
+
+def test_one_warning_a_process_says_what_is_wrong(tmp_path: Path) -> None:
+    """However many clients and calls there are, one line tells of the missing daemon."""
+    program = (
+        "from uuidd_client import Client, uuid1\n"
+        "for _ in range(3): uuid1(); Client().uuid6(); Client(max_age=0).uuid1()"
+    )
+    path = str(tmp_path / "absent")
+    said = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "UUIDD_SOCKET": path},
+        capture_output=True,
+        check=True,
+        timeout=60,
+        text=True,
+    ).stderr
+    assert said.count("RuntimeWarning") == 1
+    assert f"no answer from uuidd at {path}: No such file or directory" in said
+
+
+def test_the_import_brings_nothing_heavy() -> None:
+    """What programs pay for the import alone: neither trio nor ifaddr, sockets nor MessagePack."""
+    program = (
+        "import sys, uuidd_client\n"
+        "heavy = {'trio', 'ifaddr', 'msgpack', 'socket', 'dataclasses', 'logging', 'argparse'}\n"
+        "sys.exit(' '.join(heavy & set(sys.modules)) or 0)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, timeout=60, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")

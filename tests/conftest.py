@@ -1,0 +1,11 @@
+"""Hypothesis profiles: ``ci`` is repeatable and looks longer, ``dev`` draws anew each time."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import settings
+
+settings.register_profile("dev", deadline=None, max_examples=100)
+settings.register_profile("ci", deadline=None, max_examples=300, derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") else "dev")

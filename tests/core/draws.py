@@ -1,0 +1,23 @@
+"""Randomness that repeats: a fake in which no two random nodes are ever the same."""
+
+from __future__ import annotations
+
+from uuidd.core.ids.timebased import NODE_BITS
+
+
+class Draws:
+    """A RandomBits that counts: nodes 1, 2, 3, ..., numbers *first*, *first* + *step*, ..."""
+
+    def __init__(self, first: int = 0, step: int = 1) -> None:
+        self.nodes = 0
+        self._number = first
+        self._step = step
+
+    def __call__(self, bits: int) -> int:
+        """Give a node no other draw gives if *bits* is 48, else the next number of so many bits."""
+        if bits == NODE_BITS:
+            self.nodes += 1
+            return self.nodes
+        number = self._number % (1 << bits)
+        self._number += self._step
+        return number

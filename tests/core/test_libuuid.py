@@ -1,0 +1,272 @@
+"""Literal bytes are those of util-linux's uuidd and libuuid on a little-endian machine."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from uuidd.core.timeline import Block
+from uuidd.core.wire import LIBUUID_FIRST, libuuid
+from uuidd.core.wire.libuuid import Ask, Op, UnreasonableError
+
+FIRST = bytes.fromhex("c232ab00941411ecb3c89f6bdeced846")
+"""RFC 9562's v1 example."""
+TICK, CLOCK_SEQ, NODE = 0x1EC9414C232AB00, 0x33C8, 0x9F6BDECED846
+
+
+def native(little: str) -> bytes:
+    """Give a little-endian int32, written in hex, as this machine has it."""
+    raw = bytes.fromhex(little)
+    return raw if sys.byteorder == "little" else raw[::-1]
+
+
+REQUESTS = [
+    pytest.param(b"\0", Ask(Op.GETPID, 1, 1), id="GETPID"),
+    pytest.param(b"\1", Ask(Op.GET_MAXOP, 1, 1), id="GET_MAXOP"),
+    pytest.param(b"\2", Ask(Op.TIME_UUID, 1, 1), id="TIME_UUID"),
+    pytest.param(b"\3", Ask(Op.RANDOM_UUID, 1, 1), id="RANDOM_UUID"),
+    pytest.param(b"\4" + native("0a000000"), Ask(Op.BULK_TIME_UUID, 10, 10), id="time 10"),
+    pytest.param(b"\4" + native("01000000"), Ask(Op.BULK_TIME_UUID, 1, 1), id="time 1"),
+    pytest.param(b"\4" + native("00000400"), Ask(Op.BULK_TIME_UUID, 1 << 18, 1 << 18), id="2^18"),
+    pytest.param(b"\4" + native("40420f00"), Ask(Op.BULK_TIME_UUID, 10**6, 10**6), id="million"),
+    pytest.param(b"\4" + native("00000000"), Ask(Op.BULK_TIME_UUID, 1, 0), id="time 0"),
+    pytest.param(b"\4" + native("ffffffff"), Ask(Op.BULK_TIME_UUID, 1, -1), id="time -1"),
+    pytest.param(b"\4" + native("00000080"), Ask(Op.BULK_TIME_UUID, 1, -(2**31)), id="time low"),
+    pytest.param(b"\5" + native("05000000"), Ask(Op.BULK_RANDOM_UUID, 5, 5), id="random 5"),
+    pytest.param(b"\5" + native("3f000000"), Ask(Op.BULK_RANDOM_UUID, 63, 63), id="random 63"),
+    pytest.param(b"\5" + native("40000000"), Ask(Op.BULK_RANDOM_UUID, 63, 64), id="random 64"),
+    pytest.param(
+        b"\5" + native("ffffff7f"), Ask(Op.BULK_RANDOM_UUID, 63, 2**31 - 1), id="random most"
+    ),
+    pytest.param(b"\5" + native("00000000"), Ask(Op.BULK_RANDOM_UUID, 0, 0), id="random 0"),
+    pytest.param(b"\5" + native("ffffffff"), Ask(Op.BULK_RANDOM_UUID, 1, -1), id="random -1"),
+    pytest.param(
+        b"\5" + native("00000080"), Ask(Op.BULK_RANDOM_UUID, 1, -(2**31)), id="random low"
+    ),
+]
+
+
+# --- requests
+
+
+@pytest.mark.parametrize(("data", "ask"), REQUESTS)
+def test_a_whole_request_is_read(data: bytes, ask: Ask) -> None:
+    """Each op is read from its bytes, its count brought into range and echoed as sent."""
+    assert libuuid.ask(data) == ask
+
+
+@pytest.mark.parametrize(("data", "ask"), REQUESTS)
+def test_a_part_of_a_request_is_none_yet(data: bytes, ask: Ask) -> None:
+    """Byte by byte, a request is given with its last byte and not before."""
+    assert [libuuid.ask(data[:end]) for end in range(len(data))] == [None] * len(data)
+
+
+@pytest.mark.parametrize(("data", "ask"), REQUESTS)
+@pytest.mark.parametrize("more", [b"\0", b"\4\1\0\0\0", b"\xff" * 100])
+def test_bytes_after_a_request_are_passed_over(data: bytes, ask: Ask, more: bytes) -> None:
+    """A connection carries one request; nothing after it changes what it asks."""
+    assert libuuid.ask(data + more) == ask
+
+
+@pytest.mark.parametrize(("data", "ask"), REQUESTS)
+def test_a_request_begins_with_a_byte_of_its_dialect(data: bytes, ask: Ask) -> None:
+    """The first byte of any libuuid request tells it from the rpc dialect."""
+    assert data[0] in LIBUUID_FIRST
+
+
+@pytest.mark.parametrize("op", range(6, 256))
+def test_another_op_is_unreasonable(op: int) -> None:
+    """There are no ops past 5; the error names the one that was sent."""
+    with pytest.raises(UnreasonableError, match=f"op {op};"):
+        libuuid.ask(bytes([op]))
+
+
+@pytest.mark.parametrize("count", ["41420f00", "80969800", "ffffff7f"])
+def test_more_than_a_million_is_unreasonable(count: str) -> None:
+    """No caller of libuuid asks for more than a million; util-linux would burn clock sequences."""
+    with pytest.raises(UnreasonableError, match="at most 1000000"):
+        libuuid.ask(b"\4" + native(count))
+
+
+@pytest.mark.parametrize(
+    ("op", "count", "data"),
+    [
+        (Op.GETPID, 1, b"\0"),
+        (Op.GET_MAXOP, 1, b"\1"),
+        (Op.TIME_UUID, 7, b"\2"),
+        (Op.RANDOM_UUID, 7, b"\3"),
+        (Op.BULK_TIME_UUID, 10, b"\4" + native("0a000000")),
+        (Op.BULK_TIME_UUID, -1, b"\4" + native("ffffffff")),
+        (Op.BULK_RANDOM_UUID, 5, b"\5" + native("05000000")),
+    ],
+)
+def test_a_request_has_libuuids_bytes(op: Op, count: int, data: bytes) -> None:
+    """What our own client asks is what libuuid would ask; only bulk ops carry a count."""
+    assert libuuid.request(op, count) == data
+
+
+# --- replies
+
+
+def test_the_reply_to_getpid_counts_its_nul() -> None:
+    """The pid is ASCII with a NUL, which the length counts."""
+    assert libuuid.text_reply("1234") == native("05000000") + b"1234\0"
+
+
+def test_the_reply_to_get_maxop_is_5() -> None:
+    """The highest op is the digit 5 and a NUL."""
+    assert libuuid.maxop_reply() == native("02000000") + b"\x35\x00"
+
+
+def test_the_reply_to_one_uuid_is_its_16_bytes() -> None:
+    """One UUID, by time or random, follows a length of 16."""
+    assert libuuid.uuid_reply(FIRST) == native("10000000") + FIRST
+
+
+@pytest.mark.parametrize(
+    ("echo", "sent"), [(10, "0a000000"), (0, "00000000"), (-1, "ffffffff"), (10**6, "40420f00")]
+)
+def test_the_reply_to_bulk_time_echoes_the_count(echo: int, sent: str) -> None:
+    """The first UUID follows a length of 20, and the count comes back as it was sent."""
+    assert libuuid.bulk_time_reply(FIRST, echo) == native("14000000") + FIRST + native(sent)
+
+
+def test_the_reply_to_bulk_random_counts_its_uuids() -> None:
+    """The length counts the number and the UUIDs, 16 bytes each."""
+    uuids = [bytes(16), FIRST]
+    assert libuuid.bulk_random_reply(uuids) == (
+        native("24000000") + native("02000000") + bytes(16) + FIRST
+    )
+
+
+def test_the_reply_to_bulk_random_of_none_is_a_zero() -> None:
+    """No UUIDs are an answer of 4 bytes: their number."""
+    assert libuuid.bulk_random_reply([]) == native("04000000") + native("00000000")
+
+
+def test_a_time_uuid_is_the_blocks_first() -> None:
+    """The UUID that libuuid counts up from is the v1 of the block's first tick, in RFC order."""
+    assert libuuid.time_uuid(Block(TICK, 300, CLOCK_SEQ, NODE)) == FIRST
+
+
+# --- the caller's side
+
+REPLIES = [
+    pytest.param(libuuid.text_reply("1234"), b"1234\0", id="pid"),
+    pytest.param(libuuid.uuid_reply(FIRST), FIRST, id="uuid"),
+    pytest.param(libuuid.bulk_time_reply(FIRST, 10), FIRST + native("0a000000"), id="bulk time"),
+    pytest.param(libuuid.bulk_random_reply([]), native("00000000"), id="bulk random 0"),
+    pytest.param(
+        libuuid.bulk_random_reply([FIRST] * 63), native("3f000000") + FIRST * 63, id="the longest"
+    ),
+    pytest.param(native("00000000"), b"", id="empty"),
+]
+
+
+@pytest.mark.parametrize(("reply", "body"), REPLIES)
+def test_a_replys_body_follows_its_length(reply: bytes, body: bytes) -> None:
+    """The body is what the length counts, and nothing after that."""
+    assert libuuid.body(reply) == body
+    assert libuuid.body(reply + b"more") == body
+
+
+@pytest.mark.parametrize(("reply", "body"), REPLIES)
+def test_a_part_of_a_reply_is_none_yet(reply: bytes, body: bytes) -> None:
+    """Byte by byte, a body is given with its last byte and not before."""
+    assert [libuuid.body(reply[:end]) for end in range(len(reply))] == [None] * len(reply)
+
+
+@pytest.mark.parametrize("size", ["ffffffff", "00000080", "f5030000", "ffffff7f"])
+def test_a_length_that_no_reply_has_is_unreasonable(size: str) -> None:
+    """A length below 0 or past 4 + 63 * 16 is refused before anything is waited for."""
+    with pytest.raises(UnreasonableError, match="a reply of"):
+        libuuid.body(native(size))
+
+
+@pytest.mark.parametrize(("echo", "count"), [(10, 10), (1, 1), (0, 1), (-1, 1)])
+def test_a_bulk_time_reply_reserves_its_block(echo: int, count: int) -> None:
+    """The block begins at the UUID's tick and has the echoed count, which means 1 below 1."""
+    body = libuuid.body(libuuid.bulk_time_reply(FIRST, echo))
+    assert body is not None
+    assert libuuid.reserved(body) == Block(TICK, count, CLOCK_SEQ, NODE)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(b"", id="empty"),
+        pytest.param(FIRST, id="no count"),
+        pytest.param(FIRST + b"\1\0\0", id="half a count"),
+        pytest.param(FIRST + b"\1\0\0\0\0", id="more than a count"),
+        pytest.param(bytes(16) + b"\1\0\0\0", id="the nil UUID"),
+        pytest.param(bytes.fromhex("919108f752d143209bacf847db4148a8") + b"\1\0\0\0", id="a v4"),
+    ],
+)
+def test_another_body_reserves_nothing(body: bytes) -> None:
+    """A client makes no ids from a reply that is no v1 UUID and a count."""
+    with pytest.raises(UnreasonableError, match="no v1 UUID and a count"):
+        libuuid.reserved(body)
+
+
+def test_a_v6_reserves_nothing() -> None:
+    """The UUIDs of libuuid are v1; another version is another server's."""
+    with pytest.raises(UnreasonableError, match="no v1 UUID and a count"):
+        libuuid.reserved(bytes.fromhex("1ec9414c232a6b00b3c89f6bdeced846") + native("01000000"))
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 63])
+def test_random_uuids_are_16_bytes_each(count: int) -> None:
+    """A bulk reply of random UUIDs comes apart into as many as went in, in order."""
+    uuids = [bytes([number]) * 16 for number in range(count)]
+    body = libuuid.body(libuuid.bulk_random_reply(uuids))
+    assert body is not None
+    assert libuuid.random_uuids(body) == uuids
+
+
+# --- properties
+
+
+@given(st.binary(max_size=12))
+@example(b"")
+def test_any_bytes_are_asked_or_none_or_unreasonable(data: bytes) -> None:
+    """Any bytes give a request in range, none yet, or UnreasonableError; more bytes change none."""
+    known: list[Ask | None] = []
+    for end in range(len(data) + 1):
+        try:
+            ask = libuuid.ask(data[:end])
+        except UnreasonableError:
+            known.append(None)
+            continue
+        if ask is not None:
+            known.append(ask)
+            assert 0 <= ask.count <= 1_000_000
+    assert all(outcome == known[0] for outcome in known)
+
+
+@given(st.sampled_from([Op.BULK_TIME_UUID, Op.BULK_RANDOM_UUID]), st.integers(-(2**31), 2**31 - 1))
+def test_any_count_is_granted_in_full_or_not_at_all(op: Op, count: int) -> None:
+    """Whatever libuuid will use is reserved: it ignores the count of a time reply."""
+    try:
+        ask = libuuid.ask(libuuid.request(op, count))
+    except UnreasonableError:
+        assert op is Op.BULK_TIME_UUID
+        assert count > 1_000_000
+        return
+    assert ask is not None
+    assert (ask.op, ask.echo) == (op, count)
+    if op is Op.BULK_TIME_UUID:
+        assert ask.count == max(1, count)
+
+
+@given(st.binary(max_size=40))
+def test_any_reply_is_a_block_or_none_or_unreasonable(data: bytes) -> None:
+    """What a caller reads is a block, none yet, or UnreasonableError, and no third thing."""
+    try:
+        body = libuuid.body(data)
+        block = None if body is None else libuuid.reserved(body)
+    except UnreasonableError:
+        return
+    assert block is None or block.count >= 1

@@ -1,0 +1,500 @@
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import msgpack
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from uuidd.core.wire import LIBUUID_FIRST, RPC_FIRST, rpc
+from uuidd.core.wire.rpc import MalformedError, Request, Response
+
+LIMIT = 4096
+
+TAKE = b"\x94\x00\x07\xa4take\x93\xa3utc\xcd\x01\x2c\xc3"
+STATUS = b"\x94\x00\xce\xff\xff\xff\xff\xa6status\x90"
+NOTE = b"\x93\x02\xa6status\x90"
+LONG_HEADS = b"\xdc\x00\x04\x00\x01\xd9\x04make\xdd\x00\x00\x00\x01\xc4\x01\x00"
+
+MESSAGES = [
+    pytest.param(TAKE, Request(7, "take", ["utc", 300, True]), id="take"),
+    pytest.param(STATUS, Request(0xFFFF_FFFF, "status", []), id="highest msgid"),
+    pytest.param(NOTE, Request(None, "status", []), id="notification"),
+    pytest.param(LONG_HEADS, Request(1, "make", [b"\0"]), id="longer heads than needed"),
+]
+
+Outcome = tuple[list[Request], bytes, bool]
+"""The requests that were read, the bytes that are left, and whether they are malformed."""
+
+
+def whole(data: bytes, limit: int = LIMIT) -> Outcome:
+    """Read *data* in one go."""
+    return in_pieces([data], limit)
+
+
+def in_pieces(pieces: list[bytes], limit: int = LIMIT) -> Outcome:
+    """Read *pieces* as a connection does: what is left of one goes before the next."""
+    found: list[Request] = []
+    rest = b""
+    for piece in pieces:
+        rest += piece
+        end = 0
+        try:
+            for request, request_end in rpc.requests(rest, limit=limit):
+                found.append(request)
+                end = request_end
+        except MalformedError:
+            return found, b"", True
+        rest = rest[end:]
+    return found, rest, False
+
+
+def byte_by_byte(data: bytes) -> list[bytes]:
+    """Cut *data* after each byte."""
+    return [data[at : at + 1] for at in range(len(data))]
+
+
+def peak(read: Callable[[], object]) -> int:
+    """Give the most bytes that *read* held at any time."""
+    tracemalloc.start()
+    try:
+        read()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+# --- requests
+
+
+@pytest.mark.parametrize(("data", "request_"), MESSAGES)
+def test_a_whole_request_is_read(data: bytes, request_: Request) -> None:
+    """A request that arrives in one piece is given, with the offset of its end."""
+    assert list(rpc.requests(data, limit=LIMIT)) == [(request_, len(data))]
+
+
+@pytest.mark.parametrize(("data", "request_"), MESSAGES)
+def test_a_request_is_read_byte_by_byte(data: bytes, request_: Request) -> None:
+    """A request that arrives a byte at a time is given once, with its last byte."""
+    assert in_pieces(byte_by_byte(data)[:-1]) == ([], data[:-1], False)
+    assert in_pieces(byte_by_byte(data)) == ([request_], b"", False)
+
+
+@pytest.mark.parametrize(("data", "request_"), MESSAGES)
+def test_the_begin_of_a_next_request_is_left(data: bytes, request_: Request) -> None:
+    """Bytes after a request that are none yet are left for later."""
+    assert list(rpc.requests(data + TAKE[:5], limit=LIMIT)) == [(request_, len(data))]
+
+
+@pytest.mark.parametrize(("data", "request_"), MESSAGES)
+def test_a_next_request_is_given_too(data: bytes, request_: Request) -> None:
+    """Requests that arrive together are given in order, each with the offset of its own end."""
+    assert list(rpc.requests(data + TAKE, limit=LIMIT)) == [
+        (request_, len(data)),
+        (Request(7, "take", ["utc", 300, True]), len(data + TAKE)),
+    ]
+
+
+@pytest.mark.parametrize(("data", "request_"), MESSAGES)
+@pytest.mark.parametrize("garbage", [b"\xc1", b"\x00", b"\xff" * 40, b"\x90", TAKE[1:]])
+def test_a_request_before_garbage_is_given(data: bytes, request_: Request, garbage: bytes) -> None:
+    """Bytes that are no request do not take away the request before them."""
+    assert whole(data + garbage) == ([request_], b"", True)
+
+
+@pytest.mark.parametrize(("data", "request_"), MESSAGES)
+def test_a_request_begins_with_a_byte_of_its_dialect(data: bytes, request_: Request) -> None:
+    """The first byte of any rpc request tells it from the libuuid dialect."""
+    assert data[0] in RPC_FIRST
+
+
+def test_the_dialects_share_no_first_byte() -> None:
+    """One byte is enough to tell the dialects apart."""
+    assert LIBUUID_FIRST.isdisjoint(RPC_FIRST)
+
+
+def test_nothing_holds_no_request() -> None:
+    """No bytes give no request and no error."""
+    assert whole(b"") == ([], b"", False)
+
+
+@pytest.mark.parametrize(
+    ("message", "request_"),
+    [
+        ([0, 0, "take", ["utc", 1]], Request(0, "take", ["utc", 1])),
+        ([0, 2**32 - 1, "make", ["v1", 1000]], Request(2**32 - 1, "make", ["v1", 1000])),
+        ([0, 300, "", [None, True, -1, 2.5, b"x", {"a": [1]}]], None),
+        ([2, "take", ["utc", 1, False]], Request(None, "take", ["utc", 1, False])),
+    ],
+)
+def test_another_librarys_message_is_read(message: list[Any], request_: Request | None) -> None:
+    """What MessagePack packs of the published shape is read as what it says."""
+    expected = request_ or Request(message[1], message[2], message[3])
+    packed = msgpack.packb(message)
+    assert whole(packed) == ([expected], b"", False)
+    assert in_pieces(byte_by_byte(packed)) == ([expected], b"", False)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        [True, "status", []],
+        [False, 1, "status", []],
+        [0.0, 1, "status", []],
+        [0, True, "status", []],
+        [0, False, "status", []],
+        [0, 1.0, "status", []],
+        [0, -1, "status", []],
+        [0, 2**32, "status", []],
+        [0, 2**64 - 1, "status", []],
+        [0, "1", "status", []],
+        [0, None, "status", []],
+        [0, 1, b"status", []],
+        [0, 1, None, []],
+        [0, 1, 1, []],
+        [0, 1, "status", None],
+        [0, 1, "status", {}],
+        [0, 1, "status", "x"],
+        [0, 1, "status"],
+        [0, 1, "status", [], None],
+        [0, "status", []],
+        [1, 1, "status", []],
+        [1, 1, None, None],
+        [1, "status", []],
+        [2.0, "status", []],
+        [2, 1, "status", []],
+        [2, b"status", []],
+        [2, "status", {}],
+        [2, "status"],
+        [3, 1, "status", []],
+        [-1, 1, "status", []],
+        ["0", 1, "status", []],
+        [None, None, None, None],
+        [[0, 1, "status", []]],
+        [],
+        {},
+        {"0": 1},
+        None,
+        True,
+        0,
+        "status",
+        b"status",
+    ],
+)
+def test_another_shape_is_malformed(message: Any) -> None:
+    """Any other value, and a boolean for an int, is no request, whole or byte by byte."""
+    packed = msgpack.packb(message)
+    assert whole(packed) == ([], b"", True)
+    assert in_pieces(byte_by_byte(packed)) == ([], b"", True)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(b"\xc1", id="the byte that MessagePack never uses"),
+        pytest.param(b"\x94\x00\x01\xa1\xff\x90", id="method is no UTF-8"),
+        pytest.param(b"\x94\x00\x01\xa1x\x91\x81\x01\x02", id="an int for a key"),
+        pytest.param(b"\x94\x00\x01\xa1x\x91\x81\x90\x02", id="an array for a key"),
+        pytest.param(b"\x94\x00\x01\xa1x\x91\x81\x80\x02", id="a map for a key"),
+        pytest.param(b"\x94\x00\x01\xa1x\x91\xc7\x03\xff\x00\x00\x00", id="a time of 3 bytes"),
+    ],
+)
+def test_what_is_no_messagepack_is_malformed(data: bytes) -> None:
+    """Bytes that MessagePack, or a map of names, cannot have are malformed."""
+    assert whole(data) == ([], b"", True)
+    assert in_pieces(byte_by_byte(data)) == ([], b"", True)
+
+
+# --- limits
+
+
+def request_of(size: int) -> bytes:
+    """Give a request of *size* bytes."""
+    head = b"\x94\x00\x01\xa1x\x91\xc5"
+    length = size - len(head) - 2
+    return head + length.to_bytes(2, "big") + b"x" * length
+
+
+@pytest.mark.parametrize("limit", [64, LIMIT])
+def test_a_request_of_the_limit_is_read(limit: int) -> None:
+    """A request may have as many bytes as the limit says."""
+    data = request_of(limit)
+    assert len(whole(data, limit)[0]) == 1
+    assert len(in_pieces(byte_by_byte(data), limit)[0]) == 1
+
+
+@pytest.mark.parametrize("limit", [64, LIMIT])
+def test_a_request_past_the_limit_is_malformed(limit: int) -> None:
+    """One byte more than the limit is too many, whether it came whole or in pieces."""
+    data = request_of(limit + 1)
+    assert whole(data, limit) == ([], b"", True)
+    assert in_pieces(byte_by_byte(data), limit) == ([], b"", True)
+
+
+def test_a_request_past_the_limit_is_told_with_both_sizes() -> None:
+    """The error names the size and the limit."""
+    with pytest.raises(MalformedError, match="4097 bytes or more; at most 4096"):
+        list(rpc.requests(request_of(LIMIT + 1), limit=LIMIT))
+
+
+def test_a_request_of_the_limit_may_stand_among_others() -> None:
+    """The limit holds for each request by itself, also behind another."""
+    assert len(whole(TAKE + request_of(LIMIT) + TAKE)[0]) == 3
+
+
+def test_a_request_past_the_limit_among_others_is_malformed() -> None:
+    """A request behind another may have no more bytes than one alone."""
+    found, _, malformed = whole(TAKE + request_of(LIMIT + 1) + TAKE)
+    assert (len(found), malformed) == (1, True)
+
+
+def test_an_unfinished_request_of_the_limit_is_waited_for() -> None:
+    """As many bytes as the limit are kept while a request is not whole."""
+    data = request_of(LIMIT + 1)[:LIMIT].replace(b"\xc5\x0f\xf8", b"\xc5\x0f\xf9")
+    assert whole(data) == ([], data, False)
+
+
+def test_an_unfinished_request_past_the_limit_is_malformed() -> None:
+    """Nobody can make the daemon keep more bytes than the limit, within 64 items."""
+    part = b"\xc5\x00\xff" + b"x" * 255
+    data = b"\x94\x00\x01\xa1x\xdc\x00\x40" + part * 16
+    assert len(data) > LIMIT
+    assert whole(data[: LIMIT + 1]) == ([], b"", True)
+    assert whole(data[:LIMIT]) == ([], data[:LIMIT], False)
+
+
+BEFORE = pytest.mark.parametrize(
+    "before", [b"\x94\x00\x01\xa1x\x91", b"\x94\x00\x01", b"\x94\x00", b""]
+)
+
+
+@BEFORE
+@pytest.mark.parametrize("head", [b"\xdd", b"\xdf", b"\xc9"])
+def test_an_array_or_map_of_4_gb_is_malformed_at_once(before: bytes, head: bytes) -> None:
+    """An array, map or extension of 4 billion is refused at its length, before room is made."""
+    data = before + head + b"\xff\xff\xff\xff\x01"
+    assert whole(data) == ([], b"", True)
+    assert peak(lambda: whole(data)) < 100_000
+
+
+@BEFORE
+@pytest.mark.parametrize("head", [b"\xdb", b"\xc6"])
+def test_a_text_of_4_gb_is_malformed_past_the_limit(before: bytes, head: bytes) -> None:
+    """Of a text or bytes said to have 4 GB no more is kept than of any unfinished request."""
+    data = (before + head + b"\xff\xff\xff\xff").ljust(LIMIT + 1, b"x")
+    assert whole(data) == ([], b"", True)
+    assert peak(lambda: whole(data)) < 100_000
+
+
+@pytest.mark.parametrize("head", [b"\xdc", b"\xde"])
+def test_an_array_or_map_of_64_items_is_read(head: bytes) -> None:
+    """64 items are what one array or map may have."""
+    item = b"\xc0" if head == b"\xdc" else b"\xa1x\xc0"
+    data = b"\x94\x00\x01\xa1x\x91" + head + b"\x00\x40" + item * 64
+    assert len(whole(data)[0]) == 1
+
+
+@pytest.mark.parametrize("head", [b"\xdc", b"\xde"])
+def test_an_array_or_map_of_65_items_is_malformed(head: bytes) -> None:
+    """One item more is refused, at the head of the array or map."""
+    data = b"\x94\x00\x01\xa1x\x91" + head + b"\x00\x41"
+    assert whole(data) == ([], b"", True)
+
+
+@pytest.mark.parametrize("head", [b"\x91", b"\xdc\x00\x40", b"\x81\xa0", b"\xde\x00\x40\xa0"])
+def test_nesting_1000_deep_costs_little(head: bytes) -> None:
+    """A thousand arrays or maps within each other take less than a megabyte, or two."""
+    data = (b"\x94\x00\x01\xa1x\x91" + head * 1000)[:LIMIT]
+    assert whole(data) == ([], data, False)
+    assert peak(lambda: whole(data)) < 2_000_000
+
+
+def test_nesting_1000_deep_of_many_items_is_refused_at_little_cost() -> None:
+    """A thousand heads of 65,535 items each are malformed before room is made for the items."""
+    data = b"\x94\x00\x01\xa1x\x91" + b"\xdc\xff\xff" * 1000
+    assert whole(data) == ([], b"", True)
+    assert peak(lambda: whole(data)) < 100_000
+
+
+@pytest.mark.parametrize("head", [b"\x91", b"\x81\xa0"])
+@pytest.mark.parametrize("depth", [1000, 1100, 2000])
+def test_nesting_is_read_or_malformed(head: bytes, depth: int) -> None:
+    """A whole request, however deep, is given or malformed; it never breaks the reader."""
+    data = b"\x94\x00\x01\xa1x\x91" + head * depth + b"\xc0"
+    found, rest, malformed = whole(data, 1 << 20)
+    assert not rest
+    assert malformed is not bool(found)
+
+
+# --- responses
+
+
+def test_a_response_is_four_items_with_no_error() -> None:
+    """The answer to a request is its msgid, nil, and the result."""
+    assert rpc.response(7, "ok") == b"\x94\x01\x07\xc0\xa2ok"
+
+
+def test_a_failure_is_four_items_with_no_result() -> None:
+    """A failed request's answer is its msgid, code and message, and nil."""
+    assert rpc.failure(7, "busy", "no") == b"\x94\x01\x07\x92\xa4busy\xa2no\xc0"
+
+
+def test_a_call_is_a_request() -> None:
+    """What a client sends is what the daemon reads."""
+    assert rpc.call(7, "take", ["utc", 300, True]) == TAKE
+
+
+def test_a_response_is_read_by_another_library() -> None:
+    """Any MessagePack-RPC client can read an answer, bytes as bytes and text as text."""
+    packed = rpc.response(2**32 - 1, {"node": b"\1\2\3\4\5\6", "text": "\u00fc", "id": [1, None]})
+    assert msgpack.unpackb(packed) == [
+        1,
+        2**32 - 1,
+        None,
+        {"node": b"\1\2\3\4\5\6", "text": "\u00fc", "id": [1, None]},
+    ]
+
+
+RESPONSES = [
+    pytest.param(b"\x94\x01\x07\xc0\xa2ok", Response(7, None, "ok"), id="text"),
+    pytest.param(b"\x94\x01\x00\xc0\xc0", Response(0, None, None), id="nil"),
+    pytest.param(b"\x94\x01\x00\xc0\x81\xa1a\xc4\x01b", Response(0, None, {"a": b"b"}), id="map"),
+    pytest.param(
+        b"\x94\x01\x07\x92\xa4busy\xa2no\xc0", Response(7, ("busy", "no"), None), id="error"
+    ),
+]
+
+
+@pytest.mark.parametrize(("data", "response"), RESPONSES)
+def test_a_whole_response_is_read(data: bytes, response: Response) -> None:
+    """A response that has arrived whole is given."""
+    assert rpc.read_response(data) == response
+
+
+@pytest.mark.parametrize(("data", "response"), RESPONSES)
+def test_a_part_of_a_response_is_none_yet(data: bytes, response: Response) -> None:
+    """Every shorter part of a response is one to wait with, not an error."""
+    assert [rpc.read_response(data[:end]) for end in range(len(data))] == [None] * len(data)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        [0, 7, None, None],
+        [2, 7, None, None],
+        [1, "7", None, None],
+        [1, None, None, None],
+        [1, 7.0, None, None],
+        [1, 7, "busy", None],
+        [1, 7, ["busy"], None],
+        [1, 7, ["busy", "no", "!"], None],
+        [1, 7, ["busy", 1], None],
+        [1, 7, [1, "no"], None],
+        [1, 7, ["busy", "no"], "ok"],
+        [1, 7, [], None],
+        [1.0, 7, None, None],
+        [1, 7, None],
+        [1, 7, None, None, None],
+        {},
+        7,
+        None,
+    ],
+)
+def test_another_shape_is_no_response(message: Any) -> None:
+    """A client never takes another value for an answer."""
+    with pytest.raises(MalformedError):
+        rpc.read_response(msgpack.packb(message))
+
+
+@pytest.mark.parametrize("message", [[True, 7, None, None], [1, True, None, None]])
+def test_a_boolean_is_no_kind_and_no_msgid_of_a_response(message: Any) -> None:
+    """True stands for no number, as in requests."""
+    with pytest.raises(MalformedError):
+        rpc.read_response(msgpack.packb(message))
+
+
+def test_no_messagepack_is_no_response() -> None:
+    """Bytes that MessagePack cannot have are malformed for a client too."""
+    with pytest.raises(MalformedError, match="no MessagePack"):
+        rpc.read_response(b"\xc1")
+
+
+def test_a_large_response_is_read() -> None:
+    """A thousand ids of text, the longest answer there is, are read whole."""
+    ids = [f"{number:036}" for number in range(1000)]
+    assert rpc.read_response(rpc.response(1, ids)) == Response(1, None, ids)
+
+
+# --- properties
+
+VALUES: st.SearchStrategy[Any] = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats()
+    | st.text(max_size=8)
+    | st.binary(max_size=8)
+    | st.builds(msgpack.ExtType, st.integers(0, 127), st.binary(max_size=4)),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner),
+    max_leaves=8,
+)
+KINDS = st.sampled_from([0, 1, 2, 3, True, False])
+NEAR_MESSAGES = st.tuples(
+    KINDS, st.integers(0, 2**33) | VALUES, st.text(max_size=6) | VALUES, st.lists(VALUES) | VALUES
+).map(lambda message: bytes(msgpack.packb(message)))
+NOTIFICATIONS = st.tuples(st.just(2), st.text(max_size=6), st.lists(VALUES, max_size=3)).map(
+    lambda message: bytes(msgpack.packb(message))
+)
+REQUESTS = st.builds(
+    lambda msgid, method, params: bytes(msgpack.packb([0, msgid, method, params])),
+    st.integers(0, 2**32 - 1),
+    st.text(max_size=6),
+    st.lists(VALUES, max_size=3),
+)
+STREAMS = st.lists(REQUESTS | NOTIFICATIONS | NEAR_MESSAGES | st.binary(max_size=6), max_size=6)
+
+
+@given(STREAMS, st.lists(st.integers(0, 400), max_size=6))
+@example([TAKE, NOTE, STATUS], [3, 20])
+@example([b"\x94\x00\x01\xa1x\x91\xc7\x03\xff\x00\x00\x00"], [])
+def test_however_bytes_are_cut_the_same_requests_are_read(
+    parts: list[bytes], cuts: list[int]
+) -> None:
+    """Any bytes, cut anywhere, give requests or MalformedError, and no third thing."""
+    data = b"".join(parts)
+    ends = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
+    pieces = [data[begin:end] for begin, end in pairwise(ends)]
+    assert repr(in_pieces(pieces, 100)) == repr(whole(data, 100))
+    assert repr(in_pieces(byte_by_byte(data), 100)) == repr(whole(data, 100))
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_give_requests_or_malformed(data: bytes) -> None:
+    """Random bytes give the same outcome whole and byte by byte, and no third thing."""
+    assert repr(in_pieces(byte_by_byte(data), 100)) == repr(whole(data, 100))
+
+
+@given(st.lists(REQUESTS | NOTIFICATIONS, min_size=1, max_size=6))
+def test_each_request_is_read_as_it_was_packed(parts: list[bytes]) -> None:
+    """Requests of any values come out as MessagePack itself reads them, at their own ends."""
+    ends = [sum(map(len, parts[: at + 1])) for at in range(len(parts))]
+    found = list(rpc.requests(b"".join(parts), limit=1 << 20))
+    assert [end for _, end in found] == ends
+    for (request, _), part in zip(found, parts, strict=True):
+        message = msgpack.unpackb(part)
+        expected = message[1:] if message[0] == 0 else [None, *message[1:]]
+        assert repr([request.msgid, request.method, request.params]) == repr(expected)
+
+
+@given(st.binary(max_size=60) | NEAR_MESSAGES | NEAR_MESSAGES.map(lambda data: data[:-1]))
+def test_any_bytes_give_a_response_or_none_or_malformed(data: bytes) -> None:
+    """What a client reads is a response, none yet, or malformed, and no third thing."""
+    try:
+        response = rpc.read_response(data)
+    except MalformedError:
+        return
+    assert response is None or isinstance(response, Response)

@@ -1,0 +1,621 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.core.draws import Draws
+from uuidd.core.ids.timebased import MULTICAST
+from uuidd.core.timeline import GENERATIONS, Block, NoneFree
+from uuidd.core.timeline.state import Node, State, random_node
+from uuidd.core.timeline.utc import Closed, NeedsSave, Opening, Utc
+from uuidd.core.timeline.volatile import TOLERANCE
+
+NOW = 10_000_000
+LEAD = 1_000_000
+MAC_A = Node(0x00163E000001, "mac eth0")
+MAC_B = Node(0x00163E000002, "mac eth1")
+RANDOM = Node(7 | MULTICAST, "random")
+
+
+def begun(
+    loaded: State | None = None,
+    *,
+    now: int = NOW,
+    node: Node | None = None,
+    used: int | None = None,
+    told: list[Opening] | None = None,
+    first: int = 0,
+    ring: int = 4,
+) -> Utc:
+    """A timeline that has not saved yet; *told* gathers its openings."""
+    told = [] if told is None else told
+    return Utc(
+        loaded,
+        machine="host",
+        now=now,
+        random=Draws(first=first),
+        node=node,
+        avoid=lambda: used,
+        tell=told.append,
+        ring=ring,
+    )
+
+
+def save(utc: Utc, *, now: int = NOW, lead: int = LEAD) -> State:
+    """Let a save complete, and give what it saved."""
+    state = utc.begin_save(now=now, lead=lead)
+    utc.end_save(state, completed=True)
+    return state
+
+
+def serving(loaded: State | None = None, *, now: int = NOW, node: Node | None = None) -> Utc:
+    """A timeline whose first save has completed."""
+    utc = begun(loaded, now=now, node=node)
+    save(utc, now=now)
+    return utc
+
+
+def stored(
+    marks: dict[int, int], *, generation: int = 0, node: Node = RANDOM, floor: int = 0
+) -> State:
+    """A state as an earlier run may have left it."""
+    return State(node, "host", generation, marks, floor, 0)
+
+
+def number(utc: Utc) -> int:
+    """The number of the open generation."""
+    assert utc.generation is not None
+    return utc.generation.number
+
+
+# --- the first start
+
+
+def test_nothing_is_given_before_the_first_save() -> None:
+    """A crash before the first save must leave nothing behind that could repeat."""
+    with pytest.raises(NeedsSave):
+        begun().take(1, now=NOW)
+
+
+def test_nothing_is_given_while_the_first_save_is_under_way() -> None:
+    """It may not reach the disk."""
+    utc = begun()
+    utc.begin_save(now=NOW, lead=LEAD)
+    with pytest.raises(NeedsSave):
+        utc.take(1, now=NOW)
+
+
+def test_after_the_first_save_ticks_are_given() -> None:
+    """A grant carries the state's node and generation, and begins no earlier than the start."""
+    utc = begun(first=2)
+    save(utc)
+    assert utc.take(10, now=NOW + 5) == Block(NOW, 6, 2 * 16 + 16, 1 | MULTICAST)
+
+
+def test_without_a_state_the_generation_is_random() -> None:
+    """Which generation is first is drawn, all 10 bits of it."""
+    assert number(begun(ring=GENERATIONS, first=700)) == 701
+
+
+def test_a_random_node_is_kept_in_the_state() -> None:
+    """The node of the first start is that of the next one."""
+    state = save(begun())
+    assert state.node == Node(1 | MULTICAST, "random")
+    assert begun(state).node == state.node
+
+
+def test_a_random_node_has_the_multicast_bit() -> None:
+    """No network card has an address with that bit."""
+    assert random_node(lambda bits: (1 << bits) - 1).value == (1 << 48) - 1
+    assert random_node(lambda _: 0) == Node(MULTICAST, "random")
+
+
+def test_only_a_random_node_is_not_fixed() -> None:
+    """A node from a card, or given, can be met again after a loss of the state."""
+    assert not RANDOM.fixed
+    assert MAC_A.fixed
+    assert Node(5, "given").fixed
+
+
+# --- grants
+
+
+def test_whole_grants_are_exact_and_aside() -> None:
+    """A whole grant reaches back before the start, in a lane that gave nothing yet."""
+    assert serving().take(500, now=NOW, whole=True) == Block(NOW - 499, 500, 17, 1 | MULTICAST)
+
+
+def test_a_grant_ends_before_the_horizon() -> None:
+    """The last tick before the horizon is given, the horizon is not."""
+    utc = serving()
+    assert utc.horizon == NOW + LEAD
+    assert utc.take(1, now=NOW + LEAD - 1).first == NOW + LEAD - 1
+    with pytest.raises(NeedsSave):
+        utc.take(1, now=NOW + LEAD)
+
+
+def test_a_clock_that_stands_gives_nothing() -> None:
+    """A tick is given once; the wait is one tick."""
+    utc = serving()
+    utc.take(1, now=NOW)
+    with pytest.raises(NoneFree) as caught:
+        utc.take(1, now=NOW)
+    assert caught.value.wait == 1
+
+
+# --- saves
+
+
+def test_a_save_holds_a_horizon_past_now() -> None:
+    """The open generation's mark is *lead* ahead of now."""
+    assert save(begun()).marks == {1: NOW + LEAD}
+
+
+def test_a_horizon_never_lies_below_what_was_given() -> None:
+    """After a small step back the mark is still past the highest tick given."""
+    utc = serving()
+    utc.take(1, now=NOW + 500)
+    assert utc.begin_save(now=NOW, lead=1).marks == {1: NOW + 501}
+
+
+def test_a_completed_save_moves_the_horizon() -> None:
+    """Only a completed one does."""
+    utc = serving()
+    state = utc.begin_save(now=NOW + LEAD, lead=LEAD)
+    assert utc.horizon == NOW + LEAD
+    utc.end_save(state, completed=True)
+    assert utc.horizon == NOW + 2 * LEAD
+
+
+def test_a_save_under_way_with_a_lower_horizon_counts_at_once() -> None:
+    """It may be on the disk at any moment, and a crash then would go by its mark."""
+    utc = serving()
+    utc.begin_save(now=NOW, lead=10)
+    assert utc.horizon == NOW + 10
+    with pytest.raises(NeedsSave):
+        utc.take(1, now=NOW + 10)
+
+
+def test_a_failed_save_moves_no_horizon_up() -> None:
+    """What is not known to be saved does not count."""
+    utc = serving()
+    utc.end_save(utc.begin_save(now=NOW + LEAD, lead=LEAD), completed=False)
+    assert utc.horizon == NOW + LEAD
+
+
+def test_a_failed_save_counts_as_under_way() -> None:
+    """Its rename may have reached the disk, so its lower horizon holds on."""
+    utc = serving()
+    utc.end_save(utc.begin_save(now=NOW, lead=10), completed=False)
+    assert utc.horizon == NOW + 10
+
+
+def test_a_failed_save_counts_until_one_completes() -> None:
+    """A later save under way does not lift the failed one's horizon; once complete, it does."""
+    utc = serving()
+    utc.end_save(utc.begin_save(now=NOW, lead=10), completed=False)
+    state = utc.begin_save(now=NOW, lead=2 * LEAD)
+    assert utc.horizon == NOW + 10
+    utc.end_save(state, completed=True)
+    assert utc.horizon == NOW + 2 * LEAD
+
+
+def test_a_state_that_was_given_to_save_does_not_change() -> None:
+    """What a thread is writing is not touched by what is given out or opened meanwhile."""
+    utc = serving()
+    state = utc.begin_save(now=NOW, lead=LEAD)
+    utc.take(1, now=NOW)
+    with pytest.raises(NeedsSave):
+        utc.take(1, now=NOW - TOLERANCE)
+    assert state.marks == {1: NOW + LEAD}
+
+
+def test_nothing_was_used_right_after_a_save_began() -> None:
+    """An idle timeline needs no save."""
+    assert not serving().used
+
+
+def test_a_grant_is_use() -> None:
+    """What was given out since the last save makes the next one due, until that begins."""
+    utc = serving()
+    utc.take(1, now=NOW)
+    assert utc.used
+    utc.begin_save(now=NOW, lead=LEAD)
+    assert not utc.used
+
+
+def test_a_refusal_is_no_use() -> None:
+    """A request that got nothing makes no save due."""
+    utc = serving()
+    with pytest.raises(NeedsSave):
+        utc.take(1, now=NOW + LEAD)
+    assert not utc.used
+
+
+# --- steps back
+
+
+def test_a_clock_set_back_opens_the_next_generation() -> None:
+    """Ticks may come again after a step back, but under another clock_seq, once that is saved."""
+    told: list[Opening] = []
+    utc = begun(told=told)
+    save(utc)
+    utc.take(1, now=NOW)
+    back = NOW - TOLERANCE
+    with pytest.raises(NeedsSave):
+        utc.take(1, now=back)
+    save(utc, now=back)
+    assert utc.take(10, now=back) == Block(back - 9, 10, 2 * 16, 1 | MULTICAST)
+    assert told[-1] == Opening("UTC stepped back", 2, 1 | MULTICAST, TOLERANCE + 1)
+
+
+def test_a_step_back_within_the_tolerance_is_waited_out() -> None:
+    """No generation is spent on it; the wait is until the clock is back."""
+    utc = serving()
+    utc.take(1, now=NOW)
+    with pytest.raises(NoneFree) as caught:
+        utc.take(1, now=NOW + 1 - TOLERANCE)
+    assert caught.value.wait == TOLERANCE
+    assert number(utc) == 1
+
+
+def test_a_step_back_is_measured_from_the_highest_lane() -> None:
+    """A whole grant's lane ahead of the others is what UTC stepped back from."""
+    utc = begun(stored({0: 0}))
+    save(utc)
+    utc.take(500, now=NOW + TOLERANCE, whole=True)
+    with pytest.raises(NeedsSave):
+        utc.take(500, now=NOW, whole=True)
+    assert number(utc) == 1
+
+
+def test_the_generation_left_behind_keeps_its_highest_next_as_mark() -> None:
+    """The exact end of what it gave is known, so that is what the next save holds."""
+    utc = serving()
+    utc.take(1, now=NOW)
+    with pytest.raises(NeedsSave):
+        utc.take(1, now=NOW - TOLERANCE)
+    back = NOW - TOLERANCE
+    assert save(utc, now=back).marks == {1: NOW + 1, 2: back + LEAD}
+
+
+def test_the_mark_left_behind_lies_past_every_lane() -> None:
+    """A whole grant's lane ahead of lane 0 counts."""
+    utc = serving()
+    utc.take(5, now=NOW + 9, whole=True)
+    back = NOW - TOLERANCE
+    with pytest.raises(NeedsSave):
+        utc.take(1, now=back)
+    assert save(utc, now=back).marks[1] == NOW + 10
+
+
+def test_a_generation_is_opened_again_from_its_mark_on() -> None:
+    """After a turn round the ring its lanes begin where the generation ended."""
+    marks = {0: NOW + 1, 1: NOW - 5, 2: NOW + 1, 3: NOW + 1}
+    utc = begun(stored(marks))
+    save(utc)
+    assert utc.take(100, now=NOW + 10).clock_seq == 16
+    assert utc.take(16, now=NOW + 10, whole=True).first == NOW - 5
+    with pytest.raises(NoneFree):
+        utc.take(17, now=NOW + 10, whole=True)
+
+
+def test_a_generation_whose_mark_lies_past_now_is_passed_over() -> None:
+    """One tick past is enough."""
+    utc = begun(stored({0: NOW + 1, 1: NOW + 1, 2: NOW}))
+    assert number(utc) == 2
+
+
+def test_a_new_generation_gives_nothing_before_its_own_save() -> None:
+    """Whatever the last save held of other generations."""
+    utc = begun(stored({0: NOW + 1}))
+    with pytest.raises(NeedsSave):
+        utc.take(1, now=NOW)
+    state = utc.begin_save(now=NOW, lead=LEAD)
+    with pytest.raises(NeedsSave):
+        utc.take(1, now=NOW)
+    utc.end_save(state, completed=True)
+    assert utc.take(1, now=NOW).clock_seq == 16
+
+
+def test_short_grants_go_on_in_order_in_the_next_generation() -> None:
+    """A lane 0 behind now when the generation was left is where the next one's begins."""
+    utc = begun(stored({0: 0}))
+    save(utc)
+    utc.take(1, now=NOW)
+    utc.take(10, now=NOW + LEAD - 1, whole=True)
+    back = NOW + 100
+    with pytest.raises(NeedsSave):
+        utc.take(1, now=back)
+    save(utc, now=back)
+    assert utc.take(1000, now=back) == Block(NOW + 1, 100, 16, RANDOM.value)
+
+
+def test_with_every_mark_past_now_a_volatile_node_serves() -> None:
+    """When no generation can be opened, ids go on under a node that is never saved."""
+    told: list[Opening] = []
+    utc = begun(stored(dict.fromkeys(range(4), NOW + 1)), told=told)
+    block = utc.take(10, now=NOW)
+    assert block.node == 1 | MULTICAST != RANDOM.value
+    assert utc.generation is None
+    assert told == [Opening("no generation can be opened", 0, 1 | MULTICAST, 0)]
+
+
+def test_a_generation_is_opened_as_soon_as_its_mark_is_reached() -> None:
+    """The first request past the lowest mark opens it, and its save ends the volatile node."""
+    utc = begun(stored({0: NOW + 9, 1: NOW + 9, 2: NOW + 5, 3: NOW + 9}))
+    utc.take(1, now=NOW + 4)
+    assert utc.generation is None
+    assert utc.take(1, now=NOW + 5).node != RANDOM.value
+    assert number(utc) == 2
+    save(utc, now=NOW + 6)
+    assert utc.take(1, now=NOW + 6) == Block(NOW + 6, 1, 2 * 16, RANDOM.value)
+
+
+def test_a_state_saved_with_nothing_open_keeps_every_mark() -> None:
+    """There is no horizon to add then."""
+    marks = dict.fromkeys(range(4), NOW + 1)
+    assert save(begun(stored(marks))).marks == marks
+
+
+# --- restart
+
+
+def test_a_clean_stop_saves_the_exact_marks() -> None:
+    """The highest next is saved, not a horizon, so that the next start need skip nothing."""
+    utc = serving()
+    utc.take(1, now=NOW)
+    utc.close()
+    assert save(utc, now=NOW + 5).marks == {1: NOW + 1}
+
+
+def test_after_a_close_nothing_is_given() -> None:
+    """What is given after the last save would be given again."""
+    utc = serving()
+    utc.close()
+    with pytest.raises(Closed):
+        utc.take(1, now=NOW)
+
+
+def test_after_a_close_no_volatile_node_serves_either() -> None:
+    """Stopped is stopped."""
+    utc = serving()
+    utc.turn_volatile("hung")
+    utc.close()
+    with pytest.raises(Closed):
+        utc.take(1, now=NOW)
+
+
+def test_after_a_clean_stop_the_same_generation_goes_on() -> None:
+    """Its lanes begin at its mark, and short grants no earlier than the start."""
+    utc = begun(stored({0: 5, 2: NOW - 7}, generation=2))
+    assert number(utc) == 2
+    save(utc)
+    assert utc.take(10, now=NOW + 3) == Block(NOW, 4, 2 * 16, RANDOM.value)
+    assert utc.take(11, now=NOW + 3, whole=True).first == NOW - 7
+    with pytest.raises(NoneFree):
+        utc.take(12, now=NOW + 3, whole=True)
+
+
+def test_a_mark_at_now_lets_the_generation_go_on() -> None:
+    """At its mark it has given out nothing, so now is free."""
+    utc = serving(stored({0: NOW}))
+    assert utc.take(10, now=NOW) == Block(NOW, 1, 0, RANDOM.value)
+
+
+def test_after_a_restart_a_save_comes_first() -> None:
+    """The loaded mark is what was given under; nothing is given past it before it is moved."""
+    utc = begun(stored({0: NOW - 7}))
+    assert utc.horizon == NOW - 7
+    with pytest.raises(NeedsSave):
+        utc.take(1, now=NOW)
+
+
+def test_after_a_crash_the_next_generation_is_opened() -> None:
+    """The loaded mark lies past now: what lies before it may have been given out."""
+    told: list[Opening] = []
+    utc = begun(stored({0: NOW + 1}), told=told)
+    save(utc)
+    assert utc.take(10, now=NOW + 1).clock_seq == 16
+    assert told == [Opening("the saved mark lies past now", 1, RANDOM.value, 1)]
+
+
+def test_a_restart_keeps_every_mark() -> None:
+    """Marks are never dropped: the ring will come round to them."""
+    marks = {0: 5, 1: NOW + 100, 3: NOW - 9}
+    assert save(begun(stored(marks))).marks == {**marks, 0: NOW + LEAD}
+
+
+def test_the_steady_mark_and_the_machine_are_kept() -> None:
+    """What utc does not use it saves as it was loaded."""
+    state = save(begun(State(RANDOM, "host", 0, {}, 3, 77)))
+    assert (state.machine, state.floor, state.steady) == ("host", 3, 77)
+
+
+# --- nodes
+
+
+def test_a_fixed_node_is_used_as_given() -> None:
+    """Ids carry the address that was asked for."""
+    assert serving(node=MAC_A).take(1, now=NOW).node == MAC_A.value
+
+
+def test_a_changed_node_opens_the_next_generation_and_keeps_the_marks() -> None:
+    """The old node may come back, and finds its marks."""
+    told: list[Opening] = []
+    utc = begun(stored({0: NOW - 5, 3: NOW + 9}), node=MAC_A, told=told)
+    assert told == [Opening("node changed", 1, MAC_A.value, 0)]
+    assert save(utc).marks == {0: NOW - 5, 1: NOW + LEAD, 3: NOW + 9}
+
+
+def test_the_same_node_from_another_source_is_no_change() -> None:
+    """eth0's address given by hand is the same node."""
+    utc = begun(stored({0: 5}, node=MAC_A), node=Node(MAC_A.value, "given"))
+    assert number(utc) == 0
+
+
+def test_a_fixed_node_is_not_kept_as_a_random_one() -> None:
+    """When no fixed node is asked for any more, one is drawn."""
+    assert begun(stored({0: 5}, node=MAC_A)).node == Node(1 | MULTICAST, "random")
+
+
+def test_a_lost_state_brings_no_old_ticks_back_under_a_fixed_node() -> None:
+    """Every generation begins at the start, since any may have been used before it."""
+    utc = serving(node=MAC_A)
+    assert utc.take(10, now=NOW + 4).first == NOW
+    with pytest.raises(NoneFree):
+        utc.take(6, now=NOW + 4, whole=True)
+
+
+def test_the_floor_holds_for_every_start() -> None:
+    """It is saved: a later step back or restart below it finds no generation to open."""
+    state = save(begun(node=MAC_A))
+    assert state.floor == NOW
+    later = begun(state, now=NOW - 1, node=MAC_A)
+    assert later.generation is None
+    assert later.take(1, now=NOW - 1).node != MAC_A.value
+
+
+def test_a_floor_past_a_mark_is_where_lanes_begin() -> None:
+    """Under a fixed node every mark counts as at least the floor."""
+    utc = serving(stored({0: 5}, node=MAC_A, floor=NOW - 3), node=MAC_A)
+    assert utc.take(4, now=NOW, whole=True).first == NOW - 3
+    with pytest.raises(NoneFree):
+        utc.take(5, now=NOW, whole=True)
+
+
+def test_a_change_to_a_fixed_node_sets_the_floor() -> None:
+    """The node may have been in use before under a state that was lost."""
+    assert save(begun(stored({0: 5}), node=MAC_A)).floor == NOW
+    assert save(begun(stored({0: 5}, node=MAC_A, floor=3), node=MAC_B)).floor == NOW
+
+
+def test_a_restart_under_the_same_fixed_node_keeps_the_floor() -> None:
+    """It is the tick of the change, not of the start."""
+    assert save(begun(stored({0: 5}, node=MAC_A, floor=3), node=MAC_A)).floor == 3
+
+
+def test_a_random_node_needs_no_floor() -> None:
+    """Nobody who lost the state comes to it again, so there is room before the start."""
+    assert serving().take(500, now=NOW, whole=True).first < NOW
+    utc = serving(stored({0: 5}, floor=NOW - 3))
+    assert utc.take(500, now=NOW, whole=True).first == NOW - 499
+
+
+def test_a_fixed_node_keeps_away_from_another_programs_clock_sequence() -> None:
+    """A generation half the ring away is opened, at every opening."""
+    utc = begun(node=MAC_A, used=5 << 4 | 3, ring=GENERATIONS)
+    assert number(utc) == 5 + 512
+    utc = begun(node=MAC_A, used=1020 << 4, ring=GENERATIONS)
+    assert number(utc) == (1020 + 512) % GENERATIONS
+
+
+def test_a_random_node_has_nobody_to_keep_away_from() -> None:
+    """No other program shares it."""
+    assert number(begun(used=2 << 4)) == 1
+
+
+# --- the volatile node
+
+
+def test_a_volatile_node_serves_while_no_save_completes() -> None:
+    """Under a fresh random node, and going on in order."""
+    told: list[Opening] = []
+    utc = begun(told=told)
+    save(utc)
+    utc.take(1, now=NOW + LEAD - 1)
+    utc.turn_volatile("hung")
+    assert utc.take(10, now=NOW + LEAD + 2) == Block(NOW + LEAD, 3, 16, 2 | MULTICAST)
+    assert told[-1] == Opening("hung", 1, 2 | MULTICAST, 0)
+
+
+def test_turning_volatile_twice_is_turning_once() -> None:
+    """The node that serves goes on serving."""
+    utc = begun()
+    utc.turn_volatile("hung")
+    before = utc.volatile
+    utc.turn_volatile("hung")
+    assert utc.volatile is before
+
+
+def test_a_volatile_node_is_never_saved() -> None:
+    """The state goes on to hold the stored node and its generation."""
+    utc = begun()
+    utc.turn_volatile("hung")
+    utc.take(1, now=NOW)
+    assert save(utc) == State(Node(1 | MULTICAST, "random"), "host", 1, {1: NOW + LEAD}, NOW, 0)
+
+
+def test_a_completed_save_ends_the_volatile_node() -> None:
+    """The stored node goes on, past what the volatile one gave."""
+    told: list[Opening] = []
+    utc = begun(told=told)
+    utc.turn_volatile("hung")
+    utc.take(1, now=NOW + 5)
+    save(utc, now=NOW + 6)
+    assert utc.take(10, now=NOW + 7) == Block(NOW + 6, 2, 16, 1 | MULTICAST)
+    assert utc.volatile is None
+    assert told[-1] == Opening("saved again", 1, 1 | MULTICAST, 0)
+
+
+def test_a_volatile_node_is_drawn_anew_on_a_step_back() -> None:
+    """Its ticks may come again, so its node may not."""
+    utc = begun()
+    utc.turn_volatile("hung")
+    first = utc.take(1, now=NOW)
+    assert utc.take(1, now=NOW - TOLERANCE).node != first.node
+
+
+# --- refusals
+
+
+def test_a_refused_request_moves_no_lane() -> None:
+    """Neither want of ticks, nor a reached horizon, nor a close moves a next."""
+    utc = serving()
+    utc.take(1, now=NOW)
+    generation = utc.generation
+    assert generation is not None
+    before = [lane.next for lane in generation.lanes]
+    with pytest.raises(NoneFree):
+        utc.take(5, now=NOW)
+    with pytest.raises(NoneFree):
+        utc.take(NOW + 2, now=NOW, whole=True)
+    with pytest.raises(NeedsSave):
+        utc.take(5, now=NOW + LEAD)
+    utc.close()
+    with pytest.raises(Closed):
+        utc.take(5, now=NOW + 1)
+    assert utc.generation is generation
+    assert [lane.next for lane in generation.lanes] == before
+
+
+def test_a_refused_request_that_ends_the_volatile_node_moves_no_lane() -> None:
+    """A whole request without room, the first after a save, leaves every lane where it was."""
+    utc = begun()
+    utc.turn_volatile("hung")
+    utc.take(1, now=NOW + 5)
+    save(utc, now=NOW + 6)
+    generation = utc.generation
+    assert generation is not None
+    before = [lane.next for lane in generation.lanes]
+    with pytest.raises(NoneFree):
+        utc.take(NOW + 100, now=NOW + 6, whole=True)
+    assert [lane.next for lane in generation.lanes] == before
+
+
+def test_short_grants_rise_when_the_volatile_node_ends_at_the_same_tick() -> None:
+    """A save that completes while the clock stands still gives no tick at or below the last."""
+    utc = begun()
+    utc.turn_volatile("hung")
+    utc.take(1, now=NOW)
+    save(utc, now=NOW)
+    with pytest.raises(NoneFree):
+        utc.take(1, now=NOW)
+
+
+def test_short_grants_rise_when_a_volatile_node_is_turned_to_at_the_same_tick() -> None:
+    """A lane that gave out now is where the volatile node's begins."""
+    utc = begun()
+    save(utc, lead=1)
+    utc.take(1, now=NOW)
+    utc.turn_volatile("hung")
+    assert utc.take(2, now=NOW + 1).first == NOW + 1

@@ -1,0 +1,156 @@
+"""Real daemons for tests: in a temporary folder, started ready, ended by their pid."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import msgpack
+
+PATIENCE = 20.0
+"""Seconds after which a daemon that does nothing has failed a test."""
+
+
+class Daemon:
+    """A daemon in a temporary folder of its own, which lasts as long as the context.
+
+    *arguments* come after those that name its socket and its state; *environment* is added to that
+    of the test. Inside, the daemon may be killed and started again.
+    """
+
+    def __init__(
+        self,
+        *arguments: str,
+        environment: Mapping[str, str] | None = None,
+        socket: Path | None = None,
+    ) -> None:
+        # Below /tmp, for a socket's path has 107 bytes at most.
+        self.folder = Path(tempfile.mkdtemp(prefix="uuidd-test-", dir="/tmp"))
+        self.socket = socket or self.folder / "s"
+        self.state = self.folder / "state"
+        self.state.mkdir()
+        self.lines: list[str] = []
+        self._arguments = arguments
+        self._environment = {**os.environ, **(environment or {})}
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Daemon:
+        try:
+            self.start()
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._process is not None:
+            self.kill()
+        shutil.rmtree(self.folder)
+
+    @property
+    def process(self) -> subprocess.Popen[bytes]:
+        """The daemon that runs."""
+        assert self._process is not None
+        return self._process
+
+    def start(self) -> None:
+        """Start the daemon, and wait until it has logged that it can be asked."""
+        command = [sys.executable, "-m", "uuidd", "-F", "-P"]
+        command += [f"--socket={self.socket}", f"--state={self.state}", *self._arguments]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, env=self._environment
+        )
+        settled = threading.Event()
+        self._reader = threading.Thread(target=self._read, args=[self._process, settled])
+        self._reader.start()
+        assert settled.wait(PATIENCE), f"the daemon did not start: {self.lines}"
+        assert "INFO: started:" in self.lines[-1], f"the daemon did not start: {self.lines}"
+
+    def _read(self, process: subprocess.Popen[bytes], settled: threading.Event) -> None:
+        """Read the daemon's log to its end, so that it never has to wait."""
+        assert process.stderr is not None
+        with process.stderr as log:
+            for line in log:
+                self.lines.append(line.decode().rstrip())
+                if b"INFO: started:" in line:
+                    settled.set()
+        settled.set()
+
+    def kill(self) -> None:
+        """End the daemon by SIGKILL, if it still runs."""
+        self.process.kill()
+        self._ended()
+
+    def stop(self) -> int:
+        """End the daemon by SIGTERM; give its exit status."""
+        self.process.send_signal(signal.SIGTERM)
+        return self._ended()
+
+    def _ended(self) -> int:
+        status = self.process.wait(PATIENCE)
+        self._reader.join(PATIENCE)
+        return status
+
+    def connect(self) -> Line:
+        """Give a line to the daemon."""
+        return Line(self.socket)
+
+
+class Line:
+    """A MessagePack-RPC connection that owes nothing to our own client or wire."""
+
+    def __init__(self, path: Path) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(PATIENCE)
+        self.sock.connect(str(path))
+        self._unpacker = msgpack.Unpacker()
+        self._msgid = 0
+
+    def __enter__(self) -> Line:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.sock.close()
+
+    def ask(self, method: str, *params: Any) -> list[Any]:
+        """Give the whole response to a request."""
+        self._msgid += 1
+        self.sock.sendall(msgpack.packb([0, self._msgid, method, list(params)]))
+        return self.read()
+
+    def read(self) -> list[Any]:
+        """Give the next response."""
+        while True:
+            for response in self._unpacker:
+                found: list[Any] = response
+                return found
+            more = self.sock.recv(65536)
+            if not more:
+                raise EOFError("the daemon closed the connection")
+            self._unpacker.feed(more)
+
+    def call(self, method: str, *params: Any) -> Any:
+        """Give the result of a request that has to succeed."""
+        _, msgid, error, result = self.ask(method, *params)
+        assert (msgid, error) == (self._msgid, None)
+        return result

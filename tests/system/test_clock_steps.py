@@ -1,0 +1,237 @@
+"""Steps of the clock under a running daemon: no id twice, and it tells of them (DESIGN's P1)."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.rig import PATIENCE, Daemon, Line
+from tests.tools import need
+from uuidd.core.ids import timebased
+from uuidd.core.wire import libuuid
+
+pytestmark = pytest.mark.system
+
+HOUR = 3600.0
+
+Taken = dict[tuple[int, int], list[tuple[int, int]]]
+"""Runs of ticks, first and last, by node and clock sequence."""
+
+
+class FakeTime:
+    """UTC of the processes that run with its *environment*, set at will; CLOCK_BOOTTIME stays."""
+
+    def __init__(self, folder: Path) -> None:
+        library = next(iter(Path("/usr/lib").glob("*/faketime/libfaketime.so.1")), None)
+        assert library is not None, "Debian's faketime has another place for its library"
+        self._file = folder / "faketime"
+        self.set(0)
+        self.environment = {
+            "LD_PRELOAD": str(library),
+            "FAKETIME_TIMESTAMP_FILE": str(self._file),
+            "FAKETIME_NO_CACHE": "1",
+            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+        }
+
+    def set(self, offset: float) -> None:
+        """Let UTC be *offset* seconds past the machine's."""
+        new = self._file.with_suffix(".new")
+        new.write_text(f"{offset:+.3f}")
+        new.rename(self._file)
+
+
+@pytest.fixture
+def fake_time(tmp_path: Path) -> FakeTime:
+    """A clock to be set."""
+    need("faketime")
+    return FakeTime(tmp_path)
+
+
+@pytest.fixture
+def daemon(fake_time: FakeTime) -> Iterator[Daemon]:
+    """A daemon under that clock."""
+    with Daemon(environment=fake_time.environment) as daemon:
+        yield daemon
+
+
+class Record:
+    """All that was drawn from *daemon*: by rpc, by the libuuid dialect, and by our client."""
+
+    def __init__(self, daemon: Daemon) -> None:
+        self._daemon = daemon
+        self.taken: Taken = {}
+        self.slowest = 0.0
+
+    def note(self, node: int, clock_seq: int, first: int, count: int) -> None:
+        """Note that these ticks were given."""
+        self.taken.setdefault((node, clock_seq), []).append((first, first + count - 1))
+
+    def draw(self, times: int = 300) -> set[int]:
+        """Draw in every way; give the clock sequences of lane 0 that came."""
+        seen = set()
+        with self._daemon.connect() as line:
+            for number in range(times):
+                begun = time.monotonic()
+                block = line.call("take", "utc", 100, number % 3 == 0)
+                self.slowest = max(self.slowest, time.monotonic() - begun)
+                node = int.from_bytes(block["node"], "big")
+                self.note(node, block["clock_seq"], block["first"], block["count"])
+                seen.add(block["clock_seq"] & ~0xF)
+        for _ in range(times):
+            with Line(self._daemon.socket) as line:
+                line.sock.sendall(libuuid.request(libuuid.Op.BULK_TIME_UUID, 64))
+                reply = libuuid.body(line.sock.recv(64))
+                assert reply is not None
+                given = libuuid.reserved(reply)
+                self.note(given.node, given.clock_seq, given.first, given.count)
+        return seen
+
+    def note_drawn(self, path: Path) -> int:
+        """Note what a drawer left in *path*, and give how many ids those are."""
+        data = path.read_bytes()
+        for at in range(0, len(data), 16):
+            fields = timebased.fields(int.from_bytes(data[at : at + 16], "big"))
+            self.note(fields.node, fields.clock_seq, fields.tick, 1)
+        return len(data) // 16
+
+    def assert_nothing_twice(self) -> None:
+        """Fail if a tick was given twice under one node and clock sequence."""
+        for key, runs in self.taken.items():
+            runs.sort()
+            for (_, last), (first, _) in itertools.pairwise(runs):
+                assert last < first, f"tick {first} came twice under {key}"
+
+
+@contextlib.contextmanager
+def drawer(daemon: Daemon, path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a program that draws through our client, with UTC as it is, while the context lasts."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.system.drawer", str(daemon.socket), str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            assert process.stdout.readline() == b"drawing\n"
+            yield process
+            process.stdin.close()
+            assert process.wait(PATIENCE) == 0
+        finally:
+            process.kill()
+
+
+def test_no_tick_comes_twice_through_steps_of_hours(
+    daemon: Daemon, fake_time: FakeTime, tmp_path: Path
+) -> None:
+    """+1 h, -2 h, +1 h under a daemon while callers of all three kinds draw."""
+    record = Record(daemon)
+    left = tmp_path / "left"
+    with drawer(daemon, left):
+        before = record.draw()
+        fake_time.set(HOUR)
+        assert record.draw() == before
+        fake_time.set(-HOUR)
+        moved = record.draw()
+        assert not moved & before
+        fake_time.set(0)
+        assert record.draw() == moved
+    assert record.note_drawn(left) > 1000
+    record.assert_nothing_twice()
+    assert record.slowest < 1
+
+
+def test_no_tick_comes_twice_when_each_step_is_followed_by_a_kill(
+    daemon: Daemon, fake_time: FakeTime
+) -> None:
+    """A daemon that is killed right after a step starts past all that was given before."""
+    record = Record(daemon)
+    record.draw()
+    for offset in (HOUR, -HOUR, 0):
+        fake_time.set(offset)
+        record.draw(100)
+        daemon.kill()
+        daemon.start()
+        record.draw(100)
+    record.assert_nothing_twice()
+
+
+def test_no_tick_comes_twice_when_the_clock_steps_while_the_daemon_is_down(
+    daemon: Daemon, fake_time: FakeTime
+) -> None:
+    """The stored marks hold whatever the clock says at the next start."""
+    record = Record(daemon)
+    record.draw(100)
+    for offset in (HOUR, -HOUR, 0):
+        assert daemon.stop() == 0
+        fake_time.set(offset)
+        daemon.start()
+        record.draw(100)
+    record.assert_nothing_twice()
+
+
+def test_a_clean_restart_goes_on_under_the_same_clock_sequence(
+    daemon: Daemon, fake_time: FakeTime
+) -> None:
+    """When the clock went on meanwhile there is no need for another."""
+    record = Record(daemon)
+    before = record.draw(10)
+    daemon.stop()
+    fake_time.set(HOUR)
+    daemon.start()
+    assert record.draw(10) == before
+
+
+def test_status_and_log_tell_of_steps(daemon: Daemon, fake_time: FakeTime) -> None:
+    """Steps are counted both ways, and each is a line with its size."""
+    with daemon.connect() as line:
+        for offset in (0.0, HOUR, -HOUR):
+            fake_time.set(offset)
+            line.call("take", "utc", 1)
+        utc = line.call("status")["utc"]
+    assert (utc["steps_forward"], utc["regressions"], utc["openings"]) == (1, 1, 2)
+    daemon.stop()
+    steps = [line for line in daemon.lines if "UTC stepped: seconds=" in line]
+    assert [line.rsplit("=", 1)[1] for line in steps] == ["+3600.000", "-7200.000"]
+    assert any("reason='UTC stepped back'" in line for line in daemon.lines)
+
+
+def test_a_step_of_five_milliseconds_is_waited_out(daemon: Daemon, fake_time: FakeTime) -> None:
+    """A small step back costs a short wait, and no clock sequence."""
+    record = Record(daemon)
+    before = record.draw(30)
+    fake_time.set(-0.005)
+    assert record.draw(30) == before
+    record.assert_nothing_twice()
+
+
+def test_a_step_of_fifty_milliseconds_opens_the_next_generation(
+    daemon: Daemon, fake_time: FakeTime
+) -> None:
+    """A step back past the tolerance moves the clock sequence."""
+    record = Record(daemon)
+    before = record.draw(30)
+    fake_time.set(-0.05)
+    assert not record.draw(30) & before
+    record.assert_nothing_twice()
+
+
+def test_the_fake_clock_leaves_boottime_alone(fake_time: FakeTime) -> None:
+    """What these tests rest on: CLOCK_BOOTTIME goes on while UTC is set."""
+    fake_time.set(-HOUR)
+    said = subprocess.run(
+        [sys.executable, "-c", "import time; print(time.clock_gettime(time.CLOCK_BOOTTIME))"],
+        env={**os.environ, **fake_time.environment},
+        capture_output=True,
+        check=True,
+        timeout=PATIENCE,
+    ).stdout
+    assert abs(float(said) - time.clock_gettime(time.CLOCK_BOOTTIME)) < 10

@@ -1,0 +1,101 @@
+"""No id twice, from many processes, through kill -9 of the daemon (DESIGN's P1)."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.system.storm import KILLS
+from tests.tools import in_private_mounts, need
+from uuidd.core.ids import timebased
+
+pytestmark = pytest.mark.system
+
+
+class Storm(NamedTuple):
+    """What was drawn: the ids and the safe marks of each drawer, and what the storm noted."""
+
+    client: list[tuple[list[bytes], bytes]]
+    stdlib: list[tuple[list[bytes], bytes]]
+    record: dict[str, Any]
+
+    def ids(self) -> Iterator[bytes]:
+        """Give all ids."""
+        for ids, _ in self.client + self.stdlib:
+            yield from ids
+
+
+@pytest.fixture(scope="module")
+def storm(tmp_path_factory: pytest.TempPathFactory) -> Storm:
+    """Run the storm once, in a mount namespace of its own."""
+    need("unshare")
+    folder = tmp_path_factory.mktemp("storm")
+    subprocess.run(
+        in_private_mounts(sys.executable, "-m", "tests.system.storm", str(folder)),
+        check=True,
+        timeout=240,
+    )
+
+    def drawn(kind: str) -> list[tuple[list[bytes], bytes]]:
+        return [_split(path) for path in sorted(folder.glob(f"{kind}-*"))]
+
+    return Storm(drawn("client"), drawn("stdlib"), json.loads((folder / "record.json").read_text()))
+
+
+def _split(path: Path) -> tuple[list[bytes], bytes]:
+    data = path.read_bytes()
+    return [data[at : at + 16] for at in range(0, len(data), 17)], data[16::17]
+
+
+def _node(uuid: bytes) -> str:
+    return f"0x{uuid[10:].hex()}"
+
+
+def test_all_were_drawn_while_the_daemon_was_killed_twenty_times(storm: Storm) -> None:
+    """Each kill came while there was more to draw, and nobody failed for it."""
+    record = storm.record
+    assert record["failed"] == 0
+    assert len(record["kills"]) == KILLS == 20
+    assert max(record["kills"]) < record["parts"]
+    assert [len(ids) for ids, _ in storm.client] == [250_000] * 8
+    assert [len(ids) for ids, _ in storm.stdlib] == [100_000] * 4
+
+
+def test_no_id_came_twice(storm: Storm) -> None:
+    """Ids of the daemon, of the fallback and of libuuid's own differ, all of them."""
+    assert len(set(storm.ids())) == 8 * 250_000 + 4 * 100_000
+
+
+def test_every_timestamp_is_of_the_run(storm: Storm) -> None:
+    """No id is older than the run, or from after it."""
+    ticks = [timebased.fields(int.from_bytes(uuid, "big")).tick for uuid in storm.ids()]
+    assert storm.record["begin"] <= min(ticks)
+    assert max(ticks) <= storm.record["end"]
+
+
+def test_what_came_from_the_daemon_is_marked_safe_and_nothing_else_is(storm: Storm) -> None:
+    """The daemon's ids, known by its node, are the ones that our client marks."""
+    for ids, marks in storm.client:
+        assert all(
+            (_node(uuid) == storm.record["node"]) == bool(mark)
+            for uuid, mark in zip(ids, marks, strict=True)
+        )
+
+
+def test_both_the_daemon_and_the_fallback_gave_ids(storm: Storm) -> None:
+    """The storm is one: ids went on while the daemon was down, and came from it again."""
+    marks = b"".join(marks for _, marks in storm.client)
+    assert 0.2 < sum(marks) / len(marks) < 0.9
+    nodes = {_node(uuid) for ids, _ in storm.stdlib for uuid in ids[-1000:]}
+    assert storm.record["node"] in nodes
+
+
+def test_the_daemon_logged_no_traceback(storm: Storm) -> None:
+    """Neither the storm nor the kills lead to an error in the daemon."""
+    assert not [line for line in storm.record["log"] if "Traceback" in line or "ERROR" in line]

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -34,13 +34,15 @@ class Daemon:
         environment: Mapping[str, str] | None = None,
         socket: Path | None = None,
     ) -> None:
-        # Below /tmp, for a socket's path has 107 bytes at most.
-        self.folder = Path(tempfile.mkdtemp(prefix="uuidd-test-", dir="/tmp"))
+        # A short path, for a socket's has 107 bytes at most; in memory where that can be, for it is
+        # the daemon that is tested, and not how long a busy disk takes to sync.
+        shm = Path("/dev/shm")
+        self.folder = Path(tempfile.mkdtemp(prefix="uuidd-", dir=shm if shm.is_dir() else "/tmp"))
         self.socket = socket or self.folder / "s"
         self.state = self.folder / "state"
         self.state.mkdir()
         self.lines: list[str] = []
-        self._arguments = arguments
+        self.arguments: Sequence[str] = arguments
         self._environment = {**os.environ, **(environment or {})}
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -71,7 +73,7 @@ class Daemon:
     def start(self) -> None:
         """Start the daemon, and wait until it has logged that it can be asked."""
         command = [sys.executable, "-m", "uuidd", "-F", "-P"]
-        command += [f"--socket={self.socket}", f"--state={self.state}", *self._arguments]
+        command += [f"--socket={self.socket}", f"--state={self.state}", *self.arguments]
         self._process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, env=self._environment
         )

@@ -10,7 +10,7 @@ import pytest
 
 def need(program: str) -> str:
     """Give the path of *program*. Without it a test is skipped; in CI (env CI) it fails."""
-    path = shutil.which(program)
+    path = shutil.which(program, path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
     if path is None:
         missing = f"{program} is not installed"
         if os.environ.get("CI"):

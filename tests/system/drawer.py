@@ -15,7 +15,7 @@ from uuidd_client import Client
 def main(socket: str, path: Path) -> None:
     """Draw, with a line on standard output once the first id is there."""
     # Blocks are given up fast, so that many are asked for, right after each step of the clock.
-    client = Client(socket, fallback=False, max_age=0.005)
+    client = Client(socket, fallback=False, max_age=0.005, timeout=5)
     with path.open("wb") as file:
         file.write(client.uuid1().bytes)
         sys.stdout.write("drawing\n")

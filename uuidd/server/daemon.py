@@ -119,6 +119,7 @@ def started(settings: Settings) -> Iterator[Daemon]:
             log.error("state unusable, begun anew: cause=%r", store.set_aside)
         clock = Clock(_note_step)
         entropy = Entropy()
+        news = _News()
         timeline = Utc(
             loaded,
             machine=store.machine,
@@ -126,11 +127,12 @@ def started(settings: Settings) -> Iterator[Daemon]:
             random=entropy.bits,
             node=node,
             avoid=libuuid_clock_seq,
-            tell=_note_opening,
+            tell=news.tell,
         )
         _save_first(timeline, store, clock)
         if settings.pid_file is not None:
             undo.callback(_write_pid(settings.pid_file))
+        news.publish()
         log.info(
             "started: version=%s pid=%d socket=%s state=%s node=%012x node_source=%r",
             __version__,
@@ -208,14 +210,34 @@ def _note_step(nanoseconds: int) -> None:
     log.warning("UTC stepped: seconds=%+.3f", nanoseconds / 1e9)
 
 
-def _note_opening(opening: Opening) -> None:
-    log.warning(
-        "clock sequence opened: reason=%r generation=%d node=%012x back=%.3fs",
-        opening.reason,
-        opening.generation,
-        opening.node,
-        opening.back / TICKS_PER_SECOND,
-    )
+class _News:
+    """Logs openings; those of a start not before it has succeeded, for one that fails has none."""
+
+    def __init__(self) -> None:
+        self._held: list[Opening] | None = []
+
+    def tell(self, opening: Opening) -> None:
+        """Log an opening, now or once the daemon has started."""
+        if self._held is not None:
+            self._held.append(opening)
+            return
+        log.log(
+            logging.INFO if opening.reason in _ROUTINE else logging.WARNING,
+            "clock sequence opened: reason=%r generation=%d node=%012x back=%.3fs",
+            opening.reason,
+            opening.generation,
+            opening.node,
+            opening.back / TICKS_PER_SECOND,
+        )
+
+    def publish(self) -> None:
+        """Log what was held back, and from here on at once."""
+        held, self._held = self._held or [], None
+        for opening in held:
+            self.tell(opening)
+
+
+_ROUTINE = ("no state", "saved again")
 
 
 def _note_stop(saved: bool, saver: Saver) -> None:

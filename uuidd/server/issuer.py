@@ -33,7 +33,7 @@ class Issuer:
         return block
 
     async def take_soon(self, count: int, *, whole: bool) -> Block:
-        """Give out a block, waiting for room 0.2 s at most, for a save 1 s at most.
+        """Give out a block, waiting for room 0.2 s at most, for a save 0.8 s at most.
 
         When no save came the timeline turns volatile. Raises RefusedError: ``busy`` when there was
         no room, ``unavailable`` when the daemon is stopping.

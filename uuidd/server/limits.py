@@ -34,9 +34,9 @@ class Limits:
 ROOM_SECONDS = 0.2
 """How long a whole grant waits for room: twice what the largest needs when nobody else asks."""
 
-SAVE_SECONDS = 1.0
-"""How long a request waits for a save before the timeline turns volatile: libuuid's callers have
-no time-out of their own, and our client's is as long."""
+SAVE_SECONDS = 0.8
+"""How long a request waits for a save before the timeline turns volatile. Less than the second
+that our client waits for an answer by default; libuuid's callers would wait without an end."""
 
 STOP_SECONDS = 2.0
 """How long a stopping daemon goes on with what is being answered."""

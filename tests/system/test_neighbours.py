@@ -1,0 +1,212 @@
+"""No caller harms another, whatever it sends or does not send (DESIGN's P5)."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgpack
+import pytest
+
+from tests.rig import PATIENCE, Daemon, Line
+
+pytestmark = pytest.mark.system
+
+CALLS = 2000
+
+
+@pytest.fixture(scope="module")
+def daemon() -> Iterator[Daemon]:
+    """A daemon for all tests here: each leaves it as it was."""
+    with Daemon("--max-request-seconds=1", "--max-reply-seconds=1") as daemon:
+        yield daemon
+
+
+def slowest_of_a_hundred(daemon: Daemon) -> float:
+    """Give the 99th percentile of a single take's round trip, in seconds."""
+    times = []
+    with daemon.connect() as line:
+        for _ in range(CALLS):
+            begun = time.monotonic()
+            assert line.call("take", "utc", 1)["count"] == 1
+            times.append(time.monotonic() - begun)
+    return sorted(times)[CALLS * 99 // 100]
+
+
+def resident_kib(daemon: Daemon) -> int:
+    """Give the daemon's resident memory."""
+    status = Path(f"/proc/{daemon.process.pid}/status").read_text()
+    return int(status.split("VmRSS:")[1].split()[0])
+
+
+@contextlib.contextmanager
+def sending(daemon: Daemon, data: bytes) -> Iterator[socket.socket]:
+    """Give a connection over which *data* was sent."""
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.settimeout(PATIENCE)
+        sock.connect(str(daemon.socket))
+        sock.sendall(data)
+        yield sock
+
+
+def seconds_until_closed(sock: socket.socket) -> float:
+    """Give how long it takes until the daemon closes, without a byte."""
+    begun = time.monotonic()
+    with contextlib.suppress(ConnectionResetError):
+        assert sock.recv(1) == b""
+    return time.monotonic() - begun
+
+
+@contextlib.contextmanager
+def greedy(daemon: Daemon) -> Iterator[None]:
+    """Let a caller ask for 1,000,000 ticks whole, over and over, while the context lasts."""
+    done = threading.Event()
+
+    def ask() -> None:
+        with daemon.connect() as line:
+            while not done.is_set():
+                line.ask("take", "utc", 1_000_000, True)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join(PATIENCE)
+
+
+def test_a_single_take_is_fast_beside_silent_slow_and_greedy_callers(daemon: Daemon) -> None:
+    """One silent, one with half a request, one greedy: the 99th percentile stays under 50 ms."""
+    with sending(daemon, b""), sending(daemon, b"\x94\x00"), greedy(daemon):
+        assert slowest_of_a_hundred(daemon) < 0.05
+
+
+HOSTILE = {
+    "no MessagePack": b"\xc1",
+    "another first byte": b"GET / HTTP/1.1\r\n\r\n",
+    "an array of the wrong shape": msgpack.packb([0, 1, "take"]),
+    "a response": msgpack.packb([1, 1, None, None]),
+    "no array of params": msgpack.packb([0, 1, "status", {}]),
+    "invalid after the head": b"\x94\x00\x01\xc1",
+    "a 4 GB array": b"\xdd\xff\xff\xff\xff",
+    "a 4 GB array of params": b"\x94\x00\x01\xa4take\xdd\xff\xff\xff\xff",
+    "libuuid op 6": b"\x06",
+    "libuuid op 255": b"\xff",
+    "libuuid n = 10,000,000": b"\x04" + (10_000_000).to_bytes(4, "little"),
+}
+
+UNFINISHED = {
+    "nothing": b"",
+    "a 4 GB text": b"\x94\x00\x01\xdb\xff\xff\xff\xff",
+    "nesting 1,000 deep": b"\x94\x00\x01\xa4take" + b"\x91" * 1000,
+    "half a libuuid op 4": b"\x04\x01",
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_what_no_caller_sends_is_closed_at_once(daemon: Daemon, what: str) -> None:
+    """Bytes that are no request get the connection closed, not even an answer."""
+    with sending(daemon, HOSTILE[what]) as sock:
+        assert seconds_until_closed(sock) < 0.5
+
+
+@pytest.mark.parametrize("what", UNFINISHED)
+def test_what_never_comes_to_its_end_is_closed_in_time(daemon: Daemon, what: str) -> None:
+    """A request has its time from the first byte to the last; here it is one second."""
+    with sending(daemon, UNFINISHED[what]) as sock:
+        assert 0.5 < seconds_until_closed(sock) < 1.5
+
+
+def test_a_byte_now_and_then_buys_no_time(daemon: Daemon) -> None:
+    """The time counts from a request's first byte, whatever comes after."""
+    request = msgpack.packb([0, 1, "take", ["utc", 1]])
+    begun = time.monotonic()
+    with sending(daemon, b"") as sock:
+        sock.settimeout(0.3)
+        for byte in request:
+            with contextlib.suppress(BrokenPipeError):
+                sock.send(bytes([byte]))
+            try:
+                assert sock.recv(1) == b""
+                break
+            except TimeoutError:
+                continue
+            except ConnectionResetError:
+                break
+    assert time.monotonic() - begun < 2
+
+
+def test_a_caller_that_never_reads_costs_little_and_is_closed(daemon: Daemon) -> None:
+    """Requests whose replies nobody reads pile up at the caller, not in the daemon."""
+    with daemon.connect() as line:
+        line.call("status")
+    before = resident_kib(daemon)
+    flood = msgpack.packb([0, 1, "make", ["v1", 1000]]) * 2000
+    with sending(daemon, b"") as sock:
+        sent = 0
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            for _ in range(1000):
+                sock.sendall(flood)
+                sent += 1
+        assert sent < 1000
+    assert resident_kib(daemon) - before < 4096
+
+
+def test_memory_stays_flat_under_hostile_bytes(daemon: Daemon) -> None:
+    """Length prefixes and nesting claim no memory that has not been sent."""
+    for data in [*HOSTILE.values(), *UNFINISHED.values()]:
+        with sending(daemon, data):
+            pass
+    before = resident_kib(daemon)
+    for _ in range(30):
+        for data in [*HOSTILE.values(), *UNFINISHED.values()]:
+            with sending(daemon, data):
+                pass
+    with daemon.connect() as line:
+        line.call("take", "utc", 1)
+    assert resident_kib(daemon) - before < 2048
+
+
+def test_a_param_nested_as_deep_as_can_be_is_refused(daemon: Daemon) -> None:
+    """A whole request of a thousand nested arrays is an error like any other."""
+    with sending(daemon, b"\x94\x00\x01\xa4take\x92" + b"\x91" * 990 + b"\xc0\x01") as sock:
+        answer = msgpack.unpackb(sock.recv(4096))
+    assert answer == [1, 1, ["bad_params", "timeline is an array; there are utc"], None]
+
+
+def test_a_caller_that_dies_in_mid_request_delays_nobody(daemon: Daemon) -> None:
+    """Connections cut off at any byte of a request leave the next caller served."""
+    request = msgpack.packb([0, 1, "take", ["utc", 1, True]])
+    for end in range(len(request)):
+        with sending(daemon, request[:end]):
+            pass
+    assert slowest_of_a_hundred(daemon) < 0.05
+
+
+def test_a_refused_request_keeps_the_connection(daemon: Daemon) -> None:
+    """After an error the same line goes on."""
+    with daemon.connect() as line:
+        assert line.ask("take", "utc", 0)[2][0] == "bad_params"
+        assert line.ask("nothing")[2][0] == "unknown_method"
+        assert line.call("take", "utc", 1)["count"] == 1
+
+
+def test_an_idle_connection_costs_at_most_eight_kib(daemon: Daemon) -> None:
+    """Two thousand lines that have been used and are silent."""
+    with contextlib.ExitStack() as stack:
+        before = resident_kib(daemon)
+        for _ in range(2000):
+            line: Line = stack.enter_context(daemon.connect())
+            line.call("take", "utc", 1)
+        assert resident_kib(daemon) - before < 2000 * 8
+
+
+def test_an_idle_daemon_takes_at_most_forty_megabytes() -> None:
+    """What a host pays for a daemon that nobody asks."""
+    with Daemon() as daemon:
+        assert resident_kib(daemon) < 40 * 1024

@@ -305,6 +305,15 @@ def test_an_array_or_map_of_65_items_is_malformed(head: bytes) -> None:
     assert whole(data) == ([], b"", True)
 
 
+@pytest.mark.parametrize("head", [b"\xdc", b"\xde"])
+def test_a_whole_array_or_map_of_65_items_is_malformed(head: bytes) -> None:
+    """One item more is refused too in a request that came whole, alone or before another."""
+    item = b"\xc0" if head == b"\xdc" else b"\xa1x\xc0"
+    data = b"\x94\x00\x01\xa1x\x91" + head + b"\x00\x41" + item * 65
+    assert whole(data) == ([], b"", True)
+    assert whole(data + TAKE) == ([], b"", True)
+
+
 @pytest.mark.parametrize("head", [b"\x91", b"\xdc\x00\x40", b"\x81\xa0", b"\xde\x00\x40\xa0"])
 def test_nesting_1000_deep_costs_little(head: bytes) -> None:
     """A thousand arrays or maps within each other take less than a megabyte, or two."""

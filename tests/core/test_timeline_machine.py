@@ -247,15 +247,19 @@ class Timeline(RuleBasedStateMachine):
         self._clock_to(self.now + ticks)
         self._start(self.disk[pick % len(self.disk)], node)
 
-    @rule(node=NODES, lead=LEADS, count=COUNTS)
-    def lose_the_state(self, node: Node | str | None, lead: int, count: int) -> None:
-        """The state is torn or gone at the next start; a new one is saved."""
+    @rule(node=NODES, then=NODES, lead=LEADS, count=COUNTS)
+    def lose_the_state(
+        self, node: Node | str | None, then: Node | str | None, lead: int, count: int
+    ) -> None:
+        """The state is torn or gone at the next start; a new one is saved, and the node changed."""
         self.flight = None
         for (value, _), end in self.ends.items():
             self.forgotten[value] = max(end, self.forgotten.get(value, 0))
         self.ends = {}
         self.disk = [None]
         self._start(None, node)
+        self._save_and_take(lead, count, True)
+        self._start(self.disk[0], then)
         self._save_and_take(lead, count, True)
 
     # --- what holds at every moment

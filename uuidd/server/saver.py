@@ -66,18 +66,19 @@ class Saver:
         The first save, with FIRST_LEAD, has been made already: a start that cannot save is refused.
         """
         lead, completed, retry = FIRST_LEAD, True, RETRY[0]
-        while not self._finishing:
+        while True:
             if completed:
                 retry = RETRY[0]
                 await self._until_due(lead)
             else:
                 await self._until_finishing(retry)
                 retry = min(2 * retry, RETRY[1])
+            if self._finishing:
+                break
             self._wanted = trio.Event()
             lead = lead_after(trio.current_time() - self._started)
             completed = await self._save_once(lead)
-        if self._timeline.used or not completed or lead:
-            await self._save_once(0)
+        await self._save_once(0)
         self._finished.set()
 
     def want(self) -> None:

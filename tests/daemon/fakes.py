@@ -1,0 +1,269 @@
+"""A daemon's inside without its outside: a clock that tests move, a disk that tests break."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import random
+import socket
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgpack
+import trio
+
+from tests.core.draws import Draws
+from uuidd.clock import Clock
+from uuidd.core.ids.timebased import TICKS_PER_SECOND, UNIX_EPOCH
+from uuidd.core.timeline import Block, Generation
+from uuidd.core.timeline.state import State
+from uuidd.core.timeline.utc import Opening, Utc
+from uuidd.server.admission import Admission
+from uuidd.server.conversation import converse
+from uuidd.server.entropy import Entropy
+from uuidd.server.issuer import Issuer
+from uuidd.server.limits import Limits
+from uuidd.server.report import Report
+from uuidd.server.saver import FIRST_LEAD, Saver
+from uuidd.server.service import Service
+from uuidd.server.stream import Stream
+
+BEGIN = 1_800_000_000
+"""The Unix second at which the fake clocks begin."""
+
+HOUR = 3600.0
+
+
+class Wall:
+    """UTC that goes with trio's clock, and can be stepped or stopped."""
+
+    def __init__(self) -> None:
+        self._begun = trio.current_time()
+        self._offset = 0.0
+        self._stopped: int | None = None
+
+    def utc(self) -> int:
+        """Give the nanoseconds since 1970."""
+        if self._stopped is not None:
+            return self._stopped
+        return BEGIN * 10**9 + round((self._elapsed() + self._offset) * 1e9)
+
+    def boottime(self) -> int:
+        """Give the nanoseconds that went by."""
+        return round(self._elapsed() * 1e9)
+
+    def now(self) -> int:
+        """Give the tick that UTC is in."""
+        return self.utc() // 100 + UNIX_EPOCH
+
+    def step(self, seconds: float) -> None:
+        """Set UTC forward, or back when negative."""
+        self._offset += seconds
+
+    def stop(self) -> None:
+        """Let UTC stand still from here on."""
+        self._stopped = self.utc()
+
+    def _elapsed(self) -> float:
+        return trio.current_time() - self._begun
+
+
+class Disk:
+    """Saves states when it can, and notes when each save began and what was kept.
+
+    While *gate* is an event every save waits for it; while *broken*, every save fails.
+    """
+
+    def __init__(self) -> None:
+        self.begun: list[float] = []
+        self.kept: list[State] = []
+        self.gate: trio.Event | None = None
+        self.broken = False
+        self.at_once = 0
+        self.most_at_once = 0
+
+    async def save(self, state: State) -> None:
+        """Keep *state*. Raises OSError while broken."""
+        self.begun.append(trio.current_time())
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        try:
+            if self.gate is not None:
+                await self.gate.wait()
+            await trio.lowlevel.checkpoint()
+            if self.broken:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            self.kept.append(state)
+        finally:
+            self.at_once -= 1
+
+    @property
+    def pauses(self) -> list[float]:
+        """The seconds from each save's begin to the next one's."""
+        return [later - sooner for sooner, later in zip(self.begun, self.begun[1:], strict=False)]
+
+
+class Inside:
+    """A timeline with all that serves from it, as the daemon puts them together."""
+
+    def __init__(self, limits: Limits | None = None, *, own_uid: int = 0) -> None:
+        self.limits = limits or Limits()
+        self.wall = Wall()
+        self.disk = Disk()
+        self.openings: list[Opening] = []
+        self.timeline = Utc(
+            None,
+            machine="host",
+            # A second ago, so that short grants have some room from the first test step on.
+            now=self.wall.now() - TICKS_PER_SECOND,
+            random=Draws(),
+            tell=self.openings.append,
+        )
+        first = self.timeline.begin_save(
+            now=self.wall.now(), lead=int(FIRST_LEAD * TICKS_PER_SECOND)
+        )
+        self.timeline.end_save(first, completed=True)
+        self.saver = Saver(self.timeline, self.disk.save, self.wall.now)
+        self.clock = Clock(utc=self.wall.utc, boottime=self.wall.boottime)
+        self.issuer = Issuer(self.timeline, self.saver, self.clock.now)
+        self.admission = Admission(self.limits, own_uid=own_uid)
+        self.report = Report(self.timeline, self.saver, self.clock, self.admission, self.limits)
+        entropy = Entropy(random.Random(1).randbytes)
+        self.service = Service(self.issuer, entropy, self.report.status)
+
+    @property
+    def open(self) -> Generation:
+        """The open generation of the stored node."""
+        assert self.timeline.generation is not None
+        return self.timeline.generation
+
+    @property
+    def lanes(self) -> list[int]:
+        """The ``next`` of each lane."""
+        return [lane.next for lane in self.open.lanes]
+
+    def take(self, count: int = 1, *, whole: bool = False) -> Block:
+        """Take at once, as a request that need not wait."""
+        return self.issuer.take(count, whole=whole)
+
+    async def use(self, seconds: float, *, every: float = 0.05) -> list[Block]:
+        """Take one tick again and again for so long, and give the blocks."""
+        end = trio.current_time() + seconds
+        blocks = []
+        while trio.current_time() < end:
+            blocks.append(await self.issuer.take_soon(1, whole=False))
+            await trio.sleep(every)
+        return blocks
+
+    @contextlib.asynccontextmanager
+    async def saving(self) -> AsyncIterator[None]:
+        """Let the saver run meanwhile."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self.saver.run)
+            yield
+            nursery.cancel_scope.cancel()
+
+    @contextlib.asynccontextmanager
+    async def talking(self, **changed: Any) -> AsyncIterator[Peer]:
+        """Give the other end of a conversation, under limits *changed* by name."""
+        theirs, ours = socket.socketpair()
+        ours.setblocking(False)
+        limits = replace(self.limits, **changed)
+
+        async def serve() -> None:
+            stream = Stream(ours)
+            await converse(stream, b"", self.service, limits)
+            stream.close()
+
+        with ours:
+            async with Peer(theirs) as peer, trio.open_nursery() as nursery:
+                nursery.start_soon(serve)
+                yield peer
+                nursery.cancel_scope.cancel()
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An rpc response: *error* is None, or a code and a message."""
+
+    msgid: int
+    error: list[str] | None
+    result: Any
+
+
+class Peer:
+    """A caller's end of a connection."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._stream = trio.SocketStream(trio.socket.from_stdlib_socket(sock))
+        self._unpacker = msgpack.Unpacker()
+
+    async def __aenter__(self) -> Peer:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await trio.aclose_forcefully(self._stream)
+
+    async def send(self, data: bytes) -> None:
+        """Send bytes."""
+        await self._stream.send_all(data)
+
+    async def end_sending(self) -> None:
+        """Tell the other side that no more comes."""
+        await self._stream.send_eof()
+
+    async def receive(self, count: int) -> bytes:
+        """Give exactly so many bytes."""
+        data = b""
+        while len(data) < count:
+            more = await self._some(count - len(data))
+            assert more, f"closed after {data!r}"
+            data += more
+        return data
+
+    async def rest(self) -> bytes:
+        """Give all bytes until the other side closes in an orderly way."""
+        data = b""
+        while more := await self._some(65536):
+            data += more
+        return data
+
+    async def _some(self, most: int) -> bytes:
+        # A daemon that neither answers nor closes fails a test, rather than hang it.
+        with trio.fail_after(2 * HOUR):
+            return await self._stream.receive_some(most)
+
+    async def reply(self) -> Reply:
+        """Give the next rpc response."""
+        while True:
+            try:
+                kind, msgid, error, result = self._unpacker.unpack()
+            except msgpack.OutOfData:
+                more = await self._some(65536)
+                assert more, "closed without a reply"
+                self._unpacker.feed(more)
+            else:
+                assert kind == 1
+                return Reply(msgid, error, result)
+
+    async def replies(self, count: int) -> list[Reply]:
+        """Give the next so many rpc responses."""
+        return [await self.reply() for _ in range(count)]
+
+    async def call(self, method: str, *params: Any, msgid: int = 1) -> Reply:
+        """Ask over rpc, and give the response."""
+        await self.send(request(method, *params, msgid=msgid))
+        return await self.reply()
+
+
+def request(method: str, *params: Any, msgid: int = 1) -> bytes:
+    """Give the bytes of an rpc request."""
+    packed: bytes = msgpack.packb([0, msgid, method, list(params)])
+    return packed
+
+
+def notification(method: str, *params: Any) -> bytes:
+    """Give the bytes of an rpc notification."""
+    packed: bytes = msgpack.packb([2, method, list(params)])
+    return packed

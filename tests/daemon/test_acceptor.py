@@ -1,0 +1,356 @@
+from __future__ import annotations
+
+import contextlib
+import errno
+import logging
+import os
+import socket
+from collections.abc import AsyncIterator, Iterator
+from struct import pack
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from tests.daemon.fakes import HOUR, Inside, Peer, request
+from uuidd.server.acceptor import Acceptor
+from uuidd.server.limits import TURNED_AWAY, Limits
+
+NOBODY = 65534
+
+
+class Listener(socket.socket):
+    """A listening socket at a name of the kernel's choice; *errors* are raised by accept."""
+
+    def __init__(self) -> None:
+        super().__init__(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.errors: list[int] = []
+        self.setblocking(False)
+        self.bind("")
+        self.listen(1000)
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        """Accept a connection. Raises the next of the errors instead, while there are any."""
+        if self.errors:
+            number = self.errors.pop(0)
+            raise OSError(number, os.strerror(number))
+        return super().accept()
+
+
+class Serving:
+    """An acceptor at work."""
+
+    def __init__(self, inside: Inside, listener: Listener) -> None:
+        self.inside = inside
+        self.listener = listener
+        self.acceptor = Acceptor(listener, inside.service, inside.admission, inside.limits)
+        self.ended = trio.Event()
+
+    def connect(self) -> Peer:
+        """Connect; the other end is accepted when the acceptor comes to it."""
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        sock.connect(self.listener.getsockname())
+        return Peer(sock)
+
+    async def run(self) -> None:
+        """Serve, and note the end."""
+        await self.acceptor.run()
+        self.ended.set()
+
+
+@contextlib.asynccontextmanager
+async def serving(**limits: Any) -> AsyncIterator[Serving]:
+    """An acceptor that serves meanwhile, with an hour's horizon and no user spared but root."""
+    inside = Inside(Limits(**limits), own_uid=-1)
+    for _ in range(2):
+        state = inside.timeline.begin_save(now=inside.wall.now(), lead=int(2 * HOUR * 10**7))
+        inside.timeline.end_save(state, completed=True)
+    with Listener() as listener:
+        async with trio.open_nursery() as nursery:
+            served = Serving(inside, listener)
+            nursery.start_soon(served.run)
+            yield served
+            nursery.cancel_scope.cancel()
+
+
+@contextlib.contextmanager
+def somebody() -> Iterator[int]:
+    """Be a user who is not spared, and give the uid."""
+    uid = os.geteuid()
+    if uid:
+        yield uid
+        return
+    os.seteuid(NOBODY)
+    try:
+        yield NOBODY
+    finally:
+        os.seteuid(0)
+
+
+# Who is served
+
+
+async def test_what_connects_is_served(autojump_clock: MockClock) -> None:
+    """A connection in either dialect is answered, and counted while it lasts."""
+    async with serving() as served:
+        async with served.connect() as peer:
+            assert (await peer.call("status")).result["connections"] == 1
+        async with served.connect() as peer:
+            await peer.send(b"\x01")
+            assert await peer.rest() == bytes.fromhex("02000000 3500")
+        await trio.testing.wait_all_tasks_blocked()
+        assert served.inside.admission.open == 0
+        assert served.inside.admission.highest == 1
+
+
+async def test_a_libuuid_request_that_is_there_already_is_answered_on_the_spot(
+    autojump_clock: MockClock,
+) -> None:
+    """A thousand callers who sent before they were accepted are all answered."""
+    async with serving() as served:
+        async with contextlib.AsyncExitStack() as stack:
+            peers = [await stack.enter_async_context(served.connect()) for _ in range(200)]
+            for peer in peers:
+                await peer.send(b"\x04" + pack("=i", 10))
+            replies = {await peer.rest() for peer in peers}
+        assert {len(reply) for reply in replies} == {24}
+        assert len(replies) == 200
+        assert served.inside.admission.open == 0
+
+
+async def test_a_libuuid_request_that_has_to_wait_stops_nobody(autojump_clock: MockClock) -> None:
+    """While one waits for room, another is accepted and answered."""
+    async with serving() as served:
+        for _ in range(15):
+            served.inside.take(1_000_000, whole=True)
+        async with served.connect() as slow, served.connect() as quick:
+            await slow.send(b"\x04" + pack("=i", 1_000_000))
+            await quick.send(b"\x02")
+            assert len(await quick.rest()) == 20
+            assert trio.current_time() == 0
+            assert len(await slow.rest()) == 24
+            assert trio.current_time() == pytest.approx(0.1, abs=1e-5)
+
+
+async def test_the_silent_stop_nobody(autojump_clock: MockClock) -> None:
+    """Behind a hundred who say nothing or half a request, the next one is answered at once."""
+    async with serving() as served, contextlib.AsyncExitStack() as stack:
+        for number in range(100):
+            peer = await stack.enter_async_context(served.connect())
+            if number % 2:
+                await peer.send(b"\x04\x00")
+        last = await stack.enter_async_context(served.connect())
+        assert (await last.call("take", "utc", 1)).error is None
+        assert trio.current_time() == 0
+
+
+async def test_a_caller_that_left_is_forgotten(autojump_clock: MockClock) -> None:
+    """A connection closed before it was accepted costs nothing."""
+    async with serving() as served:
+        for sent in (b"", b"\x02", request("status"), b"\x04\x01"):
+            async with served.connect() as peer:
+                await peer.send(sent)
+        await trio.testing.wait_all_tasks_blocked()
+        assert served.inside.admission.open == 0
+        async with served.connect() as peer:
+            assert (await peer.call("status")).error is None
+
+
+# Limits
+
+
+async def test_past_the_limit_rpc_is_told_why(autojump_clock: MockClock) -> None:
+    """Who connects when all connections are taken gets ``busy`` with the reason, and the end."""
+    async with serving(connections=2) as served:
+        async with served.connect() as one, served.connect() as two, served.connect() as three:
+            await one.call("status")
+            await two.call("status")
+            reply = await three.call("take", "utc", 1, msgid=99)
+            assert reply.msgid == 99
+            assert reply.error == [
+                "busy",
+                "2 connections are open, the most there may be; try again later",
+            ]
+            assert await three.rest() == b""
+            assert (await one.call("status")).result["connections_turned_away"] == 1
+        assert served.inside.service.rpc.refused == {"connections": 1}
+
+
+async def test_past_the_limit_libuuid_is_closed_upon_in_order(autojump_clock: MockClock) -> None:
+    """A libuuid caller turned away has its request read, and then sees the end, not a reset."""
+    async with serving(connections=1) as served, served.connect() as one:
+        await one.call("status")
+        async with served.connect() as two:
+            await trio.sleep(1)
+            await two.send(b"\x04" + pack("=i", 1))
+            assert await two.rest() == b""
+            assert trio.current_time() == 1
+
+
+async def test_one_turned_away_may_not_stay(autojump_clock: MockClock) -> None:
+    """Who is turned away and asks nothing is closed upon after 5 s."""
+    async with serving(connections=1) as served, served.connect() as one:
+        await one.call("status")
+        async with served.connect() as two:
+            assert await two.rest() == b""
+            assert trio.current_time() == 5
+
+
+async def test_only_so_many_turned_away_wait_to_be_told(autojump_clock: MockClock) -> None:
+    """Past 256 who wait to be told, those turned away are closed upon at once."""
+    async with serving(connections=1) as served, contextlib.AsyncExitStack() as stack:
+        one = await stack.enter_async_context(served.connect())
+        await one.call("status")
+        waiting = [
+            await stack.enter_async_context(served.connect()) for _ in range(TURNED_AWAY + 10)
+        ]
+        for peer in waiting[TURNED_AWAY:]:
+            assert await peer.rest() == b""
+        assert trio.current_time() == 0
+        reply = await waiting[0].call("status")
+        assert reply.error is not None
+        assert reply.error[0] == "busy"
+
+
+async def test_room_comes_back_when_a_connection_ends(autojump_clock: MockClock) -> None:
+    """However a connection ends, its place is free again."""
+    async with serving(connections=1) as served:
+        for sent in (b"", b"\x02", b"\xc1", b"\x04\x01", request("status"), request("x")[:3]):
+            async with served.connect() as peer:
+                await peer.send(sent)
+                await trio.testing.wait_all_tasks_blocked()
+            await trio.testing.wait_all_tasks_blocked()
+            async with served.connect() as peer:
+                assert (await peer.call("status")).result["connections"] == 1
+            await trio.testing.wait_all_tasks_blocked()
+
+
+async def test_a_user_past_the_share_is_told_why(autojump_clock: MockClock) -> None:
+    """One user's connections past the share get ``busy``, naming the user and the way out."""
+    async with serving(connections_per_uid=1) as served:
+        with somebody() as uid:
+            one, two = served.connect(), served.connect()
+        async with one, two:
+            await one.call("status")
+            assert (await two.call("status")).error == [
+                "busy",
+                f"uid {uid} has 1 connections open, the most one user may have;"
+                " share one, or close some",
+            ]
+
+
+async def test_one_user_cannot_shut_out_another(autojump_clock: MockClock) -> None:
+    """While one user has all of its share, root is served."""
+    if os.geteuid():
+        pytest.skip("to connect as two users takes root")
+    async with serving(connections_per_uid=1) as served:
+        with somebody():
+            one = served.connect()
+        async with one, served.connect() as two, served.connect() as three:
+            for peer in (one, two, three):
+                assert (await peer.call("status")).error is None
+
+
+# Short of descriptors
+
+
+@pytest.fixture
+def log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    """What the daemon logs."""
+    caplog.set_level(logging.INFO, logger="uuidd")
+    return caplog
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM])
+async def test_used_up_descriptors_do_not_end_the_daemon(
+    autojump_clock: MockClock, log: pytest.LogCaptureFixture, number: int
+) -> None:
+    """When accept finds no room in the system it is tried again, without haste, and logged once."""
+    async with serving() as served, served.connect() as one:
+        await one.call("status")
+        served.listener.errors = [number] * 50
+        async with served.connect() as two:
+            assert (await one.call("status")).error is None
+            assert (await two.call("status")).error is None
+            assert trio.current_time() == pytest.approx(5)
+    assert log.messages == [f"cannot accept, waiting: cause={os.strerror(number)!r}"]
+
+
+async def test_each_shortage_is_logged(
+    autojump_clock: MockClock, log: pytest.LogCaptureFixture
+) -> None:
+    """A shortage after one that is over gets its own line."""
+    async with serving() as served:
+        for _ in range(3):
+            served.listener.errors = [errno.EMFILE] * 5
+            async with served.connect() as peer:
+                await peer.call("status")
+    assert len(log.messages) == 3
+
+
+async def test_a_caller_that_gave_up_does_not_end_the_daemon(
+    autojump_clock: MockClock, log: pytest.LogCaptureFixture
+) -> None:
+    """An accept that fails for its caller's sake delays nobody."""
+    async with serving() as served:
+        served.listener.errors = [errno.ECONNABORTED] * 3
+        async with served.connect() as peer:
+            await peer.call("status")
+            assert trio.current_time() == 0
+    assert log.messages == []
+
+
+# Stopping
+
+
+async def test_stop_lets_what_was_asked_be_answered(autojump_clock: MockClock) -> None:
+    """Requests that arrived before the stop get their replies, also those that wait for room."""
+    async with serving() as served, served.connect() as peer:
+        whole = [request("take", "utc", 1_000_000, True, msgid=n) for n in range(16)]
+        await peer.send(b"".join([*whole, request("make", "v4", msgid=16)]))
+        await trio.testing.wait_all_tasks_blocked()
+        served.acceptor.stop()
+        replies = await peer.replies(17)
+        assert [(reply.msgid, reply.error) for reply in replies] == [(n, None) for n in range(17)]
+        assert await peer.rest() == b""
+        await served.ended.wait()
+
+
+async def test_stop_lets_a_waiting_libuuid_request_be_answered(autojump_clock: MockClock) -> None:
+    """A libuuid caller that waits for room at the stop gets its reply."""
+    async with serving() as served, served.connect() as peer:
+        for _ in range(15):
+            served.inside.take(1_000_000, whole=True)
+        await peer.send(b"\x04" + pack("=i", 1_000_000))
+        await trio.testing.wait_all_tasks_blocked()
+        served.acceptor.stop()
+        assert len(await peer.rest()) == 24
+        await served.ended.wait()
+
+
+async def test_stop_ends_those_who_ask_nothing(autojump_clock: MockClock) -> None:
+    """Idle and half-said connections end at the stop, at once."""
+    async with serving() as served:
+        async with served.connect() as idle, served.connect() as half, served.connect() as silent:
+            await idle.call("status")
+            await half.send(request("status")[:4])
+            await trio.testing.wait_all_tasks_blocked()
+            served.acceptor.stop()
+            for peer in (idle, half, silent):
+                assert await peer.rest() == b""
+        await served.ended.wait()
+        assert trio.current_time() == 0
+        assert served.inside.admission.open == 0
+
+
+async def test_after_the_stop_nobody_is_accepted(autojump_clock: MockClock) -> None:
+    """Who connects after the stop is not served."""
+    async with serving() as served:
+        await trio.testing.wait_all_tasks_blocked()
+        served.acceptor.stop()
+        async with served.connect() as peer:
+            await peer.send(b"\x02")
+            await served.ended.wait()
+            await trio.sleep(1)
+            assert served.inside.service.libuuid.requests == 0

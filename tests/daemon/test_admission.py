@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from uuidd.server.admission import Admission, peer_uid
+from uuidd.server.limits import TURNED_AWAY, Limits
+
+OWN, USER, OTHER = 990, 1000, 1001
+
+
+@pytest.fixture
+def admission() -> Admission:
+    """Room for five connections, two of one user."""
+    return Admission(Limits(connections=5, connections_per_uid=2), own_uid=OWN)
+
+
+def enter(admission: Admission, *uids: int) -> list[bool]:
+    """Try to let connections in, and give which found room."""
+    return [not admission.enter(uid) for uid in uids]
+
+
+def test_a_user_has_a_share(admission: Admission) -> None:
+    """One user gets as many connections as its share and not one more."""
+    assert enter(admission, USER, USER, USER) == [True, True, False]
+
+
+def test_a_user_does_not_use_anothers_share(admission: Admission) -> None:
+    """A user that is turned away leaves room for others."""
+    assert enter(admission, USER, USER, USER, OTHER, OTHER) == [True, True, False, True, True]
+
+
+@pytest.mark.parametrize("uid", [0, OWN])
+def test_root_and_the_daemons_user_have_no_share(admission: Admission, uid: int) -> None:
+    """Root and the daemon's own user are bound by the limit in all only."""
+    assert enter(admission, *[uid] * 6) == [True] * 5 + [False]
+
+
+@pytest.mark.parametrize("uid", [0, OWN, OTHER])
+def test_nobody_enters_past_the_limit_in_all(admission: Admission, uid: int) -> None:
+    """With all connections open there is room for nobody."""
+    enter(admission, 0, 0, 0, 0, 0)
+    assert enter(admission, uid) == [False]
+
+
+def test_a_full_daemon_says_so(admission: Admission) -> None:
+    """The reason names how many are open."""
+    enter(admission, 0, 0, 0, 0, 0)
+    assert admission.enter(USER) == "5 connections are open, the most there may be; try again later"
+
+
+def test_a_full_share_says_so(admission: Admission) -> None:
+    """The reason names the user and how many it has."""
+    enter(admission, USER, USER)
+    assert admission.enter(USER) == (
+        "uid 1000 has 2 connections open, the most one user may have; share one, or close some"
+    )
+
+
+def test_who_leaves_makes_room_for_the_same_user(admission: Admission) -> None:
+    """A share is of what is open now."""
+    enter(admission, USER, USER)
+    admission.leave(USER)
+    assert enter(admission, USER, USER) == [True, False]
+
+
+def test_who_leaves_makes_room_for_others(admission: Admission) -> None:
+    """The limit in all is of what is open now."""
+    enter(admission, 0, 0, 0, 0, 0)
+    admission.leave(0)
+    assert enter(admission, USER, USER) == [True, False]
+
+
+def test_another_who_leaves_makes_no_room_in_a_share(admission: Admission) -> None:
+    """Each user is counted by itself."""
+    enter(admission, USER, USER, OTHER)
+    admission.leave(OTHER)
+    assert enter(admission, USER) == [False]
+
+
+def test_who_found_no_room_is_not_counted(admission: Admission) -> None:
+    """Only connections that were let in count as open."""
+    enter(admission, USER, USER, USER, USER)
+    assert admission.open == 2
+
+
+def test_the_highest_count_is_kept(admission: Admission) -> None:
+    """The most that were open at any time is known after they left."""
+    enter(admission, 0, 0, 0)
+    for _ in range(3):
+        admission.leave(0)
+    enter(admission, 0)
+    assert (admission.open, admission.highest) == (1, 3)
+
+
+def test_so_many_may_wait_to_be_told(admission: Admission) -> None:
+    """Of those turned away a fixed number is told why at any one time."""
+    assert [admission.begin_telling() for _ in range(TURNED_AWAY + 2)] == (
+        [True] * TURNED_AWAY + [False, False]
+    )
+
+
+def test_who_was_told_makes_room_for_the_next(admission: Admission) -> None:
+    """When one that was told has gone, one more may wait."""
+    for _ in range(TURNED_AWAY + 1):
+        admission.begin_telling()
+    admission.end_telling()
+    assert [admission.begin_telling(), admission.begin_telling()] == [True, False]
+
+
+def test_all_who_were_turned_away_are_counted(admission: Admission) -> None:
+    """Also those that could not be told count as turned away."""
+    for _ in range(TURNED_AWAY + 2):
+        admission.begin_telling()
+    assert admission.turned_away == TURNED_AWAY + 2
+
+
+@pytest.fixture
+def listener() -> Iterator[socket.socket]:
+    """A listening socket that is no file, so that any user can connect."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+        sock.bind(f"\0uuidd-test-{os.getpid()}")
+        sock.listen()
+        yield sock
+
+
+def test_a_peers_user_is_known(listener: socket.socket) -> None:
+    """The user is the one that connected."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
+        caller.connect(listener.getsockname())
+        with listener.accept()[0] as accepted:
+            assert peer_uid(accepted) == os.geteuid()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_another_peers_user_is_known(listener: socket.socket) -> None:
+    """The user is told from the group, the process, and the daemon's own user."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
+        os.setegid(4242)
+        os.seteuid(4343)
+        try:
+            caller.connect(listener.getsockname())
+        finally:
+            os.seteuid(0)
+            os.setegid(0)
+        with listener.accept()[0] as accepted:
+            assert peer_uid(accepted) == 4343

@@ -1,0 +1,284 @@
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from uuidd import __version__
+from uuidd.cli import arguments, main
+from uuidd.server.limits import Limits
+
+
+def parsed(*argv: str) -> dict[str, Any]:
+    """Give what the command line says."""
+    return vars(arguments.parser().parse_args(argv))
+
+
+def refusal(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
+    """Give the last line with which wrong usage is refused; those before are the usage."""
+    with pytest.raises(SystemExit) as caught:
+        arguments.parser().parse_args(argv)
+    assert caught.value.code == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    *usage, line = err.splitlines()
+    assert usage[0].startswith("usage: uuidd ")
+    assert all(other.startswith(" ") for other in usage[1:])
+    return line
+
+
+# --- util-linux's flags
+
+
+@pytest.mark.parametrize(
+    ("argv", "name", "value"),
+    [
+        (["-p", "/a/pid"], "pid", Path("/a/pid")),
+        (["-p/a/pid"], "pid", Path("/a/pid")),
+        (["--pid", "/a/pid"], "pid", Path("/a/pid")),
+        (["--pid=/a/pid"], "pid", Path("/a/pid")),
+        (["-s", "/a/s"], "socket", Path("/a/s")),
+        (["--socket", "/a/s"], "socket", Path("/a/s")),
+        (["--socket=/a/s"], "socket", Path("/a/s")),
+        (["-T", "60"], "timeout", 60),
+        (["-T0"], "timeout", 0),
+        (["--timeout", "60"], "timeout", 60),
+        (["--timeout=60"], "timeout", 60),
+        (["-k"], "kill", True),
+        (["--kill"], "kill", True),
+        (["-r"], "random", True),
+        (["--random"], "random", True),
+        (["-t"], "time", True),
+        (["--time"], "time", True),
+        (["-n", "5"], "uuids", 5),
+        (["-n0"], "uuids", 0),
+        (["--uuids", "5"], "uuids", 5),
+        (["--uuids=5"], "uuids", 5),
+        (["-P"], "no_pid", True),
+        (["--no-pid"], "no_pid", True),
+        (["-F"], "no_fork", True),
+        (["--no-fork"], "no_fork", True),
+        (["-S"], "socket_activation", True),
+        (["--socket-activation"], "socket_activation", True),
+        (["-C"], "cont_clock", None),
+        (["-C2"], "cont_clock", "2"),
+        (["-C2h"], "cont_clock", "2h"),
+        (["-C7d"], "cont_clock", "7d"),
+        (["--cont-clock"], "cont_clock", None),
+        (["--cont-clock=7d"], "cont_clock", "7d"),
+        (["-C", "-F"], "no_fork", True),
+        (["-d"], "debug", True),
+        (["--debug"], "debug", True),
+        (["-q"], "quiet", True),
+        (["--quiet"], "quiet", True),
+    ],
+)
+def test_util_linuxs_flags_are_taken(argv: list[str], name: str, value: object) -> None:
+    """Each of util-linux's flags, short and long, sets what it names and nothing else."""
+    assert parsed(*argv) == {**parsed(), name: value}
+
+
+def test_short_flags_can_stand_together() -> None:
+    """As with getopt, one dash is enough for several flags."""
+    assert parsed("-FPdqkrtn7") == parsed("-F", "-P", "-d", "-q", "-k", "-r", "-t", "-n", "7")
+
+
+def test_the_unit_of_util_linux_starts_ours() -> None:
+    """The line of util-linux's own uuidd.service is taken as it is."""
+    given = parsed("--socket-activation", "--cont-clock")
+    assert given == {**parsed(), "socket_activation": True}
+
+
+@pytest.mark.parametrize("flag", ["-V", "--version"])
+def test_the_version_is_told(capsys: pytest.CaptureFixture[str], flag: str) -> None:
+    """The version goes to standard output, with status 0."""
+    with pytest.raises(SystemExit) as caught:
+        parsed(flag)
+    assert caught.value.code == 0
+    assert capsys.readouterr() == (f"uuidd {__version__}\n", "")
+
+
+@pytest.mark.parametrize("flag", ["-h", "--help"])
+def test_help_names_every_flag(capsys: pytest.CaptureFixture[str], flag: str) -> None:
+    """Help goes to standard output, with status 0, and leaves no flag out."""
+    with pytest.raises(SystemExit) as caught:
+        parsed(flag)
+    assert caught.value.code == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    for name in parsed():
+        option = name if not hasattr(Limits(), name) else f"max_{name}"
+        assert f"--{option.replace('_', '-')}" in out
+
+
+def test_without_flags_the_defaults_hold() -> None:
+    """A bare uuidd serves where util-linux's does, forever."""
+    given = parsed()
+    assert (given["pid"], given["socket"], given["uuids"]) == (None, None, None)
+    assert (given["timeout"], given["node"], given["state"]) == (0, "random", None)
+    assert str(arguments.SOCKET) == "/run/uuidd/request"
+    assert str(arguments.PID_FILE) == "/run/uuidd/uuidd.pid"
+
+
+def test_ours_are_taken() -> None:
+    """The state folder and the node can be chosen."""
+    given = parsed("--state", "/a/state", "--node", "mac:eth0")
+    assert given == {**parsed(), "state": Path("/a/state"), "node": "mac:eth0"}
+
+
+# --- bad values
+
+NO_WHOLE = [
+    "-1",
+    "",
+    "x",
+    "1.5",
+    "1e3",
+    " 1",
+    "1 ",
+    "+1",
+    "0x10",
+    "1_000",
+    "\u0661",
+    "\u00b2",
+    "1\n",
+]
+
+
+@pytest.mark.parametrize("value", NO_WHOLE)
+@pytest.mark.parametrize("flag", ["-T", "--timeout", "-n", "--uuids"])
+def test_what_is_no_whole_number_is_refused(
+    capsys: pytest.CaptureFixture[str], flag: str, value: str
+) -> None:
+    """A count of seconds or ids takes plain digits; the line names flag and value."""
+    names = "-T/--timeout" if "-T" in flag or "--timeout" in flag else "-n/--uuids"
+    assert refusal(capsys, flag, value) == (
+        f"uuidd: error: argument {names}: {value!r} is no whole number from 0 on"
+    )
+
+
+@pytest.mark.parametrize("flag", ["-p", "-s", "-T", "-n", "--state", "--node"])
+def test_a_flag_without_its_value_is_refused(capsys: pytest.CaptureFixture[str], flag: str) -> None:
+    """A flag that takes a value needs one; the line names the flag."""
+    line = refusal(capsys, flag)
+    assert line.startswith("uuidd: error: argument ")
+    assert flag in line
+    assert line.endswith(": expected one argument")
+
+
+@pytest.mark.parametrize("argv", [["-x"], ["--nope"], ["more"], ["-F", "more"]])
+def test_an_unknown_argument_is_refused(
+    capsys: pytest.CaptureFixture[str], argv: list[str]
+) -> None:
+    """What there is no flag for is named."""
+    assert refusal(capsys, *argv) == f"uuidd: error: unrecognized arguments: {argv[-1]}"
+
+
+def test_a_pid_file_and_none_exclude_each_other(capsys: pytest.CaptureFixture[str]) -> None:
+    """As with util-linux, --pid and --no-pid are wrong together."""
+    with pytest.raises(SystemExit) as caught:
+        main(["--pid", "/a/pid", "--no-pid"])
+    assert caught.value.code == 2
+    assert capsys.readouterr().err.endswith("uuidd: error: --pid and --no-pid exclude each other\n")
+
+
+# --- limits
+
+WHOLE = [field.name for field in fields(Limits) if isinstance(field.default, int)]
+SECONDS = [field.name for field in fields(Limits) if isinstance(field.default, float)]
+
+
+def flag_of(name: str) -> str:
+    """Give the flag of a limit."""
+    return f"--max-{name.replace('_', '-')}"
+
+
+def limits(*argv: str) -> Limits:
+    """Give the limits that a command line chooses."""
+    return arguments.limits_of(arguments.parser().parse_args(argv))
+
+
+def test_without_flags_the_limits_are_the_default_ones() -> None:
+    """What is not chosen is as limits.py says."""
+    assert limits() == Limits()
+
+
+@pytest.mark.parametrize("name", WHOLE)
+@pytest.mark.parametrize("value", [1, 7, 10**9])
+def test_a_limit_of_a_number_can_be_set(name: str, value: int) -> None:
+    """Each count or size is set by its own flag, from 1 on, and no other is."""
+    chosen = limits(flag_of(name), str(value))
+    expected = {field.name: getattr(Limits(), field.name) for field in fields(Limits)}
+    assert chosen == Limits(**{**expected, name: value})
+
+
+@pytest.mark.parametrize("name", SECONDS)
+@pytest.mark.parametrize(("text", "value"), [("1", 1.0), ("0.25", 0.25), ("1e3", 1000.0)])
+def test_a_limit_of_seconds_can_be_set(name: str, text: str, value: float) -> None:
+    """Each time is set by its own flag, in seconds and parts of them, and no other is."""
+    chosen = limits(flag_of(name), text)
+    expected = {field.name: getattr(Limits(), field.name) for field in fields(Limits)}
+    assert chosen == Limits(**{**expected, name: value})
+
+
+@pytest.mark.parametrize("name", WHOLE)
+@pytest.mark.parametrize("value", ["0", "00", "-1", "", "x", "1.5", "1e3", "inf"])
+def test_a_limit_of_no_number_is_refused(
+    capsys: pytest.CaptureFixture[str], name: str, value: str
+) -> None:
+    """A limit below 1 would serve nobody; the line names flag and value."""
+    assert refusal(capsys, flag_of(name), value) == (
+        f"uuidd: error: argument {flag_of(name)}: {value!r} is no whole number from 1 on"
+    )
+
+
+@pytest.mark.parametrize("name", SECONDS)
+@pytest.mark.parametrize("value", ["0", "0.0", "-1", "", "x", "nan", "inf", "-inf", "1e999"])
+def test_a_limit_of_no_seconds_is_refused(
+    capsys: pytest.CaptureFixture[str], name: str, value: str
+) -> None:
+    """A time is above 0 and finite; the line names flag and value."""
+    line = refusal(capsys, f"{flag_of(name)}={value}")
+    assert line == (
+        f"uuidd: error: argument {flag_of(name)}: {value!r} is no number of seconds above 0"
+    )
+
+
+# --- the state folder
+
+
+def folder(*argv: str) -> Path:
+    """Give the state folder that a command line chooses."""
+    return arguments.state_folder(arguments.parser().parse_args(argv))
+
+
+def test_the_state_folder_is_ours_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a flag or systemd the state is kept in /var/lib/uuidd."""
+    monkeypatch.delenv("STATE_DIRECTORY", raising=False)
+    assert folder() == Path("/var/lib/uuidd")
+
+
+def test_an_empty_variable_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """STATE_DIRECTORY without a value is as if it were not there."""
+    monkeypatch.setenv("STATE_DIRECTORY", "")
+    assert folder() == Path("/var/lib/uuidd")
+
+
+def test_systemds_folder_comes_before_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder that systemd made for the service is used."""
+    monkeypatch.setenv("STATE_DIRECTORY", "/var/lib/private/uuidd")
+    assert folder() == Path("/var/lib/private/uuidd")
+
+
+def test_the_first_of_systemds_folders_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of several, with colons between, the first one counts."""
+    monkeypatch.setenv("STATE_DIRECTORY", "/a:/b")
+    assert folder() == Path("/a")
+
+
+def test_the_chosen_folder_comes_before_systemds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the administrator says on the command line counts."""
+    monkeypatch.setenv("STATE_DIRECTORY", "/a")
+    assert folder("--state", "/b") == Path("/b")

@@ -1,0 +1,258 @@
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from uuidd.clock import SLEW, STEP, Clock
+from uuidd.core.ids.timebased import UNIX_EPOCH
+
+SECOND = 1_000_000_000
+DAY = 86_400 * SECOND
+
+
+class Host:
+    """A host whose two clocks are moved by hand; *told* keeps the steps that were told.
+
+    *held_up* are nanoseconds that pass right after each coming reading of UTC.
+    """
+
+    def __init__(self, utc: int = 1_700_000_000 * SECOND, boottime: int = 1000 * SECOND) -> None:
+        self.utc = utc
+        self.boottime = boottime
+        self.held_up: list[int] = []
+        self.told: list[int] = []
+
+    def read_utc(self) -> int:
+        """Read UTC, and be held up after that if so arranged."""
+        read = self.utc
+        if self.held_up:
+            self.passes(self.held_up.pop(0))
+        return read
+
+    def read_boottime(self) -> int:
+        """Read the time since boot."""
+        return self.boottime
+
+    def passes(self, nanoseconds: int, *, drift: int = 0) -> None:
+        """Let time pass; UTC runs ahead of CLOCK_BOOTTIME by *drift*."""
+        self.boottime += nanoseconds
+        self.utc += nanoseconds + drift
+
+    def steps(self, nanoseconds: int) -> None:
+        """Set UTC forward, or back if negative."""
+        self.utc += nanoseconds
+
+    def clock(self) -> Clock:
+        """Give a clock of this host."""
+        return Clock(self.told.append, utc=self.read_utc, boottime=self.read_boottime)
+
+
+def seen(clock: Clock) -> tuple[int, int]:
+    """Give the steps counted forward and back."""
+    return clock.steps_forward, clock.steps_back
+
+
+# --- ticks
+
+
+@pytest.mark.parametrize(
+    ("utc", "tick"),
+    [
+        pytest.param(0, 0x01B21DD213814000, id="1970"),
+        pytest.param(1_645_557_742 * SECOND, 0x1EC9414C232AB00, id="RFC 9562 A.1"),
+        pytest.param(99, 0x01B21DD213814000, id="within a tick"),
+        pytest.param(100, 0x01B21DD213814001, id="the next tick"),
+        pytest.param(-1, 0x01B21DD213813FFF, id="before 1970"),
+    ],
+)
+def test_now_is_the_tick_that_utc_is_in(utc: int, tick: int) -> None:
+    """A known time is its known tick, begun but never rounded up."""
+    assert Host(utc).clock().now() == tick
+
+
+def test_now_goes_with_utc() -> None:
+    """A second later is ten million ticks later."""
+    host = Host(0)
+    clock = host.clock()
+    host.passes(SECOND)
+    assert clock.now() == UNIX_EPOCH + 10_000_000
+
+
+def test_now_is_the_hosts_time_unless_told_otherwise() -> None:
+    """Without other readings a clock reads the system's."""
+    clock = Clock()
+    before = time.time_ns() // 100
+    now = clock.now() - UNIX_EPOCH
+    assert before <= now <= time.time_ns() // 100
+
+
+# --- steps
+
+
+@pytest.mark.parametrize("size", [STEP, SECOND, 3600 * SECOND, 365 * DAY])
+def test_a_step_forward_is_told_and_counted(size: int) -> None:
+    """A step forward is told by its size, once, and now is where UTC was set to."""
+    host = Host()
+    clock = host.clock()
+    host.steps(size)
+    assert clock.now() == host.utc // 100 + UNIX_EPOCH
+    clock.now()
+    assert host.told == [size]
+    assert seen(clock) == (1, 0)
+
+
+@pytest.mark.parametrize("size", [STEP, SECOND, 3600 * SECOND, 365 * DAY])
+def test_a_step_back_is_told_and_counted(size: int) -> None:
+    """A step back is told as negative, once, and now is where UTC was set to."""
+    host = Host()
+    clock = host.clock()
+    host.steps(-size)
+    assert clock.now() == host.utc // 100 + UNIX_EPOCH
+    clock.now()
+    assert host.told == [-size]
+    assert seen(clock) == (0, 1)
+
+
+@pytest.mark.parametrize("size", [STEP - 1, 1 - STEP, 1000, -1000])
+def test_a_smaller_change_is_no_step(size: int) -> None:
+    """Less than 10 ms is what time daemons do all day, and is not told."""
+    host = Host()
+    clock = host.clock()
+    host.steps(size)
+    clock.now()
+    assert host.told == []
+    assert seen(clock) == (0, 0)
+
+
+def test_several_steps_are_each_told() -> None:
+    """Each step is told by its own size, whatever came before."""
+    host = Host()
+    clock = host.clock()
+    for size in (SECOND, -3 * SECOND, 5 * SECOND, -SECOND, -SECOND):
+        host.steps(size)
+        clock.now()
+        host.passes(SECOND)
+        clock.now()
+    assert host.told == [SECOND, -3 * SECOND, 5 * SECOND, -SECOND, -SECOND]
+    assert seen(clock) == (2, 3)
+
+
+def test_a_step_while_idle_is_told() -> None:
+    """A step of an hour in an idle day is told, by its size and the day's drift."""
+    host = Host()
+    clock = host.clock()
+    host.passes(DAY)
+    host.steps(-3600 * SECOND)
+    clock.now()
+    assert host.told == [-3600 * SECOND]
+
+
+@given(st.lists(st.tuples(st.integers(0, DAY), st.integers(-DAY, DAY)), max_size=8))
+def test_what_is_told_adds_up(events: list[tuple[int, int]]) -> None:
+    """Steps well past any drift are all told, others are not, and now is always UTC."""
+    host = Host()
+    clock = host.clock()
+    expected = []
+    for idle, size in events:
+        host.passes(idle)
+        host.steps(size)
+        assert clock.now() == host.utc // 100 + UNIX_EPOCH
+        if abs(size) >= STEP + idle // SLEW:
+            expected.append(size)
+    assert host.told == expected
+
+
+# --- what is no step
+
+
+@pytest.mark.parametrize("parts_per_million", [500, -500, 999, -999])
+@pytest.mark.parametrize("idle", [SECOND, 60 * SECOND, DAY, 100 * DAY])
+def test_drift_in_an_idle_time_is_no_step(parts_per_million: int, idle: int) -> None:
+    """A clock that is slewed, however long nobody looks, does not step."""
+    host = Host()
+    clock = host.clock()
+    host.passes(idle, drift=idle * parts_per_million // 1_000_000)
+    assert clock.now() == host.utc // 100 + UNIX_EPOCH
+    assert host.told == []
+
+
+def test_drift_allows_for_the_time_since_the_last_reading_only() -> None:
+    """A long life does not make a clock blind: a small step soon after a reading is told."""
+    host = Host()
+    clock = host.clock()
+    host.passes(100 * DAY)
+    clock.now()
+    host.passes(SECOND)
+    host.steps(2 * STEP)
+    clock.now()
+    assert host.told == [2 * STEP]
+
+
+def test_slow_drift_never_adds_up_to_a_step() -> None:
+    """An hour of readings with 500 ppm of drift between them has no step in it."""
+    host = Host()
+    clock = host.clock()
+    for _ in range(3600):
+        host.passes(SECOND, drift=500_000)
+        clock.now()
+    assert host.told == []
+
+
+@pytest.mark.parametrize(
+    "held_up",
+    [
+        pytest.param([SECOND], id="once"),
+        pytest.param([20_000_000], id="for a time slice"),
+        pytest.param([3600 * SECOND], id="by a suspend"),
+        pytest.param([SECOND, 2 * SECOND], id="twice"),
+        pytest.param([SECOND, 0, 2 * SECOND], id="and a later one is fine"),
+        pytest.param([2 * SECOND, SECOND, 0], id="twice, each time less"),
+    ],
+)
+def test_a_process_held_up_between_its_readings_saw_no_step(held_up: list[int]) -> None:
+    """A pause right after UTC was read looks like a step back, and is none."""
+    host = Host()
+    clock = host.clock()
+    host.held_up = held_up
+    clock.now()
+    host.held_up = []
+    clock.now()
+    assert host.told == []
+    assert seen(clock) == (0, 0)
+
+
+def test_a_process_held_up_is_given_the_time_after_that() -> None:
+    """What is given is the reading that could be trusted, not the one before the pause."""
+    host = Host()
+    clock = host.clock()
+    host.held_up = [SECOND]
+    assert clock.now() == host.utc // 100 + UNIX_EPOCH
+
+
+def test_a_step_seen_by_a_process_held_up_is_told_by_its_size() -> None:
+    """A pause adds nothing to the size of a step that there was."""
+    host = Host()
+    clock = host.clock()
+    host.steps(-60 * SECOND)
+    host.held_up = [SECOND]
+    clock.now()
+    assert host.told == [-60 * SECOND]
+
+
+def test_a_clock_made_by_a_process_held_up_sees_no_step() -> None:
+    """A pause between the first two readings is no step either."""
+    host = Host()
+
+    def read_boottime() -> int:
+        read = host.boottime
+        if not host.told:
+            host.passes(SECOND)
+            host.told.append(0)
+        return read
+
+    clock = Clock(host.told.append, utc=host.read_utc, boottime=read_boottime)
+    clock.now()
+    assert host.told == [0]

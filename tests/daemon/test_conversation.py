@@ -1,0 +1,720 @@
+from __future__ import annotations
+
+import contextlib
+import datetime
+import os
+import tracemalloc
+import uuid
+from struct import pack, unpack
+from typing import Any
+
+import msgpack
+import pytest
+import trio
+from trio.testing import MockClock
+
+from tests.daemon.fakes import HOUR, Inside, Peer, notification, request
+from uuidd import __version__
+from uuidd.core.ids import timebased
+from uuidd.core.wire import RPC_FIRST
+from uuidd.server.conversation import TURN
+
+HALF = request("take", "utc", 1)[:-3]
+
+
+@pytest.fixture
+async def inside(autojump_clock: MockClock) -> Inside:
+    """A daemon's inside with an hour's horizon, so that no save is ever waited for."""
+    inside = Inside()
+    for _ in range(2):
+        state = inside.timeline.begin_save(now=inside.wall.now(), lead=int(2 * HOUR * 10**7))
+        inside.timeline.end_save(state, completed=True)
+    return inside
+
+
+async def closed_at(peer: Peer) -> float:
+    """Wait for an orderly close without a byte, and tell when it came."""
+    assert await peer.rest() == b""
+    return trio.current_time()
+
+
+# rpc: order
+
+
+async def test_pipelined_requests_are_answered_in_order(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """Requests sent in one go are answered one by one, in their order, whatever they ask."""
+    async with inside.talking() as peer:
+        methods: list[tuple[str, list[Any]]] = [
+            ("take", ["utc", 1]),
+            ("status", []),
+            ("nonsense", []),
+            ("make", ["v4"]),
+            ("take", []),
+        ]
+        await peer.send(
+            b"".join(request(m, *params, msgid=9 - n) for n, (m, params) in enumerate(methods))
+        )
+        replies = await peer.replies(len(methods))
+    assert [reply.msgid for reply in replies] == [9, 8, 7, 6, 5]
+    assert [reply.error is None for reply in replies] == [True, True, False, True, False]
+
+
+async def test_a_request_that_waits_keeps_its_place(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """Requests after one that waits for room are answered after it."""
+    async with inside.talking() as peer:
+        whole = [request("take", "utc", 1_000_000, True, msgid=n) for n in range(16)]
+        await peer.send(b"".join([*whole, request("make", "v4", msgid=16)]))
+        replies = await peer.replies(17)
+    assert [reply.msgid for reply in replies] == list(range(17))
+    assert [reply.error for reply in replies] == [None] * 17
+    assert trio.current_time() == pytest.approx(0.1, abs=1e-5)
+
+
+async def test_more_requests_than_are_answered_at_once_are_all_answered(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """Five thousand pipelined requests get five thousand replies, in order."""
+    async with inside.talking() as peer, trio.open_nursery() as nursery:
+        sent = b"".join(request("take", "utc", 1, msgid=n) for n in range(5000))
+        nursery.start_soon(peer.send, sent)
+        replies = await peer.replies(5000)
+    assert [reply.msgid for reply in replies] == list(range(5000))
+
+
+async def test_a_request_cut_anywhere_is_answered(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """However a request is cut into pieces, it gets its one reply."""
+    whole = request("make", "v4", 2, msgid=77)
+    async with inside.talking() as peer:
+        for cut in range(1, len(whole)):
+            await peer.send(whole[:cut])
+            await trio.testing.wait_all_tasks_blocked()
+            await peer.send(whole[cut:])
+            reply = await peer.reply()
+            assert (reply.msgid, reply.error, len(reply.result)) == (77, None, 2)
+
+
+async def test_a_caller_of_many_gives_others_their_turn(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """Between every few requests of one connection another one is answered."""
+    async with inside.talking() as many, inside.talking() as other:
+        await trio.testing.wait_all_tasks_blocked()
+        await many.send(b"".join(request("take", "utc", 1, msgid=n) for n in range(500)))
+        await other.call("take", "utc", 1)
+        assert inside.service.rpc.requests <= 4 * TURN
+
+
+# rpc: notifications
+
+
+async def test_notifications_are_done_and_never_answered(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """A notification moves the lane, and the next reply is that of the next request."""
+    async with inside.talking() as peer:
+        before = inside.lanes[0]
+        await peer.send(notification("take", "utc", 1) + request("status", msgid=5))
+        reply = await peer.reply()
+        assert (reply.msgid, reply.error) == (5, None)
+        assert inside.lanes[0] > before
+        assert inside.service.rpc.ids == 1
+        await peer.end_sending()
+        assert await peer.rest() == b""
+
+
+async def test_notifications_that_are_refused_are_not_answered_either(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """A notification with a mistake is counted as refused, and the connection goes on."""
+    async with inside.talking() as peer:
+        await peer.send(notification("nonsense") + notification("take", "utc", 0))
+        assert (await peer.call("make", "v4", msgid=6)).msgid == 6
+    assert inside.service.rpc.refused == {"unknown_method": 1, "bad_params": 1}
+
+
+# The first byte
+
+
+async def test_the_first_byte_tells_the_dialect(inside: Inside, autojump_clock: MockClock) -> None:
+    """Of all first bytes, 0 to 5 are libuuid's, four are rpc's, and any other is closed upon."""
+    outcomes: dict[int, str] = {}
+    for first in range(256):
+        begun = trio.current_time()
+        async with inside.talking() as peer:
+            await peer.send(bytes([first]))
+            answer = await peer.rest()
+        late = trio.current_time() - begun
+        outcomes[first] = "answered" if answer else f"closed after {late:g}"
+    expected = dict.fromkeys(range(256), "closed after 0")
+    expected |= dict.fromkeys((0, 1, 2, 3), "answered")
+    expected |= dict.fromkeys((4, 5, 0x93, 0x94, 0xDC, 0xDD), "closed after 5")
+    assert outcomes == expected
+    assert inside.service.rpc.refused == {"malformed": 246, "too_late": 4}
+    assert inside.service.libuuid.refused == {"too_late": 2}
+
+
+async def test_other_bytes_are_read_before_the_close(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """A caller in neither dialect sees an orderly end, not a reset."""
+    async with inside.talking() as peer:
+        await peer.send(b"GET / HTTP/1.1\r\n\r\n")
+        assert await closed_at(peer) == 0
+
+
+# Time
+
+
+async def test_a_silent_connection_is_closed_after_five_seconds(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """Who connects and asks nothing is closed upon after 5 s."""
+    async with inside.talking() as peer:
+        assert await closed_at(peer) == 5
+
+
+async def test_silence_between_requests_is_free(inside: Inside, autojump_clock: MockClock) -> None:
+    """Who asked once may be silent for an hour, and is answered then."""
+    async with inside.talking() as peer:
+        await peer.call("status")
+        await trio.sleep(HOUR)
+        assert (await peer.call("take", "utc", 1)).error is None
+
+
+@pytest.mark.parametrize("half", [HALF, b"\x94", b"\x04", b"\x04\x01\x00\x00", b"\x05\x01"])
+async def test_half_a_request_is_closed_upon_after_five_seconds(
+    inside: Inside, autojump_clock: MockClock, half: bytes
+) -> None:
+    """A request that does not go on is closed upon 5 s after it began, without a byte."""
+    async with inside.talking() as peer:
+        await peer.send(half)
+        assert await closed_at(peer) == 5
+
+
+async def test_half_a_later_request_is_closed_upon_after_five_seconds(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """Also after an hour's silence, half a request has 5 s from its own first byte."""
+    async with inside.talking() as peer:
+        await peer.call("status")
+        await trio.sleep(HOUR)
+        await peer.send(HALF)
+        assert await closed_at(peer) == HOUR + 5
+
+
+async def test_half_a_request_behind_a_whole_one_has_five_seconds(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """What follows a request in the same piece gets its own 5 s."""
+    async with inside.talking() as peer:
+        await trio.sleep(3)
+        await peer.send(request("status") + HALF)
+        await peer.reply()
+        assert await closed_at(peer) == 8
+    assert inside.service.rpc.refused == {"too_late": 1}
+
+
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize(
+    "slow",
+    [request("take", "utc", 1), b"\xdd\x00\x00\x00\x04\x00\x01\xa4take"],
+    ids=["rpc", "long head"],
+)
+async def test_one_byte_a_second_ends_after_five_seconds(
+    inside: Inside, autojump_clock: MockClock, slow: bytes, late: bool
+) -> None:
+    """A request that drips is closed upon 5 s after its first byte, however it goes on."""
+    async with inside.talking() as peer, trio.open_nursery() as nursery:
+        if late:
+            await peer.call("status")
+            await trio.sleep(100)
+        begun = trio.current_time()
+
+        async def drip() -> None:
+            with contextlib.suppress(trio.BrokenResourceError):
+                for byte in slow:
+                    await peer.send(bytes([byte]))
+                    await trio.sleep(0.99)
+
+        nursery.start_soon(drip)
+        assert await closed_at(peer) == begun + 5
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_dripping_libuuid_request_ends_after_five_seconds(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """Half an op 4 that drips is closed upon 5 s after the connection, without a byte."""
+    async with inside.talking() as peer:
+        for byte in b"\x04\x01\x00":
+            await peer.send(bytes([byte]))
+            await trio.sleep(1.5)
+        assert await closed_at(peer) == 5
+
+
+async def test_a_caller_that_never_reads_is_closed_upon_after_five_seconds(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """Replies that are not read wait 5 s, and then the connection ends."""
+    async with inside.talking() as peer:
+        await peer.send(b"".join(request("make", "v4", 1000, msgid=n) for n in range(60)))
+        await trio.testing.wait_all_tasks_blocked()
+        assert inside.service.rpc.requests < 60
+        await trio.sleep(4.99)
+        assert inside.service.rpc.refused == {}
+        await trio.sleep(0.02)
+        assert inside.service.rpc.refused == {"unread": 1}
+        await peer.rest()
+
+
+async def test_a_caller_that_never_reads_costs_little_memory(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """Who asks for 30 MB at once and reads nothing makes the daemon hold less than 1 MB."""
+    asked = b"".join(request("make", "v1", 1000, msgid=n) for n in range(800))
+    async with inside.talking() as peer:
+        tracemalloc.start()
+        try:
+            await peer.send(asked)
+            await trio.sleep(6)
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert inside.service.rpc.refused == {"unread": 1}
+        assert inside.service.rpc.requests < 20
+        assert peak < 1_000_000
+
+
+async def test_a_caller_that_reads_slowly_but_in_time_is_served(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """The 5 s are for a reply to be read, not for a whole connection."""
+    async with inside.talking() as peer, trio.open_nursery() as nursery:
+        asked = b"".join(request("make", "v4", 1000, msgid=n) for n in range(30))
+        nursery.start_soon(peer.send, asked)
+        for number in range(30):
+            await trio.sleep(0.5)
+            assert (await peer.reply()).msgid == number
+    assert inside.service.rpc.refused == {}
+
+
+# Malformed
+
+
+@pytest.mark.parametrize(
+    "malformed",
+    [
+        b"\xc1",
+        b"\xc0",
+        b"\x94\x00\x01\xa4take\xc0",
+        b"\x94\x01\x01\xc0\xc0",
+        b"\x94\xc2\x01\xa4take\x90",
+        b"\x94\x00\xff\xa4take\x90",
+        b"\xdd\xff\xff\xff\xff",
+        b"\x93\x02\xa4take\x80",
+    ],
+)
+async def test_requests_before_malformed_bytes_are_answered(
+    inside: Inside, autojump_clock: MockClock, malformed: bytes
+) -> None:
+    """Good requests before bytes that are none get their replies; then the connection ends."""
+    async with inside.talking() as peer:
+        good = request("take", "utc", 1, msgid=1) + request("make", "v4", msgid=2)
+        await peer.send(good + malformed + request("take", "utc", 1, msgid=3))
+        unpacker = msgpack.Unpacker()
+        unpacker.feed(await peer.rest())
+        assert [reply[1:3] for reply in unpacker] == [[1, None], [2, None]]
+        assert trio.current_time() == 0
+    assert inside.service.rpc.refused == {"malformed": 1}
+    assert inside.service.rpc.requests == 2
+
+
+async def test_a_request_of_the_most_bytes_is_answered(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """A request as long as the limit gets its answer, be it an error."""
+    async with inside.talking() as peer:
+        longest = request("x" * 4089)
+        assert len(longest) == inside.limits.request_bytes == 4096
+        await peer.send(longest)
+        assert (await peer.reply()).error is not None
+
+
+@pytest.mark.parametrize(
+    "longer",
+    [request("x" * 4090), request("status") + request("x" * 4090)[:4097]],
+    ids=["alone", "unfinished, behind another"],
+)
+async def test_a_longer_request_is_closed_upon(
+    inside: Inside, autojump_clock: MockClock, longer: bytes
+) -> None:
+    """A request of more bytes than the limit ends the connection as soon as it is seen."""
+    async with inside.talking() as peer:
+        await peer.send(longer)
+        await peer.rest()
+        assert trio.current_time() == 0
+    assert inside.service.rpc.refused == {"malformed": 1}
+
+
+async def test_the_request_limit_can_be_set(inside: Inside, autojump_clock: MockClock) -> None:
+    """Under a limit of 20 bytes a request of 21 ends the connection."""
+    async with inside.talking(request_bytes=20) as peer:
+        await peer.send(request("x" * 15))
+        assert (await peer.reply()).error is not None
+        await peer.send(request("x" * 16))
+        assert await peer.rest() == b""
+
+
+# Refusals
+
+REFUSED: list[tuple[str, tuple[Any, ...], str]] = [
+    ("take", (), "bad_params"),
+    ("take", ("utc",), "bad_params"),
+    ("take", ("utc", 0), "bad_params"),
+    ("take", ("utc", -1), "bad_params"),
+    ("take", ("utc", 1_000_001), "bad_params"),
+    ("take", ("utc", True), "bad_params"),
+    ("take", ("utc", 1.0), "bad_params"),
+    ("take", ("utc", "1"), "bad_params"),
+    ("take", ("utc", None), "bad_params"),
+    ("take", ("utc", 1, 1), "bad_params"),
+    ("take", ("utc", 1, None), "bad_params"),
+    ("take", ("utc", 1, True, 0), "bad_params"),
+    ("take", ("mars", 1), "bad_params"),
+    ("take", (["utc"], 1), "bad_params"),
+    ("make", (), "bad_params"),
+    ("make", ("v9",), "bad_params"),
+    ("make", ("v1", 0), "bad_params"),
+    ("make", ("v1", 1001), "bad_params"),
+    ("make", ("v1", True), "bad_params"),
+    ("make", ("v1", 1, 1), "bad_params"),
+    ("status", (1,), "bad_params"),
+    ("", (), "unknown_method"),
+    ("Take", ("utc", 1), "unknown_method"),
+]
+
+
+@pytest.mark.parametrize(("method", "params", "code"), REFUSED)
+async def test_a_refused_request_moves_no_lane(
+    inside: Inside,
+    autojump_clock: MockClock,
+    method: str,
+    params: tuple[Any, ...],
+    code: str,
+) -> None:
+    """A request with a mistake is told which, moves no lane, and the connection goes on."""
+    async with inside.talking() as peer:
+        await peer.call("take", "utc", 10)
+        before = inside.lanes
+        error = (await peer.call(method, *params, msgid=2)).error
+        assert error is not None
+        assert error[0] == code
+        assert error[1].isprintable()
+        assert inside.lanes == before
+        assert inside.service.rpc.refused == {code: 1}
+        assert inside.service.rpc.ids == 10
+        assert (await peer.call("status", msgid=3)).msgid == 3
+
+
+async def test_busy_over_rpc_moves_no_lane(inside: Inside, autojump_clock: MockClock) -> None:
+    """Who finds no room for a whole grant is told ``busy``, and no lane has moved."""
+    async with inside.talking() as peer:
+        for _ in range(15):
+            await peer.call("take", "utc", 1_000_000, True)
+        inside.wall.stop()
+        before = inside.lanes
+        error = (await peer.call("take", "utc", 1_000_000, True)).error
+        assert error is not None
+        assert error[0] == "busy"
+        assert inside.lanes == before
+
+
+@pytest.mark.parametrize("asked", [b"\x04" + pack("=i", 1_000_001), b"\x06", b"\x04\x01"])
+async def test_a_refused_libuuid_request_moves_no_lane(
+    inside: Inside, autojump_clock: MockClock, asked: bytes
+) -> None:
+    """A libuuid request that is closed upon moves no lane."""
+    async with inside.talking() as peer:
+        before = inside.lanes
+        await peer.send(asked)
+        assert await peer.rest() == b""
+        assert inside.lanes == before
+
+
+# take, make and status
+
+
+async def test_a_take_gives_a_block(inside: Inside, autojump_clock: MockClock) -> None:
+    """The result has first, count, clock_seq and node, and ends no later than now."""
+    async with inside.talking() as peer:
+        result = (await peer.call("take", "utc", 100)).result
+    assert set(result) == {"first", "count", "clock_seq", "node"}
+    assert result["count"] == 100
+    assert result["first"] + 100 == inside.wall.now() + 1
+    assert result["clock_seq"] == inside.open.clock_seq
+    assert result["node"] == inside.open.node.to_bytes(6, "big")
+
+
+async def test_a_take_may_be_shorter_than_asked(inside: Inside, autojump_clock: MockClock) -> None:
+    """When fewer ticks are free than were asked for, those come, at once."""
+    async with inside.talking() as peer:
+        await peer.call("take", "utc", 1_000_000)
+        await trio.sleep(0.001)
+        result = (await peer.call("take", "utc", 1_000_000)).result
+        assert result["count"] == 10_000
+        assert trio.current_time() == 0.001
+
+
+@pytest.mark.parametrize(("kind", "version"), [("v1", 1), ("v4", 4), ("v6", 6)])
+@pytest.mark.parametrize("count", [1, 2, 1000])
+async def test_make_gives_exactly_that_many_ids(
+    inside: Inside, autojump_clock: MockClock, kind: str, version: int, count: int
+) -> None:
+    """So many distinct ids of the kind come, as text of 36 characters."""
+    async with inside.talking() as peer:
+        found = [uuid.UUID(text) for text in (await peer.call("make", kind, count)).result]
+    assert len(set(found)) == len(found) == count
+    assert {(each.variant, each.version) for each in found} == {(uuid.RFC_4122, version)}
+    assert inside.service.rpc.ids == count
+
+
+@pytest.mark.parametrize("kind", ["v1", "v6"])
+async def test_made_ids_are_ticks_in_a_row_up_to_now(
+    inside: Inside, autojump_clock: MockClock, kind: str
+) -> None:
+    """Time-based ids of one ``make`` have the latest ticks, in order, under one clock_seq."""
+    async with inside.talking() as peer:
+        texts = (await peer.call("make", kind, 1000)).result
+    made = [timebased.fields(uuid.UUID(text).int) for text in texts]
+    last = inside.wall.now()
+    assert [each.tick for each in made] == list(range(last - 999, last + 1))
+    assert len({each.clock_seq for each in made}) == 1
+    assert {each.node for each in made} == {inside.open.node}
+
+
+async def test_make_gives_one_id_unless_told(inside: Inside, autojump_clock: MockClock) -> None:
+    """Without a count one id is made."""
+    async with inside.talking() as peer:
+        assert len((await peer.call("make", "v6")).result) == 1
+
+
+async def test_status_tells_how_the_daemon_does(inside: Inside, autojump_clock: MockClock) -> None:
+    """The status has all that it is to have, and what it says is so."""
+    async with inside.talking() as peer:
+        await peer.call("take", "utc", 100)
+        await peer.call("nonsense")
+        await trio.sleep(60)
+        told = (await peer.call("status")).result
+    utc = told.pop("utc")
+    saves = told.pop("saves")
+    assert told == {
+        "version": __version__,
+        "pid": os.getpid(),
+        "uptime": 60.0,
+        "node": f"0x{inside.timeline.node.value:012x}",
+        "node_source": "random",
+        "volatile": False,
+        "connections": 0,
+        "connections_highest": 0,
+        "connections_turned_away": 0,
+        "requests": {
+            "rpc": {"requests": 3, "ids": 100, "refused": {"unknown_method": 1}},
+            "libuuid": {"requests": 0, "ids": 0, "refused": {}},
+        },
+        "limits": {
+            "request_bytes": 4096,
+            "pipelined": 1024,
+            "connections": 16384,
+            "connections_per_uid": 8192,
+            "request_seconds": 5.0,
+            "reply_seconds": 5.0,
+        },
+        "full_on": {"v1": "5236-03-31", "v6": "5236-03-31"},
+    }
+    assert utc == {
+        "generation": inside.open.number,
+        "clock_seq": inside.open.clock_seq,
+        "node": f"0x{inside.open.node:012x}",
+        "lanes_in_use": 0,
+        "next": max(inside.lanes),
+        "lag": pytest.approx(60),
+        "openings": 1,
+        "regressions": 0,
+        "steps_forward": 0,
+        "horizon": inside.timeline.horizon,
+        "horizon_in": pytest.approx(2 * HOUR - 60),
+    }
+    assert saves == {
+        "done": 1,
+        "failed": 0,
+        "failing": False,
+        "trouble": "",
+        "last_age": 60.0,
+        "last_seconds": 0.0,
+        "under_way_seconds": 0.0,
+    }
+
+
+async def test_status_shows_trouble(inside: Inside, autojump_clock: MockClock) -> None:
+    """While saves fail the status names the cause, the failures, and the volatile node."""
+    async with inside.saving(), inside.talking() as peer:
+        await trio.sleep(3 * HOUR)
+        inside.disk.broken = True
+        async with inside.talking() as other:
+            block = (await other.call("take", "utc", 1)).result
+            told = (await other.call("status")).result
+        assert told["volatile"] is True
+        assert told["saves"]["failing"] is True
+        assert told["saves"]["failed"] == inside.saver.failed_saves > 0
+        assert told["saves"]["trouble"] == "No space left on device"
+        assert told["utc"]["node"] == f"0x{block['node'].hex()}" != told["node"]
+        await peer.rest()
+
+
+async def test_status_shows_steps_of_the_clock(inside: Inside, autojump_clock: MockClock) -> None:
+    """A step of UTC in either direction is counted against CLOCK_BOOTTIME."""
+    async with inside.saving(), inside.talking() as peer:
+        await peer.call("take", "utc", 1)
+        inside.wall.step(-100)
+        await peer.call("take", "utc", 1)
+        inside.wall.step(+50)
+        await peer.call("take", "utc", 1)
+        told = (await peer.call("status")).result["utc"]
+    assert (told["regressions"], told["steps_forward"]) == (1, 1)
+    assert told["openings"] == 2
+
+
+async def test_the_last_day_of_a_kind_is_the_last_its_field_can_tell() -> None:
+    """The day on which v1 is full is that of tick 2**60."""
+    seconds = (1 << 60) // 10**7
+    last = datetime.datetime(1582, 10, 15) + datetime.timedelta(seconds=seconds)
+    assert last.date().isoformat() == "5236-03-31"
+
+
+# libuuid
+
+
+async def ask(inside: Inside, data: bytes) -> bytes:
+    """Give all that a libuuid request is answered up to the close."""
+    async with inside.talking() as peer:
+        await peer.send(data)
+        return await peer.rest()
+
+
+async def test_getpid_is_answered(inside: Inside, autojump_clock: MockClock) -> None:
+    """Op 0 gives a length, and the pid in ASCII with a NUL that the length counts."""
+    text = f"{os.getpid()}\0".encode()
+    assert await ask(inside, b"\x00") == pack("=i", len(text)) + text
+
+
+async def test_get_maxop_is_answered(inside: Inside, autojump_clock: MockClock) -> None:
+    """Op 1 gives "5"."""
+    assert await ask(inside, b"\x01") == bytes.fromhex("02000000 3500")
+
+
+async def test_time_uuid_is_answered(inside: Inside, autojump_clock: MockClock) -> None:
+    """Op 2 gives one v1 UUID of now."""
+    reply = await ask(inside, b"\x02")
+    assert reply[:4] == bytes.fromhex("10000000")
+    made = uuid.UUID(bytes=reply[4:])
+    assert (made.version, made.time, made.node) == (1, inside.wall.now(), inside.open.node)
+
+
+async def test_random_uuid_is_answered(inside: Inside, autojump_clock: MockClock) -> None:
+    """Op 3 gives one v4 UUID."""
+    reply = await ask(inside, b"\x03")
+    assert reply[:4] == bytes.fromhex("10000000")
+    assert uuid.UUID(bytes=reply[4:]).version == 4
+
+
+@pytest.mark.parametrize(
+    ("asked", "reserved"), [(1, 1), (100, 100), (1_000_000, 1_000_000), (0, 1), (-1, 1), (-99, 1)]
+)
+async def test_bulk_time_uuid_reserves_all(
+    inside: Inside, autojump_clock: MockClock, asked: int, reserved: int
+) -> None:
+    """Op 4 reserves exactly n ticks up to now (one for n below 1), and echoes n."""
+    reply = await ask(inside, b"\x04" + pack("=i", asked))
+    size, first, echo = unpack("=i16si", reply)
+    made = uuid.UUID(bytes=first)
+    assert (size, echo, made.version) == (20, asked, 1)
+    assert made.time + reserved == inside.wall.now() + 1
+    assert inside.open.lanes[made.clock_seq & 15].next == made.time + reserved
+    assert inside.service.libuuid.ids == reserved
+
+
+@pytest.mark.parametrize(
+    ("asked", "given"), [(1, 1), (5, 5), (63, 63), (64, 63), (2**31 - 1, 63), (-1, 1), (0, 0)]
+)
+async def test_bulk_random_uuid_gives_what_fits(
+    inside: Inside, autojump_clock: MockClock, asked: int, given: int
+) -> None:
+    """Op 5 gives n UUIDs: below 0 one, above 63 63, and for 0 none."""
+    reply = await ask(inside, b"\x05" + pack("=i", asked))
+    assert unpack("=ii", reply[:8]) == (4 + 16 * given, given)
+    found = [uuid.UUID(bytes=reply[at : at + 16]) for at in range(8, len(reply), 16)]
+    assert [each.version for each in found] == [4] * given
+    assert len(set(found)) == given
+
+
+@pytest.mark.parametrize("asked", [1_000_001, 10_000_000, 2**31 - 1])
+async def test_an_unreasonable_count_is_closed_upon(
+    inside: Inside, autojump_clock: MockClock, asked: int
+) -> None:
+    """More than a million at once is read, and then closed upon at once without a byte."""
+    assert await ask(inside, b"\x04" + pack("=i", asked)) == b""
+    assert trio.current_time() == 0
+    assert inside.service.libuuid.refused == {"malformed": 1}
+
+
+async def test_a_libuuid_request_without_room_is_closed_upon(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """Where all of it cannot be reserved within 0.2 s, nothing is answered."""
+    for _ in range(15):
+        inside.take(1_000_000, whole=True)
+    inside.wall.stop()
+    assert await ask(inside, b"\x04" + pack("=i", 1_000_000)) == b""
+    assert trio.current_time() <= 0.2
+    assert inside.service.libuuid.refused == {"busy": 1}
+
+
+async def test_a_libuuid_request_waits_for_room(inside: Inside, autojump_clock: MockClock) -> None:
+    """A request that finds room within 0.2 s is answered then."""
+    for _ in range(15):
+        inside.take(1_000_000, whole=True)
+    assert len(await ask(inside, b"\x04" + pack("=i", 1_000_000))) == 24
+    assert trio.current_time() == pytest.approx(0.1, abs=1e-5)
+
+
+@pytest.mark.parametrize("op", [b"\x00", b"\x02", b"\x04\x01\x00\x00\x00"])
+async def test_one_libuuid_request_a_connection(
+    inside: Inside, autojump_clock: MockClock, op: bytes
+) -> None:
+    """Bytes after the first request are not answered: one reply, and the close."""
+    alone = await ask(inside, op)
+    assert len(await ask(inside, op + b"\x02\x02trailing")) == len(alone)
+    assert inside.service.libuuid.requests == 2
+
+
+async def test_a_libuuid_request_in_pieces_is_answered(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """A request that arrives byte by byte within 5 s gets its reply."""
+    async with inside.talking() as peer:
+        for byte in b"\x04\x01\x00\x00\x00":
+            await peer.send(bytes([byte]))
+            await trio.sleep(0.5)
+        assert len(await peer.rest()) == 24
+
+
+async def test_the_first_bytes_of_rpc_are_arrays(autojump_clock: MockClock) -> None:
+    """What the published protocol's messages begin with is what rpc is known by."""
+    heads = {request("status")[0], notification("status")[0], 0xDC, 0xDD}
+    assert heads == RPC_FIRST

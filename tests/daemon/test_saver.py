@@ -1,0 +1,468 @@
+from __future__ import annotations
+
+import contextlib
+import logging
+from functools import partial
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from tests.daemon.fakes import HOUR, Inside
+from uuidd.core.ids.timebased import TICKS_PER_SECOND
+from uuidd.core.timeline import Block
+from uuidd.core.timeline.state import State
+from uuidd.core.timeline.utc import Closed, NeedsSave
+from uuidd.core.wire.methods import RefusedError
+from uuidd.server.saver import lead_after
+
+
+@pytest.fixture
+async def inside(autojump_clock: MockClock) -> Inside:
+    """A daemon's inside, just started."""
+    return Inside()
+
+
+@pytest.fixture
+def log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    """What the daemon logs."""
+    caplog.set_level(logging.INFO, logger="uuidd")
+    return caplog
+
+
+def horizon(state: State) -> int:
+    """The mark of the generation that was open at a save."""
+    return state.marks[state.generation]
+
+
+def lead(inside: Inside, index: int) -> float:
+    """How many seconds past its begin the save with this index put the horizon."""
+    elapsed = inside.disk.begun[index] - trio.current_time()
+    begun = inside.wall.now() + round(elapsed * TICKS_PER_SECOND)
+    return (horizon(inside.disk.kept[index]) - begun) / TICKS_PER_SECOND
+
+
+# While in use
+
+
+async def test_a_daemon_in_use_saves_every_ten_seconds(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """Once it is up for 40 s, a daemon in use saves each 10 s, neither more nor less often."""
+    async with inside.saving():
+        await inside.use(60)
+        inside.disk.begun.clear()
+        await inside.use(120)
+    assert len(inside.disk.pauses) >= 10
+    assert inside.disk.pauses == pytest.approx([10] * len(inside.disk.pauses), abs=0.06)
+
+
+async def test_a_save_puts_the_horizon_twenty_seconds_ahead(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """Once it is up for 40 s, each save lets the daemon go on for 20 s."""
+    async with inside.saving():
+        await inside.use(100)
+    assert lead(inside, -1) == pytest.approx(20, abs=1e-6)
+
+
+async def test_a_young_daemon_saves_shorter_leads(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """After a start the lead is half the uptime, and at least 0.1 s."""
+    async with inside.saving():
+        await inside.use(60)
+    leads = [lead(inside, index) for index in range(len(inside.disk.kept))]
+    halves = [min(20.0, max(0.1, begun / 2)) for begun in inside.disk.begun]
+    assert leads == pytest.approx(halves, abs=1e-6)
+    assert leads[0] == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(
+    ("uptime", "seconds"), [(0, 0.1), (0.2, 0.1), (1, 0.5), (10, 5), (40, 20), (1e9, 20)]
+)
+def test_the_lead_grows_with_the_uptime(uptime: float, seconds: float) -> None:
+    """The lead is half the uptime, between 0.1 s and 20 s."""
+    assert lead_after(uptime) == seconds
+
+
+async def test_a_daemon_in_use_never_waits_for_a_save(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """Saves are made ahead of need: who asks all the time is always served at once."""
+    async with inside.saving():
+        for _ in range(6000):
+            inside.take()
+            await trio.sleep(0.02)
+    assert inside.disk.kept
+
+
+async def test_a_slow_save_delays_nobody_before_the_horizon(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """While a save takes 9 s, those who ask are served from the horizon before it."""
+    async with inside.saving():
+        await inside.use(100)
+        inside.disk.gate = trio.Event()
+        while not inside.disk.at_once:
+            await inside.use(0.1)
+        for _ in range(90):
+            inside.take()
+            await trio.sleep(0.1)
+        assert inside.disk.at_once == 1
+
+
+async def test_one_save_at_a_time(inside: Inside, autojump_clock: MockClock) -> None:
+    """However many wait for a save, and however slow it is, no second one runs beside it."""
+    async with inside.saving():
+        await trio.sleep(HOUR)
+        inside.disk.gate = trio.Event()
+        async with trio.open_nursery() as nursery:
+            for _ in range(20):
+                nursery.start_soon(partial(inside.issuer.take_soon, 1, whole=False))
+            await trio.sleep(0.1)
+            inside.disk.gate.set()
+        await inside.use(60)
+    assert inside.disk.most_at_once == 1
+
+
+# Idle
+
+
+async def test_an_idle_daemon_saves_nothing(inside: Inside, autojump_clock: MockClock) -> None:
+    """In an hour without requests nothing is saved."""
+    async with inside.saving():
+        await trio.sleep(HOUR)
+    assert inside.disk.begun == []
+
+
+async def test_a_daemon_that_falls_idle_saves_once_more(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """After its last use a daemon saves at most once, however long it then idles."""
+    async with inside.saving():
+        await inside.use(100)
+        saves = len(inside.disk.begun)
+        await trio.sleep(HOUR)
+    assert len(inside.disk.begun) <= saves + 1
+
+
+async def test_an_idle_daemon_is_not_woken(inside: Inside, autojump_clock: MockClock) -> None:
+    """In an hour without requests no task of the saver runs."""
+    steps = Steps()
+    async with inside.saving():
+        await trio.sleep(60)
+        trio.lowlevel.add_instrument(steps)
+        await trio.sleep(HOUR)
+        trio.lowlevel.remove_instrument(steps)
+    assert steps.of("Saver.run") == 0
+
+
+async def test_the_first_use_after_idling_is_served_after_one_save(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """What an idle daemon is asked for is past its horizon, and is given once that is saved."""
+    async with inside.saving():
+        await trio.sleep(HOUR)
+        with pytest.raises(NeedsSave):
+            inside.take()
+        block = await inside.issuer.take_soon(1, whole=False)
+        assert len(inside.disk.kept) == 1
+        assert block.first + 1 <= horizon(inside.disk.kept[0])
+        assert inside.timeline.volatile is None
+
+
+async def test_a_use_within_the_horizon_ends_idling(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """An idle daemon that is used before its horizon serves at once and saves the next one."""
+    async with inside.saving():
+        await inside.use(100)
+        await trio.sleep(10.5 - (trio.current_time() - inside.disk.begun[-1]))
+        if inside.disk.begun[-1] > trio.current_time() - 1:
+            await trio.sleep(11)
+        assert inside.saver.idle
+        saves = len(inside.disk.begun)
+        inside.take()
+        await trio.testing.wait_all_tasks_blocked()
+        assert len(inside.disk.begun) == saves + 1
+
+
+# Failing
+
+
+async def test_a_failing_save_is_tried_again_with_growing_pauses(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """Tries follow after 0.1 s, twice as long each time, and at last every 5 s."""
+    async with inside.saving():
+        inside.disk.broken = True
+        inside.take()
+        await trio.sleep(30)
+    pauses = inside.disk.pauses
+    assert pauses[:8] == pytest.approx([0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5, 5])
+
+
+async def test_those_who_wait_do_not_hurry_a_failing_save(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """The pauses between tries stay, also when many wait for a save."""
+    async with inside.saving():
+        inside.disk.broken = True
+        inside.take()
+        await trio.sleep(0.16)
+        inside.disk.begun.clear()
+
+        async def ask() -> None:
+            with contextlib.suppress(RefusedError):
+                await inside.issuer.take_soon(1, whole=False)
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(50):
+                nursery.start_soon(ask)
+        await trio.sleep(10)
+    assert inside.disk.pauses[:4] == pytest.approx([0.4, 0.8, 1.6, 3.2])
+
+
+async def test_the_pauses_begin_anew_after_a_success(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """A failure after a success is retried after 0.1 s, whatever pauses there were before."""
+    async with inside.saving():
+        inside.disk.broken = True
+        inside.take()
+        await trio.sleep(20)
+        inside.disk.broken = False
+        await inside.use(60)
+        inside.disk.broken = True
+        inside.disk.begun.clear()
+        while len(inside.disk.begun) < 2:
+            inside.take()
+            await trio.sleep(0.05)
+    assert inside.disk.pauses[0] == pytest.approx(0.1)
+
+
+async def test_nothing_is_given_past_the_horizon_while_saves_fail(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """With a broken disk the daemon serves up to the horizon last saved, and no tick further."""
+    async with inside.saving():
+        await inside.use(100)
+        inside.disk.broken = True
+        kept = len(inside.disk.kept)
+        given: list[Block] = []
+        refused = 0
+        for _ in range(300):
+            try:
+                given.append(inside.take(1000))
+            except NeedsSave:
+                refused += 1
+            await trio.sleep(0.1)
+    assert len(inside.disk.kept) == kept
+    last = max(block.first + block.count for block in given)
+    assert last <= horizon(inside.disk.kept[-1])
+    assert last > horizon(inside.disk.kept[-1]) - TICKS_PER_SECOND
+    assert refused > 90
+
+
+async def test_nothing_is_given_past_the_horizon_while_a_save_hangs(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """A horizon that is being saved does not count before the save has completed."""
+    async with inside.saving():
+        await inside.use(100)
+        inside.disk.gate = trio.Event()
+        await trio.sleep(HOUR)
+        with pytest.raises(NeedsSave):
+            inside.take()
+        await trio.testing.wait_all_tasks_blocked()
+        with pytest.raises(NeedsSave):
+            inside.take()
+        inside.saver.want()
+        await trio.testing.wait_all_tasks_blocked()
+        assert inside.disk.at_once == 1
+        with pytest.raises(NeedsSave):
+            inside.take()
+
+
+# Finishing
+
+
+async def test_finish_saves_the_exact_marks(inside: Inside, autojump_clock: MockClock) -> None:
+    """A clean stop saves the first tick that was not given out as the mark."""
+    async with inside.saving():
+        await inside.use(100)
+        block = inside.take(500)
+        assert await inside.saver.finish(10)
+    assert horizon(inside.disk.kept[-1]) == block.first + block.count == inside.open.top
+
+
+async def test_finish_saves_exact_marks_of_an_idle_daemon_too(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """The horizon of an idle daemon is taken back to what was given out."""
+    async with inside.saving():
+        [*_, last] = await inside.use(100)
+        await trio.sleep(HOUR)
+        assert await inside.saver.finish(10)
+    assert horizon(inside.disk.kept[-1]) == last.first + 1
+
+
+async def test_finish_lets_the_save_under_way_end_first(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """The exact marks are saved after the save that was under way, not beside it."""
+    async with inside.saving():
+        inside.disk.gate = trio.Event()
+        block = inside.take()
+        await trio.sleep(1)
+        assert inside.disk.at_once == 1
+        outcome: list[bool] = []
+
+        async def finish() -> None:
+            outcome.append(await inside.saver.finish(10))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(finish)
+            await trio.sleep(3)
+            assert outcome == []
+            assert inside.disk.kept == []
+            inside.disk.gate.set()
+    assert outcome == [True]
+    assert inside.disk.most_at_once == 1
+    assert horizon(inside.disk.kept[0]) > block.first + 1
+    assert horizon(inside.disk.kept[-1]) == block.first + 1
+
+
+async def test_nothing_is_given_once_finish_was_called(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """While the last save runs no tick leaves, for its mark would then be too low."""
+    async with inside.saving():
+        inside.disk.gate = trio.Event()
+        inside.take()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(inside.saver.finish, 10)
+            await trio.testing.wait_all_tasks_blocked()
+            with pytest.raises(Closed):
+                inside.take()
+            inside.disk.gate.set()
+        with pytest.raises(Closed):
+            inside.take()
+
+
+async def test_finish_gives_up_on_a_hung_save(inside: Inside, autojump_clock: MockClock) -> None:
+    """When the disk hangs, finish ends after its patience and says that nothing was saved."""
+    async with inside.saving():
+        inside.disk.gate = trio.Event()
+        inside.take()
+        await trio.sleep(1)
+        begun = trio.current_time()
+        assert not await inside.saver.finish(10)
+        assert trio.current_time() - begun == pytest.approx(10)
+
+
+async def test_finish_does_not_retry_for_ever(inside: Inside, autojump_clock: MockClock) -> None:
+    """When the last save fails, finish says so at once."""
+    async with inside.saving():
+        inside.disk.broken = True
+        inside.take()
+        await trio.sleep(20)
+        begun = trio.current_time()
+        assert not await inside.saver.finish(10)
+        assert trio.current_time() == begun
+
+
+async def test_finish_at_the_end_of_a_trouble_saves(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """A disk that works again in the middle of a retry's pause gets the exact marks at once."""
+    async with inside.saving():
+        inside.disk.broken = True
+        block = inside.take()
+        await trio.sleep(20)
+        inside.disk.broken = False
+        begun = trio.current_time()
+        assert await inside.saver.finish(10)
+        assert trio.current_time() == begun
+    assert horizon(inside.disk.kept[-1]) == block.first + 1
+
+
+# What it tells
+
+
+async def test_a_trouble_is_logged_once_when_it_begins_and_once_when_it_ends(
+    inside: Inside, log: pytest.LogCaptureFixture, autojump_clock: MockClock
+) -> None:
+    """However many saves fail in a row, the log has one line with the cause, and one at the end."""
+    async with inside.saving():
+        inside.disk.broken = True
+        inside.take()
+        await trio.sleep(30)
+        inside.disk.broken = False
+        failed = len(inside.disk.begun)
+        await trio.sleep(30)
+    assert log.messages == [
+        "save failed, retrying until it succeeds: cause='No space left on device'",
+        f"save succeeded again: failed_before={failed}",
+    ]
+    assert [record.levelname for record in log.records] == ["ERROR", "WARNING"]
+
+
+async def test_saves_that_succeed_are_not_logged(
+    inside: Inside, log: pytest.LogCaptureFixture, autojump_clock: MockClock
+) -> None:
+    """A daemon in use whose saves succeed logs nothing."""
+    async with inside.saving():
+        await inside.use(100)
+        await inside.saver.finish(10)
+    assert log.messages == []
+
+
+async def test_the_saver_counts_saves_and_failures(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """What ``status`` tells of saves is what happened, the start's own save included."""
+    async with inside.saving():
+        inside.disk.broken = True
+        inside.take()
+        await trio.sleep(2)
+        failed = len(inside.disk.begun)
+        assert (inside.saver.failed_saves, inside.saver.failed_since_last) == (failed, failed)
+        assert inside.saver.trouble == "No space left on device"
+        inside.disk.broken = False
+        await trio.sleep(HOUR)
+        assert (inside.saver.failed_saves, inside.saver.failed_since_last) == (failed, 0)
+        assert inside.saver.trouble == ""
+        assert inside.saver.saves == 1 + len(inside.disk.kept)
+
+
+async def test_how_long_a_save_is_under_way_is_known(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """A hung save shows in the seconds that it is under way."""
+    async with inside.saving():
+        assert inside.saver.slow_seconds == 0
+        inside.disk.gate = trio.Event()
+        inside.take()
+        await trio.sleep(5)
+        assert inside.saver.slow_seconds == pytest.approx(5 - inside.disk.begun[0])
+        inside.disk.gate.set()
+        await trio.testing.wait_all_tasks_blocked()
+        assert inside.saver.slow_seconds == 0
+        assert inside.saver.last_seconds == pytest.approx(5 - inside.disk.begun[0])
+
+
+class Steps(trio.abc.Instrument):
+    """Counts how often each task is run, by its name."""
+
+    def __init__(self) -> None:
+        self._names: list[str] = []
+
+    def before_task_step(self, task: trio.lowlevel.Task) -> None:
+        """Note that *task* runs."""
+        self._names.append(task.name)
+
+    def of(self, name: str) -> int:
+        """How often tasks whose name ends so were run."""
+        return sum(each.endswith(name) for each in self._names)

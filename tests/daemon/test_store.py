@@ -1,0 +1,844 @@
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.tools import need
+from uuidd.core.timeline.state import Node, State
+from uuidd.store import FolderStore, StoreError, UnusableError, decode, encode, machine_hash
+
+STATE = State(
+    node=Node(0x9F6BDECED846, "random"),
+    machine="here",
+    generation=828,
+    marks={828: 0x1EC9414C232AB00, 827: 0x1EC9414C2320000, 0: 1},
+    floor=0,
+    steady=0x1EC9414C232AB01,
+)
+NEXT = State(Node(1, "mac eth0"), "here", 829, {829: 5, **STATE.marks}, 7, 6)
+
+GOLDEN = b"""\
+uuidd-state 1 sha256:c7c06a4402d07e5a6990699bd7eb9029bfcc89a326f036830120ea2d1293a4ff
+{
+ "node": "0x9f6bdeced846",
+ "node_source": "random",
+ "machine": "here",
+ "generation": 828,
+ "floor": 0,
+ "steady": 138648505420000001,
+ "marks": {
+  "0": 1,
+  "827": 138648505419956224,
+  "828": 138648505420000000
+ }
+}
+"""
+"""STATE, as the first version wrote it."""
+
+GENERATIONS = st.integers(0, 1023)
+TICKS = st.integers(0, 2**60 - 1)
+STATES = st.builds(
+    State,
+    node=st.builds(Node, st.integers(0, 2**48 - 1), st.text()),
+    machine=st.text(),
+    generation=GENERATIONS,
+    marks=st.dictionaries(GENERATIONS, TICKS, max_size=20),
+    floor=TICKS,
+    steady=TICKS,
+)
+
+
+@contextmanager
+def opened(folder: Path, machine: str = "here") -> Iterator[FolderStore]:
+    """Give a store of *folder*, closed again at the end."""
+    store = FolderStore(folder, machine=machine)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[FolderStore]:
+    """A store of an empty folder."""
+    with opened(tmp_path) as store:
+        yield store
+
+
+def names(folder: Path) -> set[str]:
+    """Give what is in *folder*, but for the lock."""
+    return {path.name for path in folder.iterdir()} - {"lock"}
+
+
+def signed(body: bytes, version: int = 1) -> bytes:
+    """Give a state file of *body* whose checksum is right."""
+    digest = hashlib.sha256(body).hexdigest()
+    return f"uuidd-state {version} sha256:{digest}\n".encode() + body
+
+
+def changed(**fields: object) -> bytes:
+    """Give the file of STATE with other *fields*, and the right checksum."""
+    body: dict[str, object] = json.loads(encode(STATE).partition(b"\n")[2])
+    return signed(json.dumps({**body, **fields}).encode())
+
+
+def refusal(folder: Path) -> str:
+    """Give the line with which *folder* is refused as a store."""
+    with pytest.raises(StoreError) as caught:
+        FolderStore(folder, machine="here")
+    line = str(caught.value)
+    assert "\n" not in line
+    return line
+
+
+# --- round trips
+
+
+def test_an_empty_folder_has_no_state(store: FolderStore) -> None:
+    """Before the first save there is no state, and nothing was amiss."""
+    assert store.load() is None
+    assert store.set_aside is None
+
+
+def test_a_saved_state_is_loaded(tmp_path: Path) -> None:
+    """What one process saved the next one loads, and nothing was amiss."""
+    with opened(tmp_path) as store:
+        store.save(STATE)
+    with opened(tmp_path) as store:
+        assert store.load() == STATE
+        assert store.set_aside is None
+
+
+def test_the_last_save_counts(store: FolderStore) -> None:
+    """A save takes the place of the one before."""
+    store.save(STATE)
+    store.save(NEXT)
+    assert store.load() == NEXT
+
+
+def test_a_save_leaves_one_file(store: FolderStore) -> None:
+    """No temporary file stays behind."""
+    store.save(STATE)
+    store.save(NEXT)
+    assert names(store.folder) == {"state"}
+
+
+@given(STATES)
+def test_any_state_comes_back_as_it_was(state: State) -> None:
+    """Every state that there can be is read as it was written."""
+    assert decode(encode(state)) == state
+
+
+def test_a_state_with_every_mark_comes_back(store: FolderStore) -> None:
+    """1,024 marks, the most there are, fit."""
+    full = State(STATE.node, "here", 0, dict.fromkeys(range(1024), 2**60 - 1), 0, 0)
+    store.save(full)
+    assert store.load() == full
+
+
+def test_the_format_is_what_it_was() -> None:
+    """A state is written in the bytes in which the first version wrote it."""
+    assert encode(STATE) == GOLDEN
+
+
+def test_the_first_versions_file_is_read() -> None:
+    """A file that the first version wrote is read by this one."""
+    assert decode(GOLDEN) == STATE
+
+
+def test_the_file_can_be_read_by_all(store: FolderStore) -> None:
+    """It holds no secret, and its owner alone may write it."""
+    store.save(STATE)
+    assert (store.folder / "state").stat().st_mode & 0o777 == 0o644 & ~_umask()
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+# --- files that cannot be used
+
+
+def test_every_shorter_file_is_damaged() -> None:
+    """A file torn after any byte is noticed, an empty one too."""
+    data = encode(STATE)
+    for end in range(len(data)):
+        with pytest.raises(UnusableError, match=r"^it is damaged"):
+            decode(data[:end])
+
+
+@pytest.mark.parametrize("end", [0, 1, 40, 90, 91, 200, -1])
+def test_a_torn_file_is_set_aside(store: FolderStore, end: int) -> None:
+    """A state file that lacks its end gives no state."""
+    torn = encode(STATE)[:end]
+    (store.folder / "state").write_bytes(torn)
+    assert store.load() is None
+    assert (store.folder / "state.unusable-1").read_bytes() == torn
+
+
+@pytest.mark.parametrize("flip", [1, 2, 4, 8, 16, 32, 64, 128, 255])
+def test_every_changed_byte_is_noticed(flip: int) -> None:
+    """No byte of the file, of its first line or the rest, can change unseen."""
+    data = encode(STATE)
+    for at in range(len(data)):
+        with pytest.raises(UnusableError):
+            decode(data[:at] + bytes([data[at] ^ flip]) + data[at + 1 :])
+
+
+@pytest.mark.parametrize("more", [b"\n", b"\0", b"x", b"\0" * 4096])
+def test_bytes_behind_the_end_are_noticed(more: bytes) -> None:
+    """A file that is longer than it was written is damaged."""
+    with pytest.raises(UnusableError, match="checksum does not match"):
+        decode(encode(STATE) + more)
+
+
+@given(st.binary(max_size=200))
+def test_garbage_is_unusable(data: bytes) -> None:
+    """Any bytes that were no state file are unusable, and nothing worse."""
+    with pytest.raises(UnusableError, match=r"^it is damaged: its first line"):
+        decode(data)
+
+
+JSON: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=6,
+)
+FIELDS = ("node", "node_source", "machine", "generation", "floor", "steady", "marks")
+
+
+@given(
+    JSON.map(lambda value: json.dumps(value).encode())
+    | st.fixed_dictionaries(dict.fromkeys(FIELDS, JSON)).map(
+        lambda value: json.dumps(value).encode()
+    )
+    | st.binary(max_size=60)
+)
+def test_any_signed_body_is_a_state_or_unusable(body: bytes) -> None:
+    """With the right checksum, any body gives a state that can be saved, or UnusableError."""
+    try:
+        state = decode(signed(body))
+    except UnusableError:
+        return
+    assert decode(encode(state)) == state
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        changed(node="0x1000000000000"),
+        changed(node="-0x1"),
+        changed(node="x"),
+        changed(node=None),
+        changed(generation=1024),
+        changed(generation=-1),
+        changed(generation="5"),
+        changed(generation=True),
+        changed(generation=5.0),
+        changed(floor=2**60),
+        changed(floor=-1),
+        changed(floor=False),
+        changed(steady=2**60),
+        changed(steady=None),
+        changed(marks=[]),
+        changed(marks=None),
+        changed(marks={"1024": 1}),
+        changed(marks={"-1": 1}),
+        changed(marks={"x": 1}),
+        changed(marks={"1": 2**60}),
+        changed(marks={"1": "1"}),
+        changed(marks={"1": True}),
+        signed(b""),
+        signed(b"{}"),
+        signed(b"[]"),
+        signed(b"null"),
+        signed(b"\xff"),
+        signed(encode(STATE).partition(b"\n")[2][:-3]),
+    ],
+)
+def test_a_field_out_of_range_is_damage(data: bytes) -> None:
+    """A body that tells of no state is damaged, whatever its checksum says."""
+    with pytest.raises(UnusableError, match=r"^it is damaged"):
+        decode(data)
+
+
+def test_a_newer_format_is_told_as_such() -> None:
+    """A file of a later version is not taken for damage."""
+    with pytest.raises(UnusableError, match=r"^it has format '2', and this version reads 1$"):
+        decode(signed(b"{}\n", version=2))
+
+
+def test_a_newer_file_is_set_aside(store: FolderStore) -> None:
+    """After a downgrade the newer state is kept under another name, and the reason told."""
+    newer = signed(b"{}\n", version=2)
+    (store.folder / "state").write_bytes(newer)
+    assert store.load() is None
+    assert store.set_aside == (
+        "it has format '2', and this version reads 1; set aside as state.unusable-1"
+    )
+    assert (store.folder / "state.unusable-1").read_bytes() == newer
+
+
+def test_another_hosts_file_is_set_aside(tmp_path: Path) -> None:
+    """The state of a cloned disk is not used by the clone, and is kept."""
+    with opened(tmp_path, machine="there") as store:
+        store.save(State(STATE.node, "there", 828, STATE.marks, 0, 0))
+    with opened(tmp_path) as store:
+        assert store.load() is None
+        assert store.set_aside == (
+            "it is of another host (machine-id differs); set aside as state.unusable-1"
+        )
+    assert names(tmp_path) == {"state.unusable-1"}
+
+
+def test_a_garbage_file_is_set_aside(store: FolderStore) -> None:
+    """A file that is no state file at all is kept, and the reason told."""
+    (store.folder / "state").write_bytes(b"\x7fELF\0\xff")
+    assert store.load() is None
+    assert store.set_aside == (
+        "it is damaged: its first line is no uuidd-state line; set aside as state.unusable-1"
+    )
+
+
+def test_a_huge_file_is_set_aside(store: FolderStore) -> None:
+    """A file too long to be a state is not read whole, and is kept whole."""
+    path = store.folder / "state"
+    path.write_bytes(encode(STATE))
+    os.truncate(path, 1 << 40)
+    assert store.load() is None
+    assert (store.folder / "state.unusable-1").stat().st_size == 1 << 40
+
+
+def test_a_file_is_set_aside_under_a_free_name(store: FolderStore) -> None:
+    """What was set aside before, by whatever kind of file, is never overwritten."""
+    (store.folder / "state.unusable-1").write_bytes(b"first")
+    (store.folder / "state.unusable-2").mkdir()
+    (store.folder / "state").write_bytes(b"third")
+    store.load()
+    assert (store.folder / "state.unusable-1").read_bytes() == b"first"
+    assert (store.folder / "state.unusable-3").read_bytes() == b"third"
+    assert store.set_aside is not None
+    assert store.set_aside.endswith("set aside as state.unusable-3")
+
+
+def test_after_setting_aside_there_is_no_state(store: FolderStore) -> None:
+    """What was set aside is not met again, and a new state takes its place."""
+    (store.folder / "state").write_bytes(b"garbage")
+    store.load()
+    assert store.load() is None
+    store.save(STATE)
+    assert store.load() == STATE
+
+
+@pytest.mark.parametrize(
+    ("target", "cause"), [("/", "Is a directory"), ("/proc/self/mem", "Input/output error")]
+)
+def test_a_state_that_cannot_be_read_is_an_error(
+    store: FolderStore, target: str, cause: str
+) -> None:
+    """What cannot be read is not taken for lost: the error says what and why in a line."""
+    path = store.folder / "state"
+    path.symlink_to(target)
+    with pytest.raises(StoreError) as caught:
+        store.load()
+    assert str(caught.value) == f"{path} cannot be read: {cause}"
+    assert path.is_symlink()
+
+
+def test_a_file_that_cannot_be_set_aside_is_an_error(
+    store: FolderStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An unusable file that cannot be renamed stays, and the error says so in a line."""
+    path = store.folder / "state"
+    path.write_bytes(b"garbage")
+
+    def rename(self: Path, target: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(Path, "rename", rename)
+    with pytest.raises(StoreError) as caught:
+        store.load()
+    assert str(caught.value) == f"{path} is unusable, and cannot be renamed: Read-only file system"
+    assert path.read_bytes() == b"garbage"
+
+
+# --- the lock
+
+
+def test_the_lock_names_its_holder(store: FolderStore) -> None:
+    """The lock file holds the pid, as text."""
+    assert int((store.folder / "lock").read_text()) == os.getpid()
+
+
+def test_a_longer_pid_in_the_lock_is_written_over(tmp_path: Path) -> None:
+    """No digit of an earlier holder's pid stays."""
+    (tmp_path / "lock").write_text("4194304999\n")
+    with opened(tmp_path):
+        assert int((tmp_path / "lock").read_text()) == os.getpid()
+
+
+HOLDER = """
+import sys
+from pathlib import Path
+from uuidd.store import FolderStore
+store = FolderStore(Path(sys.argv[1]), machine="here")
+print("locked", flush=True)
+sys.stdin.read()
+"""
+
+
+@contextmanager
+def held_by_another(folder: Path) -> Iterator[int]:
+    """Give the pid of another process, which holds *folder* until the end."""
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+        try:
+            assert process.stdout.readline() == b"locked\n"
+            yield process.pid
+        finally:
+            process.kill()
+
+
+def test_a_folder_in_use_is_refused_by_its_holders_pid(tmp_path: Path) -> None:
+    """A second daemon on a folder is told which process is the first, and frees it by its end."""
+    with held_by_another(tmp_path) as pid:
+        assert refusal(tmp_path) == (
+            f"the state folder {tmp_path} is in use by the uuidd with pid {pid};"
+            " stop that one, or name another folder with --state"
+        )
+    with opened(tmp_path):
+        pass
+
+
+def test_a_refused_daemon_leaves_the_holders_pid(tmp_path: Path) -> None:
+    """The lock file goes on naming the one that holds it."""
+    with held_by_another(tmp_path) as pid:
+        refusal(tmp_path)
+        assert int((tmp_path / "lock").read_text()) == pid
+
+
+def test_a_closed_store_frees_its_folder(tmp_path: Path) -> None:
+    """After close another may lock the folder, although the lock file stays."""
+    with opened(tmp_path):
+        pass
+    assert (tmp_path / "lock").exists()
+    with opened(tmp_path):
+        pass
+
+
+def test_a_lock_that_is_a_link_is_refused(tmp_path: Path) -> None:
+    """No file elsewhere is written through a link in the folder."""
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    (tmp_path / "lock").symlink_to(victim)
+    assert "is not writable: Too many levels of symbolic links" in refusal(tmp_path)
+    assert victim.read_text() == "mine"
+
+
+@pytest.mark.parametrize("make", [Path.touch, lambda path: None])
+def test_a_refused_folder_leaves_no_descriptor(
+    tmp_path: Path, make: Callable[[Path], None]
+) -> None:
+    """A store that could not be opened keeps nothing open."""
+    make(tmp_path / "file")
+    with held_by_another(tmp_path):
+        before = len(os.listdir("/proc/self/fd"))
+        refusal(tmp_path)
+        refusal(tmp_path / "file")
+        assert len(os.listdir("/proc/self/fd")) == before
+
+
+# --- folders that cannot serve
+
+
+def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
+    """The line names the folder and what to do; the folder is not made."""
+    folder = tmp_path / "missing"
+    assert refusal(folder) == (
+        f"the state folder {folder} does not exist; create it, or name another with --state"
+    )
+    assert not folder.exists()
+
+
+def test_a_file_for_a_folder_is_refused(tmp_path: Path) -> None:
+    """A file is no folder, and stays as it is."""
+    path = tmp_path / "file"
+    path.write_text("mine")
+    assert refusal(path) == (
+        f"the state folder {path} cannot be opened: Not a directory; name another with --state"
+    )
+    assert path.read_text() == "mine"
+
+
+def on_tmpfs(folder: Path, size: str, script: str) -> list[str]:
+    """Run *script* with *folder* a small tmpfs of its own, and give the lines that it prints."""
+    root = [] if os.geteuid() == 0 else ["--map-root-user"]
+    mount = f'{need("mount")} -t tmpfs -o size={size} none "$1" && exec "$2" -c "$3" "$1"'
+    result = subprocess.run(
+        [
+            *[need("unshare"), "-m", "--propagation", "private", *root],
+            *["sh", "-c", mount, "sh", str(folder), sys.executable, TMPFS + script],
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.stderr == ""
+    return result.stdout.splitlines()
+
+
+TMPFS = """
+import os, subprocess, sys
+from pathlib import Path
+from tests.daemon.test_store import NEXT, STATE
+from uuidd.store import FolderStore, StoreError
+folder = Path(sys.argv[1])
+def fill():
+    with open(folder / "full", "wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(bytes(4096))
+        except OSError:
+            pass
+def remount(how):
+    subprocess.run(["mount", "-o", "remount," + how, folder], check=True)
+def refused(act):
+    try:
+        act()
+    except (OSError, StoreError) as error:
+        print(type(error).__name__, error)
+def names():
+    print(*sorted(path.name for path in folder.iterdir()))
+"""
+
+
+def test_a_read_only_folder_is_refused(tmp_path: Path) -> None:
+    """A folder that cannot be written to is refused at the start, in a line."""
+    script = 'remount("ro"); refused(lambda: FolderStore(folder, machine="here"))'
+    assert on_tmpfs(tmp_path, "64k", script) == [
+        f"StoreError the state folder {tmp_path} is not writable: Read-only file system;"
+        " mend that, or name another with --state"
+    ]
+
+
+def test_a_folder_that_became_read_only_is_refused(tmp_path: Path) -> None:
+    """A folder that served before, with its lock file, is refused all the same."""
+    script = """
+store = FolderStore(folder, machine="here"); store.save(STATE); store.close()
+remount("ro")
+refused(lambda: FolderStore(folder, machine="here"))
+"""
+    assert on_tmpfs(tmp_path, "64k", script) == [
+        f"StoreError the state folder {tmp_path} is not writable: Read-only file system;"
+        " mend that, or name another with --state"
+    ]
+
+
+def test_a_save_to_a_disk_gone_read_only_fails(tmp_path: Path) -> None:
+    """The error is an OSError that says why, and the old state is loaded after."""
+    # The open lock keeps its own mount from becoming read-only, but not one over it.
+    script = """
+store = FolderStore(folder, machine="here"); store.save(STATE)
+subprocess.run(["mount", "--bind", folder, folder], check=True)
+remount("bind,ro")
+refused(lambda: store.save(NEXT))
+print(store.load() == STATE)
+"""
+    told, loaded = on_tmpfs(tmp_path, "64k", script)
+    assert told.startswith("OSError [Errno 30] Read-only file system")
+    assert loaded == "True"
+
+
+def test_a_full_disk_leaves_the_old_state(tmp_path: Path) -> None:
+    """A save that finds no room fails, leaves the old state and no temporary file."""
+    script = """
+store = FolderStore(folder, machine="here"); store.save(STATE)
+fill()
+refused(lambda: store.save(NEXT))
+print(store.load() == STATE)
+names()
+"""
+    assert on_tmpfs(tmp_path, "64k", script) == [
+        "OSError [Errno 28] No space left on device",
+        "True",
+        "full lock state",
+    ]
+
+
+def test_a_disk_with_room_again_is_saved_to(tmp_path: Path) -> None:
+    """After a failed save the next one may succeed."""
+    script = """
+store = FolderStore(folder, machine="here"); store.save(STATE)
+fill()
+refused(lambda: store.save(NEXT))
+(folder / "full").unlink()
+store.save(NEXT)
+print(store.load() == NEXT)
+names()
+"""
+    assert on_tmpfs(tmp_path, "64k", script)[1:] == ["True", "lock state"]
+
+
+def test_a_full_folder_is_refused(tmp_path: Path) -> None:
+    """A folder without room for a lock's pid is refused in a line, and left as it was."""
+    script = 'fill(); refused(lambda: FolderStore(folder, machine="here")); names()'
+    assert on_tmpfs(tmp_path, "64k", script) == [
+        f"StoreError the state folder {tmp_path} cannot be written to: No space left on device;"
+        " make room, or name another with --state",
+        "full",
+    ]
+
+
+# --- how a save is made safe
+
+
+def target(fd: int) -> Path:
+    """Give what a descriptor is open on."""
+    return Path(os.readlink(f"/proc/self/fd/{fd}"))
+
+
+def fail_at(
+    monkeypatch: pytest.MonkeyPatch, name: str, act: Callable[[], None]
+) -> list[tuple[str, str]]:
+    """Do *act* before the fsync of the file or folder *name*; give the calls as they come."""
+    calls: list[tuple[str, str]] = []
+    fsync, rename = os.fsync, Path.rename
+
+    def recorded_fsync(fd: int) -> None:
+        calls.append(("fsync", target(fd).name))
+        if target(fd).name == name:
+            act()
+        fsync(fd)
+
+    def recorded_rename(self: Path, target: Path) -> Path:
+        calls.append(("rename", f"{self.name} {target.name}"))
+        return rename(self, target)
+
+    monkeypatch.setattr(os, "fsync", recorded_fsync)
+    monkeypatch.setattr(Path, "rename", recorded_rename)
+    return calls
+
+
+def broken() -> None:
+    """Fail as a broken disk does."""
+    raise OSError(errno.EIO, "Input/output error")
+
+
+def test_a_save_syncs_renames_and_syncs_the_folder(
+    store: FolderStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file is on the disk before it gets its name, and the name before the save is done."""
+    calls = fail_at(monkeypatch, "", lambda: None)
+    store.save(STATE)
+    assert calls == [
+        ("fsync", "state.new"),
+        ("rename", "state.new state"),
+        ("fsync", store.folder.name),
+    ]
+
+
+def test_what_is_synced_is_the_whole_file(
+    store: FolderStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of the file has left the process when it is synced, and the old one still stands."""
+    store.save(STATE)
+    seen: list[State] = []
+
+    def look() -> None:
+        seen.append(decode((store.folder / "state.new").read_bytes()))
+        seen.append(decode((store.folder / "state").read_bytes()))
+
+    fail_at(monkeypatch, "state.new", look)
+    store.save(NEXT)
+    assert seen == [NEXT, STATE]
+
+
+def test_what_the_system_sees_of_a_save(tmp_path: Path) -> None:
+    """A real process makes these system calls, in this order, and they succeed."""
+    strace = need("strace")
+    folder, log = tmp_path / "folder", tmp_path / "log"
+    folder.mkdir()
+    script = """
+import sys
+from pathlib import Path
+from tests.daemon.test_store import STATE
+from uuidd.store import FolderStore
+FolderStore(Path(sys.argv[1]), machine="here").save(STATE)
+"""
+    subprocess.run(
+        [
+            *[strace, "-f", "-y", "-qq", "-o", str(log)],
+            *["-e", "trace=fsync,rename,renameat,renameat2"],
+            *[sys.executable, "-B", "-c", script, str(folder)],
+        ],
+        check=True,
+    )
+    lines = [line for line in log.read_text().splitlines() if str(folder) in line]
+    new, old = re.escape(str(folder / "state.new")), re.escape(str(folder / "state"))
+    patterns = [
+        rf"fsync\(\d+<{new}>\) += 0",
+        rf'rename\w*\(.*"{new}",.*"{old}".*\) += 0',
+        rf"fsync\(\d+<{re.escape(str(folder))}>\) += 0",
+    ]
+    assert len(lines) == len(patterns)
+    for line, pattern in zip(lines, patterns, strict=True):
+        assert re.search(pattern, line)
+
+
+def test_a_failed_sync_of_the_file_is_an_error(
+    store: FolderStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that may not be on the disk does not get its name: the old state stays."""
+    store.save(STATE)
+    calls = fail_at(monkeypatch, "state.new", broken)
+    with pytest.raises(OSError, match="Input/output error"):
+        store.save(NEXT)
+    assert calls == [("fsync", "state.new")]
+    assert store.load() == STATE
+    assert names(store.folder) == {"state"}
+
+
+def test_a_failed_sync_of_the_folder_is_an_error(
+    store: FolderStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name that may not be on the disk is no completed save, although the new state is seen."""
+    store.save(STATE)
+    fail_at(monkeypatch, store.folder.name, broken)
+    with pytest.raises(OSError, match="Input/output error"):
+        store.save(NEXT)
+    assert store.load() == NEXT
+
+
+def test_a_failed_rename_leaves_the_old_state(
+    store: FolderStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without its name the new state is removed, and the old one stays."""
+    store.save(STATE)
+
+    def rename(self: Path, target: object) -> None:
+        broken()
+
+    monkeypatch.setattr(Path, "rename", rename)
+    with pytest.raises(OSError, match="Input/output error"):
+        store.save(NEXT)
+    assert store.load() == STATE
+    assert names(store.folder) == {"state"}
+
+
+@pytest.mark.parametrize("name", ["state.new", "folder"])
+def test_a_failed_save_does_not_keep_the_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """After a save that failed, early or late, close frees the folder."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    with monkeypatch.context() as patched, opened(folder) as store:
+        fail_at(patched, name, broken)
+        with pytest.raises(OSError, match="Input/output error"):
+            store.save(STATE)
+    with opened(folder):
+        pass
+
+
+def test_what_a_killed_save_left_is_written_over(tmp_path: Path) -> None:
+    """A temporary file of an earlier process, longer than ours, is no hindrance."""
+    (tmp_path / "state.new").write_bytes(bytes(100_000))
+    with opened(tmp_path) as store:
+        assert store.load() is None
+        store.save(STATE)
+        assert store.load() == STATE
+    assert names(tmp_path) == {"state"}
+
+
+def test_a_temporary_file_that_is_a_link_is_not_followed(store: FolderStore) -> None:
+    """No file elsewhere is written through a link; the link is removed for the next save."""
+    victim = store.folder / "victim"
+    victim.write_text("mine")
+    (store.folder / "state.new").symlink_to(victim)
+    with pytest.raises(OSError, match="symbolic links"):
+        store.save(STATE)
+    assert victim.read_text() == "mine"
+    store.save(STATE)
+    assert store.load() == STATE
+
+
+@pytest.mark.parametrize("name", ["state.new", "folder"])
+def test_close_keeps_the_lock_while_a_save_hangs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """What hangs may yet come: nobody else gets the folder, during the save or after it."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    hangs, go_on = threading.Event(), threading.Event()
+
+    def hang() -> None:
+        hangs.set()
+        go_on.wait()
+
+    fail_at(monkeypatch, name, hang)
+    with opened(folder) as store:
+        thread = threading.Thread(target=store.save, args=[STATE])
+        thread.start()
+        try:
+            hangs.wait()
+            store.close()
+            assert "is in use by" in refusal(folder)
+        finally:
+            go_on.set()
+            thread.join()
+        assert "is in use by" in refusal(folder)
+        assert store.load() == STATE
+
+
+# --- the host
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b" \n", b"\xff\xfe"])
+def test_a_host_without_a_machine_id_has_an_empty_hash(tmp_path: Path, content: bytes) -> None:
+    """An empty machine-id, as in an image before its first start, or an unreadable one is none."""
+    path = tmp_path / "machine-id"
+    path.write_bytes(content)
+    assert machine_hash(path) == ""
+
+
+@pytest.mark.parametrize("path", [Path("/does/not/exist"), Path("/")])
+def test_a_missing_machine_id_has_an_empty_hash(path: Path) -> None:
+    """A host that has no machine-id file is told from those that have one, and is no error."""
+    assert machine_hash(path) == ""
+
+
+def test_a_machine_id_is_hashed(tmp_path: Path) -> None:
+    """The hash is the same at every start, with or without a newline, and hides the id."""
+    path = tmp_path / "machine-id"
+    path.write_text("0123456789abcdef0123456789abcdef\n")
+    digest = hashlib.sha256(b"uuidd 0123456789abcdef0123456789abcdef").hexdigest()
+    assert machine_hash(path) == digest
+    path.write_text("0123456789abcdef0123456789abcdef")
+    assert machine_hash(path) == digest
+    assert "0123456789abcdef0123456789abcdef" not in digest
+
+
+def test_two_hosts_have_different_hashes(tmp_path: Path) -> None:
+    """Another machine-id is another hash."""
+    (tmp_path / "a").write_text("0" * 32)
+    (tmp_path / "b").write_text("0" * 31 + "1")
+    assert machine_hash(tmp_path / "a") != machine_hash(tmp_path / "b")

@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CHILD = """
+import os, socket, sys
+from uuidd.systemd import ActivationError, inherited_socket
+
+kind, pid, fds, folder = sys.argv[1:]
+path = folder + "/s"
+unix, inet, stream, datagram = (
+    socket.AF_UNIX, socket.AF_INET, socket.SOCK_STREAM, socket.SOCK_DGRAM
+)
+if kind == "file":
+    passed = os.open(path, os.O_CREAT | os.O_RDWR)
+elif kind == "nothing":
+    passed = -1
+else:
+    family = inet if kind == "inet" else unix
+    sock = socket.socket(family, datagram if kind == "datagram" else stream)
+    if kind == "inet":
+        sock.bind(("127.0.0.1", 0))
+    elif kind != "unbound":
+        sock.bind(path)
+    if kind in ("good", "inet"):
+        sock.listen()
+    passed = sock.detach()
+if passed >= 0 and passed != 3:
+    os.dup2(passed, 3)
+if passed < 0:
+    os.closerange(3, 4)
+else:
+    os.set_inheritable(3, True)
+if pid != "unset":
+    os.environ["LISTEN_PID"] = str(os.getpid()) if pid == "own" else pid
+if fds != "unset":
+    os.environ["LISTEN_FDS"] = fds
+try:
+    served = inherited_socket()
+except ActivationError as error:
+    print(error)
+    served = None
+if served is None:
+    if passed >= 0:
+        os.fstat(3)
+else:
+    print(served.fileno(), served.getsockname() == path, served.get_inheritable())
+    served.setblocking(False)
+    caller = socket.socket(unix)
+    caller.connect(path)
+    served.accept()
+"""
+
+
+def inherit(folder: Path, kind: str, *, pid: str = "own", fds: str = "1") -> str:
+    """Give the line that a process says about what it was passed as descriptor 3.
+
+    It fails, and so does the test, if a descriptor that was refused is no longer open.
+    """
+    result = subprocess.run(
+        [sys.executable, "-W", "ignore::ResourceWarning", "-c", CHILD, kind, pid, fds, str(folder)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.stderr == ""
+    (line,) = result.stdout.splitlines()
+    return line
+
+
+@pytest.fixture
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty folder whose path is short, as sockets want it."""
+    return tmp_path_factory.mktemp("d")
+
+
+def test_a_listening_socket_is_served(folder: Path) -> None:
+    """The socket is descriptor 3, accepts callers, and is not passed on to other programs."""
+    assert inherit(folder, "good") == "3 True False"
+
+
+@pytest.mark.parametrize("pid", ["unset", "", "1", "x"])
+def test_a_socket_for_another_process_is_refused(folder: Path, pid: str) -> None:
+    """Without our pid in LISTEN_PID nothing was passed to us, whatever is open."""
+    assert inherit(folder, "good", pid=pid) == (
+        "no socket was passed (LISTEN_PID is not ours);"
+        " start through uuidd.socket, or without --socket-activation"
+    )
+
+
+@pytest.mark.parametrize("fds", ["0", "2", "", "01", "x", "-1"])
+def test_another_number_of_sockets_is_refused(folder: Path, fds: str) -> None:
+    """Exactly one socket is served; the refusal says what was passed."""
+    assert inherit(folder, "good", fds=fds) == (
+        f"LISTEN_FDS is {fds!r}; exactly one socket is served (see uuidd.socket)"
+    )
+
+
+def test_no_number_of_sockets_is_refused(folder: Path) -> None:
+    """LISTEN_FDS has to be there."""
+    assert inherit(folder, "good", fds="unset").startswith("LISTEN_FDS is ''; ")
+
+
+def test_a_file_is_refused(folder: Path) -> None:
+    """A regular file is no socket, and stays open for whoever passed it."""
+    assert inherit(folder, "file") == "descriptor 3, passed by systemd, is no socket"
+
+
+@pytest.mark.parametrize("kind", ["datagram", "unbound", "bound", "inet"])
+def test_a_socket_of_another_kind_is_refused(folder: Path, kind: str) -> None:
+    """A datagram socket, one that does not listen, or one of the network cannot be served."""
+    assert inherit(folder, kind) == (
+        "descriptor 3 is no listening Unix stream socket; use ListenStream= with a path"
+    )
+
+
+def test_a_closed_descriptor_is_refused(folder: Path) -> None:
+    """A descriptor that is announced and not open is refused in a line."""
+    assert "descriptor 3" in inherit(folder, "nothing")

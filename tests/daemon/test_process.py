@@ -261,7 +261,6 @@ def test_an_idle_daemon_neither_wakes_up_nor_writes(daemon: Daemon) -> None:
 # A refused start takes nothing away
 
 
-@pytest.mark.xfail(reason="_write_pid removes the file also when it could not be opened")
 def test_a_refused_start_leaves_the_file_in_its_pid_files_place() -> None:
     """A file that may not be written is not removed either."""
     if os.geteuid():

@@ -32,6 +32,8 @@ from uuidd.server.service import Service
 from uuidd.store import FolderStore, StoreError, machine_hash
 from uuidd.systemd import inherited_socket
 
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
 IDLE_LOOKS = 10
 """How often in its idle time-out the daemon looks whether it was used."""
 
@@ -77,7 +79,8 @@ class Daemon:
         report = Report(self._timeline, saver, self._clock, admission, limits)
         service = Service(Issuer(self._timeline, saver, self._clock.now), Entropy(), report.status)
         acceptor = Acceptor(self._door.sock, service, admission, limits)
-        with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        with trio.open_signal_receiver(*STOP_SIGNALS) as signals:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
             async with trio.open_nursery() as saving:
                 saving.start_soon(saver.run)
                 async with trio.open_nursery() as serving:
@@ -132,6 +135,8 @@ def started(settings: Settings) -> Iterator[Daemon]:
         _save_first(timeline, store, clock)
         if settings.pid_file is not None:
             undo.callback(_write_pid(settings.pid_file))
+        # Whoever reads that it has started may stop it at once: until trio listens, signals wait.
+        signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
         news.publish()
         log.info(
             "started: version=%s pid=%d socket=%s state=%s node=%012x node_source=%r",
@@ -160,11 +165,15 @@ def _save_first(timeline: Utc, store: FolderStore, clock: Clock) -> None:
 
 def _write_pid(path: Path) -> functools.partial[None]:
     """Write the pid file; what is given back removes it."""
+    opened = False
     try:
-        path.write_text(f"{os.getpid():>8}\n", encoding="ascii")
+        with path.open("w", encoding="ascii") as file:
+            opened = True
+            file.write(f"{os.getpid():>8}\n")
     except OSError as error:
-        with contextlib.suppress(OSError):
-            path.unlink()
+        if opened:
+            with contextlib.suppress(OSError):
+                path.unlink()
         raise DoorError(
             f"the pid file {path} cannot be written: {error.strerror};"
             " name another with --pid, or none with --no-pid"

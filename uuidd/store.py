@@ -120,7 +120,7 @@ class FolderStore:
                 file.flush()
                 os.fsync(fd)
             self._temporary.rename(self._path)
-        except OSError:
+        except BaseException:
             with contextlib.suppress(OSError):
                 self._temporary.unlink()
             self._saving = False
@@ -142,7 +142,6 @@ class FolderStore:
         os.close(self._folder_fd)
 
     def _lock(self, path: Path) -> int:
-        made = not path.exists()
         try:
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
         except OSError as error:
@@ -162,9 +161,8 @@ class FolderStore:
                 " stop that one, or name another folder with --state"
             ) from None
         except OSError as error:
+            # The file stays: to remove it could take it from under one who has just locked it.
             os.close(fd)
-            if made:
-                path.unlink()
             raise StoreError(
                 f"the state folder {self.folder} cannot be written to: {error.strerror};"
                 " make room, or name another with --state"

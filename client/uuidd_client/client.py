@@ -176,7 +176,7 @@ class Client:
         def refill() -> tuple[Any, SafeUUID]:
             run, value = self._session().run(kind, form)
             cell[0] = run
-            return value, run.safe
+            return value, run[1]
 
         return cell, refill
 
@@ -196,7 +196,7 @@ def _nothing() -> Any:
     raise StopIteration
 
 
-_EMPTY = Run(_nothing, SafeUUID.unknown, memoryview(bytes(8)).cast("d"))
+_EMPTY: Run = (_nothing, SafeUUID.unknown, memoryview(bytes(8)).cast("d"))
 
 
 def _known(kind: str, form: str) -> None:

@@ -507,3 +507,15 @@ def test_any_bytes_give_a_response_or_none_or_malformed(data: bytes) -> None:
     except MalformedError:
         return
     assert response is None or isinstance(response, Response)
+
+
+def test_an_error_with_a_result_is_no_response() -> None:
+    """A response has one or the other, however false the result."""
+    with pytest.raises(MalformedError):
+        rpc.read_response(msgpack.packb([1, 7, ["busy", "later"], 0]))
+
+
+def test_bytes_after_a_response_are_malformed() -> None:
+    """One request is out at a time, so whatever follows its response answers nothing."""
+    with pytest.raises(MalformedError, match="more than one response"):
+        rpc.read_response(msgpack.packb([1, 7, None, 5]) + b"\x90")

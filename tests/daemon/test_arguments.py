@@ -155,7 +155,7 @@ def test_what_is_no_whole_number_is_refused(
     """A count of seconds or ids takes plain digits; the line names flag and value."""
     names = "-T/--timeout" if "-T" in flag or "--timeout" in flag else "-n/--uuids"
     assert refusal(capsys, flag, value) == (
-        f"uuidd: error: argument {names}: {value!r} is no whole number from 0 on"
+        f"uuidd: error: argument {names}: {value!r} is no whole number from 0 to 1000000000"
     )
 
 
@@ -230,7 +230,7 @@ def test_a_limit_of_no_number_is_refused(
 ) -> None:
     """A limit below 1 would serve nobody; the line names flag and value."""
     assert refusal(capsys, flag_of(name), value) == (
-        f"uuidd: error: argument {flag_of(name)}: {value!r} is no whole number from 1 on"
+        f"uuidd: error: argument {flag_of(name)}: {value!r} is no whole number from 1 to 1000000000"
     )
 
 
@@ -282,3 +282,16 @@ def test_the_chosen_folder_comes_before_systemds(monkeypatch: pytest.MonkeyPatch
     """What the administrator says on the command line counts."""
     monkeypatch.setenv("STATE_DIRECTORY", "/a")
     assert folder("--state", "/b") == Path("/b")
+
+
+@pytest.mark.parametrize("digits", [10, 401, 5000])
+def test_a_number_beyond_all_measure_is_refused(
+    digits: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A time-out that no clock could count is wrong usage, told in a short line."""
+    with pytest.raises(SystemExit) as caught:
+        arguments.parser().parse_args(["-T", "9" * digits])
+    assert caught.value.code == 2
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.endswith("9' is no whole number from 0 to 1000000000")
+    assert len(last) < 150

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import socket
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.tools import need
+from uuidd.server import doors
 from uuidd.server.doors import MAX_PATH, Door, DoorError, open_door
 
 
@@ -382,3 +384,30 @@ def said(process: subprocess.Popen[str]) -> str:
     """Give the next line that *process* prints."""
     assert process.stdout
     return process.stdout.readline().strip()
+
+
+def test_a_folder_that_somebody_keeps_locked_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lock that is not given back ends the start in a line, not in a hang."""
+    monkeypatch.setattr(doors, "LOCK_SECONDS", 0.05)
+    fd = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(fd, fcntl.LOCK_EX)
+    with pytest.raises(DoorError, match=f"{tmp_path} has been locked by another process"):
+        open_door(tmp_path / "s")
+    os.close(fd)
+
+
+def test_a_socket_that_cannot_listen_is_taken_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file is not left behind when it turns out that nobody will listen."""
+
+    class Deaf(socket.socket):
+        def listen(self, backlog: int = 0, /) -> None:
+            raise OSError(errno.ENOBUFS, os.strerror(errno.ENOBUFS))
+
+    monkeypatch.setattr(socket, "socket", Deaf)
+    with pytest.raises(DoorError, match="No buffer space available"):
+        open_door(tmp_path / "s")
+    assert not (tmp_path / "s").exists()

@@ -358,7 +358,8 @@ async def test_finish_gives_up_on_a_hung_save(inside: Inside, autojump_clock: Mo
         inside.take()
         await trio.sleep(1)
         begun = trio.current_time()
-        assert not await inside.saver.finish(10)
+        with trio.fail_after(60):
+            assert not await inside.saver.finish(10)
         assert trio.current_time() - begun == pytest.approx(10)
 
 

@@ -599,12 +599,12 @@ names()
 
 
 def test_a_full_folder_is_refused(tmp_path: Path) -> None:
-    """A folder without room for a lock's pid is refused in a line, and left as it was."""
+    """A folder without room for a lock's pid is refused in a line; the empty lock file stays."""
     script = 'fill(); refused(lambda: FolderStore(folder, machine="here")); names()'
     assert on_tmpfs(tmp_path, "64k", script) == [
         f"StoreError the state folder {tmp_path} cannot be written to: No space left on device;"
         " make room, or name another with --state",
-        "full",
+        "full lock",
     ]
 
 

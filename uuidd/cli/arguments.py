@@ -105,11 +105,21 @@ def _add_limits(made: argparse.ArgumentParser) -> None:
         )
 
 
+MAX_WHOLE = 1_000_000_000
+"""More than any count or number of seconds that makes sense here."""
+
+
 def _whole_from(least: int) -> Callable[[str], int]:
     def whole(text: str) -> int:
-        if not (text.isascii() and text.isdigit()) or int(text) < least:
-            raise argparse.ArgumentTypeError(f"{text!r} is no whole number from {least} on")
-        return int(text)
+        if not (text.isascii() and text.isdigit() and len(text) <= len(str(MAX_WHOLE))):
+            value = -1
+        else:
+            value = int(text)
+        if not least <= value <= MAX_WHOLE:
+            raise argparse.ArgumentTypeError(
+                f"{text[:40]!r} is no whole number from {least} to {MAX_WHOLE}"
+            )
+        return value
 
     return whole
 

@@ -23,8 +23,7 @@ def time_uuids(path: Path, count: int | None) -> str:
     """Give what ``uuidd -t`` prints: a UUID, and how many more were reserved after it."""
     if count is None:
         return _text(_ask(path, Op.TIME_UUID))
-    reply = _ask(path, Op.BULK_TIME_UUID, count)
-    first = _text(reply[:16])
+    first = _text(_ask(path, Op.BULK_TIME_UUID, count)[:16])
     return first if count < 2 else f"{first} and {count - 1} subsequent UUIDs"
 
 
@@ -34,7 +33,10 @@ def random_uuids(path: Path, count: int | None) -> str:
         return _text(_ask(path, Op.RANDOM_UUID))
     found: list[bytes] = []
     while len(found) < count:
-        found += libuuid.random_uuids(_ask(path, Op.BULK_RANDOM_UUID, count - len(found)))
+        some = libuuid.random_uuids(_ask(path, Op.BULK_RANDOM_UUID, count - len(found)))
+        if not some:
+            raise AskError(f"the daemon at {path} gave no UUIDs")
+        found += some
     return "\n".join(["List of UUIDs:", *(f"\t{_text(uuid)}" for uuid in found)])
 
 
@@ -42,7 +44,11 @@ def kill(path: Path) -> int | None:
     """End the daemon that listens at *path* and give its pid; None when there is none."""
     if not path.exists():
         return None
-    pid = int(_ask(path, Op.GETPID).rstrip(b"\0"))
+    told = _ask(path, Op.GETPID).rstrip(b"\0")
+    pid = int(told) if told.isdigit() and len(told) < 10 else 0
+    if pid < 2:
+        # To kill(2), 0 and negative numbers are whole groups of processes, and 1 is init.
+        raise AskError(f"what answers at {path} gave no pid of a daemon: {told[:20]!r}")
     try:
         os.kill(pid, signal.SIGTERM)
     except OSError as error:
@@ -71,4 +77,6 @@ def _ask(path: Path, op: Op, count: int = 1) -> bytes:
 
 
 def _text(uuid: bytes) -> str:
+    if len(uuid) != 16:
+        raise AskError(f"the daemon gave {len(uuid)} bytes where a UUID has 16")
     return to_text(int.from_bytes(uuid, "big"))

@@ -7,6 +7,7 @@ import fcntl
 import os
 import socket
 import stat
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from struct import Struct
@@ -17,6 +18,9 @@ MAX_PATH = 107
 BACKLOG = 4096
 """Connections that the kernel holds while the daemon is busy; more than net.core.somaxconn's
 default are cut down to that."""
+
+LOCK_SECONDS = 5.0
+"""How long to wait for another daemon that is making its socket in the same folder."""
 
 _UCRED = Struct("3i")
 
@@ -62,6 +66,8 @@ def open_door(path: Path) -> Door:
             sock.bind(os.fspath(path))
             sock.listen(BACKLOG)
         except OSError as error:
+            if sock.getsockname():
+                path.unlink()
             sock.close()
             raise DoorError(
                 f"the socket {path} cannot be made: {error.strerror}; name another with --socket"
@@ -82,10 +88,27 @@ def _only_one(folder: Path) -> Iterator[None]:
             " create it, or name another socket with --socket"
         ) from error
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
+        _lock(fd, folder)
         yield
     finally:
         os.close(fd)
+
+
+def _lock(fd: int, folder: Path) -> None:
+    """Lock the folder, but not for ever: in /tmp anybody may hold such a lock."""
+    deadline = time.monotonic() + LOCK_SECONDS
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise DoorError(
+                    f"the socket's folder {folder} has been locked by another process for"
+                    f" {LOCK_SECONDS:g} s; end that one, or name another socket with --socket"
+                ) from None
+            time.sleep(0.01)
+        else:
+            return
 
 
 def _clear(path: Path) -> None:

@@ -65,18 +65,19 @@ class Saver:
 
         The first save, with FIRST_LEAD, has been made already: a start that cannot save is refused.
         """
-        lead, completed, retry = FIRST_LEAD, True, RETRY[0]
+        begun, lead, completed, retry = self._started, FIRST_LEAD, True, RETRY[0]
         while True:
             if completed:
                 retry = RETRY[0]
-                await self._until_due(lead)
+                await self._until_due(begun + lead / 2)
             else:
                 await self._until_finishing(retry)
                 retry = min(2 * retry, RETRY[1])
             if self._finishing:
                 break
             self._wanted = trio.Event()
-            lead = lead_after(trio.current_time() - self._started)
+            begun = trio.current_time()
+            lead = lead_after(begun - self._started)
             completed = await self._save_once(lead)
         await self._save_once(0)
         self._finished.set()
@@ -110,9 +111,9 @@ class Saver:
         since = self._saving_since
         return 0.0 if since is None else trio.current_time() - since
 
-    async def _until_due(self, lead: float) -> None:
-        """Wait until half the lead is used and something was given out, or a save is wanted."""
-        with trio.move_on_after(lead / 2):
+    async def _until_due(self, due: float) -> None:
+        """Wait until *due*, when half the lead is used, and a use since; or until one is wanted."""
+        with trio.move_on_at(due):
             await self._wanted.wait()
         if not self._wanted.is_set() and not self._timeline.used:
             self.idle = True

@@ -86,13 +86,17 @@ def read_response(data: bytes) -> Response | None:
     unpacker.feed(data)
     try:
         value = unpacker.unpack()
+        if unpacker.tell() != len(data):
+            raise ValueError("more than one response")
     except msgpack.OutOfData:
         return None
     except (ValueError, msgpack.UnpackException) as error:
         raise MalformedError(f"no MessagePack: {error}") from error
     match value:
         case [kind, msgid, error, result] if (
-            type(kind) is type(msgid) is int and kind == RESPONSE and not (error and result)
+            type(kind) is type(msgid) is int
+            and kind == RESPONSE
+            and (error is None or result is None)
         ):
             match error:
                 case None:

@@ -1,0 +1,149 @@
+/* Load for a Unix socket: connections with one request outstanding each, for a fixed time.
+ *
+ *     load PATH CONNECTIONS SECONDS keep|anew REQUEST REPLY
+ *
+ * REQUEST and REPLY are hexadecimal; every reply must begin with REPLY. With "keep" a connection is
+ * kept for the next request, with "anew" it is closed and opened again. Prints one line: replies,
+ * seconds, p50 and p99 of a request's nanoseconds (connecting included), seconds of own CPU time.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MAX_CONNECTIONS = 4096, MAX_BYTES = 256, MAX_LATENCIES = 1 << 22, PATIENCE_MS = 5000 };
+
+static struct sockaddr_un address = {.sun_family = AF_UNIX};
+static unsigned char request[MAX_BYTES], expected[MAX_BYTES];
+static size_t request_size, expected_size;
+static int epoll_fd;
+static int fds[MAX_CONNECTIONS];
+static int64_t sent_at[MAX_CONNECTIONS];
+static uint32_t latencies[MAX_LATENCIES];
+
+static void fail(const char *what)
+{
+    fprintf(stderr, "load: %s: %s\n", what, errno ? strerror(errno) : "unexpected");
+    exit(1);
+}
+
+static int64_t now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+static size_t unhex(const char *text, unsigned char *bytes)
+{
+    size_t size = strlen(text) / 2;
+    if (size > MAX_BYTES)
+        fail("too many bytes");
+    for (size_t i = 0; i < size; i++) {
+        unsigned int byte;
+        if (sscanf(text + 2 * i, "%2x", &byte) != 1)
+            fail("no hexadecimal");
+        bytes[i] = (unsigned char)byte;
+    }
+    return size;
+}
+
+static void open_connection(int index)
+{
+    struct epoll_event wanted = {.events = EPOLLIN, .data.u32 = (uint32_t)index};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address))
+        fail("connect");
+    if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &wanted))
+        fail("epoll_ctl");
+    fds[index] = fd;
+}
+
+static void ask(int index)
+{
+    if (send(fds[index], request, request_size, 0) != (ssize_t)request_size)
+        fail("send");
+}
+
+static void read_reply(int index)
+{
+    unsigned char reply[4096];
+    errno = 0;
+    ssize_t size = recv(fds[index], reply, sizeof reply, 0);
+    if (size < (ssize_t)expected_size || memcmp(reply, expected, expected_size))
+        fail("reply");
+}
+
+static int by_size(const void *one, const void *other)
+{
+    uint32_t a = *(const uint32_t *)one, b = *(const uint32_t *)other;
+    return (a > b) - (a < b);
+}
+
+static double cpu_seconds(void)
+{
+    struct rusage used;
+    getrusage(RUSAGE_SELF, &used);
+    return (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+           (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
+}
+
+int main(int argc, char **argv)
+{
+    struct epoll_event ready[64];
+    if (argc != 7 || strlen(argv[1]) >= sizeof address.sun_path)
+        fail("usage: load PATH CONNECTIONS SECONDS keep|anew REQUEST REPLY");
+    strcpy(address.sun_path, argv[1]);
+    int connections = atoi(argv[2]);
+    double seconds = atof(argv[3]);
+    int anew = !strcmp(argv[4], "anew");
+    request_size = unhex(argv[5], request);
+    expected_size = unhex(argv[6], expected);
+    if (connections < 1 || connections > MAX_CONNECTIONS)
+        fail("connections");
+    signal(SIGPIPE, SIG_IGN);
+    epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    for (int i = 0; i < connections; i++)
+        open_connection(i);
+    double cpu_begin = cpu_seconds();
+    int64_t begin = now(), end = begin + (int64_t)(seconds * 1e9), t = begin;
+    for (int i = 0; i < connections; i++) {
+        sent_at[i] = now();
+        ask(i);
+    }
+    size_t count = 0;
+    while (t < end) {
+        errno = 0;
+        int found = epoll_wait(epoll_fd, ready, 64, PATIENCE_MS);
+        if (found <= 0)
+            fail("no answer");
+        for (int i = 0; i < found; i++) {
+            int index = (int)ready[i].data.u32;
+            read_reply(index);
+            t = now();
+            if (count < MAX_LATENCIES)
+                latencies[count] = (uint32_t)(t - sent_at[index]);
+            count++;
+            sent_at[index] = t;
+            if (anew) {
+                close(fds[index]);
+                open_connection(index);
+            }
+            ask(index);
+        }
+    }
+    double cpu = cpu_seconds() - cpu_begin;
+    size_t kept = count < MAX_LATENCIES ? count : MAX_LATENCIES;
+    qsort(latencies, kept, sizeof *latencies, by_size);
+    printf("%zu %.6f %u %u %.6f\n", count, (double)(t - begin) / 1e9, latencies[kept / 2],
+           latencies[kept * 99 / 100], cpu);
+    return 0;
+}

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from uuidd.server.admission import Admission, peer_uid
+from uuidd.server.admission import Admission
 from uuidd.server.limits import TURNED_AWAY, Limits
+from uuidd.server.peers import peer_uid
 
 OWN, USER, OTHER = 990, 1000, 1001
 

@@ -9,9 +9,10 @@ import socket
 import trio
 
 from uuidd.core.wire import LIBUUID_FIRST, libuuid
-from uuidd.server.admission import Admission, peer_uid
+from uuidd.server.admission import Admission
 from uuidd.server.conversation import converse, turn_away
 from uuidd.server.limits import Limits
+from uuidd.server.peers import peer_uid
 from uuidd.server.service import Service
 from uuidd.server.stream import Stream
 

@@ -2,20 +2,9 @@
 
 from __future__ import annotations
 
-import socket
 from collections import Counter
-from struct import Struct
 
 from uuidd.server.limits import TURNED_AWAY, Limits
-
-_UCRED = Struct("3i")
-
-
-def peer_uid(sock: socket.socket) -> int:
-    """Give the user that connected (SO_PEERCRED, unix(7))."""
-    credentials = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
-    uid: int = _UCRED.unpack(credentials)[1]
-    return uid
 
 
 class Admission:

@@ -10,7 +10,8 @@ import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from struct import Struct
+
+from uuidd.server.peers import peer_pid
 
 MAX_PATH = 107
 """Bytes of a Unix socket's path: sun_path has 108, one for the NUL (unix(7))."""
@@ -21,8 +22,6 @@ default are cut down to that."""
 
 LOCK_SECONDS = 5.0
 """How long to wait for another daemon that is making its socket in the same folder."""
-
-_UCRED = Struct("3i")
 
 
 class DoorError(Exception):
@@ -133,9 +132,7 @@ def _clear(path: Path) -> None:
         except OSError as error:
             raise DoorError(f"the socket {path} cannot be tried: {error.strerror}") from error
         else:
-            pid = _UCRED.unpack(
-                probe.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
-            )[0]
+            pid = peer_pid(probe)
             raise DoorError(
                 f"a daemon with pid {pid} is listening at {path};"
                 " stop that one, or name another socket with --socket"

@@ -303,3 +303,17 @@ def test_any_text_is_a_uuid_or_a_value_error(text: str) -> None:
     except ValueError:
         return
     assert 0 <= value < 1 << 128
+
+
+@given(st.binary(max_size=100))
+def test_texts_of_random_bytes_are_v4_uuids_of_those_bytes(random: bytes) -> None:
+    """All bits come through but the six of version and variant, and no bytes are used twice."""
+    mask = ~(0xF << 76 | 0b11 << 62)
+    texts = randombased.v4_texts(random)
+    assert len(texts) == len(random) // 16
+    for number, text in enumerate(texts):
+        value = uuids.from_text(text)
+        raw = int.from_bytes(random[16 * number : 16 * number + 16], "big")
+        assert uuids.to_text(value) == text
+        assert uuids.version(value) == 4
+        assert value & mask == raw & mask

@@ -77,6 +77,7 @@ async def _rpc(
                 if len(replies) >= FLUSH_BYTES or answered >= limits.pipelined:
                     if not await _flush(stream, replies, service, limits):
                         return
+                    await trio.lowlevel.checkpoint()
                     answered = 0
                 elif not answered % TURN:
                     await trio.lowlevel.checkpoint()

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from uuidd.core.ids import randombased, runs, uuids
+from uuidd.core.ids import randombased, runs
 from uuidd.core.timeline import Block
 from uuidd.core.wire import libuuid, methods, rpc
 from uuidd.core.wire.libuuid import Op
@@ -108,7 +108,7 @@ class Service:
 
     def _make(self, kind: str, count: int, block: Block | None) -> list[str]:
         if block is None:
-            return [uuids.to_text(self._random_uuid()) for _ in range(count)]
+            return randombased.v4_texts(self._entropy.take(16 * count))
         return runs.all_texts(kind, block.first, block.count, block.clock_seq, block.node)
 
     def _reply_libuuid(self, ask: libuuid.Ask, block: Block | None) -> bytes:

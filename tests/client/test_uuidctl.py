@@ -1,0 +1,219 @@
+"""The ``uuidctl`` command, as a user meets it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from tests.rig import PATIENCE, Daemon
+
+UUIDCTL = [
+    sys.executable,
+    "-c",
+    "import sys; from uuidd_client.command import main; sys.exit(main())",
+]
+
+
+@pytest.fixture(scope="module")
+def daemon() -> Iterator[Daemon]:
+    """A daemon for all tests here."""
+    with Daemon() as daemon:
+        yield daemon
+
+
+def uuidctl(*arguments: str, socket: Path | None = None) -> tuple[int, str, str]:
+    """Give the exit status, the output and the errors of ``uuidctl`` with these arguments."""
+    done = subprocess.run(
+        [*UUIDCTL, *arguments],
+        env={**os.environ, "UUIDD_SOCKET": str(socket or "/nowhere/s")},
+        capture_output=True,
+        timeout=PATIENCE,
+        text=True,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize(("kind", "version"), [("v1", 1), ("v4", 4), ("v6", 6)])
+def test_new_makes_as_many_ids_as_are_wanted(daemon: Daemon, kind: str, version: int) -> None:
+    """One a line, all of the kind, none twice."""
+    status, out, err = uuidctl("new", "-k", kind, "-n", "12000", socket=daemon.socket)
+    ids = [UUID(line) for line in out.splitlines()]
+    assert (status, err) == (0, "")
+    assert len(set(ids)) == 12000
+    assert {id.version for id in ids} == {version}
+
+
+def test_new_makes_one_v1_unless_told_otherwise(daemon: Daemon) -> None:
+    """The plain command gives the plain thing."""
+    status, out, err = uuidctl("new", socket=daemon.socket)
+    assert (status, err) == (0, "")
+    assert UUID(out.strip()).version == 1
+
+
+def test_new_prints_json(daemon: Daemon) -> None:
+    """One array of texts."""
+    status, out, _ = uuidctl("new", "-n", "3", "--json", socket=daemon.socket)
+    assert status == 0
+    assert len({UUID(text) for text in json.loads(out)}) == 3
+
+
+def test_new_without_a_daemon_says_so_and_makes_ids() -> None:
+    """The line goes to standard error, so that the ids can be used."""
+    status, out, err = uuidctl("new")
+    assert status == 0
+    assert UUID(out.strip()).version == 1
+    (line,) = err.splitlines()
+    assert line.startswith("uuidctl: no answer from uuidd at /nowhere/s: No such file")
+
+
+def test_new_ends_in_order_when_its_reader_has_seen_enough(daemon: Daemon) -> None:
+    """A closed pipe is no error to show."""
+    shell = '"$@" new -n 200000 | head -1'
+    done = subprocess.run(
+        ["sh", "-c", shell, "sh", *UUIDCTL],
+        env={**os.environ, "UUIDD_SOCKET": str(daemon.socket)},
+        capture_output=True,
+        timeout=PATIENCE,
+        text=True,
+        check=True,
+    )
+    assert (len(done.stdout), done.stderr) == (37, "")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ["new", "-n", "0"],
+        ["new", "-n", "x"],
+        ["new", "-n", "-1"],
+        ["new", "-k", "v9"],
+        ["fly"],
+        [],
+        ["run"],
+        ["run", "--"],
+        ["inspect"],
+    ],
+)
+def test_wrong_usage_is_told_with_status_2(wrong: list[str]) -> None:
+    """Nothing is printed but how to use it, and what was wrong."""
+    status, out, err = uuidctl(*wrong)
+    assert (status, out) == (2, "")
+    assert "error: " in err.splitlines()[-1]
+
+
+def test_inspect_shows_what_a_v1_is_made_of() -> None:
+    """The RFC's example, in capitals and braces (RFC 9562, A.1)."""
+    status, out, err = uuidctl("inspect", "{C232AB00-9414-11EC-B3C8-9F6BDECED846}")
+    assert (status, err) == (0, "")
+    assert out.splitlines() == [
+        "c232ab00-9414-11ec-b3c8-9f6bdeced846",
+        "  kind       v1",
+        "  variant    RFC 9562",
+        "  time       2022-02-22T19:22:22.0000000Z",
+        "  timestamp  138648505420000000",
+        "  clock_seq  13256",
+        "  node       9f:6b:de:ce:d8:46 (random)",
+    ]
+
+
+def test_inspect_shows_several() -> None:
+    """A v6 and a v4 of the RFC's, with an empty line between them (RFC 9562, A.5 and A.3)."""
+    _, out, _ = uuidctl(
+        "inspect",
+        "1EC9414C-232A-6B00-B3C8-9F6BDECED846",
+        "919108f752d133205bacf847db4148a8".replace("52d13320", "52d14320").replace("5bac", "9bac"),
+    )
+    v6, v4 = out.split("\n\n")
+    assert "  kind       v6\n" in v6
+    assert "  time       2022-02-22T19:22:22.0000000Z\n" in v6
+    assert v4.splitlines()[1] == "  kind       v4"
+
+
+@pytest.mark.parametrize(
+    "text", ["xyz", "", "c232ab00-9414-11ec-b3c8-9f6bdeced84", "-1", "\u0663" * 32]
+)
+def test_inspect_refuses_what_is_no_id(text: str) -> None:
+    """One line, and nothing of the others either."""
+    status, out, err = uuidctl("inspect", "c232ab00-9414-11ec-b3c8-9f6bdeced846", "--", text)
+    assert (status, out) == (1, "")
+    (line,) = err.splitlines()
+    assert line.startswith(f"uuidctl: {text!r} is no UUID")
+
+
+def test_status_is_there_for_people(daemon: Daemon) -> None:
+    """Aligned rows of a name and a value."""
+    status, out, err = uuidctl("status", socket=daemon.socket)
+    assert (status, err) == (0, "")
+    rows = dict(line.split("  ", 1) for line in out.splitlines())
+    assert rows["pid"].strip() == str(daemon.process.pid)
+    assert rows["volatile"].strip() == "no"
+
+
+def test_status_is_there_for_programs(daemon: Daemon) -> None:
+    """--json gives what the daemon told, as it is."""
+    _, out, _ = uuidctl("status", "--json", socket=daemon.socket)
+    status = json.loads(out)
+    assert status["pid"] == daemon.process.pid
+    assert status["limits"]["connections"] == 16384
+
+
+def test_status_without_a_daemon_is_one_line() -> None:
+    """Status 1, the path and the cause."""
+    assert uuidctl("status") == (
+        1,
+        "",
+        "uuidctl: no answer from uuidd at /nowhere/s: No such file or directory\n",
+    )
+
+
+def test_run_gives_its_command_a_daemon_of_its_own() -> None:
+    """Ids within are safe; afterwards daemon and folder are gone."""
+    program = (
+        "import os; from uuidd_client import uuid1, Client;"
+        "print(uuid1().is_safe, os.environ['UUIDD_SOCKET'], Client().status()['pid'])"
+    )
+    status, out, err = uuidctl("run", "--", sys.executable, "-c", program)
+    assert (status, err) == (0, "")
+    is_safe, socket, pid = out.split()
+    assert is_safe == "SafeUUID.safe"
+    assert not Path(socket).parent.exists()
+    assert not Path("/proc", pid).exists()
+
+
+@pytest.mark.parametrize(("command", "status"), [("exit 7", 7), ("kill -9 $$", 137), ("true", 0)])
+def test_run_ends_as_its_command_did(command: str, status: int) -> None:
+    """The command's status is passed on, 128 and the number for a signal."""
+    assert uuidctl("run", "--", "sh", "-c", command)[0] == status
+
+
+def test_run_says_when_there_is_no_such_command() -> None:
+    """One line, status 1."""
+    status, out, err = uuidctl("run", "--", "/nowhere/command")
+    assert (status, out) == (1, "")
+    assert err == "uuidctl: /nowhere/command cannot be run: No such file or directory\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_run_passes_a_signal_on_and_clears_up(number: signal.Signals) -> None:
+    """The command is ended by it; the daemon and its folder go too."""
+    with subprocess.Popen(
+        [*UUIDCTL, "run", "--", "sh", "-c", "echo $UUIDD_SOCKET; exec sleep 60"],
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        socket = Path(process.stdout.readline().strip())
+        assert socket.exists()
+        process.send_signal(number)
+        assert process.wait(PATIENCE) == 128 + number
+    assert not socket.parent.exists()

@@ -217,3 +217,19 @@ def test_run_passes_a_signal_on_and_clears_up(number: signal.Signals) -> None:
         process.send_signal(number)
         assert process.wait(PATIENCE) == 128 + number
     assert not socket.parent.exists()
+
+
+def test_an_output_that_is_full_is_one_line(daemon: Daemon) -> None:
+    """Neither a traceback nor silence."""
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [*UUIDCTL, "new"],
+            env={**os.environ, "UUIDD_SOCKET": str(daemon.socket)},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            timeout=PATIENCE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert done.stderr == ("uuidctl: standard output cannot be written: No space left on device\n")

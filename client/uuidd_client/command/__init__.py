@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
@@ -15,16 +16,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(argv)
     try:
         status: int = given.do(given)
-    except (DaemonUnavailable, ValueError, running.RunError) as error:
+        sys.stdout.flush()
+    except (DaemonUnavailable, inspecting.InspectError, running.RunError) as error:
         print(f"uuidctl: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # Whoever read has seen enough. Standard output must not be flushed again at exit.
-        sys.stderr.close()
+        # Whoever read has seen enough.
+        _give_up_output()
+        return 1
+    except OSError as error:
+        print(f"uuidctl: standard output cannot be written: {error.strerror}", file=sys.stderr)
+        _give_up_output()
         return 1
     return status
+
+
+def _give_up_output() -> None:
+    """Keep the interpreter from writing what is left, and failing again, at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _parser() -> argparse.ArgumentParser:

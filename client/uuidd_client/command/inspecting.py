@@ -11,6 +11,10 @@ from uuidd.core.ids import randombased, timebased, uuids
 _EPOCH = datetime(1582, 10, 15, tzinfo=UTC)
 
 
+class InspectError(Exception):
+    """What was to be inspected is no id; one line that says why."""
+
+
 def add_to(commands: Any) -> None:
     """Add the command to an argparse parser's commands."""
     command = commands.add_parser("inspect", help="show what ids are made of")
@@ -20,7 +24,10 @@ def add_to(commands: Any) -> None:
 
 def _do(given: argparse.Namespace) -> int:
     # All are read before the first is shown: what is refused is refused whole.
-    values = [uuids.from_text(text) for text in given.ids]
+    try:
+        values = [uuids.from_text(text) for text in given.ids]
+    except ValueError as error:
+        raise InspectError(str(error)) from error
     for number, value in enumerate(values):
         if number:
             print()

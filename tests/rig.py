@@ -42,6 +42,7 @@ class Daemon:
         self.state = self.folder / "state"
         self.state.mkdir()
         self.lines: list[str] = []
+        self._pid_file = ["--no-pid"]
         self.arguments: Sequence[str] = arguments
         self._environment = {**os.environ, **(environment or {})}
         self._process: subprocess.Popen[bytes] | None = None
@@ -72,7 +73,7 @@ class Daemon:
 
     def start(self) -> None:
         """Start the daemon, and wait until it has logged that it can be asked."""
-        command = [sys.executable, "-m", "uuidd", "-F", "-P"]
+        command = [sys.executable, "-m", "uuidd", "-F", *self._pid_file]
         command += [f"--socket={self.socket}", f"--state={self.state}", *self.arguments]
         self._process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, env=self._environment
@@ -82,6 +83,11 @@ class Daemon:
         self._reader.start()
         assert settled.wait(PATIENCE), f"the daemon did not start: {self.lines}"
         assert "INFO: started:" in self.lines[-1], f"the daemon did not start: {self.lines}"
+
+    def start_with_pid_file(self, path: Path) -> None:
+        """Start the daemon with a pid file at *path*."""
+        self._pid_file = [f"--pid={path}"]
+        self.start()
 
     def _read(self, process: subprocess.Popen[bytes], settled: threading.Event) -> None:
         """Read the daemon's log to its end, so that it never has to wait."""

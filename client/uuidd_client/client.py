@@ -41,10 +41,10 @@ class Client:
         max_age: float = 0.1,
         timeout: float = 1.0,
     ) -> None:
-        if not (math.isfinite(max_age) and max_age >= 0):
-            raise ValueError(f"max_age is {max_age!r}; it must be 0 or more seconds")
-        if not (math.isfinite(timeout) and timeout > 0):
-            raise ValueError(f"timeout is {timeout!r}; it must be more than 0 seconds")
+        _seconds("max_age", max_age)
+        _seconds("timeout", timeout)
+        if timeout == 0:
+            raise ValueError("timeout is 0; it must be more than 0 seconds")
         path = None if socket is None else os.fspath(socket)
         self._settings = Settings(path, fallback, max_age, timeout)
         self._sessions: dict[str, Session] = {}
@@ -199,8 +199,15 @@ def _nothing() -> Any:
 _EMPTY: Run = (_nothing, SafeUUID.unknown, memoryview(bytes(8)).cast("d"))
 
 
-def _known(kind: str, form: str) -> None:
-    if kind not in runs.KINDS:
+def _known(kind: object, form: object) -> None:
+    if not (isinstance(kind, str) and kind in runs.KINDS):
         raise ValueError(f"kind is {kind!r}; there are {', '.join(runs.KINDS)}")
-    if form not in ITERATORS:
+    if not (isinstance(form, str) and form in ITERATORS):
         raise ValueError(f"form is {form!r}; there are {', '.join(ITERATORS)}")
+
+
+def _seconds(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{name} is {value!r}; it must be a number of seconds")
+    if not (math.isfinite(value) and value >= 0):
+        raise ValueError(f"{name} is {value!r}; it must be 0 or more seconds")

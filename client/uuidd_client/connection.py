@@ -44,9 +44,11 @@ class Connection:
     """
 
     def __init__(self, path: str, timeout: float) -> None:
-        self._path = path
-        self._timeout = timeout
         self._sock: socket.socket | None = None
+        self._path = path
+        # Python's own time-outs overflow at some 292 years; a year is as good as no end.
+        self._timeout = min(timeout, 3e7)
+        self._identity = (0, 0)
         self._msgid = 0
         self._libuuid_until = 0.0
 
@@ -82,12 +84,27 @@ class Connection:
     def close(self) -> None:
         """Hang up."""
         if self._sock is not None:
-            self._sock.close()
+            if self._is_ours():
+                self._sock.close()
+            else:
+                self._sock.detach()
             self._sock = None
 
     def __del__(self) -> None:
         # Nobody closes the client behind uuid1(); its socket is no leak to be warned of.
         self.close()
+
+    def _is_ours(self) -> bool:
+        """Whether the descriptor is still the socket that was opened.
+
+        A process that becomes a daemon closes all it has; then the number is free, or a file's.
+        """
+        assert self._sock is not None  # noqa: S101  (asked only when there is one)
+        try:
+            found = os.fstat(self._sock.fileno())
+        except OSError:
+            return False
+        return (found.st_dev, found.st_ino) == self._identity
 
     def _deadline(self) -> float:
         return elapsed() + self._timeout
@@ -97,7 +114,7 @@ class Connection:
 
         self._msgid = (self._msgid + 1) % (rpc.MAX_MSGID + 1)
         request = rpc.call(self._msgid, method, params)
-        if self._sock is not None:
+        if self._sock is not None and self._is_ours():
             try:
                 return self._exchange(request, deadline)
             except _Closed:
@@ -162,6 +179,8 @@ class Connection:
             sock.close()
             raise self._failed(error) from error
         self._sock = sock
+        made = os.fstat(sock.fileno())
+        self._identity = (made.st_dev, made.st_ino)
 
     def _send(self, data: bytes, deadline: float) -> None:
         assert self._sock is not None  # noqa: S101  (_open was called; for the type checker)
@@ -197,7 +216,8 @@ class Connection:
 
 
 def _timeval(seconds: float) -> bytes:
-    """Give a struct timeval."""
+    """Give a struct timeval; more than a year is a year."""
+    seconds = min(seconds, 3e7)
     return Struct("@ll").pack(int(seconds), int(seconds % 1 * 1e6))
 
 

@@ -153,3 +153,62 @@ def test_the_import_brings_nothing_heavy() -> None:
         [sys.executable, "-c", program], capture_output=True, timeout=60, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_process_that_closed_all_descriptors_draws_on() -> None:
+    """A daemon closes what it has; the number of the line may then be a file's, and stays so."""
+    with Daemon() as daemon:
+        client = Client(daemon.socket, fallback=False, max_age=0)
+        before = client.uuid1()
+        number = client.status()["connections"]
+        assert number == 1
+        line = _descriptor_of_the_line(daemon.socket)
+        os.close(line)
+        with open(os.devnull) as file:
+            assert file.fileno() == line
+            after = client.uuid1()
+            assert os.fstat(file.fileno())
+        client.close()
+    assert before != after
+
+
+def test_a_line_whose_descriptor_was_closed_is_made_anew() -> None:
+    """A closed descriptor is no error to the one who draws."""
+    with Daemon() as daemon:
+        client = Client(daemon.socket, fallback=False, max_age=0)
+        client.uuid1()
+        os.close(_descriptor_of_the_line(daemon.socket))
+        assert client.uuid1().is_safe is SafeUUID.safe
+        client.close()
+
+
+def _descriptor_of_the_line(path: Path) -> int:
+    """Give the number of this process's connection to the socket at *path*."""
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):
+            found = socket.socket(fileno=os.dup(int(name)))
+            with found:
+                if found.getpeername() == str(path):
+                    return int(name)
+    raise AssertionError("there is no line")
+
+
+@pytest.mark.parametrize("value", [None, "1", True, [1]])
+@pytest.mark.parametrize("name", ["max_age", "timeout"])
+def test_a_time_that_is_none_is_refused_by_name(name: str, value: object) -> None:
+    """The error names the argument, its value and the rule."""
+    with pytest.raises(TypeError, match=f"{name} is .*; it must be a number of seconds"):
+        Client(**{name: value})  # type: ignore[arg-type]  # what is wrong is the point
+
+
+def test_a_time_out_beyond_all_clocks_is_one_without_an_end() -> None:
+    """The system's own structures hold less than a float does."""
+    with Daemon() as daemon, Client(daemon.socket, fallback=False, timeout=1e30) as client:
+        assert client.uuid1().is_safe is SafeUUID.safe
+
+
+@pytest.mark.parametrize(("kind", "form"), [(["v1"], "uuid"), ("v1", ["text"]), ("v9", "uuid")])
+def test_an_unknown_kind_or_form_is_refused_by_name(kind: object, form: object) -> None:
+    """The error gives the known ones."""
+    with pytest.raises(ValueError, match=r"there are (v1, v6|uuid, text, bytes)"):
+        Client("/nowhere").make(kind, 1, form)  # type: ignore[call-overload]  # likewise

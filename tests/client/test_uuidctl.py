@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -233,3 +234,36 @@ def test_an_output_that_is_full_is_one_line(daemon: Daemon) -> None:
         )
     assert done.returncode == 1
     assert done.stderr == ("uuidctl: standard output cannot be written: No space left on device\n")
+
+
+def test_run_leaves_no_daemon_when_it_is_killed() -> None:
+    """Even SIGKILL of uuidctl ends the private daemon."""
+    program = "import sys; from uuidd_client import Client; print(Client().status()['pid'])"
+    with subprocess.Popen(
+        [
+            *UUIDCTL,
+            "run",
+            "--",
+            "sh",
+            "-c",
+            '"$@"; exec sleep 3',
+            "sh",
+            sys.executable,
+            "-c",
+            program,
+        ],
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        daemon = os.pidfd_open(int(process.stdout.readline()))
+        process.kill()
+        assert select.select([daemon], [], [], PATIENCE)[0]
+        os.close(daemon)
+
+
+def test_a_closed_output_is_a_failure(daemon: Daemon) -> None:
+    """Ids that went nowhere are not told as made."""
+    shell = ["sh", "-c", 'exec "$@" new >&-', "sh", *UUIDCTL]
+    environment = {**os.environ, "UUIDD_SOCKET": str(daemon.socket)}
+    assert subprocess.run(shell, env=environment, timeout=PATIENCE, check=False).returncode == 1

@@ -421,7 +421,6 @@ class Timeline(RuleBasedStateMachine):
                 now_at = self._nexts(after)
                 assert now_at is not None
                 assert now_at[1] == before[1], "a refused request moved a lane"
-        assert volatile is None or self.utc.volatile is not None
         if isinstance(refusal, NoneFree):
             short = count == 1 or not whole
             assert 1 <= refusal.wait <= TOLERANCE + (0 if short else count)

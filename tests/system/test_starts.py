@@ -255,3 +255,35 @@ def test_a_killed_daemon_is_followed_by_another_at_the_same_socket() -> None:
             after = line.call("take", "utc", 1)
     assert after["node"] == before["node"]
     assert after["first"] > before["first"]
+
+
+def test_a_pid_file_of_a_daemon_that_lives(place: Path) -> None:
+    """A second daemon does not take the first's pid file, and leaves it in its place."""
+    pid = place / "pid"
+    with Daemon() as first:
+        first.stop()
+        first.start_with_pid_file(pid)
+        line = refusal("-F", f"-p{pid}", *at(place)[2:])
+        assert line == (
+            f"the pid file {pid} is held by the uuidd with pid {first.process.pid};"
+            " name another with --pid, or none with --no-pid"
+        )
+        assert int(pid.read_text()) == first.process.pid
+        first.stop()
+    assert not pid.exists()
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&-", "<&- >&- 2>&-"])
+def test_a_start_with_closed_standard_descriptors(place: Path, closed: str) -> None:
+    """A program that closed them to detach gets a daemon all the same, and one that works."""
+    uuidd = [sys.executable, "-m", "uuidd", f"--socket={place / 's'}"]
+    start = [*uuidd, f"--state={place / 'state'}", f"--pid={place / 'pid'}"]
+    shell = ["sh", "-c", f'exec "$@" {closed}', "sh"]
+    try:
+        subprocess.run([*shell, *start], check=True, timeout=PATIENCE)
+        asked = subprocess.run([*uuidd, "-t"], capture_output=True, check=True, timeout=PATIENCE)
+        assert len(asked.stdout) == 37
+    finally:
+        pid = int((place / "pid").read_text())
+        subprocess.run([*uuidd, "-k"], capture_output=True, check=True, timeout=PATIENCE)
+        _await_end(pid)

@@ -13,10 +13,12 @@ from uuidd.cli import arguments, asking, background, logs
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and give its exit status: 0, 1 for a failure, 2 for wrong usage."""
+    background.fill_standard_descriptors()
     parser = arguments.parser()
     given = parser.parse_args(argv)
-    if given.pid is not None and given.no_pid:
-        parser.error("--pid and --no-pid exclude each other")
+    for one, other in (("pid", "no_pid"), ("random", "time"), ("debug", "quiet")):
+        if getattr(given, one) and getattr(given, other):
+            parser.error(f"--{one} and --{other.replace('_', '-')} exclude each other")
     if given.kill or given.random or given.time:
         return _ask(given)
     return _start(given)
@@ -45,6 +47,7 @@ def _start(given: argparse.Namespace) -> int:
     from uuidd.node import NodeError
     from uuidd.server.daemon import Settings, started
     from uuidd.server.doors import DoorError
+    from uuidd.server.pidfile import PidFileError
     from uuidd.store import StoreError
     from uuidd.systemd import ActivationError
 
@@ -70,7 +73,7 @@ def _start(given: argparse.Namespace) -> int:
                 behind.ready()
                 logs.to_syslog(level)
             return 0 if daemon.serve() else 1
-    except (DoorError, StoreError, NodeError, ActivationError) as error:
+    except (DoorError, StoreError, PidFileError, NodeError, ActivationError) as error:
         _complain(str(error))
         return 1
     except KeyboardInterrupt:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import NoReturn
 
 _READY = b"+"
@@ -24,6 +23,17 @@ class Background:
         for fd in (0, 1, 2):
             os.dup2(null, fd)
         os.close(null)
+
+
+def fill_standard_descriptors() -> None:
+    """Open those of 0, 1 and 2 that are closed, lest a socket gets one, and is written to.
+
+    A daemon may be started so by a program that closed them to detach.
+    """
+    fd = os.open(os.devnull, os.O_RDWR)
+    while fd <= 2:
+        fd = os.open(os.devnull, os.O_RDWR)
+    os.close(fd)
 
 
 def enter() -> Background:
@@ -47,5 +57,4 @@ def enter() -> Background:
 
 def _wait_and_end(read_fd: int) -> NoReturn:
     told = os.read(read_fd, 1)
-    sys.stdout.flush()
     os._exit(0 if told == _READY else 1)

@@ -22,10 +22,11 @@ from uuidd.core.timeline.utc import Opening, Utc
 from uuidd.node import choose, libuuid_clock_seq
 from uuidd.server.acceptor import Acceptor
 from uuidd.server.admission import Admission
-from uuidd.server.doors import Door, DoorError, open_door
+from uuidd.server.doors import Door, open_door
 from uuidd.server.entropy import Entropy
 from uuidd.server.issuer import Issuer
 from uuidd.server.limits import LAST_SAVE_SECONDS, SPARE_DESCRIPTORS, STOP_SECONDS, Limits
+from uuidd.server.pidfile import pid_file
 from uuidd.server.report import Report
 from uuidd.server.saver import FIRST_LEAD, Saver
 from uuidd.server.service import Service
@@ -105,8 +106,8 @@ class Daemon:
 def started(settings: Settings) -> Iterator[Daemon]:
     """Give a daemon that is ready to serve: it listens, and its first horizon is saved.
 
-    Raises DoorError, StoreError, NodeError or ActivationError, one line each, and leaves nothing
-    half made. At the end of the context socket, lock and pid file are given back.
+    Raises DoorError, StoreError, PidFileError, NodeError or ActivationError, one line each, and
+    leaves nothing half made. At the end of the context socket, lock and pid file are given back.
     """
     with contextlib.ExitStack() as undo:
         node = choose(settings.node)
@@ -134,7 +135,7 @@ def started(settings: Settings) -> Iterator[Daemon]:
         )
         _save_first(timeline, store, clock)
         if settings.pid_file is not None:
-            undo.callback(_write_pid(settings.pid_file))
+            undo.enter_context(pid_file(settings.pid_file))
         # Whoever reads that it has started may stop it at once: until trio listens, signals wait.
         signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
         news.publish()
@@ -161,24 +162,6 @@ def _save_first(timeline: Utc, store: FolderStore, clock: Clock) -> None:
             " make room or mend the folder, or name another with --state"
         ) from error
     timeline.end_save(state, completed=True)
-
-
-def _write_pid(path: Path) -> functools.partial[None]:
-    """Write the pid file; what is given back removes it."""
-    opened = False
-    try:
-        with path.open("w", encoding="ascii") as file:
-            opened = True
-            file.write(f"{os.getpid():>8}\n")
-    except OSError as error:
-        if opened:
-            with contextlib.suppress(OSError):
-                path.unlink()
-        raise DoorError(
-            f"the pid file {path} cannot be written: {error.strerror};"
-            " name another with --pid, or none with --no-pid"
-        ) from error
-    return functools.partial(path.unlink, missing_ok=True)
 
 
 async def _until_stopped(signals: AsyncIterator[int], service: Service, idle_timeout: int) -> None:

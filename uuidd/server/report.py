@@ -86,13 +86,14 @@ class Report:
 
 
 def _serving(serving: Generation, now: int) -> dict[str, Any]:
+    used = serving.top > serving.begin
     return {
         "generation": serving.number,
         "clock_seq": serving.clock_seq,
         "node": f"0x{serving.node:012x}",
         "lanes_in_use": serving.lanes_since(now - TICKS_PER_SECOND),
-        "next": serving.top,
-        "lag": round((now - serving.top) / TICKS_PER_SECOND, 7),
+        "next": serving.top if used else None,
+        "lag": round((now - serving.top) / TICKS_PER_SECOND, 7) if used else None,
     }
 
 

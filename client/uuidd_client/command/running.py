@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import ctypes
 import os
 import signal
 import subprocess
@@ -16,6 +17,8 @@ from typing import Any
 
 STARTED = b"uuidd: INFO: started:"
 """What the daemon logs once it can be asked."""
+PR_SET_PDEATHSIG = 1
+
 ROUTINE = b"uuidd: INFO:"
 
 START_SECONDS = 30.0
@@ -55,7 +58,11 @@ def _daemon(folder: Path, socket: Path) -> Iterator[None]:
     command = [sys.executable, "-m", "uuidd", "-F", "-P", f"--socket={socket}", f"--state={state}"]
     # A session of its own: a terminal's Ctrl-C is for the command, and ends the daemon after it.
     with subprocess.Popen(  # noqa: S603  (our own interpreter and module)
-        command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
+        command,
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        preexec_fn=_end_with_parent,
     ) as daemon:
         log = _Log(daemon)
         reader = threading.Thread(target=log.read, daemon=True)
@@ -70,6 +77,11 @@ def _daemon(folder: Path, socket: Path) -> Iterator[None]:
             except subprocess.TimeoutExpired:
                 daemon.kill()
             reader.join()
+
+
+def _end_with_parent() -> None:
+    """Let this process get SIGTERM when its parent dies, even by SIGKILL (prctl(2))."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 class _Log:

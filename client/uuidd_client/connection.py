@@ -66,7 +66,10 @@ class Connection:
             self._libuuid_until = elapsed() + KEEP_LIBUUID
             return block
         try:
-            return methods.taken(result)
+            block = methods.taken(result)
+            if block.count > count:
+                raise ValueError(f"{block.count} ticks where {count} were asked for")
+            return block
         except ValueError as error:
             self.close()
             raise DaemonUnavailable(self._path, f"an unusable answer: {error}") from error
@@ -74,11 +77,13 @@ class Connection:
     def status(self) -> dict[str, Any]:
         """Give the daemon's status. Raises DaemonUnavailable."""
         try:
-            result: dict[str, Any] = self._call("status", [], self._deadline())
+            result = self._call("status", [], self._deadline())
         except _Closed:
             raise DaemonUnavailable(
                 self._path, "it closed the connection; if it is util-linux's, it has no status"
             ) from None
+        if not isinstance(result, dict):
+            raise DaemonUnavailable(self._path, "an unusable answer: its status is no map")
         return result
 
     def close(self) -> None:
@@ -134,6 +139,10 @@ class Connection:
         except rpc.MalformedError as error:
             self.close()
             raise DaemonUnavailable(self._path, f"an unusable answer: {error}") from error
+        except BaseException:
+            # Ctrl-C, say: the answer may yet come, and is not the next request's.
+            self.close()
+            raise
         if response.msgid != self._msgid:
             self.close()
             raise DaemonUnavailable(self._path, "an answer to another request")
@@ -142,6 +151,7 @@ class Connection:
         return response.result
 
     def _take_by_libuuid(self, count: int) -> Block:
+        from uuidd.core.timeline import Block
         from uuidd.core.wire import libuuid
 
         deadline = self._deadline()
@@ -152,7 +162,9 @@ class Connection:
             data = b""
             while (reply := libuuid.body(data)) is None:
                 data += self._receive(deadline)
-            return libuuid.reserved(reply)
+            block = libuuid.reserved(reply)
+            # What a reply claims beyond the request was never reserved.
+            return Block(block.first, min(block.count, asked), block.clock_seq, block.node)
         except _Closed:
             self._libuuid_until = 0.0
             raise DaemonUnavailable(

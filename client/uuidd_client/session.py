@@ -92,6 +92,6 @@ class Session:
     def _supply(self, kind: str) -> Supply:
         supply = self._supplies.get(kind)
         if supply is None:
-            supply = Supply(kind, self._source, self._page, self._max_age)
+            supply = Supply(kind, self._source, Page(), self._max_age)
             self._supplies[kind] = supply
         return supply

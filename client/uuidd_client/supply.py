@@ -112,7 +112,7 @@ class Supply:
             return
         last_used = self._first - 1
         self._deadline[0] = 0.0
-        for _ in range(REFETCHES):
+        for tries_left in reversed(range(REFETCHES)):
             self._fetch(needed)
             if self._first > last_used or utc_tick() < last_used:
                 # Later than all before it; or UTC stepped back, and order is not to be had.
@@ -120,6 +120,8 @@ class Supply:
             if self._end - 1 > last_used:
                 self._first = last_used + 1
                 return
+            if tries_left:
+                self._first = self._end = last_used + 1
 
     def _fetch(self, needed: int) -> None:
         asked_at = elapsed()

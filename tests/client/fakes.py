@@ -1,0 +1,154 @@
+"""A clock that is set by hand, a source of chosen blocks, and a socket with chosen answers."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgpack
+import pytest
+
+from uuidd.core.ids.timebased import TICKS_PER_SECOND, UNIX_EPOCH
+from uuidd.core.timeline import Block
+from uuidd_client import client, connection, source, supply
+from uuidd_client.connection import DaemonUnavailable
+
+START = UNIX_EPOCH + 1_700_000_000 * TICKS_PER_SECOND
+NODE = 0x0123_4567_89AB
+
+UNAVAILABLE = DaemonUnavailable("/nowhere", "it is a fake")
+
+
+class Time:
+    """UTC and the time elapsed, both moved by hand, and together unless UTC is set."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.ticks = 0
+        self.utc = START
+        for module in (client, connection, source, supply):
+            monkeypatch.setattr(module, "elapsed", self.elapsed)
+        for module in (source, supply):
+            monkeypatch.setattr(module, "utc_tick", lambda: self.utc)
+
+    def elapsed(self) -> float:
+        """Give the seconds elapsed, from 1000 on."""
+        return 1000.0 + self.ticks / TICKS_PER_SECOND
+
+    def move(self, seconds: float) -> None:
+        """Let so much time pass."""
+        ticks = round(seconds * TICKS_PER_SECOND)
+        self.ticks += ticks
+        self.utc += ticks
+
+
+class Blocks:
+    """A source that gives the blocks told to it in turn, or raises; notes what it was asked."""
+
+    def __init__(self, *blocks: Block | BaseException, safe: bool = True) -> None:
+        self.left = list(blocks)
+        self.asked: list[int] = []
+        self.safe = safe
+        self.before: Callable[[], None] = lambda: None
+
+    def take(self, count: int) -> tuple[Block, bool]:
+        """Give the next block."""
+        self.before()
+        self.asked.append(count)
+        block = self.left.pop(0)
+        if isinstance(block, BaseException):
+            raise block
+        return block, self.safe
+
+
+def block(first: int, count: int, clock_seq: int = 5, node: int = NODE) -> Block:
+    """Give a block whose ticks count from START."""
+    return Block(START + first, count, clock_seq, node)
+
+
+Answer = Callable[[bytes], bytes | None]
+"""What is said to a request; "" is nothing, None hangs up."""
+
+
+class Server:
+    """A Unix socket at *path* that says *answer* to whatever is sent to it."""
+
+    def __init__(self, path: Path, answer: Answer) -> None:
+        self.path = path
+        self.requests: list[bytes] = []
+        self.connections = 0
+        self._answer = answer
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._stop, self._stopped = os.pipe()
+        self._thread = threading.Thread(target=self._serve)
+
+    def __enter__(self) -> Server:
+        self._listener.bind(str(self.path))
+        self._listener.listen(64)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._stopped)
+        self._thread.join(20)
+        os.close(self._stop)
+        self._listener.close()
+        self.path.unlink()
+
+    def _serve(self) -> None:
+        with contextlib.ExitStack() as open_ones, selectors.DefaultSelector() as selector:
+            selector.register(self._stop, selectors.EVENT_READ)
+            selector.register(self._listener, selectors.EVENT_READ)
+            while True:
+                for key, _ in selector.select(20):
+                    if key.fd == self._stop:
+                        return
+                    if key.fileobj is self._listener:
+                        self.connections += 1
+                        line = open_ones.enter_context(self._listener.accept()[0])
+                        selector.register(line, selectors.EVENT_READ)
+                    elif isinstance(key.fileobj, socket.socket) and not self._answered(key.fileobj):
+                        selector.unregister(key.fileobj)
+                        key.fileobj.close()
+
+    def _answered(self, line: socket.socket) -> bool:
+        try:
+            request = line.recv(65536)
+            if not request:
+                return False
+            self.requests.append(request)
+            reply = self._answer(request)
+            if reply is None:
+                return False
+            line.sendall(reply)
+        except OSError:
+            return False
+        return True
+
+
+def result(request: bytes, value: Any) -> bytes:
+    """Give the response to an rpc request."""
+    packed: bytes = msgpack.packb([1, msgpack.unpackb(request)[1], None, value])
+    return packed
+
+
+def granted(first: int, count: int) -> dict[str, Any]:
+    """Give a good result of ``take``."""
+    return {"first": START + first, "count": count, "clock_seq": 5, "node": NODE.to_bytes(6, "big")}
+
+
+def grants() -> Answer:
+    """Give an answer that grants one tick a request, each time the next."""
+    numbers = iter(range(1_000_000))
+    return lambda request: result(request, granted(next(numbers), 1))
+
+
+def in_turn(*answers: Answer) -> Answer:
+    """Give an answer that is another one each time."""
+    left: Iterator[Answer] = iter(answers)
+    return lambda request: next(left)(request)

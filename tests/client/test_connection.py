@@ -1,0 +1,447 @@
+from __future__ import annotations
+
+import contextlib
+import select
+import socket
+import time as real_time
+from collections.abc import Iterator
+from pathlib import Path
+from struct import pack
+from typing import Any
+
+import msgpack
+import pytest
+
+from tests.client.fakes import NODE, START, Answer, Server, Time, granted, grants, in_turn, result
+from uuidd.core.ids import timebased
+from uuidd.core.timeline import Block
+from uuidd_client.connection import MAX_FROM_LIBUUID, Connection, DaemonUnavailable
+
+PATIENCE = 10.0
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Give where a socket may be made."""
+    return tmp_path / "s"
+
+
+@contextlib.contextmanager
+def line(path: Path, timeout: float = PATIENCE) -> Iterator[Connection]:
+    """Give a connection that is closed in the end."""
+    found = Connection(str(path), timeout)
+    try:
+        yield found
+    finally:
+        found.close()
+
+
+@contextlib.contextmanager
+def served(path: Path, answer: Answer) -> Iterator[tuple[Server, Connection]]:
+    """Give a server and a connection to it."""
+    with Server(path, answer) as server, line(path) as found:
+        yield server, found
+
+
+def bulk_reply(tick: int, count: int) -> bytes:
+    """Give what util-linux's uuidd says to op 4."""
+    uuid = timebased.v1(tick, 9, NODE).to_bytes(16, "big")
+    return pack("=i", 20) + uuid + pack("=i", count)
+
+
+def util_linux(request: bytes) -> bytes | None:
+    """Answer as util-linux's uuidd does: op 4, and nothing that it does not know."""
+    if request[0] != 4:
+        return None
+    return bulk_reply(START, int.from_bytes(request[1:], "little"))
+
+
+# --- rpc
+
+
+def test_a_block_is_what_the_daemon_says(path: Path) -> None:
+    """A take gives the ticks, the clock sequence and the node of the answer."""
+    with served(path, lambda request: result(request, granted(3, 4))) as (_, found):
+        assert found.take(4) == Block(START + 3, 4, 5, NODE)
+
+
+def test_a_take_asks_for_utc_and_the_count(path: Path) -> None:
+    """The request is a MessagePack-RPC one, as published."""
+    with served(path, grants()) as (server, found):
+        found.take(12)
+    assert msgpack.unpackb(server.requests[0]) == [0, 1, "take", ["utc", 12]]
+
+
+def test_one_connection_serves_many_calls(path: Path) -> None:
+    """The line stays open between calls."""
+    with served(path, grants()) as (server, found):
+        for _ in range(20):
+            found.take(1)
+    assert server.connections == 1
+
+
+def test_each_request_has_a_msgid_of_its_own(path: Path) -> None:
+    """So an answer that came late cannot pass for the next one's."""
+    with served(path, grants()) as (server, found):
+        for _ in range(20):
+            found.take(1)
+    assert len({msgpack.unpackb(request)[1] for request in server.requests}) == 20
+
+
+def test_msgids_wrap_around_after_32_bits(path: Path) -> None:
+    """After the highest msgid comes 0, for there is no higher one in the protocol."""
+    with served(path, grants()) as (server, found):
+        found._msgid = (1 << 32) - 2
+        found.take(1)
+        found.take(1)
+    assert [msgpack.unpackb(request)[1] for request in server.requests] == [(1 << 32) - 1, 0]
+
+
+def test_a_line_that_broke_is_made_anew(path: Path) -> None:
+    """A daemon restarted between two calls costs no error."""
+    with line(path) as found:
+        for _ in range(2):
+            with Server(path, grants()) as server:
+                found.take(1)
+            assert server.connections == 1
+
+
+def test_a_request_that_broke_off_is_sent_once_more(path: Path) -> None:
+    """When an open line is hung up on, the same request goes over a new one."""
+    answers = in_turn(grants(), lambda _: None, grants())
+    with served(path, answers) as (server, found):
+        found.take(1)
+        found.take(2)
+    assert (server.connections, server.requests[1]) == (2, server.requests[2])
+
+
+def test_an_answer_may_come_in_pieces(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A response is read until it is whole."""
+    with socket.socket(socket.AF_UNIX) as listener, line(path) as found:
+        listener.bind(str(path))
+        listener.listen()
+        found._open(real_time.clock_gettime(real_time.CLOCK_BOOTTIME) + PATIENCE)
+        accepted, _ = listener.accept()
+        with accepted:
+            whole = msgpack.packb([1, 1, None, granted(0, 1)])
+            pieces = iter([whole[:1], whole[1:9], whole[9:]])
+            monkeypatch.setattr(found, "_receive", lambda _: next(pieces))
+            assert found.take(1).first == START
+
+
+def test_an_error_is_told_with_code_and_message(path: Path) -> None:
+    """The daemon's own words are the cause."""
+
+    def refuse(request: bytes) -> bytes:
+        msgid = msgpack.unpackb(request)[1]
+        packed: bytes = msgpack.packb([1, msgid, ["unavailable", "the disk is full"], None])
+        return packed
+
+    with (
+        served(path, refuse) as (_, found),
+        pytest.raises(DaemonUnavailable, match="unavailable: the disk is full") as caught,
+    ):
+        found.take(1)
+    assert (caught.value.path, caught.value.late) == (str(path), False)
+
+
+def test_an_error_leaves_the_line_open(path: Path) -> None:
+    """Who refuses is there, so the next call goes over the same line."""
+    refusal = msgpack.packb([1, 1, ["busy", "no room"], None])
+    with served(path, in_turn(lambda _: refusal, grants())) as (server, found):
+        with pytest.raises(DaemonUnavailable):
+            found.take(1)
+        found.take(1)
+    assert server.connections == 1
+
+
+@pytest.mark.parametrize("answered", [0, 2, 77])
+def test_an_answer_to_another_request_is_refused(path: Path, answered: int) -> None:
+    """A block that was meant for another request may be another's."""
+    other = msgpack.packb([1, answered, None, granted(0, 1)])
+    with (
+        served(path, lambda _: other) as (_, found),
+        pytest.raises(DaemonUnavailable, match="another request"),
+    ):
+        found.take(1)
+
+
+def test_after_an_answer_to_another_request_the_line_is_a_new_one(path: Path) -> None:
+    """What else may come over a line that is out of step is not waited for."""
+    other = msgpack.packb([1, 77, None, granted(0, 1)])
+    with served(path, in_turn(lambda _: other, grants())) as (server, found):
+        with pytest.raises(DaemonUnavailable):
+            found.take(1)
+        found.take(1)
+    assert server.connections == 2
+
+
+BAD_BLOCKS: list[Any] = [
+    None,
+    7,
+    "text",
+    [],
+    {},
+    granted(0, 0),
+    granted(0, -1),
+    granted(0, 1_000_001),
+    granted(-START - 1, 1),
+    granted((1 << 60) - START, 1),
+    {**granted(0, 1), "clock_seq": 1 << 14},
+    {**granted(0, 1), "clock_seq": -1},
+    {**granted(0, 1), "node": b"12345"},
+    {**granted(0, 1), "node": "123456"},
+    {**granted(0, 1), "first": 1.5},
+    {**granted(0, 1), "first": None},
+    {**granted(0, 1), "count": True},
+    {name: value for name, value in granted(0, 1).items() if name != "node"},
+]
+
+
+@pytest.mark.parametrize("bad", BAD_BLOCKS)
+def test_a_bad_block_is_refused(path: Path, bad: object) -> None:
+    """From what is no block no id is made, and the line is given up."""
+    with served(path, in_turn(lambda request: result(request, bad), grants())) as (server, found):
+        with pytest.raises(DaemonUnavailable, match="an unusable answer"):
+            found.take(1)
+        found.take(1)
+    assert server.connections == 2
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        b"HTTP/1.1 400 Bad Request\r\n\r\n",
+        b"\xc1",
+        b"\x00",
+        msgpack.packb([2, "hello", []]),
+        msgpack.packb([0, 1, "take", []]),
+        msgpack.packb([1, 1, None]),
+        msgpack.packb([1, 1, "an error", None]),
+        msgpack.packb([1, 1, ["code"], None]),
+        msgpack.packb([1, 1, [1, 2], None]),
+        msgpack.packb([True, 1, None, granted(0, 1)]),
+        msgpack.packb([1, True, None, granted(0, 1)]),
+        msgpack.packb([1, 1.0, None, granted(0, 1)]),
+        msgpack.packb({}),
+        b"\x91" * 5000,
+        b"\xff" * 100_000,
+    ],
+)
+def test_garbage_is_an_unusable_answer(path: Path, garbage: bytes) -> None:
+    """Whatever speaks there, what is no response is one error, and the line is given up."""
+    with served(path, in_turn(lambda _: garbage, grants())) as (server, found):
+        with pytest.raises(DaemonUnavailable, match="an unusable answer"):
+            found.take(1)
+        found.take(1)
+    assert server.connections == 2
+
+
+def test_a_status_is_what_the_daemon_says(path: Path) -> None:
+    """A status comes as it is."""
+    with served(path, lambda request: result(request, {"pid": 7})) as (_, found):
+        assert found.status() == {"pid": 7}
+
+
+# --- no answer
+
+
+def test_an_absent_socket_is_the_cause(path: Path) -> None:
+    """The error says which path was tried, and what was wrong with it."""
+    with line(path) as found, pytest.raises(DaemonUnavailable, match="No such file") as caught:
+        found.take(1)
+    assert str(path) in str(caught.value)
+    assert not caught.value.late
+
+
+def test_a_socket_that_nobody_listens_on_is_the_cause(path: Path) -> None:
+    """A dead daemon's socket is told from an absent one."""
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(str(path))
+    with line(path) as found, pytest.raises(DaemonUnavailable, match="Connection refused"):
+        found.take(1)
+
+
+def test_a_path_too_long_for_a_socket_is_the_cause(tmp_path: Path) -> None:
+    """Even a path that the system cannot take is an error of the one kind."""
+    with line(tmp_path / ("x" * 120)) as found, pytest.raises(DaemonUnavailable, match="too long"):
+        found.take(1)
+
+
+def test_silence_ends_with_the_time_out(path: Path) -> None:
+    """Who does not answer in time is late, and the error says how long he had."""
+    with Server(path, lambda _: b""), line(path, timeout=0.1) as found:
+        begun = real_time.monotonic()
+        with pytest.raises(DaemonUnavailable, match=r"silent for 0\.1 s") as caught:
+            found.take(1)
+        assert 0.09 < real_time.monotonic() - begun < 5
+    assert caught.value.late
+
+
+def test_an_answer_after_the_time_out_is_not_read(path: Path) -> None:
+    """The line is given up, so that its late answer is nobody's."""
+    with Server(path, in_turn(lambda _: b"", grants())) as server, line(path, 0.1) as found:
+        with pytest.raises(DaemonUnavailable):
+            found.take(1)
+        found._timeout = PATIENCE
+        found.take(1)
+    assert server.connections == 2
+
+
+def test_a_trickle_does_not_stretch_the_time_out(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time-out is the whole call's, however often a byte comes."""
+    time = Time(monkeypatch)
+    left: list[float] = []
+    pieces = iter([b"\xdb\x00\x01\x00\x00", b"x", b"x"])
+
+    def receive(deadline: float) -> bytes:
+        left.append(deadline - time.elapsed())
+        time.move(0.3)
+        return next(pieces)
+
+    with Server(path, lambda _: b""), line(path, timeout=1) as found:
+        monkeypatch.setattr(found, "_receive", receive)
+        with pytest.raises(StopIteration):
+            found.take(1)
+    assert left == [pytest.approx(rest) for rest in (1, 0.7, 0.4, 0.1)]
+
+
+def test_a_full_backlog_ends_with_the_time_out(path: Path) -> None:
+    """A daemon that accepts nobody any more cannot hold a caller in connect()."""
+    with contextlib.ExitStack() as stack:
+        listener = stack.enter_context(socket.socket(socket.AF_UNIX))
+        listener.bind(str(path))
+        listener.listen(0)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                waiting = stack.enter_context(socket.socket(socket.AF_UNIX))
+                waiting.setblocking(False)
+                waiting.connect(str(path))
+        found = stack.enter_context(line(path, timeout=0.1))
+        begun = real_time.monotonic()
+        with pytest.raises(DaemonUnavailable) as caught:
+            found.take(1)
+        assert 0.09 < real_time.monotonic() - begun < 5
+    assert caught.value.late
+
+
+# --- util-linux's uuidd
+
+
+def test_a_daemon_that_hangs_up_on_rpc_is_asked_in_libuuids_dialect(path: Path) -> None:
+    """util-linux's uuidd closes on rpc; its block is that of the one UUID it answers with."""
+    with served(path, util_linux) as (server, found):
+        assert found.take(100) == Block(START, 100, 9, NODE)
+    assert server.requests[1] == b"\x04" + pack("=i", 100)
+
+
+def test_the_dialect_is_kept_for_a_minute(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rpc is not tried before each block, but after a minute it is: ours may have come."""
+    time = Time(monkeypatch)
+    with served(path, util_linux) as (server, found):
+        found.take(1)
+        time.move(59)
+        found.take(1)
+        time.move(1)
+        found.take(1)
+    assert [request[0] for request in server.requests] == [0x94, 4, 4, 0x94, 4]
+
+
+def test_no_more_is_asked_of_util_linux_than_its_clock_bears(path: Path) -> None:
+    """Its clock runs ahead by what it gives, so a large block is several."""
+    with served(path, util_linux) as (_, found):
+        assert found.take(1_000_000).count == MAX_FROM_LIBUUID
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        pack("=i", -1),
+        pack("=i", 1 << 20),
+        pack("=i", 3) + b"123",
+        pack("=i", 20) + bytes(20),
+        pack("=i", 16) + bytes(16),
+    ],
+)
+def test_garbage_in_libuuids_dialect_is_an_unusable_answer(path: Path, garbage: bytes) -> None:
+    """From what is no time-based UUID and a count no id is made."""
+
+    def answer(request: bytes) -> bytes | None:
+        return garbage if request[0] == 4 else None
+
+    with served(path, answer) as (_, found), pytest.raises(DaemonUnavailable, match="unusable"):
+        found.take(1)
+
+
+def test_after_garbage_rpc_is_tried_first(path: Path) -> None:
+    """Who answered neither dialect well is not taken for util-linux's."""
+    answers = in_turn(lambda _: None, lambda _: pack("=i", -1), grants())
+    with served(path, answers) as (server, found):
+        with pytest.raises(DaemonUnavailable):
+            found.take(1)
+        found.take(1)
+    assert [request[0] for request in server.requests] == [0x94, 4, 0x94]
+
+
+def test_who_hangs_up_on_both_dialects_is_no_daemon(path: Path) -> None:
+    """The error says what happened."""
+    with (
+        served(path, lambda _: None) as (_, found),
+        pytest.raises(DaemonUnavailable, match="closed the connection without an answer"),
+    ):
+        found.take(1)
+
+
+def test_util_linux_s_uuidd_has_no_status(path: Path) -> None:
+    """The error says that it may be util-linux's, and has none."""
+    with (
+        served(path, util_linux) as (_, found),
+        pytest.raises(DaemonUnavailable, match="if it is util-linux's, it has no status"),
+    ):
+        found.status()
+
+
+# --- what is wrong now (each falls when it is put right)
+
+
+def test_a_call_after_an_interrupted_one_is_answered(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A signal handler that raises costs its own call, not the next one's answer."""
+    with served(path, grants()) as (_, found):
+        found.take(1)
+
+        def interrupt(_: float) -> bytes:
+            monkeypatch.undo()
+            # Not before the answer has come, which is the case that matters.
+            assert found._sock is not None
+            assert select.select([found._sock], [], [], PATIENCE)[0]
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(found, "_receive", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            found.take(1)
+        assert found.take(1).count == 1
+
+
+@pytest.mark.parametrize("answer", [None, 7, [1]])
+def test_a_status_that_is_no_map_is_an_unusable_answer(path: Path, answer: object) -> None:
+    """A status is a map, or an error of the one kind."""
+    with served(path, lambda request: result(request, answer)) as (_, found):
+        try:
+            status: object = found.status()
+        except DaemonUnavailable:
+            return
+    assert isinstance(status, dict)
+
+
+def test_util_linux_grants_no_more_than_was_asked(path: Path) -> None:
+    """What a reply's count claims beyond the request was never reserved."""
+
+    def boast(request: bytes) -> bytes | None:
+        return bulk_reply(START, 2_000_000_000) if request[0] == 4 else None
+
+    with served(path, boast) as (_, found):
+        assert found.take(10).count == 10

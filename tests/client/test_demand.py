@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from uuidd_client.demand import MAX_BLOCK, Demand
+
+
+def test_the_first_block_is_of_one_tick() -> None:
+    """A program that makes one id takes no more from the host than that."""
+    assert Demand(0.1).size(1, 0, 1000.0) == 1
+
+
+def test_what_is_needed_at_once_is_asked_for_at_once() -> None:
+    """A call that makes many is not served tick by tick, not even the first one."""
+    assert Demand(0.1).size(5000, 0, 1000.0) == 5000
+
+
+def test_blocks_grow_with_the_rate_of_use() -> None:
+    """A block is to last about max_age at the rate at which the last one was used."""
+    demand = Demand(0.1)
+    demand.size(1, 0, 1000.0)
+    assert demand.size(1, 100, 1000.01) == pytest.approx(1000, abs=1)
+
+
+def test_blocks_shrink_when_less_is_used() -> None:
+    """After a burst, a slow user is down to small blocks with the next request."""
+    demand = Demand(0.1)
+    demand.size(1, 0, 1000.0)
+    assert demand.size(1, 10_000, 1000.01) > 10_000
+    assert demand.size(1, 1, 1001.0) == 1
+
+
+def test_demand_rises_again_after_a_pause() -> None:
+    """What counts is the time since the last request, and not what came before."""
+    demand = Demand(0.1)
+    demand.size(1, 0, 1000.0)
+    demand.size(1, 1, 2000.0)
+    assert demand.size(1, 100, 2000.01) == pytest.approx(1000, abs=1)
+
+
+def test_a_block_is_half_of_max_age_long_at_most() -> None:
+    """A block is as old as its first tick, so a longer one would be too old from the start."""
+    assert Demand(0.01).size(1_000_000, 0, 1000.0) == 50_000
+
+
+def test_a_block_is_no_longer_than_a_daemon_gives() -> None:
+    """However long an id may lag, no more is asked for than one request may."""
+    assert Demand(60.0).size(5_000_000, 0, 1000.0) == MAX_BLOCK
+
+
+def test_without_any_age_each_block_is_of_one_tick() -> None:
+    """With max_age=0 each id is a round trip, however many are wanted."""
+    demand = Demand(0.0)
+    demand.size(1, 0, 1000.0)
+    assert demand.size(1000, 1000, 1000.001) == 1
+
+
+def test_a_clock_that_stands_still_divides_nothing_by_zero() -> None:
+    """Two requests at the same time are asked for as much as may be."""
+    demand = Demand(0.1)
+    demand.size(1, 0, 1000.0)
+    assert demand.size(1, 10, 1000.0) == 500_000
+
+
+@given(
+    st.floats(0, 1e6),
+    st.lists(st.tuples(st.integers(1, 10**9), st.integers(0, 10**7), st.floats(0, 1e6))),
+)
+def test_sizes_are_within_bounds(max_age: float, requests: list[tuple[int, int, float]]) -> None:
+    """Whatever was used, a request is for 1 to a million ticks, and never outlives max_age."""
+    demand = Demand(max_age)
+    now = 0.0
+    for needed, used, pause in requests:
+        now += pause
+        size = demand.size(needed, used, now)
+        assert 1 <= size <= MAX_BLOCK
+        assert size == 1 or size <= max_age * 10_000_000 / 2

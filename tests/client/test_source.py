@@ -1,0 +1,263 @@
+from __future__ import annotations
+
+import itertools
+import os
+import warnings
+from typing import cast
+
+import pytest
+
+from tests.client.fakes import START, Time, block
+from uuidd.core.ids.timebased import MULTICAST, TICKS_PER_SECOND
+from uuidd.core.timeline import Block
+from uuidd_client import source
+from uuidd_client.connection import Connection, DaemonUnavailable
+from uuidd_client.source import MAX_RETRY, Source, may_fall_back
+
+
+class Daemon:
+    """A connection that answers while it is *up*, and notes when it was asked."""
+
+    def __init__(self, time: Time) -> None:
+        self.up = False
+        self.late = False
+        self.asked_at: list[float] = []
+        self._time = time
+        self._first = 0
+
+    def take(self, count: int) -> Block:
+        """Give a block, or raise DaemonUnavailable."""
+        self.asked_at.append(self._time.elapsed() - 1000)
+        if not self.up:
+            raise DaemonUnavailable("/path", "it is a fake", late=self.late)
+        self._first += count
+        return block(self._first, count)
+
+
+@pytest.fixture
+def time(monkeypatch: pytest.MonkeyPatch) -> Time:
+    """Give a clock that is moved by hand; who sleeps moves it too."""
+    time = Time(monkeypatch)
+    monkeypatch.setattr("uuidd_client.source.time.sleep", time.move)
+    return time
+
+
+@pytest.fixture
+def daemon(time: Time) -> Daemon:
+    """Give a daemon that does not answer yet."""
+    return Daemon(time)
+
+
+def source_of(daemon: Daemon, *, fallback: bool = True) -> Source:
+    """Give a source that asks *daemon*."""
+    return Source(cast(Connection, daemon), fallback=fallback)
+
+
+def tries(found: Source, daemon: Daemon, time: Time, *, seconds: int) -> list[float]:
+    """Take four times a second, for so long; give when the daemon was asked."""
+    for _ in range(4 * seconds):
+        found.take(1)
+        time.move(0.25)
+    return daemon.asked_at
+
+
+def test_the_daemons_block_is_given_as_the_daemons(daemon: Daemon) -> None:
+    """What the daemon gives comes as it is, with word that it is the daemon's."""
+    daemon.up = True
+    assert source_of(daemon).take(10) == (block(10, 10), True)
+
+
+def test_a_block_made_here_is_not_the_daemons(daemon: Daemon) -> None:
+    """Without a daemon a block comes from the process, with word of that."""
+    assert source_of(daemon).take(10)[1] is False
+
+
+def test_a_block_made_here_has_a_random_node(daemon: Daemon) -> None:
+    """The node has the multicast bit, so it is no network card's; each source draws its own."""
+    blocks = [source_of(daemon).take(1)[0] for _ in range(50)]
+    assert all(found.node & MULTICAST for found in blocks)
+    assert len({found.node for found in blocks}) == 50
+    assert len({found.clock_seq for found in blocks}) > 25
+
+
+def test_a_block_made_here_ends_now(daemon: Daemon) -> None:
+    """The latest ticks are given, and none of the future."""
+    found, _ = source_of(daemon).take(100)
+    assert (found.first, found.count) == (START - 99, 100)
+
+
+def test_blocks_made_here_share_no_tick(daemon: Daemon, time: Time) -> None:
+    """One after another they go on where the last one ended."""
+    found = source_of(daemon)
+    first, _ = found.take(100)
+    time.move(30 / TICKS_PER_SECOND)
+    second, _ = found.take(100)
+    assert (second.first, second.count) == (first.first + 100, 30)
+    assert (second.node, second.clock_seq) == (first.node, first.clock_seq)
+
+
+def test_a_small_step_back_is_waited_out(daemon: Daemon, time: Time) -> None:
+    """Up to 10 ms, the same node goes on once UTC has caught up."""
+    found = source_of(daemon)
+    first, _ = found.take(1)
+    time.utc -= 50_000
+    second, _ = found.take(1)
+    assert (second.first, second.node) == (first.first + 1, first.node)
+
+
+def test_a_large_step_back_draws_another_node(daemon: Daemon, time: Time) -> None:
+    """Beyond 10 ms nobody waits, and ticks come again under another node."""
+    found = source_of(daemon)
+    first, _ = found.take(1)
+    time.utc -= 10_000_000
+    second, _ = found.take(1)
+    assert second.first < first.first
+    assert second.node != first.node
+
+
+def test_without_fallback_the_error_is_the_callers(daemon: Daemon) -> None:
+    """Who wants no other ids gets none."""
+    with pytest.raises(DaemonUnavailable, match="it is a fake"):
+        source_of(daemon, fallback=False).take(1)
+
+
+def test_without_fallback_each_call_asks(daemon: Daemon) -> None:
+    """Without other ids there is nothing to be won by not asking."""
+    found = source_of(daemon, fallback=False)
+    for _ in range(3):
+        with pytest.raises(DaemonUnavailable):
+            found.take(1)
+    daemon.up = True
+    assert found.take(1)[1] is True
+
+
+def test_an_absent_daemon_is_tried_once_a_second(daemon: Daemon, time: Time) -> None:
+    """An absent one costs next to nothing to try, so the pauses do not grow."""
+    assert tries(source_of(daemon), daemon, time, seconds=6) == [0, 1, 2, 3, 4, 5]
+
+
+def test_the_daemon_serves_again_within_a_second(daemon: Daemon, time: Time) -> None:
+    """Once it is back, blocks are its own after a second at most."""
+    found = source_of(daemon)
+    found.take(1)
+    daemon.up = True
+    assert found.take(1)[1] is False
+    time.move(1)
+    assert found.take(1)[1] is True
+
+
+def test_a_hung_daemon_is_tried_at_growing_intervals(daemon: Daemon, time: Time) -> None:
+    """Each try costs a caller the time-out, so the pauses double."""
+    daemon.late = True
+    assert tries(source_of(daemon), daemon, time, seconds=32) == [0, 1, 3, 7, 15, 31]
+
+
+def test_a_hung_daemon_is_tried_once_a_minute_at_least(daemon: Daemon, time: Time) -> None:
+    """The pauses grow no further, for one day it will answer."""
+    daemon.late = True
+    asked_at = tries(source_of(daemon), daemon, time, seconds=400)
+    pauses = [later - earlier for earlier, later in itertools.pairwise(asked_at)]
+    assert max(pauses) == MAX_RETRY == 60
+
+
+def test_a_slow_try_puts_off_the_next_from_its_end(daemon: Daemon, time: Time) -> None:
+    """The time-out itself is no part of the pause after it."""
+    daemon.late = True
+    found = source_of(daemon)
+    original = daemon.take
+
+    def slow(count: int) -> Block:
+        time.move(5)
+        return original(count)
+
+    daemon.take = slow  # type: ignore[method-assign]
+    found.take(1)
+    found.take(1)
+    assert len(daemon.asked_at) == 1
+
+
+def test_an_answer_ends_the_growing(daemon: Daemon, time: Time) -> None:
+    """After an answer the next failure is a first one again."""
+    daemon.late = True
+    found = source_of(daemon)
+    tries(found, daemon, time, seconds=8)
+    time.move(60)
+    daemon.up = True
+    assert found.take(1)[1] is True
+    daemon.up = False
+    daemon.asked_at.clear()
+    begun = time.elapsed() - 1000
+    asked_at = tries(found, daemon, time, seconds=4)
+    assert [at - begun for at in asked_at] == [0, 1, 3]
+
+
+def test_a_daemon_that_is_gone_after_it_hung_is_tried_each_second(
+    daemon: Daemon, time: Time
+) -> None:
+    """Only time-outs are dear, so only they put off for longer than a second."""
+    daemon.late = True
+    found = source_of(daemon)
+    tries(found, daemon, time, seconds=8)
+    daemon.late = False
+    daemon.asked_at.clear()
+    asked_at = tries(found, daemon, time, seconds=12)
+    assert [later - asked_at[0] for later in asked_at] == [0, 1, 2, 3, 4]
+
+
+def test_the_warning_comes_once(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sources of one process warn once among them, and say path and cause."""
+    monkeypatch.setattr(source, "_warned_in", 0)
+    with pytest.warns(RuntimeWarning, match="uuidd at /path: it is a fake; .* not marked safe"):
+        source_of(daemon).take(1)
+    source_of(daemon).take(1)
+
+
+def test_another_process_warns_anew(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fork's child has not warned because its parent did."""
+    monkeypatch.setattr(source, "_warned_in", os.getppid())
+    with pytest.warns(RuntimeWarning):
+        source_of(daemon).take(1)
+
+
+def test_a_warning_that_is_an_error_is_one_once(
+    daemon: Daemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With warnings as errors one call fails; the next one has its block."""
+    monkeypatch.setattr(source, "_warned_in", 0)
+    found = source_of(daemon)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(RuntimeWarning):
+            found.take(1)
+        assert found.take(1)[1] is False
+    assert len(daemon.asked_at) == 1
+
+
+def test_nobody_is_warned_while_the_daemon_answers(
+    daemon: Daemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No warning without a cause; one would be an error here."""
+    monkeypatch.setattr(source, "_warned_in", 0)
+    daemon.up = True
+    source_of(daemon).take(1)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "variable", "may"),
+    [
+        (True, None, True),
+        (True, "1", True),
+        (True, "", True),
+        (True, "0", False),
+        (False, None, False),
+        (False, "1", False),
+    ],
+)
+def test_the_fallback_takes_the_callers_and_the_administrators_consent(
+    wanted: bool, variable: str | None, may: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Either may forbid it, and neither can order what the other forbade."""
+    monkeypatch.delenv("UUIDD_FALLBACK", raising=False)
+    if variable is not None:
+        monkeypatch.setenv("UUIDD_FALLBACK", variable)
+    assert may_fall_back(wanted) is may

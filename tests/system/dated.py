@@ -1,0 +1,51 @@
+"""A program that draws ids through our client, and notes when it asked for each and had it.
+
+Run as ``python -m tests.system.dated SOCKET MAX_AGE FILE``; it waits for a line on standard input.
+Each id is left in FILE as 16 bytes, and after them, in nanoseconds, UTC and the monotonic clock
+before the draw, the monotonic clock and UTC after it.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from struct import Struct
+
+from uuidd_client import Client
+
+ENTRY = Struct("=16s4q")
+
+ROUNDS = 6
+MANY, FEW = 3000, 12
+"""Ids of a round: many at once, so that the next block is large, then few, so that it gets old."""
+
+PAUSE = 0.015
+"""Seconds between the few: together longer than the default max_age."""
+
+
+def main(socket: str, max_age: float, path: Path) -> None:
+    """Draw in rounds, once the line has come."""
+    client = Client(socket, fallback=False, max_age=max_age, timeout=20)
+    left = bytearray()
+
+    def draw() -> None:
+        asked, asked_ns = time.time_ns(), time.monotonic_ns()
+        uuid = client.uuid1()
+        had_ns, had = time.monotonic_ns(), time.time_ns()
+        left.extend(ENTRY.pack(uuid.bytes, asked, asked_ns, had_ns, had))
+
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+    sys.stdin.readline()
+    for _ in range(ROUNDS):
+        for _ in range(MANY):
+            draw()
+        for _ in range(FEW):
+            time.sleep(PAUSE)
+            draw()
+    path.write_bytes(left)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], float(sys.argv[2]), Path(sys.argv[3]))

@@ -1,0 +1,142 @@
+"""Ids that two processes draw at once are current and not of the future (DESIGN's P2, P3, P4)."""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.rig import PATIENCE, Daemon
+from tests.system.dated import ENTRY, FEW, MANY, ROUNDS
+from uuidd.core.ids import timebased
+
+pytestmark = pytest.mark.system
+
+MAX_AGE = 0.1
+PROCESSES = 2
+
+SLEW = 0.001
+"""Seconds by which UTC, which dates the ids, may leave the clock that measures max_age meanwhile.
+There is no other slack: an id is found current after it was asked for, so it was so then."""
+
+
+class Drawn(NamedTuple):
+    """An id's tick, and when it was asked for and had: in ticks, and in monotonic nanoseconds."""
+
+    tick: int
+    asked: int
+    asked_ns: int
+    had_ns: int
+    had: int
+
+
+def draw_side_by_side(max_age: float, folder: Path) -> list[list[Drawn]]:
+    """Let processes draw at once from one daemon; give what each of them drew."""
+    paths = [folder / f"drawn-{number}" for number in range(PROCESSES)]
+    with Daemon() as daemon, contextlib.ExitStack() as undo:
+        processes = []
+        for path in paths:
+            command = [sys.executable, "-m", "tests.system.dated"]
+            command += [str(daemon.socket), str(max_age), str(path)]
+            pipe = subprocess.PIPE
+            process = undo.enter_context(subprocess.Popen(command, stdin=pipe, stdout=pipe))
+            undo.callback(process.kill)
+            processes.append(process)
+        for process in processes:
+            assert process.stdout is not None
+            assert select.select([process.stdout], [], [], PATIENCE)[0], "a drawer did not start"
+        for process in processes:
+            assert process.stdin is not None
+            process.stdin.write(b"go\n")
+            process.stdin.flush()
+        for process in processes:
+            assert process.wait(2 * PATIENCE) == 0
+    return [_read(path) for path in paths]
+
+
+def _read(path: Path) -> list[Drawn]:
+    return [
+        Drawn(
+            timebased.fields(int.from_bytes(uuid, "big")).tick,
+            asked // 100 + timebased.UNIX_EPOCH,
+            asked_ns,
+            had_ns,
+            had // 100 + timebased.UNIX_EPOCH,
+        )
+        for uuid, asked, asked_ns, had_ns, had in ENTRY.iter_unpack(path.read_bytes())
+    ]
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory: pytest.TempPathFactory) -> list[list[Drawn]]:
+    """What was drawn with the default max_age."""
+    return draw_side_by_side(MAX_AGE, tmp_path_factory.mktemp("current"))
+
+
+@pytest.fixture(scope="module")
+def round_trips(tmp_path_factory: pytest.TempPathFactory) -> list[list[Drawn]]:
+    """What was drawn with a max_age of 0."""
+    return draw_side_by_side(0, tmp_path_factory.mktemp("ordered"))
+
+
+def first_inversion(drawn: list[list[Drawn]], by: int) -> tuple[Drawn, Drawn] | None:
+    """Give ids of which the first was had before the second was asked for, and yet is later.
+
+    Later by *by* ticks or more; None when there are none such.
+    """
+    each = [one for some in drawn for one in some]
+    had = sorted(each, key=lambda one: one.had_ns)
+    latest, index = had[0], 0
+    for one in sorted(each, key=lambda one: one.asked_ns):
+        while index < len(had) and had[index].had_ns < one.asked_ns:
+            latest = max(latest, had[index])
+            index += 1
+        if index and latest.tick - one.tick >= by:
+            return latest, one
+    return None
+
+
+def test_they_drew_at_once(drawn: list[list[Drawn]]) -> None:
+    """Each process had all its ids, and began before the other ended."""
+    assert [len(each) for each in drawn] == [ROUNDS * (MANY + FEW)] * PROCESSES
+    assert max(each[0].asked_ns for each in drawn) < min(each[-1].had_ns for each in drawn)
+
+
+def test_no_id_is_of_the_future(drawn: list[list[Drawn]]) -> None:
+    """An id's tick has come by the time that the id is there."""
+    assert max(one.tick - one.had for each in drawn for one in each) <= 0
+
+
+def test_no_id_is_older_than_max_age(drawn: list[list[Drawn]]) -> None:
+    """An id's tick was not max_age past when it was asked for, even from a block that got old."""
+    oldest = max(one.asked - one.tick for each in drawn for one in each)
+    assert oldest < (MAX_AGE + SLEW) * timebased.TICKS_PER_SECOND
+
+
+def test_ids_came_from_blocks_that_got_old(drawn: list[list[Drawn]]) -> None:
+    """These tests see what they are for: ids were kept for a good part of max_age."""
+    oldest = max(one.asked - one.tick for each in drawn for one in each)
+    assert oldest > MAX_AGE / 2 * timebased.TICKS_PER_SECOND
+
+
+def test_ids_of_two_processes_are_inverted_by_max_age_at_most(drawn: list[list[Drawn]]) -> None:
+    """What was had before another id was asked for is later by less than max_age, if at all."""
+    by = int((MAX_AGE + SLEW) * timebased.TICKS_PER_SECOND)
+    assert first_inversion(drawn, by) is None
+
+
+def test_without_blocks_ids_of_two_processes_are_in_order(
+    round_trips: list[list[Drawn]],
+) -> None:
+    """With a max_age of 0, what was had before another id was asked for is earlier than that."""
+    assert first_inversion(round_trips, 0) is None
+
+
+def test_without_blocks_no_id_is_of_the_future(round_trips: list[list[Drawn]]) -> None:
+    """An id's tick has come by the time that the id is there."""
+    assert max(one.tick - one.had for each in round_trips for one in each) <= 0

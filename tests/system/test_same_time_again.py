@@ -1,0 +1,119 @@
+"""The very same moments once more, after a kill, a stop or a step of the clock (DESIGN's P1)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.rig import Daemon
+from tests.system.test_clock_steps import HOUR, FakeTime
+from tests.tools import need
+
+pytestmark = pytest.mark.system
+
+WIDE = 1_000_000
+"""Ticks of one grant: a tenth of a second, so that two of about the same moment overlap."""
+
+VISITS = 4
+
+Given = tuple[bytes, int, int, int]
+"""Node, clock sequence, first tick and count of a grant."""
+
+
+@pytest.fixture
+def fake_time(tmp_path: Path) -> FakeTime:
+    """A clock to be set."""
+    need("faketime")
+    fake_time = FakeTime(tmp_path)
+    # Or else CPython's timed waits for the GIL, on a monotonic condition, end late by seconds.
+    fake_time.environment["FAKETIME_FORCE_MONOTONIC_FIX"] = "0"
+    return fake_time
+
+
+def visit(daemon: Daemon, fake_time: FakeTime, at: float) -> list[Given]:
+    """Take a short grant and a whole one when UTC is *at*, in seconds since 1970."""
+    given = []
+    with daemon.connect() as line:
+        for whole in (False, True):
+            fake_time.set(at - time.time())
+            block = line.call("take", "utc", WIDE, whole)
+            given.append((block["node"], block["clock_seq"], block["first"], block["count"]))
+    return given
+
+
+def repeated(given: list[Given]) -> list[tuple[Given, Given]]:
+    """Give the pairs of grants that share a tick of one node and clock sequence."""
+    return [
+        (one, other)
+        for index, one in enumerate(given)
+        for other in given[:index]
+        if one[:2] == other[:2] and one[2] < other[2] + other[3] and other[2] < one[2] + one[3]
+    ]
+
+
+def begin_again(
+    daemon: Daemon, fake_time: FakeTime, end: Callable[[], object], at: float
+) -> list[Given]:
+    """End the daemon, start it a second before UTC is *at* again, and visit that moment."""
+    end()
+    fake_time.set(at - 1 - time.time())
+    daemon.start()
+    return visit(daemon, fake_time, at)
+
+
+def test_a_kill_right_after_a_step_forward_repeats_nothing(fake_time: FakeTime) -> None:
+    """A step puts UTC past every saved mark; yet what is given then is behind one already."""
+    given = []
+    with Daemon(environment=fake_time.environment) as daemon:
+        at = time.time()
+        for _ in range(VISITS):
+            at += HOUR
+            given += visit(daemon, fake_time, at)
+            given += begin_again(daemon, fake_time, daemon.kill, at)
+    assert not repeated(given)
+
+
+def test_a_kill_at_the_same_moment_again_and_again_repeats_nothing(fake_time: FakeTime) -> None:
+    """A daemon that meets a mark past now takes another generation, each time."""
+    at = time.time() + HOUR
+    with Daemon(environment=fake_time.environment) as daemon:
+        given = visit(daemon, fake_time, at)
+        for _ in range(VISITS):
+            given += begin_again(daemon, fake_time, daemon.kill, at)
+    assert not repeated(given)
+
+
+def test_a_stop_at_the_same_moment_again_and_again_repeats_nothing(fake_time: FakeTime) -> None:
+    """The exact marks of a clean stop hold as well."""
+    at = time.time() + HOUR
+    with Daemon(environment=fake_time.environment) as daemon:
+        given = visit(daemon, fake_time, at)
+        for _ in range(VISITS):
+            given += begin_again(daemon, fake_time, daemon.stop, at)
+    assert not repeated(given)
+
+
+def test_a_clock_stepped_to_the_same_moment_again_and_again_repeats_nothing(
+    fake_time: FakeTime,
+) -> None:
+    """A running daemon, too, gives another clock sequence to moments that it has seen."""
+    at = time.time() + HOUR
+    given = []
+    with Daemon(environment=fake_time.environment) as daemon:
+        for _ in range(VISITS):
+            given += visit(daemon, fake_time, at)
+            given += visit(daemon, fake_time, at - 1)
+    assert not repeated(given)
+
+
+def test_moments_are_met_again_under_other_clock_sequences(fake_time: FakeTime) -> None:
+    """These tests see what they are for: grants of the same ticks, told apart by clock_seq."""
+    at = time.time() + HOUR
+    with Daemon(environment=fake_time.environment) as daemon:
+        given = visit(daemon, fake_time, at)
+        for _ in range(VISITS):
+            given += begin_again(daemon, fake_time, daemon.kill, at)
+    assert repeated([(node, 0, first, count) for node, _, first, count in given])

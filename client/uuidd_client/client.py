@@ -41,10 +41,10 @@ class Client:
         max_age: float = 0.1,
         timeout: float = 1.0,
     ) -> None:
-        _seconds("max_age", max_age)
-        _seconds("timeout", timeout)
-        if timeout == 0:
-            raise ValueError("timeout is 0; it must be more than 0 seconds")
+        if _seconds("max_age", max_age) < 0:
+            raise ValueError(f"max_age is {max_age!r}; it must be 0 or more seconds")
+        if _seconds("timeout", timeout) <= 0:
+            raise ValueError(f"timeout is {timeout!r}; it must be more than 0 seconds")
         path = None if socket is None else os.fspath(socket)
         self._settings = Settings(path, fallback, max_age, timeout)
         self._sessions: dict[str, Session] = {}
@@ -206,8 +206,8 @@ def _known(kind: object, form: object) -> None:
         raise ValueError(f"form is {form!r}; there are {', '.join(ITERATORS)}")
 
 
-def _seconds(name: str, value: object) -> None:
+def _seconds(name: str, value: object) -> float:
+    """Give *value*, or -1 if it is no finite number. TypeError if it is no number at all."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"{name} is {value!r}; it must be a number of seconds")
-    if not (math.isfinite(value) and value >= 0):
-        raise ValueError(f"{name} is {value!r}; it must be 0 or more seconds")
+    return value if math.isfinite(value) else -1

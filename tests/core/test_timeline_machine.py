@@ -203,15 +203,25 @@ class Timeline(RuleBasedStateMachine):
         self._save_and_take(lead, counts[2], False)
 
     @precondition(lambda self: self.flight is None)
-    @rule(lead=LEADS, fate=FATES, off_by=OFF_BY, count=COUNTS, whole=st.booleans())
+    @rule(
+        leads=st.lists(LEADS, min_size=1, max_size=3),
+        fate=FATES,
+        under_way=st.booleans(),
+        off_by=OFF_BY,
+        count=COUNTS,
+    )
     def save_and_run_to_the_horizon(
-        self, lead: int, fate: str, off_by: int, count: int, whole: bool
+        self, leads: list[int], fate: str, under_way: bool, off_by: int, count: int
     ) -> None:
-        """A save with a horizon nearer or farther than the last ends somehow; UTC gets there."""
-        self._begin_save(lead)
-        self._end_save(fate)
+        """Saves with nearer and farther horizons end somehow, or not yet; UTC gets there."""
+        for lead in leads:
+            if self.flight is not None:
+                self._end_save(fate)
+            self._begin_save(lead)
+        if not under_way:
+            self._end_save(fate)
         self._clock_to(max(self.now, self._edge("horizon", 0) + off_by))
-        self._take(count, whole)
+        self._take(count, False)
 
     # --- the ends of a life
 
@@ -247,9 +257,9 @@ class Timeline(RuleBasedStateMachine):
         self._clock_to(self.now + ticks)
         self._start(self.disk[pick % len(self.disk)], node)
 
-    @rule(node=NODES, then=NODES, lead=LEADS, count=COUNTS)
+    @rule(ticks=st.just(0) | STEPS, node=NODES, then=NODES, lead=LEADS, count=COUNTS)
     def lose_the_state(
-        self, node: Node | str | None, then: Node | str | None, lead: int, count: int
+        self, ticks: int, node: Node | str | None, then: Node | str | None, lead: int, count: int
     ) -> None:
         """The state is torn or gone at the next start; a new one is saved, and the node changed."""
         self.flight = None
@@ -257,6 +267,7 @@ class Timeline(RuleBasedStateMachine):
             self.forgotten[value] = max(end, self.forgotten.get(value, 0))
         self.ends = {}
         self.disk = [None]
+        self._clock_to(self.now - ticks)
         self._start(None, node)
         self._save_and_take(lead, count, True)
         self._start(self.disk[0], then)

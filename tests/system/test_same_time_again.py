@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,10 @@ Given = tuple[bytes, int, int, int]
 """Node, clock sequence, first tick and count of a grant."""
 
 
+SHARED = Path("/dev/shm")
+"""Where libfaketime leaves two files for each process, for good if that is killed."""
+
+
 @pytest.fixture
 def fake_time(tmp_path: Path) -> FakeTime:
     """A clock to be set."""
@@ -31,6 +36,19 @@ def fake_time(tmp_path: Path) -> FakeTime:
     # Or else CPython's timed waits for the GIL, on a monotonic condition, end late by seconds.
     fake_time.environment["FAKETIME_FORCE_MONOTONIC_FIX"] = "0"
     return fake_time
+
+
+@pytest.fixture
+def daemon(fake_time: FakeTime) -> Iterator[Daemon]:
+    """A daemon under that clock."""
+    with Daemon(environment=fake_time.environment) as daemon:
+        try:
+            yield daemon
+        finally:
+            daemon.kill()
+            for pid in re.findall(r" pid=(\d+) ", "\n".join(daemon.lines)):
+                for name in (f"faketime_shm_{pid}", f"sem.faketime_sem_{pid}"):
+                    (SHARED / name).unlink(missing_ok=True)
 
 
 def visit(daemon: Daemon, fake_time: FakeTime, at: float) -> list[Given]:
@@ -64,56 +82,59 @@ def begin_again(
     return visit(daemon, fake_time, at)
 
 
-def test_a_kill_right_after_a_step_forward_repeats_nothing(fake_time: FakeTime) -> None:
+def test_a_kill_right_after_a_step_forward_repeats_nothing(
+    daemon: Daemon, fake_time: FakeTime
+) -> None:
     """A step puts UTC past every saved mark; yet what is given then is behind one already."""
     given = []
-    with Daemon(environment=fake_time.environment) as daemon:
-        at = time.time()
-        for _ in range(VISITS):
-            at += HOUR
-            given += visit(daemon, fake_time, at)
-            given += begin_again(daemon, fake_time, daemon.kill, at)
+    at = time.time()
+    for _ in range(VISITS):
+        at += HOUR
+        given += visit(daemon, fake_time, at)
+        given += begin_again(daemon, fake_time, daemon.kill, at)
     assert not repeated(given)
 
 
-def test_a_kill_at_the_same_moment_again_and_again_repeats_nothing(fake_time: FakeTime) -> None:
+def test_a_kill_at_the_same_moment_again_and_again_repeats_nothing(
+    daemon: Daemon, fake_time: FakeTime
+) -> None:
     """A daemon that meets a mark past now takes another generation, each time."""
     at = time.time() + HOUR
-    with Daemon(environment=fake_time.environment) as daemon:
-        given = visit(daemon, fake_time, at)
-        for _ in range(VISITS):
-            given += begin_again(daemon, fake_time, daemon.kill, at)
+    given = visit(daemon, fake_time, at)
+    for _ in range(VISITS):
+        given += begin_again(daemon, fake_time, daemon.kill, at)
     assert not repeated(given)
 
 
-def test_a_stop_at_the_same_moment_again_and_again_repeats_nothing(fake_time: FakeTime) -> None:
+def test_a_stop_at_the_same_moment_again_and_again_repeats_nothing(
+    daemon: Daemon, fake_time: FakeTime
+) -> None:
     """The exact marks of a clean stop hold as well."""
     at = time.time() + HOUR
-    with Daemon(environment=fake_time.environment) as daemon:
-        given = visit(daemon, fake_time, at)
-        for _ in range(VISITS):
-            given += begin_again(daemon, fake_time, daemon.stop, at)
+    given = visit(daemon, fake_time, at)
+    for _ in range(VISITS):
+        given += begin_again(daemon, fake_time, daemon.stop, at)
     assert not repeated(given)
 
 
 def test_a_clock_stepped_to_the_same_moment_again_and_again_repeats_nothing(
-    fake_time: FakeTime,
+    daemon: Daemon, fake_time: FakeTime
 ) -> None:
     """A running daemon, too, gives another clock sequence to moments that it has seen."""
     at = time.time() + HOUR
     given = []
-    with Daemon(environment=fake_time.environment) as daemon:
-        for _ in range(VISITS):
-            given += visit(daemon, fake_time, at)
-            given += visit(daemon, fake_time, at - 1)
+    for _ in range(VISITS):
+        given += visit(daemon, fake_time, at)
+        given += visit(daemon, fake_time, at - 1)
     assert not repeated(given)
 
 
-def test_moments_are_met_again_under_other_clock_sequences(fake_time: FakeTime) -> None:
+def test_moments_are_met_again_under_other_clock_sequences(
+    daemon: Daemon, fake_time: FakeTime
+) -> None:
     """These tests see what they are for: grants of the same ticks, told apart by clock_seq."""
     at = time.time() + HOUR
-    with Daemon(environment=fake_time.environment) as daemon:
-        given = visit(daemon, fake_time, at)
-        for _ in range(VISITS):
-            given += begin_again(daemon, fake_time, daemon.kill, at)
+    given = visit(daemon, fake_time, at)
+    for _ in range(VISITS):
+        given += begin_again(daemon, fake_time, daemon.kill, at)
     assert repeated([(node, 0, first, count) for node, _, first, count in given])

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from uuid import UUID, SafeUUID
 
 from uuidd.core.ids import runs
+from uuidd_client import late
 from uuidd_client.clocks import elapsed
 from uuidd_client.forms import ITERATORS, new_uuid, set_int, set_is_safe
 from uuidd_client.session import Session, Settings
@@ -184,6 +185,7 @@ class Client:
         sessions = self._sessions
         current = sessions.get("current")
         if current is None:
+            late.load()
             # No lock, for a fork's child could find it held: setdefault is atomic.
             current = sessions.setdefault("current", Session(self._settings))
         following = current.following()

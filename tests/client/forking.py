@@ -73,7 +73,7 @@ def _by(fork: Callable[[], int], folder: Path) -> None:
                 os._exit(1)
         children.append(pid)
     draw(folder)
-    if any(os.waitpid(pid, 0)[1] for pid in children):
+    if sum(os.waitpid(pid, 0)[1] for pid in children):
         sys.exit(1)
 
 

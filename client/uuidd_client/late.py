@@ -1,0 +1,31 @@
+"""What the first id needs, imported then: a program that only imports us does not pay for it.
+
+A fork waits while that goes on. Otherwise its child could be born with the lock of a module held by
+a thread that it does not have, and wait for it without an end.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+
+_importing = threading.RLock()
+
+
+def load() -> None:
+    """Import what the modules of this package import where they use it."""
+    with _importing:
+        import socket
+
+        from uuidd.core.timeline import volatile
+        from uuidd.core.wire import libuuid, methods, rpc
+
+    # Their use is that they are loaded.
+    del socket, volatile, libuuid, methods, rpc
+
+
+os.register_at_fork(
+    before=_importing.acquire,
+    after_in_parent=_importing.release,
+    after_in_child=_importing.release,
+)

@@ -1,0 +1,539 @@
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pickle
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+from uuid import RFC_4122, UUID, SafeUUID
+
+import pytest
+
+from tests.client import beside_util_linux, threading_and_forking
+from tests.client.fakes import Server, granted, grants, result
+from tests.rig import Daemon
+from tests.tools import in_private_mounts, need
+from uuidd_client import Client, DaemonUnavailable, source
+from uuidd_client.connection import Connection
+
+PATIENCE = 60.0
+
+
+@pytest.fixture(scope="module")
+def daemon() -> Iterator[Daemon]:
+    """A daemon for all tests here that do not end it."""
+    with Daemon() as daemon:
+        yield daemon
+
+
+@pytest.fixture
+def client(daemon: Daemon) -> Iterator[Client]:
+    """A client that gets its ids from the daemon, or an error."""
+    with Client(daemon.socket, fallback=False, timeout=10) as client:
+        yield client
+
+
+def requests(daemon: Daemon) -> int:
+    """Give the number of rpc requests that the daemon has had before this one."""
+    with daemon.connect() as line:
+        count: int = line.call("status")["requests"]["rpc"]["requests"]
+    return count
+
+
+# --- an id
+
+
+@pytest.mark.parametrize(("name", "version"), [("uuid1", 1), ("uuid6", 6)])
+def test_an_id_is_a_uuid_of_its_version(client: Client, name: str, version: int) -> None:
+    """What comes is Python's own type, with the version and variant of its kind."""
+    id = getattr(client, name)()
+    assert type(id) is UUID
+    assert (id.version, id.variant) == (version, RFC_4122)
+
+
+def test_an_id_of_the_daemon_is_safe(client: Client) -> None:
+    """The mark says that it came from the daemon."""
+    assert client.uuid1().is_safe is SafeUUID.safe
+
+
+def test_an_id_equals_its_text_and_its_bytes(client: Client) -> None:
+    """It is equal to, and hashes as, what the standard library reads from it."""
+    id = client.uuid1()
+    for other in (UUID(str(id)), UUID(bytes=id.bytes), UUID(int=id.int)):
+        assert (id, hash(id), repr(id)) == (other, hash(other), repr(other))
+
+
+def test_an_id_survives_pickling(client: Client) -> None:
+    """What comes out of a pickle is the same id, with its mark."""
+    id = client.uuid6()
+    again = pickle.loads(pickle.dumps(id))  # noqa: S301  (our own bytes)
+    assert (again, again.is_safe) == (id, SafeUUID.safe)
+
+
+def test_an_id_is_current(client: Client) -> None:
+    """Its time lies between max_age before the call and its end."""
+    begun = time.time_ns()
+    id = client.uuid1()
+    made = (id.time - 0x01B21DD213814000) * 100
+    assert begun - 100_000_000 <= made <= time.time_ns()
+
+
+def test_the_modules_functions_share_a_client(daemon: Daemon) -> None:
+    """uuid1 and uuid6 of the module ask the daemon of $UUIDD_SOCKET."""
+    program = (
+        "from uuidd_client import uuid1, uuid6\n"
+        "print(uuid1().is_safe.name, uuid1().version, uuid6().is_safe.name, uuid6().version)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "UUIDD_SOCKET": str(daemon.socket), "UUIDD_FALLBACK": "0"},
+        capture_output=True,
+        check=True,
+        timeout=PATIENCE,
+        text=True,
+    )
+    assert done.stdout.split() == ["safe", "1", "safe", "6"]
+
+
+# --- many ids
+
+
+@pytest.mark.parametrize("kind", ["v1", "v6"])
+@pytest.mark.parametrize("count", [0, 1, 2, 5000])
+def test_make_gives_exactly_as_many(client: Client, kind: str, count: int) -> None:
+    """In each form there are exactly as many as were asked for, all different."""
+    assert len(set(client.make(kind, count))) == count
+    assert len(set(client.make(kind, count, form="text"))) == count
+    packed = client.make(kind, count, form="bytes")
+    assert len({packed[at : at + 16] for at in range(0, len(packed), 16)}) == count
+    assert len(packed) == 16 * count
+
+
+@pytest.mark.parametrize("kind", ["v1", "v6"])
+def test_all_forms_are_ids_of_the_kind(client: Client, kind: str) -> None:
+    """Text and bytes are those of UUIDs like the ones that make and iter give."""
+    found = [
+        *client.make(kind, 2),
+        *map(UUID, client.make(kind, 2, form="text")),
+        UUID(bytes=client.make(kind, 1, form="bytes")),
+        next(client.iter(kind)),
+        UUID(next(client.iter(kind, form="text"))),
+        UUID(bytes=next(client.iter(kind, form="bytes"))),
+    ]
+    assert {f"v{id.version}" for id in found} == {kind}
+    assert len({(id.node, id.clock_seq) for id in found}) == 1
+
+
+def test_all_that_is_made_at_once_is_safe(client: Client) -> None:
+    """The mark is on each, and on those that an iterator gives too."""
+    found = [*client.make("v1", 100), next(client.iter("v1"))]
+    assert {id.is_safe for id in found} == {SafeUUID.safe}
+
+
+def test_v6_ids_sort_as_bytes_in_the_order_of_their_making(client: Client) -> None:
+    """That is what v6 is for, over however many calls."""
+    texts = client.iter("v6", form="text")
+    found: list[str] = []
+    for _ in range(20):
+        found += [str(client.uuid6()), next(texts), *client.make("v6", 500, form="text")]
+    assert found == sorted(set(found))
+
+
+def test_few_requests_serve_many_ids(daemon: Daemon, client: Client) -> None:
+    """Blocks grow with demand, so that drawing one by one is no round trip each."""
+    before = requests(daemon)
+    for _ in range(50_000):
+        client.uuid1()
+    assert requests(daemon) - before < 1000
+
+
+# --- arguments
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("v9", 1), "kind is 'v9'; there are v1, v6"),
+        (("", 1), "kind is ''; there are v1, v6"),
+        (("v1", -1), "count is -1; it must be 0 or more"),
+        (("v1", 1, "hex"), "form is 'hex'; there are uuid, text, bytes"),
+    ],
+)
+def test_make_refuses_values_by_name_and_rule(
+    client: Client, arguments: tuple[Any, ...], words: str
+) -> None:
+    """The error says which value was wrong, and what may be."""
+    with pytest.raises(ValueError, match=words):
+        client.make(*arguments)
+
+
+@pytest.mark.parametrize("count", [True, 1.0, "1", None])
+def test_make_refuses_what_is_no_count(client: Client, count: Any) -> None:
+    """A count is an int, and True is none."""
+    with pytest.raises(TypeError, match=f"count is {count!r}; it must be an int"):
+        client.make("v1", count)
+
+
+def test_iter_refuses_before_the_first_id(client: Client) -> None:
+    """Who names a wrong kind or form is told so at once."""
+    with pytest.raises(ValueError, match="kind is 'v4'"):
+        client.iter("v4")
+    with pytest.raises(ValueError, match="form is 'hex'"):
+        client.iter("v1", form="hex")  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("max_age", [-0.1, float("nan"), float("inf")])
+def test_an_impossible_age_is_refused(max_age: float) -> None:
+    """max_age is a number of seconds that passes."""
+    with pytest.raises(ValueError, match=f"max_age is {max_age!r}; it must be 0 or more seconds"):
+        Client(max_age=max_age)
+
+
+@pytest.mark.parametrize("timeout", [0.0, -1.0, float("nan"), float("inf")])
+def test_an_impossible_time_out_is_refused(timeout: float) -> None:
+    """Timeout is a number of seconds that passes, and not none at all."""
+    with pytest.raises(ValueError, match=r"timeout is .*; it must be more than 0 seconds"):
+        Client(timeout=timeout)
+
+
+def test_a_socket_is_a_path(daemon: Daemon) -> None:
+    """A path may be text or a Path; a number is refused."""
+    for path in (daemon.socket, str(daemon.socket)):
+        with Client(path, fallback=False) as client:
+            client.uuid1()
+    with pytest.raises(TypeError):
+        Client(7)  # type: ignore[arg-type]
+
+
+def test_nothing_is_connected_before_the_first_id() -> None:
+    """A client can be made at import, wherever there is no daemon yet."""
+    Client("/nowhere/s", fallback=False).close()
+
+
+def test_a_closed_client_connects_anew(client: Client) -> None:
+    """close() hangs up, and no more."""
+    before = client.uuid1()
+    client.close()
+    client.close()
+    assert before != client.uuid1()
+    assert client.status()["pid"]
+
+
+def test_status_is_the_daemons(daemon: Daemon, client: Client) -> None:
+    """What the daemon tells of itself comes as it is."""
+    assert client.status()["pid"] == daemon.process.pid
+
+
+def test_status_has_no_fallback() -> None:
+    """Nobody else can tell how the daemon does."""
+    with pytest.raises(DaemonUnavailable, match="/nowhere/s"):
+        Client("/nowhere/s").status()
+
+
+# --- who answers is no daemon
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda _: b"HTTP/1.1 400 Bad Request\r\n\r\n",
+        lambda _: None,
+        lambda request: result(request, granted(0, 0)),
+        lambda request: result(request, "a text"),
+        lambda request: b"\x94\x01\x4d" + result(request, granted(0, 1))[3:],
+    ],
+)
+def test_ids_go_on_beside_a_server_that_is_no_daemon(
+    tmp_path: Path, answer: Callable[[bytes], bytes | None]
+) -> None:
+    """No id is made of what is no answer, and nothing but DaemonUnavailable is raised."""
+    path = tmp_path / "s"
+    with Server(path, answer):
+        with Client(path) as client:
+            assert {id.is_safe for id in client.make("v1", 10)} == {SafeUUID.unknown}
+        with Client(path, fallback=False) as client, pytest.raises(DaemonUnavailable):
+            client.uuid1()
+
+
+def test_an_iterator_goes_on_after_an_error(daemon: Daemon) -> None:
+    """An iterator that had no daemon has ids as soon as there is one."""
+    with Daemon() as other, Client(other.socket, fallback=False) as client:
+        other.stop()
+        ids = client.iter("v1")
+        for _ in range(2):
+            with pytest.raises(DaemonUnavailable):
+                next(ids)
+        other.start()
+        assert next(ids).is_safe is SafeUUID.safe
+
+
+def test_a_warning_that_is_an_error_costs_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With warnings as errors the first call fails, and the next gives an id."""
+    monkeypatch.setattr(source, "_warned_in", 0)
+    client = Client("/nowhere/s")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(RuntimeWarning, match="/nowhere/s"):
+            client.uuid1()
+        assert client.uuid1().is_safe is SafeUUID.unknown
+
+
+# --- threads and signals
+
+
+def test_threads_never_draw_the_same(client: Client) -> None:
+    """Eight threads at one client, with others that make many and that share an iterator."""
+    texts = client.iter("v1", form="text")
+    found: list[list[int]] = []
+
+    def one_by_one() -> None:
+        found.append([client.uuid1().int for _ in range(20_000)])
+
+    def many() -> None:
+        found.extend([id.int for id in client.make("v1", 37)] for _ in range(300))
+
+    def shared() -> None:
+        found.append([UUID(next(texts)).int for _ in range(5000)])
+
+    threads = [threading.Thread(target=one_by_one) for _ in range(8)]
+    threads += [threading.Thread(target=way) for way in (many, many, shared, shared)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    ids = [id for part in found for id in part]
+    assert len(ids) == len(set(ids)) == 8 * 20_000 + 2 * 300 * 37 + 2 * 5000
+
+
+def test_threads_share_one_line(tmp_path: Path) -> None:
+    """Threads that draw at once do so over one connection, one after another."""
+    path = tmp_path / "s"
+    with Server(path, grants()) as server, Client(path, fallback=False, max_age=0) as client:
+        threads = [
+            threading.Thread(target=lambda: [client.uuid1() for _ in range(100)]) for _ in range(4)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(PATIENCE)
+    assert (server.connections, len(server.requests)) == (1, 400)
+
+
+@contextlib.contextmanager
+def handling(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Let *handler* handle SIGALRM."""
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+class Alarm(Exception):
+    """What a signal handler raises."""
+
+
+def _raise(_: int, __: FrameType | None) -> None:
+    raise Alarm
+
+
+def test_a_signal_handler_may_end_a_call(tmp_path: Path) -> None:
+    """A call that waits is ended by what the handler raises, and other threads can go on."""
+    path = tmp_path / "s"
+    with socket.socket(socket.AF_UNIX) as deaf, handling(_raise):
+        deaf.bind(str(path))
+        deaf.listen()
+        client = Client(path, timeout=PATIENCE)
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        with pytest.raises(Alarm):
+            client.uuid1()
+    found: list[UUID] = []
+    thread = threading.Thread(target=lambda: found.append(client.uuid1()))
+    thread.start()
+    thread.join(PATIENCE)
+    assert [id.is_safe for id in found] == [SafeUUID.unknown]
+
+
+def test_a_signal_handler_may_draw_in_the_middle_of_a_draw(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It neither waits for ever nor disturbs the line on which an answer is due."""
+    client.uuid1()
+    found: list[UUID] = []
+    original = Connection._receive
+    inside: list[bool] = []
+
+    def receive(self: Connection, deadline: float) -> bytes:
+        if not inside:
+            inside.append(True)
+            signal.raise_signal(signal.SIGALRM)
+        return original(self, deadline)
+
+    monkeypatch.setattr(Connection, "_receive", receive)
+    with handling(lambda *_: found.extend([client.uuid1(), *client.make("v1", 5)])):
+        found += client.make("v1", 100_000)
+    assert len(set(found)) == 100_006
+    assert {id.is_safe for id in found} == {SafeUUID.safe}
+
+
+def test_calls_that_signals_broke_off_give_no_id_twice(daemon: Daemon) -> None:
+    """Wherever an exception comes, no id is given out again, and other threads can draw."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.client.interrupted", str(daemon.socket)],
+        capture_output=True,
+        check=True,
+        timeout=PATIENCE,
+        text=True,
+    )
+    told = json.loads(done.stdout)
+    assert told.pop("alarms") > 10
+    assert told == {"again": 0, "stuck": False}
+
+
+# --- forks and processes
+
+
+@pytest.mark.parametrize("way", ["drawing", "locked", "locked-raw"])
+@pytest.mark.parametrize("served", [True, False])
+def test_no_id_comes_twice_when_a_thread_is_busy_at_the_fork(
+    daemon: Daemon, tmp_path: Path, way: str, served: bool
+) -> None:
+    """A child draws ids of its own, even if it was born with the lock held, and does not hang."""
+    path = daemon.socket if served else tmp_path / "absent"
+    folder = tmp_path / "drawn"
+    folder.mkdir()
+    subprocess.run(
+        [sys.executable, "-m", "tests.client.threading_and_forking", way, str(folder)],
+        env={**os.environ, "UUIDD_SOCKET": str(path)},
+        check=True,
+        timeout=PATIENCE,
+    )
+    files = list(folder.iterdir())
+    ids = [id for file in files for id in file.read_text().split()]
+    assert len(files) == 1 + threading_and_forking.CHILDREN
+    assert len(ids) >= len(files) * 3 * threading_and_forking.EACH
+    assert len(set(ids)) == len(ids)
+
+
+def test_a_child_has_a_line_of_its_own(tmp_path: Path) -> None:
+    """Neither of parent and child reads the other's answers."""
+    path = tmp_path / "s"
+    program = (
+        "import os, sys; from uuidd_client import Client\n"
+        "client = Client(sys.argv[1], fallback=False, max_age=0)\n"
+        "client.uuid1()\n"
+        "if pid := os.fork(): os.waitpid(pid, 0)\n"
+        "client.uuid1()\n"
+    )
+    with Server(path, grants()) as server:
+        subprocess.run([sys.executable, "-c", program, str(path)], check=True, timeout=PATIENCE)
+    assert (server.connections, len(server.requests)) == (2, 3)
+
+
+def test_a_child_leaves_its_parents_line_open(tmp_path: Path) -> None:
+    """The child closes the socket that it inherited, and does not hang up on its parent."""
+    path = tmp_path / "s"
+    program = (
+        "import os, sys; from uuidd_client import Client\n"
+        "client = Client(sys.argv[1], fallback=False, max_age=0)\n"
+        "client.uuid1()\n"
+        "if not (pid := os.fork()):\n"
+        "    client.uuid1()\n"
+        "    os._exit(len(os.listdir('/proc/self/fd')))\n"
+        "mine = len(os.listdir('/proc/self/fd'))\n"
+        "sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) != mine)\n"
+    )
+    with Server(path, grants()) as server:
+        subprocess.run([sys.executable, "-c", program, str(path)], check=True, timeout=PATIENCE)
+    assert server.connections == 2
+
+
+def test_without_any_age_each_id_is_a_round_trip(daemon: Daemon) -> None:
+    """With max_age=0 the daemon is asked for each id, in every form."""
+    with Client(daemon.socket, fallback=False, max_age=0) as client:
+        client.uuid1()
+        before = requests(daemon)
+        client.uuid1()
+        client.make("v1", 5)
+        next(client.iter("v6", form="text"))
+        assert requests(daemon) - before == 1 + 7
+
+
+def test_without_any_age_the_ids_of_all_processes_rise(daemon: Daemon) -> None:
+    """Four processes that draw in turn get ids in the order in which they asked."""
+    command = [sys.executable, "-m", "tests.client.in_turn", str(daemon.socket)]
+    with contextlib.ExitStack() as stack:
+        processes = []
+        for _ in range(4):
+            process = stack.enter_context(
+                subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            )
+            stack.callback(process.kill)
+            processes.append(process)
+        found = []
+        for _ in range(100):
+            for process in processes:
+                assert process.stdin is not None
+                assert process.stdout is not None
+                process.stdin.write("\n")
+                process.stdin.flush()
+                found.append(process.stdout.readline())
+    assert len(found) == 400
+    assert found == sorted(set(found))
+
+
+# --- util-linux's uuidd
+
+
+def util_linuxs_uuidd() -> str:
+    """Give the path of util-linux's uuidd, which is named as ours is."""
+    need("uuidgen")
+    path = "/usr/sbin/uuidd"
+    return path if os.access(path, os.X_OK) else need("uuidd of util-linux")
+
+
+@pytest.fixture(scope="module")
+def beside() -> dict[str, Any]:
+    """What came of drawing from util-linux's uuidd."""
+    need("unshare")
+    done = subprocess.run(
+        in_private_mounts(
+            sys.executable, "-m", "tests.client.beside_util_linux", util_linuxs_uuidd()
+        ),
+        capture_output=True,
+        check=True,
+        timeout=PATIENCE,
+        text=True,
+    )
+    told: dict[str, Any] = json.loads(done.stdout)
+    return told
+
+
+@pytest.mark.system
+def test_ids_of_util_linuxs_daemon_are_safe_and_distinct(beside: dict[str, Any]) -> None:
+    """It is a daemon that reserves what it gives, so its ids are as good."""
+    assert beside["distinct"] == beside["safe"] == 2 * beside_util_linux.COUNT
+
+
+@pytest.mark.system
+def test_util_linuxs_daemon_is_asked_in_bulk(beside: dict[str, Any]) -> None:
+    """It takes a connection for each request, so there are few of them."""
+    assert beside["by_many"] < 20
+    assert beside["by_one"] < 200
+
+
+@pytest.mark.system
+def test_util_linuxs_daemon_has_no_status(beside: dict[str, Any]) -> None:
+    """A user who asks for it is told why there is none."""
+    assert beside["status"].endswith("if it is util-linux's, it has no status")

@@ -14,52 +14,14 @@ from pathlib import Path
 import pytest
 
 from tests.rig import PATIENCE, Daemon, Line
-from tests.tools import need
+from tests.system.fake_time import HOUR, FakeTime
 from uuidd.core.ids import timebased
 from uuidd.core.wire import libuuid
 
 pytestmark = pytest.mark.system
 
-HOUR = 3600.0
-
 Taken = dict[tuple[int, int], list[tuple[int, int]]]
 """Runs of ticks, first and last, by node and clock sequence."""
-
-
-class FakeTime:
-    """UTC of the processes that run with its *environment*, set at will; CLOCK_BOOTTIME stays."""
-
-    def __init__(self, folder: Path) -> None:
-        library = next(iter(Path("/usr/lib").glob("*/faketime/libfaketime.so.1")), None)
-        assert library is not None, "Debian's faketime has another place for its library"
-        self._file = folder / "faketime"
-        self.set(0)
-        self.environment = {
-            "LD_PRELOAD": str(library),
-            "FAKETIME_TIMESTAMP_FILE": str(self._file),
-            "FAKETIME_NO_CACHE": "1",
-            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-        }
-
-    def set(self, offset: float) -> None:
-        """Let UTC be *offset* seconds past the machine's."""
-        new = self._file.with_suffix(".new")
-        new.write_text(f"{offset:+.3f}")
-        new.rename(self._file)
-
-
-@pytest.fixture
-def fake_time(tmp_path: Path) -> FakeTime:
-    """A clock to be set."""
-    need("faketime")
-    return FakeTime(tmp_path)
-
-
-@pytest.fixture
-def daemon(fake_time: FakeTime) -> Iterator[Daemon]:
-    """A daemon under that clock."""
-    with Daemon(environment=fake_time.environment) as daemon:
-        yield daemon
 
 
 class Record:

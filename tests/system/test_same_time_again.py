@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
 from tests.rig import Daemon
-from tests.system.test_clock_steps import HOUR, FakeTime
-from tests.tools import need
+from tests.system.fake_time import HOUR, FakeTime
 
 pytestmark = pytest.mark.system
 
@@ -22,33 +19,6 @@ VISITS = 4
 
 Given = tuple[bytes, int, int, int]
 """Node, clock sequence, first tick and count of a grant."""
-
-
-SHARED = Path("/dev/shm")
-"""Where libfaketime leaves two files for each process, for good if that is killed."""
-
-
-@pytest.fixture
-def fake_time(tmp_path: Path) -> FakeTime:
-    """A clock to be set."""
-    need("faketime")
-    fake_time = FakeTime(tmp_path)
-    # Or else CPython's timed waits for the GIL, on a monotonic condition, end late by seconds.
-    fake_time.environment["FAKETIME_FORCE_MONOTONIC_FIX"] = "0"
-    return fake_time
-
-
-@pytest.fixture
-def daemon(fake_time: FakeTime) -> Iterator[Daemon]:
-    """A daemon under that clock."""
-    with Daemon(environment=fake_time.environment) as daemon:
-        try:
-            yield daemon
-        finally:
-            daemon.kill()
-            for pid in re.findall(r" pid=(\d+) ", "\n".join(daemon.lines)):
-                for name in (f"faketime_shm_{pid}", f"sem.faketime_sem_{pid}"):
-                    (SHARED / name).unlink(missing_ok=True)
 
 
 def visit(daemon: Daemon, fake_time: FakeTime, at: float) -> list[Given]:

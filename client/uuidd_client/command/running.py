@@ -17,6 +17,8 @@ from typing import Any
 
 STARTED = b"uuidd: INFO: started:"
 """What the daemon logs once it can be asked."""
+PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+
 PR_SET_PDEATHSIG = 1
 
 ROUTINE = b"uuidd: INFO:"
@@ -44,10 +46,13 @@ def _do(parser: argparse.ArgumentParser, given: argparse.Namespace) -> int:
     command = given.command[1:] if given.command[:1] == ["--"] else given.command
     if not command:
         parser.error("which command? uuidctl run -- CMD ...")
-    with tempfile.TemporaryDirectory(prefix="uuidd-") as folder:
+    with (
+        _signals() as signals,
+        tempfile.TemporaryDirectory(prefix="uuidd-") as folder,
+    ):
         socket = Path(folder) / "request"
         with _daemon(Path(folder), socket):
-            return _run(command, {**os.environ, "UUIDD_SOCKET": str(socket)})
+            return _run(command, {**os.environ, "UUIDD_SOCKET": str(socket)}, signals)
 
 
 @contextlib.contextmanager
@@ -112,34 +117,51 @@ class _Log:
             raise RunError(f"the daemon did not start: {self._last}")
 
 
-def _run(command: list[str], environment: dict[str, str]) -> int:
+def _run(command: list[str], environment: dict[str, str], signals: _Signals) -> int:
     """Run *command* and give its exit status, 128 and the signal's number if one ended it."""
+    # Held back until it is known whom to pass them on to; the command itself gets them all.
+    signal.pthread_sigmask(signal.SIG_BLOCK, PASSED_ON)
     try:
-        process = subprocess.Popen(command, env=environment)  # noqa: S603  (the user's own)
+        process = signals.process = subprocess.Popen(  # noqa: S603  (the user's own)
+            command,
+            env=environment,
+            preexec_fn=_unblock,
+        )
     except OSError as error:
         raise RunError(f"{command[0]} cannot be run: {error.strerror}") from error
-    with process, _passing_on(process):
+    finally:
+        _unblock()
+    with process:
         status = process.wait()
     return status if status >= 0 else 128 - status
 
 
+def _unblock() -> None:
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, PASSED_ON)
+
+
+class _Signals:
+    """What becomes of signals: they end this, or are passed on to *process* once there is one."""
+
+    def __init__(self) -> None:
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def handle(self, number: int, _: object) -> None:
+        """Handle a signal; SIGINT reaches the command from the terminal as it is."""
+        if self.process is None:
+            # By way of an exception, so that the daemon is ended and its folder removed.
+            raise SystemExit(128 + number)
+        if number != signal.SIGINT:
+            self.process.send_signal(number)
+
+
 @contextlib.contextmanager
-def _passing_on(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Pass SIGTERM and SIGHUP on to *process*; SIGINT reaches it from the terminal as it is."""
-
-    def pass_on(number: int, _: object) -> None:
-        process.send_signal(number)
-
-    before = {
-        number: signal.signal(number, handler)
-        for number, handler in (
-            (signal.SIGTERM, pass_on),
-            (signal.SIGHUP, pass_on),
-            (signal.SIGINT, signal.SIG_IGN),
-        )
-    }
+def _signals() -> Iterator[_Signals]:
+    """Give what handles signals while the context lasts."""
+    signals = _Signals()
+    before = {number: signal.signal(number, signals.handle) for number in PASSED_ON}
     try:
-        yield
+        yield signals
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

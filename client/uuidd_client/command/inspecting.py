@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import argparse
-from datetime import UTC, datetime, timedelta
-from typing import Any
+import json
+import sys
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, BinaryIO
 
-from uuidd.core.ids import randombased, timebased, uuids
+from uuidd.core.ids.readings import ALIASES, KINDS, Reading, readings
 
-_EPOCH = datetime(1582, 10, 15, tzinfo=UTC)
+STANDARD_INPUT = "-"
+
+LONGEST_LINE = 4096
+"""Bytes of a line of standard input that are kept: no id, with space around it, is as long."""
+
+EXACT = 1 << 53
+"""JSON's readers in many languages keep integers as floats, which are exact up to here."""
+
+_SHOWN = 40
+"""Bytes of a line that its error shows."""
 
 
 class InspectError(Exception):
@@ -17,49 +29,171 @@ class InspectError(Exception):
 
 def add_to(commands: Any) -> None:
     """Add the command to an argparse parser's commands."""
-    command = commands.add_parser("inspect", help="show what ids are made of")
-    command.add_argument("ids", nargs="+", metavar="ID", help="a UUID, in any usual spelling")
-    command.set_defaults(do=_do)
+    command = commands.add_parser(
+        "inspect",
+        help="show what ids are made of",
+        description="Show what ids are made of, each as every kind of id that it is likely to be.",
+    )
+    command.add_argument(
+        "ids",
+        nargs="+",
+        metavar="ID",
+        help="any id; - alone reads ids from standard input, one a line"
+        " (before a Push ID, which begins with -, put --)",
+    )
+    command.add_argument(
+        "-k",
+        "--kind",
+        choices=(*KINDS, *ALIASES),
+        metavar="KIND",
+        help=f"read them as this kind only: {', '.join((*KINDS, *ALIASES))}",
+    )
+    command.add_argument(
+        "--epoch",
+        type=_milliseconds,
+        metavar="MS",
+        help="the epoch of Snowflakes, or of KIND, in Unix milliseconds",
+    )
+    command.add_argument(
+        "--json",
+        action="store_true",
+        help="print one JSON array, or with - an object a line",
+    )
+    command.set_defaults(do=partial(_do, command))
 
 
-def _do(given: argparse.Namespace) -> int:
+def _do(command: argparse.ArgumentParser, given: argparse.Namespace) -> int:
+    if given.ids == [STANDARD_INPUT]:
+        return _from_input(given)
+    if STANDARD_INPUT in given.ids:
+        command.error("- reads all ids from standard input; it takes no others beside it")
     # All are read before the first is shown: what is refused is refused whole.
     try:
-        values = [uuids.from_text(text) for text in given.ids]
+        found = [(text, _read(text, given)) for text in given.ids]
     except ValueError as error:
         raise InspectError(str(error)) from error
-    for number, value in enumerate(values):
-        if number:
-            print()
-        print(uuids.to_text(value))
-        for name, field in fields(value).items():
-            print(f"  {name:<10} {field}")
+    if given.json:
+        print(json.dumps([_for_programs(text, some) for text, some in found], indent=2))
+    else:
+        print("\n\n".join(_for_people(some) for _, some in found))
     return 0
 
 
-def fields(value: int) -> dict[str, str]:
-    """Give the fields of a UUID by name, as text."""
-    version = uuids.version(value)
-    if version is None:
-        return {"variant": "not RFC 9562's"}
-    found = {"kind": f"v{version}", "variant": "RFC 9562"}
-    if version in (1, 6):
-        tick, clock_seq, node = timebased.fields(value)
-        found["time"] = time_of(tick)
-        found["timestamp"] = str(tick)
-        found["clock_seq"] = str(clock_seq)
-        found["node"] = _node(node)
-    elif version == 4:
-        found["random"] = f"0x{randombased.v4_bits(value):031x}"
-    return found
+def _from_input(given: argparse.Namespace) -> int:
+    """Show the ids of standard input as they come; give 1 if a line was none."""
+    if sys.stdin is None:
+        raise InspectError("standard input cannot be read: it is closed")
+    refused = False
+    before = ""
+    for number, line in enumerate(_lines(sys.stdin.buffer), 1):
+        if not line.strip():
+            continue
+        try:
+            text = _text(line)
+            some = _read(text, given)
+        except ValueError as error:
+            refused = True
+            if sys.stderr is not None:
+                print(f"uuidctl: line {number}: {error}", file=sys.stderr)
+            continue
+        if given.json:
+            shown = json.dumps(_for_programs(text, some))
+        else:
+            shown = before + _for_people(some)
+            before = "\n"
+        # Whoever reads them sees each id at once, also through a pipe.
+        print(shown, flush=True)
+    return int(refused)
 
 
-def time_of(tick: int) -> str:
-    """Give the UTC time of a tick, in RFC 3339 with all seven digits that it has."""
-    seconds, rest = divmod(tick, timebased.TICKS_PER_SECOND)
-    return f"{(_EPOCH + timedelta(seconds=seconds)).strftime('%4Y-%m-%dT%H:%M:%S')}.{rest:07d}Z"
+def _lines(file: BinaryIO) -> Iterator[bytes]:
+    """Give the lines of a file, of a huge one only its beginning."""
+    while line := _read_line(file):
+        yield line
+        while len(line) == LONGEST_LINE and not line.endswith(b"\n"):
+            line = _read_line(file)
 
 
-def _node(node: int) -> str:
-    octets = ":".join(f"{octet:02x}" for octet in node.to_bytes(6, "big"))
-    return f"{octets} ({'random' if node & timebased.MULTICAST else 'a network address'})"
+def _read_line(file: BinaryIO) -> bytes:
+    try:
+        return file.readline(LONGEST_LINE)
+    except OSError as error:
+        # Told here, or it would be taken for a failure to write.
+        raise InspectError(f"standard input cannot be read: {error.strerror}") from error
+
+
+def _text(line: bytes) -> str:
+    if len(line) == LONGEST_LINE:
+        raise ValueError(f"{_beginning(line)}... is no id: the line is too long")
+    try:
+        return line.decode()
+    except UnicodeDecodeError:
+        raise ValueError(f"{_beginning(line)} is no id: it is no text in UTF-8") from None
+
+
+def _beginning(line: bytes) -> str:
+    return repr(line.strip()[:_SHOWN])[1:]
+
+
+def _read(text: str, given: argparse.Namespace) -> list[Reading]:
+    return readings(text, kind=given.kind, epoch=given.epoch)
+
+
+def _for_people(some: list[Reading]) -> str:
+    first = some[0]
+    if first.kind == "ksuid":
+        return _ksuid(first)
+    lines = [first.text, *_rows({"kind": first.kind}, first)]
+    for other in some[1:]:
+        article = "an" if other.kind == "apollo" else "a"
+        text = "" if other.text == first.text else f" {other.text}"
+        lines += [f"or, as {article} {other.kind}:{text}", *_rows({}, other)]
+    return "\n".join(lines)
+
+
+def _rows(before: dict[str, str], reading: Reading) -> Iterator[str]:
+    """Give a line for each of what comes before and each field, but what is said already."""
+    fields = {**before, **reading.fields}
+    node_is = fields.pop("node_is", None)
+    if reading.kind == f"v{fields.get('version')}":
+        del fields["version"]
+    if node_is is not None:
+        fields["node"] = f"{fields['node']} ({node_is})"
+    width = max(map(len, fields), default=0)
+    for name, field in fields.items():
+        yield f"  {name:<{width}}  {field}"
+
+
+def _ksuid(reading: Reading) -> str:
+    """Give what Segment's ``ksuid -f inspect`` prints, in UTC."""
+    fields = reading.fields
+    time = str(fields["time"]).replace("T", " ").replace("Z", " +0000 UTC")
+    return (
+        f"REPRESENTATION:\n\n  String: {reading.text}\n     Raw: {reading.value:040X}\n\n"
+        f"COMPONENTS:\n\n       Time: {time}\n  Timestamp: {fields['timestamp']}\n"
+        f"    Payload: {fields['payload']}"
+    )
+
+
+def _for_programs(text: str, some: list[Reading]) -> dict[str, Any]:
+    return {
+        "id": text.strip(),
+        "readings": [{"kind": reading.kind, **_portable(reading.fields)} for reading in some],
+    }
+
+
+def _portable(value: Any) -> Any:
+    """Give a JSON value with each integer that a float cannot hold as text, at any depth."""
+    if isinstance(value, dict):
+        return {name: _portable(field) for name, field in value.items()}
+    if isinstance(value, list):
+        return [_portable(field) for field in value]
+    if isinstance(value, int) and abs(value) > EXACT:
+        return str(value)
+    return value
+
+
+def _milliseconds(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 0 on")
+    return int(text)

@@ -21,6 +21,7 @@ KINDS: dict[str, Callable[[int, int, int], int]] = {"v1": timebased.v1, "v6": ti
 """Kinds made of a tick, a clock sequence and a node."""
 
 RUN_BITS = 12
+RUN = 1 << RUN_BITS
 _LOW = (1 << RUN_BITS) - 1
 
 TABLE_FROM = 1024

@@ -1,0 +1,124 @@
+"""``uuidctl bounds``: shows the lowest and the highest id of a time."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from datetime import datetime
+from typing import Any
+
+from uuidd.core.ids import bounds, flake, ksuid, pushid, snowflake, ulid, uuids
+from uuidd.core.ids.timefield import TimeField
+from uuidd.core.ids.times import Time, text, tick_of
+
+_TEXTS = {
+    "ulid": ulid.to_text,
+    "ksuid": ksuid.to_text,
+    "snowflake": snowflake.to_text,
+    "flake": flake.to_text,
+    "push_id": pushid.to_text,
+}
+"""How ids are written, but for the UUIDs."""
+
+_NOT_OF_128_BITS = ("ksuid", "push_id", "snowflake")
+
+_INTEGER = re.compile(r"-?[0-9]{1,40}\Z")
+_RFC_3339 = re.compile(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2})"
+    r"(?:\.([0-9]+))?(Z|[+-][0-9]{2}:[0-9]{2})?\Z"
+)
+
+
+class BoundsError(Exception):
+    """No bounds can be given for this; one line that says why."""
+
+
+def add_to(commands: Any) -> None:
+    """Add the command to an argparse parser's commands."""
+    command = commands.add_parser(
+        "bounds",
+        help="show the lowest and the highest id of a time",
+        description="Show the lowest and the highest id that a unit of time can hold, or all units"
+        " from one time to another. Both ids are inclusive.",
+    )
+    command.add_argument("kind", metavar="KIND", help=f"the kind of id: {', '.join(bounds.KINDS)}")
+    when = "the time, as 2022-02-22T19:22:22Z (RFC 3339), or an integer in the kind's unit"
+    command.add_argument("time", metavar="TIME", help=when)
+    command.add_argument("until", metavar="TIME", nargs="?", help="the last time (default: TIME)")
+    command.add_argument(
+        "--unit", choices=tuple(bounds.UNITS), help="hold whole units (default: the kind's own)"
+    )
+    command.add_argument(
+        "--epoch",
+        type=int,
+        default=snowflake.TWITTER_EPOCH,
+        metavar="MS",
+        help="epoch of a snowflake, in Unix milliseconds (default: %(default)s)",
+    )
+    command.add_argument(
+        "--uuid", action="store_true", help="write the ids as UUIDs (kinds of 128 bits)"
+    )
+    command.add_argument("--json", action="store_true", help="print one JSON object")
+    command.set_defaults(do=_do)
+
+
+def _do(given: argparse.Namespace) -> int:
+    try:
+        field = bounds.bounded_field_of(given.kind, given.epoch)
+        time = read(given.time, field)
+        until = None if given.until is None else read(given.until, field)
+        asked: dict[str, Any] = {"unit": given.unit, "epoch": given.epoch}
+        span = bounds.span(given.kind, time, until, **asked)
+        if given.uuid and given.kind in _NOT_OF_128_BITS:
+            raise ValueError(f"--uuid is given, but a {given.kind} has not 128 bits")
+        low, high = bounds.bounds(given.kind, time, until, **asked)
+        to_text = uuids.to_text if given.uuid else _TEXTS.get(given.kind, uuids.to_text)
+        low_text, high_text = to_text(low), to_text(high)
+    except ValueError as error:
+        raise BoundsError(str(error)) from error
+    ticks = bounds.UNITS[span.unit]
+    found = {
+        "kind": given.kind,
+        "unit": span.unit,
+        "from": text(span.first, ticks),
+        "to": text(span.last, ticks),
+        "low": low_text,
+        "high": high_text,
+    }
+    if given.json:
+        print(json.dumps(found))
+        return 0
+    # A Flake's and a Snowflake's text is as long as it must be.
+    width = max(len(found["low"]), len(found["high"]))
+    print(f"low   {found['low']:<{width}}  from {found['from']}")
+    print(f"high  {found['high']:<{width}}  to the end of {found['to']}")
+    return 0
+
+
+def read(given: str, field: TimeField) -> Time:
+    """Give the time that an argument tells: RFC 3339, or an integer in the unit of *field*.
+
+    Raises ValueError, naming the text, for anything else, for a time without an offset, and for one
+    finer than a tick.
+    """
+    if _INTEGER.match(given):
+        return int(given)
+    parts = _RFC_3339.match(given.upper())
+    if parts is None:
+        raise ValueError(
+            f"{given!r} is no time; it must be as 2022-02-22T19:22:22Z, or an integer in the"
+            " kind's unit"
+        )
+    seconds, fraction, offset = parts.groups()
+    if offset is None:
+        raise ValueError(f"{given!r} has no offset from UTC; add Z for UTC, or one as +01:00")
+    digits = (fraction or "").ljust(7, "0")
+    if digits[7:].strip("0"):
+        raise ValueError(f"{given!r} is finer than a tick, which is 100 ns")
+    try:
+        time = datetime.fromisoformat(f"{seconds}.{digits[:6]}{offset}")
+    except ValueError as error:
+        raise ValueError(f"{given!r} is no time: {error}") from error
+    # A datetime ends at microseconds. Only a field of ticks can tell the seventh digit.
+    return tick_of(time, field) + int(digits[6]) if field.unit == 1 else time

@@ -1,0 +1,318 @@
+"""``uuidctl inspect``, as a user meets it."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import select
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from tests.rig import PATIENCE
+from uuidd_client.command import inspecting, main
+
+V1 = "c232ab00-9414-11ec-b3c8-9f6bdeced846"
+KSUID = "0uk1HcdvF0p8C20KtTfdRSB9XIm"
+ULID = "01ARYZ6S41TSV4RRFFQ69G5FAV"
+SNOWFLAKE = "856165981072306191"
+
+V1_SHOWN = """\
+c232ab00-9414-11ec-b3c8-9f6bdeced846
+  kind       v1
+  variant    RFC 9562
+  time       2022-02-22T19:22:22.0000000Z
+  timestamp  138648505420000000
+  clock_seq  13256
+  node       9f:6b:de:ce:d8:46 (random)
+  full_on    5236-03-31
+"""
+
+KSUID_SHOWN = """\
+REPRESENTATION:
+
+  String: 0uk1HcdvF0p8C20KtTfdRSB9XIm
+     Raw: 066A0634BA1C205D6177F0992D15EE606AE32238
+
+COMPONENTS:
+
+       Time: 2017-10-10 05:01:40 +0000 UTC
+  Timestamp: 107611700
+    Payload: BA1C205D6177F0992D15EE606AE32238
+"""
+
+
+class Uuidctl:
+    """The command within this process."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+        self._capsys = capsys
+        self._monkeypatch = monkeypatch
+
+    def inspect(self, *arguments: str, given: bytes | None = None) -> tuple[int, str, str]:
+        """Give exit status, output and errors; *given* is what stands on standard input."""
+        if given is not None:
+            self._monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given)))
+        status = main(["inspect", *arguments])
+        out, err = self._capsys.readouterr()
+        return status, out, err
+
+
+@pytest.fixture
+def uuidctl(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Uuidctl:
+    """The command, with what it says caught."""
+    return Uuidctl(capsys, monkeypatch)
+
+
+def test_an_id_is_shown_with_aligned_fields(uuidctl: Uuidctl) -> None:
+    """The version is in the kind, and what the node is beside it."""
+    assert uuidctl.inspect(V1.upper()) == (0, V1_SHOWN, "")
+
+
+def test_a_ksuid_is_shown_as_segments_tool_does(uuidctl: Uuidctl) -> None:
+    """With the time as Go prints it, in UTC."""
+    assert uuidctl.inspect(KSUID) == (0, KSUID_SHOWN, "")
+
+
+def test_several_ids_have_an_empty_line_between_them(uuidctl: Uuidctl) -> None:
+    """In the order in which they were given."""
+    assert uuidctl.inspect(KSUID, V1) == (0, f"{KSUID_SHOWN}\n{V1_SHOWN}", "")
+
+
+def test_several_readings_are_told_apart(uuidctl: Uuidctl) -> None:
+    """Each after the first says what else the id may be, and its text if that is another."""
+    status, out, _ = uuidctl.inspect("017f22e279b07cc398c4dc0c0c07398f")
+    assert status == 0
+    assert out == (
+        "017f22e2-79b0-7cc3-98c4-dc0c0c07398f\n"
+        "  kind       v7\n"
+        "  variant    RFC 9562\n"
+        "  time       2022-02-22T19:22:22.000Z\n"
+        "  timestamp  1645557742000\n"
+        "  random     0x330d8c4dc0c0c07398f\n"
+        "  full_on    +10889-08-02\n"
+        "or, as a ulid: 01FWHE4YDGFK1SHH6W1G60EECF\n"
+        "  time       2022-02-22T19:22:22.000Z\n"
+        "  timestamp  1645557742000\n"
+        "  random     0x7cc398c4dc0c0c07398f\n"
+        "  tick       7984\n"
+        "  full_on    +10889-08-02\n"
+    )
+
+
+def test_readings_by_the_same_text_do_not_repeat_it(uuidctl: Uuidctl) -> None:
+    """A number is written as a number by all kinds of them."""
+    _, out, _ = uuidctl.inspect(SNOWFLAKE)
+    assert [line for line in out.splitlines() if not line.startswith(" ")] == [
+        SNOWFLAKE,
+        "or, as a sonyflake:",
+        "or, as a sonyflake2:",
+        "or, as a uidgenerator:",
+    ]
+
+
+def test_an_id_without_fields_is_shown_by_its_kind(uuidctl: Uuidctl) -> None:
+    """The nil UUID has nothing else to tell."""
+    nil = "00000000-0000-0000-0000-000000000000"
+    assert uuidctl.inspect(nil) == (0, f"{nil}\n  kind  nil\n", "")
+
+
+def test_a_kind_that_is_asked_for_is_shown_alone(uuidctl: Uuidctl) -> None:
+    """With the epoch that is told."""
+    _, out, _ = uuidctl.inspect("--kind", "leaf", "--epoch", "1420070400000", SNOWFLAKE)
+    assert out.startswith(f"{SNOWFLAKE}\n  kind       leaf\n  time       2021-06-20T13:37:56.682Z")
+    assert "or, as" not in out
+
+
+def test_a_push_id_is_taken_after_two_hyphens(uuidctl: Uuidctl) -> None:
+    """It begins with one itself."""
+    _, out, _ = uuidctl.inspect("--", "-JhLeOlGIEjaIOFHR0xd")
+    assert out.startswith("-JhLeOlGIEjaIOFHR0xd\n  kind       push_id\n")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    ["xyz", "", "c232ab00-9414-11ec-b3c8-9f6bdeced84", "a\nb", "\udcff", "\u0663" * 32, "a" * 9999],
+)
+def test_one_that_is_no_id_refuses_all(uuidctl: Uuidctl, wrong: str) -> None:
+    """One line that is not too long, and nothing of the others."""
+    status, out, err = uuidctl.inspect(V1, wrong)
+    assert (status, out) == (1, "")
+    (line,) = err.splitlines()
+    assert line.startswith("uuidctl: ")
+    assert "is no " in line
+    assert len(line) < 250
+
+
+def test_a_kind_that_an_id_is_not_of_is_told(uuidctl: Uuidctl) -> None:
+    """And the kind that it is of."""
+    refusal = f"uuidctl: {V1!r} is no v4: it is of kind v1\n"
+    assert uuidctl.inspect("-k", "v4", V1) == (1, "", refusal)
+
+
+@pytest.mark.parametrize(
+    "wrong", [["-k", "v9", V1], ["--epoch", "x", "1"], ["--epoch", "-5", "1"], ["-", V1], []]
+)
+def test_wrong_usage_is_told_with_status_2(
+    wrong: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Standard input among other ids is such, too."""
+    with pytest.raises(SystemExit) as ended:
+        main(["inspect", *wrong])
+    assert ended.value.code == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "error: " in err.splitlines()[-1]
+
+
+def test_json_is_one_array(uuidctl: Uuidctl) -> None:
+    """The id as it was given, and all its readings."""
+    _, out, _ = uuidctl.inspect("--json", V1.upper(), KSUID)
+    first, second = json.loads(out)
+    assert first["id"] == V1.upper()
+    assert first["readings"] == [
+        {
+            "kind": "v1",
+            "version": 1,
+            "variant": "RFC 9562",
+            "time": "2022-02-22T19:22:22.0000000Z",
+            "timestamp": "138648505420000000",
+            "clock_seq": 13256,
+            "node": "9f:6b:de:ce:d8:46",
+            "node_is": "random",
+            "full_on": "5236-03-31",
+        }
+    ]
+    assert [reading["kind"] for reading in second["readings"]] == ["ksuid"]
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (1 << 53, 1 << 53),
+        ((1 << 53) + 1, "9007199254740993"),
+        (-(1 << 53) - 1, "-9007199254740993"),
+        ([{"a": [1 << 63]}], [{"a": [str(1 << 63)]}]),
+        (True, True),
+        ("x", "x"),
+    ],
+)
+def test_integers_that_a_float_cannot_hold_are_text(value: Any, told: Any) -> None:
+    """At any depth; those that it holds stay integers."""
+    assert inspecting._portable(value) == told
+
+
+def test_ids_come_from_standard_input(uuidctl: Uuidctl) -> None:
+    """One a line, with any end of line or none; blank lines are nothing."""
+    given = f"{KSUID}\r\n\n   \n {V1.upper()} ".encode()
+    assert uuidctl.inspect("-", given=given) == (0, f"{KSUID_SHOWN}\n{V1_SHOWN}", "")
+
+
+def test_no_input_is_no_failure(uuidctl: Uuidctl) -> None:
+    """Nothing is shown for nothing."""
+    assert uuidctl.inspect("-", given=b"") == (0, "", "")
+    assert uuidctl.inspect("-", "--json", given=b"\n\n") == (0, "", "")
+
+
+def test_standard_input_as_json_is_an_object_a_line(uuidctl: Uuidctl) -> None:
+    """So that a program can read them one by one."""
+    status, out, _ = uuidctl.inspect("--json", "-", given=f"{V1}\n{SNOWFLAKE}\n".encode())
+    first, second = map(json.loads, out.splitlines())
+    assert (status, first["id"], second["id"]) == (0, V1, SNOWFLAKE)
+    assert first["readings"][0]["timestamp"] == "138648505420000000"
+    assert second["readings"][0]["timestamp"] == 204125876682
+
+
+def test_a_bad_line_of_standard_input_is_told_by_its_number(uuidctl: Uuidctl) -> None:
+    """The others are shown, and the exit status is 1."""
+    lines = [b"xyz", b"", KSUID.encode(), b"\xff\xfe", b"a" * 10_000, V1.encode(), b"\x00"]
+    status, out, err = uuidctl.inspect("-", given=b"\n".join(lines))
+    assert (status, out) == (1, f"{KSUID_SHOWN}\n{V1_SHOWN}")
+    told = err.splitlines()
+    assert told[0].startswith("uuidctl: line 1: 'xyz' is no id: ")
+    assert told[1] == "uuidctl: line 4: '\\xff\\xfe' is no id: it is no text in UTF-8"
+    assert told[2] == f"uuidctl: line 5: '{'a' * 40}'... is no id: the line is too long"
+    assert told[3].startswith("uuidctl: line 7: '\\x00' is no id: ")
+    assert len(told) == 4
+
+
+@pytest.mark.parametrize("length", [4094, 4095, 4096, 4097, 8191, 8192, 8193])
+def test_a_huge_line_is_one_line(uuidctl: Uuidctl, length: int) -> None:
+    """Wherever it is cut; the next one is read from its beginning."""
+    given = b"a" * length + b"\n" + KSUID.encode() + b"\n"
+    status, out, err = uuidctl.inspect("-", given=given)
+    assert (status, out) == (1, KSUID_SHOWN)
+    (line,) = err.splitlines()
+    assert line.startswith("uuidctl: line 1: ")
+    assert len(line) < 120
+
+
+def test_a_kind_is_asked_of_each_line(uuidctl: Uuidctl) -> None:
+    """As of each argument."""
+    status, out, err = uuidctl.inspect("-k", "ulid", "-", given=f"{ULID}\n{KSUID}\n".encode())
+    assert status == 1
+    assert out.startswith(f"{ULID}\n  kind       ulid\n")
+    assert err.startswith(f"uuidctl: line 2: {KSUID!r} is no ")
+
+
+def test_a_closed_standard_input_is_told(uuidctl: Uuidctl, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python has no file for it then."""
+    monkeypatch.setattr("sys.stdin", None)
+    refusal = "uuidctl: standard input cannot be read: it is closed\n"
+    assert uuidctl.inspect("-") == (1, "", refusal)
+
+
+def test_a_failure_to_read_is_not_told_as_one_to_write(
+    uuidctl: Uuidctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that fails, say."""
+
+    class Failing(io.RawIOBase):
+        def readable(self) -> bool:
+            return True
+
+        def readinto(self, _: Any) -> int:
+            raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(Failing())))
+    refusal = "uuidctl: standard input cannot be read: Input/output error\n"
+    assert uuidctl.inspect("-") == (1, "", refusal)
+
+
+PROGRAM = "import sys; from uuidd_client.command import main; sys.exit(main())"
+
+
+def test_an_id_is_shown_before_the_next_is_given() -> None:
+    """A pipe between programs holds nothing back."""
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, "inspect", "--json", "-"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"},
+        text=True,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for text in (V1, ULID):
+            process.stdin.write(f"{text}\n")
+            process.stdin.flush()
+            assert select.select([process.stdout], [], [], PATIENCE)[0]
+            assert json.loads(process.stdout.readline())["id"] == text
+        process.stdin.close()
+        assert process.wait(PATIENCE) == 0
+
+
+def test_a_reader_that_has_seen_enough_ends_it_quietly() -> None:
+    """A closed pipe is no error to show."""
+    shell = f'yes {V1} | head -20000 | "$@" inspect - | head -1'
+    done = subprocess.run(
+        ["sh", "-c", shell, "sh", sys.executable, "-c", PROGRAM],
+        capture_output=True,
+        timeout=PATIENCE,
+        text=True,
+        check=True,
+    )
+    assert (done.stdout, done.stderr) == (f"{V1}\n", "")

@@ -1,0 +1,312 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from uuidd.core.ids import flake, ksuid, snowflake, timebased, ulid, unixtime, uuids
+from uuidd.core.ids.bounds import (
+    KINDS,
+    UNITS,
+    bounded_field_of,
+    bounds,
+    own_unit,
+    sort_key,
+    span,
+    whole,
+)
+from uuidd.core.ids.forming import Given, pattern
+from uuidd.core.ids.timefield import TICKS_PER_MS
+
+TIME = datetime(2022, 2, 22, 19, 22, 22, 123456, tzinfo=UTC)
+SECOND = 138648505420000000
+TICK = SECOND + 1_234_560
+MS = 1_645_557_742_123
+
+# Published: the DataStax driver for Python (min_uuid_from_time, max_uuid_from_time and
+# LOWEST_TIME_UUID; its times are microseconds), and Symfony's createBoundaries.
+PUBLISHED = [
+    (
+        "cassandra",
+        0,
+        "00000000-0000-1000-8080-808080808080",
+        "00000000-0000-1000-bf7f-7f7f7f7f7f7f",
+    ),
+    (
+        "cassandra",
+        timebased.UNIX_EPOCH,
+        "13814000-1dd2-11b2-8080-808080808080",
+        "13814000-1dd2-11b2-bf7f-7f7f7f7f7f7f",
+    ),
+    (
+        "cassandra",
+        datetime(2013, 1, 1, 0, 26, 40, 1000, tzinfo=UTC),
+        "e91b8710-53a9-11e2-8080-808080808080",
+        "e91b8710-53a9-11e2-bf7f-7f7f7f7f7f7f",
+    ),
+    (
+        "v7",
+        1_645_557_742_000,
+        "017f22e2-79b0-7000-8000-000000000000",
+        "017f22e2-79b0-7fff-bfff-ffffffffffff",
+    ),
+    (
+        "v6",
+        139953654001234560,
+        "1f1371b5-7c2f-6280-8000-000000000000",
+        "1f1371b5-7c2f-6280-bfff-ffffffffffff",
+    ),
+]
+
+# A KSUID begins in 2014 and a Snowflake's second is cut by its epoch, so a time that all can tell.
+TICKS = st.integers(138_000_000_000_000_000, 145_000_000_000_000_000)
+
+
+def ones(bits: int) -> int:
+    """Random bits that are all ones."""
+    return (1 << bits) - 1
+
+
+def zeros(bits: int) -> int:
+    """Random bits that are all zeros."""
+    return 0 >> bits
+
+
+def extremes(kind: str, tick: int) -> list[int]:
+    """Give the ids of *kind* at a tick whose every other bit is zero, and one."""
+    if kind == "cassandra":
+        return [
+            timebased.v1(tick, 0x0080, 0x808080808080),
+            timebased.v1(tick, 0x3F7F, 0x7F7F7F7F7F7F),
+        ]
+    if kind == "snowflake":
+        return [
+            pattern(kind, Given(worker=worker, sequence=sequence), zeros).at(tick)
+            for worker, sequence in ((0, 0), (1023, 4095))
+        ]
+    if kind == "flake":
+        return [
+            pattern(kind, Given(node=node, sequence=sequence), zeros).at(tick)
+            for node, sequence in ((0, 0), ((1 << 48) - 1, 0xFFFF))
+        ]
+    if kind == "v6":
+        return [timebased.v6(tick, 0, 0), timebased.v6(tick, 0x3FFF, (1 << 48) - 1)]
+    if kind == "v7":
+        ms = unixtime.TIME.raw(tick)
+        return [unixtime.v7(ms, 0, 0), unixtime.v7(ms, 0xFFF, (1 << 62) - 1)]
+    return [pattern(kind, Given(), random).at(tick) for random in (zeros, ones)]
+
+
+@pytest.mark.parametrize(("kind", "time", "low", "high"), PUBLISHED)
+def test_bounds_are_the_published_ones(kind: str, time: Any, low: str, high: str) -> None:
+    """Of Cassandra's own driver, and of Symfony's v6 and v7."""
+    assert tuple(map(uuids.to_text, bounds(kind, time))) == (low, high)
+
+
+def test_a_bound_is_all_zeros_or_all_ones_after_the_time() -> None:
+    """For the kinds whose every bit after the time is free."""
+    zeros_after, ones_after = bounds("ulid", MS)
+    assert (ulid.fields(zeros_after), ulid.fields(ones_after)) == ((MS, 0), (MS, (1 << 80) - 1))
+    low, high = bounds("ksuid", MS // 1000)
+    assert (low, high) == (ksuid.ksuid(MS // 1000, 0), ksuid.ksuid(MS // 1000, (1 << 128) - 1))
+    assert bounds("snowflake", MS) == (
+        snowflake.snowflake(MS, 0, 0),
+        snowflake.snowflake(MS, 1023, 4095),
+    )
+    assert bounds("flake", MS) == (MS << 64, flake.flake(MS, (1 << 48) - 1, 0xFFFF))
+    assert bounds("push_id", MS) == (MS << 72, (MS + 1 << 72) - 1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(tick=TICKS, unit=st.sampled_from([None, *UNITS]))
+def test_the_ids_of_a_unit_are_within_its_bounds_and_all_others_are_not(
+    kind: str, tick: int, unit: str | None
+) -> None:
+    """The lowest and highest id of its first and last tick are in, those beside it are out."""
+    field = bounded_field_of(kind)
+    ticks = field.unit if unit is None else UNITS[unit]
+    if ticks < field.unit:
+        return
+    time = datetime_or_int(kind, tick)
+    low, high = (sort_key(kind, value) for value in bounds(kind, time, unit=unit))
+    first = tick - tick % ticks if ticks > 1 else tick
+    within = extremes(kind, first) + extremes(kind, first + ticks - 1)
+    assert all(low <= sort_key(kind, value) <= high for value in within)
+    assert all(sort_key(kind, value) < low for value in extremes(kind, first - 1))
+    assert all(sort_key(kind, value) > high for value in extremes(kind, first + ticks))
+
+
+def datetime_or_int(kind: str, tick: int) -> int:
+    """Give the int that tells a tick, or its unit, to a kind."""
+    field = bounded_field_of(kind)
+    return tick if field.unit == 1 else (tick - timebased.UNIX_EPOCH) // field.unit
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_until_holds_both_units_whole(kind: str) -> None:
+    """They are the low of the first unit and the high of the last."""
+    later = TIME.replace(minute=30)
+    low, _ = bounds(kind, TIME, unit="s")
+    _, high = bounds(kind, later, unit="s")
+    assert bounds(kind, TIME, later, unit="s") == (low, high)
+    assert bounds(kind, TIME, TIME) == bounds(kind, TIME)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_until_before_the_time_is_refused(kind: str) -> None:
+    """Also within one unit: it is a mistake of the caller."""
+    with pytest.raises(ValueError, match=r"until is .*, which is before time, "):
+        bounds(kind, TIME, TIME.replace(microsecond=0), unit="s")
+
+
+@pytest.mark.parametrize(
+    ("kind", "unit"), [("v6", "tick"), ("cassandra", "tick"), ("ksuid", "s"), ("v7", "ms")]
+)
+def test_the_unit_is_the_kinds_own_unless_it_is_given(kind: str, unit: str) -> None:
+    """And the name of that is told."""
+    assert own_unit(bounded_field_of(kind)) == unit
+    assert bounds(kind, TIME) == bounds(kind, TIME, unit=unit)
+    assert span(kind, TIME).unit == unit
+
+
+@pytest.mark.parametrize(
+    ("kind", "unit", "message"),
+    [
+        ("v7", "us", "unit is 'us', which is finer than a v7 tells; it must be ms or s"),
+        ("ksuid", "ms", "unit is 'ms', which is finer than a ksuid tells; it must be s"),
+        ("v6", "minute", "unit is 'minute'; it must be one of tick, us, ms, s"),
+    ],
+)
+def test_a_unit_that_does_not_serve_is_refused(kind: str, unit: str, message: str) -> None:
+    """A finer one would promise what the bits do not hold."""
+    with pytest.raises(ValueError, match=message):
+        bounds(kind, TIME, unit=unit)
+
+
+def test_a_v1_is_refused_with_the_way_out() -> None:
+    """It does not sort by time as bytes."""
+    with pytest.raises(ValueError, match=r"no bounds: take cassandra .*, or v6 .* v1_to_v6"):
+        bounds("v1", TIME)
+
+
+@pytest.mark.parametrize("kind", ["v4", "V7", ""])
+def test_an_unknown_kind_is_refused(kind: str) -> None:
+    """The error lists those that there are."""
+    with pytest.raises(ValueError, match=f"kind is '{kind}'; it must be one of v6, .*, cassandra"):
+        bounds(kind, TIME)
+    with pytest.raises(ValueError, match=f"kind is '{kind}'"):
+        sort_key(kind, 0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_float_or_a_naive_time_is_refused(kind: str) -> None:
+    """Neither is exact."""
+    with pytest.raises(TypeError, match=r"time is 1\.5"):
+        bounds(kind, 1.5)  # type: ignore[arg-type]  # it is what is refused
+    with pytest.raises(ValueError, match="it must be an aware datetime"):
+        bounds(kind, TIME, TIME.replace(tzinfo=None))
+
+
+def test_cassandra_refuses_by_its_own_name() -> None:
+    """Though it has the time field of v1."""
+    with pytest.raises(ValueError, match="a cassandra tells 1582-10-15"):
+        bounds("cassandra", -1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_first_and_the_last_second_are_held_as_far_as_the_kind_goes(kind: str) -> None:
+    """A unit that the time field holds in part is cut there, and does not wrap."""
+    field = bounded_field_of(kind)
+    ends = (datetime_or_int(kind, field.epoch), datetime_or_int(kind, field.end - field.unit))
+    low, high = bounds(kind, *ends, unit="s")
+    assert (low, high) == bounds(kind, *ends)
+    held = span(kind, ends[1], unit="s")
+    assert held.end == field.end
+    assert held.first == max(field.epoch, (field.end - 1) // UNITS["s"] * UNITS["s"])
+
+
+def test_a_snowflakes_bounds_count_from_its_epoch() -> None:
+    """And its units are whole ones of UTC, whatever the epoch."""
+    assert bounds("snowflake", MS, epoch=MS) == (0, (1 << 22) - 1)
+    low, high = bounds("snowflake", MS, unit="s", epoch=MS - 5123)
+    assert (low >> 22, high >> 22) == (5000, 5999)
+    cut = span("snowflake", MS, unit="s", epoch=MS - 3)
+    assert cut.first == bounded_field_of("snowflake", MS - 3).epoch
+    with pytest.raises(ValueError, match="epoch is 5; only a snowflake has one"):
+        bounds("v7", MS, epoch=5)
+
+
+def test_a_span_tells_its_last_unit() -> None:
+    """By the first tick of it, or by the span's own first, if that comes later."""
+    held = span("v7", TIME, TIME.replace(second=23), unit="s")
+    assert (held.first, held.last, held.end) == (SECOND, SECOND + 10**7, SECOND + 2 * 10**7)
+    first = span("snowflake", snowflake.TWITTER_EPOCH, unit="s")
+    assert first.last == first.first
+
+
+def test_a_unit_is_cut_to_the_field() -> None:
+    """At both ends."""
+    field = bounded_field_of("snowflake")
+    assert whole(field.epoch, 10**7, field) == (field.epoch, field.epoch + 343 * TICKS_PER_MS)
+    assert whole(field.end - 1, 10**7, field)[1] == field.end
+
+
+@given(st.lists(st.tuples(TICKS, st.integers(0, 0x3FFF), st.integers(0, (1 << 48) - 1))))
+def test_the_key_of_a_v1_is_its_v6(rows: list[tuple[int, int, int]]) -> None:
+    """So v1 sort by tick, then by clock_seq and node."""
+    ids = sorted((timebased.v1(*row) for row in rows), key=lambda value: sort_key("v1", value))
+    assert [tuple(timebased.fields(value)) for value in ids] == sorted(rows)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 0x3FFF), st.integers(0, (1 << 48) - 1)))
+)
+def test_the_key_of_cassandra_is_its_order(rows: list[tuple[int, int, int]]) -> None:
+    """The tick first, then the low 8 bytes, each of them signed."""
+
+    def order(value: int) -> tuple[int, list[int]]:
+        low = (value & (1 << 64) - 1).to_bytes(8, "big")
+        return timebased.fields(value).tick, [byte - 256 if byte > 127 else byte for byte in low]
+
+    ids = [timebased.v1(*row) for row in rows]
+    assert sorted(ids, key=lambda value: sort_key("cassandra", value)) == sorted(ids, key=order)
+
+
+@pytest.mark.parametrize(
+    ("kind", "width"),
+    [
+        *((kind, 16) for kind in ("v6", "v7", "ulid", "flake")),
+        ("ksuid", 20),
+        ("push_id", 15),
+        ("snowflake", 8),
+    ],
+)
+def test_the_key_of_the_others_is_their_bytes(kind: str, width: int) -> None:
+    """As many as the kind has, the highest first."""
+    value = extremes(kind, TICK)[1]
+    assert sort_key(kind, value) == value.to_bytes(width, "big")
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("v1", bounds("v6", TIME)[0]),
+        ("v6", bounds("cassandra", TIME)[0]),
+        ("v6", bounds("v7", TIME)[0]),
+        ("v7", bounds("v6", TIME)[0]),
+        ("cassandra", bounds("v6", TIME)[0]),
+        ("ulid", 1 << 128),
+        ("flake", 1 << 128),
+        ("ksuid", 1 << 160),
+        ("push_id", 1 << 120),
+        ("snowflake", 1 << 63),
+        ("snowflake", -1),
+    ],
+)
+def test_a_value_that_is_none_of_the_kind_has_no_key(kind: str, value: int) -> None:
+    """It would sort among the others at a time that it does not have."""
+    with pytest.raises(ValueError, match=r"is no v|only v1 and v6|must be 0 to"):
+        sort_key(kind, value)

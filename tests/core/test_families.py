@@ -1,0 +1,399 @@
+"""What holds for every family of ids alike: fields, text and order. A family's own is beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from uuidd.core.ids import (
+    apollo,
+    bases,
+    custom,
+    flake,
+    ksuid,
+    pushid,
+    snowflake,
+    timebased,
+    ulid,
+    unixtime,
+    uuids,
+)
+
+TWITTER = snowflake.TWITTER_EPOCH
+
+
+class Part(NamedTuple):
+    """A field of an id, and its range, both ends included."""
+
+    name: str
+    low: int
+    high: int
+
+
+def bits(name: str, count: int) -> Part:
+    """A field of so many bits."""
+    return Part(name, 0, (1 << count) - 1)
+
+
+class Family(NamedTuple):
+    """How a kind is made of its *parts*, and *fields* gives the same back, in the same order."""
+
+    kind: str
+    make: Callable[..., int]
+    fields: Callable[[int], tuple[int, ...]]
+    parts: tuple[Part, ...]
+
+
+def ncs_parts(value: int) -> tuple[int, ...]:
+    """Give the fields of an NCS UUID as ``apollo.ncs`` takes them."""
+    found = apollo.ncs_fields(value)
+    return found.timestamp, found.family, found.host, found.reserved
+
+
+def uid_parts(value: int) -> tuple[int, ...]:
+    """Give the fields of a UID as ``apollo.uid`` takes them."""
+    found = apollo.uid_fields(value)
+    return found.timestamp, found.counter, found.node, found.reserved
+
+
+def ksuid_parts(value: int) -> tuple[int, ...]:
+    """Give the fields of a KSUID as ``ksuid.ksuid`` takes them."""
+    found = ksuid.fields(value)
+    assert found.seconds == ksuid.EPOCH + found.timestamp
+    return found.seconds, found.payload
+
+
+def snowflake_parts(value: int) -> tuple[int, ...]:
+    """Give the fields of a Snowflake as ``snowflake.snowflake`` takes them."""
+    found = snowflake.fields(value)
+    assert found.ms == TWITTER + found.timestamp
+    assert found.machine == snowflake.machine_of(found.datacenter, found.worker)
+    return found.ms, found.machine, found.sequence
+
+
+TIME_PARTS = (bits("tick", 60), bits("clock_seq", 14), bits("node", 48))
+
+FAMILIES = [
+    Family("v1", timebased.v1, timebased.fields, TIME_PARTS),
+    Family("v6", timebased.v6, timebased.fields, TIME_PARTS),
+    Family(
+        "v7", unixtime.v7, unixtime.fields, (bits("ms", 48), bits("rand_a", 12), bits("rand_b", 62))
+    ),
+    Family(
+        "v8",
+        custom.v8,
+        custom.fields,
+        (bits("custom_a", 48), bits("custom_b", 12), bits("custom_c", 62)),
+    ),
+    Family(
+        "ncs",
+        apollo.ncs,
+        ncs_parts,
+        (bits("timestamp", 48), bits("family", 7), bits("host", 56), bits("reserved", 16)),
+    ),
+    Family(
+        "uid",
+        apollo.uid,
+        uid_parts,
+        (bits("timestamp", 32), bits("counter", 4), bits("node", 20), bits("reserved", 8)),
+    ),
+    Family(
+        "flake",
+        flake.flake,
+        flake.fields,
+        (bits("ms", 64), bits("node", 48), bits("sequence", 16)),
+    ),
+    Family("ulid", ulid.ulid, ulid.fields, (bits("ms", 48), bits("random", 80))),
+    Family("push_id", pushid.push_id, pushid.fields, (bits("ms", 48), bits("random", 72))),
+    Family(
+        "ksuid",
+        ksuid.ksuid,
+        ksuid_parts,
+        (
+            Part("seconds", ksuid.EPOCH, ksuid.EPOCH + (1 << 32) - 1),
+            bits("payload", 128),
+        ),
+    ),
+    Family(
+        "snowflake",
+        snowflake.snowflake,
+        snowflake_parts,
+        (
+            Part("ms", TWITTER, TWITTER + (1 << 41) - 1),
+            bits("worker", 10),
+            bits("sequence", 12),
+        ),
+    ),
+]
+
+EACH = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.kind)
+EACH_PART = pytest.mark.parametrize(
+    ("family", "place"),
+    [
+        pytest.param(family, place, id=f"{family.kind}-{part.name}")
+        for family in FAMILIES
+        for place, part in enumerate(family.parts)
+    ],
+)
+SORTED = pytest.mark.parametrize(
+    "family",
+    [family for family in FAMILIES if family.kind != "v1"],
+    ids=lambda family: family.kind,
+)
+
+
+class Writing(NamedTuple):
+    """How a kind of so many bits is written, named so in its errors, and whether at one width."""
+
+    to_text: Callable[[int], str]
+    from_text: Callable[[str], int]
+    bits: int
+    name: str
+    width: int | None = None
+
+
+def in_base(base: str) -> Writing:
+    """How Snowflakes are written in a base."""
+    return Writing(
+        lambda value: snowflake.to_text(value, base),
+        lambda text: snowflake.from_text(text, base),
+        63,
+        "Snowflake",
+    )
+
+
+WRITINGS = {
+    "uuid": Writing(uuids.to_text, uuids.from_text, 128, "UUID", 36),
+    "flake": Writing(flake.to_text, flake.from_text, 128, "Flake"),
+    "ulid": Writing(ulid.to_text, ulid.from_text, 128, "ULID", 26),
+    "push_id": Writing(pushid.to_text, pushid.from_text, 120, "Push ID", 20),
+    "ksuid": Writing(ksuid.to_text, ksuid.from_text, 160, "KSUID", 27),
+    "uid": Writing(apollo.uid_to_text, apollo.uid_from_text, 64, "UID", 17),
+} | {base: in_base(base) for base in snowflake.ALPHABETS}
+
+EACH_WRITING = pytest.mark.parametrize("writing", WRITINGS.values(), ids=WRITINGS.keys())
+
+
+def lows(family: Family) -> list[Any]:
+    """The lowest value of each part."""
+    return [part.low for part in family.parts]
+
+
+# --- fields
+
+
+@EACH
+@given(data=st.data())
+def test_fields_come_back(family: Family, data: st.DataObject) -> None:
+    """All fields that fit go into an id, and come out of it."""
+    parts = tuple(data.draw(st.integers(part.low, part.high)) for part in family.parts)
+    assert family.fields(family.make(*parts)) == parts
+
+
+@EACH_PART
+def test_the_ends_of_a_range_fit_and_touch_no_other_field(family: Family, place: int) -> None:
+    """The lowest and highest value of a field come back, and leave the others at their lowest."""
+    parts = lows(family)
+    for end in (family.parts[place].low, family.parts[place].high):
+        parts[place] = end
+        assert family.fields(family.make(*parts)) == tuple(parts)
+
+
+@EACH_PART
+@pytest.mark.parametrize("beyond", ["one below", "one above"])
+def test_a_field_out_of_range_by_one_is_refused(family: Family, place: int, beyond: str) -> None:
+    """It is never cut; the error names the field, the value and the range."""
+    name, low, high = family.parts[place]
+    parts = lows(family)
+    parts[place] = low - 1 if beyond == "one below" else high + 1
+    with pytest.raises(ValueError, match=rf"^{name} is {parts[place]}; .*{low} to {high}( |$)"):
+        family.make(*parts)
+
+
+@EACH_PART
+@pytest.mark.parametrize("value", [True, 1.0, "1", None])
+def test_a_field_that_is_no_int_is_refused(family: Family, place: int, value: object) -> None:
+    """Only an int is one: not a bool, not a whole float; the error names the field."""
+    parts = lows(family)
+    parts[place] = value
+    with pytest.raises(TypeError, match=rf"^{family.parts[place].name} is .*; it must be an int$"):
+        family.make(*parts)
+
+
+@SORTED
+@given(data=st.data())
+def test_ids_sort_by_their_time(family: Family, data: st.DataObject) -> None:
+    """The time comes first: an earlier one is lower, whatever the other fields are."""
+    one, other = (
+        [data.draw(st.integers(part.low, part.high)) for part in family.parts] for _ in "12"
+    )
+    if one[0] != other[0]:
+        assert (family.make(*one) < family.make(*other)) == (one[0] < other[0])
+
+
+@SORTED
+def test_one_unit_later_sorts_later(family: Family) -> None:
+    """The highest id of a time is below the lowest of the next."""
+    for time in (family.parts[0].low, (family.parts[0].high + family.parts[0].low) // 2):
+        highest = family.make(time, *(part.high for part in family.parts[1:]))
+        assert highest < family.make(time + 1, *lows(family)[1:])
+
+
+# --- text
+
+
+@EACH_WRITING
+@given(data=st.data())
+def test_text_comes_back(writing: Writing, data: st.DataObject) -> None:
+    """Any value has a text, of the kind's one width if it has one, and is read back from it."""
+    value = data.draw(st.integers(0, (1 << writing.bits) - 1))
+    text = writing.to_text(value)
+    assert writing.from_text(text) == value
+    assert writing.width in (None, len(text))
+
+
+@EACH_WRITING
+def test_the_lowest_and_the_highest_have_a_text(writing: Writing) -> None:
+    """No text is empty, and none is longer than the highest."""
+    for value in (0, (1 << writing.bits) - 1):
+        assert writing.from_text(writing.to_text(value)) == value
+    assert writing.to_text(0)
+
+
+@EACH_WRITING
+@given(data=st.data())
+def test_texts_of_one_length_sort_as_their_values(writing: Writing, data: st.DataObject) -> None:
+    """Every alphabet is in the order of ASCII, but for the two of Go's library."""
+    values = st.integers(0, (1 << writing.bits) - 1)
+    one, other = data.draw(values), data.draw(values)
+    texts = writing.to_text(one), writing.to_text(other)
+    in_ascii = writing not in (WRITINGS["base32"], WRITINGS["base58"])
+    if in_ascii and len(texts[0]) == len(texts[1]):
+        assert (texts[0] < texts[1]) == (one < other)
+
+
+@EACH_WRITING
+@pytest.mark.parametrize("beyond", ["one below", "one above"])
+def test_a_value_out_of_range_has_no_text(writing: Writing, beyond: str) -> None:
+    """The error names the kind, the value and the range."""
+    value = -1 if beyond == "one below" else 1 << writing.bits
+    highest = (1 << writing.bits) - 1
+    with pytest.raises(ValueError, match=rf"^an? {writing.name} is {value}; .* 0 to {highest} "):
+        writing.to_text(value)
+
+
+@EACH_WRITING
+def test_an_empty_text_is_refused(writing: Writing) -> None:
+    """Nothing at all is no id; the error says what was expected."""
+    with pytest.raises(ValueError, match=writing.name):
+        writing.from_text("")
+
+
+@EACH_WRITING
+@pytest.mark.parametrize("character", ["!", " ", "\N{LATIN SMALL LETTER LONG S}", "\N{SNOWMAN}"])
+def test_a_character_of_no_alphabet_is_refused(writing: Writing, character: str) -> None:
+    """It is refused at any place, and the error repeats the text."""
+    good = writing.to_text((1 << writing.bits) - 1)
+    for place in range(len(good)):
+        bad = good[:place] + character + good[place + 1 :]
+        if bad.strip() != bad and writing.width in (17, 36):
+            continue  # space around these is no part of them, and they are short of a digit then
+        with pytest.raises(ValueError, match=f"is no .*{writing.name}") as caught:
+            writing.from_text(bad)
+        assert repr(bad) in str(caught.value)
+
+
+@EACH_WRITING
+def test_a_text_one_too_long_or_too_short_is_refused(writing: Writing) -> None:
+    """A kind of one width has no other; one without has nothing above its highest."""
+    highest = writing.to_text((1 << writing.bits) - 1)
+    wrong = [highest + highest[-1]]
+    if writing.width is not None:
+        wrong += [highest[:-1], "0" + highest]
+    for text in wrong:
+        with pytest.raises(ValueError, match=f"is no .*{writing.name}") as caught:
+            writing.from_text(text)
+        assert repr(text) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "alphabet"),
+    [
+        ("flake", bases.BASE62),
+        ("ulid", bases.CROCKFORD),
+        ("ksuid", bases.BASE62),
+        ("decimal", "0123456789"),
+        ("base32", bases.BASE32),
+        ("base58", bases.BASE58),
+        ("base62", bases.BASE62),
+    ],
+)
+def test_the_text_after_the_highest_is_refused(kind: str, alphabet: str) -> None:
+    """One above the highest would overflow; the error repeats the text and says how many bits."""
+    writing = WRITINGS[kind]
+    text = bases.encode(1 << writing.bits, alphabet)
+    assert writing.width in (None, len(text))
+    with pytest.raises(ValueError, match=f"^'{text}' is no .*highest of {writing.bits} bits"):
+        writing.from_text(text)
+
+
+@EACH_WRITING
+@given(text=st.text(max_size=40))
+def test_any_text_is_an_id_or_a_value_error(writing: Writing, text: str) -> None:
+    """Text gives a value in range or ValueError, and no third thing."""
+    try:
+        value = writing.from_text(text)
+    except ValueError:
+        return
+    assert 0 <= value < 1 << writing.bits
+
+
+# --- what is read
+
+
+@pytest.mark.parametrize(
+    ("read", "count"),
+    [
+        (timebased.fields, 128),
+        (unixtime.fields, 128),
+        (unixtime.tick_of, 128),
+        (custom.fields, 128),
+        (apollo.ncs_fields, 128),
+        (apollo.ncs_to_text, 128),
+        (apollo.uid_fields, 64),
+        (flake.fields, 128),
+        (ulid.fields, 128),
+        (ulid.following, 128),
+        (pushid.fields, 120),
+        (ksuid.fields, 160),
+        (ksuid.following, 160),
+        (ksuid.preceding, 160),
+        (ksuid.sequence, 160),
+        (snowflake.fields, 63),
+    ],
+)
+def test_a_value_of_too_many_bits_is_not_read(read: Callable[[int], object], count: int) -> None:
+    """Nothing is read out of a value below zero, above the highest, or of another type."""
+    for value in (-1, 1 << count):
+        with pytest.raises(ValueError, match=rf"^an? .* is {value}; it must be 0 to "):
+            read(value)
+    for other in (True, 1.0):
+        with pytest.raises(TypeError, match=rf"^an? .* is {other}; it must be an int$"):
+            read(other)  # type: ignore[arg-type]  # that is what is tested
+
+
+@pytest.mark.parametrize(
+    ("read", "version"), [(unixtime.fields, 7), (unixtime.tick_of, 7), (custom.fields, 8)]
+)
+def test_another_version_is_not_read(read: Callable[[int], object], version: int) -> None:
+    """A UUID of another version, or of another variant, is named and refused."""
+    for other in {*range(16)} - {version}:
+        value = uuids.stamp(0, other)
+        with pytest.raises(ValueError, match=f"^{uuids.to_text(value)} is no v{version}$"):
+            read(value)
+    with pytest.raises(ValueError, match=f"is no v{version}$"):
+        read(version << 76)

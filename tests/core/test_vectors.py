@@ -1,0 +1,620 @@
+"""Every published value in vectors.json, held by our own functions.
+
+Rows about another library's generator state are held in our terms: its sequence number within a
+millisecond is a tick within one here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.core.draws import Draws
+from uuidd.core.ids import (
+    bases,
+    custom,
+    flake,
+    ksuid,
+    namebased,
+    nodes,
+    pushid,
+    randombased,
+    snowflake,
+    sonyflake,
+    timebased,
+    uidgenerator,
+    ulid,
+    unixtime,
+    uuids,
+)
+from uuidd.core.ids.bounds import bounds
+from uuidd.core.ids.timebased import UNIX_EPOCH
+from uuidd.core.ids.timefield import GREGORIAN, TICKS_PER_MS, milliseconds
+from uuidd.core.ids.times import text, tick_of
+from uuidd.core.timeline import Lane, NoneFree
+from uuidd.core.timeline.state import random_node
+from uuidd.core.timeline.utc import NeedsSave, Utc
+from uuidd.core.timeline.volatile import TOLERANCE
+
+ROWS: list[dict[str, Any]] = json.loads(Path(__file__).with_name("vectors.json").read_text())
+
+V1_TIME, V6_TIME = GREGORIAN["v1"], GREGORIAN["v6"]
+CHINA = timezone(timedelta(hours=8))
+
+
+class Reads(Mapping[str, Any]):
+    """A mapping that knows which of its keys nobody has read."""
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        self._values = values
+        self.unread = set(values)
+
+    def __getitem__(self, key: str) -> Any:
+        """Give a value, and count it as read."""
+        self.unread.discard(key)
+        return self._values[key]
+
+    def __iter__(self) -> Iterator[str]:
+        """Give the keys; that reads none."""
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        """Give how many keys there are."""
+        return len(self._values)
+
+
+Checker = Callable[[dict[str, Any], Reads], None]
+CHECKERS: dict[str, Checker] = {}
+
+
+def holds(*systems: str) -> Callable[[Checker], Checker]:
+    """Enter a function as the checker of the rows of *systems*."""
+
+    def enter(checker: Checker) -> Checker:
+        for system in systems:
+            CHECKERS[system] = checker
+        return checker
+
+    return enter
+
+
+@pytest.mark.parametrize(
+    "row", [pytest.param(row, id=f"{at}-{row['system']}") for at, row in enumerate(ROWS)]
+)
+def test_a_published_value_holds(row: dict[str, Any]) -> None:
+    """Our functions give what was published, all of it."""
+    expected = Reads(row["expected"])
+    CHECKERS[row["system"]](row["input"], expected)
+    assert expected.unread == set()
+
+
+def test_there_are_85_published_values_and_each_has_a_checker() -> None:
+    """No row is passed over, and no checker stands idle."""
+    assert len(ROWS) == 85
+    assert {row["system"] for row in ROWS} == set(CHECKERS)
+
+
+def test_a_wrong_value_fails_in_every_row() -> None:
+    """Each checker compares: with any expected value exchanged for another, it fails."""
+    checked = 0
+    for row in ROWS:
+        for key in row["expected"]:
+            wrong = Reads(row["expected"] | {key: _another(row["expected"][key])})
+            with pytest.raises((AssertionError, ValueError)):
+                CHECKERS[row["system"]](row["input"], wrong)
+        checked += 1
+    assert checked == 85
+
+
+def _another(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _another(within) for key, within in value.items()}
+    if isinstance(value, bool) or value is None:
+        return not value
+    return value + 1 if isinstance(value, int) else "another"
+
+
+# --- UUIDs
+
+
+def _time_fields(given: Mapping[str, Any]) -> tuple[int, int, int]:
+    """Give tick, clock_seq and node, which the rows spell in two ways."""
+    node = nodes.node(given["node"])
+    if "timestamp_100ns" in given:
+        return given["timestamp_100ns"], given["clock_seq"], node
+    tick = UNIX_EPOCH + given["msecs"] * TICKS_PER_MS + given["nsecs"]
+    return tick, given["clockseq"], node
+
+
+def _namespace(given: Mapping[str, Any]) -> int:
+    """Give the namespace of a row, which may name and spell it: DNS 6ba7b810-..."""
+    found = {namebased.namespace(word) for word in given["namespace"].split()}
+    assert len(found) == 1
+    return found.pop()
+
+
+@holds("uuid1")
+def v1(given: dict[str, Any], expected: Reads) -> None:
+    """A v1 is made of its fields and gives them back."""
+    value = timebased.v1(*_time_fields(given))
+    assert uuids.to_text(value) == expected["uuid"]
+    assert timebased.fields(value) == _time_fields(given)
+
+
+@holds("uuid6")
+def v6(given: dict[str, Any], expected: Reads) -> None:
+    """A v6 is made of its fields and gives them back."""
+    value = timebased.v6(*_time_fields(given))
+    assert uuids.to_text(value) == expected["uuid"]
+    assert timebased.fields(value) == _time_fields(given)
+
+
+@holds("uuid3")
+def v3(given: dict[str, Any], expected: Reads) -> None:
+    """A v3 is made of a namespace and a name."""
+    assert uuids.to_text(namebased.v3(_namespace(given), given["name"])) == expected["uuid"]
+
+
+@holds("uuid5")
+def v5(given: dict[str, Any], expected: Reads) -> None:
+    """A v5 is made of a namespace and a name."""
+    assert uuids.to_text(namebased.v5(_namespace(given), given["name"])) == expected["uuid"]
+
+
+@holds("uuid4")
+def v4(given: dict[str, Any], expected: Reads) -> None:
+    """A v4 is random bits but for its version and variant."""
+    assert randombased.v4_texts(bytes.fromhex(given["random_hex"])) == [expected["uuid"]]
+    value = uuids.from_text(expected["uuid"])
+    assert randombased.v4(randombased.v4_bits(value)) == value
+
+
+@holds("uuid7")
+def v7(given: dict[str, Any], expected: Reads) -> None:
+    """A v7 is made of its fields and gives them back."""
+    parts = given["unix_ts_ms"], given["rand_a"], int(given["rand_b"], 16)
+    assert uuids.to_text(unixtime.v7(*parts)) == expected["uuid"]
+    assert unixtime.fields(uuids.from_text(expected["uuid"])) == parts
+
+
+@holds("uuid7-seq32")
+def v7_with_a_32_bit_sequence(given: dict[str, Any], expected: Reads) -> None:
+    """A sequence of 32 bits fills rand_a and the top 20 bits of rand_b."""
+    value = unixtime.v7(given["msecs"], given["seq"] >> 20, (given["seq"] & 0xFFFFF) << 42)
+    assert uuids.to_text(value)[:25] == expected["prefix25"]
+
+
+@holds("uuid7-method3")
+def v7_fraction(given: dict[str, Any], expected: Reads) -> None:
+    """12 bits of the fraction of a millisecond, rounded down."""
+    _, rest = milliseconds(tick_of(datetime.fromisoformat(given["time"]), V1_TIME))
+    # A datetime ends at the microsecond; the seventh digit is the tick's own.
+    rest += int(given["time"][-2])
+    assert rest == round(float(given["ms_fraction"]) * TICKS_PER_MS)
+    assert snowflake.slot_at(rest) == expected["rand_a"]
+    assert f"0x{snowflake.slot_at(rest):X}" == expected["hex"]
+
+
+@holds("uuid8")
+def v8(given: dict[str, Any], expected: Reads) -> None:
+    """A v8 is made of its caller's bits and gives them back."""
+    parts = given["unix_10ns"] >> 12, given["unix_10ns"] & 0xFFF, int(given["custom_c"], 16)
+    assert uuids.to_text(custom.v8(*parts)) == expected["uuid"]
+    assert custom.fields(uuids.from_text(expected["uuid"])) == parts
+
+
+@holds("uuid-node")
+def random_nodes(given: dict[str, Any], expected: Reads) -> None:
+    """A random node has the multicast bit set."""
+    node = random_node(lambda _: nodes.node(given["random_node"]))
+    assert node.value == nodes.node(expected["node"])
+
+
+@holds("uuid-nil-max")
+def nil_and_max(_: dict[str, Any], expected: Reads) -> None:
+    """All zeros and all ones."""
+    assert uuids.to_text(uuids.NIL) == expected["nil"]
+    assert uuids.to_text(uuids.MAX) == expected["max"]
+
+
+@holds("uuid-validate")
+def validate(given: dict[str, Any], expected: Reads) -> None:
+    """The version of a UUID, if it is one of the eight that are laid out."""
+    found = uuids.version(uuids.from_text(given["value"]))
+    known = found if found in range(1, 9) else None
+    assert known == expected["version"]
+    assert (known is not None) is expected["valid"]
+
+
+@holds("uuid-parse")
+def parse(given: dict[str, Any], expected: Reads) -> None:
+    """A text is taken or refused; what is taken has its version under the RFC's variant."""
+    if "accepted" in expected:
+        assert _taken(uuids.from_text, given["value"]) is expected["accepted"]
+        return
+    value = uuids.from_text(given["value"])
+    assert uuids.version(value) == expected["version"]
+    assert {uuids.RFC_VARIANT: "RFC4122"}.get(value >> 62 & 0b11) == expected["variant"]
+
+
+@holds("uuid-v6-time")
+def v6_time(given: dict[str, Any], expected: Reads) -> None:
+    """A time with an offset is told in UTC, after the way through a v6 as well."""
+    tick = tick_of(datetime.fromisoformat(given["time"]), V6_TIME)
+    read = timebased.fields(timebased.v6(tick, 0, 0)).tick
+    assert text(read, timebased.TICKS_PER_SECOND) == expected["time_utc"]
+
+
+@holds("uuid6-bounds")
+def v6_bounds(given: dict[str, Any], expected: Reads) -> None:
+    """All v6 of one tick."""
+    low, high = bounds("v6", given["timestamp_100ns"])
+    assert uuids.to_text(low) == expected["min"]
+    assert uuids.to_text(high) == expected["max"]
+
+
+@holds("uuid7-bounds")
+def v7_bounds(given: dict[str, Any], expected: Reads) -> None:
+    """All v7 of one millisecond."""
+    low, high = bounds("v7", given["unix_ms"])
+    assert uuids.to_text(low) == expected["min"]
+    assert uuids.to_text(high) == expected["max"]
+
+
+@holds("cassandra-timeuuid")
+def cassandra(given: dict[str, Any], expected: Reads) -> None:
+    """Cassandra's epoch, and its bounds of one tick: DataStax's are of a microsecond's first."""
+    if given.get("const") == "UUID_EPOCH_UNIX_MILLIS":
+        assert milliseconds(0) == (expected["value"], 0)
+        return
+    if given.get("const") == "LOWEST_TIME_UUID":
+        assert uuids.to_text(bounds("cassandra", 0)[0]) == expected["uuid"]
+        return
+    seconds = given["t"] if "t" in given else given["t_seconds"]
+    low, high = bounds("cassandra", UNIX_EPOCH + round(seconds * 1_000_000) * 10, unit="tick")
+    if "min" in expected:
+        assert uuids.to_text(low) == expected["min"]
+        assert uuids.to_text(high) == expected["max"]
+        return
+    assert _signed(low) == expected["min_bytes_8_15_signed"]
+    assert _signed(high)[0] == expected["max_byte_8_signed"]
+    assert _signed(high)[1:] == expected["max_bytes_9_15_signed"]
+
+
+def _signed(value: int) -> list[int]:
+    """Give the low 8 bytes as Cassandra compares them."""
+    return [(byte ^ 0x80) - 0x80 for byte in value.to_bytes(16, "big")[8:]]
+
+
+def _taken(read: Callable[[str], int], given: str) -> bool:
+    try:
+        read(given)
+    except ValueError:
+        return False
+    return True
+
+
+# --- other kinds
+
+
+@holds("snowflake")
+def snowflakes(given: dict[str, Any], expected: Reads) -> None:
+    """Twitter's epoch and bits, and an id of it."""
+    if "const" in given:
+        field = snowflake.time_field()
+        assert expected["unix_ms"] == snowflake.TWITTER_EPOCH
+        assert text(field.epoch, field.unit) == expected["utc"]
+        first = snowflake.TWITTER_EPOCH
+        assert expected["shifts"] == {
+            "timestamp": snowflake.snowflake(first + 1, 0, 0).bit_length() - 1,
+            "datacenter": snowflake.snowflake(first, 32, 0).bit_length() - 1,
+            "worker": snowflake.snowflake(first, 1, 0).bit_length() - 1,
+        }
+        assert expected["bits"] == [
+            field.bits,
+            snowflake.MACHINE_BITS - snowflake.WORKER_BITS,
+            snowflake.WORKER_BITS,
+            snowflake.SEQUENCE_BITS,
+        ]
+        return
+    found = snowflake.fields(given["id"], epoch=given["epoch"])
+    assert found.timestamp == expected["timestamp"]
+    assert found.machine == expected["instance"]
+    assert found.sequence == expected["seq"]
+    assert found.ms == expected["unix_ms"]
+    made = snowflake.snowflake(found.ms, found.machine, found.sequence, epoch=given["epoch"])
+    assert made == given["id"]
+
+
+@holds("snowflake-discord")
+def discord(given: dict[str, Any], expected: Reads) -> None:
+    """Discord's worker and process stand where Twitter's datacenter and worker do."""
+    found = snowflake.fields(given["id"], epoch=given["epoch"])
+    assert found.ms == expected["unix_ms"]
+    assert found.datacenter == expected["worker"]
+    assert found.worker == expected["process"]
+    assert found.sequence == expected["increment"]
+
+
+@holds("leaf-snowflake")
+def leaf(given: dict[str, Any], expected: Reads) -> None:
+    """Leaf's worker is all ten bits, and its epoch Twitter's."""
+    found = snowflake.fields(given["id"])
+    assert found.ms == expected["timestamp"]
+    assert found.machine == expected["workerId"]
+    assert found.sequence == expected["sequenceId"]
+
+
+@holds("snowflake-base32", "snowflake-base58")
+def snowflake_text(given: dict[str, Any], expected: Reads) -> None:
+    """A Snowflake in another base, both ways."""
+    base = {32: "base32", 58: "base58"}[len(given["alphabet"])]
+    assert snowflake.ALPHABETS[base] == given["alphabet"]
+    assert snowflake.from_text(given["text"], base) == expected["id"]
+    assert snowflake.to_text(expected["id"], base) == given["text"]
+
+
+@holds("snowflake-overflow")
+def snowflake_overflow(given: dict[str, Any], expected: Reads) -> None:
+    """A decimal number of too many bits is no Snowflake."""
+    assert _taken(snowflake.from_text, given["text"]) is not expected["error"]
+
+
+@holds("uid-generator")
+def uid_generator(given: dict[str, Any], expected: Reads) -> None:
+    """Baidu's example, by the layout and epoch that it was made with."""
+    bits = (29, 21, 13)
+    epoch = datetime(2016, 9, 20, tzinfo=CHINA)
+    found = uidgenerator.fields(given["id"], bits)
+    assert found.worker == expected["workerId"]
+    assert found.sequence == expected["sequence"]
+    field = uidgenerator.time_field(int(epoch.timestamp()) * 1000, bits[0])
+    at = datetime.fromisoformat(f"{expected['timestamp']}+08:00")
+    assert field.tick(found.timestamp) == tick_of(at, V1_TIME)
+
+
+@holds("uid-generator-lifetime")
+def uid_generator_lifetime(given: dict[str, Any], expected: Reads) -> None:
+    """28 bits of seconds from 2016-05-20 on end in 2024."""
+    field = uidgenerator.time_field()
+    assert field.bits == given["bits_s"]
+    assert field.epoch == tick_of(datetime.fromisoformat(given["epoch"]), V1_TIME)
+    assert field.end == tick_of(datetime.fromisoformat(expected["exhausted"]), V1_TIME)
+
+
+@holds("sonyflake")
+def sonyflakes(_: dict[str, Any], expected: Reads) -> None:
+    """Sonyflake's bits, unit, epochs and order of fields."""
+    field = sonyflake.time_field()
+    highest = sonyflake.fields((1 << 63) - 1)
+    assert expected["bits"] == {
+        "time": highest.timestamp.bit_length(),
+        "sequence": highest.sequence.bit_length(),
+        "machine": highest.machine.bit_length(),
+    }
+    assert field.bits == expected["bits"]["time"]
+    assert field.unit == expected["unit_ms"] * TICKS_PER_MS
+    assert expected["order"] == "time|sequence|machine"
+    assert sonyflake.fields(1 << 24 | 2 << 16 | 3) == (1, 2, 3)
+    for key, name in (("epoch_v1", "sonyflake"), ("epoch_v2", "sonyflake2")):
+        epoch = sonyflake.time_field(sonyflake.EPOCHS[name]).epoch
+        assert text(epoch, timebased.TICKS_PER_SECOND) == expected[key]
+
+
+@holds("flake-base62")
+def flakes(given: dict[str, Any], expected: Reads) -> None:
+    """A Flake from base 62 and back, and its fields."""
+    value = flake.from_text(given["text"])
+    assert value == expected["int"]
+    assert flake.to_text(value) == given["text"]
+    found = flake.fields(value)
+    assert found.ms == expected["time_ms"]
+    assert found.node == nodes.node(expected["worker_mac"])
+    assert found.sequence == expected["sequence"]
+    assert flake.flake(*found) == value
+
+
+@holds("ksuid")
+def ksuids(given: dict[str, Any], expected: Reads) -> None:
+    """A KSUID from its fields or its text, and back."""
+    if "const" in given:
+        assert ksuid.to_text(ksuid.NIL) == expected["nil"]
+        assert ksuid.to_text(ksuid.MAX) == expected["max"]
+        assert expected["epoch_unix"] == ksuid.EPOCH
+        assert expected["alphabet"] == bases.BASE62
+        return
+    if "string" in expected:
+        value = ksuid.ksuid(given["timestamp_unix"], int(given["payload"], 16))
+        assert ksuid.to_text(value) == expected["string"]
+        assert ksuid.from_text(expected["string"]) == value
+        return
+    value = ksuid.from_text(given["string"])
+    found = ksuid.fields(value)
+    assert found.timestamp == expected["timestamp"]
+    assert found.seconds == expected["unix"]
+    assert f"{found.payload:032X}" == expected["payload"]
+    assert f"{value:040X}" == expected["raw"]
+    assert ksuid.to_text(value) == given["string"]
+
+
+@holds("ksuid-parse")
+def ksuid_parse(given: dict[str, Any], expected: Reads) -> None:
+    """A text above the highest KSUID, or of another alphabet, is none."""
+    assert _taken(ksuid.from_text, given["string"]) is not expected["error"]
+
+
+@holds("ksuid-next-prev")
+def ksuid_next_prev(given: dict[str, Any], expected: Reads) -> None:
+    """The neighbours of the nil KSUID."""
+    value = {"nil": ksuid.NIL}[given["id"]]
+    assert {"max": ksuid.MAX}.get(expected["prev"]) == ksuid.preceding(value)
+    assert f"{ksuid.following(value):040X}" == expected["next"]
+
+
+@holds("ulid")
+def ulids(given: dict[str, Any], expected: Reads) -> None:
+    """The time of a ULID."""
+    assert ulid.fields(ulid.from_text(given["ulid"])).ms == expected["time_ms"]
+
+
+@holds("ulid<->uuid")
+def ulid_as_uuid(given: dict[str, Any], expected: Reads) -> None:
+    """A ULID and a UUID are two texts of one value."""
+    assert uuids.to_text(ulid.from_text(given["ulid"])) == expected["uuid"]
+    assert ulid.to_text(uuids.from_text(expected["uuid"])) == given["ulid"]
+
+
+@holds("ulid-overflow")
+def ulid_overflow(given: dict[str, Any], expected: Reads) -> None:
+    """A text above the highest ULID is none."""
+    assert [_taken(ulid.from_text, each) for each in given["ulids"]] == expected["ok"]
+    assert ulid.fields(ulid.from_text(given["ulids"][0])).ms == expected["max_time_ms"]
+
+
+@holds("ulid-monotonic")
+def ulid_monotonic(given: dict[str, Any], expected: Reads) -> None:
+    """A later millisecond has a ULID of its own; any other, the one after the last."""
+    random = int(0.96 * 32)
+    drawn = sum(random << 5 * place for place in range(16))
+    made: list[int] = []
+    for ms in given["seed_times"]:
+        later = not made or ms > ulid.fields(made[-1]).ms
+        made.append(ulid.ulid(ms, drawn) if later else ulid.following(made[-1]))
+    assert [ulid.to_text(each) for each in made] == expected["ids"]
+
+
+@holds("firebase-push-id")
+def push_ids(given: dict[str, Any], expected: Reads) -> None:
+    """A Push ID's time and random characters, and back."""
+    assert given["alphabet"] == bases.PUSH
+    found = pushid.fields(pushid.from_text(given["id"]))
+    assert found.ms == expected["time_ms"]
+    assert pushid.to_text(pushid.push_id(0, found.random))[8:] == expected["rand_chars"]
+    assert pushid.to_text(pushid.push_id(*found)) == given["id"]
+
+
+# --- generators' states
+
+
+@holds("uuid7-state")
+def v7_state(given: dict[str, Any], expected: Reads) -> None:
+    """A lane gives the next tick, the new time, or none yet; never an earlier one."""
+    last = given["state"]["msecs"], min(given["state"]["seq"], TICKS_PER_MS - 1)
+    lane = Lane(_tick(*last) + 1)
+    if given["case"] == "new interval":
+        ms, rest = _ms_and_rest(lane.take(1, now=_tick(given["now"], 0))[0])
+        assert (ms, expected["seq"]) == (expected["msecs"], "0x6c318c4 (random)")
+        # Theirs begins a millisecond at random; ours is the tick that it is.
+        assert rest == 0
+        return
+    # In the same millisecond the clock may stand at the last tick, or have gone back.
+    _refused(lane, now=_tick(*last))
+    wait = _refused(lane, now=_tick(given["now"], 0))
+    first, _ = lane.take(1, now=_tick(given["now"], 0) + wait)
+    assert _ms_and_rest(first) == (expected["msecs"], expected["seq"])
+
+
+@holds("uuid1-state")
+def v1_state(given: dict[str, Any], expected: Reads) -> None:
+    """The utc timeline gives the next tick, the new time, or the old one by another clock_seq."""
+    state = given["state"]
+    # Intervals so long that the row's step back is none that is waited out.
+    interval = 2 * TOLERANCE
+    # uuidjs counts 10,000 in an interval: its last one is the last one here.
+    rest = interval - 1 if state["nsecs"] == TICKS_PER_MS - 1 else state["nsecs"]
+    last = (1000 + state["msecs"]) * interval + rest
+    utc = Utc(None, machine="host", now=last, random=Draws())
+    _save(utc, now=last)
+    before = utc.take(1, now=last)
+    assert before.first == last
+    now = (1000 + given["now"]) * interval
+    if given["case"] == "regression":
+        with pytest.raises(NeedsSave):
+            utc.take(1, now=now + rest)
+        _save(utc, now=now + rest)
+        block = utc.take(1, now=now + rest)
+        assert expected["clockseq"] == expected["node"] == "random"
+        # Ours changes the clock_seq alone, which suffices.
+        assert block.clock_seq != before.clock_seq
+    elif given["case"] == "nsecs overflow":
+        with pytest.raises(NoneFree) as caught:
+            utc.take(1, now=last)
+        assert caught.value.wait == 1
+        block = utc.take(1, now=last + 1)
+        assert expected["clockseq"] == expected["node"] == "random"
+        # Theirs uses the millisecond again by another clock_seq; ours carries into the next.
+        assert block == type(block)(last + 1, 1, before.clock_seq, before.node)
+        assert expected["msecs"] == (last + 1) // interval - 1001
+        assert expected["nsecs"] == (last + 1) % interval
+        return
+    else:
+        block = utc.take(1, now=max(now, last + 1))
+        assert (expected["clockseq"], expected["node"]) == (state["clockseq"], "kept")
+        assert (block.clock_seq, block.node) == (before.clock_seq, before.node)
+    assert divmod(block.first, interval) == (1000 + expected["msecs"], expected["nsecs"])
+
+
+@holds("snowflake-rollback")
+def snowflake_rollback(given: dict[str, Any], expected: Reads) -> None:
+    """A clock that went back gives nothing, and what comes after goes on where the last ended."""
+    machine = snowflake.machine_of(given["datacenter"], given["worker"])
+    field = snowflake.time_field()
+    lane = Lane(field.tick(given["times_since_epoch"][0]))
+    taken = 0
+    ids: list[object] = []
+    for ms in given["times_since_epoch"]:
+        now = field.tick(ms) + taken
+        if now < lane.next:
+            _refused(lane, now=now)
+            ids.append("InvalidSystemClock")
+            continue
+        begin, end = snowflake.places(*lane.take(snowflake.ticks_for(1), now=now))
+        ids += [snowflake.of_place(place, machine) for place in range(begin, end)]
+        # As many ticks on as hold one slot.
+        taken = snowflake.tick_of_place(end) - field.tick(1)
+    assert ids == expected["ids"]
+
+
+@holds("snowflake-seq")
+def snowflake_sequence(given: dict[str, Any], expected: Reads) -> None:
+    """After the last slot of a millisecond the wait is for the next one, and once only."""
+    standing, _, after = (UNIX_EPOCH + ms * TICKS_PER_MS for ms in given["clock_ms"])
+    place = (standing - UNIX_EPOCH) // TICKS_PER_MS * snowflake.SLOTS + given["sequence"]
+    lane = Lane(snowflake.tick_of_place(place) + 1)
+    last = standing + TICKS_PER_MS - 1
+    begin, end = snowflake.places(*lane.take(snowflake.ticks_for(1), now=last))
+    assert begin == end == place + 1
+    waits = 0
+    while begin == end:
+        last += _refused(lane, now=last)
+        waits += 1
+        begin, end = snowflake.places(*lane.take(1, now=last))
+    assert waits == expected["waits"]
+    assert snowflake.tick_of_place(begin) == after
+
+
+def _tick(ms: int, rest: int) -> int:
+    return UNIX_EPOCH + ms * TICKS_PER_MS + rest
+
+
+def _ms_and_rest(tick: int) -> tuple[int, int]:
+    return milliseconds(tick)
+
+
+def _refused(lane: Lane, *, now: int) -> int:
+    """Give the wait of a call that a lane refuses, and see that it changes nothing."""
+    before = lane.next
+    with pytest.raises(NoneFree) as caught:
+        lane.take(1, now=now)
+    assert lane.next == before
+    assert caught.value.wait == before - now
+    return caught.value.wait
+
+
+def _save(utc: Utc, *, now: int) -> None:
+    utc.end_save(utc.begin_save(now=now, lead=100 * TOLERANCE), completed=True)

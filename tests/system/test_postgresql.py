@@ -1,0 +1,321 @@
+"""PostgreSQL's own view of our ids, and the statements that README.md gives to its users."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from tests.rig import PATIENCE
+from tests.tools import need
+from uuidd.core.ids import nodes, timebased, times, ulid, unixtime, uuids
+from uuidd.core.ids.timefield import GREGORIAN
+from uuidd_client.command import bounding
+
+pytestmark = pytest.mark.system
+
+README = Path(__file__).parents[2] / "README.md"
+HEADING = "## For PostgreSQL users\n"
+SERVER_PROGRAMS = Path("/usr/lib/postgresql")
+
+NOBODY = 65534
+
+MS = 1_645_557_742_000
+"""2022-02-22T19:22:22Z, as in the statements."""
+
+Rows = list[list[str]]
+
+
+class Server:
+    """A PostgreSQL of its own in *folder*, reached by a Unix socket in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._data = folder / "data"
+
+    def start(self) -> None:
+        """Start it, as nobody if we are root, which it refuses."""
+        self._run("initdb", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "-N")
+        options = f"-c listen_addresses= -c unix_socket_directories={self._folder} -c fsync=off"
+        self._run("pg_ctl", "-w", "-l", str(self._folder / "log"), "-o", options, "start")
+
+    def stop(self) -> None:
+        """End it, if it runs, and wait for that."""
+        if (self._data / "postmaster.pid").exists():
+            self._run("pg_ctl", "-w", "-m", "immediate", "stop")
+
+    def psql(self, script: str) -> Rows:
+        """Give the rows that *script* prints, in one session. The first error fails the test."""
+        done = self._psql(script)
+        assert done.returncode == 0, done.stderr
+        return [line.split("|") for line in done.stdout.splitlines()]
+
+    def refused(self, statement: str) -> str:
+        """Give the error of a statement that must have one."""
+        done = self._psql(statement)
+        assert done.returncode != 0, done.stdout
+        return done.stderr
+
+    def load(self, table: str, columns: str, rows: Iterable[Iterable[object]]) -> None:
+        """Make a table of these rows."""
+        self.psql(f"DROP TABLE IF EXISTS {table}; CREATE TABLE {table} ({columns});")
+        self.fill(table, rows)
+
+    def fill(self, table: str, rows: Iterable[Iterable[object]]) -> None:
+        """Put these rows, and no others, into a table."""
+        lines = "".join("\t".join(map(str, row)) + "\n" for row in rows)
+        self.psql(f"TRUNCATE {table};\nCOPY {table} FROM stdin;\n{lines}\\.\n")
+
+    def _psql(self, script: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [
+                *(need("psql"), "-XAtq", "-v", "ON_ERROR_STOP=1"),
+                *("-h", str(self._folder), "-U", "postgres", "postgres"),
+            ],
+            input=script,
+            env={"PATH": os.environ.get("PATH", os.defpath), "PGTZ": "Asia/Kathmandu"},
+            capture_output=True,
+            timeout=PATIENCE,
+            text=True,
+            check=False,
+        )
+
+    def _run(self, program: str, *arguments: str) -> None:
+        done = subprocess.run(
+            [*_unprivileged(), server_program(program), "-D", str(self._data), *arguments],
+            cwd=self._folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=PATIENCE,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def server_program(name: str) -> str:
+    """Give the path of one of PostgreSQL's own programs, which Debian keeps out of PATH."""
+    versions = SERVER_PROGRAMS.glob(f"[0-9]*/bin/{name}")
+    newest = max(versions, key=lambda path: int(path.parts[-3]), default=None)
+    return need(name) if newest is None else str(newest)
+
+
+def _unprivileged() -> list[str]:
+    if os.geteuid() != 0:
+        return []
+    return [need("setpriv"), f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    """A server for all tests here."""
+    for program in ("initdb", "pg_ctl"):
+        server_program(program)
+    need("psql")
+    # Not pytest's folder: a Unix socket's path must be short, and nobody must get there.
+    folder = Path(tempfile.mkdtemp(prefix="uuidd-pg-", dir="/tmp"))
+    server = Server(folder)
+    try:
+        if os.geteuid() == 0:
+            os.chown(folder, NOBODY, NOBODY)
+        server.start()
+        yield server
+    finally:
+        try:
+            server.stop()
+        finally:
+            shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="module")
+def blocks(server: Server) -> list[str]:
+    """The blocks of SQL in README.md's section, all run."""
+    found = statements()
+    server.psql("\n".join(found))
+    return found
+
+
+def statements() -> list[str]:
+    """Give the blocks of SQL in README.md's section for PostgreSQL users."""
+    _, heading, rest = README.read_text().partition(HEADING)
+    assert heading, f"README.md has no {HEADING}"
+    section = re.split(r"^## ", rest, maxsplit=1, flags=re.MULTILINE)[0]
+    return re.findall(r"^```sql\n(.*?)^```$", section, flags=re.MULTILINE | re.DOTALL)
+
+
+def v1_fields(count: int) -> list[timebased.TimeFields]:
+    """Give fields of v1 from the first tick to the last, all years alike, the ends among them."""
+    draw = random.Random(1)
+    drawn = [
+        timebased.TimeFields(draw.getrandbits(60), draw.getrandbits(14), draw.getrandbits(48))
+        for _ in range(count - 2)
+    ]
+    highest = timebased.TimeFields((1 << 60) - 1, (1 << 14) - 1, (1 << 48) - 1)
+    return [timebased.TimeFields(0, 0, 0), highest, *drawn]
+
+
+def ids(kind: str, count: int) -> list[int]:
+    """Give ids of random times, and of random bits else."""
+    draw = random.Random(2)
+    if kind == "ulid":
+        return [ulid.ulid(draw.getrandbits(48), draw.getrandbits(80)) for _ in range(count)]
+    if kind == "v7":
+        return [
+            unixtime.v7(draw.getrandbits(48), draw.getrandbits(12), draw.getrandbits(62))
+            for _ in range(count)
+        ]
+    build = timebased.v1 if kind == "v1" else timebased.v6
+    return [build(*fields) for fields in v1_fields(count)]
+
+
+def time_of(kind: str, value: int) -> int:
+    """Give the time that an id carries, in its kind's unit."""
+    if kind in ("v1", "v6"):
+        return timebased.fields(value).tick
+    return unixtime.fields(value).ms if kind == "v7" else ulid.fields(value).ms
+
+
+@pytest.mark.parametrize("kind", ["v1", "v6", "v7", "ulid"])
+def test_an_id_comes_back_as_the_text_that_was_stored(server: Server, kind: str) -> None:
+    """PostgreSQL takes our texts for UUIDs, and writes them as we do."""
+    texts = [uuids.to_text(value) for value in ids(kind, 10_000)]
+    server.load("stored", "place int, id uuid", enumerate(texts))
+    assert server.psql("SELECT id FROM stored ORDER BY place;") == [[text] for text in texts]
+
+
+@pytest.mark.parametrize("kind", ["v1", "v6", "v7", "ulid"])
+def test_the_type_uuid_sorts_by_our_bytes(server: Server, kind: str) -> None:
+    """ORDER BY a uuid is the order of the 128 bits."""
+    values = ids(kind, 10_000)
+    server.load("stored", "id uuid", ([uuids.to_text(value)] for value in values))
+    found = [uuids.from_text(id) for (id,) in server.psql("SELECT id FROM stored ORDER BY id;")]
+    assert found == sorted(values)
+
+
+@pytest.mark.parametrize("kind", ["v6", "v7", "ulid"])
+def test_the_kinds_in_time_order_sort_by_time(server: Server, kind: str) -> None:
+    """ORDER BY a v6, v7 or ULID is the order of the times they carry."""
+    values = ids(kind, 10_000)
+    server.load("stored", "id uuid", ([uuids.to_text(value)] for value in values))
+    found = [uuids.from_text(id) for (id,) in server.psql("SELECT id FROM stored ORDER BY id;")]
+    assert [time_of(kind, value) for value in found] == sorted(
+        time_of(kind, value) for value in values
+    )
+
+
+@pytest.mark.usefixtures("blocks")
+def test_a_v1_of_a_time_clock_seq_and_node_is_ours(server: Server) -> None:
+    """README's function builds the very bits that ours does, at any microsecond."""
+    rows = []
+    for tick, clock_seq, node in v1_fields(1000):
+        whole = tick - tick % 10
+        id = uuids.to_text(timebased.v1(whole, clock_seq, node))
+        rows.append((times.text(whole, 10), clock_seq, nodes.to_text(node), id))
+    server.load("expected", "made timestamptz, clock_seq int, node macaddr, id uuid", rows)
+    differing = "SELECT * FROM expected WHERE uuid_v1(made, clock_seq, node) IS DISTINCT FROM id;"
+    assert server.psql(differing) == []
+
+
+@pytest.mark.usefixtures("blocks")
+def test_the_time_of_a_v1_is_ours_to_the_microsecond(server: Server) -> None:
+    """README's function takes out the time that is in it, without the last digit."""
+    rows = [
+        (uuids.to_text(timebased.v1(*fields)), times.text(fields.tick, 10))
+        for fields in v1_fields(1000)
+    ]
+    server.load("expected", "id uuid, made timestamptz", rows)
+    differing = "SELECT * FROM expected WHERE uuid_v1_time(id) IS DISTINCT FROM made;"
+    assert server.psql(differing) == []
+
+
+@pytest.mark.usefixtures("blocks")
+def test_the_v6_of_a_v1_is_ours(server: Server) -> None:
+    """README's function turns the one into the other as v1_to_v6 does."""
+    values = ids("v1", 1000)
+    rows = [(uuids.to_text(value), uuids.to_text(timebased.v1_to_v6(value))) for value in values]
+    server.load("expected", "v1 uuid, v6 uuid", rows)
+    differing = "SELECT * FROM expected WHERE uuid_v1_to_v6(v1) IS DISTINCT FROM v6;"
+    assert server.psql(differing) == []
+
+
+@pytest.mark.usefixtures("blocks")
+@pytest.mark.parametrize(
+    ("call", "reason"),
+    [
+        ("uuid_v1('1582-10-14T23:59:59.999999Z', 0, '0:0:0:0:0:0')", "time out of range"),
+        ("uuid_v1('5236-03-31T21:21:00.684698Z', 0, '0:0:0:0:0:0')", "time out of range"),
+        ("uuid_v1('infinity', 0, '0:0:0:0:0:0')", "out of range|infinity|cannot"),
+        ("uuid_v1(now(), -1, '0:0:0:0:0:0')", "clock_seq is not 0 to 16383"),
+        ("uuid_v1(now(), 16384, '0:0:0:0:0:0')", "clock_seq is not 0 to 16383"),
+        ("uuid_v1_time('1ec9414c-232a-6b00-b3c8-9f6bdeced846')", "is no v1"),
+        ("uuid_v1_time('c232ab00-9414-11ec-73c8-9f6bdeced846')", "is no v1"),
+        ("uuid_v1_to_v6('017f22e2-79b0-7000-8000-000000000000')", "is no v1"),
+        ("uuid_v1_to_v6('c232ab00-9414-11ec-c3c8-9f6bdeced846')", "is no v1"),
+    ],
+)
+def test_what_does_not_fit_is_an_error(server: Server, call: str, reason: str) -> None:
+    """README's functions refuse it; they neither wrap nor give NULL."""
+    assert re.search(reason, server.refused(f"SELECT {call};"))
+
+
+def test_the_bounds_are_those_that_the_command_beside_them_prints(
+    blocks: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each WHERE asks for the low and the high id that its comment's uuidctl prints."""
+    parser = argparse.ArgumentParser()
+    bounding.add_to(parser.add_subparsers())
+    beside = re.findall(r"^-- uuidctl (bounds .*)\n([^;]*);", "".join(blocks), flags=re.MULTILINE)
+    for command, statement in beside:
+        given = parser.parse_args(command.split())
+        given.do(given)
+        printed = [line.split()[1] for line in capsys.readouterr().out.splitlines()]
+        assert re.findall(r"'(.*?)'", statement) == printed, command
+    assert [command.split()[1] for command, _ in beside] == ["v7", "v6", "ulid"]
+
+
+def test_the_bounds_find_the_ids_of_their_second_alone(server: Server, blocks: list[str]) -> None:
+    """Of ids around and at both ends of the second, those in it are found, for each kind."""
+    asked = re.findall(r"^-- uuidctl bounds (\S+).*\n([^;]*;)", "".join(blocks), flags=re.MULTILINE)
+    for kind, statement in asked:
+        made = {}
+        for ms in (MS - 1, MS, MS + 500, MS + 999, MS + 1000):
+            tick = timebased.UNIX_EPOCH + ms * 10_000
+            made[ms] = {
+                "v6": [timebased.v6(tick, 0, 0), timebased.v6(tick + 9999, 0x3FFF, (1 << 48) - 1)],
+                "v7": [unixtime.v7(ms, 0, 0), unixtime.v7(ms, 0xFFF, (1 << 62) - 1)],
+                "ulid": [ulid.ulid(ms, 0), ulid.ulid(ms, (1 << 80) - 1)],
+            }[kind]
+        server.fill("orders", ([uuids.to_text(id)] for some in made.values() for id in some))
+        found = server.psql(statement)
+        expected = {uuids.to_text(id) for ms in (MS, MS + 500, MS + 999) for id in made[ms]}
+        assert {id for (id,) in found} == expected
+
+
+def test_the_index_on_the_time_serves_v1(server: Server, blocks: list[str]) -> None:
+    """The last statement gives the v1 of its second in order of time, from the index."""
+    first = timebased.UNIX_EPOCH + MS * 10_000
+    ticks = [first - 1, first + 9_999_990, first + 5, first + 10_000_000]
+    server.fill("visits", ([uuids.to_text(timebased.v1(tick, 1, 2))] for tick in ticks))
+    query = blocks[-1].split(";")[-2]
+    expected = [[uuids.to_text(timebased.v1(tick, 1, 2))] for tick in (ticks[2], ticks[1])]
+    assert server.psql(f"{query};") == expected
+    plan = server.psql(f"SET enable_seqscan = off; EXPLAIN {query};")
+    assert re.search(r"visits_by_time.*Index Cond: \(\(uuid_v1_time\(id\) >=", str(plan)), plan
+
+
+def test_the_example_is_the_v1_that_we_build(server: Server, blocks: list[str]) -> None:
+    """The call that README shows gives what our own function gives for the same fields."""
+    call = re.search(r"^SELECT uuid_v1\('(.*?)', (\d+), '(.*?)'\);", "".join(blocks), re.MULTILINE)
+    assert call is not None
+    tick = times.tick_of(datetime.fromisoformat(call[1]), GREGORIAN["v1"])
+    ours = uuids.to_text(timebased.v1(tick, int(call[2]), nodes.node(call[3])))
+    assert server.psql(call[0]) == [[ours]]

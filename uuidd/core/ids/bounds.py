@@ -1,0 +1,224 @@
+"""The lowest and the highest id of a time, for asking a database, and keys that sort ids by time.
+
+They are counted from the time alone: no clock, no generator, and times past and future alike.
+
+Cassandra sorts its TimeUUIDs, which have v1's bits, by the tick and then by the low 8 bytes. It
+takes each of those for signed: 0x80 is the lowest and 0x7f the highest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from uuidd.core.ids import flake, ksuid, pushid, snowflake, timebased, ulid, unixtime
+from uuidd.core.ids.forming import field_of
+from uuidd.core.ids.timefield import TICKS_PER_MS, TimeField
+from uuidd.core.ids.times import Time, tick_of
+
+UNITS = {"tick": 1, "us": 10, "ms": TICKS_PER_MS, "s": timebased.TICKS_PER_SECOND}
+"""Units of time by name, in ticks. Each begins with a whole one of UTC, whatever a kind's epoch."""
+
+
+class Span(NamedTuple):
+    """Whole units of time: from the tick *first* up to, but not with, *end*.
+
+    It holds only ticks that the kind can tell, so the unit in which its time begins or ends may be
+    held in part.
+    """
+
+    first: int
+    end: int
+    unit: str
+
+    @property
+    def last(self) -> int:
+        """A tick of the last unit: its first, if the span holds that one."""
+        return max(self.first, (self.end - 1) // UNITS[self.unit] * UNITS[self.unit])
+
+
+def bounds(
+    kind: str,
+    time: Time,
+    until: Time | None = None,
+    *,
+    unit: str | None = None,
+    epoch: int = snowflake.TWITTER_EPOCH,
+) -> tuple[int, int]:
+    """Give the lowest and the highest id, both inclusive, that the unit of *time* can hold.
+
+    The unit is the kind's own, a tick, a millisecond or a second, unless *unit* names a longer one:
+    ``tick``, ``us``, ``ms`` or ``s``. With *until* they are those of all units from that of *time*
+    to that of *until*, both held whole. The kinds are v6, v7, ulid, ksuid, snowflake, flake,
+    push_id and cassandra (v1's bits in Cassandra's order; an int is ticks since 1582-10-15).
+
+    Raises ValueError for v1, which does not sort by time, for an unknown kind or unit, for a unit
+    finer than the kind's own, for an *until* before *time*, and for a time that the kind cannot
+    tell; TypeError for a time that is neither an aware datetime nor an int.
+    """
+    held = span(kind, time, until, unit=unit, epoch=epoch)
+    order = _order(kind)
+    return order.low(held.first, epoch), order.high(held.end - 1, epoch)
+
+
+def span(
+    kind: str,
+    time: Time,
+    until: Time | None = None,
+    *,
+    unit: str | None = None,
+    epoch: int = snowflake.TWITTER_EPOCH,
+) -> Span:
+    """Give the time that ``bounds`` of the same arguments hold. It raises what they raise."""
+    field = bounded_field_of(kind, epoch)
+    first = last = tick_of(time, field)
+    if until is not None:
+        last = tick_of(until, field)
+        if last < first:
+            raise ValueError(f"until is {until}, which is before time, {time}")
+    name = own_unit(field) if unit is None else unit
+    ticks = ticks_of(name, field)
+    begin, _ = whole(first, ticks, field)
+    _, end = whole(last, ticks, field)
+    return Span(begin, end, name)
+
+
+def sort_key(kind: str, value: int) -> bytes:
+    """Give bytes of the id *value* that sort by time when they are compared as bytes.
+
+    They are the id's own bytes, but for v1, whose key is the v6 of the same fields, and for
+    cassandra, whose key has Cassandra's own order; those two differ within one tick only.
+
+    Raises ValueError for an unknown kind and for a *value* that is none of that kind.
+    """
+    if kind == "v1":
+        return timebased.v1_to_v6(value).to_bytes(16, "big")
+    if kind == "cassandra":
+        return (timebased.v1_to_v6(value) ^ _SIGNS).to_bytes(16, "big")
+    order = _order(kind)
+    if kind == "v6":
+        timebased.v6_to_v1(value)
+    else:
+        order.fields(value)
+    return value.to_bytes(order.width, "big")
+
+
+def bounded_field_of(kind: str, epoch: int = snowflake.TWITTER_EPOCH) -> TimeField:
+    """Give the time field of a kind that has bounds.
+
+    Raises ValueError, listing the kinds, for another, and with the way out for v1.
+    """
+    if kind == "v1":
+        raise ValueError(
+            "kind is 'v1'; its ids do not sort by time as bytes, so it has no bounds: take"
+            " cassandra for Cassandra's order, or v6 for ids turned by v1_to_v6"
+        )
+    _order(kind)
+    if kind == "cassandra":
+        # Only its order is its own; an epoch for it is refused as for v1.
+        return field_of("v1", epoch)._replace(kind=kind)
+    return field_of(kind, epoch)
+
+
+def own_unit(field: TimeField) -> str:
+    """Give the name of the unit that a kind's time field counts."""
+    return next(name for name, ticks in UNITS.items() if ticks == field.unit)
+
+
+def ticks_of(unit: str, field: TimeField) -> int:
+    """Give the ticks of a unit. ValueError if there is none such, or the field's own is longer."""
+    ticks = UNITS.get(unit)
+    if ticks is None:
+        raise ValueError(f"unit is {unit!r}; it must be one of {', '.join(UNITS)}")
+    if ticks < field.unit:
+        coarse = [name for name, ticks in UNITS.items() if ticks >= field.unit]
+        raise ValueError(
+            f"unit is {unit!r}, which is finer than a {field.kind} tells; it must be"
+            f" {' or '.join(coarse)}"
+        )
+    return ticks
+
+
+def whole(tick: int, ticks: int, field: TimeField) -> tuple[int, int]:
+    """Give the unit of *ticks* ticks in which *tick* lies, half open, as far as the field goes."""
+    begin = tick - tick % ticks
+    return max(begin, field.epoch), min(begin + ticks, field.end)
+
+
+_SIGNS = 0x80808080_80808080
+"""Turns signed bytes, in the low half of a UUID, into unsigned ones of the same order."""
+
+_CASSANDRA_LOW, _CASSANDRA_HIGH = 0x80808080_80808080, 0xBF7F7F7F_7F7F7F7F
+"""The low 8 bytes of the first and last id of a tick: the highest byte holds the variant too."""
+
+
+class _Order(NamedTuple):
+    """A kind in whose order the time comes first.
+
+    *low* and *high* give the first and last id of a tick's unit and an epoch, *fields* refuses what
+    is no id of the kind, *width* is its bytes.
+    """
+
+    low: Callable[[int, int], int]
+    high: Callable[[int, int], int]
+    fields: Callable[[int], object]
+    width: int
+
+
+def _over(
+    lowest: Callable[[int], int], rest: int, fields: Callable[[int], object], width: int
+) -> _Order:
+    """Give the order of a kind that fills *rest*, a mask, in any way after its time."""
+    return _Order(
+        lambda tick, _epoch: lowest(tick),
+        lambda tick, _epoch: lowest(tick) | rest,
+        fields,
+        width,
+    )
+
+
+def _cassandra(tick: int, tail: int) -> int:
+    return timebased.v1(tick, 0, 0) >> 64 << 64 | tail
+
+
+_ORDERS = {
+    "v6": _over(lambda tick: timebased.v6(tick, 0, 0), (1 << 62) - 1, timebased.fields, 16),
+    "v7": _over(
+        lambda tick: unixtime.v7(unixtime.TIME.raw(tick), 0, 0),
+        0xFFF << 64 | (1 << 62) - 1,
+        unixtime.fields,
+        16,
+    ),
+    "ulid": _over(lambda tick: ulid.ulid(ulid.TIME.raw(tick), 0), (1 << 80) - 1, ulid.fields, 16),
+    "ksuid": _over(
+        lambda tick: ksuid.TIME.raw(tick) << 128, (1 << 128) - 1, ksuid.fields, ksuid.BYTES
+    ),
+    "snowflake": _Order(
+        lambda tick, epoch: snowflake.time_field(epoch).raw(tick) << 22,
+        lambda tick, epoch: snowflake.time_field(epoch).raw(tick) << 22 | (1 << 22) - 1,
+        snowflake.fields,
+        8,
+    ),
+    "flake": _over(
+        lambda tick: flake.flake(flake.TIME.raw(tick), 0, 0), (1 << 64) - 1, flake.fields, 16
+    ),
+    "push_id": _over(
+        lambda tick: pushid.push_id(pushid.TIME.raw(tick), 0), (1 << 72) - 1, pushid.fields, 15
+    ),
+    "cassandra": _Order(
+        lambda tick, _epoch: _cassandra(tick, _CASSANDRA_LOW),
+        lambda tick, _epoch: _cassandra(tick, _CASSANDRA_HIGH),
+        timebased.fields,
+        16,
+    ),
+}
+
+KINDS = tuple(_ORDERS)
+"""The kinds that have bounds."""
+
+
+def _order(kind: str) -> _Order:
+    order = _ORDERS.get(kind)
+    if order is None:
+        raise ValueError(f"kind is {kind!r}; it must be one of {', '.join(KINDS)}")
+    return order

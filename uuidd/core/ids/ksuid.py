@@ -1,0 +1,104 @@
+"""KSUIDs: 160 bits that sort by second, as bytes and as text, first made at Segment.
+
+::
+
+    | seconds since 2014-05-13T16:53:20Z 32 | payload 128 |
+
+Ours carry the tick within the second, 24 bits, first in the payload, and 104 random bits after it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from uuidd.core.ids.bases import BASE62, decode, encode
+from uuidd.core.ids.fields import check
+from uuidd.core.ids.timebased import TICKS_PER_SECOND, UNIX_EPOCH
+from uuidd.core.ids.timefield import unix
+
+EPOCH = 1_400_000_000
+"""In Unix seconds."""
+
+TIME = unix("ksuid", TICKS_PER_SECOND, 32, epoch_ms=EPOCH * 1000)
+
+BYTES, WIDTH = 20, 27
+"""Its bytes, and its characters."""
+
+NIL = 0
+MAX = (1 << 160) - 1
+
+TICK_BITS, RANDOM_BITS = 24, 104
+
+SEQUENCE = 1 << 16
+"""KSUIDs of one ``sequence``."""
+
+
+class KsuidFields(NamedTuple):
+    """What a KSUID is made of: seconds since its epoch, and 128 bits."""
+
+    timestamp: int
+    payload: int
+
+    @property
+    def seconds(self) -> int:
+        """The time in Unix seconds."""
+        return EPOCH + self.timestamp
+
+
+def ksuid(seconds: int, payload: int) -> int:
+    """Give the 160 bits of the KSUID of Unix seconds and a payload of 128 bits.
+
+    Raises ValueError, naming field, value and range, when one does not fit.
+    """
+    check("payload", payload, 128)
+    if type(seconds) is not int:
+        raise TypeError(f"seconds is {seconds!r}; it must be an int")
+    if not 0 <= seconds - EPOCH < 1 << 32:
+        raise ValueError(f"seconds is {seconds}; it must be {EPOCH} to {EPOCH + (1 << 32) - 1}")
+    return seconds - EPOCH << 128 | payload
+
+
+def of_tick(tick: int, random: int) -> int:
+    """Give the KSUID of a tick and 104 random bits; of two ticks the later gives the higher."""
+    TIME.raw(tick)
+    check("random", random, RANDOM_BITS)
+    seconds, rest = divmod(tick - UNIX_EPOCH, TICKS_PER_SECOND)
+    return ksuid(seconds, rest << RANDOM_BITS | random)
+
+
+def fields(value: int) -> KsuidFields:
+    """Give the fields of a KSUID. ValueError if it has more than 160 bits."""
+    check("a KSUID", value, 160)
+    return KsuidFields(value >> 128, value & (1 << 128) - 1)
+
+
+def to_text(value: int) -> str:
+    """Give the 27 characters of a KSUID."""
+    return encode(check("a KSUID", value, 160), BASE62, WIDTH)
+
+
+def from_text(text: str) -> int:
+    """Give the 160 bits of a KSUID's 27 characters.
+
+    Raises ValueError, naming the text, for another length, another character, or one above the
+    highest KSUID, aWgEPTl1tmebfsQzFP4bxwgy80V.
+    """
+    if len(text) != WIDTH:
+        raise ValueError(f"{text!r} is no KSUID: it has {len(text)} characters, not {WIDTH}")
+    return decode(text, BASE62, "KSUID", 160)
+
+
+def following(value: int) -> int:
+    """Give the next KSUID, in Segment's sense: one higher, and the nil one after the highest."""
+    return check("a KSUID", value, 160) + 1 & MAX
+
+
+def preceding(value: int) -> int:
+    """Give the previous KSUID, in Segment's sense: one lower; before the nil one, the highest."""
+    return check("a KSUID", value, 160) - 1 & MAX
+
+
+def sequence(seed: int) -> range:
+    """Give the 65,536 KSUIDs, in order, that share all of *seed* but its low 16 bits."""
+    first = check("a KSUID", seed, 160) & ~(SEQUENCE - 1)
+    return range(first, first + SEQUENCE)

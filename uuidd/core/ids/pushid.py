@@ -1,0 +1,68 @@
+"""Push IDs: 120 bits as 20 characters that sort by time, first made at Firebase.
+
+::
+
+    | Unix milliseconds 48 (8 characters) | random 72 (12 characters) |
+
+Ours carry the tick within the millisecond in the top 14 of the random bits, and 58 random bits
+after it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from uuidd.core.ids.bases import PUSH, decode, encode
+from uuidd.core.ids.fields import check
+from uuidd.core.ids.timefield import TICKS_PER_MS, milliseconds, unix
+
+TIME = unix("push_id", TICKS_PER_MS, 48)
+
+WIDTH = 20
+"""Its characters."""
+
+RANDOM_BITS = 58
+
+
+class PushIdFields(NamedTuple):
+    """What a Push ID is made of."""
+
+    ms: int
+    random: int
+
+
+def push_id(ms: int, random: int) -> int:
+    """Give the 120 bits of the Push ID of Unix milliseconds and 72 bits.
+
+    Raises ValueError, naming field, value and range, when one does not fit.
+    """
+    return check("ms", ms, 48) << 72 | check("random", random, 72)
+
+
+def of_tick(tick: int, random: int) -> int:
+    """Give the Push ID of a tick and 58 random bits; of two ticks the later gives the higher."""
+    TIME.raw(tick)
+    check("random", random, RANDOM_BITS)
+    ms, rest = milliseconds(tick)
+    return push_id(ms, rest << RANDOM_BITS | random)
+
+
+def fields(value: int) -> PushIdFields:
+    """Give the fields of a Push ID. ValueError if it has more than 120 bits."""
+    check("a Push ID", value, 120)
+    return PushIdFields(value >> 72, value & (1 << 72) - 1)
+
+
+def to_text(value: int) -> str:
+    """Give the 20 characters of a Push ID."""
+    return encode(check("a Push ID", value, 120), PUSH, WIDTH)
+
+
+def from_text(text: str) -> int:
+    """Give the 120 bits of a Push ID's 20 characters.
+
+    Raises ValueError, naming the text, for another length or another character.
+    """
+    if len(text) != WIDTH:
+        raise ValueError(f"{text!r} is no Push ID: it has {len(text)} characters, not {WIDTH}")
+    return decode(text, PUSH, "Push ID", 120)

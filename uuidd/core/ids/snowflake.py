@@ -1,0 +1,150 @@
+"""Snowflakes: 63 bits that sort by time as integers, first made at Twitter.
+
+::
+
+    | 0 | milliseconds since an epoch 41 | datacenter 5 | worker 5 | sequence 12 |
+
+Datacenter and worker are two halves of one number here, the *machine*. Ours put each sequence
+number, a *slot*, on one tick of the millisecond: slot s on tick ceil(s * 10000 / 4096), so that any
+three ticks in a row hold at least one, and that low rates do not all give sequence 0.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from uuidd.core.ids.bases import BASE32, BASE58, BASE62, decode, encode
+from uuidd.core.ids.fields import check
+from uuidd.core.ids.timebased import UNIX_EPOCH
+from uuidd.core.ids.timefield import TICKS_PER_MS, TimeField, milliseconds, unix
+
+TWITTER_EPOCH = 1_288_834_974_657
+"""2010-11-04T01:42:54.657Z, in Unix milliseconds."""
+
+TIME_BITS, MACHINE_BITS, WORKER_BITS, SEQUENCE_BITS = 41, 10, 5, 12
+SLOTS = 1 << SEQUENCE_BITS
+
+ALPHABETS = {"decimal": "0123456789", "base32": BASE32, "base58": BASE58, "base62": BASE62}
+"""Alphabets in which Snowflakes are written; Go's library uses base32 and base58 as well."""
+
+
+class SnowflakeFields(NamedTuple):
+    """What a Snowflake is made of; *ms* is Unix milliseconds, *timestamp* counts from its epoch."""
+
+    ms: int
+    timestamp: int
+    machine: int
+    sequence: int
+
+    @property
+    def datacenter(self) -> int:
+        """The high 5 bits of the machine number."""
+        return self.machine >> WORKER_BITS
+
+    @property
+    def worker(self) -> int:
+        """The low 5 bits of the machine number."""
+        return self.machine & (1 << WORKER_BITS) - 1
+
+
+def time_field(epoch: int = TWITTER_EPOCH) -> TimeField:
+    """Give the time field of Snowflakes whose epoch is at *epoch*, in Unix milliseconds."""
+    return unix("snowflake", TICKS_PER_MS, TIME_BITS, epoch_ms=epoch)
+
+
+def snowflake(ms: int, machine: int, sequence: int, *, epoch: int = TWITTER_EPOCH) -> int:
+    """Give the Snowflake of Unix milliseconds, a machine number and a sequence number.
+
+    Raises ValueError, naming field, value and range, when one does not fit.
+    """
+    check("worker", machine, MACHINE_BITS)
+    check("sequence", sequence, SEQUENCE_BITS)
+    for name, value in (("ms", ms), ("epoch", epoch)):
+        if type(value) is not int:
+            raise TypeError(f"{name} is {value!r}; it must be an int")
+    if not 0 <= ms - epoch < 1 << TIME_BITS:
+        raise ValueError(
+            f"ms is {ms}; with epoch {epoch} it must be {epoch} to {epoch + (1 << TIME_BITS) - 1}"
+        )
+    return (ms - epoch) << 22 | machine << SEQUENCE_BITS | sequence
+
+
+def machine_of(datacenter: int, worker: int) -> int:
+    """Give the machine number of a datacenter and a worker, 5 bits each."""
+    return check("datacenter", datacenter, 5) << WORKER_BITS | check("worker", worker, 5)
+
+
+def fields(value: int, *, epoch: int = TWITTER_EPOCH) -> SnowflakeFields:
+    """Give the fields of a Snowflake. ValueError if it has more than 63 bits."""
+    check("a Snowflake", value, 63)
+    timestamp = value >> 22
+    return SnowflakeFields(
+        epoch + timestamp, timestamp, value >> SEQUENCE_BITS & 0x3FF, value & SLOTS - 1
+    )
+
+
+def slot_at(rest: int) -> int:
+    """Give the slot that is at or last before tick *rest* of a millisecond, 0 to 9999.
+
+    It is also the fraction of the millisecond in 12 bits (RFC 9562, 6.2, method 3). Raises
+    ValueError, naming the range, for another *rest*.
+    """
+    if not 0 <= rest < TICKS_PER_MS:
+        raise ValueError(f"rest is {rest}; it must be 0 to {TICKS_PER_MS - 1}")
+    return rest * SLOTS // TICKS_PER_MS
+
+
+def place_from(tick: int) -> int:
+    """Give the first place at or past *tick*.
+
+    A *place* is a slot counted from the Unix epoch: milliseconds * 4096 + slot.
+    """
+    ms, rest = milliseconds(tick)
+    # A slot on tick ceil(s * 10000 / 4096) is at or past rest if s > (rest - 1) * 4096 / 10000.
+    return (ms << SEQUENCE_BITS) + (rest - 1) * SLOTS // TICKS_PER_MS + 1
+
+
+def places(first: int, count: int) -> tuple[int, int]:
+    """Give the places, half open, on the ticks ``first .. first + count``; there may be none."""
+    return place_from(first), place_from(first + count)
+
+
+def ticks_for(count: int) -> int:
+    """Give how many ticks in a row hold *count* places at least."""
+    return -(-count * TICKS_PER_MS // SLOTS)
+
+
+def of_place(place: int, machine: int, *, epoch: int = TWITTER_EPOCH) -> int:
+    """Give the Snowflake of a place. ValueError, naming the field, when one does not fit."""
+    return snowflake(place >> SEQUENCE_BITS, machine, place & SLOTS - 1, epoch=epoch)
+
+
+def tick_of_place(place: int) -> int:
+    """Give the tick on which a place is."""
+    ms, slot = place >> SEQUENCE_BITS, place & SLOTS - 1
+    return UNIX_EPOCH + ms * TICKS_PER_MS - (-slot * TICKS_PER_MS // SLOTS)
+
+
+def to_text(value: int, base: str = "decimal") -> str:
+    """Give a Snowflake in ``decimal``, ``base32``, ``base58`` or ``base62``.
+
+    Raises ValueError, naming the base, for any other.
+    """
+    check("a Snowflake", value, 63)
+    return str(value) if base == "decimal" else encode(value, _alphabet(base))
+
+
+def from_text(text: str, base: str = "decimal") -> int:
+    """Give the Snowflake that *text* writes in ``decimal``, ``base32``, ``base58`` or ``base62``.
+
+    Raises ValueError, naming the text or the base, for any other.
+    """
+    name = "Snowflake" if base == "decimal" else f"{base} Snowflake"
+    return decode(text, _alphabet(base), name, 63)
+
+
+def _alphabet(base: str) -> str:
+    found = ALPHABETS.get(base)
+    if found is None:
+        raise ValueError(f"base is {base!r}; it must be one of {', '.join(ALPHABETS)}")
+    return found

@@ -1,0 +1,76 @@
+"""Times as users give and read them: aware datetimes, integers, RFC 3339."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
+
+from uuidd.core.ids.timebased import TICKS_PER_SECOND, UNIX_EPOCH
+from uuidd.core.ids.timefield import TimeField
+
+Time = int | datetime
+"""A time: an aware datetime, or an int in the unit of the kind of id that it is for.
+
+That is ticks since 1582-10-15 for v1 and v6, Unix seconds for KSUIDs, and Unix milliseconds for all
+others, Snowflakes included, whatever their epoch.
+"""
+
+_EPOCH = datetime(1582, 10, 15, tzinfo=UTC)
+_TICKS_PER_DAY = 86_400 * TICKS_PER_SECOND
+_CYCLE = 400
+_CYCLE_DAYS = 146_097
+"""Days of 400 Gregorian years, after which the calendar repeats."""
+
+
+def tick_of(time: Time, field: TimeField) -> int:
+    """Give the tick of *time*, an integer of which is in the unit of *field*.
+
+    Raises TypeError for a float or anything else that is no time, ValueError for a naive datetime
+    and for a time that the field cannot tell.
+    """
+    if isinstance(time, datetime):
+        if time.utcoffset() is None:
+            raise ValueError(
+                f"time is {time.isoformat()}; it must be an aware datetime (tzinfo is missing)"
+            )
+        tick = (time - _EPOCH) // timedelta(microseconds=1) * 10
+    elif type(time) is int:
+        tick = time if field.unit == 1 else UNIX_EPOCH + time * field.unit
+    else:
+        raise TypeError(
+            f"time is {time!r}; it must be an aware datetime or an int, for a float is not exact"
+        )
+    if not field.epoch <= tick < field.end:
+        last = text(field.end - field.unit, field.unit)
+        raise ValueError(
+            f"time is {time if type(time) is int else text(tick, 10)}; a {field.kind} tells"
+            f" {text(field.epoch, field.unit)} to {last}"
+        )
+    return tick
+
+
+def text(tick: int, unit: int = 1) -> str:
+    """Give the UTC time of a tick in RFC 3339, with all digits that a field by *unit* ticks has.
+
+    A year after 9999, which RFC 3339 cannot tell, has a plus sign before it (ISO 8601).
+    """
+    day, rest = divmod(tick, _TICKS_PER_DAY)
+    seconds, ticks = divmod(rest, TICKS_PER_SECOND)
+    hours, minutes = divmod(seconds // 60, 60)
+    digits = next(some for some in range(8) if not unit * 10**some % TICKS_PER_SECOND)
+    fraction = f".{ticks:07d}"[: digits + 1] if digits else ""
+    return f"{_day(day)}T{hours:02d}:{minutes:02d}:{seconds % 60:02d}{fraction}Z"
+
+
+def day(tick: int) -> str:
+    """Give the UTC day of a tick, as YYYY-MM-DD."""
+    return _day(tick // _TICKS_PER_DAY)
+
+
+@lru_cache(maxsize=1024)
+def _day(days: int) -> str:
+    cycles, within = divmod(days, _CYCLE_DAYS)
+    found = date(1582, 10, 15) + timedelta(days=within)
+    year = found.year + cycles * _CYCLE
+    sign = "+" if year > 9999 else ""
+    return f"{sign}{year:04d}-{found.month:02d}-{found.day:02d}"

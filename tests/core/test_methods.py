@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import msgpack
@@ -7,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uuidd.core.timeline import Block
+from uuidd.core.ids.recipes import RECIPES
+from uuidd.core.ids.timebased import UNIX_EPOCH
+from uuidd.core.timeline import Block, SteadyBlock
 from uuidd.core.wire import methods, rpc
 from uuidd.core.wire.methods import Make, RefusedError, Status, Take
 
@@ -18,6 +21,16 @@ RESULT = {
     "clock_seq": 0x33C8,
     "node": b"\x9f\x6b\xde\xce\xd8\x46",
 }
+STEADY = SteadyBlock(0x1EC9414C232AB00, 300, 0x9F6BDECED846, 1023, 1_288_834_974_657)
+STEADY_RESULT = {
+    "first": 0x1EC9414C232AB00,
+    "count": 300,
+    "node": b"\x9f\x6b\xde\xce\xd8\x46",
+    "worker": 1023,
+    "epoch": 1_288_834_974_657,
+}
+TIMELINES = ", ".join(methods.TIMELINES)
+KINDS = ", ".join(methods.KINDS)
 
 
 def refused(method: str, params: list[Any]) -> tuple[str, str]:
@@ -38,6 +51,8 @@ def refused(method: str, params: list[Any]) -> tuple[str, str]:
         ("take", ["utc", 1_000_000], Take("utc", 1_000_000, False)),
         ("take", ["utc", 300, False], Take("utc", 300, False)),
         ("take", ["utc", 300, True], Take("utc", 300, True)),
+        ("take", ["steady", 1], Take("steady", 1, False)),
+        ("take", ["steady", 1_000_000, True], Take("steady", 1_000_000, True)),
         ("make", ["v1"], Make("v1", 1)),
         ("make", ["v4", 1], Make("v4", 1)),
         ("make", ["v6", 1000], Make("v6", 1000)),
@@ -47,6 +62,20 @@ def refused(method: str, params: list[Any]) -> tuple[str, str]:
 def test_a_call_is_read(method: str, params: list[Any], call: Take | Make | Status) -> None:
     """A method with params in their ranges is a call, with what was left out at its default."""
     assert methods.parse(method, params) == call
+
+
+@pytest.mark.parametrize("kind", list(RECIPES))
+def test_every_kind_that_is_made_is_a_make(kind: str) -> None:
+    """What can be made of the clock or of random bits alone is a kind of ``make``."""
+    assert methods.parse("make", [kind, 7]) == Make(kind, 7)
+
+
+def test_the_names_of_timelines_and_kinds() -> None:
+    """These names are the wire's, which callers in other languages rely on."""
+    assert methods.TIMELINES == ("utc", "steady")
+    assert set(methods.KINDS) == {
+        *("v1", "v4", "v6", "v7", "snowflake", "flake", "ulid", "ksuid", "push_id")
+    }
 
 
 @pytest.mark.parametrize("count", [0, -1, 1_000_001, 2**64 - 1, True, False, 1.0, "1", None])
@@ -76,27 +105,27 @@ def test_take_refuses_a_whole_that_is_no_boolean(whole: Any) -> None:
     )
 
 
-@pytest.mark.parametrize("timeline", ["UTC", "", "utc ", b"utc", None, True, 0])
+@pytest.mark.parametrize("timeline", ["UTC", "", "utc ", "Steady", b"utc", None, True, 0])
 def test_take_refuses_an_unknown_timeline(timeline: Any) -> None:
     """A timeline is one of the known names as text; the refusal lists them."""
     assert refused("take", [timeline, 1]) == (
         "bad_params",
-        f"timeline is {timeline!r}; there are utc",
+        f"timeline is {timeline!r}; there are {TIMELINES}",
     )
 
 
 @pytest.mark.parametrize("kind", ["V1", "", "v2", b"v1", None, True, 1])
 def test_make_refuses_an_unknown_kind(kind: Any) -> None:
     """A kind is one of the known names as text; the refusal lists them."""
-    assert refused("make", [kind]) == ("bad_params", f"kind is {kind!r}; there are v1, v4, v6")
+    assert refused("make", [kind]) == ("bad_params", f"kind is {kind!r}; there are {KINDS}")
 
 
 @pytest.mark.parametrize(
     ("method", "params", "message"),
     [
-        ("take", [], "timeline is missing; there are utc"),
+        ("take", [], f"timeline is missing; there are {TIMELINES}"),
         ("take", ["utc"], "count is missing; it must be 1 to 1000000"),
-        ("make", [], "kind is missing; there are v1, v4, v6"),
+        ("make", [], f"kind is missing; there are {KINDS}"),
     ],
 )
 def test_a_missing_param_is_named(method: str, params: list[Any], message: str) -> None:
@@ -136,7 +165,10 @@ def test_an_unknown_method_is_refused(method: str) -> None:
 )
 def test_an_array_or_map_is_refused_as_such(value: Any, shown: str) -> None:
     """Where an array or map was sent for a plain value, the refusal says so without its items."""
-    assert refused("take", [value, 1]) == ("bad_params", f"timeline is {shown}; there are utc")
+    assert refused("take", [value, 1]) == (
+        "bad_params",
+        f"timeline is {shown}; there are {TIMELINES}",
+    )
     assert refused("make", ["v1", value])[1].startswith(f"count is {shown};")
     assert refused("take", ["utc", 1, value])[1].startswith(f"whole is {shown};")
 
@@ -144,7 +176,7 @@ def test_an_array_or_map_is_refused_as_such(value: Any, shown: str) -> None:
 def test_a_long_value_is_shown_short() -> None:
     """A refusal does not send a long value back: 57 characters of it are enough."""
     code, message = refused("take", ["x" * 4000, 1])
-    assert message == f"timeline is '{'x' * 56}...; there are utc"
+    assert message == f"timeline is '{'x' * 56}...; there are {TIMELINES}"
     assert code == "bad_params"
 
 
@@ -266,6 +298,119 @@ def test_another_value_is_no_block(result: Any) -> None:
         methods.taken(result)
 
 
+# --- results of steady
+
+
+def test_a_steady_take_result_has_the_blocks_fields() -> None:
+    """The result is a map of first, count, the node as 6 bytes, worker, and epoch in Unix ms."""
+    assert methods.take_result(STEADY) == STEADY_RESULT
+
+
+def test_a_host_without_a_worker_number_tells_nil() -> None:
+    """Where no worker number was chosen the result has none, rather than 0."""
+    result = methods.take_result(replace(STEADY, worker=None))
+    assert result == {**STEADY_RESULT, "worker": None}
+    assert methods.steady_taken(result) == replace(STEADY, worker=None)
+
+
+@given(
+    st.integers(UNIX_EPOCH, 2**60 - 10**6),
+    st.integers(1, 10**6),
+    st.integers(0, 2**48 - 1),
+    st.none() | st.integers(0, 1023),
+    st.integers(0, 2**53),
+)
+def test_a_steady_block_goes_over_the_wire_unchanged(
+    first: int, count: int, node: int, worker: int | None, epoch: int
+) -> None:
+    """Any block of the steady timeline comes out of MessagePack as it went in."""
+    block = SteadyBlock(first, count, node, worker, epoch)
+    response = rpc.read_response(rpc.response(1, methods.take_result(block)))
+    assert response is not None
+    assert methods.steady_taken(response.result) == block
+
+
+def test_a_steady_result_may_have_more_fields() -> None:
+    """A client reads the result of a newer daemon that tells more."""
+    assert methods.steady_taken({**STEADY_RESULT, "more": 1}) == STEADY
+
+
+@pytest.mark.parametrize("name", list(STEADY_RESULT))
+def test_a_steady_result_without_a_field_is_no_block(name: str) -> None:
+    """All five fields are needed, worker too: only nil says that there is none."""
+    with pytest.raises(ValueError, match="is no block"):
+        methods.steady_taken({key: value for key, value in STEADY_RESULT.items() if key != name})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"first": UNIX_EPOCH - 1},
+        {"first": -1},
+        {"first": 2**60 - 299},
+        {"first": 1.0},
+        {"count": 0},
+        {"count": -1},
+        {"count": 1_000_001},
+        {"count": None},
+        {"node": b"\1\2\3\4\5"},
+        {"node": b"\1\2\3\4\5\6\7"},
+        {"node": "123456"},
+        {"worker": -1},
+        {"worker": 1024},
+        {"worker": 1.0},
+        {"worker": "1"},
+        {"epoch": -1},
+        {"epoch": None},
+        {"epoch": 1.0},
+    ],
+)
+def test_a_steady_field_out_of_range_is_no_block(change: dict[str, Any]) -> None:
+    """A client makes no ids from a field that no block has."""
+    with pytest.raises(ValueError, match="is no block"):
+        methods.steady_taken({**STEADY_RESULT, **change})
+
+
+@pytest.mark.parametrize("name", ["first", "count", "worker", "epoch"])
+def test_a_boolean_steady_field_is_no_block(name: str) -> None:
+    """True stands for no number in a result either."""
+    with pytest.raises(ValueError, match="is no block"):
+        methods.steady_taken({**STEADY_RESULT, name: True})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"first": UNIX_EPOCH},
+        {"first": 2**60 - 300},
+        {"count": 1},
+        {"count": 1_000_000},
+        {"worker": 0},
+        {"worker": 1023},
+        {"epoch": 0},
+    ],
+)
+def test_a_steady_field_at_its_bound_is_a_block(change: dict[str, Any]) -> None:
+    """The first and last values that fit are a block's."""
+    result = {**STEADY_RESULT, **change}
+    assert methods.take_result(methods.steady_taken(result)) == result
+
+
+@pytest.mark.parametrize("result", [None, True, 5, "x", [], {}, [1, 2, b"123456", 1, 1]])
+def test_another_value_is_no_steady_block(result: Any) -> None:
+    """A result that is no map is no block."""
+    with pytest.raises(ValueError, match="is no block"):
+        methods.steady_taken(result)
+
+
+def test_blocks_of_the_two_timelines_are_told_apart() -> None:
+    """A block of one timeline is none of the other: its ids would not be the caller's alone."""
+    with pytest.raises(ValueError, match="is no block"):
+        methods.taken(STEADY_RESULT)
+    with pytest.raises(ValueError, match="is no block"):
+        methods.steady_taken(RESULT)
+
+
 # --- properties
 
 VALUES: st.SearchStrategy[Any] = st.recursive(
@@ -274,7 +419,7 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
     | st.integers(-(2**63), 2**64 - 1)
     | st.integers(-3, 3)
     | st.floats()
-    | st.sampled_from(["utc", "v1", "v4", "v6"])
+    | st.sampled_from([*methods.TIMELINES, *methods.KINDS])
     | st.text(max_size=70)
     | st.binary(max_size=8)
     | st.builds(msgpack.ExtType, st.integers(0, 127), st.binary(max_size=4)),
@@ -298,12 +443,12 @@ def test_any_params_are_a_call_or_refused(method: str, params: list[Any]) -> Non
             assert len(message) < 160
             assert "\n" not in message
         case Take(timeline, count, whole):
-            assert timeline == "utc"
+            assert timeline in {"utc", "steady"}
             assert type(count) is int
             assert 1 <= count <= 1_000_000
             assert type(whole) is bool
         case Make(kind, count):
-            assert kind in {"v1", "v4", "v6"}
+            assert kind in RECIPES
             assert type(count) is int
             assert 1 <= count <= 1000
 
@@ -313,6 +458,16 @@ def test_any_result_is_a_block_or_a_value_error(result: Any) -> None:
     """Whatever is answered is a block or ValueError, and no third thing."""
     try:
         block = methods.taken(result)
+    except ValueError:
+        return
+    assert methods.take_result(block) == result
+
+
+@given(VALUES | st.fixed_dictionaries(dict.fromkeys(STEADY_RESULT, VALUES)))
+def test_any_result_is_a_steady_block_or_a_value_error(result: Any) -> None:
+    """Whatever is answered is a block of steady or ValueError, and no third thing."""
+    try:
+        block = methods.steady_taken(result)
     except ValueError:
         return
     assert methods.take_result(block) == result

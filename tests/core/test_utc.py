@@ -425,10 +425,16 @@ def test_a_restart_keeps_every_mark() -> None:
     assert save(begun(stored(marks))).marks == {**marks, 0: NOW + LEAD}
 
 
-def test_the_steady_mark_and_the_machine_are_kept() -> None:
-    """What utc does not use it saves as it was loaded."""
+def test_the_machine_and_the_floor_are_kept() -> None:
+    """What utc does not change it saves as it was loaded."""
     state = save(begun(State(RANDOM, "host", 0, {}, 3, 77)))
-    assert (state.machine, state.floor, state.steady) == ("host", 3, 77)
+    assert (state.machine, state.floor) == ("host", 3)
+
+
+def test_the_steady_mark_is_saved_along() -> None:
+    """A state has the mark of the other timeline too."""
+    state = begun(stored({})).begin_save(now=NOW, lead=LEAD, steady=77)
+    assert state.steady == 77
 
 
 # --- nodes

@@ -1,4 +1,4 @@
-"""What hands out ticks: lanes, generations, and the utc timeline made of them.
+"""What hands out ticks: lanes, and the two timelines made of them.
 
 Theory of operation
 
@@ -11,13 +11,17 @@ Theory of operation
 4. What is open gives out ticks only below its mark in the state that is known to be saved (the
    *horizon*), so a crash at any moment costs a generation or a few seconds, never a repeat.
 5. Where no state can be saved, a fresh random node stands in for it (``volatile``).
+6. Kinds with no clock sequence have the *steady* timeline: one lane that never goes back, over a
+   clock that goes on at half speed when UTC steps back (``slew``), with a mark and a horizon of its
+   own (``steady``).
+7. Both are saved as one state (``timelines``).
 
 Nothing here reads a clock, draws a random number or writes a file: now and randomness are
 arguments, and what is to be saved is a value (``state``).
 """
 
-from uuidd.core.timeline.block import Block
+from uuidd.core.timeline.block import Block, SteadyBlock
 from uuidd.core.timeline.generation import GENERATIONS, LANES, Generation
 from uuidd.core.timeline.lane import Lane, NoneFree
 
-__all__ = ["GENERATIONS", "LANES", "Block", "Generation", "Lane", "NoneFree"]
+__all__ = ["GENERATIONS", "LANES", "Block", "Generation", "Lane", "NoneFree", "SteadyBlock"]

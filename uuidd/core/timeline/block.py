@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from uuidd.core.ids.origin import Origin
+
 
 @dataclass(frozen=True, slots=True)
 class Block:
@@ -17,3 +19,28 @@ class Block:
     count: int
     clock_seq: int
     node: int
+
+    @property
+    def origin(self) -> Origin:
+        """What its ids tell beside the time."""
+        return Origin(self.node, clock_seq=self.clock_seq)
+
+
+@dataclass(frozen=True, slots=True)
+class SteadyBlock:
+    """The ticks ``first .. first + count`` of the steady timeline, half open.
+
+    They are the caller's alone on this host. *worker* is the host's machine number for Snowflakes,
+    0 to 1023, None if it has none; *epoch* is theirs, in Unix milliseconds.
+    """
+
+    first: int
+    count: int
+    node: int
+    worker: int | None
+    epoch: int
+
+    @property
+    def origin(self) -> Origin:
+        """What its ids tell beside the time."""
+        return Origin(self.node, worker=self.worker, epoch=self.epoch)

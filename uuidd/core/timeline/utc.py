@@ -72,7 +72,6 @@ class Utc:
             self._marks: dict[int, int] = {}
             self._saved: Mapping[int, int] = {}
             self._floor = now
-            self._steady = 0
             self._number = random(GENERATIONS.bit_length() - 1) % ring
             self._open_next(now, "no state", 0)
             return
@@ -82,7 +81,6 @@ class Utc:
         self._marks = dict(loaded.marks)
         self._saved = loaded.marks
         self._floor = now if changed and self.node.fixed else loaded.floor
-        self._steady = loaded.steady
         self._number = loaded.generation
         past = self._mark(self._number) - now
         if changed:
@@ -128,9 +126,10 @@ class Utc:
             opened = self._volatile.generation
             self._opened(Opening(reason, opened.number, opened.node, 0))
 
-    def begin_save(self, *, now: int, lead: int) -> State:
+    def begin_save(self, *, now: int, lead: int, steady: int = 0) -> State:
         """Give the state to save, with a horizon of *lead* ticks past now; exact marks once closed.
 
+        *steady* is the steady timeline's mark, which is saved along.
         From here on nothing is given out at or past the lower of this horizon and the last one.
         One save at a time: ``end_save`` comes before the next.
         """
@@ -138,7 +137,7 @@ class Utc:
         if self._open is not None:
             top = self._open.top
             marks[self._number] = top if self._closed else max(top, now + lead)
-        state = State(self.node, self._machine, self._number, marks, self._floor, self._steady)
+        state = State(self.node, self._machine, self._number, marks, self._floor, steady)
         self._top_at_save = 0 if self._open is None else self._open.top
         self._unsettled = marks if self._unsettled is None else _lower(self._unsettled, marks)
         self._reckon()

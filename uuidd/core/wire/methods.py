@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from uuidd.core.ids.timebased import CLOCK_SEQ_BITS, NODE_BITS, TICK_BITS
-from uuidd.core.timeline import Block
+from uuidd.core.ids.kinds import KINDS as MADE
+from uuidd.core.ids.snowflake import MACHINE_BITS
+from uuidd.core.ids.timebased import CLOCK_SEQ_BITS, NODE_BITS, TICK_BITS, UNIX_EPOCH
+from uuidd.core.timeline import Block, SteadyBlock
 
-TIMELINES = ("utc",)
-KINDS = ("v1", "v4", "v6")
+TIMELINES = ("utc", "steady")
+KINDS = tuple(MADE)
 METHODS = ("make", "status", "take")
 
 MAX_TAKE = 1_000_000
@@ -22,7 +24,7 @@ MAX_MAKE = 1000
 class RefusedError(Exception):
     """A request that gets an error for its answer: a *code* for programs, a *message* for people.
 
-    Codes: ``bad_params``, ``unknown_method``, ``unavailable``, ``busy``.
+    Codes: ``bad_params``, ``unknown_method``, ``unavailable``, ``no_worker_id``, ``busy``.
     """
 
     def __init__(self, code: str, message: str) -> None:
@@ -78,18 +80,23 @@ def parse(method: str, params: list[Any]) -> Take | Make | Status:
     )
 
 
-def take_result(block: Block) -> dict[str, Any]:
-    """Give the result of a ``take``: a map of first, count, clock_seq and node (6 bytes)."""
-    return {
+def take_result(block: Block | SteadyBlock) -> dict[str, Any]:
+    """Give the result of a ``take``: a map of first, count, node (6 bytes), and what follows.
+
+    That is clock_seq for utc; worker, an int or nil, and epoch, in Unix milliseconds, for steady.
+    """
+    result = {
         "first": block.first,
         "count": block.count,
-        "clock_seq": block.clock_seq,
         "node": block.node.to_bytes(6, "big"),
     }
+    if isinstance(block, Block):
+        return {**result, "clock_seq": block.clock_seq}
+    return {**result, "worker": block.worker, "epoch": block.epoch}
 
 
 def taken(result: Any) -> Block:
-    """Give the block that a ``take`` result tells of.
+    """Give the block that the result of a ``take`` of utc tells of.
 
     Raises ValueError when it is no such result, so that a client never makes ids from less.
     """
@@ -103,6 +110,27 @@ def taken(result: Any) -> Block:
             and len(node) == NODE_BITS // 8
         ):
             return Block(first, count, clock_seq, int.from_bytes(node, "big"))
+    raise ValueError(f"{_show(result)} is no block")
+
+
+def steady_taken(result: Any) -> SteadyBlock:
+    """Give the block that the result of a ``take`` of steady tells of; ValueError if it is none."""
+    match result:
+        case {
+            "first": first,
+            "count": count,
+            "node": bytes(node),
+            "worker": worker,
+            "epoch": epoch,
+        } if (
+            type(first) is type(count) is type(epoch) is int
+            and 0 < count <= MAX_TAKE
+            and UNIX_EPOCH <= first <= (1 << TICK_BITS) - count
+            and len(node) == NODE_BITS // 8
+            and (worker is None or (type(worker) is int and 0 <= worker < 1 << MACHINE_BITS))
+            and epoch >= 0
+        ):
+            return SteadyBlock(first, count, int.from_bytes(node, "big"), worker, epoch)
     raise ValueError(f"{_show(result)} is no block")
 
 

@@ -1,0 +1,435 @@
+"""The steady timeline: each of its rules by itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from uuidd.core.ids.timebased import TICKS_PER_SECOND
+from uuidd.core.timeline.lane import NoneFree
+from uuidd.core.timeline.steady import LOST_SECONDS, MAX_LEAD_SECONDS, Ahead, Rollback, Steady
+from uuidd.core.timeline.utc import Closed, NeedsSave
+from uuidd.core.timeline.volatile import TOLERANCE
+
+NOW = 1_000_000_000_000
+LEAD = 20 * TICKS_PER_SECOND
+HELD = LOST_SECONDS * TICKS_PER_SECOND
+BACK = TOLERANCE + 1
+ROLLBACKS: list[Rollback] = ["slew", "wait", "refuse"]
+
+
+def save(steady: Steady, *, now: int, elapsed: int = 0, lead: int = LEAD) -> int:
+    """Let a save begin and complete; give its mark."""
+    mark = steady.begin_save(now=now, elapsed=elapsed, lead=lead)
+    steady.end_save(mark, completed=True)
+    return mark
+
+
+def saved(
+    mark: int | None = 0,
+    *,
+    now: int = NOW,
+    rollback: Rollback = "slew",
+    max_lead: int = MAX_LEAD_SECONDS * TICKS_PER_SECOND,
+    lead: int = LEAD,
+) -> Steady:
+    """Give a timeline whose first save completed."""
+    steady = Steady(mark, now=now, elapsed=0, rollback=rollback, max_lead=max_lead)
+    save(steady, now=now, lead=lead)
+    return steady
+
+
+# --- a start
+
+
+@pytest.mark.parametrize("mark", [0, NOW - 1, NOW, NOW + 1000, None])
+def test_nothing_is_given_before_the_first_save(mark: int | None) -> None:
+    """Whatever mark was stored, a crash now would repeat what is given past it."""
+    steady = Steady(mark, now=NOW, elapsed=0)
+    with pytest.raises(NeedsSave):
+        steady.take(1, now=NOW, elapsed=0)
+    save(steady, now=NOW)
+    assert steady.take(1, now=NOW, elapsed=0)[1] == 1
+
+
+@pytest.mark.parametrize("mark", [NOW - 3, NOW, NOW + 1000])
+def test_the_first_tick_is_the_mark(mark: int) -> None:
+    """Of all that is free the mark is the first, whether UTC is past it or not."""
+    steady = saved(mark)
+    assert steady.next == mark
+    assert steady.take(10**6, now=NOW, elapsed=0) == (mark, max(1, NOW - mark + 1))
+
+
+@pytest.mark.parametrize("rollback", ["wait", "refuse"])
+def test_without_slewing_a_mark_past_utc_is_waited_for(rollback: Rollback) -> None:
+    """Inside the tolerance it says for how long, and the first tick then is the mark."""
+    steady = saved(NOW + 1000, rollback=rollback)
+    with pytest.raises(NoneFree) as none:
+        steady.take(1, now=NOW, elapsed=0)
+    assert none.value.wait == 1000
+    assert steady.take(5, now=NOW + 1000, elapsed=1000) == (NOW + 1000, 1)
+
+
+def test_without_a_mark_nothing_before_the_start_is_given() -> None:
+    """A fresh host's first tick is that of its start."""
+    steady = saved(None)
+    assert steady.held_until == 0
+    assert steady.take(1000, now=NOW + 9, elapsed=9) == (NOW, 10)
+
+
+def test_a_lost_mark_holds_everything_back_for_20_s() -> None:
+    """What the lost run gave out lies before, so the first tick is the one 20 s past the start."""
+    steady = Steady(None, now=NOW, elapsed=0, lost=True)
+    save(steady, now=NOW)
+    assert steady.held_until == NOW + HELD
+    for gone in (0, HELD - 1):
+        with pytest.raises(NoneFree) as none:
+            steady.take(1, now=NOW + gone, elapsed=gone)
+        assert none.value.wait == HELD - gone
+    save(steady, now=NOW + HELD - 1, elapsed=HELD - 1)
+    assert steady.take(1000, now=NOW + HELD, elapsed=HELD) == (NOW + HELD, 1)
+    assert steady.held_until == 0
+
+
+def test_a_step_ahead_ends_the_wait_of_a_lost_mark() -> None:
+    """UTC is past the 20 s at once: nothing before them is given all the same."""
+    steady = Steady(None, now=NOW, elapsed=0, lost=True)
+    save(steady, now=NOW + HELD + 4)
+    assert steady.take(1000, now=NOW + HELD + 4, elapsed=1) == (NOW + HELD, 5)
+
+
+def test_a_wait_for_a_lost_mark_is_no_lead() -> None:
+    """S is UTC while the state's loss holds it back, and a small max_lead does not refuse it."""
+    steady = Steady(None, now=NOW, elapsed=0, lost=True, max_lead=1)
+    assert steady.lead(now=NOW, elapsed=0) == 0
+    assert steady.read(now=NOW + 5, elapsed=5) == NOW + 5
+    save(steady, now=NOW + 5, elapsed=5)
+    with pytest.raises(NoneFree):
+        steady.take(1, now=NOW + 5, elapsed=5)
+
+
+def test_the_lead_is_one_again_once_a_lost_mark_is_passed() -> None:
+    """After the first tick past the 20 s a step back shows as a lead."""
+    steady = Steady(None, now=NOW, elapsed=0, lost=True)
+    save(steady, now=NOW + HELD)
+    steady.take(1, now=NOW + HELD, elapsed=1)
+    assert steady.lead(now=NOW, elapsed=1) == HELD
+
+
+def test_a_stored_mark_is_never_held_back() -> None:
+    """Only a state that is not there can be lost."""
+    steady = Steady(NOW, now=NOW, elapsed=0, lost=True)
+    save(steady, now=NOW)
+    assert steady.held_until == 0
+    assert steady.take(1, now=NOW, elapsed=0) == (NOW, 1)
+
+
+def test_while_a_lost_mark_holds_all_back_there_is_no_save_to_wait_for() -> None:
+    """Not even of the first save, which would let nothing be given."""
+    steady = Steady(None, now=NOW, elapsed=0, lost=True)
+    with pytest.raises(NoneFree) as none:
+        steady.take(1, now=NOW, elapsed=0)
+    assert none.value.wait == HELD
+
+
+@pytest.mark.parametrize(("mark", "horizon"), [(NOW - 5, NOW - 5), (NOW + 5, NOW + 5), (None, 0)])
+def test_the_stored_mark_counts_as_saved(mark: int | None, horizon: int) -> None:
+    """The file loaded at the start is a completed save, no file is none."""
+    assert Steady(mark, now=NOW, elapsed=0).horizon == horizon
+
+
+# --- a grant
+
+
+def test_a_grant_is_of_the_latest_free_ticks() -> None:
+    """It ends at S, however long nothing was asked for."""
+    assert saved().take(10, now=NOW + 100, elapsed=100) == (NOW + 91, 10)
+
+
+def test_a_grant_is_shorter_when_fewer_are_free() -> None:
+    """Nothing past S is given, so that no caller can run the clock ahead."""
+    steady = saved()
+    steady.take(1, now=NOW, elapsed=0)
+    assert steady.take(10, now=NOW + 3, elapsed=3) == (NOW + 1, 3)
+    with pytest.raises(NoneFree) as none:
+        steady.take(10, now=NOW + 3, elapsed=3)
+    assert none.value.wait == 1
+
+
+def test_a_whole_grant_is_all_or_nothing() -> None:
+    """The refusal says how many ticks are missing, and takes none of those that are there."""
+    steady = saved()
+    steady.take(1, now=NOW, elapsed=0)
+    with pytest.raises(NoneFree) as none:
+        steady.take(10, now=NOW + 3, elapsed=3, whole=True)
+    assert none.value.wait == 7
+    assert steady.next == NOW + 1
+    assert steady.take(10, now=NOW + 10, elapsed=10, whole=True) == (NOW + 1, 10)
+    assert steady.take(3, now=NOW + 30, elapsed=30, whole=True) == (NOW + 28, 3)
+
+
+# --- UTC steps back
+
+
+def test_after_a_step_back_ticks_come_at_half_speed() -> None:
+    """None comes twice: they go on from where S was, one for every two that elapse."""
+    steady = saved()
+    assert steady.take(1, now=NOW, elapsed=0) == (NOW, 1)
+    with pytest.raises(NoneFree):
+        steady.take(1, now=NOW - BACK, elapsed=1)
+    assert steady.take(9, now=NOW - BACK, elapsed=2) == (NOW + 1, 1)
+    assert steady.take(9, now=NOW - BACK, elapsed=10) == (NOW + 2, 4)
+
+
+def test_waiting_gives_nothing_until_utc_is_back() -> None:
+    """However much elapsed, only UTC counts; the refusal says how far it is behind."""
+    steady = saved(rollback="wait")
+    steady.take(1, now=NOW, elapsed=0)
+    with pytest.raises(NoneFree) as none:
+        steady.take(1, now=NOW - BACK, elapsed=10 * BACK)
+    assert none.value.wait == BACK + 1
+    assert steady.take(9, now=NOW + 1, elapsed=11 * BACK) == (NOW + 1, 1)
+
+
+def test_refusing_says_the_lead_and_that_none_is_allowed() -> None:
+    """A step back past the tolerance is an error until UTC is back within it."""
+    steady = saved(rollback="refuse")
+    steady.take(1, now=NOW, elapsed=0)
+    with pytest.raises(Ahead) as ahead:
+        steady.take(1, now=NOW - BACK, elapsed=10 * BACK)
+    assert (ahead.value.lead, ahead.value.most) == (BACK, 0)
+    with pytest.raises(NoneFree):
+        steady.take(1, now=NOW - BACK + 1, elapsed=10 * BACK)
+    assert steady.take(9, now=NOW + 1, elapsed=11 * BACK) == (NOW + 1, 1)
+
+
+def test_refusing_waits_within_the_tolerance() -> None:
+    """Steps of a few milliseconds are daily bread of time daemons."""
+    steady = saved(rollback="refuse")
+    steady.take(1, now=NOW, elapsed=0)
+    with pytest.raises(NoneFree) as none:
+        steady.take(1, now=NOW - TOLERANCE, elapsed=0)
+    assert none.value.wait == TOLERANCE + 1
+
+
+@pytest.mark.parametrize(("rollback", "reads"), [("slew", 50), ("wait", -10), ("refuse", -10)])
+def test_only_slewing_reads_past_utc(rollback: Rollback, reads: int) -> None:
+    """S is UTC itself where a step back is not slewed."""
+    steady = saved(rollback=rollback)
+    steady.take(1, now=NOW, elapsed=0)
+    assert steady.read(now=NOW - 10, elapsed=100) == NOW + reads
+
+
+# --- how far it may lead
+
+
+def test_a_lead_past_the_most_is_refused_and_told() -> None:
+    """At max_lead it still serves; a tick past it, it says both, and no tick is gone."""
+    steady = saved(max_lead=500)
+    steady.take(1, now=NOW, elapsed=0)
+    with pytest.raises(Ahead, match=r"^511 ticks ahead of UTC, and 500 is the most$") as ahead:
+        steady.take(1, now=NOW - 501, elapsed=20)
+    assert (ahead.value.lead, ahead.value.most) == (511, 500)
+    assert steady.next == NOW + 1
+    assert steady.take(99, now=NOW - 490, elapsed=20) == (NOW + 1, 10)
+
+
+def test_what_was_given_counts_as_lead_where_utc_alone_is_read() -> None:
+    """Waiting, S is UTC, but the timeline leads it by what it gave out before the step back."""
+    steady = saved(rollback="wait", max_lead=500)
+    steady.take(1, now=NOW, elapsed=0)
+    assert steady.lead(now=NOW - 500, elapsed=0) == 500
+    with pytest.raises(NoneFree):
+        steady.take(1, now=NOW - 500, elapsed=0)
+    with pytest.raises(Ahead) as ahead:
+        steady.take(1, now=NOW - 501, elapsed=0)
+    assert (ahead.value.lead, ahead.value.most) == (501, 500)
+
+
+def test_a_mark_far_in_the_future_is_refused() -> None:
+    """The clock was once a year ahead: the default most is an hour."""
+    year = 365 * 86_400 * TICKS_PER_SECOND
+    steady = saved(NOW + year)
+    with pytest.raises(Ahead) as ahead:
+        steady.take(1, now=NOW, elapsed=0)
+    assert (ahead.value.lead, ahead.value.most) == (year, 3600 * TICKS_PER_SECOND)
+
+
+def test_the_lead_is_how_far_s_is_past_utc() -> None:
+    """It grows with a step back, shrinks at half speed, and is zero, never less, at UTC."""
+    steady = saved()
+    steady.take(1, now=NOW, elapsed=0)
+    assert steady.lead(now=NOW, elapsed=0) == 0
+    assert steady.lead(now=NOW - 1000, elapsed=0) == 1000
+    assert steady.lead(now=NOW - 1000 + 500, elapsed=500) == 750
+    assert steady.lead(now=NOW + 1000, elapsed=2000) == 0
+
+
+@pytest.mark.parametrize("rollback", ROLLBACKS)
+def test_a_stored_mark_past_utc_is_a_lead(rollback: Rollback) -> None:
+    """What another life may have given out up to the mark leads UTC just as well."""
+    steady = saved(NOW + 1000, rollback=rollback)
+    assert 999 <= steady.lead(now=NOW, elapsed=0) <= 1000
+
+
+# --- the horizon
+
+
+def test_the_horizon_is_the_mark_of_the_completed_save() -> None:
+    """The tick before it is given, the one at it waits for another save."""
+    steady = saved(lead=100)
+    assert steady.horizon == NOW + 100
+    assert steady.take(1, now=NOW + 99, elapsed=99) == (NOW + 99, 1)
+    with pytest.raises(NeedsSave):
+        steady.take(1, now=NOW + 100, elapsed=100)
+    save(steady, now=NOW + 100, elapsed=100)
+    assert steady.take(1, now=NOW + 100, elapsed=100) == (NOW + 100, 1)
+
+
+def test_the_horizon_holds_for_whole_grants() -> None:
+    """A whole grant that would go past the horizon waits for a save, and takes nothing."""
+    steady = saved(lead=100)
+    steady.take(1, now=NOW, elapsed=0)
+    with pytest.raises(NeedsSave):
+        steady.take(50, now=NOW + 100, elapsed=100, whole=True)
+    assert steady.next == NOW + 1
+
+
+def test_there_is_no_save_to_wait_for_where_nothing_is_free() -> None:
+    """At the horizon, but all up to S given out: the answer is to wait for the clock."""
+    steady = saved(lead=100)
+    steady.take(1, now=NOW + 99, elapsed=99)
+    with pytest.raises(NoneFree) as none:
+        steady.take(1, now=NOW + 99, elapsed=99)
+    assert none.value.wait == 1
+
+
+def test_a_save_counts_its_lead_from_s() -> None:
+    """Slewing, the mark is a lead past S, not past UTC."""
+    steady = saved()
+    steady.take(1, now=NOW, elapsed=0)
+    assert steady.begin_save(now=NOW - BACK, elapsed=10, lead=100) == NOW + 5 + 100
+
+
+def test_a_mark_covers_all_that_was_given() -> None:
+    """Waiting for UTC, a lead past it lies below ``next``: the mark is ``next`` then."""
+    steady = saved(rollback="wait")
+    steady.take(1, now=NOW, elapsed=0)
+    assert steady.begin_save(now=NOW - BACK, elapsed=10, lead=100) == NOW + 1
+
+
+def test_a_save_under_way_does_not_move_the_horizon_up() -> None:
+    """The file may still hold the last mark: it counts until the save completes."""
+    steady = saved(lead=100)
+    mark = steady.begin_save(now=NOW + 50, elapsed=50, lead=1000)
+    assert (mark, steady.horizon) == (NOW + 1050, NOW + 100)
+    with pytest.raises(NeedsSave):
+        steady.take(1, now=NOW + 100, elapsed=100)
+    steady.end_save(mark, completed=True)
+    assert steady.horizon == NOW + 1050
+
+
+def test_a_save_under_way_with_a_nearer_mark_moves_the_horizon_down_at_once() -> None:
+    """It may be on the disk at any moment."""
+    steady = saved(lead=100)
+    mark = steady.begin_save(now=NOW, elapsed=0, lead=40)
+    assert steady.horizon == NOW + 40
+    with pytest.raises(NeedsSave):
+        steady.take(1, now=NOW + 40, elapsed=40)
+    assert steady.take(1, now=NOW + 39, elapsed=39) == (NOW + 39, 1)
+    steady.end_save(mark, completed=True)
+    assert steady.horizon == NOW + 40
+
+
+def test_a_failed_save_goes_on_counting() -> None:
+    """Its mark may have reached the disk, so it counts until a later one completes, no longer."""
+    steady = saved(lead=100)
+    steady.end_save(steady.begin_save(now=NOW, elapsed=0, lead=40), completed=False)
+    assert steady.horizon == NOW + 40
+    later = steady.begin_save(now=NOW + 1, elapsed=1, lead=1000)
+    assert steady.horizon == NOW + 40
+    steady.end_save(later, completed=True)
+    assert steady.horizon == NOW + 1001
+    steady.begin_save(now=NOW + 2, elapsed=2, lead=2000)
+    assert steady.horizon == NOW + 1001
+
+
+def test_the_lowest_of_several_failed_saves_counts() -> None:
+    """Any of them may have reached the disk last."""
+    steady = saved(lead=100)
+    for lead in (60, 40, 80):
+        steady.end_save(steady.begin_save(now=NOW, elapsed=0, lead=lead), completed=False)
+    assert steady.horizon == NOW + 40
+
+
+def test_a_failed_save_with_a_farther_mark_moves_nothing() -> None:
+    """The last completed one still counts."""
+    steady = saved(lead=100)
+    steady.end_save(steady.begin_save(now=NOW, elapsed=0, lead=500), completed=False)
+    assert steady.horizon == NOW + 100
+
+
+def test_a_failed_first_save_gives_nothing() -> None:
+    """The disk may hold no mark at all: there is no horizon yet."""
+    steady = Steady(None, now=NOW, elapsed=0)
+    steady.end_save(steady.begin_save(now=NOW, elapsed=0, lead=LEAD), completed=False)
+    assert steady.horizon == 0
+    with pytest.raises(NeedsSave):
+        steady.take(1, now=NOW + 5, elapsed=5)
+
+
+# --- the end, and what is told
+
+
+def test_a_closed_one_gives_nothing_and_saves_the_exact_mark() -> None:
+    """A clean stop loses no tick: the next start's first is the one after the last given."""
+    steady = saved()
+    steady.take(1, now=NOW, elapsed=0)
+    steady.close()
+    with pytest.raises(Closed):
+        steady.take(1, now=NOW + 9, elapsed=9)
+    mark = save(steady, now=NOW + 9, elapsed=9)
+    assert mark == NOW + 1
+    assert saved(mark, now=NOW + 9).take(1000, now=NOW + 9, elapsed=0) == (NOW + 1, 9)
+
+
+def test_closing_during_a_save_keeps_what_is_under_way() -> None:
+    """The save under way has its mark; the exact one is that of the next."""
+    steady = saved()
+    first = steady.begin_save(now=NOW, elapsed=0, lead=LEAD)
+    steady.take(1, now=NOW, elapsed=0)
+    steady.close()
+    steady.end_save(first, completed=True)
+    assert steady.begin_save(now=NOW, elapsed=0, lead=LEAD) == NOW + 1
+
+
+def test_a_stop_while_a_lost_mark_holds_all_back_keeps_it_so() -> None:
+    """The exact mark then is the tick 20 s past the start."""
+    steady = Steady(None, now=NOW, elapsed=0, lost=True)
+    save(steady, now=NOW)
+    steady.close()
+    assert save(steady, now=NOW + 1, elapsed=1) == NOW + HELD
+
+
+def test_it_is_used_from_a_grant_to_the_next_save() -> None:
+    """An idle daemon has nothing to save."""
+    steady = saved()
+    used = [steady.used]
+    steady.take(1, now=NOW, elapsed=0)
+    used.append(steady.used)
+    mark = steady.begin_save(now=NOW, elapsed=0, lead=LEAD)
+    used.append(steady.used)
+    steady.take(1, now=NOW + 1, elapsed=1)
+    used.append(steady.used)
+    steady.end_save(mark, completed=True)
+    used.append(steady.used)
+    assert used == [False, True, False, True, True]
+
+
+@pytest.mark.parametrize("mark", [NOW - 5, NOW + 5, None])
+def test_a_refused_request_is_no_use(mark: int | None) -> None:
+    """A start, too, has used nothing."""
+    steady = Steady(mark, now=NOW, elapsed=0)
+    assert not steady.used
+    with pytest.raises(NeedsSave):
+        steady.take(1, now=NOW, elapsed=0)
+    assert not steady.used

@@ -1,0 +1,202 @@
+"""Both timelines together: blocks by name, and one state for the marks of both."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.core.draws import Draws
+from uuidd.core.ids.origin import Origin
+from uuidd.core.ids.timebased import TICKS_PER_SECOND
+from uuidd.core.timeline import Block, NoneFree, SteadyBlock
+from uuidd.core.timeline.state import State
+from uuidd.core.timeline.steady import Steady
+from uuidd.core.timeline.timelines import FAR, Reading, Timelines
+from uuidd.core.timeline.utc import Closed, NeedsSave, Utc
+
+NOW = 1_000_000_000_000
+AT = Reading(NOW, 0)
+LEAD = 1000
+BARE = 7
+EPOCH = 1_600_000_000_000
+
+
+def begun(loaded: State | None = None, *, now: int = NOW, worker: int | None = 5) -> Timelines:
+    """Give the timelines of a host that loaded this state, nothing saved yet."""
+    utc = Utc(loaded, machine="host", now=now, random=Draws())
+    steady = Steady(None if loaded is None else loaded.steady, now=now, elapsed=0)
+    return Timelines(utc, steady, worker=worker, epoch=EPOCH)
+
+
+def save(timelines: Timelines, at: Reading = AT) -> State:
+    """Let a save begin and complete; give its state."""
+    state = timelines.begin_save(at=at, lead=LEAD, bare_lead=BARE)
+    timelines.end_save(state, completed=True)
+    return state
+
+
+def saved(loaded: State | None = None, *, now: int = NOW, worker: int | None = 5) -> Timelines:
+    """Give the same once their first save completed."""
+    timelines = begun(loaded, now=now, worker=worker)
+    save(timelines, Reading(now, 0))
+    return timelines
+
+
+def ahead(lead: int) -> Timelines:
+    """Give timelines that loaded a steady mark so far past UTC."""
+    return begun(State(Utc(None, machine="", now=0, random=Draws()).node, "", 0, {}, 0, NOW + lead))
+
+
+def test_a_block_of_utc_has_a_clock_sequence() -> None:
+    """The name ``utc`` gives ticks of UTC under the open generation's clock sequence and node."""
+    timelines = saved()
+    opened = timelines.utc.generation
+    assert opened is not None
+    assert timelines.take("utc", 3, at=Reading(NOW + 9, 9)) == Block(
+        NOW + 7, 3, opened.clock_seq, timelines.utc.node.value
+    )
+
+
+@pytest.mark.parametrize("worker", [0, 5, 1023, None])
+def test_a_block_of_steady_has_what_its_kinds_need(worker: int | None) -> None:
+    """The name ``steady`` gives ticks with the node for Flakes, worker and epoch for Snowflakes."""
+    timelines = saved(worker=worker)
+    block = timelines.take("steady", 3, at=Reading(NOW + 9, 9))
+    assert block == SteadyBlock(NOW + 7, 3, timelines.utc.node.value, worker, EPOCH)
+
+
+def test_a_block_tells_what_ids_are_made_with() -> None:
+    """The origin of either has its node; of steady, also worker and epoch."""
+    timelines = saved()
+    node = timelines.utc.node.value
+    assert SteadyBlock(1, 1, node, 5, EPOCH).origin == Origin(node, worker=5, epoch=EPOCH)
+    assert Block(1, 1, 77, node).origin == Origin(node, clock_seq=77)
+
+
+def test_whole_is_whole_on_either() -> None:
+    """All or nothing, and a refusal leaves the other timeline alone."""
+    timelines = saved()
+    timelines.take("steady", 1, at=AT)
+    with pytest.raises(NoneFree):
+        timelines.take("steady", 5, at=Reading(NOW + 3, 3), whole=True)
+    block = timelines.take("utc", 5, at=Reading(NOW + 3, 3), whole=True)
+    assert (block.first, block.count) == (NOW - 1, 5)
+    block = timelines.take("steady", 3, at=Reading(NOW + 3, 3), whole=True)
+    assert (block.first, block.count) == (NOW + 1, 3)
+
+
+def test_the_timelines_do_not_take_from_each_other() -> None:
+    """The same ticks come from both: their kinds differ."""
+    timelines = saved()
+    utc, steady = (timelines.take(name, 4, at=AT) for name in ("utc", "steady"))
+    assert (utc.first + utc.count, steady.first + steady.count) == (NOW + 1, NOW + 1)
+
+
+def test_a_step_back_goes_on_in_steady_and_opens_a_generation_in_utc() -> None:
+    """UTC is followed back by the one, and not by the other."""
+    timelines = saved()
+    for name in ("utc", "steady"):
+        timelines.take(name, 1, at=AT)
+    at = Reading(NOW - TICKS_PER_SECOND, 10)
+    with pytest.raises(NeedsSave):
+        timelines.take("utc", 1, at=at)
+    save(timelines, at)
+    assert timelines.take("utc", 1, at=at).first == at.now
+    assert timelines.take("steady", 1, at=at).first == NOW + 5
+
+
+def test_one_state_has_the_marks_of_both() -> None:
+    """Each is a lead ahead, utc's past UTC, steady's past S."""
+    timelines = saved()
+    opened = timelines.utc.generation
+    assert opened is not None
+    timelines.take("steady", 1, at=AT)
+    state = timelines.begin_save(at=Reading(NOW - 100, 10), lead=LEAD, bare_lead=BARE)
+    assert state.marks == {opened.number: NOW - 100 + LEAD}
+    assert state.steady == NOW + 5 + LEAD
+
+
+def test_both_give_nothing_until_their_state_is_saved() -> None:
+    """A save under way or failed opens neither; a completed one opens both."""
+    timelines = begun()
+    state = timelines.begin_save(at=AT, lead=LEAD, bare_lead=BARE)
+    for name in ("utc", "steady"):
+        with pytest.raises(NeedsSave):
+            timelines.take(name, 1, at=AT)
+    timelines.end_save(state, completed=False)
+    for name in ("utc", "steady"):
+        with pytest.raises(NeedsSave):
+            timelines.take(name, 1, at=AT)
+    save(timelines)
+    for name in ("utc", "steady"):
+        assert timelines.take(name, 1, at=AT).first == NOW
+
+
+def test_both_stop_at_the_horizon() -> None:
+    """The tick before it is given by either, and none at it."""
+    timelines = saved()
+    for name in ("utc", "steady"):
+        assert timelines.take(name, 1, at=Reading(NOW + LEAD - 1, LEAD - 1)).count == 1
+        with pytest.raises(NeedsSave):
+            timelines.take(name, 1, at=Reading(NOW + LEAD, LEAD))
+
+
+@pytest.mark.parametrize(("lead", "far"), [(0, False), (FAR - 1, False), (FAR, True)])
+def test_a_steady_that_is_a_second_ahead_is_far(lead: int, far: bool) -> None:
+    """Then it gets the bare lead, lest crashes run it further ahead; utc gets the whole one."""
+    timelines = ahead(lead)
+    assert timelines.far(AT) is far
+    state = timelines.begin_save(at=AT, lead=LEAD, bare_lead=BARE)
+    assert state.steady == NOW + lead + (BARE if far else LEAD)
+    assert list(state.marks.values()) == [NOW + LEAD]
+
+
+def test_without_a_bare_lead_a_far_one_waits_for_nothing_worse() -> None:
+    """A bare lead of zero saves the mark again: nothing is lost, and nothing given."""
+    timelines = ahead(FAR)
+    state = timelines.begin_save(at=AT, lead=LEAD, bare_lead=0)
+    timelines.end_save(state, completed=True)
+    assert state.steady == NOW + FAR
+    with pytest.raises(NeedsSave):
+        timelines.take("steady", 1, at=AT)
+    assert timelines.take("utc", 1, at=AT).first == NOW
+
+
+def test_either_is_a_use() -> None:
+    """A grant of one of the two is enough to make the next save due."""
+    for name in ("utc", "steady"):
+        timelines = saved()
+        used = [timelines.used]
+        timelines.take(name, 1, at=AT)
+        used.append(timelines.used)
+        save(timelines)
+        used.append(timelines.used)
+        assert used == [False, True, False]
+
+
+def test_a_clean_stop_saves_the_exact_marks_of_both() -> None:
+    """Closed, both give nothing more, and the next start goes on at the next tick of each."""
+    timelines = saved()
+    opened = timelines.utc.generation
+    assert opened is not None
+    for name, count in (("utc", 1), ("steady", 2)):
+        timelines.take(name, count, at=Reading(NOW + count, count))
+    timelines.close()
+    at = Reading(NOW + 9, 9)
+    for name in ("utc", "steady"):
+        with pytest.raises(Closed):
+            timelines.take(name, 1, at=at)
+    state = save(timelines, at)
+    assert (state.marks, state.steady) == ({opened.number: NOW + 2}, NOW + 3)
+    again = saved(state, now=NOW + 9)
+    assert again.take("utc", 8, at=at, whole=True).first == NOW + 2
+    assert again.take("steady", 99, at=at).first == NOW + 3
+
+
+def test_a_crash_costs_steady_its_lead() -> None:
+    """The next start begins at the horizon, past UTC, and leads it from then."""
+    timelines = saved()
+    timelines.take("steady", 1, at=AT)
+    state = save(timelines)
+    again = saved(state, now=NOW + 1)
+    assert again.take("steady", 99, at=Reading(NOW + 1, 0)).first == NOW + LEAD
+    assert again.steady.lead(now=NOW + 1, elapsed=0) == LEAD - 1

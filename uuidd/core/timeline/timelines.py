@@ -1,0 +1,71 @@
+"""The two timelines of a host, which are saved as one state."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from uuidd.core.ids.timebased import TICKS_PER_SECOND
+from uuidd.core.timeline.block import Block, SteadyBlock
+from uuidd.core.timeline.state import State
+from uuidd.core.timeline.steady import Steady
+from uuidd.core.timeline.utc import Utc
+
+FAR = TICKS_PER_SECOND
+"""A lead of steady from which on no save adds more to it than the time that the daemon has run."""
+
+
+class Reading(NamedTuple):
+    """A reading of the two clocks, in ticks: UTC, and one that is never set (CLOCK_BOOTTIME)."""
+
+    now: int
+    elapsed: int
+
+
+class Timelines:
+    """Blocks of *utc* and *steady*; *worker* and *epoch* are what Snowflakes are made with."""
+
+    def __init__(self, utc: Utc, steady: Steady, *, worker: int | None, epoch: int) -> None:
+        self.utc = utc
+        self.steady = steady
+        self.worker = worker
+        self.epoch = epoch
+
+    def take(
+        self, timeline: str, count: int, *, at: Reading, whole: bool = False
+    ) -> Block | SteadyBlock:
+        """Give a block of the timeline ``utc`` or ``steady``; raises what its ``take`` does."""
+        if timeline == "utc":
+            return self.utc.take(count, now=at.now, whole=whole)
+        first, given = self.steady.take(count, now=at.now, elapsed=at.elapsed, whole=whole)
+        return SteadyBlock(first, given, self.utc.node.value, self.worker, self.epoch)
+
+    def begin_save(self, *, at: Reading, lead: int, bare_lead: int) -> State:
+        """Give the state to save, with horizons of *lead* ticks; exact marks once closed.
+
+        A steady timeline that is far ahead of UTC gets *bare_lead*, lest a daemon that crashes
+        again and again run it further ahead. One save at a time: ``end_save`` comes before the
+        next.
+        """
+        mark = self.steady.begin_save(
+            now=at.now, elapsed=at.elapsed, lead=bare_lead if self.far(at) else lead
+        )
+        return self.utc.begin_save(now=at.now, lead=lead, steady=mark)
+
+    def far(self, at: Reading) -> bool:
+        """Whether the steady timeline is far ahead of UTC."""
+        return self.steady.lead(now=at.now, elapsed=at.elapsed) >= FAR
+
+    def end_save(self, state: State, *, completed: bool) -> None:
+        """Say how the save of *state* ended."""
+        self.utc.end_save(state, completed=completed)
+        self.steady.end_save(state.steady, completed=completed)
+
+    def close(self) -> None:
+        """Give out nothing more, so that the next save can hold the exact marks."""
+        self.utc.close()
+        self.steady.close()
+
+    @property
+    def used(self) -> bool:
+        """Whether anything was given out since ``begin_save``; a volatile node does not count."""
+        return self.utc.used or self.steady.used

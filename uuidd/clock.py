@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 
 from uuidd.core.ids.timebased import UNIX_EPOCH
+from uuidd.core.timeline.timelines import Reading
 
 STEP = 10_000_000
 """Nanoseconds by which UTC must leave CLOCK_BOOTTIME between two readings to count as a step."""
@@ -46,6 +47,10 @@ class Clock:
 
     def now(self) -> int:
         """Give the tick that UTC is in."""
+        return self.read().now
+
+    def read(self) -> Reading:
+        """Give the ticks that UTC and CLOCK_BOOTTIME are in."""
         utc, boottime = self._utc(), self._boottime()
         offset = utc - boottime
         if not -STEP < offset - self._offset < STEP:
@@ -53,7 +58,7 @@ class Clock:
             offset = utc - boottime
         self._offset = offset
         self._last_boottime = boottime
-        return utc // 100 + UNIX_EPOCH
+        return Reading(utc // 100 + UNIX_EPOCH, boottime // 100)
 
     def _look_again(self, utc: int, boottime: int) -> tuple[int, int]:
         """Tell a step from a process that was held up between its two readings, and from drift."""

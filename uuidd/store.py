@@ -51,8 +51,10 @@ class Store(Protocol):
 class FolderStore:
     """Keeps the state in the file ``state`` of a folder, which it locks.
 
-    *machine* is what tells this host from others; a state of another is not used. *set_aside* says
-    after ``load`` what became of a file that could not be used, None if all was well.
+    *machine* is what tells this host from others; a state of another is not used. After ``load``
+    *set_aside* says what became of a file that could not be used, None if all was well, and *lost*
+    whether there was a state of which nothing is known: one set aside, or gone from a folder that
+    has been used before.
 
     Raises StoreError when the folder is missing, not writable, or held by another daemon.
     """
@@ -61,6 +63,7 @@ class FolderStore:
         self.folder = folder
         self.machine = machine
         self.set_aside: str | None = None
+        self.lost = False
         self._saving = False
         self._path = folder / "state"
         self._temporary = folder / "state.new"
@@ -75,6 +78,8 @@ class FolderStore:
                 f"the state folder {folder} cannot be opened: {error.strerror};"
                 " name another with --state"
             ) from error
+        # The lock file stays for good; where there is none, no daemon has ever been.
+        self._was_used = (folder / "lock").exists()
         try:
             self._lock_fd = self._lock(folder / "lock")
         except BaseException:
@@ -91,6 +96,7 @@ class FolderStore:
             with self._path.open("rb") as file:
                 data = file.read(_MAX_BYTES + 1)
         except FileNotFoundError:
+            self.lost = self._was_used
             return None
         except OSError as error:
             raise StoreError(f"{self._path} cannot be read: {error.strerror}") from error
@@ -100,6 +106,7 @@ class FolderStore:
                 raise UnusableError("it is of another host (machine-id differs)")
         except UnusableError as unusable:
             self.set_aside = f"{unusable}; set aside as {self._put_aside()}"
+            self.lost = True
             return None
         return state
 

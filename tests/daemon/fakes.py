@@ -15,9 +15,12 @@ import trio
 
 from tests.core.draws import Draws
 from uuidd.clock import Clock
+from uuidd.core.ids.snowflake import TWITTER_EPOCH
 from uuidd.core.ids.timebased import TICKS_PER_SECOND, UNIX_EPOCH
-from uuidd.core.timeline import Block, Generation
+from uuidd.core.timeline import Block, Generation, SteadyBlock
 from uuidd.core.timeline.state import State
+from uuidd.core.timeline.steady import Rollback, Steady
+from uuidd.core.timeline.timelines import Timelines
 from uuidd.core.timeline.utc import Opening, Utc
 from uuidd.server.admission import Admission
 from uuidd.server.conversation import converse
@@ -107,7 +110,15 @@ class Disk:
 class Inside:
     """A timeline with all that serves from it, as the daemon puts them together."""
 
-    def __init__(self, limits: Limits | None = None, *, own_uid: int = 0) -> None:
+    def __init__(
+        self,
+        limits: Limits | None = None,
+        *,
+        own_uid: int = 0,
+        worker: int | None = None,
+        lost: bool = False,
+        rollback: Rollback = "slew",
+    ) -> None:
         self.limits = limits or Limits()
         self.wall = Wall()
         self.disk = Disk()
@@ -120,15 +131,20 @@ class Inside:
             random=Draws(),
             tell=self.openings.append,
         )
-        first = self.timeline.begin_save(
-            now=self.wall.now(), lead=int(FIRST_LEAD * TICKS_PER_SECOND)
-        )
-        self.timeline.end_save(first, completed=True)
-        self.saver = Saver(self.timeline, self.disk.save, self.wall.now)
         self.clock = Clock(utc=self.wall.utc, boottime=self.wall.boottime)
-        self.issuer = Issuer(self.timeline, self.saver, self.clock.now)
+        at = self.clock.read()
+        self.steady = Steady(
+            None, now=at.now - TICKS_PER_SECOND, elapsed=0, lost=lost, rollback=rollback
+        )
+        self.timelines = Timelines(self.timeline, self.steady, worker=worker, epoch=TWITTER_EPOCH)
+        first = self.timelines.begin_save(
+            at=at, lead=int(FIRST_LEAD * TICKS_PER_SECOND), bare_lead=0
+        )
+        self.timelines.end_save(first, completed=True)
+        self.saver = Saver(self.timelines, self.disk.save, self.clock.read)
+        self.issuer = Issuer(self.timelines, self.saver, self.clock.read)
         self.admission = Admission(self.limits, own_uid=own_uid)
-        self.report = Report(self.timeline, self.saver, self.clock, self.admission, self.limits)
+        self.report = Report(self.timelines, self.saver, self.clock, self.admission, self.limits)
         entropy = Entropy(random.Random(1).randbytes)
         self.service = Service(self.issuer, entropy, self.report.status)
 
@@ -145,14 +161,34 @@ class Inside:
 
     def take(self, count: int = 1, *, whole: bool = False) -> Block:
         """Take at once, as a request that need not wait."""
-        return self.issuer.take(count, whole=whole)
+        block = self.issuer.take("utc", count, whole)
+        assert isinstance(block, Block)
+        return block
+
+    async def take_soon(self, count: int = 1, *, whole: bool = False) -> Block:
+        """Take as a request that may have to wait."""
+        block = await self.issuer.take_soon("utc", count, whole)
+        assert isinstance(block, Block)
+        return block
+
+    def take_steady(self, count: int = 1, *, whole: bool = False) -> SteadyBlock:
+        """Take of the steady timeline, at once."""
+        block = self.issuer.take("steady", count, whole)
+        assert isinstance(block, SteadyBlock)
+        return block
+
+    async def take_steady_soon(self, count: int = 1, *, whole: bool = False) -> SteadyBlock:
+        """Take of the steady timeline, as a request that may have to wait."""
+        block = await self.issuer.take_soon("steady", count, whole)
+        assert isinstance(block, SteadyBlock)
+        return block
 
     async def use(self, seconds: float, *, every: float = 0.05) -> list[Block]:
         """Take one tick again and again for so long, and give the blocks."""
         end = trio.current_time() + seconds
         blocks = []
         while trio.current_time() < end:
-            blocks.append(await self.issuer.take_soon(1, whole=False))
+            blocks.append(await self.take_soon(1, whole=False))
             await trio.sleep(every)
         return blocks
 

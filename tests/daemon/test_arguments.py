@@ -235,14 +235,173 @@ def test_a_limit_of_no_number_is_refused(
 
 
 @pytest.mark.parametrize("name", SECONDS)
-@pytest.mark.parametrize("value", ["0", "0.0", "-1", "", "x", "nan", "inf", "-inf", "1e999"])
+@pytest.mark.parametrize(
+    "value", ["0", "0.0", "-1", "", "x", "nan", "inf", "-inf", "1e999", "1e302", "1000000001"]
+)
 def test_a_limit_of_no_seconds_is_refused(
     capsys: pytest.CaptureFixture[str], name: str, value: str
 ) -> None:
     """A time is above 0 and finite; the line names flag and value."""
     line = refusal(capsys, f"{flag_of(name)}={value}")
     assert line == (
-        f"uuidd: error: argument {flag_of(name)}: {value!r} is no number of seconds above 0"
+        f"uuidd: error: argument {flag_of(name)}: {value!r} is no number of seconds above 0,"
+        " 1000000000 at most"
+    )
+
+
+# --- the steady timeline
+
+
+def test_without_flags_the_steady_defaults_hold() -> None:
+    """No worker number, Twitter's epoch, a lead of an hour at most, and a step back is slewed."""
+    given = parsed()
+    names = ("worker", "datacenter", "epoch", "max_lead", "rollback", "reset_steady")
+    assert {name: given[name] for name in names} == {
+        "worker": None,
+        "datacenter": None,
+        "epoch": 1_288_834_974_657,
+        "max_lead": 3600.0,
+        "rollback": "slew",
+        "reset_steady": False,
+    }
+
+
+@pytest.mark.parametrize(
+    ("argv", "name", "value"),
+    [
+        (["--worker", "0"], "worker", 0),
+        (["--worker=1023"], "worker", 1023),
+        (["--datacenter", "31"], "datacenter", 31),
+        (["--epoch", "0"], "epoch", 0),
+        (["--epoch", "1420070400000"], "epoch", 1_420_070_400_000),
+        (["--epoch", "2015-01-01T00:00:00Z"], "epoch", 1_420_070_400_000),
+        (["--epoch", "2015-01-01T02:00:00+02:00"], "epoch", 1_420_070_400_000),
+        (["--epoch", "2010-11-04T01:42:54.657Z"], "epoch", 1_288_834_974_657),
+        (["--epoch", "1970-01-01T00:00:00Z"], "epoch", 0),
+        (["--max-lead", "0.5"], "max_lead", 0.5),
+        (["--max-lead", "1e9"], "max_lead", 1e9),
+        (["--rollback", "slew"], "rollback", "slew"),
+        (["--rollback", "wait"], "rollback", "wait"),
+        (["--rollback", "refuse"], "rollback", "refuse"),
+        (["--reset-steady"], "reset_steady", True),
+    ],
+)
+def test_flags_of_the_steady_timeline_are_taken(argv: list[str], name: str, value: object) -> None:
+    """Each sets what it names and nothing else."""
+    assert parsed(*argv) == {**parsed(), name: value}
+
+
+def worker(*argv: str) -> int | None:
+    """Give the machine number that a command line chooses."""
+    return arguments.worker_of(arguments.parser().parse_args(argv))
+
+
+@pytest.mark.parametrize(
+    ("argv", "number"),
+    [
+        ([], None),
+        (["--worker=0"], 0),
+        (["--worker=32"], 32),
+        (["--worker=1023"], 1023),
+        (["--datacenter=0", "--worker=0"], 0),
+        (["--datacenter=0", "--worker=31"], 31),
+        (["--datacenter=1", "--worker=0"], 32),
+        (["--datacenter=31", "--worker=31"], 1023),
+        (["--datacenter=3", "--worker=5"], 101),
+    ],
+)
+def test_the_machine_number_is_chosen_whole_or_in_two_halves(
+    argv: list[str], number: int | None
+) -> None:
+    """A worker alone is the whole number; beside a datacenter it is the low 5 bits."""
+    assert worker(*argv) == number
+
+
+BAD_WORKERS = [
+    (
+        ["--worker=1024"],
+        "--worker 1024: it must be 0 to 1023, another on each host; or 0 to 31 with --datacenter",
+    ),
+    (["--datacenter=3"], "--datacenter 3 needs a --worker beside it, 0 to 31"),
+    (["--datacenter=32"], "--datacenter 32 needs a --worker beside it, 0 to 31"),
+    (["--datacenter=32", "--worker=1"], "--datacenter 32: beside --worker it must be 0 to 31"),
+    (["--datacenter=1", "--worker=32"], "--worker 32: beside --datacenter it must be 0 to 31"),
+    (["--datacenter=32", "--worker=32"], "--datacenter 32: beside --worker it must be 0 to 31"),
+]
+
+
+@pytest.mark.parametrize(("argv", "line"), BAD_WORKERS)
+def test_a_machine_number_out_of_range_is_refused(
+    argv: list[str], line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One line names the flag, its value and its range; status 1, and nothing was started."""
+    with pytest.raises(ValueError, match=r"^--(worker|datacenter) \d+") as caught:
+        worker(*argv)
+    assert str(caught.value) == line
+    assert main(["-F", *argv]) == 1
+    assert capsys.readouterr() == ("", f"uuidd: {line}\n")
+
+
+@pytest.mark.parametrize("flag", ["--worker", "--datacenter"])
+@pytest.mark.parametrize("value", NO_WHOLE)
+def test_what_is_no_machine_number_is_refused(
+    capsys: pytest.CaptureFixture[str], flag: str, value: str
+) -> None:
+    """They take plain digits; the line names flag and value."""
+    assert refusal(capsys, f"{flag}={value}") == (
+        f"uuidd: error: argument {flag}: {value!r} is no whole number from 0 to 1000000000"
+    )
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "",
+        "x",
+        "Twitter",
+        "1.5",
+        "+5",
+        "\u0661",
+        "2015-01-01",
+        "2015-01-01T00:00:00",
+        "2015-13-01T00:00:00Z",
+        "9" * 16,
+    ],
+)
+def test_what_is_no_epoch_is_refused(capsys: pytest.CaptureFixture[str], value: str) -> None:
+    """Text, a naive time, or more digits than any time has: the line says what is wanted."""
+    assert refusal(capsys, f"--epoch={value}") == (
+        f"uuidd: error: argument --epoch: {value!r} is neither a whole number of milliseconds since"
+        " 1970 nor a time with an offset, like 2015-01-01T00:00:00Z"
+    )
+
+
+@pytest.mark.parametrize(
+    "value", ["1969-12-31T23:59:59.999Z", "1956-01-01T00:00:00Z", "0001-01-01T00:00:00+23:59"]
+)
+def test_an_epoch_before_1970_is_refused(capsys: pytest.CaptureFixture[str], value: str) -> None:
+    """An epoch is Unix milliseconds, of which there are none below zero."""
+    assert refusal(capsys, "--epoch", value) == (
+        f"uuidd: error: argument --epoch: {value!r} lies before 1970"
+    )
+
+
+@pytest.mark.parametrize("value", ["", "Slew", "stop", "1"])
+def test_another_rollback_is_refused(capsys: pytest.CaptureFixture[str], value: str) -> None:
+    """There are three; the line names them."""
+    line = refusal(capsys, f"--rollback={value}")
+    assert line.startswith(f"uuidd: error: argument --rollback: invalid choice: {value!r} ")
+    assert [word in line for word in ("slew", "wait", "refuse")] == [True] * 3
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "", "x", "nan", "inf", "1e302", "1000000001"])
+def test_a_max_lead_of_no_seconds_is_refused(
+    capsys: pytest.CaptureFixture[str], value: str
+) -> None:
+    """A lead is above 0, and no more seconds than make sense."""
+    assert refusal(capsys, f"--max-lead={value}") == (
+        f"uuidd: error: argument --max-lead: {value!r} is no number of seconds above 0,"
+        " 1000000000 at most"
     )
 
 

@@ -16,6 +16,7 @@ from trio.testing import MockClock
 from tests.daemon.fakes import HOUR, Inside, Peer, notification, request
 from uuidd import __version__
 from uuidd.core.ids import timebased
+from uuidd.core.ids.kinds import KINDS
 from uuidd.core.wire import RPC_FIRST
 from uuidd.server.conversation import TURN
 
@@ -407,12 +408,18 @@ REFUSED: list[tuple[str, tuple[Any, ...], str]] = [
     ("take", ("utc", 1, True, 0), "bad_params"),
     ("take", ("mars", 1), "bad_params"),
     ("take", (["utc"], 1), "bad_params"),
+    ("take", ("steady", 0), "bad_params"),
+    ("take", ("steady", 1_000_001), "bad_params"),
+    ("take", ("steady", 1, 1), "bad_params"),
     ("make", (), "bad_params"),
     ("make", ("v9",), "bad_params"),
     ("make", ("v1", 0), "bad_params"),
     ("make", ("v1", 1001), "bad_params"),
     ("make", ("v1", True), "bad_params"),
     ("make", ("v1", 1, 1), "bad_params"),
+    ("make", ("v7", 1001), "bad_params"),
+    ("make", ("ulid", 0), "bad_params"),
+    ("make", ("snowflake",), "no_worker_id"),
     ("status", (1,), "bad_params"),
     ("", (), "unknown_method"),
     ("Take", ("utc", 1), "unknown_method"),
@@ -430,12 +437,12 @@ async def test_a_refused_request_moves_no_lane(
     """A request with a mistake is told which, moves no lane, and the connection goes on."""
     async with inside.talking() as peer:
         await peer.call("take", "utc", 10)
-        before = inside.lanes
+        before = inside.lanes, inside.steady.next
         error = (await peer.call(method, *params, msgid=2)).error
         assert error is not None
         assert error[0] == code
         assert error[1].isprintable()
-        assert inside.lanes == before
+        assert (inside.lanes, inside.steady.next) == before
         assert inside.service.rpc.refused == {code: 1}
         assert inside.service.rpc.ids == 10
         assert (await peer.call("status", msgid=3)).msgid == 3
@@ -532,6 +539,8 @@ async def test_status_tells_how_the_daemon_does(inside: Inside, autojump_clock: 
         told = (await peer.call("status")).result
     utc = told.pop("utc")
     saves = told.pop("saves")
+    steady = told.pop("steady")
+    full_on = told.pop("full_on")
     assert told == {
         "version": __version__,
         "pid": os.getpid(),
@@ -554,7 +563,19 @@ async def test_status_tells_how_the_daemon_does(inside: Inside, autojump_clock: 
             "request_seconds": 5.0,
             "reply_seconds": 5.0,
         },
-        "full_on": {"v1": "5236-03-31", "v6": "5236-03-31"},
+    }
+    assert list(full_on) == [kind for kind, told in KINDS.items() if told.timeline]
+    assert full_on["v1"] == full_on["v6"] == "5236-03-31"
+    assert steady == {
+        "next": inside.steady.next,
+        "lead": 0.0,
+        "max_lead": 3600.0,
+        "rollback": "slew",
+        "held_for": 0.0,
+        "horizon": inside.steady.horizon,
+        "horizon_in": pytest.approx(0.1 - 60),
+        "worker": None,
+        "epoch": 1_288_834_974_657,
     }
     assert utc == {
         "generation": inside.open.number,

@@ -39,7 +39,7 @@ async def test_a_whole_grant_waits_for_room(inside: Inside, autojump_clock: Mock
     """When all lanes are full, a million ticks come 0.1 s later, when they have passed."""
     settle(inside)
     fill(inside)
-    block = await inside.issuer.take_soon(MAX_TAKE, whole=True)
+    block = await inside.take_soon(MAX_TAKE, whole=True)
     assert block.count == MAX_TAKE
     assert trio.current_time() == pytest.approx(0.1, abs=1e-5)
 
@@ -54,7 +54,7 @@ async def test_no_whole_grant_waits_longer_than_a_fifth_of_a_second(
 
     async def ask() -> None:
         try:
-            served.append(await inside.issuer.take_soon(MAX_TAKE, whole=True))
+            served.append(await inside.take_soon(MAX_TAKE, whole=True))
         except RefusedError as error:
             refused.append(error)
 
@@ -74,7 +74,7 @@ async def test_busy_says_what_to_do(inside: Inside, autojump_clock: MockClock) -
     fill(inside)
     inside.wall.stop()
     with pytest.raises(RefusedError, match=r"1000000 ticks are not free within 0\.2 s") as caught:
-        await inside.issuer.take_soon(MAX_TAKE, whole=True)
+        await inside.take_soon(MAX_TAKE, whole=True)
     assert caught.value.code == "busy"
     assert trio.current_time() <= ROOM_SECONDS
 
@@ -88,7 +88,7 @@ async def test_a_wait_that_would_be_too_long_is_refused_at_once(
     for lane in inside.open.lanes:
         lane.next = inside.wall.now() + TICKS_PER_SECOND
     with pytest.raises(RefusedError, match="1 ticks are not free"):
-        await inside.issuer.take_soon(1, whole=True)
+        await inside.take_soon(1, whole=True)
     assert trio.current_time() == 0
 
 
@@ -112,7 +112,7 @@ async def test_a_refusal_for_want_of_room_moves_no_lane(
     inside.wall.stop()
     before = inside.lanes
     with pytest.raises(RefusedError):
-        await inside.issuer.take_soon(MAX_TAKE, whole=True)
+        await inside.take_soon(MAX_TAKE, whole=True)
     assert inside.lanes == before
 
 
@@ -124,7 +124,7 @@ async def test_a_small_step_back_is_waited_out(inside: Inside, autojump_clock: M
     settle(inside)
     before = inside.take()
     inside.wall.step(-0.005)
-    after = await inside.issuer.take_soon(1, whole=False)
+    after = await inside.take_soon(1, whole=False)
     assert trio.current_time() == pytest.approx(0.005, abs=1e-5)
     assert after.clock_seq == before.clock_seq
     assert after.first > before.first
@@ -140,7 +140,7 @@ async def test_a_large_step_back_opens_a_generation_that_waits_for_its_save(
         inside.wall.step(-HOUR)
         with pytest.raises(NeedsSave):
             inside.take()
-        after = await inside.issuer.take_soon(1, whole=False)
+        after = await inside.take_soon(1, whole=False)
         assert after.clock_seq >> 4 == (before.clock_seq >> 4) + 1
         assert after.node == before.node
         assert inside.disk.kept[-1].generation == after.clock_seq >> 4
@@ -160,7 +160,7 @@ async def test_a_request_waits_for_the_save_it_needs(
         blocks: list[Block] = []
 
         async def ask() -> None:
-            blocks.append(await inside.issuer.take_soon(1, whole=False))
+            blocks.append(await inside.take_soon(1, whole=False))
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(ask)
@@ -178,7 +178,7 @@ async def test_after_a_second_without_a_save_a_volatile_node_serves(
     async with inside.saving():
         await trio.sleep(HOUR)
         inside.disk.gate = trio.Event()
-        block = await inside.issuer.take_soon(1, whole=False)
+        block = await inside.take_soon(1, whole=False)
         assert trio.current_time() == HOUR + SAVE_SECONDS <= HOUR + 1
         assert block.node != inside.timeline.node.value
         assert (
@@ -193,7 +193,7 @@ async def test_a_failing_save_turns_volatile_too_and_says_why(
     async with inside.saving():
         await trio.sleep(HOUR)
         inside.disk.broken = True
-        block = await inside.issuer.take_soon(1, whole=False)
+        block = await inside.take_soon(1, whole=False)
         assert trio.current_time() == HOUR + SAVE_SECONDS
         assert block.node != inside.timeline.node.value
         assert (
@@ -207,7 +207,7 @@ async def test_a_volatile_node_is_never_saved(inside: Inside, autojump_clock: Mo
     async with inside.saving():
         await trio.sleep(HOUR)
         inside.disk.broken = True
-        block = await inside.issuer.take_soon(1, whole=False)
+        block = await inside.take_soon(1, whole=False)
         inside.disk.broken = False
         await trio.sleep(20)
     assert {state.node for state in inside.disk.kept} == {inside.timeline.node}
@@ -221,7 +221,7 @@ async def test_a_volatile_node_serves_without_another_wait(
     async with inside.saving():
         await trio.sleep(HOUR)
         inside.disk.broken = True
-        await inside.issuer.take_soon(1, whole=False)
+        await inside.take_soon(1, whole=False)
         begun = trio.current_time()
         for _ in range(10):
             await trio.sleep(0.5)
@@ -236,7 +236,7 @@ async def test_after_a_save_the_stored_node_serves_again(
     async with inside.saving():
         await trio.sleep(HOUR)
         inside.disk.broken = True
-        volatile = await inside.issuer.take_soon(1, whole=False)
+        volatile = await inside.take_soon(1, whole=False)
         await trio.sleep(20)
         inside.disk.broken = False
         await trio.sleep(5)
@@ -271,7 +271,7 @@ async def test_many_who_wait_for_a_save_turn_volatile_together(
         blocks: list[Block] = []
 
         async def ask() -> None:
-            blocks.append(await inside.issuer.take_soon(1, whole=False))
+            blocks.append(await inside.take_soon(1, whole=False))
 
         async with trio.open_nursery() as nursery:
             for _ in range(20):
@@ -288,7 +288,7 @@ async def test_a_stopping_daemon_is_unavailable(inside: Inside, autojump_clock: 
     """Who asks a daemon whose timeline is closed gets ``unavailable``, at once."""
     inside.timeline.close()
     with pytest.raises(RefusedError, match="the daemon is stopping") as caught:
-        await inside.issuer.take_soon(1, whole=False)
+        await inside.take_soon(1, whole=False)
     assert caught.value.code == "unavailable"
     assert trio.current_time() == 0
 
@@ -304,7 +304,7 @@ async def test_who_waits_when_the_daemon_stops_is_told(
 
         async def ask() -> None:
             with pytest.raises(RefusedError) as raised:
-                await inside.issuer.take_soon(1, whole=False)
+                await inside.take_soon(1, whole=False)
             caught.append(raised.value)
 
         async with trio.open_nursery() as nursery:

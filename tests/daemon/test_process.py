@@ -8,6 +8,7 @@ import select
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ import pytest
 
 from tests.rig import PATIENCE, Daemon
 from tests.tools import need
+from uuidd.core.ids.timebased import UNIX_EPOCH
 from uuidd.store import decode, encode
 
 pytestmark = pytest.mark.system
@@ -39,6 +41,13 @@ def take(daemon: Daemon, count: int = 1) -> dict[str, Any]:
     """Give a block over a connection of its own."""
     with daemon.connect() as line:
         block: dict[str, Any] = line.call("take", "utc", count)
+    return block
+
+
+def steady(daemon: Daemon, count: int = 1) -> dict[str, Any]:
+    """Give a block of the steady timeline over a connection of its own."""
+    with daemon.connect() as line:
+        block: dict[str, Any] = line.call("take", "steady", count)
     return block
 
 
@@ -188,6 +197,125 @@ def test_the_state_of_another_host_is_set_aside(daemon: Daemon) -> None:
     assert take(daemon)["node"] != before["node"]
     assert (daemon.state / "state.unusable-1").exists()
     assert [line for line in daemon.lines if "it is of another host" in line]
+    assert daemon.lines[-2] == (
+        "uuidd: WARNING: the state was lost, steady ids are held back: seconds=20"
+    )
+    assert "INFO: started:" in daemon.lines[-1]
+    with daemon.connect() as line:
+        _, _, error, _ = line.ask("take", "steady", 1)
+        assert error[0] == "unavailable"
+        assert error[1].startswith("the state was lost, so steady ids begin in ")
+        assert 0 < line.call("status")["steady"]["held_for"] <= 20
+
+
+def test_a_first_start_holds_nothing_back(daemon: Daemon) -> None:
+    """In a folder that was never used steady ids come at once, and the log has no warning."""
+    assert steady(daemon)["count"] == 1
+    assert not [line for line in daemon.lines if "WARNING" in line]
+
+
+def test_a_state_that_is_gone_holds_steady_back(daemon: Daemon) -> None:
+    """Without its state file a folder that was used is one whose state was lost; utc goes on."""
+    daemon.stop()
+    (daemon.state / "state").unlink()
+    daemon.start()
+    assert [line for line in daemon.lines if "steady ids are held back: seconds=20" in line]
+    with daemon.connect() as line:
+        _, _, error, _ = line.ask("make", "ulid", 1)
+        assert error[0] == "unavailable"
+        assert line.call("take", "utc", 1)["count"] == 1
+
+
+def test_steady_goes_on_where_it_was(daemon: Daemon) -> None:
+    """Over stops and kills steady blocks rise, and a stop saves the first tick not given out."""
+    last = 0
+    for number in range(4):
+        block = steady(daemon, 1000)
+        assert block["first"] > last
+        last = block["first"] + block["count"] - 1
+        if number % 2:
+            daemon.kill()
+            assert decode((daemon.state / "state").read_bytes()).steady > last
+        else:
+            daemon.stop()
+            assert decode((daemon.state / "state").read_bytes()).steady == last + 1
+        daemon.start()
+
+
+def test_a_start_far_ahead_adds_nothing_to_its_lead(daemon: Daemon) -> None:
+    """With steady 100 s ahead the first save of a start leaves its mark where it was, each time."""
+    daemon.stop()
+    path = daemon.state / "state"
+    state = decode(path.read_bytes())
+    ahead = time.time_ns() // 100 + UNIX_EPOCH + 100 * 10**7
+    path.write_bytes(encode(replace(state, steady=ahead)))
+    for _ in range(2):
+        daemon.start()
+        assert decode(path.read_bytes()).steady == ahead
+        daemon.kill()
+    daemon.start()
+    assert steady(daemon)["first"] >= ahead
+
+
+def test_worker_epoch_and_max_lead_are_what_was_chosen() -> None:
+    """What the command line says of the steady timeline is in blocks, ids and ``status``."""
+    chosen = ["--datacenter=3", "--worker=5", "--epoch=2015-01-01T00:00:00Z"]
+    with Daemon(*chosen, "--max-lead=7.5", "--rollback=wait") as daemon, daemon.connect() as line:
+        block = line.call("take", "steady", 1)
+        assert (block["worker"], block["epoch"]) == (101, 1_420_070_400_000)
+        (text,) = line.call("make", "snowflake")
+        assert int(text) >> 12 & 0x3FF == 101
+        assert abs((int(text) >> 22) + 1_420_070_400_000 - time.time() * 1000) < 1000 * PATIENCE
+        told = line.call("status")
+        assert told["steady"]["worker"] == 101
+        assert told["steady"]["epoch"] == 1_420_070_400_000
+        assert (told["steady"]["max_lead"], told["steady"]["rollback"]) == (7.5, "wait")
+        assert told["full_on"]["snowflake"] == "2084-09-06"
+
+
+def refused_start(daemon: Daemon, *arguments: str) -> tuple[int, str]:
+    """Give exit status and last line of a start that is refused; but for usage it is the only."""
+    start = [sys.executable, "-m", "uuidd", "-F", "-P", f"--socket={daemon.folder / 'other'}"]
+    state = daemon.folder / "other-state"
+    state.mkdir()
+    done = subprocess.run(
+        [*start, f"--state={state}", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.stdout == ""
+    assert list(state.iterdir()) == []
+    assert not (daemon.folder / "other").exists()
+    lines = done.stderr.splitlines()
+    assert len(lines) == 1 or done.returncode == 2
+    return done.returncode, lines[-1]
+
+
+@pytest.mark.parametrize(
+    ("argument", "status", "words"),
+    [
+        ("--epoch=4102444800000", 1, "--epoch 4102444800000: a Snowflake's 41 bits then tell 2100"),
+        ("--epoch=2100-01-01T00:00:00Z", 1, "--epoch 4102444800000: "),
+        ("--epoch=999999999999999", 1, "--epoch 999999999999999: a Snowflake's 41 bits then tell"),
+        ("--epoch=1956-01-01T00:00:00Z", 2, "'1956-01-01T00:00:00Z' lies before 1970"),
+        ("--epoch=2015-01-01T00:00:00", 2, "nor a time with an offset"),
+        ("--epoch=soon", 2, "'soon' is neither"),
+        ("--worker=1024", 1, "--worker 1024: it must be 0 to 1023"),
+        ("--datacenter=3", 1, "--datacenter 3 needs a --worker"),
+        ("--rollback=stop", 2, "argument --rollback: invalid choice: 'stop'"),
+        ("--max-lead=1e302", 2, "argument --max-lead: '1e302' is no number of seconds"),
+    ],
+)
+def test_what_no_steady_ids_can_be_made_with_is_refused(
+    daemon: Daemon, argument: str, status: int, words: str
+) -> None:
+    """A start is refused before anything is touched; the last line names option and value."""
+    found, line = refused_start(daemon, argument)
+    assert found == status
+    assert line.startswith("uuidd: ")
+    assert words in line
 
 
 # A disk that fails under it

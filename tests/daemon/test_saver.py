@@ -14,7 +14,7 @@ from uuidd.core.timeline import Block
 from uuidd.core.timeline.state import State
 from uuidd.core.timeline.utc import Closed, NeedsSave
 from uuidd.core.wire.methods import RefusedError
-from uuidd.server.saver import lead_after
+from uuidd.server.saver import leads_after
 
 
 @pytest.fixture
@@ -83,7 +83,98 @@ async def test_a_young_daemon_saves_shorter_leads(
 )
 def test_the_lead_grows_with_the_uptime(uptime: float, seconds: float) -> None:
     """The lead is half the uptime, between 0.1 s and 20 s."""
-    assert lead_after(uptime) == seconds
+    assert leads_after(uptime)[0] == seconds
+
+
+@pytest.mark.parametrize(
+    ("uptime", "seconds"), [(0, 0), (0.01, 0.005), (0.2, 0.1), (10, 5), (40, 20), (1e9, 20)]
+)
+def test_the_bare_lead_has_no_minimum(uptime: float, seconds: float) -> None:
+    """The lead of a steady timeline that is far ahead is half the uptime, however little."""
+    assert leads_after(uptime)[1] == seconds
+
+
+async def test_steady_has_the_same_lead(inside: Inside, autojump_clock: MockClock) -> None:
+    """While steady is with UTC one save puts both horizons as far ahead."""
+    async with inside.saving():
+        await inside.use(100)
+    assert all(state.steady == horizon(state) for state in inside.disk.kept)
+
+
+async def test_a_steady_timeline_far_ahead_gets_no_more_than_half_the_uptime(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """After a step back its saves lie half the uptime past S, with no minimum; utc's has one."""
+    inside.take_steady()
+    begin = inside.steady.next - 1
+    inside.wall.step(-HOUR)
+    async with inside.saving():
+        for _ in range(3000):
+            await trio.sleep(0.02)
+            inside.take_steady()
+    assert inside.disk.begun[0] == pytest.approx(0.05)
+    for at, state in zip(inside.disk.begun, inside.disk.kept, strict=True):
+        # S goes on at half speed.
+        bare = (state.steady - begin) / TICKS_PER_SECOND - at / 2
+        assert bare == pytest.approx(min(20.0, at / 2), abs=1e-6)
+
+
+async def test_a_steady_timeline_far_ahead_never_waits_for_a_save(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """Saves of a bare lead come in time, so those who ask all the time are served at once."""
+    inside.take_steady()
+    inside.wall.step(-HOUR)
+    async with inside.saving():
+        for _ in range(3000):
+            await trio.sleep(0.02)
+            inside.take_steady()
+    # Each comes a quarter of the uptime after the one before, and at last after 10 s.
+    assert len(inside.disk.kept) < 40
+
+
+async def test_less_than_a_second_is_not_far_ahead(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """Up to a lead of a second steady has the minimum too."""
+    inside.take_steady()
+    inside.wall.step(-0.9)
+    at = inside.clock.read()
+    assert not inside.timelines.far(at)
+    state = inside.timelines.begin_save(at=at, lead=1_000_000, bare_lead=0)
+    assert state.steady == inside.steady.read(now=at.now, elapsed=at.elapsed) + 1_000_000
+    inside.timelines.end_save(state, completed=True)
+    inside.wall.step(-0.1)
+    at = inside.clock.read()
+    assert inside.timelines.far(at)
+    state = inside.timelines.begin_save(at=at, lead=1_000_000, bare_lead=0)
+    assert state.steady == inside.steady.next
+
+
+async def test_a_use_of_steady_alone_is_a_use(inside: Inside, autojump_clock: MockClock) -> None:
+    """A daemon that is asked for steady ids only saves each 10 s as well, and then falls idle."""
+    async with inside.saving():
+        for _ in range(2400):
+            await inside.take_steady_soon()
+            await trio.sleep(0.05)
+        assert inside.disk.pauses[-5:] == pytest.approx([10] * 5, abs=0.06)
+        saves = len(inside.disk.begun)
+        await trio.sleep(HOUR)
+        assert len(inside.disk.begun) <= saves + 1
+        assert inside.saver.idle
+
+
+async def test_finish_saves_the_exact_mark_of_steady(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """A clean stop saves the first steady tick that was not given out, far ahead or not."""
+    for step in (0, -HOUR):
+        inside.wall.step(step)
+    async with inside.saving():
+        block = await inside.take_steady_soon(10)
+        await trio.sleep(3)
+        assert await inside.saver.finish(10)
+    assert inside.disk.kept[-1].steady == block.first + block.count
 
 
 async def test_a_daemon_in_use_never_waits_for_a_save(
@@ -119,7 +210,7 @@ async def test_one_save_at_a_time(inside: Inside, autojump_clock: MockClock) -> 
         inside.disk.gate = trio.Event()
         async with trio.open_nursery() as nursery:
             for _ in range(20):
-                nursery.start_soon(partial(inside.issuer.take_soon, 1, whole=False))
+                nursery.start_soon(partial(inside.take_soon, 1, whole=False))
             await trio.sleep(0.1)
             inside.disk.gate.set()
         await inside.use(60)
@@ -166,7 +257,7 @@ async def test_the_first_use_after_idling_is_served_after_one_save(
         await trio.sleep(HOUR)
         with pytest.raises(NeedsSave):
             inside.take()
-        block = await inside.issuer.take_soon(1, whole=False)
+        block = await inside.take_soon(1, whole=False)
         assert len(inside.disk.kept) == 1
         assert block.first + 1 <= horizon(inside.disk.kept[0])
         assert inside.timeline.volatile is None
@@ -215,7 +306,7 @@ async def test_those_who_wait_do_not_hurry_a_failing_save(
 
         async def ask() -> None:
             with contextlib.suppress(RefusedError):
-                await inside.issuer.take_soon(1, whole=False)
+                await inside.take_soon(1, whole=False)
 
         async with trio.open_nursery() as nursery:
             for _ in range(50):

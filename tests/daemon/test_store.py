@@ -809,6 +809,84 @@ def test_close_keeps_the_lock_while_a_save_hangs(
         assert store.load() == STATE
 
 
+# --- what is lost
+
+
+def load(folder: Path, machine: str = "here") -> tuple[bool, bool]:
+    """Give whether *folder* has a state that can be used, and whether one was lost."""
+    with opened(folder, machine) as store:
+        assert store.lost is False
+        return store.load() is not None, store.lost
+
+
+def save(folder: Path) -> None:
+    """Use *folder* as a daemon does."""
+    with opened(folder) as store:
+        assert store.load() is None
+        store.save(STATE)
+
+
+def test_a_folder_that_was_never_used_has_lost_nothing(tmp_path: Path) -> None:
+    """On a first start nothing has been given out before."""
+    assert load(tmp_path) == (False, False)
+
+
+def test_a_state_that_is_loaded_is_not_lost(tmp_path: Path) -> None:
+    """What is known is not lost, however often it is loaded."""
+    save(tmp_path)
+    assert load(tmp_path) == load(tmp_path) == (True, False)
+
+
+def test_a_state_that_is_gone_from_a_used_folder_is_lost(tmp_path: Path) -> None:
+    """The lock file stays, and tells that there was a daemon."""
+    save(tmp_path)
+    (tmp_path / "state").unlink()
+    assert load(tmp_path) == (False, True)
+
+
+def test_a_state_that_was_never_saved_counts_as_lost(tmp_path: Path) -> None:
+    """A start that came no further than its lock cannot be told from a state that is gone."""
+    with opened(tmp_path):
+        pass
+    assert load(tmp_path) == (False, True)
+
+
+def test_a_temporary_file_is_no_state(tmp_path: Path) -> None:
+    """What a killed first save left, in a folder with a lock, is not loaded, and is lost."""
+    save(tmp_path)
+    (tmp_path / "state").rename(tmp_path / "state.new")
+    assert load(tmp_path) == (False, True)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", encode(STATE)[:-1], signed(b"{}"), signed(b"{}", version=2), b"\0" * 500],
+    ids=["empty", "torn", "without fields", "newer", "zeros"],
+)
+@pytest.mark.parametrize("used", [True, False])
+def test_a_state_that_is_set_aside_is_lost(tmp_path: Path, used: bool, data: bytes) -> None:
+    """A file that cannot be used tells of a daemon, also where there is no lock file."""
+    if used:
+        save(tmp_path)
+    (tmp_path / "state").write_bytes(data)
+    assert load(tmp_path) == (False, True)
+    assert (tmp_path / "state.unusable-1").exists()
+
+
+def test_the_state_of_another_host_is_lost(tmp_path: Path) -> None:
+    """A foreign state says nothing of what this host gave out."""
+    save(tmp_path)
+    assert load(tmp_path, machine="there") == (False, True)
+
+
+def test_a_lost_state_is_lost_no_more_once_saved(tmp_path: Path) -> None:
+    """After the next save there is a state again."""
+    save(tmp_path)
+    (tmp_path / "state").unlink()
+    save(tmp_path)
+    assert load(tmp_path) == (True, False)
+
+
 # --- the host
 
 

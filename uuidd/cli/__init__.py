@@ -21,6 +21,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             parser.error(f"--{one} and --{other.replace('_', '-')} exclude each other")
     if given.kill or given.random or given.time:
         return _ask(given)
+    if given.reset_steady:
+        return _reset_steady(given)
     return _start(given)
 
 
@@ -42,15 +44,32 @@ def _ask(given: argparse.Namespace) -> int:
     return 0
 
 
+def _reset_steady(given: argparse.Namespace) -> int:
+    from uuidd.server.resetting import reset_steady
+    from uuidd.store import StoreError
+
+    try:
+        print(reset_steady(arguments.state_folder(given).absolute()))
+    except StoreError as error:
+        _complain(str(error))
+        return 1
+    return 0
+
+
 def _start(given: argparse.Namespace) -> int:
     # Only the daemon needs trio, which takes longer to import than a question to be answered.
     from uuidd.node import NodeError
-    from uuidd.server.daemon import Settings, started
+    from uuidd.server.daemon import EpochError, Settings, started
     from uuidd.server.doors import DoorError
     from uuidd.server.pidfile import PidFileError
     from uuidd.store import StoreError
     from uuidd.systemd import ActivationError
 
+    try:
+        worker = arguments.worker_of(given)
+    except ValueError as error:
+        _complain(str(error))
+        return 1
     level = logging.ERROR if given.quiet else logging.DEBUG if given.debug else logging.INFO
     logs.to_stderr(level)
     settings = Settings(
@@ -64,6 +83,10 @@ def _start(given: argparse.Namespace) -> int:
         ),
         idle_timeout=given.timeout,
         limits=arguments.limits_of(given),
+        worker=worker,
+        epoch=given.epoch,
+        max_lead=given.max_lead,
+        rollback=given.rollback,
     )
     stays = given.no_fork or given.socket_activation or given.debug
     behind = None if stays else background.enter()
@@ -73,7 +96,14 @@ def _start(given: argparse.Namespace) -> int:
                 behind.ready()
                 logs.to_syslog(level)
             return 0 if daemon.serve() else 1
-    except (DoorError, StoreError, PidFileError, NodeError, ActivationError) as error:
+    except (
+        DoorError,
+        StoreError,
+        PidFileError,
+        NodeError,
+        EpochError,
+        ActivationError,
+    ) as error:
         _complain(str(error))
         return 1
     except KeyboardInterrupt:

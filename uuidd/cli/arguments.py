@@ -6,9 +6,12 @@ import argparse
 import os
 from collections.abc import Callable
 from dataclasses import fields
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from uuidd import __version__
+from uuidd.core.ids.snowflake import MACHINE_BITS, TWITTER_EPOCH, WORKER_BITS, machine_of
+from uuidd.core.timeline.steady import MAX_LEAD_SECONDS
 from uuidd.server.limits import Limits
 
 SOCKET = Path("/run/uuidd/request")
@@ -36,8 +39,34 @@ def parser() -> argparse.ArgumentParser:
         metavar="NODE",
         help="random (made once and kept; the default), mac, mac:IFACE, ip:ADDR, or 0x... in hex",
     )
+    _add_steady(made)
     _add_limits(made)
     return made
+
+
+def worker_of(given: argparse.Namespace) -> int | None:
+    """Give the machine number of Snowflakes: --worker, or --datacenter and --worker; None for none.
+
+    Raises ValueError, naming the option, its value and its range.
+    """
+    worker, datacenter = given.worker, given.datacenter
+    if datacenter is None:
+        if worker is not None and worker >= 1 << MACHINE_BITS:
+            raise ValueError(
+                f"--worker {worker}: it must be 0 to {(1 << MACHINE_BITS) - 1}, another on each"
+                " host; or 0 to 31 with --datacenter"
+            )
+        machine: int | None = worker
+        return machine
+    if worker is None:
+        raise ValueError(f"--datacenter {datacenter} needs a --worker beside it, 0 to 31")
+    for name, value in (("datacenter", datacenter), ("worker", worker)):
+        if value >= 1 << WORKER_BITS:
+            raise ValueError(
+                f"--{name} {value}: beside --{'worker' if name == 'datacenter' else 'datacenter'}"
+                f" it must be 0 to {(1 << WORKER_BITS) - 1}"
+            )
+    return machine_of(datacenter, worker)
 
 
 def limits_of(given: argparse.Namespace) -> Limits:
@@ -88,11 +117,61 @@ def _add_util_linux(made: argparse.ArgumentParser) -> None:
     )
     add("-d", "--debug", action="store_true", help="log more, and stay in the foreground")
     add("-q", "--quiet", action="store_true", help="log errors only")
-    add("-V", "--version", action="version", version=f"uuidd {__version__}")
+    add(
+        "-V",
+        "--version",
+        action="version",
+        version=f"uuidd {__version__}",
+        help="show the version and end",
+    )
+
+
+def _add_steady(made: argparse.ArgumentParser) -> None:
+    group = made.add_argument_group("kinds that never go back (v7, Snowflake, ULID, ...)")
+    add = group.add_argument
+    add(
+        "--worker",
+        type=_whole_from(0),
+        metavar="N",
+        help="this host's number in Snowflakes, 0 to 1023, another on each host; none without it",
+    )
+    add(
+        "--datacenter",
+        type=_whole_from(0),
+        metavar="N",
+        help="split that number in two, 0 to 31 each, as Twitter did",
+    )
+    add(
+        "--epoch",
+        type=_unix_ms,
+        default=TWITTER_EPOCH,
+        metavar="TIME",
+        help="where Snowflakes begin to count: Unix milliseconds, or a time like"
+        f" 2015-01-01T00:00:00Z (default: {TWITTER_EPOCH}, Twitter's)",
+    )
+    add(
+        "--max-lead",
+        type=_seconds,
+        default=float(MAX_LEAD_SECONDS),
+        metavar="SEC",
+        help="how far ahead of UTC they may be after it stepped back (default: 3600)",
+    )
+    add(
+        "--rollback",
+        choices=("slew", "wait", "refuse"),
+        default="slew",
+        help="when UTC steps back: go on at half speed, wait for UTC, or refuse (default: slew)",
+    )
+    add(
+        "--reset-steady",
+        action="store_true",
+        help="begin them anew at UTC, after a clock that was far ahead; says what that gives up,"
+        " and ends",
+    )
 
 
 def _add_limits(made: argparse.ArgumentParser) -> None:
-    group = made.add_argument_group("limits (README.md gives the reason of each)")
+    group = made.add_argument_group("limits")
     for name, default in ((field.name, field.default) for field in fields(Limits)):
         whole = isinstance(default, int)
         group.add_argument(
@@ -101,8 +180,20 @@ def _add_limits(made: argparse.ArgumentParser) -> None:
             type=_whole_from(1) if whole else _seconds,
             default=default,
             metavar="NUM" if whole else "SEC",
-            help=f"(default: {default})",
+            help=f"{_LIMITED.get(name, '')} (default: {default:{'' if whole else 'g'}})".lstrip(),
         )
+
+
+_LIMITED = {
+    "request_bytes": "bytes of one request",
+    "pipelined": "requests of one connection that are answered before the others have a turn",
+    "connections": "connections in all",
+    "connections_per_uid": "connections of one user but root and the daemon's own",
+    "request_seconds": "seconds from a request's first byte to its last, and from a connection to"
+    " its first request",
+    "reply_seconds": "seconds for a reply to be read",
+}
+"""What each limit counts; server/limits.py gives the reasons."""
 
 
 MAX_WHOLE = 1_000_000_000
@@ -124,11 +215,31 @@ def _whole_from(least: int) -> Callable[[str], int]:
     return whole
 
 
+def _unix_ms(text: str) -> int:
+    if text.isascii() and text.isdigit() and len(text) < 16:
+        return int(text)
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        time = None
+    if time is None or time.tzinfo is None:
+        raise argparse.ArgumentTypeError(
+            f"{text[:40]!r} is neither a whole number of milliseconds since 1970 nor a time with an"
+            " offset, like 2015-01-01T00:00:00Z"
+        )
+    ms = (time - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
+    if ms < 0:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} lies before 1970")
+    return ms
+
+
 def _seconds(text: str) -> float:
     try:
         value = float(text)
     except ValueError:
         value = 0.0
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0")
+    if not 0 < value <= MAX_WHOLE:
+        raise argparse.ArgumentTypeError(
+            f"{text[:40]!r} is no number of seconds above 0, {MAX_WHOLE} at most"
+        )
     return value

@@ -16,8 +16,12 @@ import trio
 
 from uuidd import __version__
 from uuidd.clock import Clock
+from uuidd.core.ids import snowflake, times
+from uuidd.core.ids.snowflake import TWITTER_EPOCH
 from uuidd.core.ids.timebased import TICKS_PER_SECOND
 from uuidd.core.timeline.state import State
+from uuidd.core.timeline.steady import MAX_LEAD_SECONDS, Rollback, Steady
+from uuidd.core.timeline.timelines import FAR, Reading, Timelines
 from uuidd.core.timeline.utc import Opening, Utc
 from uuidd.node import choose, libuuid_clock_seq
 from uuidd.server.acceptor import Acceptor
@@ -46,7 +50,8 @@ class Settings:
     """What the administrator chose.
 
     *socket* is None when systemd passes it; *pid_file* is None when none is wanted; *idle_timeout*
-    is in seconds, 0 for never.
+    is in seconds, 0 for never. *worker* is the machine number of Snowflakes, *epoch* theirs in Unix
+    milliseconds; *max_lead*, in seconds, and *rollback* are the steady timeline's.
     """
 
     socket: Path | None
@@ -55,17 +60,30 @@ class Settings:
     pid_file: Path | None = None
     idle_timeout: int = 0
     limits: Limits = field(default_factory=Limits)
+    worker: int | None = None
+    epoch: int = TWITTER_EPOCH
+    max_lead: float = MAX_LEAD_SECONDS
+    rollback: Rollback = "slew"
+
+
+class EpochError(Exception):
+    """No Snowflake can be made with the epoch that was chosen; one line that says why."""
 
 
 class Daemon:
     """A daemon that holds its socket, its store and a saved horizon, ready to serve."""
 
     def __init__(
-        self, door: Door, store: FolderStore, timeline: Utc, clock: Clock, settings: Settings
+        self,
+        door: Door,
+        store: FolderStore,
+        timelines: Timelines,
+        clock: Clock,
+        settings: Settings,
     ) -> None:
         self._door = door
         self._store = store
-        self._timeline = timeline
+        self._timelines = timelines
         self._clock = clock
         self._settings = settings
 
@@ -76,9 +94,10 @@ class Daemon:
     async def _serve(self) -> bool:
         limits = _within_descriptors(self._settings.limits)
         admission = Admission(limits, own_uid=os.geteuid())
-        saver = Saver(self._timeline, self._save, self._clock.now)
-        report = Report(self._timeline, saver, self._clock, admission, limits)
-        service = Service(Issuer(self._timeline, saver, self._clock.now), Entropy(), report.status)
+        saver = Saver(self._timelines, self._save, self._clock.read)
+        report = Report(self._timelines, saver, self._clock, admission, limits)
+        issuer = Issuer(self._timelines, saver, self._clock.read)
+        service = Service(issuer, Entropy(), report.status)
         acceptor = Acceptor(self._door.sock, service, admission, limits)
         with trio.open_signal_receiver(*STOP_SIGNALS) as signals:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
@@ -106,11 +125,14 @@ class Daemon:
 def started(settings: Settings) -> Iterator[Daemon]:
     """Give a daemon that is ready to serve: it listens, and its first horizon is saved.
 
-    Raises DoorError, StoreError, PidFileError, NodeError or ActivationError, one line each, and
-    leaves nothing half made. At the end of the context socket, lock and pid file are given back.
+    Raises DoorError, StoreError, PidFileError, NodeError, EpochError or ActivationError, one line
+    each, and leaves nothing half made. At the end of the context socket, lock and pid file are
+    given back.
     """
     with contextlib.ExitStack() as undo:
         node = choose(settings.node)
+        clock = Clock(_note_step)
+        _check_epoch(settings.epoch, clock.now())
         if settings.socket is None:
             door = Door(inherited_socket(), None)
         else:
@@ -121,39 +143,79 @@ def started(settings: Settings) -> Iterator[Daemon]:
         loaded = store.load()
         if store.set_aside:
             log.error("state unusable, begun anew: cause=%r", store.set_aside)
-        clock = Clock(_note_step)
         entropy = Entropy()
         news = _News()
-        timeline = Utc(
+        at = clock.read()
+        utc = Utc(
             loaded,
             machine=store.machine,
-            now=clock.now(),
+            now=at.now,
             random=entropy.bits,
             node=node,
             avoid=libuuid_clock_seq,
             tell=news.tell,
         )
-        _save_first(timeline, store, clock)
+        steady = Steady(
+            None if loaded is None else loaded.steady,
+            now=at.now,
+            elapsed=at.elapsed,
+            lost=store.lost,
+            rollback=settings.rollback,
+            max_lead=max(1, int(settings.max_lead * TICKS_PER_SECOND)),
+        )
+        timelines = Timelines(utc, steady, worker=settings.worker, epoch=settings.epoch)
+        _save_first(timelines, store, at)
         if settings.pid_file is not None:
             undo.enter_context(pid_file(settings.pid_file))
         # Whoever reads that it has started may stop it at once: until trio listens, signals wait.
         signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
         news.publish()
+        _note_steady(steady, at)
         log.info(
             "started: version=%s pid=%d socket=%s state=%s node=%012x node_source=%r",
             __version__,
             os.getpid(),
             settings.socket,
             settings.state,
-            timeline.node.value,
-            timeline.node.source,
+            utc.node.value,
+            utc.node.source,
         )
-        yield Daemon(door, store, timeline, clock, settings)
+        yield Daemon(door, store, timelines, clock, settings)
 
 
-def _save_first(timeline: Utc, store: FolderStore, clock: Clock) -> None:
+def _check_epoch(epoch: int, now: int) -> None:
+    """See to it that Snowflakes can be made. Raises EpochError."""
+    try:
+        snowflake.time_field(epoch).raw(now)
+    except ValueError:
+        field = snowflake.time_field(epoch)
+        raise EpochError(
+            f"--epoch {epoch}: a Snowflake's 41 bits then tell {times.text(field.epoch)} to"
+            f" {times.text(field.end - 1)}, and it is {times.text(now)} now; name an epoch before"
+            " now, in Unix milliseconds, and less than 69 years ago"
+        ) from None
+
+
+def _note_steady(steady: Steady, at: Reading) -> None:
+    """Say at the start what the steady timeline will not do for a while, and why."""
+    if steady.held_until:
+        log.warning(
+            "the state was lost, steady ids are held back: seconds=%d",
+            (steady.held_until - at.now) / TICKS_PER_SECOND,
+        )
+    lead = steady.lead(now=at.now, elapsed=at.elapsed)
+    if lead > FAR:
+        log.warning(
+            "the steady timeline is ahead of UTC: seconds=%.3f max_lead=%g rollback=%s",
+            lead / TICKS_PER_SECOND,
+            steady.max_lead / TICKS_PER_SECOND,
+            steady.rollback,
+        )
+
+
+def _save_first(timelines: Timelines, store: FolderStore, at: Reading) -> None:
     """Save the first horizon: a daemon that cannot save from the start is not started."""
-    state = timeline.begin_save(now=clock.now(), lead=int(FIRST_LEAD * TICKS_PER_SECOND))
+    state = timelines.begin_save(at=at, lead=int(FIRST_LEAD * TICKS_PER_SECOND), bare_lead=0)
     try:
         store.save(state)
     except OSError as error:
@@ -161,7 +223,7 @@ def _save_first(timeline: Utc, store: FolderStore, clock: Clock) -> None:
             f"the state cannot be saved in {store.folder}: {error.strerror};"
             " make room or mend the folder, or name another with --state"
         ) from error
-    timeline.end_save(state, completed=True)
+    timelines.end_save(state, completed=True)
 
 
 async def _until_stopped(signals: AsyncIterator[int], service: Service, idle_timeout: int) -> None:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import trio
 
 from uuidd import __version__
 from uuidd.clock import Clock
-from uuidd.core.ids.timebased import TICK_BITS, TICKS_PER_SECOND
+from uuidd.core.ids import times
+from uuidd.core.ids.recipes import time_fields
+from uuidd.core.ids.timebased import TICKS_PER_SECOND
 from uuidd.core.timeline.generation import Generation
-from uuidd.core.timeline.utc import Utc
+from uuidd.core.timeline.timelines import Timelines
 from uuidd.server.admission import Admission
 from uuidd.server.limits import Limits, as_settings
 from uuidd.server.saver import Saver
@@ -23,9 +24,14 @@ class Report:
     """Puts together what ``status`` tells."""
 
     def __init__(
-        self, timeline: Utc, saver: Saver, clock: Clock, admission: Admission, limits: Limits
+        self,
+        timelines: Timelines,
+        saver: Saver,
+        clock: Clock,
+        admission: Admission,
+        limits: Limits,
     ) -> None:
-        self._timeline = timeline
+        self._timelines = timelines
         self._saver = saver
         self._clock = clock
         self._admission = admission
@@ -34,26 +40,30 @@ class Report:
 
     def status(self, service: Service) -> dict[str, Any]:
         """Give the status. Ticks are ints, spans are seconds, nodes are hex."""
-        timeline = self._timeline
+        utc = self._timelines.utc
         return {
             "version": __version__,
             "pid": os.getpid(),
             "uptime": round(trio.current_time() - self._started, 3),
-            "node": f"0x{timeline.node.value:012x}",
-            "node_source": timeline.node.source,
-            "volatile": timeline.volatile is not None,
+            "node": f"0x{utc.node.value:012x}",
+            "node_source": utc.node.source,
+            "volatile": utc.volatile is not None,
             "connections": self._admission.open,
             "connections_highest": self._admission.highest,
             "connections_turned_away": self._admission.turned_away,
             "requests": {"rpc": _tally(service.rpc), "libuuid": _tally(service.libuuid)},
             "utc": self._utc(),
+            "steady": self._steady(),
             "saves": self._saves(),
             "limits": self._limits,
-            "full_on": dict.fromkeys(("v1", "v6"), _full_on(TICK_BITS)),
+            "full_on": {
+                kind: times.day(field.end)
+                for kind, field in time_fields(self._timelines.epoch).items()
+            },
         }
 
     def _utc(self) -> dict[str, Any]:
-        timeline, now = self._timeline, self._clock.now()
+        timeline, now = self._timelines.utc, self._clock.now()
         serving = timeline.volatile or timeline.generation
         told: dict[str, Any] = {
             "generation": None,
@@ -71,6 +81,24 @@ class Report:
         told["horizon"] = timeline.horizon
         told["horizon_in"] = round((timeline.horizon - now) / TICKS_PER_SECOND, 3)
         return told
+
+    def _steady(self) -> dict[str, Any]:
+        timelines, at = self._timelines, self._clock.read()
+        steady = timelines.steady
+        lead = steady.lead(now=at.now, elapsed=at.elapsed)
+        return {
+            "next": steady.next,
+            "lead": round(lead / TICKS_PER_SECOND, 7),
+            "max_lead": steady.max_lead / TICKS_PER_SECOND,
+            "rollback": steady.rollback,
+            "held_for": max(0.0, round((steady.held_until - at.now) / TICKS_PER_SECOND, 3)),
+            "horizon": steady.horizon,
+            "horizon_in": round(
+                (steady.horizon - steady.read(now=at.now, elapsed=at.elapsed)) / TICKS_PER_SECOND, 3
+            ),
+            "worker": timelines.worker,
+            "epoch": timelines.epoch,
+        }
 
     def _saves(self) -> dict[str, Any]:
         saver = self._saver
@@ -99,9 +127,3 @@ def _serving(serving: Generation, now: int) -> dict[str, Any]:
 
 def _tally(tally: Tally) -> dict[str, Any]:
     return {"requests": tally.requests, "ids": tally.ids, "refused": dict(tally.refused)}
-
-
-def _full_on(bits: int) -> str:
-    """Give the first day on which a count of ticks no longer fits into so many bits."""
-    epoch = datetime(1582, 10, 15, tzinfo=UTC)
-    return (epoch + timedelta(microseconds=(1 << bits) // 10)).date().isoformat()

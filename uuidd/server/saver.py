@@ -10,7 +10,7 @@ import trio
 
 from uuidd.core.ids.timebased import TICKS_PER_SECOND
 from uuidd.core.timeline.state import State
-from uuidd.core.timeline.utc import Utc
+from uuidd.core.timeline.timelines import Reading, Timelines
 
 LEAD = 20.0
 """Seconds from a save to its horizon. The next save is due when half of them are used."""
@@ -25,27 +25,31 @@ RETRY = (0.1, 5.0)
 log = logging.getLogger("uuidd")
 
 
-def lead_after(uptime: float) -> float:
-    """Give the lead, in seconds, of a save made *uptime* seconds after the start."""
-    return min(LEAD, max(FIRST_LEAD, uptime / 2))
+def leads_after(uptime: float) -> tuple[float, float]:
+    """Give the lead, in seconds, of a save made *uptime* seconds after the start, and a bare one.
+
+    The bare one has no minimum: it is for a steady timeline that is far ahead already.
+    """
+    bare = min(LEAD, uptime / 2)
+    return max(FIRST_LEAD, bare), bare
 
 
 class Saver:
-    """Keeps the horizon of *timeline* ahead, by *save*, which raises OSError when it fails.
+    """Keeps the horizons of *timelines* ahead, by *save*, which raises OSError when it fails.
 
-    An idle daemon saves nothing: after the last use ``run`` waits to be woken. *now* reads UTC in
-    ticks; all spans of time are measured on trio's clock, which is monotonic.
+    An idle daemon saves nothing: after the last use ``run`` waits to be woken. *read* reads the
+    clock; all spans of time are measured on trio's clock, which is monotonic.
     """
 
     def __init__(
         self,
-        timeline: Utc,
+        timelines: Timelines,
         save: Callable[[State], Awaitable[None]],
-        now: Callable[[], int],
+        read: Callable[[], Reading],
     ) -> None:
-        self._timeline = timeline
+        self._timelines = timelines
         self._save = save
-        self._now = now
+        self._read = read
         self._started = trio.current_time()
         self._wanted = trio.Event()
         self._settled = trio.Event()
@@ -77,9 +81,10 @@ class Saver:
                 break
             self._wanted = trio.Event()
             begun = trio.current_time()
-            lead = lead_after(begun - self._started)
-            completed = await self._save_once(lead)
-        await self._save_once(0)
+            leads = leads_after(begun - self._started)
+            lead = leads[self._timelines.far(self._read())]
+            completed = await self._save_once(*leads)
+        await self._save_once(0, 0)
         self._finished.set()
 
     def want(self) -> None:
@@ -98,7 +103,7 @@ class Saver:
         The answer is whether they were saved within *patience* seconds. If not, the last horizon
         stands, and the next start opens another generation.
         """
-        self._timeline.close()
+        self._timelines.close()
         self._finishing = True
         self.want()
         with trio.move_on_after(patience):
@@ -115,7 +120,7 @@ class Saver:
         """Wait until *due*, when half the lead is used, and a use since; or until one is wanted."""
         with trio.move_on_at(due):
             await self._wanted.wait()
-        if not self._wanted.is_set() and not self._timeline.used:
+        if not self._wanted.is_set() and not self._timelines.used:
             self.idle = True
             await self._wanted.wait()
             self.idle = False
@@ -127,8 +132,12 @@ class Saver:
                 self._wanted = trio.Event()
                 await self._wanted.wait()
 
-    async def _save_once(self, lead: float) -> bool:
-        state = self._timeline.begin_save(now=self._now(), lead=int(lead * TICKS_PER_SECOND))
+    async def _save_once(self, lead: float, bare_lead: float) -> bool:
+        state = self._timelines.begin_save(
+            at=self._read(),
+            lead=int(lead * TICKS_PER_SECOND),
+            bare_lead=int(bare_lead * TICKS_PER_SECOND),
+        )
         begun = self._saving_since = trio.current_time()
         try:
             await self._save(state)
@@ -139,7 +148,7 @@ class Saver:
             self._note_success(begun)
             completed = True
         self._saving_since = None
-        self._timeline.end_save(state, completed=completed)
+        self._timelines.end_save(state, completed=completed)
         self._settled.set()
         self._settled = trio.Event()
         return completed

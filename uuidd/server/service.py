@@ -8,14 +8,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from uuidd.core.ids import randombased, runs
-from uuidd.core.timeline import Block
+from uuidd.core.ids import randombased
+from uuidd.core.ids.kinds import KINDS
+from uuidd.core.ids.origin import Origin
+from uuidd.core.ids.recipes import RECIPES
+from uuidd.core.timeline import Block, SteadyBlock
 from uuidd.core.wire import libuuid, methods, rpc
 from uuidd.core.wire.libuuid import Op
 from uuidd.core.wire.methods import Make, RefusedError, Take
 from uuidd.server.entropy import Entropy
 from uuidd.server.issuer import MUST_WAIT, Issuer
 
+AnyBlock = Block | SteadyBlock
 Call = methods.Take | methods.Make | methods.Status
 
 
@@ -47,29 +51,29 @@ class Service:
     def answer(self, request: rpc.Request) -> bytes | None:
         """Give the reply to an rpc request, "" to a notification; None: it has to wait."""
         try:
-            call = methods.parse(request.method, request.params)
-            ticks = _ticks(call)
-            block = self._issuer.take(ticks[0], whole=ticks[1]) if ticks else None
+            call = self._parse(request)
+            wanted = _wanted(call)
+            block = self._issuer.take(*wanted) if wanted else None
+            return self._reply(request, call, block)
         except MUST_WAIT:
             return None
         except RefusedError as refused:
             return self._refuse(request, refused)
-        return self._reply(request, call, block)
 
     async def answer_soon(self, request: rpc.Request) -> bytes:
         """Give the reply to an rpc request that had to wait, "" to a notification."""
         try:
-            call = methods.parse(request.method, request.params)
-            ticks = _ticks(call)
-            block = await self._issuer.take_soon(ticks[0], whole=ticks[1]) if ticks else None
+            call = self._parse(request)
+            wanted = _wanted(call)
+            block = await self._issuer.take_soon(*wanted) if wanted else None
+            return self._reply(request, call, block)
         except RefusedError as refused:
             return self._refuse(request, refused)
-        return self._reply(request, call, block)
 
     def answer_libuuid(self, ask: libuuid.Ask) -> bytes | None:
         """Give the reply to a libuuid request; None: it has to wait."""
         try:
-            block = self._issuer.take(ask.count, whole=True) if ask.op in _TIME else None
+            block = self._issuer.take("utc", ask.count, True) if ask.op in _TIME else None
         except MUST_WAIT:
             return None
         return self._reply_libuuid(ask, block)
@@ -77,24 +81,38 @@ class Service:
     async def answer_libuuid_soon(self, ask: libuuid.Ask) -> bytes:
         """Give the reply to a libuuid request that had to wait, "" when it is refused."""
         try:
-            block = await self._issuer.take_soon(ask.count, whole=True) if ask.op in _TIME else None
+            block = (
+                await self._issuer.take_soon("utc", ask.count, True) if ask.op in _TIME else None
+            )
         except RefusedError as refused:
             self.libuuid.requests += 1
             self.libuuid.refused[refused.code] += 1
             return b""
         return self._reply_libuuid(ask, block)
 
-    def _reply(self, request: rpc.Request, call: Call, block: Block | None) -> bytes:
+    def _parse(self, request: rpc.Request) -> Call:
+        call = methods.parse(request.method, request.params)
+        if isinstance(call, Make) and call.kind == "snowflake" and self._issuer.worker is None:
+            raise RefusedError(
+                "no_worker_id",
+                "this uuidd has no worker number, so it makes no Snowflakes; start it with"
+                " --worker N, 0 to 1023, another on each host",
+            )
+        return call
+
+    def _reply(self, request: rpc.Request, call: Call, block: AnyBlock | None) -> bytes:
+        # Before anything is counted, for it may be refused yet; and status counts itself.
+        made = self._make(call.kind, call.count, block) if isinstance(call, Make) else []
         self.rpc.requests += 1
+        self.rpc.ids += len(made)
         result: Any
         match call:
             case Take():
-                assert block is not None  # noqa: S101  (tells the type checker what _ticks says)
+                assert block is not None  # noqa: S101  (tells the type checker what _wanted says)
                 self.rpc.ids += block.count
                 result = methods.take_result(block)
-            case Make(kind, count):
-                self.rpc.ids += count
-                result = self._make(kind, count, block)
+            case Make():
+                result = made
             case _:
                 result = self._status(self)
         return b"" if request.msgid is None else rpc.response(request.msgid, result)
@@ -106,14 +124,27 @@ class Service:
             return b""
         return rpc.failure(request.msgid, refused.code, refused.message)
 
-    def _make(self, kind: str, count: int, block: Block | None) -> list[str]:
-        if block is None:
-            return randombased.v4_texts(self._entropy.take(16 * count))
-        return runs.all_texts(kind, block.first, block.count, block.clock_seq, block.node)
-
-    def _reply_libuuid(self, ask: libuuid.Ask, block: Block | None) -> bytes:
-        self.libuuid.requests += 1
+    def _make(self, kind: str, count: int, block: AnyBlock | None) -> list[str]:
+        recipe, random = RECIPES[kind], self._entropy.take
+        draw = recipe.forms["text"]
+        place, origin = 0, Origin(0)
         if block is not None:
+            place, _ = recipe.places(block.first, block.count)
+            origin = block.origin
+        found: list[str] = []
+        try:
+            while len(found) < count:
+                part = min(count - len(found), recipe.room(place))
+                found += draw(place, part, origin, random)
+                place += part
+        except ValueError as error:
+            # The day has come on which the kind's time field is full.
+            raise RefusedError("unavailable", f"no {kind} can be made: {error}") from error
+        return found
+
+    def _reply_libuuid(self, ask: libuuid.Ask, block: AnyBlock | None) -> bytes:
+        self.libuuid.requests += 1
+        if isinstance(block, Block):
             self.libuuid.ids += block.count
             first = libuuid.time_uuid(block)
             if ask.op is Op.TIME_UUID:
@@ -136,11 +167,11 @@ class Service:
 _TIME = (Op.TIME_UUID, Op.BULK_TIME_UUID)
 
 
-def _ticks(call: Call) -> tuple[int, bool] | None:
-    """Give how many ticks a call needs, and whether it must have all; None when it needs none."""
+def _wanted(call: Call) -> tuple[str, int, bool] | None:
+    """Give the timeline, the ticks a call needs, and whether it must have all; None for none."""
     match call:
-        case Take(_, count, whole):
-            return count, whole
-        case Make(kind, count) if kind in runs.KINDS:
-            return count, True
+        case Take(timeline, count, whole):
+            return timeline, count, whole
+        case Make(kind, count) if KINDS[kind].timeline:
+            return KINDS[kind].timeline, RECIPES[kind].ticks(count), True
     return None

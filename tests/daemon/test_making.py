@@ -1,0 +1,285 @@
+from __future__ import annotations
+
+import itertools
+import uuid
+from collections.abc import Callable
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from tests.daemon.fakes import BEGIN, Inside, notification
+from uuidd.core.ids import flake, ksuid, pushid, snowflake, timebased, ulid
+from uuidd.core.ids.kinds import KINDS
+from uuidd.core.ids.snowflake import TWITTER_EPOCH
+from uuidd.core.ids.timebased import TICKS_PER_SECOND, UNIX_EPOCH
+from uuidd.core.wire import methods
+
+WORKER = 345
+
+TIMED = [kind for kind, told in KINDS.items() if told.timeline]
+STEADY = [kind for kind, told in KINDS.items() if told.timeline == "steady"]
+BOUNDS = [0.5, 1.00005, 214.7, 429.49674]
+"""Seconds after which the last 1,000 ticks lie within a millisecond or run over the bounds of
+milliseconds, of a second, and of the low 32 bits of a tick."""
+
+
+def settle(inside: Inside) -> None:
+    """Let a horizon of an hour be saved, so that no save is ever waited for."""
+    lead = 3600 * TICKS_PER_SECOND
+    state = inside.timelines.begin_save(at=inside.clock.read(), lead=lead, bare_lead=lead)
+    inside.timelines.end_save(state, completed=True)
+
+
+@pytest.fixture
+async def inside(autojump_clock: MockClock) -> Inside:
+    """A daemon's inside with a worker number and a far horizon."""
+    inside = Inside(worker=WORKER)
+    settle(inside)
+    return inside
+
+
+async def make(inside: Inside, kind: str, count: int) -> list[str]:
+    """Give what ``make`` is answered with."""
+    async with inside.talking() as peer:
+        reply = await peer.call("make", kind, count)
+    assert reply.error is None
+    found: list[str] = reply.result
+    return found
+
+
+def millisecond(text: str) -> int:
+    """Give the first 48 bits of a UUID."""
+    return uuid.UUID(text).int >> 80
+
+
+TIMES: dict[str, Callable[[str], float]] = {
+    "v1": lambda text: (timebased.fields(uuid.UUID(text).int).tick - UNIX_EPOCH) / 1e7,
+    "v6": lambda text: (timebased.fields(uuid.UUID(text).int).tick - UNIX_EPOCH) / 1e7,
+    "v7": lambda text: (uuid.UUID(text).int >> 80) / 1e3,
+    "snowflake": lambda text: ((int(text) >> 22) + TWITTER_EPOCH) / 1e3,
+    "flake": lambda text: (flake.from_text(text) >> 64) / 1e3,
+    "ulid": lambda text: (ulid.from_text(text) >> 80) / 1e3,
+    "ksuid": lambda text: (ksuid.from_text(text) >> 128) + 1_400_000_000.0,
+    "push_id": lambda text: (pushid.from_text(text) >> 72) / 1e3,
+}
+"""The Unix seconds that a text tells, read by the formats' own words."""
+
+
+def test_there_is_a_time_to_read_of_every_kind_that_has_one() -> None:
+    """These tests leave no kind out."""
+    assert list(TIMES) == TIMED
+
+
+@pytest.mark.parametrize("at", BOUNDS)
+@pytest.mark.parametrize("count", [1, 2, 999, 1000])
+@pytest.mark.parametrize("kind", list(KINDS))
+async def test_make_gives_exactly_so_many_ids(
+    kind: str, count: int, at: float, inside: Inside, autojump_clock: MockClock
+) -> None:
+    """So many distinct texts come of every kind, also over the bounds of its runs."""
+    await trio.sleep(at)
+    found = await make(inside, kind, count)
+    assert {type(text) for text in found} == {str}
+    assert len(found) == len(set(found)) == count
+    assert inside.service.rpc.ids == count
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+async def test_makes_in_a_row_repeat_nothing(
+    kind: str, inside: Inside, autojump_clock: MockClock
+) -> None:
+    """Ten makes of a thousand, one right after the other, give ten thousand ids."""
+    made = [await make(inside, kind, 1000) for _ in range(10)]
+    assert len(set(itertools.chain(*made))) == 10_000
+
+
+@pytest.mark.parametrize("at", BOUNDS)
+@pytest.mark.parametrize("kind", TIMED)
+async def test_made_ids_are_of_now(
+    kind: str, at: float, inside: Inside, autojump_clock: MockClock
+) -> None:
+    """A thousand ids tell the last part of a millisecond before now, in order."""
+    await trio.sleep(at)
+    now = BEGIN + trio.current_time()
+    found = [TIMES[kind](text) for text in await make(inside, kind, 1000)]
+    unit = 1 if kind == "ksuid" else 1e-7 if kind in ("v1", "v6") else 1e-3
+    # A float of so many seconds is good to a quarter of a microsecond.
+    assert all(now - 2442e-7 - unit < time + 5e-7 and time < now + 5e-7 for time in found)
+    assert found == sorted(found)
+    if at in (0.5, 1.00005) and unit == 1e-3 and kind != "snowflake":
+        # Just past a millisecond: these tests do see runs that go over its bound.
+        assert len(set(found)) == 2
+
+
+@pytest.mark.parametrize("at", BOUNDS)
+@pytest.mark.parametrize("kind", STEADY)
+async def test_made_ids_rise(
+    kind: str, at: float, inside: Inside, autojump_clock: MockClock
+) -> None:
+    """Steady ids sort as they were made, within a make and from one to the next."""
+    await trio.sleep(at)
+    found = await make(inside, kind, 1000) + await make(inside, kind, 1000)
+    keys = [(len(text), text) if kind == "snowflake" else text for text in found]
+    assert keys == sorted(keys)
+    assert len(set(keys)) == 2000
+
+
+async def test_steady_kinds_are_ordered_among_each_other(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """Makes of different kinds share one timeline: each begins past the one before it."""
+    last = 0
+    for kind in STEADY * 2:
+        await make(inside, kind, 100)
+        assert inside.steady.next > last
+        assert inside.steady.next - last >= 100
+        last = inside.steady.next
+
+
+async def test_a_make_takes_no_more_ticks_than_it_needs(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """A tick for each id; of Snowflakes, 4,096 to a millisecond, 2.44 ticks for each."""
+    await trio.sleep(1)
+    for kind, ticks in (("v7", 1000), ("flake", 1000), ("snowflake", 2442)):
+        before = inside.steady.next
+        await trio.sleep(1)
+        await make(inside, kind, 1000)
+        assert inside.steady.next - 1 == inside.wall.now()
+        await make(inside, kind, 1000)
+        assert inside.steady.next - 1 == inside.wall.now()
+        assert inside.wall.now() - before > ticks
+    assert methods.MAX_MAKE == 1000
+
+
+async def test_snowflakes_have_the_worker_number_and_fill_slot_after_slot(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """A thousand of them are a thousand slots in a row, of this host's number."""
+    await trio.sleep(1.0003)
+    found = [snowflake.fields(int(text)) for text in await make(inside, "snowflake", 1000)]
+    assert {each.machine for each in found} == {WORKER}
+    places = [each.ms << 12 | each.sequence for each in found]
+    assert places == list(range(places[0], places[0] + 1000))
+    ticks = [snowflake.tick_of_place(place) for place in places]
+    assert inside.wall.now() - 2442 < ticks[0] <= ticks[-1] <= inside.wall.now()
+
+
+async def test_flakes_have_the_node_and_the_tick(inside: Inside, autojump_clock: MockClock) -> None:
+    """The low 16 bits are the tick within the millisecond, those before them the node."""
+    (text,) = await make(inside, "flake", 1)
+    value = flake.from_text(text)
+    tick = inside.steady.next - 1 - UNIX_EPOCH
+    assert value & 0xFFFF == tick % 10_000
+    assert value >> 64 == tick // 10_000
+    assert value >> 16 & (1 << 48) - 1 == inside.timeline.node.value
+
+
+@pytest.mark.parametrize(("kind", "version"), [("v1", 1), ("v4", 4), ("v6", 6), ("v7", 7)])
+async def test_made_uuids_are_of_their_version(
+    kind: str, version: int, inside: Inside, autojump_clock: MockClock
+) -> None:
+    """Every one has RFC 9562's variant and the version of its kind."""
+    found = [uuid.UUID(text) for text in await make(inside, kind, 1000)]
+    assert {(each.variant, each.version) for each in found} == {(uuid.RFC_4122, version)}
+
+
+@pytest.mark.parametrize(
+    ("kind", "length"),
+    [("v7", 36), ("ulid", 26), ("ksuid", 27), ("push_id", 20)],
+)
+async def test_made_texts_have_their_length(
+    kind: str, length: int, inside: Inside, autojump_clock: MockClock
+) -> None:
+    """Texts of a kind that has a fixed length have it."""
+    assert {len(text) for text in await make(inside, kind, 1000)} == {length}
+
+
+# Without a worker number
+
+
+async def test_snowflakes_need_a_worker_number(autojump_clock: MockClock) -> None:
+    """Without one the code is ``no_worker_id``, the message says the way out, nothing moves."""
+    inside = Inside()
+    settle(inside)
+    before = inside.steady.next, inside.lanes
+    async with inside.talking() as peer:
+        reply = await peer.call("make", "snowflake", 10)
+        assert reply.result is None
+        assert reply.error == [
+            "no_worker_id",
+            "this uuidd has no worker number, so it makes no Snowflakes; start it with --worker N,"
+            " 0 to 1023, another on each host",
+        ]
+        assert (inside.steady.next, inside.lanes) == before
+        assert (inside.service.rpc.requests, inside.service.rpc.ids) == (1, 0)
+        assert inside.service.rpc.refused == {"no_worker_id": 1}
+        assert len((await peer.call("make", "flake", 10)).result) == 10
+
+
+async def test_a_wrong_count_of_snowflakes_is_told_first(autojump_clock: MockClock) -> None:
+    """Whoever asks wrongly reads what is wrong with that, worker number or not."""
+    inside = Inside()
+    async with inside.talking() as peer:
+        error = (await peer.call("make", "snowflake", 1001)).error
+    assert error is not None
+    assert error[0] == "bad_params"
+
+
+async def test_a_notification_of_snowflakes_is_refused_in_silence(
+    autojump_clock: MockClock,
+) -> None:
+    """A notification is never answered, not with ``no_worker_id`` either; it is counted."""
+    inside = Inside()
+    async with inside.talking() as peer:
+        await peer.send(notification("make", "snowflake"))
+        assert (await peer.call("status", msgid=9)).msgid == 9
+    assert inside.service.rpc.refused == {"no_worker_id": 1}
+
+
+async def test_the_worker_number_0_is_one(autojump_clock: MockClock) -> None:
+    """Zero is a number like any other, not the lack of one."""
+    inside = Inside(worker=0)
+    settle(inside)
+    (text,) = await make(inside, "snowflake", 1)
+    assert snowflake.fields(int(text)).machine == 0
+
+
+# The end of time
+
+
+async def test_a_kind_whose_time_field_is_full_is_refused(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """On the day after its last a Snowflake is ``unavailable``, counted once; v7 goes on."""
+    inside.wall.step((snowflake.time_field().end - inside.wall.now()) / TICKS_PER_SECOND + 1)
+    settle(inside)
+    async with inside.talking() as peer:
+        error = (await peer.call("make", "snowflake", 10)).error
+        assert error is not None
+        assert error[0] == "unavailable"
+        assert error[1].startswith("no snowflake can be made: ms is ")
+        assert (inside.service.rpc.requests, inside.service.rpc.ids) == (1, 0)
+        assert inside.service.rpc.refused == {"unavailable": 1}
+        assert len((await peer.call("make", "v7", 10)).result) == 10
+
+
+async def test_status_tells_the_day_on_which_each_kind_is_full(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """Every kind that has a time has a last day; the published ones are as published."""
+    async with inside.talking() as peer:
+        full_on = (await peer.call("status")).result["full_on"]
+    assert list(full_on) == ["v1", "v6", "v7", "snowflake", "flake", "ulid", "ksuid", "push_id"]
+    assert set(full_on) == set(TIMED)
+    del full_on["flake"]
+    assert full_on == {
+        "v1": "5236-03-31",
+        "v6": "5236-03-31",
+        "v7": "+10889-08-02",
+        "snowflake": "2080-07-10",
+        "ulid": "+10889-08-02",
+        "ksuid": "2150-06-19",
+        "push_id": "+10889-08-02",
+    }

@@ -10,15 +10,19 @@ from itertools import repeat, starmap
 from typing import TYPE_CHECKING, Any, Literal, overload
 from uuid import UUID, SafeUUID
 
-from uuidd.core.ids import runs
+from uuidd.core.ids.kinds import KINDS
 from uuidd_client import late
 from uuidd_client.clocks import elapsed
-from uuidd_client.forms import ITERATORS, new_uuid, set_int, set_is_safe
+from uuidd_client.forms import new_uuid, set_int, set_is_safe
 from uuidd_client.session import Session, Settings
 from uuidd_client.supply import Run
 
 if TYPE_CHECKING:
     from types import TracebackType
+
+UuidKind = Literal["v1", "v4", "v6", "v7"]
+TextKind = Literal["flake", "ulid", "ksuid", "push_id"]
+IntKind = Literal["snowflake"]
 
 _GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
 
@@ -32,7 +36,9 @@ class Client:
     *fallback*: make ids in this process when no daemon answers; they are unique by 61 random bits
     and not marked safe. Otherwise, or with $UUIDD_FALLBACK=0, DaemonUnavailable is raised.
     *max_age*: seconds by which an id's time may lag; 0 makes each id a round trip, and so puts the
-    ids of all processes in order. *timeout*: seconds to wait for the daemon.
+    ids of all processes in order. *timeout*: seconds to wait for the daemon. *wait*: wait when more
+    ids are wanted than time has passed for (10 million a second of most kinds, 4,096,000
+    Snowflakes); otherwise RateExceeded is raised.
     """
 
     def __init__(
@@ -41,17 +47,25 @@ class Client:
         fallback: bool = True,
         max_age: float = 0.1,
         timeout: float = 1.0,
+        *,
+        wait: bool = True,
     ) -> None:
         if _seconds("max_age", max_age) < 0:
             raise ValueError(f"max_age is {max_age!r}; it must be 0 or more seconds")
         if _seconds("timeout", timeout) <= 0:
             raise ValueError(f"timeout is {timeout!r}; it must be more than 0 seconds")
         path = None if socket is None else os.fspath(socket)
-        self._settings = Settings(path, fallback, max_age, timeout)
+        self._settings = Settings(path, fallback, max_age, timeout, wait)
         self._sessions: dict[str, Session] = {}
         self._cells: dict[tuple[str, str], list[Run]] = {}
         self._uuid1 = self.drawer("v1")
         self._uuid6 = self.drawer("v6")
+        self._uuid7 = self.drawer("v7")
+        self._snowflake = self.drawer("snowflake")
+        self._flake = self.drawer("flake")
+        self._ulid = self.drawer("ulid")
+        self._ksuid = self.drawer("ksuid")
+        self._push_id = self.drawer("push_id")
 
     def uuid1(self) -> UUID:
         """Give a v1 UUID; ``is_safe`` is SafeUUID.safe if it came from the daemon (RFC 9562, 5.1).
@@ -64,19 +78,61 @@ class Client:
         """Give a v6 UUID: a v1 whose bytes sort by time (RFC 9562, 5.6). Otherwise as uuid1."""
         return self._uuid6()
 
+    def uuid7(self) -> UUID:
+        """Give a v7 UUID: Unix milliseconds first (RFC 9562, 5.7). Otherwise as uuid1.
+
+        Like all kinds below it rises in one process without exception, also when UTC steps back.
+        """
+        return self._uuid7()
+
+    def snowflake(self) -> int:
+        """Give a Snowflake: 63 bits that sort as integers, of the worker number of the daemon.
+
+        There is no fallback: raises DaemonUnavailable when there is no daemon, NoWorkerId, which is
+        one, when it has no worker number.
+        """
+        return self._snowflake()
+
+    def flake(self) -> str:
+        """Give a Flake, 128 bits that sort by time, in base 62. Raises as uuid1."""
+        return self._flake()
+
+    def ulid(self) -> str:
+        """Give a ULID: 26 characters that sort by time. Raises as uuid1."""
+        return self._ulid()
+
+    def ksuid(self) -> str:
+        """Give a KSUID: 27 characters that sort by time. Raises as uuid1."""
+        return self._ksuid()
+
+    def push_id(self) -> str:
+        """Give a Push ID: 20 characters that sort by time. Raises as uuid1."""
+        return self._push_id()
+
     @overload
-    def make(self, kind: str, count: int, form: Literal["uuid"] = "uuid") -> list[UUID]: ...
+    def make(self, kind: UuidKind, count: int, form: None = None) -> list[UUID]: ...
+    @overload
+    def make(self, kind: TextKind, count: int, form: None = None) -> list[str]: ...
+    @overload
+    def make(self, kind: IntKind, count: int, form: None = None) -> list[int]: ...
+    @overload
+    def make(self, kind: str, count: int, form: Literal["uuid"]) -> list[UUID]: ...
     @overload
     def make(self, kind: str, count: int, form: Literal["text"]) -> list[str]: ...
     @overload
+    def make(self, kind: str, count: int, form: Literal["int"]) -> list[int]: ...
+    @overload
     def make(self, kind: str, count: int, form: Literal["bytes"]) -> bytes: ...
-    def make(self, kind: str, count: int, form: str = "uuid") -> list[Any] | bytes:
-        """Give exactly *count* ids of *kind*, ``v1`` or ``v6``, in rising order.
+    @overload
+    def make(self, kind: str, count: int, form: str | None = None) -> list[Any] | bytes: ...
+    def make(self, kind: str, count: int, form: str | None = None) -> list[Any] | bytes:
+        """Give exactly *count* ids of *kind*, in rising order if the kind has one.
 
-        *form* is ``uuid`` or ``text`` for a list, ``bytes`` for all ids packed, 16 bytes each.
-        Raises DaemonUnavailable when there is no daemon, and no fallback.
+        *form* is ``uuid``, ``text`` or ``int`` for a list, ``bytes`` for all ids packed; a kind has
+        those that make sense for it, and None is the one in which it is mostly used. Raises
+        DaemonUnavailable when there is no daemon, and no fallback.
         """
-        _known(kind, form)
+        form = _known(kind, form)
         if type(count) is not int:
             raise TypeError(f"count is {count!r}; it must be an int")
         if count < 0:
@@ -85,20 +141,28 @@ class Client:
         return b"".join(made) if form == "bytes" else made
 
     @overload
-    def iter(self, kind: str, form: Literal["uuid"] = "uuid") -> Iterator[UUID]: ...
+    def iter(self, kind: UuidKind, form: None = None) -> Iterator[UUID]: ...
+    @overload
+    def iter(self, kind: TextKind, form: None = None) -> Iterator[str]: ...
+    @overload
+    def iter(self, kind: IntKind, form: None = None) -> Iterator[int]: ...
+    @overload
+    def iter(self, kind: str, form: Literal["uuid"]) -> Iterator[UUID]: ...
     @overload
     def iter(self, kind: str, form: Literal["text"]) -> Iterator[str]: ...
     @overload
+    def iter(self, kind: str, form: Literal["int"]) -> Iterator[int]: ...
+    @overload
     def iter(self, kind: str, form: Literal["bytes"]) -> Iterator[bytes]: ...
-    def iter(self, kind: str, form: str = "uuid") -> Iterator[Any]:
+    @overload
+    def iter(self, kind: str, form: str | None = None) -> Iterator[Any]: ...
+    def iter(self, kind: str, form: str | None = None) -> Iterator[Any]:
         """Give an endless iterator over ids of *kind*; each is as current as if made alone.
 
-        *form* is ``uuid``, ``text`` or ``bytes`` (16 each). Threads may share it. ``next`` raises
-        DaemonUnavailable when there is no daemon, and no fallback; it may be called again.
+        *form* is as for ``make``, but ``bytes`` come one by one. Threads may share it. ``next``
+        raises DaemonUnavailable when there is no daemon, and no fallback; it may be called again.
         """
-        _known(kind, form)
-        draw = self.drawer(kind) if form == "uuid" else self._plain_drawer(kind, form)
-        return starmap(draw, repeat(()))
+        return starmap(self.drawer(kind, form), repeat(()))
 
     def status(self) -> dict[str, Any]:
         """Give what the daemon tells of itself. Raises DaemonUnavailable when there is none."""
@@ -120,11 +184,22 @@ class Client:
     ) -> None:
         self.close()
 
-    def drawer(self, kind: str) -> Callable[[], UUID]:
-        """Give a function that does what ``uuid1`` does, for *kind*, and a little faster."""
-        _known(kind, "uuid")
+    @overload
+    def drawer(self, kind: UuidKind, form: None = None) -> Callable[[], UUID]: ...
+    @overload
+    def drawer(self, kind: TextKind, form: None = None) -> Callable[[], str]: ...
+    @overload
+    def drawer(self, kind: IntKind, form: None = None) -> Callable[[], int]: ...
+    @overload
+    def drawer(self, kind: str, form: str | None = None) -> Callable[[], Any]: ...
+    def drawer(self, kind: str, form: str | None = None) -> Callable[[], Any]:
+        """Give a function that does what ``uuid1`` does, for *kind* in *form*, a little faster."""
+        form = _known(kind, form)
         if not _GIL:
-            return self._locked_drawer(kind, "uuid")
+            return self._locked_drawer(kind, form)
+        return self._uuid_drawer(kind) if form == "uuid" else self._plain_drawer(kind, form)
+
+    def _uuid_drawer(self, kind: str) -> Callable[[], UUID]:
         cell, refill = self._cell(kind, "uuid")
         clock, new, uuid_type = elapsed, new_uuid, UUID
         put_int, put_is_safe = set_int, set_is_safe
@@ -146,8 +221,6 @@ class Client:
         return draw_uuid
 
     def _plain_drawer(self, kind: str, form: str) -> Callable[[], Any]:
-        if not _GIL:
-            return self._locked_drawer(kind, form)
         cell, refill = self._cell(kind, form)
         clock = elapsed
 
@@ -201,11 +274,16 @@ def _nothing() -> Any:
 _EMPTY: Run = (_nothing, SafeUUID.unknown, memoryview(bytes(8)).cast("d"))
 
 
-def _known(kind: object, form: object) -> None:
-    if not (isinstance(kind, str) and kind in runs.KINDS):
-        raise ValueError(f"kind is {kind!r}; there are {', '.join(runs.KINDS)}")
-    if not (isinstance(form, str) and form in ITERATORS):
-        raise ValueError(f"form is {form!r}; there are {', '.join(ITERATORS)}")
+def _known(kind: object, form: object) -> str:
+    """Give the form that is meant. ValueError for one that *kind* has not, or an unknown kind."""
+    if not (isinstance(kind, str) and kind in KINDS):
+        raise ValueError(f"kind is {kind!r}; there are {', '.join(KINDS)}")
+    forms = KINDS[kind].forms
+    if form is None:
+        return forms[0]
+    if not (isinstance(form, str) and form in forms):
+        raise ValueError(f"form is {form!r}; of {kind} there are {', '.join(forms)}")
+    return form
 
 
 def _seconds(name: str, value: object) -> float:

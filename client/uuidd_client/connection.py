@@ -10,8 +10,12 @@ from uuidd_client.clocks import elapsed
 
 if TYPE_CHECKING:
     import socket
+    from collections.abc import Callable
+    from typing import TypeVar
 
-    from uuidd.core.timeline import Block
+    from uuidd.core.timeline import Block, SteadyBlock
+
+    AnyBlock = TypeVar("AnyBlock", Block, SteadyBlock)
 
 MAX_FROM_LIBUUID = 65_536
 """Ticks asked of a util-linux uuidd at once: its clock runs ahead by what it gives, here 6.5 ms."""
@@ -21,6 +25,8 @@ KEEP_LIBUUID = 60.0
 for ours may have come in its place."""
 
 READ_BYTES = 65536
+
+ONLY_V1 = "it closed the connection; if it is util-linux's, it makes no such ids"
 
 
 class DaemonUnavailable(Exception):
@@ -52,6 +58,23 @@ class Connection:
         self._msgid = 0
         self._libuuid_until = 0.0
 
+    @property
+    def path(self) -> str:
+        """The socket."""
+        return self._path
+
+    def take_steady(self, count: int) -> SteadyBlock:
+        """Give a block of up to *count* ticks of the steady timeline. Raises DaemonUnavailable."""
+        from uuidd.core.wire import methods
+
+        if elapsed() < self._libuuid_until:
+            raise DaemonUnavailable(self._path, ONLY_V1)
+        try:
+            result = self._call("take", ["steady", count], self._deadline())
+        except _Closed:
+            raise DaemonUnavailable(self._path, ONLY_V1) from None
+        return self._checked(methods.steady_taken, result, count)
+
     def take(self, count: int) -> Block:
         """Give a block of up to *count* ticks of UTC. Raises DaemonUnavailable."""
         from uuidd.core.wire import methods
@@ -65,8 +88,12 @@ class Connection:
             block = self._take_by_libuuid(count)
             self._libuuid_until = elapsed() + KEEP_LIBUUID
             return block
+        return self._checked(methods.taken, result, count)
+
+    def _checked(self, read: Callable[[Any], AnyBlock], result: Any, count: int) -> AnyBlock:
+        """Give the block that *read* finds in a result, if it is none larger than asked for."""
         try:
-            block = methods.taken(result)
+            block = read(result)
             if block.count > count:
                 raise ValueError(f"{block.count} ticks where {count} were asked for")
             return block

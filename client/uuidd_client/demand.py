@@ -11,13 +11,14 @@ MAX_BLOCK = 1_000_000
 class Demand:
     """Sizes blocks by the rate at which the last one was used, to last about *max_age* seconds.
 
-    The first block is of one tick: many programs make one id, and end.
+    The first block is of *least* ticks, mostly one: many programs make one id, and end.
     """
 
-    def __init__(self, max_age: float) -> None:
+    def __init__(self, max_age: float, *, least: int = 1) -> None:
         self._max_age = max_age
+        self._least = least
         # A block is as old as its first tick, so half of max_age is the most worth asking for.
-        self._most = max(1, min(MAX_BLOCK, int(max_age * TICKS_PER_SECOND / 2)))
+        self._most = max(least, min(MAX_BLOCK, int(max_age * TICKS_PER_SECOND / 2)))
         self._asked_at: float | None = None
 
     def size(self, needed: int, used: int, now: float) -> int:
@@ -29,4 +30,4 @@ class Demand:
         if self._asked_at is not None:
             expected = used * self._max_age / max(now - self._asked_at, 1e-6)
         self._asked_at = now
-        return max(1, min(self._most, max(needed, int(expected))))
+        return max(self._least, min(self._most, max(needed, int(expected))))

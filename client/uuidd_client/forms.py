@@ -1,22 +1,16 @@
-"""The forms of an id: ``uuid``, ``text`` and ``bytes``."""
+"""UUIDs made of ints, and the randomness of ids."""
 
 from __future__ import annotations
 
+import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from itertools import repeat
 from typing import Any
 from uuid import UUID, SafeUUID
 
-from uuidd.core.ids import runs
-
-ITERATORS: dict[str, Callable[[str, int, int, int, int], Iterator[Any]]] = {
-    "uuid": runs.ints,
-    "text": runs.texts,
-    "bytes": runs.packed,
-}
-"""What draws the ids of a run in each form; a ``uuid`` is drawn as its int, for it takes two more
-steps that C cannot do in one."""
+random_bytes = os.urandom
+"""Gives so many random bytes; nothing is read ahead that a fork's child would have too."""
 
 # A UUID forbids setting its attributes, so they are set below it, as its own __init__ does. Slot
 # descriptors do it in a fifth of the time that UUID(int=...) takes.

@@ -17,11 +17,13 @@ def load() -> None:
     with _importing:
         import socket
 
-        from uuidd.core.timeline import volatile
+        from uuidd.core.ids import recipes
+        from uuidd.core.timeline import slew, volatile
         from uuidd.core.wire import libuuid, methods, rpc
+        from uuidd_client import standin
 
     # Their use is that they are loaded.
-    del socket, volatile, libuuid, methods, rpc
+    del socket, recipes, slew, volatile, libuuid, methods, rpc, standin
 
 
 os.register_at_fork(

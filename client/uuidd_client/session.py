@@ -20,6 +20,7 @@ class Settings(NamedTuple):
     fallback: bool
     max_age: float
     timeout: float
+    wait: bool = True
 
 
 class Session:
@@ -31,7 +32,6 @@ class Session:
         self._busy = False
         self._connection = Connection(settings.socket or default_path(), settings.timeout)
         self._source = Source(self._connection, fallback=may_fall_back(settings.fallback))
-        self._max_age = settings.max_age
         self._supplies: dict[str, Supply] = {}
         # Where a child puts the session that follows; see following().
         self._next: dict[str, Session] = {}
@@ -92,6 +92,8 @@ class Session:
     def _supply(self, kind: str) -> Supply:
         supply = self._supplies.get(kind)
         if supply is None:
-            supply = Supply(kind, self._source, Page(), self._max_age)
+            supply = Supply(
+                kind, self._source, Page(), self._settings.max_age, wait=self._settings.wait
+            )
             self._supplies[kind] = supply
         return supply

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 import warnings
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from uuidd.core.ids.timebased import TICKS_PER_SECOND
@@ -12,8 +13,12 @@ from uuidd_client.clocks import elapsed, utc_tick
 from uuidd_client.connection import Connection, DaemonUnavailable
 
 if TYPE_CHECKING:
-    from uuidd.core.timeline import Block
-    from uuidd.core.timeline.volatile import Volatile
+    from typing import TypeVar
+
+    from uuidd.core.timeline import Block, SteadyBlock
+    from uuidd_client.standin import StandIn
+
+    AnyBlock = TypeVar("AnyBlock", Block, SteadyBlock)
 
 RETRY = 1.0
 """Seconds after which a daemon that was not there is tried again."""
@@ -28,53 +33,106 @@ class Source:
     def __init__(self, connection: Connection, *, fallback: bool) -> None:
         self.connection = connection
         self._fallback = fallback
-        self._retry = 0.0
-        self._retry_at = 0.0
-        self._volatile: Volatile | None = None
+        self._patience = {"utc": _Patience(), "steady": _Patience()}
+        self._stand_in: StandIn | None = None
+        self._reached = 0
 
     def take(self, count: int) -> tuple[Block, bool]:
-        """Give up to *count* ticks, and whether they came from the daemon.
+        """Give up to *count* ticks of UTC, and whether they came from the daemon.
 
         Raises DaemonUnavailable when they cannot, and there is no fallback.
         """
-        if not self._fallback:
-            return self.connection.take(count), True
-        if elapsed() >= self._retry_at:
-            try:
-                block = self.connection.take(count)
-            except DaemonUnavailable as unavailable:
-                self._put_off(unavailable)
-            else:
-                self._retry = 0.0
-                return block, True
-        return self._take_here(count), False
-
-    def _put_off(self, unavailable: DaemonUnavailable) -> None:
-        self._retry = min(2 * self._retry, MAX_RETRY) if unavailable.late and self._retry else RETRY
-        self._retry_at = elapsed() + self._retry
-        _warn(unavailable)
-
-    def _take_here(self, count: int) -> Block:
-        from uuidd.core.timeline import NoneFree
-        from uuidd.core.timeline.volatile import Volatile
-
-        if self._volatile is None:
-            self._volatile = Volatile(_random_bits)
+        block = self._ask("utc", self.connection.take, count, self._fallback)
+        if block is not None:
+            return block, True
         while True:
-            try:
-                return self._volatile.take(count, now=utc_tick())
-            except NoneFree as none:
-                # UTC stepped back a little: 10 ms at most, or the node would be another.
-                time.sleep(none.wait / TICKS_PER_SECOND)
+            found = self._here().take(count, now=utc_tick())
+            if not isinstance(found, int):
+                return found, False
+            # UTC stepped back a little: 10 ms at most, or the node would be another.
+            time.sleep(found / TICKS_PER_SECOND)
+
+    def take_steady(self, count: int, *, fallback: bool = True) -> tuple[SteadyBlock, bool]:
+        """Give up to *count* ticks of the steady timeline, and whether they came from the daemon.
+
+        They lie past all steady ticks given before, whatever those came from. Raises
+        DaemonUnavailable when they cannot, and there is no fallback.
+        """
+        fallback = fallback and self._fallback
+        block = self._ask("steady", self._take_later, count, fallback)
+        safe = block is not None
+        while block is None:
+            found = self._here().take_steady(
+                count, past=self._reached, now=utc_tick(), elapsed=int(elapsed() * TICKS_PER_SECOND)
+            )
+            if isinstance(found, int):
+                time.sleep(found / TICKS_PER_SECOND)
+            else:
+                block = found
+        self._reached = block.first + block.count
+        return block, safe
+
+    def _ask(
+        self, timeline: str, take: Callable[[int], AnyBlock], count: int, fallback: bool
+    ) -> AnyBlock | None:
+        """Give a block of the daemon's; None when the fallback is to be used."""
+        if not fallback:
+            return take(count)
+        patience = self._patience[timeline]
+        if elapsed() < patience.until:
+            return None
+        try:
+            block = take(count)
+        except DaemonUnavailable as unavailable:
+            patience.put_off(late=unavailable.late)
+            _warn(unavailable)
+            return None
+        patience.retry = 0.0
+        return block
+
+    def _take_later(self, count: int) -> SteadyBlock:
+        """Give what is past all that was used here of a block of the daemon's.
+
+        One that is not at all is of a daemon whose clock is behind what this process has made
+        ids of without it, or that has lost its state.
+        """
+        from uuidd.core.timeline import SteadyBlock
+
+        block = self.connection.take_steady(count)
+        end = block.first + block.count
+        if end <= self._reached:
+            behind = (self._reached - end + 1) / TICKS_PER_SECOND
+            raise DaemonUnavailable(
+                self.connection.path,
+                f"its steady timeline is {behind:.3f} s behind what this process has used",
+            )
+        first = max(block.first, self._reached)
+        return SteadyBlock(first, end - first, block.node, block.worker, block.epoch)
+
+    def _here(self) -> StandIn:
+        from uuidd_client.standin import StandIn
+
+        if self._stand_in is None:
+            self._stand_in = StandIn()
+        return self._stand_in
+
+
+class _Patience:
+    """When the daemon is asked again after it failed to give blocks of a timeline."""
+
+    def __init__(self) -> None:
+        self.retry = 0.0
+        self.until = 0.0
+
+    def put_off(self, *, late: bool) -> None:
+        """Note a failure; *late* if it cost a time-out, so that a hung daemon costs few of them."""
+        self.retry = min(2 * self.retry, MAX_RETRY) if late and self.retry else RETRY
+        self.until = elapsed() + self.retry
 
 
 def may_fall_back(wanted: Any) -> bool:
     """Give whether to fall back: if it is *wanted*, and $UUIDD_FALLBACK is not 0."""
     return bool(wanted) and os.environ.get("UUIDD_FALLBACK") != "0"
-
-
-def _random_bits(count: int) -> int:
-    return int.from_bytes(os.urandom((count + 7) // 8), "big") >> -count % 8
 
 
 _warned_in = 0

@@ -1,9 +1,10 @@
-"""The ticks of one kind in one process: blocks, cut into runs from which ids are drawn.
+"""The ids of one kind in one process: blocks, cut into runs from which ids are drawn.
 
 Theory of operation
 
-1. A *supply* holds what is left of one block. Ids leave it by way of *runs*: C iterators over some
-   thousand ids at most, of which ``next`` is atomic, so that drawing one needs no lock.
+1. A *supply* holds the places that are left of one block (``recipes`` says what a place is). Ids
+   leave it by way of *runs*: C iterators over some thousand ids at most, of which ``next`` is
+   atomic, so that drawing one needs no lock.
 2. One run is out at a time. To start another, or to make many ids at once, the supply takes back
    what is left of it, by drawing it to its end. So ids of a kind rise, whatever their form.
 3. Each block has a deadline, in memory that a fork wipes. Who draws an id checks the deadline
@@ -13,20 +14,27 @@ Theory of operation
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import SafeUUID
 
-from uuidd.core.ids import runs
+from uuidd.core.ids.kinds import KINDS
 from uuidd.core.ids.timebased import TICKS_PER_SECOND
 from uuidd_client.clocks import elapsed, utc_tick
+from uuidd_client.connection import DaemonUnavailable
 from uuidd_client.demand import Demand
-from uuidd_client.forms import ITERATORS, safety, uuids
+from uuidd_client.forms import random_bytes, safety, uuids
 from uuidd_client.page import Page
 from uuidd_client.source import Source
+
+if TYPE_CHECKING:
+    from uuidd.core.timeline import Block, SteadyBlock
 
 SHORT_RUN, LONG_RUN = 16, 4096
 """Ids of a run: the first after a change of form, and the most. What is left of a run has to be
 drawn to its end when the form changes, and is worth the more the less often that happens."""
+
+RANDOM_BLOCK = 1 << 30
+"""Places of a block of ids without a time: no number of them means anything."""
 
 REFETCHES = 3
 """How often another block is asked for when one holds nothing later than what was used."""
@@ -40,17 +48,51 @@ holds afterwards. A plain tuple, for it is unpacked at each id, and a named one 
 """
 
 
-class Supply:
-    """The ticks of *kind*, from *source*. Not for two threads at once; runs are."""
+class RateExceeded(Exception):
+    """More ids of *kind* were wanted than are free just now, by a client that does not wait.
 
-    def __init__(self, kind: str, source: Source, page: Page, max_age: float) -> None:
+    Nothing was given out: *free* of *wanted* can be had at once.
+    """
+
+    def __init__(self, kind: str, wanted: int, free: int) -> None:
+        super().__init__(
+            f"{wanted} ids of kind {kind} are more than the {free} that are free now; ask for"
+            " fewer, again later, or from a Client(wait=True)"
+        )
+        self.kind = kind
+        self.wanted = wanted
+        self.free = free
+
+
+class NoWorkerId(DaemonUnavailable):
+    """The daemon has no worker number, without which there are no Snowflakes."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, "it has no worker number; start it with --worker N, 0 to 1023")
+
+
+class Supply:
+    """The ids of *kind*, from *source*. Not for two threads at once; runs are.
+
+    Unless it may *wait*, ``make`` gives what is free at once, or nothing.
+    """
+
+    def __init__(
+        self, kind: str, source: Source, page: Page, max_age: float, *, wait: bool = True
+    ) -> None:
         self._kind = kind
+        from uuidd.core.ids.origin import Origin
+        from uuidd.core.ids.recipes import RECIPES
+
+        self._timeline = KINDS[kind].timeline
+        self._recipe = RECIPES[kind]
         self._source = source
         self._page = page
         self._max_age = max_age
-        self._demand = Demand(max_age)
-        self._first = self._end = 0
-        self._clock_seq = self._node = 0
+        self._wait = wait
+        self._demand = Demand(max_age, least=self._recipe.ticks(1))
+        self._first = self._end = self._not_before = 0
+        self._origin = Origin(0)
         self._safe = SafeUUID.unknown
         self._deadline = page.slot(0.0)
         self._out: Iterator[Any] | None = None
@@ -67,19 +109,24 @@ class Supply:
         if form != self._out_form:
             self._length = SHORT_RUN
         self._have(1)
-        count = min(self._length, self._end - self._first, runs.room(self._first))
+        count = min(self._length, self._end - self._first, self._recipe.room(self._first))
         ids = self._cut(form, count)
         self._out, self._out_form = ids, form
         self._length = min(2 * self._length, LONG_RUN)
         return (ids.__next__, self._safe, self._deadline), next(ids)
 
     def make(self, count: int, form: str) -> list[Any]:
-        """Give exactly *count* ids in *form*. Raises DaemonUnavailable; what was made is lost."""
+        """Give exactly *count* ids in *form*.
+
+        Raises DaemonUnavailable; what was made is lost. Raises RateExceeded; nothing was made.
+        """
         self._take_back()
+        if not self._wait:
+            self._have_at_once(count)
         made: list[Any] = []
         while count:
             self._have(count)
-            part = min(count, self._end - self._first, runs.room(self._first))
+            part = min(count, self._end - self._first, self._recipe.room(self._first))
             ids = self._cut(form, part)
             made += uuids(ids, part, self._safe) if form == "uuid" else ids
             count -= part
@@ -89,7 +136,7 @@ class Supply:
         first = self._first
         self._first += count
         self._used += count
-        return ITERATORS[form](self._kind, first, count, self._clock_seq, self._node)
+        return self._recipe.forms[form](first, count, self._origin, random_bytes)
 
     def _take_back(self) -> None:
         """Take back what is left of the run that is out. Nobody can draw from it after that."""
@@ -101,14 +148,34 @@ class Supply:
             return
         first = self._first - len(left)
         # Another thread that drew in the middle of that leaves a gap: then all of it is dropped.
-        again = ITERATORS[self._out_form](self._kind, first, 1, self._clock_seq, self._node)
-        if next(again) == left[0]:
+        # Where ids have random bits there is no telling, and no need: they differ again.
+        again = self._recipe.forms[self._out_form](first, 1, self._origin, random_bytes)
+        if self._recipe.random or next(again) == left[0]:
             self._first = first
             self._used -= len(left)
 
+    def _have_at_once(self, count: int) -> None:
+        """See to it that there are *count* places, all current. Raises RateExceeded."""
+        if self._end - self._first >= count and elapsed() < self._deadline[0]:
+            return
+        self._deadline[0] = 0.0
+        self._have(count)
+        free = self._end - self._first
+        if free < count:
+            raise RateExceeded(self._kind, count, free)
+
     def _have(self, needed: int) -> None:
-        """See to it that there are ticks, and that they are current."""
+        """See to it that there are places, and that they are current."""
         if self._first < self._end and elapsed() < self._deadline[0]:
+            return
+        if self._timeline != "utc":
+            self._fetch(needed)
+            while self._first == self._end:
+                # Of three ticks in a row one has a place, but fewer may have been free; and under
+                # another node, ids go on in the next run.
+                if not self._wait:
+                    raise RateExceeded(self._kind, needed, 0)
+                self._fetch(needed)
             return
         last_used = self._first - 1
         self._deadline[0] = 0.0
@@ -124,13 +191,33 @@ class Supply:
                 self._first = self._end = last_used + 1
 
     def _fetch(self, needed: int) -> None:
+        recipe = self._recipe
+        if not self._timeline:
+            # Random bits: there are always more, of this process's own, and they do not age.
+            self._first, self._end = self._end, self._end + RANDOM_BLOCK
+            self._deadline = self._page.slot(float("inf"))
+            return
         asked_at = elapsed()
-        asked = self._demand.size(needed, self._used, asked_at)
-        block, from_daemon = self._source.take(asked)
+        asked = self._demand.size(recipe.ticks(needed), recipe.ticks(self._used), asked_at)
+        block, from_daemon = self._take(asked)
         self._used = 0
-        self._first, self._end = block.first, block.first + block.count
-        self._clock_seq, self._node = block.clock_seq, block.node
+        if block.origin != self._origin:
+            if self._end and self._timeline == "steady" and not recipe.random:
+                # Within a run the node or the worker comes first in the order of ids.
+                self._not_before = self._end - 1 + recipe.room(self._end - 1)
+            self._origin = block.origin
+        first, self._end = recipe.places(block.first, block.count)
+        self._first = min(max(first, self._not_before), self._end)
         self._safe = safety(from_daemon)
         # Its first tick is that much older than the block.
         age = block.count / TICKS_PER_SECOND
         self._deadline = self._page.slot(asked_at + self._max_age - age)
+
+    def _take(self, count: int) -> tuple[Block | SteadyBlock, bool]:
+        if self._timeline == "utc":
+            return self._source.take(count)
+        # Nothing but a worker number that is the host's alone tells Snowflakes of two makers apart.
+        block, from_daemon = self._source.take_steady(count, fallback=self._kind != "snowflake")
+        if self._kind == "snowflake" and block.worker is None:
+            raise NoWorkerId(self._source.connection.path)
+        return block, from_daemon

@@ -1,4 +1,4 @@
-"""A program that draws one id for each line of its standard input, each a round trip."""
+"""A program that draws an id of the kind that each line of its input names, each a round trip."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from uuidd_client import Client
 
 if __name__ == "__main__":
     client = Client(sys.argv[1], fallback=False, max_age=0, timeout=10)
-    for _ in sys.stdin:
-        sys.stdout.write(f"{client.uuid6()}\n")
+    for line in sys.stdin:
+        sys.stdout.write(f"{next(client.iter(line.strip(), form='text'))}\n")
         sys.stdout.flush()

@@ -7,9 +7,9 @@ from typing import cast
 
 import pytest
 
-from tests.client.fakes import START, Time, block
+from tests.client.fakes import NODE, START, Time, block
 from uuidd.core.ids.timebased import MULTICAST, TICKS_PER_SECOND
-from uuidd.core.timeline import Block
+from uuidd.core.timeline import Block, SteadyBlock
 from uuidd_client import source
 from uuidd_client.connection import Connection, DaemonUnavailable
 from uuidd_client.source import MAX_RETRY, Source, may_fall_back
@@ -21,6 +21,9 @@ class Daemon:
     def __init__(self, time: Time) -> None:
         self.up = False
         self.late = False
+        self.steady_up = False
+        self.steady_asked = 0
+        self.steady_from = START
         self.asked_at: list[float] = []
         self._time = time
         self._first = 0
@@ -32,6 +35,16 @@ class Daemon:
             raise DaemonUnavailable("/path", "it is a fake", late=self.late)
         self._first += count
         return block(self._first, count)
+
+    path = "/path"
+
+    def take_steady(self, count: int) -> SteadyBlock:
+        """Give a steady block, from *steady_from* on, or raise DaemonUnavailable."""
+        self.steady_asked += 1
+        if not self.steady_up:
+            raise DaemonUnavailable("/path", "steady is a fake")
+        first, self.steady_from = self.steady_from, self.steady_from + count
+        return SteadyBlock(first, count, NODE, 5, 0)
 
 
 @pytest.fixture
@@ -261,3 +274,85 @@ def test_the_fallback_takes_the_callers_and_the_administrators_consent(
     if variable is not None:
         monkeypatch.setenv("UUIDD_FALLBACK", variable)
     assert may_fall_back(wanted) is may
+
+
+# --- steady
+
+
+def test_the_daemons_steady_block_is_given_as_the_daemons(daemon: Daemon) -> None:
+    """With its node, worker and epoch."""
+    daemon.steady_up = True
+    assert source_of(daemon).take_steady(10) == (SteadyBlock(START, 10, NODE, 5, 0), True)
+
+
+def test_steady_ticks_made_here_are_not_the_daemons(daemon: Daemon) -> None:
+    """They have a random node, and no worker number."""
+    block, safe = source_of(daemon).take_steady(10)
+    assert not safe
+    assert block.node & MULTICAST
+    assert block.worker is None
+
+
+def test_what_has_no_fallback_is_asked_of_the_daemon_each_time(daemon: Daemon) -> None:
+    """A Snowflake cannot be made here, so there is nothing to do in the meantime."""
+    found = source_of(daemon)
+    for tries in range(3):
+        with pytest.raises(DaemonUnavailable):
+            found.take_steady(1, fallback=False)
+        assert daemon.steady_asked == tries + 1
+    daemon.steady_up = True
+    assert found.take_steady(1, fallback=False)[1]
+
+
+def test_a_daemon_that_refuses_steady_gives_utc_all_the_same(daemon: Daemon) -> None:
+    """What becomes of one timeline says nothing of the other."""
+    daemon.up = True
+    found = source_of(daemon)
+    assert not found.take_steady(1)[1]
+    assert found.take(1)[1]
+
+
+def test_steady_ticks_rise_from_the_daemons_to_those_made_here(daemon: Daemon, time: Time) -> None:
+    """Also when the daemon was ahead of UTC."""
+    daemon.steady_up = True
+    daemon.steady_from = START + 15 * TICKS_PER_SECOND
+    found = source_of(daemon)
+    theirs, _ = found.take_steady(100)
+    daemon.steady_up = False
+    ours, safe = found.take_steady(100)
+    assert not safe
+    assert theirs.first + theirs.count <= ours.first
+
+
+def test_a_daemon_behind_what_was_used_is_not_used(daemon: Daemon, time: Time) -> None:
+    """Its ticks would come before those made here while it was away."""
+    found = source_of(daemon)
+    ours, _ = found.take_steady(1)
+    daemon.steady_up = True
+    daemon.steady_from = ours.first - 50
+    time.move(2)
+    block, safe = found.take_steady(10)
+    assert daemon.steady_asked == 2
+    assert not safe
+    assert block.first > ours.first
+
+
+def test_of_a_daemons_block_what_was_used_is_cut_off(daemon: Daemon, time: Time) -> None:
+    """What lies past it is the daemon's, and later than all before."""
+    found = source_of(daemon)
+    ours, _ = found.take_steady(1)
+    daemon.steady_up = True
+    daemon.steady_from = ours.first - 4
+    time.move(2)
+    block, safe = found.take_steady(10)
+    assert (block.first, block.count, safe) == (ours.first + 1, 5, True)
+
+
+def test_without_fallback_a_daemon_behind_is_told_of(daemon: Daemon, time: Time) -> None:
+    """The error says by how much: a state that was lost, or set back."""
+    daemon.steady_up = True
+    found = source_of(daemon, fallback=False)
+    found.take_steady(1)
+    daemon.steady_from -= 5 * TICKS_PER_SECOND
+    with pytest.raises(DaemonUnavailable, match=r"its steady timeline is 5\.000 s behind"):
+        found.take_steady(1)

@@ -414,9 +414,7 @@ def play(time: Time, steps: list[Step], sizes: list[int], turns: list[int]) -> d
         patch.setattr(session, "Source", lambda _, fallback: Changing(time, sizes, turns))
         client = Client("/nowhere")
         iters: dict[tuple[str, str], Iterator[Any]] = {
-            (kind, form): client.iter(kind, form)  # type: ignore[call-overload]
-            for kind in KINDS
-            for form in FORMS
+            (kind, form): client.iter(kind, form) for kind in KINDS for form in FORMS
         }
         for step, kind, form, count in steps:
             try:
@@ -429,7 +427,7 @@ def play(time: Time, steps: list[Step], sizes: list[int], turns: list[int]) -> d
                     packed = client.make(kind, count, form="bytes")
                     found[kind] += [value(packed[at : at + 16]) for at in range(0, len(packed), 16)]
                 else:
-                    found[kind] += map(value, client.make(kind, count, form))  # type: ignore[call-overload]
+                    found[kind] += map(value, client.make(kind, count, form))
             except DaemonUnavailable:
                 pass
     return found

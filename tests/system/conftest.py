@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -31,6 +31,11 @@ def daemon(fake_time: FakeTime) -> Iterator[Daemon]:
             yield daemon
         finally:
             daemon.kill()
-            for pid in re.findall(r" pid=(\d+) ", "\n".join(daemon.lines)):
-                for name in (f"faketime_shm_{pid}", f"sem.faketime_sem_{pid}"):
-                    (SHARED / name).unlink(missing_ok=True)
+            forget(re.findall(r" pid=(\d+) ", "\n".join(daemon.lines)))
+
+
+def forget(pids: Iterable[str]) -> None:
+    """Remove what libfaketime left of processes."""
+    for pid in pids:
+        for name in (f"faketime_shm_{pid}", f"sem.faketime_sem_{pid}"):
+            (SHARED / name).unlink(missing_ok=True)

@@ -15,6 +15,7 @@ import traceback
 import uuid
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from tests.rig import Daemon
@@ -31,7 +32,7 @@ BACK = 1.1
 """Seconds after which every client asks the daemon again."""
 
 
-def draw(path: Path, make: Callable[[], uuid.UUID], count: int, go: int, tell: int) -> None:
+def draw(path: Path, make: Callable[[], uuid.UUID], count: int, go: int, *, tell: int) -> None:
     """Draw *count* ids in shares, one for each byte that comes from *go*; leave them in *path*.
 
     An id is left as its 16 bytes, and one more that says whether it is marked safe.
@@ -52,8 +53,11 @@ def draw(path: Path, make: Callable[[], uuid.UUID], count: int, go: int, tell: i
                 )
 
 
-def start(path: Path, make: Callable[[], uuid.UUID], count: int, tell: int) -> tuple[int, int]:
-    """Start a process that draws; give its pid, and where to write a byte for each share."""
+def start(run: Callable[[int], None]) -> tuple[int, int]:
+    """Start a process that draws as *run* says; give its pid, and where to write bytes to it.
+
+    *run* draws a share for each byte that it reads from the descriptor that it is given.
+    """
     read_go, write_go = os.pipe()
     pid = os.fork()
     if pid:
@@ -61,48 +65,74 @@ def start(path: Path, make: Callable[[], uuid.UUID], count: int, tell: int) -> t
         return pid, write_go
     try:
         warnings.simplefilter("ignore", RuntimeWarning)
-        draw(path, make, count, read_go, tell)
+        run(read_go)
         os._exit(0)
     except BaseException:
         traceback.print_exc()
         os._exit(1)
 
 
+def kill_through(
+    daemon: Daemon,
+    gos: list[int],
+    tell: int,
+    kills: int,
+    between: Callable[[int], None] = lambda _: None,
+) -> list[int]:
+    """Let drawers draw a share each, and kill the daemon in its midst; *kills* times, and one more.
+
+    *gos* is where to write a byte for each share, *tell* where drawers tell of each part. *between*
+    is called with each kill's number, when half of the drawers' parts up to it have been drawn.
+    Gives how many parts had been drawn at each kill.
+    """
+    dice = random.Random(20)
+    a_share = len(gos) * PARTS
+    parts = 0
+    found = []
+    for kill in range(kills):
+        for go in gos:
+            os.write(go, b".")
+        # Somewhere in this share: what is left of it is drawn while the daemon is down.
+        due = kill * a_share + dice.randrange(2, a_share)
+        half = (parts + due) // 2
+        while parts < half:
+            parts += len(os.read(tell, half - parts))
+        between(kill)
+        while parts < due:
+            parts += len(os.read(tell, due - parts))
+        daemon.kill()
+        found.append(parts)
+        daemon.start()
+        # A client asks again once a second. Without a pause nearly all would be drawn without the
+        # daemon: true to life, but a weaker test of it.
+        threading.Event().wait(BACK)
+    for go in gos:
+        os.write(go, b".")
+    return found
+
+
 def main(folder: Path) -> None:
     """Let 8 processes draw by our client, 4 by the standard library, and kill the daemon."""
-    dice = random.Random(20)
     begin = utc_tick()
     read_tell, write_tell = os.pipe()
     with Daemon(socket=SOCKET) as daemon:
         drawers = [
-            start(folder / f"client-{number}", Client(SOCKET).uuid1, 250_000, write_tell)
+            start(
+                partial(
+                    draw,
+                    folder / f"client-{number}",
+                    Client(SOCKET).uuid1,
+                    250_000,
+                    tell=write_tell,
+                )
+            )
             for number in range(8)
         ] + [
-            start(folder / f"stdlib-{number}", uuid.uuid1, 100_000, write_tell)
+            start(partial(draw, folder / f"stdlib-{number}", uuid.uuid1, 100_000, tell=write_tell))
             for number in range(4)
         ]
         os.close(write_tell)
-        a_share = len(drawers) * PARTS
-
-        def give() -> None:
-            for _, go in drawers:
-                os.write(go, b".")
-
-        parts = 0
-        kills = []
-        for kill in range(KILLS):
-            give()
-            # Somewhere in this share: what is left of it is drawn while the daemon is down.
-            due = kill * a_share + dice.randrange(1, a_share)
-            while parts < due:
-                parts += len(os.read(read_tell, due - parts))
-            daemon.kill()
-            kills.append(parts)
-            daemon.start()
-            # A client asks again once a second. Without a pause nearly all would be drawn without
-            # the daemon: true to life, but a weaker test of it.
-            threading.Event().wait(BACK)
-        give()
+        kills = kill_through(daemon, [go for _, go in drawers], read_tell, KILLS)
         failed = sum(os.waitpid(pid, 0)[1] != 0 for pid, _ in drawers)
         daemon.stop()
         node = json.loads((daemon.state / "state").read_text().split("\n", 1)[1])["node"]
@@ -112,7 +142,7 @@ def main(folder: Path) -> None:
             "node": node,
             "failed": failed,
             "kills": kills,
-            "parts": SHARES * a_share,
+            "parts": SHARES * len(drawers) * PARTS,
             "log": daemon.lines,
         }
     (folder / "record.json").write_text(json.dumps(record))

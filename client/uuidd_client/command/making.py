@@ -5,30 +5,59 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import uuid
 import warnings
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
+from uuidd.core.ids import namebased, uuids
+from uuidd.core.ids.kinds import KINDS
 from uuidd_client.client import Client
 
-KINDS = ("v1", "v4", "v6")
+NAME_BASED = {"v3": namebased.v3, "v5": namebased.v5}
 AT_ONCE = 10_000
 """Ids made before they are printed: little memory, however many are wanted."""
+
+
+class MakeError(Exception):
+    """No id can be made of what was given; one line that says why."""
 
 
 def add_to(commands: Any) -> None:
     """Add the command to an argparse parser's commands."""
     command = commands.add_parser("new", help="make new ids, one a line")
-    command.add_argument("-k", "--kind", choices=KINDS, default="v1", help="(default: v1)")
-    command.add_argument("-n", "--count", type=_count, default=1, metavar="N", help="how many")
+    command.add_argument(
+        "-k",
+        "--kind",
+        choices=(*KINDS, *NAME_BASED),
+        default="v1",
+        metavar="KIND",
+        help=f"the kind of id: {', '.join((*KINDS, *NAME_BASED))} (default: v1)",
+    )
+    command.add_argument("-n", "--count", type=_count, metavar="N", help="how many (default: 1)")
     command.add_argument("--json", action="store_true", help="print one JSON array")
-    command.set_defaults(do=_do)
+    command.add_argument(
+        "--namespace",
+        metavar="UUID",
+        help=f"what the name of a v3 or v5 lies in: a UUID, or {', '.join(namebased.NAMESPACES)}",
+    )
+    command.add_argument("--name", help="what a v3 or v5 is made of, within its namespace")
+    command.set_defaults(do=partial(_do, command))
 
 
-def _do(given: argparse.Namespace) -> int:
+def _do(command: argparse.ArgumentParser, given: argparse.Namespace) -> int:
     warnings.showwarning = _show_warning
-    ids = _ids(given.kind, given.count, Client(given.socket))
+    named = given.namespace is not None or given.name is not None
+    if given.kind in NAME_BASED:
+        if given.namespace is None or given.name is None:
+            command.error(f"a {given.kind} needs --namespace and --name")
+        if given.count is not None:
+            command.error(f"a {given.kind} is one for its name; -n would repeat it")
+        ids = iter([[_of_name(given.kind, given.namespace, given.name)]])
+    elif named:
+        command.error(f"--namespace and --name are for {' and '.join(NAME_BASED)}")
+    else:
+        ids = _ids(given.kind, given.count or 1, Client(given.socket))
     if given.json:
         print(json.dumps([text for some in ids for text in some]))
     else:
@@ -40,12 +69,17 @@ def _do(given: argparse.Namespace) -> int:
 def _ids(kind: str, count: int, client: Client) -> Iterator[list[str]]:
     while count:
         part = min(count, AT_ONCE)
-        if kind == "v4":
-            # Random bits need no daemon: the kernel gives the same ones to all.
-            yield [str(uuid.uuid4()) for _ in range(part)]
-        else:
-            yield client.make(kind, part, form="text")
+        yield client.make(kind, part, form="text")
         count -= part
+
+
+def _of_name(kind: str, namespace: str, name: str) -> str:
+    try:
+        return uuids.to_text(NAME_BASED[kind](namebased.namespace(namespace), name))
+    except UnicodeEncodeError:
+        raise MakeError(f"--name {name!r} is no text in UTF-8") from None
+    except ValueError as error:
+        raise MakeError(f"--{error}") from error
 
 
 def _count(text: str) -> int:

@@ -36,9 +36,18 @@ def add_to(commands: Any) -> None:
     command = commands.add_parser(
         "run",
         help="run a command with a private daemon of its own",
-        description="Run a command with a private daemon, in a temporary folder, in UUIDD_SOCKET.",
+        description="Run a command with a private daemon in a temporary folder, for as long as the"
+        " command runs.",
     )
-    command.add_argument("command", nargs=argparse.REMAINDER, metavar="-- CMD ...")
+    command.add_argument(
+        "--worker", metavar="N", help="the daemon's worker number: Snowflakes need one"
+    )
+    command.add_argument(
+        "command",
+        nargs=argparse.REMAINDER,
+        metavar="-- CMD ...",
+        help="the command and its arguments, with UUIDD_SOCKET set for them",
+    )
     command.set_defaults(do=lambda given: _do(command, given))
 
 
@@ -51,16 +60,18 @@ def _do(parser: argparse.ArgumentParser, given: argparse.Namespace) -> int:
         tempfile.TemporaryDirectory(prefix="uuidd-") as folder,
     ):
         socket = Path(folder) / "request"
-        with _daemon(Path(folder), socket):
+        with _daemon(Path(folder), socket, given.worker):
             return _run(command, {**os.environ, "UUIDD_SOCKET": str(socket)}, signals)
 
 
 @contextlib.contextmanager
-def _daemon(folder: Path, socket: Path) -> Iterator[None]:
+def _daemon(folder: Path, socket: Path, worker: str | None) -> Iterator[None]:
     """Run a daemon with its state and *socket* in *folder*."""
     state = folder / "state"
     state.mkdir()
     command = [sys.executable, "-m", "uuidd", "-F", "-P", f"--socket={socket}", f"--state={state}"]
+    if worker is not None:
+        command.append(f"--worker={worker}")
     # A session of its own: a terminal's Ctrl-C is for the command, and ends the daemon after it.
     with subprocess.Popen(  # noqa: S603  (our own interpreter and module)
         command,

@@ -1,0 +1,328 @@
+"""Ids of every kind from the client, in every form that the kind has."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID, SafeUUID
+
+import pytest
+
+import uuidd_client
+from tests.rig import Daemon
+from uuidd.core.ids import (
+    flake,
+    ksuid,
+    pushid,
+    randombased,
+    snowflake,
+    timebased,
+    ulid,
+    unixtime,
+    uuids,
+)
+from uuidd.core.ids.kinds import KINDS
+from uuidd.core.ids.timebased import UNIX_EPOCH
+from uuidd_client import Client, DaemonUnavailable, NoWorkerId, RateExceeded
+
+FORMS = [(kind, form) for kind, found in KINDS.items() for form in found.forms]
+ORDERED = [kind for kind, found in KINDS.items() if found.timeline]
+STEADY = [kind for kind, found in KINDS.items() if found.timeline == "steady"]
+WORKER = 5
+
+
+@pytest.fixture(scope="module")
+def daemon() -> Iterator[Daemon]:
+    """A daemon with a worker number."""
+    with Daemon(f"--worker={WORKER}") as daemon:
+        yield daemon
+
+
+@pytest.fixture
+def client(daemon: Daemon) -> Iterator[Client]:
+    """A client that has no fallback."""
+    with Client(daemon.socket, fallback=False) as client:
+        yield client
+
+
+READ_TEXT = {
+    "snowflake": snowflake.from_text,
+    "flake": flake.from_text,
+    "ulid": ulid.from_text,
+    "ksuid": ksuid.from_text,
+    "push_id": pushid.from_text,
+}
+
+
+def value(kind: str, id: Any) -> int:
+    """Give the bits of an id, whatever its form."""
+    if isinstance(id, UUID):
+        return id.int
+    if isinstance(id, bytes):
+        return int.from_bytes(id, "big")
+    if isinstance(id, str):
+        return READ_TEXT.get(kind, uuids.from_text)(id)
+    assert isinstance(id, int)
+    return id
+
+
+def drawn(client: Client, kind: str, form: str, count: int) -> list[int]:
+    """Give the bits of *count* ids drawn one by one."""
+    ids = client.iter(kind, form)
+    return [value(kind, next(ids)) for _ in range(count)]
+
+
+def made(client: Client, kind: str, form: str, count: int) -> list[int]:
+    """Give the bits of *count* ids made at once."""
+    found = client.make(kind, count, form)
+    if isinstance(found, bytes):
+        size = len(found) // count
+        return [value(kind, found[at : at + size]) for at in range(0, len(found), size)]
+    return [value(kind, id) for id in found]
+
+
+def unix_seconds(kind: str, bits: int) -> float:
+    """Give the time that an id tells."""
+    if kind in ("v1", "v6"):
+        return (timebased.fields(bits).tick - UNIX_EPOCH) / 1e7
+    if kind == "ksuid":
+        return ksuid.fields(bits).seconds
+    ms = {
+        "v7": lambda: unixtime.fields(bits).ms,
+        "snowflake": lambda: snowflake.fields(bits).ms,
+        "flake": lambda: flake.fields(bits).ms,
+        "ulid": lambda: ulid.fields(bits).ms,
+        "push_id": lambda: pushid.fields(bits).ms,
+    }[kind]()
+    return ms / 1000
+
+
+@pytest.mark.parametrize(("kind", "form"), FORMS)
+def test_ids_drawn_one_by_one_differ(client: Client, kind: str, form: str) -> None:
+    """Through many runs and blocks no id comes twice."""
+    found = drawn(client, kind, form, 10_000)
+    assert len(set(found)) == 10_000
+
+
+@pytest.mark.parametrize(("kind", "form"), FORMS)
+def test_as_many_are_made_as_were_asked_for(client: Client, kind: str, form: str) -> None:
+    """Exactly that many, also more than a millisecond or a block holds."""
+    found = made(client, kind, form, 50_001)
+    assert len(set(found)) == 50_001
+
+
+@pytest.mark.parametrize("kind", ORDERED)
+def test_ids_rise_however_they_are_drawn(client: Client, kind: str) -> None:
+    """One by one or many at once, in any form, an id is higher than those before it."""
+    found: list[int] = []
+    for turn in range(60):
+        form = KINDS[kind].forms[turn % len(KINDS[kind].forms)]
+        draw = drawn if turn % 3 else made
+        found += draw(client, kind, form, 1 + 37 * turn % 50)
+    if kind == "v1":
+        found = [timebased.v1_to_v6(id) for id in found]
+    assert found == sorted(set(found))
+
+
+@pytest.mark.parametrize("kind", ORDERED)
+def test_an_ids_time_is_now(client: Client, kind: str) -> None:
+    """It was made between the call and its end, within max_age and the kind's own unit."""
+    before = time.time()
+    bits = value(kind, next(client.iter(kind)))
+    unit = 1 if kind == "ksuid" else 0.001
+    assert before - 0.1 - unit <= unix_seconds(kind, bits) <= time.time()
+
+
+def test_v4_is_random_and_asks_nobody() -> None:
+    """No daemon is needed, and nothing that none can give is claimed."""
+    ids = Client("/nowhere", fallback=False).make("v4", 1000)
+    assert {id.version for id in ids} == {4}
+    assert {id.is_safe for id in ids} == {SafeUUID.unknown}
+    bits = [randombased.v4_bits(id.int) for id in ids]
+    everything = (1 << randombased.RANDOM_BITS) - 1
+    ones = zeros = 0
+    for some in bits:
+        ones |= some
+        zeros |= ~some & everything
+    assert ones == zeros == everything
+
+
+def test_v4_goes_on_in_a_fork_with_others(client: Client) -> None:
+    """A child draws none of the random bits that its parent has drawn ahead."""
+    ids = client.iter("v4", form="bytes")
+    for _ in range(100):
+        next(ids)
+    read, write = os.pipe()
+    pid = os.fork()
+    if not pid:
+        os.write(write, b"".join(next(ids) for _ in range(100)))
+        os._exit(0)
+    mine = [next(ids) for _ in range(100)]
+    assert os.waitpid(pid, 0)[1] == 0
+    theirs = os.read(read, 1600)
+    os.close(read)
+    os.close(write)
+    assert len({*mine, *(theirs[at : at + 16] for at in range(0, 1600, 16))}) == 200
+
+
+@pytest.mark.parametrize("kind", STEADY)
+def test_a_forks_child_draws_others(client: Client, kind: str) -> None:
+    """Of what the parent holds a child uses nothing."""
+    form = "text" if kind == "push_id" else "bytes"
+    ids = client.iter(kind, form)
+    for _ in range(1000):
+        next(ids)
+    read, write = os.pipe()
+    pid = os.fork()
+    if not pid:
+        os.write(write, "\n".join(str(value(kind, next(ids))) for _ in range(500)).encode())
+        os._exit(0)
+    mine = [value(kind, next(ids)) for _ in range(500)]
+    assert os.waitpid(pid, 0)[1] == 0
+    theirs = [int(line) for line in os.read(read, 65536).split()]
+    os.close(read)
+    os.close(write)
+    assert len({*mine, *theirs}) == 1000
+
+
+def test_the_daemons_v7_are_marked_safe(client: Client) -> None:
+    """As a v1 is: the daemon vouches for them."""
+    assert client.uuid7().is_safe is SafeUUID.safe
+    assert {id.is_safe for id in client.make("ulid", 10, form="uuid")} == {SafeUUID.safe}
+
+
+def test_each_kind_has_a_method_of_the_form_it_is_mostly_used_in(client: Client) -> None:
+    """A UUID, an int or text."""
+    assert [client.uuid1().version, client.uuid6().version, client.uuid7().version] == [1, 6, 7]
+    assert snowflake.fields(client.snowflake()).machine == WORKER
+    assert len(client.flake()) == 18
+    assert len(client.ulid()) == 26
+    assert len(client.ksuid()) == 27
+    assert len(client.push_id()) == 20
+
+
+def test_each_kind_has_a_function(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They share a client, whose socket comes from the environment at the first use."""
+    monkeypatch.setenv("UUIDD_SOCKET", str(daemon.socket))
+    monkeypatch.setattr(uuidd_client._shared, "_sessions", {})
+    assert uuidd_client.uuid7().is_safe is SafeUUID.safe
+    assert isinstance(uuidd_client.snowflake(), int)
+    texts = [uuidd_client.flake(), uuidd_client.ulid(), uuidd_client.ksuid()]
+    assert [len(text) for text in (*texts, uuidd_client.push_id())] == [18, 26, 27, 20]
+    uuidd_client._shared.close()
+
+
+# --- without a daemon
+
+
+@pytest.fixture
+def alone(tmp_path: Path) -> Client:
+    """A client that finds no daemon."""
+    return Client(tmp_path / "absent")
+
+
+@pytest.mark.parametrize("kind", [kind for kind in STEADY if kind != "snowflake"])
+def test_steady_kinds_go_on_without_a_daemon(alone: Client, kind: str) -> None:
+    """They rise, and none comes twice."""
+    form = "bytes" if "bytes" in KINDS[kind].forms else "text"
+    found = drawn(alone, kind, form, 5000) + made(alone, kind, form, 5000)
+    assert found == sorted(set(found))
+
+
+def test_a_v7_made_here_is_not_marked_safe(alone: Client) -> None:
+    """Nobody but the daemon vouches."""
+    assert alone.uuid7().is_safe is SafeUUID.unknown
+
+
+def test_flakes_of_two_processes_alone_have_two_nodes(tmp_path: Path) -> None:
+    """Random ones, marked as such: nothing else tells their Flakes apart."""
+    ids = [Client(tmp_path / "absent").make("flake", 1, form="int")[0] for _ in range(2)]
+    nodes = {flake.fields(id).node for id in ids}
+    assert len(nodes) == 2
+    assert all(node & timebased.MULTICAST for node in nodes)
+
+
+def test_a_snowflake_has_no_fallback(alone: Client) -> None:
+    """Two processes without a daemon would give the same."""
+    with pytest.raises(DaemonUnavailable, match="no answer from uuidd at"):
+        alone.snowflake()
+    with pytest.raises(DaemonUnavailable):
+        alone.make("snowflake", 10)
+
+
+def test_steady_kinds_rise_over_a_daemons_end_and_return() -> None:
+    """From the daemon, in the process, and from the daemon again, in one order."""
+    with Daemon() as daemon:
+        client = Client(daemon.socket, max_age=0.001)
+        found: dict[str, list[int]] = {"v7": [], "ulid": [], "ksuid": []}
+
+        def draw(safe: SafeUUID) -> None:
+            deadline = time.monotonic() + 10
+            while client.uuid7().is_safe is not safe:
+                assert time.monotonic() < deadline
+            for kind, ids in found.items():
+                ids += drawn(client, kind, "bytes", 2000)
+
+        for _ in range(3):
+            draw(SafeUUID.safe)
+            daemon.kill()
+            draw(SafeUUID.unknown)
+            daemon.start()
+        draw(SafeUUID.safe)
+    for ids in found.values():
+        assert ids == sorted(set(ids))
+
+
+# --- Snowflakes
+
+
+def test_without_a_worker_number_snowflakes_are_refused() -> None:
+    """With the way out; all other kinds go on."""
+    with Daemon() as daemon, Client(daemon.socket) as client:
+        with pytest.raises(NoWorkerId, match="it has no worker number; start it with --worker N"):
+            client.snowflake()
+        assert client.uuid7().is_safe is SafeUUID.safe
+
+
+def test_a_snowflake_has_the_daemons_epoch_and_worker() -> None:
+    """Datacenter and worker are two halves of the machine number."""
+    epoch = 1_420_070_400_000
+    with (
+        Daemon("--datacenter=3", "--worker=7", f"--epoch={epoch}") as daemon,
+        Client(daemon.socket, fallback=False) as client,
+    ):
+        found = snowflake.fields(client.snowflake(), epoch=epoch)
+    assert (found.datacenter, found.worker) == (3, 7)
+    assert datetime.fromtimestamp(found.ms / 1000, UTC) > datetime.now(UTC) - timedelta(seconds=5)
+
+
+def test_snowflakes_at_a_low_rate_do_not_share_a_sequence_number(client: Client) -> None:
+    """Shards chosen by the lowest bits are all used, however slowly ids are made."""
+    one_by_one = Client(client._settings.socket, fallback=False, max_age=0)
+    sequences = {snowflake.fields(one_by_one.snowflake()).sequence for _ in range(50)}
+    assert len(sequences) > 25
+
+
+def test_beyond_the_rate_a_caller_waits(client: Client) -> None:
+    """A host makes 4,096,000 a second; 300,000 more than are free take some hundredths of it."""
+    begun = time.monotonic()
+    found = client.make("snowflake", 300_000) + client.make("snowflake", 300_000)
+    assert found == sorted(set(found))
+    spans = snowflake.fields(found[-1]).ms - snowflake.fields(found[0]).ms
+    assert spans >= 600_000 // 4096 - 1
+    assert spans <= (time.monotonic() - begun + 0.3) * 1000
+
+
+def test_beyond_the_rate_a_caller_is_told_if_it_does_not_wait(daemon: Daemon) -> None:
+    """The error says how many are free; nothing was given out, and those can be had."""
+    with Client(daemon.socket, fallback=False, wait=False) as client:
+        client.make("snowflake", 1)
+        with pytest.raises(RateExceeded, match="ask for fewer, again later") as caught:
+            client.make("snowflake", 10_000_000)
+        free = caught.value.free
+        assert 0 < free < 10_000_000
+        assert len(client.make("snowflake", min(free, 100))) == min(free, 100)

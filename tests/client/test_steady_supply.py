@@ -1,0 +1,193 @@
+"""Supplies of the steady kinds and of v4, from blocks that are told in turn."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from tests.client.fakes import NODE, START, UNAVAILABLE, Time
+from uuidd.core.ids import flake, ksuid, pushid, snowflake, ulid, unixtime
+from uuidd.core.timeline import SteadyBlock
+from uuidd_client import DaemonUnavailable, NoWorkerId, RateExceeded
+from uuidd_client.page import Page
+from uuidd_client.source import Source
+from uuidd_client.supply import Supply
+
+MS = 10_000
+RANDOM_TAILED = ["v7", "ulid", "ksuid", "push_id"]
+
+
+class Blocks:
+    """A source that gives the steady blocks told to it in turn, or raises."""
+
+    class connection:  # noqa: N801  (an attribute of a source)
+        """Where the source is said to have them from."""
+
+        path = "/path"
+
+    def __init__(self, *blocks: SteadyBlock | BaseException) -> None:
+        self.left = list(blocks)
+        self.asked: list[int] = []
+        self.fallbacks: list[bool] = []
+
+    def take_steady(self, count: int, *, fallback: bool) -> tuple[SteadyBlock, bool]:
+        """Give the next block."""
+        self.asked.append(count)
+        self.fallbacks.append(fallback)
+        block = self.left.pop(0)
+        if isinstance(block, BaseException):
+            raise block
+        return block, True
+
+
+def block(first: int, count: int, *, node: int = NODE, worker: int | None = 5) -> SteadyBlock:
+    """Give a block whose ticks count from START."""
+    return SteadyBlock(START + first, count, node, worker, snowflake.TWITTER_EPOCH)
+
+
+def supply_of(source: Blocks, kind: str, *, wait: bool = True) -> Supply:
+    """Give a supply from *source*."""
+    return Supply(kind, cast(Source, source), Page(), 0.1, wait=wait)
+
+
+@pytest.fixture(autouse=True)
+def time(monkeypatch: pytest.MonkeyPatch) -> Time:
+    """Give a clock that is moved by hand, ten seconds past START."""
+    time = Time(monkeypatch)
+    time.move(10)
+    return time
+
+
+TICKS = {
+    "v7": lambda id: unixtime.tick_of(id.int),
+    "ulid": lambda id: ulid_tick(ulid.from_text(id)),
+    "ksuid": lambda id: ksuid_tick(ksuid.from_text(id)),
+    "push_id": lambda id: push_tick(pushid.from_text(id)),
+}
+
+
+def ulid_tick(id: int) -> int:
+    """Give the tick of one of our ULIDs."""
+    return ulid.TIME.tick(ulid.fields(id).ms) + (ulid.fields(id).random >> ulid.RANDOM_BITS)
+
+
+def push_tick(id: int) -> int:
+    """Give the tick of one of our Push IDs."""
+    return pushid.TIME.tick(pushid.fields(id).ms) + (pushid.fields(id).random >> pushid.RANDOM_BITS)
+
+
+def ksuid_tick(id: int) -> int:
+    """Give the tick of one of our KSUIDs."""
+    rest = ksuid.fields(id).payload >> ksuid.RANDOM_BITS
+    return ksuid.TIME.tick(ksuid.fields(id).timestamp) + rest
+
+
+@pytest.mark.parametrize("kind", RANDOM_TAILED)
+def test_ids_sit_on_the_blocks_ticks_in_turn(kind: str) -> None:
+    """Each tick has one id, over the end of a millisecond too."""
+    supply = supply_of(Blocks(block(MS - 50, 100)), kind)
+    form = "uuid" if kind == "v7" else "text"
+    ticks = [TICKS[kind](id) - START for id in supply.make(100, form)]
+    assert ticks == list(range(MS - 50, MS + 50))
+
+
+@pytest.mark.parametrize("kind", RANDOM_TAILED)
+def test_what_is_left_of_a_run_is_used_in_another_form(kind: str) -> None:
+    """A change of form neither repeats a tick nor leaves one out."""
+    supply = supply_of(Blocks(block(0, 100)), kind)
+    form = "uuid" if kind == "v7" else "text"
+    (draw, _, _), first = supply.run("bytes" if kind != "push_id" else "text")
+    second = draw()
+    third = supply.make(1, form)[0]
+    assert first != second
+    assert TICKS[kind](third) - START == 2
+
+
+def test_snowflakes_sit_on_the_blocks_slots() -> None:
+    """A millisecond's 10,000 ticks have 4,096 of them."""
+    supply = supply_of(Blocks(block(0, 2 * MS)), "snowflake")
+    ids = supply.make(2 * 4096, "int")
+    sequences = [snowflake.fields(id).sequence for id in ids]
+    assert sequences == [*range(4096), *range(4096)]
+
+
+def test_a_snowflake_asks_for_three_ticks() -> None:
+    """One of them has a slot."""
+    source = Blocks(block(0, 3))
+    supply_of(source, "snowflake").make(1, "int")
+    assert source.asked == [3]
+
+
+def test_a_block_without_a_slot_is_followed_by_another() -> None:
+    """Fewer than three ticks may be free."""
+    source = Blocks(block(1, 1), block(2, 1), block(3, 1))
+    (id,) = supply_of(source, "snowflake").make(1, "int")
+    assert snowflake.fields(id).sequence == 1
+    assert not source.left
+
+
+def test_only_snowflakes_have_no_fallback() -> None:
+    """Random bits, or a random node, tell the others apart."""
+    for kind in ("v7", "ulid", "ksuid", "push_id", "flake", "snowflake"):
+        source = Blocks(block(0, 3))
+        supply_of(source, kind).make(1, "text")
+        assert source.fallbacks == [kind != "snowflake"]
+
+
+def test_a_snowflake_needs_a_worker_number() -> None:
+    """The error names the daemon's socket and its option."""
+    with pytest.raises(NoWorkerId, match=r"uuidd at /path: it has no worker number.*--worker N"):
+        supply_of(Blocks(block(0, 3, worker=None)), "snowflake").make(1, "int")
+
+
+def test_who_does_not_wait_is_told_what_is_free() -> None:
+    """And can have that, without another block."""
+    supply = supply_of(Blocks(block(0, 10)), "v7", wait=False)
+    with pytest.raises(RateExceeded, match="11 ids of kind v7 are more than the 10") as caught:
+        supply.make(11, "uuid")
+    assert (caught.value.wanted, caught.value.free) == (11, 10)
+    assert len(supply.make(10, "uuid")) == 10
+
+
+def test_who_does_not_wait_is_told_when_not_even_one_is_free() -> None:
+    """A block without a slot is of no use."""
+    supply = supply_of(Blocks(block(1, 1)), "snowflake", wait=False)
+    with pytest.raises(RateExceeded, match="more than the 0 that are free"):
+        supply.make(1, "int")
+
+
+def test_a_failure_in_the_middle_is_raised() -> None:
+    """As for v1."""
+    supply = supply_of(Blocks(block(0, 10), UNAVAILABLE), "v7")
+    with pytest.raises(DaemonUnavailable):
+        supply.make(11, "uuid")
+
+
+@pytest.mark.parametrize(
+    ("kind", "other"),
+    [
+        ("flake", {"node": 1}),
+        ("snowflake", {"worker": 1}),
+    ],
+)
+def test_under_another_node_or_worker_ids_go_on_in_the_next_millisecond(
+    kind: str, other: dict[str, Any], time: Time
+) -> None:
+    """Within one a lower node or worker would put them before those already used."""
+    source = Blocks(block(0, 3), block(10, 10, **other), block(MS - 3, 10, **other))
+    supply = supply_of(source, kind)
+    found = supply.make(1, "int")
+    time.move(1)
+    found += supply.make(1, "int")
+    assert found == sorted(found)
+    read = flake.fields if kind == "flake" else snowflake.fields
+    assert [read(id).ms - read(found[0]).ms for id in found] == [0, 1]
+    assert not source.left
+
+
+def test_v4_asks_for_no_block() -> None:
+    """It is random, and made here."""
+    supply = supply_of(Blocks(), "v4")
+    ids = supply.make(10_000, "uuid")
+    assert len(set(ids)) == 10_000

@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 
-from tests.benchmarks import idle, loading, making, serving, table
+from tests.benchmarks import idle, kinds, loading, making, serving, table
 from tests.benchmarks.place import Missing, Place, a_place
 from tests.benchmarks.table import Row
 
@@ -22,6 +22,7 @@ BENCHMARKS: dict[str, Callable[[Place, int], Iterator[Row]]] = {
     "alone": making.uuid1_alone,
     "uuid1": making.uuid1,
     "text": making.text,
+    "kinds": kinds.rows,
     "import": loading.rows,
     "rpc": serving.rpc,
     "libuuid": serving.libuuid,

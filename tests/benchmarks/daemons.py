@@ -38,12 +38,12 @@ class Running:
 
 
 @contextlib.contextmanager
-def ours(place: Place) -> Iterator[Running]:
+def ours(place: Place, *arguments: str) -> Iterator[Running]:
     """Run our daemon on a socket and a state of its own, where $UUIDD_SOCKET points meanwhile."""
     with tempfile.TemporaryDirectory(dir=place.folder) as folder:
         # The same path each time: the client's module-level functions keep to one.
         path = place.folder / "request"
-        command = [sys.executable, "-m", "uuidd", "-F", "-P", "-q"]
+        command = [sys.executable, "-m", "uuidd", "-F", "-P", "-q", *arguments]
         os.environ.update(UUIDD_SOCKET=str(path), UUIDD_FALLBACK="0")
         with _running(
             [*command, f"--socket={path}", f"--state={folder}"], path, place.environment

@@ -36,11 +36,11 @@ def _uuid1(name: str, rounds: int, *, at_least: float) -> Row:
     _must_be_safe(uuidd_client.uuid1())
     mine, theirs = interleaved(
         rounds,
-        _side("uuid1()", uuid1=uuidd_client.uuid1),
-        _side("uuid1()", uuid1=uuid.uuid1),
+        side("uuid1()", uuid1=uuidd_client.uuid1),
+        side("uuid1()", uuid1=uuid.uuid1),
     )
     _must_be_safe(uuidd_client.uuid1())
-    return _row(name, mine, theirs, at_least)
+    return row(name, mine, theirs, at_least)
 
 
 def text(place: Place, rounds: int) -> Iterator[Row]:
@@ -50,15 +50,16 @@ def text(place: Place, rounds: int) -> Iterator[Row]:
         _must_be_safe(uuid.uuid1())
         single, many, theirs = interleaved(
             rounds,
-            _side("next(ids)", ids=client.iter("v1", form="text")),
-            _side(f'make("v1", {BATCH}, form="text")', ids=BATCH, make=client.make),
-            _side("str(uuid1())", uuid1=uuid.uuid1),
+            side("next(ids)", ids=client.iter("v1", form="text")),
+            side(f'make("v1", {BATCH}, form="text")', ids=BATCH, make=client.make),
+            side("str(uuid1())", uuid1=uuid.uuid1),
         )
-        yield _row("text, next(iter) / str(stdlib)", single, theirs, 8)
-        yield _row(f"text, make({BATCH}) / str(stdlib)", many, theirs, 8)
+        yield row("text, next(iter) / str(stdlib)", single, theirs, 8)
+        yield row(f"text, make({BATCH}) / str(stdlib)", many, theirs, 8)
 
 
-def _row(name: str, mine: list[float], theirs: list[float], at_least: float) -> Row:
+def row(name: str, mine: list[float], theirs: list[float], at_least: float) -> Row:
+    """Give a row that compares two sides, from their measurements."""
     return Row(
         name,
         statistics.median(mine),
@@ -69,13 +70,15 @@ def _row(name: str, mine: list[float], theirs: list[float], at_least: float) -> 
     )
 
 
-def _side(statement: str, *, ids: Any = 1, **names: Any) -> Side:
+def side(statement: str, *, ids: Any = 1, **names: Any) -> Side:
     """Give what measures a statement, in nanoseconds an id; its loop has the names at hand.
 
     The garbage collector runs, as it does in a program.
     """
     made = ids if isinstance(ids, int) else 1
     timer = timeit.Timer(statement, "import gc; gc.enable()", globals={"ids": ids, **names})
+    # The first one imports, or connects.
+    timer.timeit(1)
     number = 1
     while (seconds := timer.timeit(number)) < TURN_SECONDS / 10:
         number *= 2

@@ -7,20 +7,27 @@ import os
 import sys
 from collections.abc import Sequence
 
-from uuidd_client.command import inspecting, making, running, showing
+from uuidd_client.command import bounding, inspecting, making, running, showing
 from uuidd_client.connection import DaemonUnavailable
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and give its exit status: 0, 1 for a failure, 2 for wrong usage."""
-    given = _parser().parse_args(argv)
+    given = parser().parse_args(argv)
     if sys.stdout is None:
         # Python's word for a descriptor 1 that is closed; the ids would be lost without a word.
         return 1
     try:
         status: int = given.do(given)
         sys.stdout.flush()
-    except (DaemonUnavailable, inspecting.InspectError, running.RunError) as error:
+    except (
+        DaemonUnavailable,
+        bounding.BoundsError,
+        inspecting.InspectError,
+        making.MakeError,
+        running.RunError,
+        showing.StatusError,
+    ) as error:
         print(f"uuidctl: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -41,17 +48,18 @@ def _give_up_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """Give the parser of the command line."""
+    made = argparse.ArgumentParser(
         prog="uuidctl", description="Make, read and watch the ids of this host's uuidd."
     )
-    parser.add_argument(
+    made.add_argument(
         "-s",
         "--socket",
         metavar="FILE",
         help="path to socket (default: $UUIDD_SOCKET, else /run/uuidd/request)",
     )
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in (making, inspecting, showing, running):
+    commands = made.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    for command in (making, bounding, inspecting, showing, running):
         command.add_to(commands)
-    return parser
+    return made

@@ -1,47 +1,100 @@
-"""``uuidctl status``: shows how the daemon does."""
+"""``uuidctl status``: shows how the daemon does, to people and to programs."""
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
+import os
+import shutil
+import sys
+import time
 from typing import Any
 
 from uuidd_client.client import Client
+from uuidd_client.command import panel
+from uuidd_client.connection import DaemonUnavailable
+
+WATCH_SECONDS = 1.0
+
+GLANCE_SECONDS = 0.2
+"""Between two looks, from which the rate of a single status comes."""
+
+_HOME, _CLEAR = "\x1b[H", "\x1b[J"
+_HIDE, _SHOW = "\x1b[?25l", "\x1b[?25h"
+
+
+class StatusError(Exception):
+    """The status cannot be shown as asked for; one line that says why."""
 
 
 def add_to(commands: Any) -> None:
     """Add the command to an argparse parser's commands."""
     command = commands.add_parser("status", help="show how the daemon does")
-    command.add_argument("--json", action="store_true", help="print it as JSON")
+    form = command.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print it as JSON")
+    form.add_argument(
+        "--openmetrics",
+        action="store_true",
+        help="print it as OpenMetrics, for Prometheus and node_exporter's textfile collector",
+    )
+    form.add_argument("--watch", action="store_true", help="draw it anew each second")
     command.set_defaults(do=_do)
 
 
 def _do(given: argparse.Namespace) -> int:
-    status = Client(given.socket, fallback=False).status()
+    client = Client(given.socket, fallback=False)
+    if given.watch:
+        return _watch(client)
+    status = client.status()
     if given.json:
         print(json.dumps(status, indent=2))
-        return 0
-    rows = list(_rows("", status))
-    width = max(len(name) for name, _ in rows)
-    for name, value in rows:
-        print(f"{name:<{width}}  {value}")
+    elif given.openmetrics:
+        print(_openmetrics(status), end="")
+    else:
+        time.sleep(GLANCE_SECONDS)
+        later = client.status()
+        print(_panel(later, panel.rate(status, later, GLANCE_SECONDS)))
     return 0
 
 
-def _rows(prefix: str, values: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Give a row for each plain value, named by the way to it."""
-    for name, value in values.items():
-        path = f"{prefix}{name}".replace("_", " ")
-        if isinstance(value, dict):
-            yield from _rows(f"{path} ", value)
-        else:
-            yield path, _plain(value)
+def _openmetrics(status: dict[str, Any]) -> str:
+    try:
+        from uuidd_client.command import metrics
+    except ImportError as error:
+        raise StatusError(
+            f"--openmetrics needs the package {error.name}: pip install 'uuidd[metrics]'"
+        ) from error
+    return metrics.text(status)
 
 
-def _plain(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if value is None or value == "":
-        return "-"
-    return str(value)
+def _watch(client: Client) -> int:
+    """Draw the status each second, until Ctrl-C; a daemon that is away may come back."""
+    begin, end = (_HIDE + _HOME + _CLEAR, _SHOW) if sys.stdout.isatty() else ("", "")
+    before: dict[str, Any] | None = None
+    before_at = 0.0
+    print(begin, end="")
+    try:
+        while True:
+            at = time.monotonic()
+            try:
+                status = client.status()
+            except DaemonUnavailable as unavailable:
+                shown, before = str(unavailable), None
+            else:
+                rate = panel.rate(before, status, at - before_at) if before else None
+                shown, before, before_at = _panel(status, rate), status, at
+            if begin:
+                # What is longer than what comes is cleared line by line: nothing flickers.
+                shown = _HOME + shown.replace("\n", "\x1b[K\n") + "\x1b[K\n" + _CLEAR
+            print(shown, end="" if begin else "\n", flush=True)
+            time.sleep(max(0.0, at + WATCH_SECONDS - time.monotonic()))
+    except KeyboardInterrupt:
+        return 0
+    finally:
+        print(end, end="", flush=True)
+
+
+def _panel(status: dict[str, Any], rate: float | None) -> str:
+    coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    width = min(shutil.get_terminal_size((80, 24)).columns, panel.WIDTH)
+    return panel.draw(status, rate, width=width, coloured=coloured)

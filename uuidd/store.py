@@ -78,6 +78,11 @@ class FolderStore:
                 f"the state folder {folder} cannot be opened: {error.strerror};"
                 " name another with --state"
             ) from error
+        try:
+            self._check_owner()
+        except StoreError:
+            os.close(self._folder_fd)
+            raise
         # The lock file stays for good; where there is none, no daemon has ever been.
         self._was_used = (folder / "lock").exists()
         try:
@@ -147,6 +152,20 @@ class FolderStore:
             return
         os.close(self._lock_fd)
         os.close(self._folder_fd)
+
+    def _check_owner(self) -> None:
+        """See to it that nobody else can change the state. Raises StoreError."""
+        found, own = os.fstat(self._folder_fd), os.geteuid()
+        if found.st_uid not in (0, own):
+            raise StoreError(
+                f"the state folder {self.folder} belongs to uid {found.st_uid}, and this is uid"
+                f" {own}; start with --user, chown it, or name another with --state"
+            )
+        if found.st_mode & 0o022:
+            raise StoreError(
+                f"the state folder {self.folder} can be written to by others (mode"
+                f" {found.st_mode & 0o7777:04o}); chmod go-w it, or name another with --state"
+            )
 
     def _lock(self, path: Path) -> int:
         try:

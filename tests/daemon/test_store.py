@@ -492,7 +492,7 @@ def test_a_file_for_a_folder_is_refused(tmp_path: Path) -> None:
 def on_tmpfs(folder: Path, size: str, script: str) -> list[str]:
     """Run *script* with *folder* a small tmpfs of its own, and give the lines that it prints."""
     root = [] if os.geteuid() == 0 else ["--map-root-user"]
-    mount = f'{need("mount")} -t tmpfs -o size={size} none "$1" && exec "$2" -c "$3" "$1"'
+    mount = f'{need("mount")} -t tmpfs -o mode=0755,size={size} none "$1" && exec "$2" -c "$3" "$1"'
     result = subprocess.run(
         [
             *[need("unshare"), "-m", "--propagation", "private", *root],

@@ -69,7 +69,7 @@ def test_a_state_folder_that_is_not_there(place: Path) -> None:
 def test_a_state_folder_that_cannot_be_written(place: Path) -> None:
     """A read-only folder is refused before anything is served."""
     state = place / "state"
-    before = f"mount -t tmpfs -o ro none {state}"
+    before = f"mount -t tmpfs -o ro,mode=0755 none {state}"
     assert refusal(*at(place), before=before) == (
         f"the state folder {state} is not writable: Read-only file system;"
         " mend that, or name another with --state"
@@ -82,7 +82,7 @@ def test_a_state_folder_on_a_full_disk(place: Path, pages: int) -> None:
     """Whether the lock or only the state does not fit, the line says to make room."""
     state = place / "state"
     before = (
-        f"mount -t tmpfs -o size=16k none {state} &&"
+        f"mount -t tmpfs -o size=16k,mode=0755 none {state} &&"
         f" head -c {16384 - 4096 * pages} /dev/zero >{state}/full"
     )
     assert "No space left on device; make room" in refusal(*at(place), before=before)
@@ -112,10 +112,10 @@ def test_a_socket_path_that_is_too_long(place: Path) -> None:
 
 
 def test_a_pid_file_that_cannot_be_written(place: Path) -> None:
-    """The pid file comes last, and its failure takes the socket back."""
+    """It is wanted before the state is touched, and its failure takes the socket back."""
     line = refusal("-F", f"-p{place / 'no' / 'pid'}", *at(place)[2:])
     assert line.startswith(f"the pid file {place / 'no' / 'pid'} cannot be written: No such file")
-    assert everything(place) == {"state", "state/state"}
+    assert everything(place) == {"state"}
 
 
 def test_an_unknown_interface(place: Path) -> None:

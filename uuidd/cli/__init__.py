@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from uuidd.cli import arguments, asking, background, logs
+from uuidd.cli import arguments, asking, background, defaults, installing, logs
+
+if TYPE_CHECKING:
+    from uuidd.server.settings import Reread
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and give its exit status: 0, 1 for a failure, 2 for wrong usage."""
     background.fill_standard_descriptors()
+    words = list(sys.argv[1:] if argv is None else argv)
+    if words[:1] == [installing.COMMAND]:
+        return installing.main(words[1:])
     parser = arguments.parser()
-    given = parser.parse_args(argv)
+    given = parser.parse_args(words)
+    if given.defaults is not None:
+        try:
+            given = _with_defaults(given.defaults, words)
+        except defaults.DefaultsError as error:
+            _complain(str(error))
+            return 1
     for one, other in (("pid", "no_pid"), ("random", "time"), ("debug", "quiet")):
         if getattr(given, one) and getattr(given, other):
             parser.error(f"--{one} and --{other.replace('_', '-')} exclude each other")
@@ -23,7 +36,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _ask(given)
     if given.reset_steady:
         return _reset_steady(given)
-    return _start(given)
+    return _start(given, words)
+
+
+def _with_defaults(path: Path, words: Sequence[str]) -> argparse.Namespace:
+    """Give what the options of a file and, over them, the command line say."""
+    options = defaults.options(path)
+    try:
+        # Alone first, so that what is wrong in the file is told of the file.
+        arguments.parser(defaults.Parser).parse_args(options)
+    except defaults.DefaultsError as error:
+        raise defaults.DefaultsError(f"{path}: {error}") from None
+    return arguments.parser(defaults.Parser).parse_args([*options, *words])
 
 
 def _ask(given: argparse.Namespace) -> int:
@@ -56,21 +80,24 @@ def _reset_steady(given: argparse.Namespace) -> int:
     return 0
 
 
-def _start(given: argparse.Namespace) -> int:
+def _start(given: argparse.Namespace, words: Sequence[str]) -> int:
     # Only the daemon needs trio, which takes longer to import than a question to be answered.
+    from uuidd import privileges
     from uuidd.node import NodeError
-    from uuidd.server.daemon import EpochError, Settings, started
     from uuidd.server.doors import DoorError
     from uuidd.server.pidfile import PidFileError
+    from uuidd.server.settings import Settings
+    from uuidd.server.starting import EpochError, started
     from uuidd.store import StoreError
     from uuidd.systemd import ActivationError
 
     try:
         worker = arguments.worker_of(given)
-    except ValueError as error:
+        user = privileges.user(given.user) if given.user else None
+    except (ValueError, privileges.PrivilegeError) as error:
         _complain(str(error))
         return 1
-    level = logging.ERROR if given.quiet else logging.DEBUG if given.debug else logging.INFO
+    level = arguments.level_of(given)
     logs.to_stderr(level)
     settings = Settings(
         socket=None if given.socket_activation else _absolute(given.socket, arguments.SOCKET),
@@ -87,6 +114,8 @@ def _start(given: argparse.Namespace) -> int:
         epoch=given.epoch,
         max_lead=given.max_lead,
         rollback=given.rollback,
+        user=user,
+        reread=None if given.defaults is None else partial(_reread, given.defaults, words),
     )
     stays = given.no_fork or given.socket_activation or given.debug
     behind = None if stays else background.enter()
@@ -102,12 +131,24 @@ def _start(given: argparse.Namespace) -> int:
         PidFileError,
         NodeError,
         EpochError,
+        privileges.PrivilegeError,
         ActivationError,
     ) as error:
         _complain(str(error))
         return 1
     except KeyboardInterrupt:
         return 130
+
+
+def _reread(path: Path, words: Sequence[str]) -> Reread:
+    """Give what a running daemon takes over of the file's options. Raises RereadError."""
+    from uuidd.server.settings import Reread, RereadError
+
+    try:
+        given = _with_defaults(path, words)
+    except defaults.DefaultsError as error:
+        raise RereadError(str(error)) from error
+    return Reread(arguments.limits_of(given), arguments.level_of(given))
 
 
 def _absolute(chosen: Path | None, default: Path) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 from collections.abc import Callable
 from dataclasses import fields
@@ -19,9 +20,11 @@ PID_FILE = Path("/run/uuidd/uuidd.pid")
 STATE = Path("/var/lib/uuidd")
 
 
-def parser() -> argparse.ArgumentParser:
-    """Give the parser of the command line."""
-    made = argparse.ArgumentParser(
+def parser(
+    kind: type[argparse.ArgumentParser] = argparse.ArgumentParser,
+) -> argparse.ArgumentParser:
+    """Give the parser of the command line; it is one of *kind*."""
+    made = kind(
         prog="uuidd",
         description="A daemon that owns this host's clock and hands out time-based unique ids.",
         epilog="It goes to the background unless -F, -S or -d is given.",
@@ -32,6 +35,18 @@ def parser() -> argparse.ArgumentParser:
         type=Path,
         metavar="DIR",
         help=f"where the state is kept (default: $STATE_DIRECTORY, else {STATE})",
+    )
+    made.add_argument(
+        "--user",
+        metavar="NAME",
+        help="become this user once the socket is there; for a start as root, without systemd",
+    )
+    made.add_argument(
+        "--defaults",
+        type=Path,
+        metavar="FILE",
+        help='read more options from FILE, as UUIDD_OPTIONS="..."; limits and the log level again'
+        " on SIGHUP",
     )
     made.add_argument(
         "--node",
@@ -67,6 +82,11 @@ def worker_of(given: argparse.Namespace) -> int | None:
                 f" it must be 0 to {(1 << WORKER_BITS) - 1}"
             )
     return machine_of(datacenter, worker)
+
+
+def level_of(given: argparse.Namespace) -> int:
+    """Give the log level that was chosen."""
+    return logging.ERROR if given.quiet else logging.DEBUG if given.debug else logging.INFO
 
 
 def limits_of(given: argparse.Namespace) -> Limits:

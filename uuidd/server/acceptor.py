@@ -36,7 +36,7 @@ class Acceptor:
         self._listener = listener
         self._service = service
         self._admission = admission
-        self._limits = limits
+        self.limits = limits
         self._open: set[Stream] = set()
         self._accepting = trio.CancelScope()
         self._exhausted = False
@@ -103,7 +103,7 @@ class Acceptor:
 
     async def _converse(self, stream: Stream, data: bytes | None, uid: int) -> None:
         try:
-            await converse(stream, data or b"", self._service, self._limits)
+            await converse(stream, data or b"", self._service, self.limits)
         finally:
             self._open.discard(stream)
             self._admission.leave(uid)
@@ -111,7 +111,7 @@ class Acceptor:
 
     async def _turn_away(self, stream: Stream, data: bytes | None, reason: str) -> None:
         try:
-            await turn_away(stream, data or b"", reason, self._limits)
+            await turn_away(stream, data or b"", reason, self.limits)
         finally:
             self._admission.end_telling()
             stream.close()

@@ -11,7 +11,7 @@ class Admission:
     """Counts connections, by user, against *limits*. Root and *own_uid* have no share of theirs."""
 
     def __init__(self, limits: Limits, *, own_uid: int) -> None:
-        self._limits = limits
+        self.limits = limits
         self._spared = {0, own_uid}
         self._by_uid: Counter[int] = Counter()
         self.open = 0
@@ -21,9 +21,9 @@ class Admission:
 
     def enter(self, uid: int) -> str:
         """Count a connection of *uid* in and give ""; or give the reason why there is no room."""
-        if self.open >= self._limits.connections:
+        if self.open >= self.limits.connections:
             return f"{self.open} connections are open, the most there may be; try again later"
-        if uid not in self._spared and self._by_uid[uid] >= self._limits.connections_per_uid:
+        if uid not in self._spared and self._by_uid[uid] >= self.limits.connections_per_uid:
             return (
                 f"uid {uid} has {self._by_uid[uid]} connections open, the most one user may have;"
                 " share one, or close some"

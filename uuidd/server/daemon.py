@@ -1,41 +1,34 @@
-"""The daemon put together: started, served, and stopped so that nothing is lost."""
+"""The daemon: served, reloaded, and stopped so that nothing is lost."""
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import logging
 import os
 import resource
 import signal
-from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 
 import trio
 
-from uuidd import __version__
 from uuidd.clock import Clock
-from uuidd.core.ids import snowflake, times
-from uuidd.core.ids.snowflake import TWITTER_EPOCH
-from uuidd.core.ids.timebased import TICKS_PER_SECOND
 from uuidd.core.timeline.state import State
-from uuidd.core.timeline.steady import MAX_LEAD_SECONDS, Rollback, Steady
-from uuidd.core.timeline.timelines import FAR, Reading, Timelines
-from uuidd.core.timeline.utc import Opening, Utc
-from uuidd.node import choose, libuuid_clock_seq
+from uuidd.core.timeline.timelines import Timelines
 from uuidd.server.acceptor import Acceptor
 from uuidd.server.admission import Admission
-from uuidd.server.doors import Door, open_door
+from uuidd.server.doors import Door
 from uuidd.server.entropy import Entropy
 from uuidd.server.issuer import Issuer
 from uuidd.server.limits import LAST_SAVE_SECONDS, SPARE_DESCRIPTORS, STOP_SECONDS, Limits
-from uuidd.server.pidfile import pid_file
 from uuidd.server.report import Report
-from uuidd.server.saver import FIRST_LEAD, Saver
+from uuidd.server.saver import Saver
 from uuidd.server.service import Service
-from uuidd.store import FolderStore, StoreError, machine_hash
-from uuidd.systemd import inherited_socket
+from uuidd.server.settings import RereadError, Settings
+from uuidd.server.supervision import StatusLine, supervise
+from uuidd.store import FolderStore
+from uuidd.systemd import Notifier
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -43,31 +36,6 @@ IDLE_LOOKS = 10
 """How often in its idle time-out the daemon looks whether it was used."""
 
 log = logging.getLogger("uuidd")
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What the administrator chose.
-
-    *socket* is None when systemd passes it; *pid_file* is None when none is wanted; *idle_timeout*
-    is in seconds, 0 for never. *worker* is the machine number of Snowflakes, *epoch* theirs in Unix
-    milliseconds; *max_lead*, in seconds, and *rollback* are the steady timeline's.
-    """
-
-    socket: Path | None
-    state: Path
-    node: str = "random"
-    pid_file: Path | None = None
-    idle_timeout: int = 0
-    limits: Limits = field(default_factory=Limits)
-    worker: int | None = None
-    epoch: int = TWITTER_EPOCH
-    max_lead: float = MAX_LEAD_SECONDS
-    rollback: Rollback = "slew"
-
-
-class EpochError(Exception):
-    """No Snowflake can be made with the epoch that was chosen; one line that says why."""
 
 
 class Daemon:
@@ -79,12 +47,14 @@ class Daemon:
         store: FolderStore,
         timelines: Timelines,
         clock: Clock,
+        manager: Notifier,
         settings: Settings,
     ) -> None:
         self._door = door
         self._store = store
         self._timelines = timelines
         self._clock = clock
+        self._manager = manager
         self._settings = settings
 
     def serve(self) -> bool:
@@ -99,13 +69,24 @@ class Daemon:
         issuer = Issuer(self._timelines, saver, self._clock.read)
         service = Service(issuer, Entropy(), report.status)
         acceptor = Acceptor(self._door.sock, service, admission, limits)
-        with trio.open_signal_receiver(*STOP_SIGNALS) as signals:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
+        line = StatusLine(service, admission, self._timelines, saver, self._clock.read)
+
+        def reload() -> None:
+            found = self._reread()
+            if found is not None:
+                admission.limits = acceptor.limits = report.limits = found
+
+        with trio.open_signal_receiver(*STOP_SIGNALS, signal.SIGHUP) as signals:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, (*STOP_SIGNALS, signal.SIGHUP))
             async with trio.open_nursery() as saving:
                 saving.start_soon(saver.run)
                 async with trio.open_nursery() as serving:
                     serving.start_soon(acceptor.run)
-                    await _until_stopped(signals, service, self._settings.idle_timeout)
+                    async with trio.open_nursery() as watched:
+                        watched.start_soon(supervise, self._manager, line)
+                        await _until_stopped(signals, service, self._settings.idle_timeout, reload)
+                        watched.cancel_scope.cancel()
+                    self._manager.tell(stopping=1, status="Stopping")
                     acceptor.stop()
                     serving.cancel_scope.deadline = trio.current_time() + STOP_SECONDS
                 self._door.close()
@@ -114,6 +95,25 @@ class Daemon:
         _note_stop(saved, saver)
         return saved
 
+    def _reread(self) -> Limits | None:
+        """Take over the log level, and give the limits, from now on; None: all stays as it is."""
+        reread = self._settings.reread
+        if reread is None:
+            log.info("nothing to reload: options came from the command line alone")
+            return None
+        self._manager.tell(reloading=1, monotonic_usec=time.monotonic_ns() // 1000)
+        try:
+            limits, level = reread()
+        except RereadError as error:
+            log.error("not reloaded: cause=%r", str(error))
+            return None
+        else:
+            logging.getLogger().setLevel(level)
+            log.info("reloaded: level=%s", logging.getLevelName(level))
+            return _within_descriptors(limits)
+        finally:
+            self._manager.tell(ready=1)
+
     async def _save(self, state: State) -> None:
         # Abandoned only at the very end, when a hung disk outlasts the daemon's patience.
         await trio.to_thread.run_sync(
@@ -121,117 +121,17 @@ class Daemon:
         )
 
 
-@contextlib.contextmanager
-def started(settings: Settings) -> Iterator[Daemon]:
-    """Give a daemon that is ready to serve: it listens, and its first horizon is saved.
-
-    Raises DoorError, StoreError, PidFileError, NodeError, EpochError or ActivationError, one line
-    each, and leaves nothing half made. At the end of the context socket, lock and pid file are
-    given back.
-    """
-    with contextlib.ExitStack() as undo:
-        node = choose(settings.node)
-        clock = Clock(_note_step)
-        _check_epoch(settings.epoch, clock.now())
-        if settings.socket is None:
-            door = Door(inherited_socket(), None)
-        else:
-            door = open_door(settings.socket)
-        undo.callback(door.close)
-        store = FolderStore(settings.state, machine=machine_hash())
-        undo.callback(store.close)
-        loaded = store.load()
-        if store.set_aside:
-            log.error("state unusable, begun anew: cause=%r", store.set_aside)
-        entropy = Entropy()
-        news = _News()
-        at = clock.read()
-        utc = Utc(
-            loaded,
-            machine=store.machine,
-            now=at.now,
-            random=entropy.bits,
-            node=node,
-            avoid=libuuid_clock_seq,
-            tell=news.tell,
-        )
-        steady = Steady(
-            None if loaded is None else loaded.steady,
-            now=at.now,
-            elapsed=at.elapsed,
-            lost=store.lost,
-            rollback=settings.rollback,
-            max_lead=max(1, int(settings.max_lead * TICKS_PER_SECOND)),
-        )
-        timelines = Timelines(utc, steady, worker=settings.worker, epoch=settings.epoch)
-        _save_first(timelines, store, at)
-        if settings.pid_file is not None:
-            undo.enter_context(pid_file(settings.pid_file))
-        # Whoever reads that it has started may stop it at once: until trio listens, signals wait.
-        signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
-        news.publish()
-        _note_steady(steady, at)
-        log.info(
-            "started: version=%s pid=%d socket=%s state=%s node=%012x node_source=%r",
-            __version__,
-            os.getpid(),
-            settings.socket,
-            settings.state,
-            utc.node.value,
-            utc.node.source,
-        )
-        yield Daemon(door, store, timelines, clock, settings)
-
-
-def _check_epoch(epoch: int, now: int) -> None:
-    """See to it that Snowflakes can be made. Raises EpochError."""
-    try:
-        snowflake.time_field(epoch).raw(now)
-    except ValueError:
-        field = snowflake.time_field(epoch)
-        raise EpochError(
-            f"--epoch {epoch}: a Snowflake's 41 bits then tell {times.text(field.epoch)} to"
-            f" {times.text(field.end - 1)}, and it is {times.text(now)} now; name an epoch before"
-            " now, in Unix milliseconds, and less than 69 years ago"
-        ) from None
-
-
-def _note_steady(steady: Steady, at: Reading) -> None:
-    """Say at the start what the steady timeline will not do for a while, and why."""
-    if steady.held_until:
-        log.warning(
-            "the state was lost, steady ids are held back: seconds=%d",
-            (steady.held_until - at.now) / TICKS_PER_SECOND,
-        )
-    lead = steady.lead(now=at.now, elapsed=at.elapsed)
-    if lead > FAR:
-        log.warning(
-            "the steady timeline is ahead of UTC: seconds=%.3f max_lead=%g rollback=%s",
-            lead / TICKS_PER_SECOND,
-            steady.max_lead / TICKS_PER_SECOND,
-            steady.rollback,
-        )
-
-
-def _save_first(timelines: Timelines, store: FolderStore, at: Reading) -> None:
-    """Save the first horizon: a daemon that cannot save from the start is not started."""
-    state = timelines.begin_save(at=at, lead=int(FIRST_LEAD * TICKS_PER_SECOND), bare_lead=0)
-    try:
-        store.save(state)
-    except OSError as error:
-        raise StoreError(
-            f"the state cannot be saved in {store.folder}: {error.strerror};"
-            " make room or mend the folder, or name another with --state"
-        ) from error
-    timelines.end_save(state, completed=True)
-
-
-async def _until_stopped(signals: AsyncIterator[int], service: Service, idle_timeout: int) -> None:
-    """Wait for a signal or, if there is an idle time-out, for a time without requests."""
+async def _until_stopped(
+    signals: AsyncIterator[int], service: Service, idle_timeout: int, reload: Callable[[], None]
+) -> None:
+    """Wait for a signal to stop or, if there is an idle time-out, for a time without requests."""
     async with trio.open_nursery() as nursery:
         if idle_timeout:
             nursery.start_soon(_until_idle, service, idle_timeout, nursery.cancel_scope)
         async for number in signals:
+            if number == signal.SIGHUP:
+                reload()
+                continue
             log.info("stopping: signal=%s", signal.Signals(number).name)
             nursery.cancel_scope.cancel()
             return
@@ -258,40 +158,6 @@ def _within_descriptors(limits: Limits) -> Limits:
     return replace(
         limits, connections=room, connections_per_uid=min(limits.connections_per_uid, room // 2)
     )
-
-
-def _note_step(nanoseconds: int) -> None:
-    log.warning("UTC stepped: seconds=%+.3f", nanoseconds / 1e9)
-
-
-class _News:
-    """Logs openings; those of a start not before it has succeeded, for one that fails has none."""
-
-    def __init__(self) -> None:
-        self._held: list[Opening] | None = []
-
-    def tell(self, opening: Opening) -> None:
-        """Log an opening, now or once the daemon has started."""
-        if self._held is not None:
-            self._held.append(opening)
-            return
-        log.log(
-            logging.INFO if opening.reason in _ROUTINE else logging.WARNING,
-            "clock sequence opened: reason=%r generation=%d node=%012x back=%.3fs",
-            opening.reason,
-            opening.generation,
-            opening.node,
-            opening.back / TICKS_PER_SECOND,
-        )
-
-    def publish(self) -> None:
-        """Log what was held back, and from here on at once."""
-        held, self._held = self._held or [], None
-        for opening in held:
-            self.tell(opening)
-
-
-_ROUTINE = ("no state", "saved again")
 
 
 def _note_stop(saved: bool, saver: Saver) -> None:

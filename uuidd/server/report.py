@@ -35,7 +35,7 @@ class Report:
         self._saver = saver
         self._clock = clock
         self._admission = admission
-        self._limits = as_settings(limits)
+        self.limits = limits
         self._started = trio.current_time()
 
     def status(self, service: Service) -> dict[str, Any]:
@@ -55,7 +55,7 @@ class Report:
             "utc": self._utc(),
             "steady": self._steady(),
             "saves": self._saves(),
-            "limits": self._limits,
+            "limits": as_settings(self.limits),
             "full_on": {
                 kind: times.day(field.end)
                 for kind, field in time_fields(self._timelines.epoch).items()

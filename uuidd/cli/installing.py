@@ -1,0 +1,151 @@
+"""``uuidd install-units``: puts the files for systemd in place, or takes them away again."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import uuidd
+
+COMMAND = "install-units"
+
+BIN = "/opt/uuidd/bin/uuidd"
+"""What the unit names, to be replaced by where this uuidd is."""
+
+HIDDEN = ("/home", "/root", "/run/user", "/tmp", "/var/tmp")  # noqa: S108  (not used, but named)
+"""Folders that the service cannot see (ProtectHome=, PrivateTmp=)."""
+
+FILES = {
+    "uuidd.service": "etc/systemd/system/uuidd.service",
+    "uuidd.socket": "etc/systemd/system/uuidd.socket",
+    "sysusers.conf": "etc/sysusers.d/uuidd.conf",
+    "tmpfiles.conf": "etc/tmpfiles.d/uuidd.conf",
+    "default": "etc/default/uuidd",
+}
+"""Where each file goes. Those of /etc come before a package's of the same name, which is how this
+uuidd takes the place of util-linux's, and gives it back."""
+
+KEPT = "default"
+"""The file that is the administrator's once it is there."""
+
+NEXT = """Next:
+  systemd-sysusers && systemd-tmpfiles --create uuidd.conf
+  systemctl daemon-reload
+  systemctl enable uuidd.socket && systemctl stop uuidd.service uuidd.socket
+  systemctl start uuidd.socket uuidd.service"""
+
+NEXT_UNDONE = """Next:
+  systemctl stop uuidd.service uuidd.socket
+  systemctl daemon-reload
+  systemctl start uuidd.socket    # util-linux's, if it is installed"""
+
+
+class InstallError(Exception):
+    """The files cannot be put in place, or taken away; one line that says why."""
+
+
+def parser() -> argparse.ArgumentParser:
+    """Give the parser of the command's own options."""
+    made = argparse.ArgumentParser(
+        prog=f"uuidd {COMMAND}",
+        description="Put uuidd's service and socket for systemd, its user and its folders in place."
+        " They take the place of util-linux's uuidd until --undo.",
+    )
+    made.add_argument(
+        "--prefix",
+        type=Path,
+        default=Path("/"),
+        metavar="DIR",
+        help="below which folder to put them (default: /)",
+    )
+    made.add_argument(
+        "--undo",
+        action="store_true",
+        help="take away what is still as it was put there; the state and the user stay",
+    )
+    return made
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command and give its exit status."""
+    given = parser().parse_args(argv)
+    try:
+        lines = undo(given.prefix) if given.undo else install(given.prefix)
+        print("\n".join(lines))
+    except InstallError as error:
+        print(f"uuidd: {error}", file=sys.stderr)
+        return 1
+    print(NEXT_UNDONE if given.undo else NEXT)
+    return 0
+
+
+def install(prefix: Path, *, program: Path | None = None) -> list[str]:
+    """Put the files below *prefix*, and give a line on each. Raises InstallError.
+
+    *program* is the uuidd that the service runs: this one, unless another is given.
+    """
+    program = program or Path(sys.prefix) / "bin" / "uuidd"
+    if any(program.is_relative_to(folder) for folder in HIDDEN):
+        raise InstallError(
+            f"this uuidd is {program}, which its service could not see (ProtectHome=, PrivateTmp=);"
+            " install it elsewhere, as in a virtual environment at /opt/uuidd"
+        )
+    return list(_put(prefix, program))
+
+
+def undo(prefix: Path) -> list[str]:
+    """Take away the files below *prefix* that are still as they were put there."""
+    return list(_take(prefix))
+
+
+def _put(prefix: Path, program: Path) -> Iterator[str]:
+    for name, place in FILES.items():
+        path = prefix / place
+        if name == KEPT and path.exists():
+            yield f"kept {path}, which is there already"
+            continue
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            new = path.with_name(path.name + ".new")
+            new.write_text(_text(name).replace(BIN, os.fspath(program)))
+            new.rename(path)
+        except OSError as error:
+            raise InstallError(f"{path} cannot be written: {error.strerror}") from error
+        yield f"put {path}"
+
+
+def _take(prefix: Path) -> Iterator[str]:
+    for name, place in FILES.items():
+        path = prefix / place
+        try:
+            if not path.exists():
+                yield f"{path} is not there"
+            elif _is_ours(name, path.read_text()):
+                path.unlink()
+                yield f"took away {path}"
+            else:
+                yield f"left {path}, which was changed"
+        except OSError as error:
+            raise InstallError(f"{path} cannot be taken away: {error.strerror}") from error
+
+
+def _is_ours(name: str, text: str) -> bool:
+    """Whether a file is what was put there, whatever program it names."""
+
+    def but_for_the_program(text: str) -> list[str]:
+        return [line for line in text.splitlines() if not line.startswith("ExecStart=")]
+
+    return but_for_the_program(text) == but_for_the_program(_text(name))
+
+
+def _text(name: str) -> str:
+    package = Path(uuidd.__file__).parent
+    # In the wheel they are beside the code; in a checkout at its top.
+    folders = (package / "units", package.parent / "systemd")
+    for folder in folders:
+        if (folder / name).is_file():
+            return (folder / name).read_text()
+    raise InstallError(f"{name} is not in this installation, neither in {folders[0]} nor beside it")

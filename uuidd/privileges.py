@@ -1,0 +1,103 @@
+"""Giving up root, for good (credentials(7))."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import pwd
+from dataclasses import dataclass
+from pathlib import Path
+
+PR_SET_NO_NEW_PRIVS = 38
+"""From <linux/prctl.h>."""
+
+_STATUS = Path("/proc/self/status")
+
+
+class PrivilegeError(Exception):
+    """The user cannot be changed to; one line that says why, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """A user of this host, by name, number and main group."""
+
+    name: str
+    uid: int
+    gid: int
+
+
+def user(name: str) -> User:
+    """Give the user *name*. Raises PrivilegeError for one that is not there, or is root."""
+    try:
+        found = pwd.getpwnam(name)
+    except (KeyError, ValueError):
+        raise PrivilegeError(
+            f"--user {name!r}: there is no such user; create it, or name another"
+        ) from None
+    if not found.pw_uid:
+        raise PrivilegeError(f"--user {name!r}: that is root again; name a user without privileges")
+    if os.geteuid() not in (0, found.pw_uid):
+        raise PrivilegeError(
+            f"--user {name!r}: only root can become another user, and this is uid {os.geteuid()};"
+            " start as root, or without --user"
+        )
+    return User(name, found.pw_uid, found.pw_gid)
+
+
+def hand_over(folder: Path, to: User) -> None:
+    """Give *folder*, and the state in it, to a user if it is root's alone.
+
+    Raises PrivilegeError when it cannot; one that is another's, or that others can write to, stays
+    as it is, and is refused later.
+    """
+    try:
+        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        # Whoever opens the store says why, in its own words.
+        return
+    try:
+        found = os.fstat(fd)
+        if found.st_uid != 0 or found.st_mode & 0o022 or os.geteuid() != 0:
+            return
+        for name in ("state", "lock"):
+            with contextlib.suppress(FileNotFoundError):
+                os.chown(name, to.uid, to.gid, dir_fd=fd, follow_symlinks=False)
+        os.fchown(fd, to.uid, to.gid)
+    except OSError as error:
+        raise PrivilegeError(
+            f"the state folder {folder} cannot be given to {to.name}: {error.strerror}"
+        ) from error
+    finally:
+        os.close(fd)
+
+
+def become(to: User) -> None:
+    """Go on as a user, with its groups, no capability, and no way back.
+
+    Raises PrivilegeError when anything of root's would be left.
+    """
+    if os.geteuid() == to.uid and os.getuid() == to.uid:
+        return
+    try:
+        os.initgroups(to.name, to.gid)
+        os.setresgid(to.gid, to.gid, to.gid)
+        os.setresuid(to.uid, to.uid, to.uid)
+    except OSError as error:
+        raise PrivilegeError(f"--user {to.name!r}: {error.strerror}") from error
+    # Not even a program with the set-user-ID bit gives anything back.
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    left = _capabilities()
+    if left or os.getresuid() != (to.uid,) * 3 or os.getresgid() != (to.gid,) * 3:
+        raise PrivilegeError(f"--user {to.name!r}: privileges are left (capabilities {left:x})")
+
+
+def _capabilities() -> int:
+    """Give the capabilities in effect and permitted, as a set of bits."""
+    found = 0
+    for line in _STATUS.read_text().splitlines():
+        name, _, value = line.partition(":")
+        if name in ("CapPrm", "CapEff", "CapAmb"):
+            found |= int(value, 16)
+    return found

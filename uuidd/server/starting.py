@@ -1,0 +1,132 @@
+"""A daemon's start: all that it holds is got, or it is told in one line why not."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+from collections.abc import Iterator
+
+from uuidd import __version__
+from uuidd.clock import Clock
+from uuidd.core.ids import snowflake, times
+from uuidd.core.ids.timebased import TICKS_PER_SECOND
+from uuidd.core.timeline.steady import Steady
+from uuidd.core.timeline.timelines import Reading, Timelines
+from uuidd.core.timeline.utc import Utc
+from uuidd.node import choose, libuuid_clock_seq
+from uuidd.privileges import become, hand_over
+from uuidd.server import news
+from uuidd.server.daemon import STOP_SIGNALS, Daemon
+from uuidd.server.doors import Door, open_door
+from uuidd.server.entropy import Entropy
+from uuidd.server.pidfile import pid_file
+from uuidd.server.saver import FIRST_LEAD
+from uuidd.server.settings import Settings
+from uuidd.store import FolderStore, StoreError, machine_hash
+from uuidd.systemd import inherited_socket, notifier
+
+log = logging.getLogger("uuidd")
+
+
+class EpochError(Exception):
+    """No Snowflake can be made with the epoch that was chosen; one line that says why."""
+
+
+@contextlib.contextmanager
+def started(settings: Settings) -> Iterator[Daemon]:
+    """Give a daemon that is ready to serve: it listens, and its first horizon is saved.
+
+    Root, told to become a user, does so as soon as it listens, before it touches the state.
+
+    Raises DoorError, StoreError, PidFileError, NodeError, EpochError, PrivilegeError or
+    ActivationError, one line each, and leaves nothing half made. At the end of the context socket,
+    lock and pid file are given back.
+    """
+    with contextlib.ExitStack() as undo:
+        node = choose(settings.node)
+        clock = Clock(news.step)
+        _check_epoch(settings.epoch, clock.now())
+        manager = notifier()
+        undo.callback(manager.close)
+        if settings.socket is None:
+            door = Door(inherited_socket(), None)
+        else:
+            door = open_door(settings.socket)
+        undo.callback(door.close)
+        if settings.pid_file is not None:
+            undo.enter_context(pid_file(settings.pid_file))
+        if settings.user is not None:
+            # Before the state, for root must not write where another user may plant links.
+            hand_over(settings.state, settings.user)
+            become(settings.user)
+        store = FolderStore(settings.state, machine=machine_hash())
+        undo.callback(store.close)
+        loaded = store.load()
+        if store.set_aside:
+            log.error("state unusable, begun anew: cause=%r", store.set_aside)
+        entropy = Entropy()
+        openings = news.Openings()
+        at = clock.read()
+        utc = Utc(
+            loaded,
+            machine=store.machine,
+            now=at.now,
+            random=entropy.bits,
+            node=node,
+            avoid=libuuid_clock_seq,
+            tell=openings.tell,
+        )
+        steady = Steady(
+            None if loaded is None else loaded.steady,
+            now=at.now,
+            elapsed=at.elapsed,
+            lost=store.lost,
+            rollback=settings.rollback,
+            max_lead=max(1, int(settings.max_lead * TICKS_PER_SECOND)),
+        )
+        timelines = Timelines(utc, steady, worker=settings.worker, epoch=settings.epoch)
+        _save_first(timelines, store, at)
+        # Whoever reads that it has started may stop it at once: until trio listens, signals wait.
+        signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+        openings.publish()
+        if os.geteuid() == 0:
+            log.info("running as root, which is not needed: see --user, or the unit for systemd")
+        news.steady_at_start(steady, at)
+        log.info(
+            "started: version=%s pid=%d socket=%s state=%s node=%012x node_source=%r",
+            __version__,
+            os.getpid(),
+            settings.socket,
+            settings.state,
+            utc.node.value,
+            utc.node.source,
+        )
+        yield Daemon(door, store, timelines, clock, manager, settings)
+
+
+def _check_epoch(epoch: int, now: int) -> None:
+    """See to it that Snowflakes can be made. Raises EpochError."""
+    try:
+        snowflake.time_field(epoch).raw(now)
+    except ValueError:
+        field = snowflake.time_field(epoch)
+        raise EpochError(
+            f"--epoch {epoch}: a Snowflake's 41 bits then tell {times.text(field.epoch)} to"
+            f" {times.text(field.end - 1)}, and it is {times.text(now)} now; name an epoch before"
+            " now, in Unix milliseconds, and less than 69 years ago"
+        ) from None
+
+
+def _save_first(timelines: Timelines, store: FolderStore, at: Reading) -> None:
+    """Save the first horizon: a daemon that cannot save from the start is not started."""
+    state = timelines.begin_save(at=at, lead=int(FIRST_LEAD * TICKS_PER_SECOND), bare_lead=0)
+    try:
+        store.save(state)
+    except OSError as error:
+        raise StoreError(
+            f"the state cannot be saved in {store.folder}: {error.strerror};"
+            " make room or mend the folder, or name another with --state"
+        ) from error
+    timelines.end_save(state, completed=True)

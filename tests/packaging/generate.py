@@ -1,0 +1,63 @@
+"""Makes what lies in uuidd/share from the parsers of both commands.
+
+``python -m tests.packaging.generate`` writes it anew; a test fails when that was forgotten.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import uuidd
+from tests.packaging import completion, manual
+from uuidd.cli import arguments
+from uuidd_client import command
+
+SHARE = Path(uuidd.__file__).parent / "share"
+
+PARSERS = {"uuidd": (arguments.parser, 8), "uuidctl": (command.parser, 1)}
+"""The parser of each command, and the section that its manual page is in."""
+
+
+def made() -> dict[str, str]:
+    """Give the text of each file, by its path below uuidd/share.
+
+    It is the same whenever and wherever it is made.
+    """
+    found: dict[str, str] = {}
+    for name, (parser, section) in PARSERS.items():
+        found[f"man/{name}.{section}"] = manual.page(_unwrapped(parser()), section)
+        # Each maker changes the parser that it is given.
+        found[f"bash/{name}"] = completion.script(_unwrapped(parser()), "bash")
+        found[f"zsh/_{name}"] = completion.script(_unwrapped(parser()), "zsh")
+        found[f"fish/{name}.fish"] = completion.script(_unwrapped(parser()), "fish")
+    return found
+
+
+def write(folder: Path) -> None:
+    """Write the files below *folder*."""
+    for path, text in made().items():
+        file = folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+
+
+def _unwrapped(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    """Give *parser* with help that has no line breaks, whatever the width of the terminal is."""
+    parser.formatter_class = _Unwrapped
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for command_parser in action.choices.values():
+                _unwrapped(command_parser)
+    return parser
+
+
+class _Unwrapped(argparse.HelpFormatter):
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=100_000)
+
+
+if __name__ == "__main__":
+    write(SHARE)
+    sys.exit(0)

@@ -137,8 +137,9 @@ class Client:
             raise TypeError(f"count is {count!r}; it must be an int")
         if count < 0:
             raise ValueError(f"count is {count}; it must be 0 or more")
-        made = self._session().make(kind, count, form)
-        return b"".join(made) if form == "bytes" else made
+        if form == "bytes":
+            return self._session().join(kind, count)
+        return self._session().make(kind, count, form)
 
     @overload
     def iter(self, kind: UuidKind, form: None = None) -> Iterator[UUID]: ...

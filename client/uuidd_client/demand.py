@@ -8,6 +8,10 @@ MAX_BLOCK = 1_000_000
 """The most that a daemon gives at once."""
 
 
+AT_ONCE = 0.85
+"""The share of max_age that a block may span which is used up at once; the rest is for doing so."""
+
+
 class Demand:
     """Sizes blocks by the rate at which the last one was used, to last about *max_age* seconds.
 
@@ -19,6 +23,9 @@ class Demand:
         self._least = least
         # A block is as old as its first tick, so half of max_age is the most worth asking for.
         self._most = max(least, min(MAX_BLOCK, int(max_age * TICKS_PER_SECOND / 2)))
+        self._most_needed = max(
+            self._most, min(MAX_BLOCK, int(AT_ONCE * max_age * TICKS_PER_SECOND))
+        )
         self._asked_at: float | None = None
 
     def size(self, needed: int, used: int, now: float) -> int:
@@ -30,4 +37,4 @@ class Demand:
         if self._asked_at is not None:
             expected = used * self._max_age / max(now - self._asked_at, 1e-6)
         self._asked_at = now
-        return max(self._least, min(self._most, max(needed, int(expected))))
+        return max(self._least, min(needed, self._most_needed), min(int(expected), self._most))

@@ -60,6 +60,11 @@ class Session:
         with self._turn() as session:
             return session._supply(kind).make(count, form)
 
+    def join(self, kind: str, count: int) -> bytes:
+        """Give the bytes of exactly *count* ids of *kind*, in one piece."""
+        with self._turn() as session:
+            return session._supply(kind).join(count)
+
     def status(self) -> dict[str, Any]:
         """Give the daemon's status."""
         with self._turn() as session:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uuidd_client.demand import MAX_BLOCK, Demand
+from uuidd_client.demand import AT_ONCE, MAX_BLOCK, Demand
 
 
 def test_the_first_block_is_of_one_tick() -> None:
@@ -40,9 +40,16 @@ def test_demand_rises_again_after_a_pause() -> None:
     assert demand.size(1, 100, 2000.01) == pytest.approx(1000, abs=1)
 
 
-def test_a_block_is_half_of_max_age_long_at_most() -> None:
-    """A block is as old as its first tick, so a longer one would be too old from the start."""
-    assert Demand(0.01).size(1_000_000, 0, 1000.0) == 50_000
+def test_a_block_for_times_to_come_is_half_of_max_age_long_at_most() -> None:
+    """A block is as old as its first tick, so a longer one would be too old before its end."""
+    demand = Demand(0.01)
+    demand.size(1, 0, 1000.0)
+    assert demand.size(1, 100_000, 1000.001) == 50_000
+
+
+def test_a_block_that_is_wanted_at_once_is_longer() -> None:
+    """It is used up before it is too old."""
+    assert Demand(0.01).size(1_000_000, 0, 1000.0) == 85_000
 
 
 def test_a_block_is_no_longer_than_a_daemon_gives() -> None:
@@ -76,4 +83,4 @@ def test_sizes_are_within_bounds(max_age: float, requests: list[tuple[int, int, 
         now += pause
         size = demand.size(needed, used, now)
         assert 1 <= size <= MAX_BLOCK
-        assert size == 1 or size <= max_age * 10_000_000 / 2
+        assert size == 1 or size <= max_age * 10_000_000 * AT_ONCE

@@ -382,3 +382,17 @@ def test_the_time_field_of_snowflakes_follows_their_epoch() -> None:
     field = time_fields(EPOCH)["snowflake"]
     assert field.raw(UNIX_EPOCH + EPOCH * TICKS_PER_MS) == 0
     assert field.bits == 41
+
+
+JOINED = [kind for kind, recipe in RECIPES.items() if recipe.joined]
+
+
+@pytest.mark.parametrize("kind", JOINED)
+@given(TICKS, st.integers(1, 5000))
+def test_bytes_in_one_piece_are_those_of_one_by_one(kind: str, first: int, count: int) -> None:
+    """Byte for byte, over all of a run, for the same random bytes."""
+    recipe = RECIPES[kind]
+    count = min(count, recipe.room(first))
+    assert recipe.joined is not None
+    joined = recipe.joined(first, count, ORIGIN, Random(1).randbytes)
+    assert joined == b"".join(recipe.forms["bytes"](first, count, ORIGIN, Random(1).randbytes))

@@ -79,10 +79,11 @@ class Daemon:
             command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, env=self._environment
         )
         settled = threading.Event()
+        self._started = False
         self._reader = threading.Thread(target=self._read, args=[self._process, settled])
         self._reader.start()
         assert settled.wait(PATIENCE), f"the daemon did not start: {self.lines}"
-        assert "INFO: started:" in self.lines[-1], f"the daemon did not start: {self.lines}"
+        assert self._started, f"the daemon did not start: {self.lines}"
 
     def start_with_pid_file(self, path: Path) -> None:
         """Start the daemon with a pid file at *path*."""
@@ -96,6 +97,7 @@ class Daemon:
             for line in log:
                 self.lines.append(line.decode().rstrip())
                 if b"INFO: started:" in line:
+                    self._started = True
                     settled.set()
         settled.set()
 

@@ -625,3 +625,81 @@ def test_short_grants_rise_when_a_volatile_node_is_turned_to_at_the_same_tick() 
     utc.take(1, now=NOW)
     utc.turn_volatile("hung")
     assert utc.take(2, now=NOW + 1).first == NOW + 1
+
+
+# --- another program's mark, under the same node
+
+
+def test_a_fixed_node_begins_at_the_mark_of_another_program() -> None:
+    """What is given out first lies at or past both the start and what was used before it."""
+    utc = Utc(None, machine="host", now=NOW, random=Draws(), node=MAC_A, floor=lambda: NOW - 5)
+    assert save(utc).floor == NOW
+    utc = Utc(None, machine="host", now=NOW, random=Draws(), node=MAC_A, floor=lambda: NOW)
+    save(utc)
+    assert utc.take(100, now=NOW + 1).first == NOW
+
+
+def test_a_mark_past_now_is_waited_for_in_a_volatile_node() -> None:
+    """Up to it ids come of another node; from it on of the fixed one, and none before it."""
+    told: list[Opening] = []
+    mark = NOW + 1000
+    utc = Utc(
+        None,
+        machine="host",
+        now=NOW,
+        random=Draws(),
+        node=MAC_A,
+        floor=lambda: mark,
+        tell=told.append,
+    )
+    state = save(utc)
+    assert (state.floor, state.marks) == (mark, {})
+    assert utc.take(10, now=NOW + 10).node != MAC_A.value
+    assert utc.take(10, now=mark - 1).node != MAC_A.value
+    assert [opening.reason for opening in told] == ["no generation can be opened"]
+    utc.take(10, now=mark)
+    save(utc, now=mark)
+    block = utc.take(10_000, now=mark + 50)
+    # The tick at the mark itself was just given out, under the volatile node.
+    assert (block.node, block.first, block.count) == (MAC_A.value, mark + 1, 50)
+    whole = utc.take(20, now=mark + 50, whole=True)
+    assert (whole.node, whole.first >= mark) == (MAC_A.value, True)
+
+
+def test_a_mark_past_now_is_kept_over_a_restart() -> None:
+    """A daemon that ends before the mark is reached keeps it in its state's floor."""
+    mark = NOW + 1000
+    first = Utc(None, machine="host", now=NOW, random=Draws(), node=MAC_A, floor=lambda: mark)
+    first.close()
+    state = save(first)
+    second = Utc(state, machine="host", now=NOW + 1, random=Draws(), node=MAC_A)
+    assert second.generation is None
+    save(second, now=NOW + 1)
+    assert second.take(1, now=NOW + 2).node != MAC_A.value
+
+
+def test_a_mark_counts_when_the_node_changes_to_a_fixed_one() -> None:
+    """A state of a random node knows nothing of what was used under the MAC."""
+    loaded = stored({0: NOW - 50}, node=RANDOM)
+    utc = Utc(loaded, machine="host", now=NOW, random=Draws(), node=MAC_A, floor=lambda: NOW + 1000)
+    assert save(utc).floor == NOW + 1000
+    assert utc.take(1, now=NOW + 1).node != MAC_A.value
+
+
+def test_no_mark_is_asked_for_where_none_can_matter() -> None:
+    """A random node is nobody else's, and a state of the same fixed node has its own marks."""
+
+    def never() -> int:
+        raise AssertionError
+
+    Utc(None, machine="host", now=NOW, random=Draws(), floor=never)
+    for node in (None, MAC_A):
+        loaded = stored({0: NOW - 50}, node=node or RANDOM, floor=3)
+        utc = Utc(loaded, machine="host", now=NOW, random=Draws(), node=node, floor=never)
+        assert save(utc).floor == 3
+
+
+def test_a_floor_that_is_unknown_is_the_start() -> None:
+    """Where nothing is known of others, the fixed node begins now."""
+    utc = Utc(None, machine="host", now=NOW, random=Draws(), node=MAC_A, floor=lambda: None)
+    assert save(utc).floor == NOW

@@ -49,8 +49,11 @@ class _Status(Collector):
         utc, steady, saves = status["utc"], status["steady"], status["saves"]
         yield GaugeMetricFamily("uuidd_uptime_seconds", "Since the start.", status["uptime"])
         yield GaugeMetricFamily("uuidd_connections", "Open now.", status["connections"])
-        limit = status["limits"]["connections"]
-        yield GaugeMetricFamily("uuidd_connections_limit", "Open at most.", limit)
+        yield GaugeMetricFamily(
+            "uuidd_connections_highest", "Open at once so far.", status["connections_highest"]
+        )
+        for name, limit in status["limits"].items():
+            yield GaugeMetricFamily(f"uuidd_limit_{name}", "A limit in force.", limit)
         yield GaugeMetricFamily(
             "uuidd_volatile",
             "1 while v1 and v6 come from a volatile node.",
@@ -64,9 +67,26 @@ class _Status(Collector):
             "Until the state must be saved; negative: idle.",
             utc["horizon_in"],
         )
+        yield GaugeMetricFamily(
+            "uuidd_steady_horizon_seconds", "The same of steady.", steady["horizon_in"]
+        )
         yield GaugeMetricFamily("uuidd_last_save_age_seconds", "Since it.", saves["last_age"])
         yield GaugeMetricFamily("uuidd_last_save_seconds", "What it took.", saves["last_seconds"])
+        yield GaugeMetricFamily(
+            "uuidd_save_under_way_seconds",
+            "Since the save under way began, 0 for none.",
+            saves["under_way_seconds"],
+        )
         yield GaugeMetricFamily("uuidd_lanes_in_use", "In the last second.", utc["lanes_in_use"])
+        for name, told, about in (
+            ("clock_seq", utc["clock_seq"], "Of the lane that short grants come from."),
+            ("generation", utc["generation"], "Of clock sequences, that which is open."),
+            ("lag_seconds", utc["lag"], "From the last tick given out under it to now."),
+            ("worker", steady["worker"], "Of Snowflakes."),
+        ):
+            # What is not there has no number.
+            if told is not None:
+                yield GaugeMetricFamily(f"uuidd_{name}", about, told)
         yield GaugeMetricFamily(
             "uuidd_steady_lead_seconds", "By how much steady leads UTC.", steady["lead"]
         )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
-from typing import Any
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
 
 WIDTH = 100
 """Columns beyond which nothing gets clearer."""
@@ -15,9 +15,21 @@ TICKS_A_SECOND = 10_000_000
 LEAD = 20.0
 """Seconds from a save to its horizon, once the daemon has run for a while."""
 
-LABEL = 12
+LABEL = 13
+"""Columns of the labels at the left."""
 
-BOLD, RED, YELLOW, GREEN, PLAIN = "\x1b[1m", "\x1b[31m", "\x1b[33m", "\x1b[32m", "\x1b[0m"
+BOLD, DIM, RED, YELLOW, GREEN = "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[33m", "\x1b[32m"
+PLAIN = "\x1b[0m"
+
+
+class Span(NamedTuple):
+    """A piece of text and its colour, "" for none."""
+
+    text: str
+    colour: str = ""
+
+
+Line = list[Span]
 
 
 def rate(before: dict[str, Any], after: dict[str, Any], seconds: float) -> float | None:
@@ -27,143 +39,177 @@ def rate(before: dict[str, Any], after: dict[str, Any], seconds: float) -> float
 
 
 def draw(status: dict[str, Any], rate: float | None, *, width: int, coloured: bool) -> str:
-    """Give the screen, of lines that are *width* columns long at most."""
-    paint = _Paint(coloured)
+    """Give the screen, of lines that are *width* columns long at most.
+
+    *rate* is the ids a second; None: not known yet.
+    """
+    blank: list[Line] = [[]]
     lines = [
-        *_head(status, paint),
-        "",
-        *_bars(status, rate, width, paint),
-        "",
-        *_timelines(status, paint),
-        *_saves(status, paint),
-        "",
-        *_callers(status),
-        "",
+        *_head(status, width),
+        *blank,
+        *_bars(status, rate, width),
+        *blank,
+        *_timelines(status, width),
+        *_saves(status, width),
+        *blank,
+        *_callers(status, width),
+        *blank,
         *_rest(status, width),
     ]
-    return "\n".join(lines)
+    return "\n".join(_painted(_cut(line, width), coloured) for line in lines)
 
 
-class _Paint:
-    """Colours text, or leaves it as it is."""
-
-    def __init__(self, on: bool) -> None:
-        self._on = on
-
-    def __call__(self, text: str, colour: str) -> str:
-        return f"{colour}{text}{PLAIN}" if self._on else text
-
-
-def _head(status: dict[str, Any], paint: _Paint) -> Iterator[str]:
+def _head(status: dict[str, Any], width: int) -> Iterator[Line]:
     utc, saves = status["utc"], status["saves"]
     if status["volatile"]:
-        state = paint("serving v1 and v6 from a volatile node", RED)
+        state = Span("serving, v1 and v6 from a volatile node", RED)
     elif saves["failing"]:
-        state = paint("serving, but saves fail", YELLOW)
+        state = Span("serving, but saves fail", YELLOW)
     else:
-        state = paint("serving", GREEN)
-    title = paint(f"uuidd {status['version']}", BOLD)
-    yield f"{title}  {state}, pid {status['pid']}, up {_span(status['uptime'])}"
-    yield _row("node", f"{_mac(status['node'])} ({status['node_source']})")
+        state = Span("serving", GREEN)
+    about = Span(f", pid {status['pid']}, up {_span(status['uptime'])}")
+    yield from _row(Span(f"uuidd {status['version']}", BOLD), [state, about], width)
+    node = [Span(f"{_mac(status['node'])} ({_plain(status['node_source'])})")]
     if status["volatile"]:
-        yield _row("", f"in use: {_mac(utc['node'])} (volatile)")
+        node.append(Span(f", in use {_mac(utc['node'])} (volatile)", RED))
+    yield from _row("node", node, width)
     steady = status["steady"]
     if steady["worker"] is not None:
-        epoch = datetime.fromtimestamp(steady["epoch"] // 1000, UTC).date()
-        yield _row("worker", f"{steady['worker']} (Snowflakes count from {epoch})")
+        epoch = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=steady["epoch"])
+        said = f"{steady['worker']}, Snowflakes count from {epoch.date()}"
+        yield from _row("worker", [Span(said)], width)
 
 
-def _bars(status: dict[str, Any], rate: float | None, width: int, paint: _Paint) -> Iterator[str]:
-    size = max(10, min(30, width - 50))
-    if rate is not None:
-        share = rate / TICKS_A_SECOND
-        bar = paint(_bar(share, size), RED if share > 0.9 else GREEN)
-        yield _row("ids", f"{bar}  {rate:,.0f} a second, {share:.1%} of 10 million")
+def _bars(status: dict[str, Any], rate: float | None, width: int) -> Iterator[Line]:
+    size = max(5, min(30, width - LABEL - 45))
+    share = 0.0 if rate is None else rate / TICKS_A_SECOND
+    known = "-" if rate is None else f"{rate:,.0f} a second, {share:.1%} of 10 million"
+    yield _barred("ids", share, size, RED if share > 0.9 else GREEN, known)
     left = status["utc"]["horizon_in"]
     if left > 0:
-        bar = paint(_bar(left / LEAD, size), GREEN if left > LEAD / 10 else YELLOW)
-        yield _row("horizon", f"{bar}  {left:.1f} s left until the next save must be done")
+        said = f"{left:.1f} s until it must be saved anew"
+        # A young daemon's is half of its uptime.
+        share = left / max(0.1, min(LEAD, status["uptime"] / 2))
+        yield _barred("horizon", share, size, GREEN if share > 0.1 else YELLOW, said)
+    elif status["volatile"] or status["saves"]["failing"]:
+        yield _barred("horizon", 0, size, "", "passed, a save is waited for")
     else:
-        yield _row("horizon", f"{_bar(0, size)}  idle: the next request waits for a save")
+        yield _barred("horizon", 0, size, "", "idle, the next request saves first")
 
 
-def _timelines(status: dict[str, Any], paint: _Paint) -> Iterator[str]:
+def _timelines(status: dict[str, Any], width: int) -> Iterator[Line]:
     utc, steady = status["utc"], status["steady"]
-    lanes = _count(utc["lanes_in_use"], "lane") + " in use"
     if utc["generation"] is None:
-        yield _row("utc", paint("no generation can be opened", RED))
+        said = Span("no generation can be opened", RED)
     else:
-        yield _row("utc", f"clock_seq {utc['clock_seq']}, generation {utc['generation']}, {lanes}")
-    steps = f"UTC set back {_count(utc['regressions'], 'time')}, forward {utc['steps_forward']}"
-    yield _row("", f"{_count(utc['openings'], 'opening')}; {steps}")
+        lanes = _count(utc["lanes_in_use"], "lane") + " in use"
+        said = Span(f"clock_seq {utc['clock_seq']}, generation {utc['generation']}, {lanes}")
+    yield from _row("utc", [said], width)
+    steps = f"set back {_count(utc['regressions'], 'time')}, forward {utc['steps_forward']}"
+    yield from _row("", [Span(f"{_count(utc['openings'], 'opening')}; UTC was {steps}")], width)
     if steady["held_for"]:
-        said = paint(f"held back for {steady['held_for']:.1f} s: the state was lost", RED)
+        said = Span(f"held back for {steady['held_for']:.1f} s, the state was lost", RED)
     elif steady["lead"] > 0.001:
-        said = paint(f"{steady['lead']:.3f} s ahead of UTC", YELLOW)
+        said = Span(f"{steady['lead']:,.3f} s ahead of UTC", YELLOW)
     else:
-        said = "level with UTC"
-    most = f"{steady['max_lead']:g} s ahead at most"
-    yield _row("steady", f"{said} ({steady['rollback']}, {most})")
+        said = Span("level with UTC")
+    rule = Span(f" ({steady['rollback']}, {steady['max_lead']:g} s ahead at most)")
+    yield from _row("steady", [said, rule], width)
 
 
-def _saves(status: dict[str, Any], paint: _Paint) -> Iterator[str]:
+def _saves(status: dict[str, Any], width: int) -> Iterator[Line]:
     saves = status["saves"]
     last = f"last {_span(saves['last_age'])} ago in {saves['last_seconds'] * 1000:.1f} ms"
-    said = f"{saves['done']} done, {last}; {saves['failed']} failed"
+    said = [Span(f"{saves['done']:,} done, {last}; {saves['failed']:,} failed")]
     if saves["failing"]:
-        said += paint(f", still failing: {saves['trouble']}", RED)
-    elif saves["under_way_seconds"] > 1:
-        said += paint(f", one under way for {saves['under_way_seconds']:.1f} s", YELLOW)
-    yield _row("saves", said)
+        said.append(Span(f", still failing: {_plain(saves['trouble'])}", RED))
+    if saves["under_way_seconds"] > 1:
+        said.append(Span(f", one under way for {saves['under_way_seconds']:.1f} s", YELLOW))
+    yield from _row("saves", said, width)
 
 
-def _callers(status: dict[str, Any]) -> Iterator[str]:
-    yield _row("", f"{'requests':>16} {'ids':>20}   refused")
+def _callers(status: dict[str, Any], width: int) -> Iterator[Line]:
+    numbers = f"{'requests':>15} {'ids':>20}   "
+    yield [Span(" " * LABEL), Span(f"{numbers}refused", DIM)]
     for dialect, tally in status["requests"].items():
-        refused = ", ".join(f"{count} {reason}" for reason, count in tally["refused"].items())
-        yield _row(dialect, f"{tally['requests']:>16,} {tally['ids']:>20,}   {refused or '-'}")
+        numbers = f"{tally['requests']:>15,} {tally['ids']:>20,}   "
+        refused = [f"{count:,} {_plain(reason)}" for reason, count in tally["refused"].items()]
+        folded = _folded([Span(", ".join(refused) or "-")], width - LABEL - len(numbers))
+        for number, line in enumerate(folded):
+            begin = [_label("" if number else dialect), Span(numbers)]
+            yield [*(begin if not number else [Span(" " * (LABEL + len(numbers)))]), *line]
     limits = status["limits"]
-    yield _row(
-        "connections",
-        f"{status['connections']:,} open, {status['connections_highest']:,} at most so far,"
-        f" {status['connections_turned_away']:,} turned away",
+    said = (
+        f"{status['connections']:,} open of {limits['connections']:,},"
+        f" {status['connections_highest']:,} at most so far,"
+        f" {status['connections_turned_away']:,} turned away"
     )
-    yield _row(
-        "", f"limit {limits['connections']:,}, of one user {limits['connections_per_uid']:,}"
-    )
+    yield from _row("connections", [Span(said)], width)
 
 
-def _rest(status: dict[str, Any], width: int) -> Iterator[str]:
-    limits = {name: value for name, value in status["limits"].items() if "connections" not in name}
-    words = [f"{name.replace('_', ' ')} {value:g}" for name, value in limits.items()]
-    yield from _folded("limits", words, width)
+def _rest(status: dict[str, Any], width: int) -> Iterator[Line]:
+    limits = dict(status["limits"])
+    del limits["connections"]
+    # Spaces that do not fold: what belongs together stays on a line.
+    words = [f"{name.replace('_', '~')}~{value:g}" for name, value in limits.items()]
+    yield from _row("limits", [Span(", ".join(words))], width)
     kinds: dict[str, list[str]] = {}
     for kind, day in status["full_on"].items():
         kinds.setdefault(day, []).append(kind)
     days = sorted(kinds, key=lambda day: (len(day), day))
-    yield from _folded("full on", [f"{day} {' '.join(kinds[day])}" for day in days], width)
+    said = ", ".join(f"{day}~{'~'.join(kinds[day])}" for day in days)
+    yield from _row("full on", [Span(said)], width)
 
 
-def _folded(label: str, words: list[str], width: int) -> Iterator[str]:
-    """Give a row of words with commas between, on as many lines as they need."""
-    line = ""
-    for number, word in enumerate(words, 1):
-        more = word + ("," if number < len(words) else "")
-        if line and LABEL + len(line) + 1 + len(more) > width:
-            yield _row(label, line)
-            label, line = "", more
-        else:
-            line = f"{line} {more}".strip()
-    yield _row(label, line)
-
-
-def _row(label: str, text: str) -> str:
-    return f"{label:<{LABEL}}{text}"
-
-
-def _bar(share: float, size: int) -> str:
+def _barred(label: str, share: float, size: int, colour: str, said: str) -> Line:
     full = round(size * min(max(share, 0.0), 1.0))
-    return "\u2588" * full + "\u2591" * (size - full)
+    bar = [Span("\u2588" * full, colour), Span("\u2591" * (size - full), DIM)]
+    return [_label(label), *bar, Span(f"  {said}")]
+
+
+def _row(label: str | Span, spans: list[Span], width: int) -> Iterator[Line]:
+    """Give a label and text, on as many lines as the text needs."""
+    begin = label if isinstance(label, Span) else _label(label)
+    gap = Span(" " * max(LABEL - len(begin.text), int(isinstance(label, Span))))
+    for number, line in enumerate(_folded(spans, width - len(begin.text + gap.text))):
+        yield [begin, gap, *line] if not number else [Span(" " * LABEL), *line]
+
+
+def _label(text: str) -> Span:
+    return Span(f"{text:<{LABEL}}", DIM)
+
+
+def _folded(spans: list[Span], width: int) -> Iterator[Line]:
+    """Give text on lines of *width* columns, broken at spaces; a ~ is a space that is not."""
+    line: Line = []
+    used = 0
+    for span in spans:
+        for number, word in enumerate(span.text.split(" ")):
+            # The first goes on with the word before it, which was of another colour.
+            gap = " " if number and used else ""
+            if used and used + len(gap) + len(word) > width:
+                yield line
+                line, used, gap = [], 0, ""
+            line.append(Span(gap + word.replace("~", " "), span.colour))
+            used += len(gap) + len(word)
+    yield line
+
+
+def _cut(line: Line, width: int) -> Line:
+    """Give a line cut off at *width*."""
+    cut: Line = []
+    for span in line:
+        cut.append(Span(span.text[: max(width, 0)], span.colour))
+        width -= len(span.text)
+    return cut
+
+
+def _painted(line: Line, coloured: bool) -> str:
+    text = "".join(
+        f"{span.colour}{span.text}{PLAIN}" if coloured and span.colour and span.text else span.text
+        for span in line
+    )
+    return text.rstrip()
 
 
 def _ids(status: dict[str, Any]) -> int:
@@ -175,8 +221,13 @@ def _mac(node: str) -> str:
     return ":".join(digits[at : at + 2] for at in range(0, 12, 2))
 
 
+def _plain(text: str) -> str:
+    """Give text that a daemon said without what would move a terminal's cursor."""
+    return "".join(each if each.isprintable() and each != "~" else "?" for each in text)
+
+
 def _count(number: int, name: str) -> str:
-    return f"{number} {name}" if number == 1 else f"{number} {name}s"
+    return f"{number:,} {name}" if number == 1 else f"{number:,} {name}s"
 
 
 def _span(seconds: float) -> str:

@@ -72,8 +72,8 @@ def _watch(client: Client) -> int:
     begin, end = (_HIDE + _HOME + _CLEAR, _SHOW) if sys.stdout.isatty() else ("", "")
     before: dict[str, Any] | None = None
     before_at = 0.0
-    print(begin, end="")
     try:
+        print(begin, end="")
         while True:
             at = time.monotonic()
             try:
@@ -84,8 +84,11 @@ def _watch(client: Client) -> int:
                 rate = panel.rate(before, status, at - before_at) if before else None
                 shown, before, before_at = _panel(status, rate), status, at
             if begin:
-                # What is longer than what comes is cleared line by line: nothing flickers.
-                shown = _HOME + shown.replace("\n", "\x1b[K\n") + "\x1b[K\n" + _CLEAR
+                # What is longer than what comes is cleared line by line: nothing flickers. The last
+                # row stays free, for a line break there would move all others up.
+                rows = shutil.get_terminal_size((80, 24)).lines - 1
+                shown = "".join(f"{line}\x1b[K\n" for line in shown.split("\n")[:rows])
+                shown = _HOME + shown + _CLEAR
             print(shown, end="" if begin else "\n", flush=True)
             time.sleep(max(0.0, at + WATCH_SECONDS - time.monotonic()))
     except KeyboardInterrupt:

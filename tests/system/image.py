@@ -1,0 +1,270 @@
+"""The image, built by buildah on a base made by mmdebstrap, and run: no registry, no service.
+
+All of it lies in one temporary folder, which goes away with the context.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import tomllib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from tests.rig import PATIENCE
+from tests.tools import need
+from uuidd.server.peers import peer_pid
+from uuidd_client import Client
+
+PROJECT = Path(__file__).parents[2]
+
+SOCKETS, STATE = "/run/uuidd", "/var/lib/uuidd"
+"""The image's volumes."""
+
+BUILDING = 300.0
+"""Seconds after which a step of the build has failed a test."""
+
+LEFT_OUT = ("doc", "locale", "man")
+LESS = 'rm -r "$1"/usr/share/perl "$1"/usr/lib/*/perl "$1"/usr/lib/*/gconv'
+"""What nothing here needs, for buildah copies the base several times. Debian's setup needs Perl."""
+
+UNPRIVILEGED_PID_1 = """
+root=$1 user=$2 sockets=$3 state=$4; shift 4
+mount --bind "$root" "$root"
+mount -o remount,bind,ro "$root"
+mount --bind "$sockets" "$root/run/uuidd"
+mount --bind "$state" "$root/var/lib/uuidd"
+exec chroot --userspec="$user" "$root" env -i "$@"
+"""
+
+
+class Image:
+    """The image of this project's Dockerfile, and containers of it."""
+
+    def __init__(self) -> None:
+        for program in ("buildah", "mmdebstrap", "unshare", "chroot"):
+            need(program)
+        # Some hundred MB: too much for a /tmp in memory.
+        self.folder = Path(tempfile.mkdtemp(prefix="uuidd-image-", dir="/var/tmp"))
+
+    def __enter__(self) -> Image:
+        try:
+            base = self._base()
+            self._build(base, self._wheels())
+            self.config = self._config()
+            self._container = self._buildah("from", "--pull-never", "localhost/uuidd").strip()
+            # This buildah lays a volume of its own over one of ours when there are two.
+            volumes = [word for path in (SOCKETS, STATE) for word in ("--volume", f"{path}-")]
+            self._buildah("config", *volumes, self._container)
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        with contextlib.suppress(subprocess.SubprocessError):
+            self._buildah("umount", "--all")
+        with contextlib.suppress(subprocess.SubprocessError):
+            self._buildah("rm", "--all")
+        # Not shutil.rmtree, which would go on into whatever were still mounted there.
+        subprocess.run(["rm", "-rf", "--one-file-system", str(self.folder)], check=True)
+
+    @property
+    def root(self) -> Path:
+        """The files of the container."""
+        return Path(self._buildah("mount", self._container).strip())
+
+    @property
+    def command(self) -> list[str]:
+        """What the image runs."""
+        return [*self.config["Entrypoint"], *(self.config.get("Cmd") or [])]
+
+    def run(
+        self,
+        volumes: Volumes,
+        *command: str,
+        options: Sequence[str] = (),
+        read_only_sockets: bool = False,
+    ) -> list[str]:
+        """Give the words that run a command in the container, with its user if none is chosen."""
+        sockets = f"{volumes.sockets}:{SOCKETS}{':ro' * read_only_sockets}"
+        return [
+            # What buildah leaves behind when it is killed ends with its namespace.
+            *("unshare", "--pid", "--fork", "--kill-child", "--mount-proc"),
+            *self._words("run", "--isolation", "chroot", *options),
+            *("--volume", sockets, "--volume", f"{volumes.state}:{STATE}"),
+            *(self._container, "--", *command),
+        ]
+
+    def as_pid_1(self, volumes: Volumes, *command: str) -> list[str]:
+        """Give the words that run a command as its user, as pid 1, on a root that is read-only."""
+        return [
+            *("unshare", "--mount", "--propagation=private", "--pid", "--fork"),
+            *("sh", "-euc", UNPRIVILEGED_PID_1, "sh", str(self.root), self.config["User"]),
+            *(str(volumes.sockets), str(volumes.state), *self.config["Env"], *command),
+        ]
+
+    def _words(self, *arguments: str) -> list[str]:
+        storage = [f"--root={self.folder / 'storage'}", f"--runroot={self.folder / 'run'}"]
+        # Its own temporary files stay where they are when it is killed.
+        temporary = ["env", f"TMPDIR={self.folder}"]
+        return [*temporary, need("buildah"), *storage, "--storage-driver=vfs", *arguments]
+
+    def _buildah(self, *arguments: str) -> str:
+        return _output(*self._words(*arguments))
+
+    def _base(self) -> str:
+        """Make an image of a plain Debian with Python."""
+        container = self._buildah("from", "scratch").strip()
+        root = Path(self._buildah("mount", container).strip())
+        _output(
+            *(need("mmdebstrap"), "--quiet", "--variant=essential", "--dpkgopt=force-unsafe-io"),
+            *(f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in LEFT_OUT),
+            *(f"--customize-hook={LESS}", "--include=python3,python3-venv", "bookworm", str(root)),
+        )
+        self.python = os.readlink(root / "usr/bin/python3").removeprefix("python")
+        self._buildah("umount", container)
+        self._buildah("commit", "--quiet", "--rm", container, "localhost/base")
+        return "localhost/base"
+
+    def _wheels(self) -> Path:
+        """Have all wheels that the build needs, by the settings that pip has here."""
+        folder = self.folder / "wheels"
+        project = tomllib.loads((PROJECT / "pyproject.toml").read_text())
+        _output(
+            *(sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"),
+            *("--only-binary=:all:", f"--python-version={self.python}", f"--dest={folder}"),
+            *(*project["build-system"]["requires"], *project["project"]["dependencies"]),
+        )
+        return folder
+
+    def _build(self, base: str, wheels: Path) -> None:
+        self._buildah(
+            *("bud", "--quiet", "--isolation=chroot", "--format=docker", "--pull-never"),
+            *(f"--volume={wheels}:/given:ro", "--build-arg=PIP_FIND_LINKS=/given"),
+            *("--build-arg=PIP_NO_INDEX=1", f"--build-arg=BASE={base}"),
+            *("--tag=localhost/uuidd", str(PROJECT)),
+        )
+
+    def _config(self) -> dict[str, Any]:
+        told = json.loads(self._buildah("inspect", "--type=image", "localhost/uuidd"))
+        config: dict[str, Any] = told["Docker"]["config"]
+        return config
+
+
+class Volumes:
+    """Folders for the image's volumes; of its user, if *owner* says no other."""
+
+    def __init__(self, folder: Path, owner: int) -> None:
+        self.sockets, self.state = folder / "sockets", folder / "state"
+        for volume in (self.sockets, self.state):
+            volume.mkdir()
+            os.chown(volume, owner, owner)
+
+    @property
+    def socket(self) -> Path:
+        """The daemon's socket, as seen from outside."""
+        return self.sockets / "request"
+
+    def client(self) -> Client:
+        """Give a client outside of the container."""
+        return Client(self.socket, fallback=False)
+
+
+@contextlib.contextmanager
+def started(volumes: Volumes, command: Sequence[str]) -> Iterator[Started]:
+    """Give a daemon that *command* starts, once it has logged that it can be asked."""
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    ) as process:
+        daemon = Started(volumes, process)
+        try:
+            assert daemon.settled.wait(PATIENCE), f"the daemon hangs: {daemon.lines}"
+            assert daemon.started, f"the daemon did not start: {daemon.lines}"
+            yield daemon
+        finally:
+            daemon.kill()
+
+
+class Started:
+    """A daemon in a container."""
+
+    def __init__(self, volumes: Volumes, process: subprocess.Popen[bytes]) -> None:
+        self._volumes = volumes
+        self._process = process
+        self.lines: list[str] = []
+        self.started = False
+        self.settled = threading.Event()
+        self.reader = threading.Thread(target=self._read)
+        self.reader.start()
+
+    def _read(self) -> None:
+        assert self._process.stderr is not None
+        for line in self._process.stderr:
+            self.lines.append(line.decode().rstrip())
+            if b"INFO: started:" in line:
+                self.started = True
+                self.settled.set()
+        self.settled.set()
+
+    @property
+    def pid(self) -> int:
+        """Its pid outside of the container."""
+        with socket.socket(socket.AF_UNIX) as sock:
+            sock.connect(str(self._volumes.socket))
+            return peer_pid(sock)
+
+    def ends_on_sigterm_within(self, seconds: float) -> bool:
+        """Send SIGTERM to the daemon itself; tell whether it ended in that time."""
+        end = os.pidfd_open(self.pid)
+        try:
+            signal.pidfd_send_signal(end, signal.SIGTERM)
+            return bool(select.select([end], [], [], seconds)[0])
+        finally:
+            os.close(end)
+
+    def status(self) -> int:
+        """Give the exit status of the container."""
+        return self._process.wait(PATIENCE)
+
+    def kill(self) -> None:
+        """End all that the command started and that still runs."""
+        if self._process.poll() is None:
+            # With the first process of a pid namespace the kernel ends all others. unshare's
+            # own --kill-child does not reach one that has changed its user.
+            unshare = self._process.pid
+            with contextlib.suppress(ProcessLookupError):
+                for child in Path(f"/proc/{unshare}/task/{unshare}/children").read_text().split():
+                    os.kill(int(child), signal.SIGKILL)
+            self._process.kill()
+            self._process.wait(PATIENCE)
+        self.reader.join(PATIENCE)
+
+
+def _output(*command: str) -> str:
+    done = subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=BUILDING,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise subprocess.SubprocessError(f"{command} failed:\n{done.stdout}{done.stderr}")
+    return done.stdout

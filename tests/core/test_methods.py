@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import msgpack
@@ -308,9 +307,9 @@ def test_a_steady_take_result_has_the_blocks_fields() -> None:
 
 def test_a_host_without_a_worker_number_tells_nil() -> None:
     """Where no worker number was chosen the result has none, rather than 0."""
-    result = methods.take_result(replace(STEADY, worker=None))
+    result = methods.take_result(STEADY._replace(worker=None))
     assert result == {**STEADY_RESULT, "worker": None}
-    assert methods.steady_taken(result) == replace(STEADY, worker=None)
+    assert methods.steady_taken(result) == STEADY._replace(worker=None)
 
 
 @given(

@@ -209,7 +209,11 @@ class Inside:
 
         async def serve() -> None:
             stream = Stream(ours)
-            await converse(stream, b"", self.service, limits)
+            data = b""
+            while await converse(stream, data, self.service, limits):
+                data = await stream.receive()
+                if not data:
+                    break
             stream.close()
 
         with ours:

@@ -11,6 +11,7 @@ import trio
 from uuidd.core.wire import LIBUUID_FIRST, libuuid
 from uuidd.server.admission import Admission
 from uuidd.server.conversation import converse, turn_away
+from uuidd.server.hub import Hub
 from uuidd.server.limits import Limits
 from uuidd.server.peers import peer_uid
 from uuidd.server.service import Service
@@ -37,15 +38,28 @@ class Acceptor:
         self._service = service
         self._admission = admission
         self.limits = limits
-        self._open: set[Stream] = set()
+        self._open: dict[Stream, int] = {}
+        self._nursery: trio.Nursery
         self._accepting = trio.CancelScope()
         self._exhausted = False
+        self._ended = trio.Event()
+        self._hub = Hub(service, lambda: self.limits, hand_over=self._hand_over, hang_up=self._end)
 
     async def run(self) -> None:
         """Serve until ``stop``, and then until the last connection has ended."""
-        async with trio.open_nursery() as nursery:
-            with self._accepting:
-                await self._accept(nursery)
+        try:
+            async with trio.open_nursery() as waiting:
+                waiting.start_soon(self._hub.run)
+                async with trio.open_nursery() as self._nursery:
+                    with self._accepting:
+                        await self._accept(self._nursery)
+                    while self._open:
+                        self._ended = trio.Event()
+                        await self._ended.wait()
+                waiting.cancel_scope.cancel()
+        finally:
+            for stream in list(self._open):
+                self._end(stream)
 
     def stop(self) -> None:
         """Accept nothing more, and read nothing more: connections end with what they have asked."""
@@ -76,7 +90,7 @@ class Acceptor:
         refusal = self._admission.enter(uid)
         data = stream.receive_now()
         if refusal:
-            self._service.rpc.refused["connections"] += 1
+            self._service.rpc.refuse("connections")
             if self._admission.begin_telling():
                 nursery.start_soon(self._turn_away, stream, data, refusal)
             else:
@@ -85,8 +99,9 @@ class Acceptor:
             self._admission.leave(uid)
             stream.close()
         else:
-            self._open.add(stream)
-            nursery.start_soon(self._converse, stream, data, uid)
+            self._open[stream] = uid
+            if not data or not self._hub.answered(stream, data):
+                nursery.start_soon(self._converse, stream, data or b"", b"")
 
     def _answered(self, stream: Stream, data: bytes) -> bool:
         """Answer libuuid's callers on the spot where that takes no waiting: a task costs more."""
@@ -101,13 +116,24 @@ class Acceptor:
         # the peer's: it gets the slow way, or the end.
         return reply is not None and stream.send_now(reply) != 0
 
-    async def _converse(self, stream: Stream, data: bytes | None, uid: int) -> None:
+    def _hand_over(self, stream: Stream, data: bytes, unsent: bytes) -> None:
+        self._nursery.start_soon(self._converse, stream, data, unsent)
+
+    async def _converse(self, stream: Stream, data: bytes, unsent: bytes) -> None:
+        more = False
         try:
-            await converse(stream, data or b"", self._service, self.limits)
+            more = await converse(stream, data, self._service, self.limits, unsent=unsent)
         finally:
-            self._open.discard(stream)
-            self._admission.leave(uid)
-            stream.close()
+            if not more:
+                self._end(stream)
+        if more:
+            self._hub.park(stream)
+
+    def _end(self, stream: Stream) -> None:
+        self._admission.leave(self._open.pop(stream))
+        stream.close()
+        if not self._open:
+            self._ended.set()
 
     async def _turn_away(self, stream: Stream, data: bytes | None, reason: str) -> None:
         try:

@@ -1,4 +1,4 @@
-"""One connection, from its first byte to its end, in either dialect."""
+"""What is said over one connection, in either dialect, as long as there is something to say."""
 
 from __future__ import annotations
 
@@ -21,23 +21,32 @@ TOO_LATE = "too_late"
 UNREAD = "unread"
 
 
-async def converse(stream: Stream, data: bytes, service: Service, limits: Limits) -> None:
-    """Answer what comes over *stream*, of which *data* has come already, until either side ends.
+async def converse(
+    stream: Stream, data: bytes, service: Service, limits: Limits, *, unsent: bytes = b""
+) -> bool:
+    """Answer what comes over *stream*, of which *data* has come already, until it falls silent.
 
-    The first byte tells the dialect; with any other first byte the connection is read, and closed.
-    It is left to the caller to close the stream.
+    The first byte tells the dialect; with any other first byte the connection is read, and ends.
+    *unsent* is what is left of replies to requests before. The answer is whether another request
+    may come; if not, it is left to the caller to close the stream.
     """
     deadline = trio.current_time() + limits.request_seconds
+    if unsent:
+        if not await _flush(stream, bytearray(unsent), service, limits):
+            return False
+        if not data:
+            return True
     if not data:
         data = await stream.receive_until(deadline)
     if not data:
-        return
+        return False
     if data[0] in LIBUUID_FIRST:
         await _libuuid(stream, data, service, limits, deadline)
-    elif data[0] in RPC_FIRST:
-        await _rpc(stream, data, service, limits, deadline)
-    else:
-        service.rpc.refused[MALFORMED] += 1
+        return False
+    if data[0] in RPC_FIRST:
+        return await _rpc(stream, data, service, limits, deadline)
+    service.rpc.refuse(MALFORMED)
+    return False
 
 
 async def _libuuid(
@@ -47,11 +56,11 @@ async def _libuuid(
         while (ask := libuuid.ask(data)) is None:
             more = await stream.receive_until(deadline)
             if not more:
-                service.libuuid.refused[TOO_LATE] += 1
+                service.libuuid.refuse(TOO_LATE)
                 return
             data += more
     except libuuid.UnreasonableError:
-        service.libuuid.refused[MALFORMED] += 1
+        service.libuuid.refuse(MALFORMED)
         return
     reply = service.answer_libuuid(ask)
     if reply is None:
@@ -62,8 +71,8 @@ async def _libuuid(
 
 async def _rpc(
     stream: Stream, data: bytes, service: Service, limits: Limits, deadline: float
-) -> None:
-    while data:
+) -> bool:
+    while True:
         replies = bytearray()
         answered = end = 0
         try:
@@ -76,37 +85,33 @@ async def _rpc(
                 answered += 1
                 if len(replies) >= FLUSH_BYTES or answered >= limits.pipelined:
                     if not await _flush(stream, replies, service, limits):
-                        return
+                        return False
                     await trio.lowlevel.checkpoint()
                     answered = 0
                 elif not answered % TURN:
                     await trio.lowlevel.checkpoint()
         except rpc.MalformedError:
-            service.rpc.refused[MALFORMED] += 1
+            service.rpc.refuse(MALFORMED)
             await _flush(stream, replies, service, limits)
-            return
+            return False
         if not await _flush(stream, replies, service, limits):
-            return
+            return False
         await trio.lowlevel.checkpoint()
         rest = data[end:]
         if not rest:
-            # Idle from here on: silence between requests is free, and keeps no buffers.
-            del data, replies, rest
-            data = await stream.receive()
-            deadline = trio.current_time() + limits.request_seconds
-            continue
+            return True
         if end:
             deadline = trio.current_time() + limits.request_seconds
         more = await stream.receive_until(deadline)
         if not more:
-            service.rpc.refused[TOO_LATE] += 1
-            return
+            service.rpc.refuse(TOO_LATE)
+            return False
         data = rest + more
 
 
 async def _flush(stream: Stream, replies: bytearray, service: Service, limits: Limits) -> bool:
     if replies and not await stream.send(replies, seconds=limits.reply_seconds):
-        service.rpc.refused[UNREAD] += 1
+        service.rpc.refuse(UNREAD)
         return False
     replies.clear()
     return True

@@ -22,6 +22,7 @@ from uuidd.server.doors import Door
 from uuidd.server.entropy import Entropy
 from uuidd.server.issuer import Issuer
 from uuidd.server.limits import LAST_SAVE_SECONDS, SPARE_DESCRIPTORS, STOP_SECONDS, Limits
+from uuidd.server.refusals import Refusals
 from uuidd.server.report import Report
 from uuidd.server.saver import Saver
 from uuidd.server.service import Service
@@ -31,6 +32,8 @@ from uuidd.store import FolderStore
 from uuidd.systemd import Notifier
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+SIGNALS = (*STOP_SIGNALS, signal.SIGHUP)
+"""Those to stop, and the one to reload."""
 
 IDLE_LOOKS = 10
 """How often in its idle time-out the daemon looks whether it was used."""
@@ -69,6 +72,7 @@ class Daemon:
         issuer = Issuer(self._timelines, saver, self._clock.read)
         service = Service(issuer, Entropy(), report.status)
         acceptor = Acceptor(self._door.sock, service, admission, limits)
+        refusals = Refusals(service.rpc, service.libuuid)
         line = StatusLine(service, admission, self._timelines, saver, self._clock.read)
 
         def reload() -> None:
@@ -76,10 +80,11 @@ class Daemon:
             if found is not None:
                 admission.limits = acceptor.limits = report.limits = found
 
-        with trio.open_signal_receiver(*STOP_SIGNALS, signal.SIGHUP) as signals:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, (*STOP_SIGNALS, signal.SIGHUP))
+        with trio.open_signal_receiver(*SIGNALS) as signals:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
             async with trio.open_nursery() as saving:
                 saving.start_soon(saver.run)
+                saving.start_soon(refusals.run)
                 async with trio.open_nursery() as serving:
                     serving.start_soon(acceptor.run)
                     async with trio.open_nursery() as watched:
@@ -90,6 +95,7 @@ class Daemon:
                     acceptor.stop()
                     serving.cancel_scope.deadline = trio.current_time() + STOP_SECONDS
                 self._door.close()
+                refusals.log()
                 saved = await saver.finish(LAST_SAVE_SECONDS)
                 saving.cancel_scope.cancel()
         _note_stop(saved, saver)
@@ -98,11 +104,11 @@ class Daemon:
     def _reread(self) -> Limits | None:
         """Take over the log level, and give the limits, from now on; None: all stays as it is."""
         reread = self._settings.reread
-        if reread is None:
-            log.info("nothing to reload: options came from the command line alone")
-            return None
         self._manager.tell(reloading=1, monotonic_usec=time.monotonic_ns() // 1000)
         try:
+            if reread is None:
+                log.info("nothing to reload: options came from the command line alone")
+                return None
             limits, level = reread()
         except RereadError as error:
             log.error("not reloaded: cause=%r", str(error))

@@ -30,6 +30,13 @@ class Tally:
     requests: int = 0
     ids: int = 0
     refused: Counter[str] = field(default_factory=Counter)
+    tell: Callable[[], None] = lambda: None
+    """Called after each refusal."""
+
+    def refuse(self, reason: str) -> None:
+        """Count a refusal."""
+        self.refused[reason] += 1
+        self.tell()
 
 
 class Service:
@@ -86,7 +93,7 @@ class Service:
             )
         except RefusedError as refused:
             self.libuuid.requests += 1
-            self.libuuid.refused[refused.code] += 1
+            self.libuuid.refuse(refused.code)
             return b""
         return self._reply_libuuid(ask, block)
 
@@ -101,25 +108,26 @@ class Service:
         return call
 
     def _reply(self, request: rpc.Request, call: Call, block: AnyBlock | None) -> bytes:
-        # Before anything is counted, for it may be refused yet; and status counts itself.
-        made = self._make(call.kind, call.count, block) if isinstance(call, Make) else []
-        self.rpc.requests += 1
-        self.rpc.ids += len(made)
         result: Any
-        match call:
-            case Take():
-                assert block is not None  # noqa: S101  (tells the type checker what _wanted says)
-                self.rpc.ids += block.count
-                result = methods.take_result(block)
-            case Make():
-                result = made
-            case _:
-                result = self._status(self)
+        if isinstance(call, Take):
+            assert block is not None  # noqa: S101  (tells the type checker what _wanted says)
+            result = methods.take_result(block)
+            self.rpc.ids += block.count
+        elif isinstance(call, Make):
+            # Before it is counted, for it may be refused yet.
+            result = self._make(call.kind, call.count, block)
+            self.rpc.ids += len(result)
+        else:
+            self.rpc.requests += 1
+            # It tells of itself too.
+            result = self._status(self)
+            return b"" if request.msgid is None else rpc.response(request.msgid, result)
+        self.rpc.requests += 1
         return b"" if request.msgid is None else rpc.response(request.msgid, result)
 
     def _refuse(self, request: rpc.Request, refused: RefusedError) -> bytes:
         self.rpc.requests += 1
-        self.rpc.refused[refused.code] += 1
+        self.rpc.refuse(refused.code)
         if request.msgid is None:
             return b""
         return rpc.failure(request.msgid, refused.code, refused.message)
@@ -169,9 +177,8 @@ _TIME = (Op.TIME_UUID, Op.BULK_TIME_UUID)
 
 def _wanted(call: Call) -> tuple[str, int, bool] | None:
     """Give the timeline, the ticks a call needs, and whether it must have all; None for none."""
-    match call:
-        case Take(timeline, count, whole):
-            return timeline, count, whole
-        case Make(kind, count) if KINDS[kind].timeline:
-            return KINDS[kind].timeline, RECIPES[kind].ticks(count), True
+    if type(call) is Take:
+        return call
+    if type(call) is Make and KINDS[call.kind].timeline:
+        return KINDS[call.kind].timeline, RECIPES[call.kind].ticks(call.count), True
     return None

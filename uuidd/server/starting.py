@@ -15,10 +15,10 @@ from uuidd.core.ids.timebased import TICKS_PER_SECOND
 from uuidd.core.timeline.steady import Steady
 from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.core.timeline.utc import Utc
-from uuidd.node import choose, libuuid_clock_seq
+from uuidd.node import LIBUUID_CLOCK, LIBUUID_CONT, choose, libuuid_clock_seq, libuuid_mark
 from uuidd.privileges import become, hand_over
 from uuidd.server import news
-from uuidd.server.daemon import STOP_SIGNALS, Daemon
+from uuidd.server.daemon import SIGNALS, Daemon
 from uuidd.server.doors import Door, open_door
 from uuidd.server.entropy import Entropy
 from uuidd.server.pidfile import pid_file
@@ -28,6 +28,11 @@ from uuidd.store import FolderStore, StoreError, machine_hash
 from uuidd.systemd import inherited_socket, notifier
 
 log = logging.getLogger("uuidd")
+
+
+ABSURD = 24 * 3600 * TICKS_PER_SECOND
+"""A mark of libuuid's further ahead than this was made by a clock that was wrong; to heed it would
+keep the fixed node out of use for as long."""
 
 
 class EpochError(Exception):
@@ -76,6 +81,7 @@ def started(settings: Settings) -> Iterator[Daemon]:
             random=entropy.bits,
             node=node,
             avoid=libuuid_clock_seq,
+            floor=lambda: _libuuid_floor(at.now, openings),
             tell=openings.tell,
         )
         steady = Steady(
@@ -88,8 +94,8 @@ def started(settings: Settings) -> Iterator[Daemon]:
         )
         timelines = Timelines(utc, steady, worker=settings.worker, epoch=settings.epoch)
         _save_first(timelines, store, at)
-        # Whoever reads that it has started may stop it at once: until trio listens, signals wait.
-        signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+        # Whoever reads that it has started may signal at once: until trio listens, signals wait.
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         openings.publish()
         if os.geteuid() == 0:
             log.info("running as root, which is not needed: see --user, or the unit for systemd")
@@ -117,6 +123,18 @@ def _check_epoch(epoch: int, now: int) -> None:
             f" {times.text(field.end - 1)}, and it is {times.text(now)} now; name an epoch before"
             " now, in Unix milliseconds, and less than 69 years ago"
         ) from None
+
+
+def _libuuid_floor(now: int, openings: news.Openings) -> int | None:
+    """Give the tick at or past which libuuid has used none without us; None if nothing is known."""
+    heeded = []
+    for path in (LIBUUID_CLOCK, LIBUUID_CONT):
+        mark = libuuid_mark(path)
+        if mark is not None:
+            if mark - now <= ABSURD:
+                heeded.append(mark)
+            openings.mark_found(path, mark - now, heeded=mark - now <= ABSURD)
+    return max(heeded, default=None)
 
 
 def _save_first(timelines: Timelines, store: FolderStore, at: Reading) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from uuidd.core.ids.origin import Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(NamedTuple):
     """The ticks ``first .. first + count``, half open, under one clock sequence and node.
 
     They are the caller's alone: no other block of any process holds one of them under the same
@@ -16,7 +15,7 @@ class Block:
     """
 
     first: int
-    count: int
+    count: int  # type: ignore[assignment]  # a tuple has a method of that name, which is not used
     clock_seq: int
     node: int
 
@@ -26,8 +25,7 @@ class Block:
         return Origin(self.node, clock_seq=self.clock_seq)
 
 
-@dataclass(frozen=True, slots=True)
-class SteadyBlock:
+class SteadyBlock(NamedTuple):
     """The ticks ``first .. first + count`` of the steady timeline, half open.
 
     They are the caller's alone on this host. *worker* is the host's machine number for Snowflakes,
@@ -35,7 +33,7 @@ class SteadyBlock:
     """
 
     first: int
-    count: int
+    count: int  # type: ignore[assignment]  # likewise
     node: int
     worker: int | None
     epoch: int

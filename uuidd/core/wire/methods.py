@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from uuidd.core.ids.kinds import KINDS as MADE
 from uuidd.core.ids.snowflake import MACHINE_BITS
@@ -33,21 +33,19 @@ class RefusedError(Exception):
         self.message = message
 
 
-@dataclass(frozen=True, slots=True)
-class Take:
+class Take(NamedTuple):
     """Take up to *count* ticks, or exactly *count* if *whole*."""
 
     timeline: str
-    count: int
+    count: int  # type: ignore[assignment]  # a tuple has a method of that name, which is not used
     whole: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Make:
+class Make(NamedTuple):
     """Make exactly *count* ids of *kind*."""
 
     kind: str
-    count: int
+    count: int  # type: ignore[assignment]  # likewise
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import AsyncIterator
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from tests.daemon.fakes import Inside, Peer, notification, request
+from uuidd.server.hub import PIPELINED, Hub
+from uuidd.server.stream import Stream
+
+
+class Place:
+    """A hub, and what it handed over and hung up on."""
+
+    def __init__(self, inside: Inside) -> None:
+        self.inside = inside
+        self.handed_over: list[tuple[bytes, bytes]] = []
+        self.hung_up: list[Stream] = []
+        self.hub = Hub(
+            inside.service,
+            lambda: inside.limits,
+            hand_over=self._hand_over,
+            hang_up=self._hang_up,
+        )
+        self.changed = trio.Event()
+
+    def _hand_over(self, _: Stream, data: bytes, unsent: bytes) -> None:
+        self.handed_over.append((data, unsent))
+        self.changed.set()
+
+    def _hang_up(self, stream: Stream) -> None:
+        self.hung_up.append(stream)
+        self.changed.set()
+
+    @contextlib.asynccontextmanager
+    async def parked(self) -> AsyncIterator[Peer]:
+        """Give the other end of a connection that is parked."""
+        theirs, ours = socket.socketpair()
+        ours.setblocking(False)
+        self.hub.park(Stream(ours))
+        with ours:
+            async with Peer(theirs) as peer:
+                yield peer
+
+
+@pytest.fixture
+async def place(autojump_clock: MockClock) -> AsyncIterator[Place]:
+    """A hub that runs."""
+    place = Place(Inside())
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(place.hub.run)
+        yield place
+        nursery.cancel_scope.cancel()
+
+
+async def until(place: Place, *, handed_over: int = 0, hung_up: int = 0) -> None:
+    """Wait until so much has happened."""
+    with trio.fail_after(5):
+        while (len(place.handed_over), len(place.hung_up)) != (handed_over, hung_up):
+            place.changed = trio.Event()
+            await place.changed.wait()
+
+
+async def test_a_request_is_answered_without_a_task(place: Place) -> None:
+    """The connection stays parked, and the next one is answered too."""
+    async with place.parked() as peer:
+        for number in range(3):
+            reply = await peer.call("make", "v4", msgid=number)
+            assert (reply.msgid, reply.error) == (number, None)
+    assert place.handed_over == []
+
+
+async def test_many_connections_are_served(place: Place) -> None:
+    """Each gets its own replies."""
+    async with contextlib.AsyncExitStack() as stack:
+        peers = [await stack.enter_async_context(place.parked()) for _ in range(100)]
+        for number, peer in enumerate(peers):
+            await peer.send(request("make", "v4", msgid=number))
+        assert [(await peer.reply()).msgid for peer in peers] == list(range(100))
+
+
+async def test_a_few_pipelined_requests_are_answered_in_order(place: Place) -> None:
+    """Notifications among them are not answered."""
+    async with place.parked() as peer:
+        some = [request("make", "v4", msgid=number) for number in range(PIPELINED - 1)]
+        await peer.send(b"".join([*some, notification("make", "v4")]))
+        assert [reply.msgid for reply in await peer.replies(len(some))] == list(range(len(some)))
+    assert place.handed_over == []
+
+
+async def test_more_pipelined_requests_are_handed_over(place: Place) -> None:
+    """The first are answered; a task goes on with those after them, so that others get a turn."""
+    async with place.parked() as peer:
+        some = [request("make", "v4", msgid=number) for number in range(PIPELINED + 3)]
+        await peer.send(b"".join(some))
+        await peer.replies(PIPELINED)
+        await until(place, handed_over=1)
+    assert place.handed_over == [(b"".join(some[PIPELINED:]), b"")]
+
+
+async def test_what_is_left_of_a_request_is_handed_over(place: Place) -> None:
+    """A task waits for the rest, with a deadline; what came whole before is answered."""
+    async with place.parked() as peer:
+        whole, part = request("make", "v4"), request("status", msgid=2)[:5]
+        await peer.send(whole + part)
+        assert (await peer.reply()).msgid == 1
+        await until(place, handed_over=1)
+    assert place.handed_over == [(part, b"")]
+
+
+async def test_a_request_that_has_to_wait_is_handed_over(place: Place) -> None:
+    """A save is needed, say; nothing is answered before it, or twice."""
+    place.inside.wall.step(3600)
+    async with place.parked() as peer:
+        await peer.send(request("take", "utc", 1))
+        await until(place, handed_over=1)
+    assert place.handed_over == [(request("take", "utc", 1), b"")]
+
+
+async def test_replies_that_are_not_read_are_handed_over(place: Place) -> None:
+    """A full socket delays nobody else: a task waits until it is read."""
+    async with place.parked() as peer:
+        asked = 0
+        with trio.fail_after(30):
+            while not place.handed_over:
+                await peer.send(request("make", "v4", 1000, msgid=asked))
+                asked += 1
+                await trio.lowlevel.checkpoint()
+        (_, unsent), *_ = place.handed_over
+    assert unsent
+
+
+async def test_bytes_that_are_no_requests_end_a_connection(place: Place) -> None:
+    """What came before them is answered; the refusal is counted."""
+    async with place.parked() as peer:
+        await peer.send(request("make", "v4") + b"\xc1")
+        assert (await peer.reply()).msgid == 1
+        await until(place, hung_up=1)
+    assert place.inside.service.rpc.refused == {"malformed": 1}
+
+
+async def test_the_other_dialect_in_the_midst_of_this_one_ends_a_connection(place: Place) -> None:
+    """The first byte of a connection has told its dialect once and for all."""
+    async with place.parked() as peer:
+        await peer.call("make", "v4")
+        await peer.send(b"\x02")
+        await until(place, hung_up=1)
+    assert place.handed_over == []
+
+
+async def test_a_peer_that_hangs_up_is_hung_up_on(place: Place) -> None:
+    """At once, and no other is disturbed."""
+    async with place.parked() as other:
+        async with place.parked() as peer:
+            await peer.end_sending()
+            await until(place, hung_up=1)
+        assert (await other.call("make", "v4")).error is None
+
+
+async def test_a_new_connection_whose_request_is_there_already_is_answered(place: Place) -> None:
+    """Without a task, and parked for the next; of the other dialect it is left alone."""
+    theirs, ours = socket.socketpair()
+    ours.setblocking(False)
+    with ours:
+        async with Peer(theirs) as peer:
+            assert not place.hub.answered(Stream(ours), b"\x02")
+            assert place.hub.answered(Stream(ours), request("make", "v4", msgid=7))
+            assert (await peer.reply()).msgid == 7
+            assert (await peer.call("make", "v4", msgid=8)).msgid == 8
+
+
+async def test_others_have_their_turn_while_it_serves(place: Place) -> None:
+    """A caller that always has another request there does not keep the loop to itself."""
+    async with place.parked() as peer:
+        for _ in range(200):
+            await peer.send(request("make", "v4", 100))
+        with trio.fail_after(5):
+            for _ in range(5):
+                await trio.lowlevel.checkpoint()
+        assert (await peer.reply()).error is None

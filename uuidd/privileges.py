@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import os
 import pwd
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,9 @@ PR_SET_NO_NEW_PRIVS = 38
 """From <linux/prctl.h>."""
 
 _STATUS = Path("/proc/self/status")
+
+_OURS = re.compile(r"lock|state(\.new|\.unusable-\d+)?|lost\+found")
+"""What may be in a folder that is handed over; the last is at the top of a disk of its own."""
 
 
 class PrivilegeError(Exception):
@@ -49,8 +53,8 @@ def user(name: str) -> User:
 def hand_over(folder: Path, to: User) -> None:
     """Give *folder*, and the state in it, to a user if it is root's alone.
 
-    Raises PrivilegeError when it cannot; one that is another's, or that others can write to, stays
-    as it is, and is refused later.
+    Raises PrivilegeError when it cannot. One that is another's, that others can write to, or that
+    holds more than a state stays as it is, and is refused later.
     """
     try:
         fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -61,7 +65,10 @@ def hand_over(folder: Path, to: User) -> None:
         found = os.fstat(fd)
         if found.st_uid != 0 or found.st_mode & 0o022 or os.geteuid() != 0:
             return
-        for name in ("state", "lock"):
+        if not all(_OURS.fullmatch(name) for name in os.listdir(fd)):
+            # Not a folder of a uuidd's own, but /var/lib, say, by a slip: it is refused later.
+            return
+        for name in ("state", "state.new", "lock"):
             with contextlib.suppress(FileNotFoundError):
                 os.chown(name, to.uid, to.gid, dir_fd=fd, follow_symlinks=False)
         os.fchown(fd, to.uid, to.gid)
@@ -87,8 +94,12 @@ def become(to: User) -> None:
     except OSError as error:
         raise PrivilegeError(f"--user {to.name!r}: {error.strerror}") from error
     # Not even a program with the set-user-ID bit gives anything back.
-    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-    left = _capabilities()
+    if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
+        raise PrivilegeError(f"--user {to.name!r}: {os.strerror(ctypes.get_errno())}")
+    try:
+        left = _capabilities()
+    except OSError as error:
+        raise PrivilegeError(f"--user {to.name!r}: {_STATUS}: {error.strerror}") from error
     if left or os.getresuid() != (to.uid,) * 3 or os.getresgid() != (to.gid,) * 3:
         raise PrivilegeError(f"--user {to.name!r}: privileges are left (capabilities {left:x})")
 

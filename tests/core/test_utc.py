@@ -664,6 +664,7 @@ def test_a_mark_past_now_is_waited_for_in_a_volatile_node() -> None:
     assert (block.node, block.first, block.count) == (MAC_A.value, mark + 1, 50)
     whole = utc.take(20, now=mark + 50, whole=True)
     assert (whole.node, whole.first >= mark) == (MAC_A.value, True)
+    assert [opening.reason for opening in told[1:]] == ["a generation is free again", "saved again"]
 
 
 def test_a_mark_past_now_is_kept_over_a_restart() -> None:

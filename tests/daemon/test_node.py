@@ -3,16 +3,21 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 from ifaddr import IP, Adapter
 
 import uuidd
+from tests.tools import in_private_mounts, need
+from uuidd.core.ids.timebased import UNIX_EPOCH
 from uuidd.core.timeline.state import Node
-from uuidd.node import NodeError, choose, libuuid_clock_seq
+from uuidd.node import NodeError, choose, libuuid_clock_seq, libuuid_mark
+from uuidd.server import news, starting
 
 GOOD = "44:88:99:36:57:32"
 GOOD_VALUE = 0x448899365732
@@ -464,3 +469,161 @@ def test_no_descriptor_is_left_open(tmp_path: Path) -> None:
     libuuid_clock_seq(path)
     libuuid_clock_seq(tmp_path)
     assert set(os.listdir("/proc/self/fd")) == before
+
+
+# libuuid's mark
+
+CLOCK_MARK = UNIX_EPOCH + 1795232089 * 10**7 + 833877 * 10 + 1
+CONT_FILE = b"cont: 00017952320898338770                   \n"
+"""As libuuid 2.41 writes it: 20 digits, and blanks over a longer one."""
+
+
+@pytest.mark.parametrize(
+    ("content", "mark"),
+    [
+        (CLOCK_FILE, CLOCK_MARK),
+        (CLOCK_FILE.replace(b"adj: 00000000", b"adj: 00000009"), CLOCK_MARK + 9),
+        (b"clock: 3fff tv: 1795232089 833877 adj: -3", CLOCK_MARK - 3),
+        (CONT_FILE, UNIX_EPOCH + 17952320898338770),
+        (b"cont: 17952320898338770", UNIX_EPOCH + 17952320898338770),
+        (b"cont: 0\n", UNIX_EPOCH),
+    ],
+)
+def test_libuuids_mark_is_read(tmp_path: Path, content: bytes, mark: int) -> None:
+    """It is the tick after the last one used, or the first one that is not reserved."""
+    assert libuuid_mark(clock_file(tmp_path, content)) == mark
+
+
+@pytest.mark.parametrize(
+    ("content", "mark"),
+    [
+        (b"cont: " + b"9" * 4000, (1 << 60) - 1),
+        (b"clock: 3fff tv: " + b"9" * 4000 + b" 0 adj: 0\n", (1 << 60) - 1),
+        (b"clock: 3fff tv: -" + b"9" * 4000 + b" 0 adj: 0\n", 0),
+    ],
+)
+def test_a_mark_beyond_all_ticks_is_the_last_tick(
+    tmp_path: Path, content: bytes, mark: int
+) -> None:
+    """However many digits stand there, it is a tick."""
+    assert libuuid_mark(clock_file(tmp_path, content)) == mark
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"cont: ", b"cont: -5\n", b"cont: 12x\n", b" " + CONT_FILE, CLOCK_FILE[:20], b"\0" * 56],
+)
+def test_a_file_of_another_form_has_no_mark(tmp_path: Path, content: bytes) -> None:
+    """An empty, torn or foreign file is None, not a guess."""
+    assert libuuid_mark(clock_file(tmp_path, content)) is None
+
+
+def test_a_file_that_cannot_be_read_has_no_mark(tmp_path: Path) -> None:
+    """None there, a folder, or a NUL in the path: no error."""
+    for path in (tmp_path / "none", tmp_path, Path("clock\0.txt")):
+        assert libuuid_mark(path) is None
+
+
+def test_libuuids_own_file_has_a_mark_past_its_last_uuid() -> None:
+    """What ``uuidgen -t`` gives without a daemon lies before the mark that it leaves."""
+    uuidgen = need("uuidgen")
+    script = f"{uuidgen} -t; {uuidgen} -t; cat /var/lib/libuuid/clock.txt"
+    done = subprocess.run(
+        in_private_mounts("sh", "-c", script), capture_output=True, text=True, check=True
+    )
+    first, last, clock = done.stdout.splitlines()
+    with tempfile.TemporaryDirectory() as folder:
+        mark = libuuid_mark(clock_file(Path(folder), clock.encode()))
+    assert mark is not None
+    assert UUID(first).time < UUID(last).time < mark <= UUID(last).time + 10**7
+
+
+class Marks:
+    """Starts' answers about libuuid's files, and what the log says of them."""
+
+    def __init__(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.clock, self.cont = tmp_path / "clock.txt", tmp_path / "clock-cont.txt"
+        monkeypatch.setattr(starting, "LIBUUID_CLOCK", self.clock)
+        monkeypatch.setattr(starting, "LIBUUID_CONT", self.cont)
+        self.openings = news.Openings()
+
+    def floor(self, now: int) -> int | None:
+        """Give what a start at *now* passes on."""
+        return starting._libuuid_floor(now, self.openings)
+
+
+@pytest.fixture
+def marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Marks:
+    return Marks(tmp_path, monkeypatch)
+
+
+def test_a_start_takes_the_later_of_libuuids_marks(
+    marks: Marks, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whichever of its two files tells of more; each has a line in the log of a start."""
+    caplog.set_level("INFO")
+    assert marks.floor(CLOCK_MARK) is None
+    marks.clock.write_bytes(CLOCK_FILE)
+    assert marks.floor(CLOCK_MARK + 10**7) == CLOCK_MARK
+    marks.cont.write_bytes(b"cont: 17952320998338770\n")
+    assert marks.floor(CLOCK_MARK) == UNIX_EPOCH + 17952320998338770
+    assert caplog.messages == []
+    marks.openings.publish()
+    assert caplog.messages == [
+        f"libuuid's mark imported: file={marks.clock} ahead=-1.000s",
+        f"libuuid's mark imported: file={marks.clock} ahead=+0.000s",
+        f"libuuid's mark imported: file={marks.cont} ahead=+10.000s",
+    ]
+
+
+def test_a_mark_more_than_a_day_ahead_is_not_imported(
+    marks: Marks, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It warns, and heeds the other file all the same; a day itself is waited for."""
+    day = 24 * 3600 * 10**7
+    marks.openings.publish()
+    marks.clock.write_bytes(CLOCK_FILE)
+    marks.cont.write_bytes(f"cont: {CLOCK_MARK - UNIX_EPOCH + day + 1}\n".encode())
+    assert marks.floor(CLOCK_MARK) == CLOCK_MARK
+    assert caplog.messages == [
+        f"libuuid's mark is absurd, not imported: file={marks.cont} ahead=+86400.000s",
+    ]
+    marks.cont.write_bytes(f"cont: {CLOCK_MARK - UNIX_EPOCH + day}\n".encode())
+    assert marks.floor(CLOCK_MARK) == CLOCK_MARK + day
+
+
+IMPORTING = """
+import time
+from pathlib import Path
+from tests.rig import Daemon
+
+unix = time.time_ns() // 100
+folder = Path("/var/lib/libuuid")
+(folder / "clock.txt").write_text(f"clock: 1261 tv: {unix // 10**7:016d} 00000000 adj: 00000000\\n")
+mark = unix + 8 * 10**6
+(folder / "clock-cont.txt").write_text(f"cont: {mark:020d}\\n")
+with Daemon("--node=0x448899365732") as daemon, daemon.connect() as line:
+    print(*[said for said in daemon.lines if "libuuid's mark imported" in said], sep="\\n")
+    nodes, block = [], {}
+    while block.get("node") != bytes.fromhex("448899365732"):
+        block = line.call("take", "utc", 1000)
+        nodes.append(block["node"])
+    print(len(set(nodes)), block["first"] - 0x01B21DD213814000 >= mark, block["clock_seq"] >> 4)
+"""
+
+
+@pytest.mark.system
+def test_a_daemon_repeats_nothing_of_libuuids() -> None:
+    """What util-linux reserved ahead of now is waited for; then half the ring away it begins."""
+    done = subprocess.run(
+        in_private_mounts(sys.executable, "-c", IMPORTING),
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=Path(uuidd.__file__).parents[1],
+    )
+    assert done.stderr == ""
+    clock, cont, last = done.stdout.splitlines()
+    assert clock.startswith("uuidd: INFO: libuuid's mark imported: file=/var/lib/libuuid/clock.txt")
+    assert "file=/var/lib/libuuid/clock-cont.txt ahead=+0." in cont
+    assert last == f"2 True {(0x1261 >> 4) + 512}"

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -487,6 +488,108 @@ def test_a_file_for_a_folder_is_refused(tmp_path: Path) -> None:
         f"the state folder {path} cannot be opened: Not a directory; name another with --state"
     )
     assert path.read_text() == "mine"
+
+
+# --- whose the folder is
+
+
+@pytest.fixture
+def roots_rights() -> None:
+    """Only root can give files away: another skips the test, and in CI (env CI) fails it."""
+    if os.geteuid():
+        (pytest.fail if os.environ.get("CI") else pytest.skip)("this is not root")
+
+
+@pytest.mark.usefixtures("roots_rights")
+def test_a_folder_of_another_user_is_refused(tmp_path: Path) -> None:
+    """Its owner could change the state at any time, also under root; nothing is made in it."""
+    os.chown(tmp_path, 4711, 4711)
+    assert refusal(tmp_path) == (
+        f"the state folder {tmp_path} belongs to uid 4711, and this is uid 0;"
+        " start with --user, chown it, or name another with --state"
+    )
+    assert names(tmp_path) == set()
+
+
+def test_another_owner_is_found_by_who_opens_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder of a user is refused to another user, as it is to root."""
+    tmp_path.chmod(0o755)
+    real, found = os.fstat, tmp_path.stat()
+
+    def fstat(fd: int) -> os.stat_result:
+        told = real(fd)
+        return os.stat_result([*told[:4], 4712, *told[5:]]) if told.st_ino == found.st_ino else told
+
+    monkeypatch.setattr(os, "fstat", fstat)
+    monkeypatch.setattr(os, "geteuid", lambda: 4713)
+    assert "belongs to uid 4712, and this is uid 4713; start with --user" in refusal(tmp_path)
+    monkeypatch.setattr(os, "geteuid", lambda: 4712)
+    with opened(tmp_path):
+        assert (tmp_path / "lock").exists()
+
+
+@pytest.mark.usefixtures("roots_rights")
+def test_a_folder_of_roots_serves_a_user_who_can_write_it(tmp_path: Path) -> None:
+    """Root may change anything anyway; as where the file system shows one owner for all."""
+    script = (
+        "import os, sys, pathlib\n"
+        "from uuidd.store import FolderStore, StoreError\n"
+        "os.setresuid(4711, 4711, 4711)\n"
+        "try:\n"
+        "    FolderStore(pathlib.Path(sys.argv[1]), machine='')\n"
+        "except StoreError as error:\n"
+        "    print(error)\n"
+    )
+    # Below a folder of its own that another user can enter.
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        Path(name).chmod(0o755)
+        done = subprocess.run(
+            [sys.executable, "-c", script, name],
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=Path(__file__).parents[2],
+        )
+        # It passes the owner's test, and fails at the lock, for here the user cannot write.
+        assert done.stdout == (
+            f"the state folder {name} is not writable: Permission denied;"
+            " mend that, or name another with --state\n"
+        )
+
+
+@pytest.mark.parametrize("mode", [0o775, 0o757, 0o777, 0o1777, 0o2775, 0o770])
+def test_a_folder_that_others_can_write_to_is_refused(tmp_path: Path, mode: int) -> None:
+    """Whoever can write to it can put another state in place; nothing is made in it."""
+    tmp_path.chmod(mode)
+    assert refusal(tmp_path) == (
+        f"the state folder {tmp_path} can be written to by others (mode {mode:04o});"
+        " chmod go-w it, or name another with --state"
+    )
+    assert names(tmp_path) == set()
+
+
+@pytest.mark.parametrize("mode", [0o700, 0o755, 0o750, 0o2755, 0o1755])
+def test_a_folder_that_others_can_only_read_is_used(tmp_path: Path, mode: int) -> None:
+    """The state is no secret."""
+    tmp_path.chmod(mode)
+    with opened(tmp_path) as store:
+        store.save(STATE)
+        assert store.load() == STATE
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o755])
+def test_a_refusal_of_the_folder_leaves_no_descriptor_open(tmp_path: Path, mode: int) -> None:
+    """Neither on refusal nor after it was closed."""
+    tmp_path.chmod(mode)
+    before = set(os.listdir("/proc/self/fd"))
+    if mode == 0o777:
+        refusal(tmp_path)
+    else:
+        with opened(tmp_path):
+            pass
+    assert set(os.listdir("/proc/self/fd")) == before
 
 
 def on_tmpfs(folder: Path, size: str, script: str) -> list[str]:

@@ -115,7 +115,9 @@ def _start(given: argparse.Namespace, words: Sequence[str]) -> int:
         max_lead=given.max_lead,
         rollback=given.rollback,
         user=user,
-        reread=None if given.defaults is None else partial(_reread, given.defaults, words),
+        reread=None
+        if given.defaults is None
+        else partial(_reread, given.defaults.absolute(), words),
     )
     stays = given.no_fork or given.socket_activation or given.debug
     behind = None if stays else background.enter()
@@ -156,4 +158,4 @@ def _absolute(chosen: Path | None, default: Path) -> Path:
 
 
 def _complain(line: str) -> None:
-    print(f"uuidd: {line}", file=sys.stderr)
+    print(logs.complaint(line), file=sys.stderr)

@@ -24,7 +24,9 @@ def options(path: Path) -> list[str]:
         text = path.read_text()
     except FileNotFoundError:
         return []
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise DefaultsError(f"{path} cannot be read: {error.strerror}") from error
+    except ValueError as error:  # also a NUL in the path
         raise DefaultsError(f"{path} cannot be read: {error}") from error
     found: list[str] = []
     for number, line in enumerate(text.splitlines(), 1):

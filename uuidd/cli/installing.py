@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -27,6 +29,8 @@ FILES = {
 }
 """Where each file goes. Those of /etc come before a package's of the same name, which is how this
 uuidd takes the place of util-linux's, and gives it back."""
+
+_PLAIN = re.compile(r"[A-Za-z0-9/._+-]+")
 
 KEPT = "default"
 """The file that is the administrator's once it is there."""
@@ -88,6 +92,11 @@ def install(prefix: Path, *, program: Path | None = None) -> list[str]:
     *program* is the uuidd that the service runs: this one, unless another is given.
     """
     program = program or Path(sys.prefix) / "bin" / "uuidd"
+    if not _PLAIN.fullmatch(os.fspath(program)):
+        raise InstallError(
+            f"this uuidd is {program}, whose path a unit cannot name as it is (systemd.unit(5));"
+            " install it at one of letters, digits and / . _ + -, as at /opt/uuidd"
+        )
     if any(program.is_relative_to(folder) for folder in HIDDEN):
         raise InstallError(
             f"this uuidd is {program}, which its service could not see (ProtectHome=, PrivateTmp=);"
@@ -107,12 +116,16 @@ def _put(prefix: Path, program: Path) -> Iterator[str]:
         if name == KEPT and path.exists():
             yield f"kept {path}, which is there already"
             continue
+        new = path.with_name(path.name + ".new")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            new = path.with_name(path.name + ".new")
             new.write_text(_text(name).replace(BIN, os.fspath(program)))
+            # Whatever the umask: the daemon reads its defaults as a user of its own.
+            new.chmod(0o644)
             new.rename(path)
         except OSError as error:
+            with contextlib.suppress(OSError):
+                new.unlink()
             raise InstallError(f"{path} cannot be written: {error.strerror}") from error
         yield f"put {path}"
 
@@ -123,7 +136,7 @@ def _take(prefix: Path) -> Iterator[str]:
         try:
             if not path.exists():
                 yield f"{path} is not there"
-            elif _is_ours(name, path.read_text()):
+            elif _is_ours(name, path.read_text(errors="replace")):
                 path.unlink()
                 yield f"took away {path}"
             else:

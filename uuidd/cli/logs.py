@@ -45,6 +45,11 @@ def to_syslog(level: int) -> None:
     _use(handler, logging.Formatter("uuidd[%(process)d]: %(message)s"), level)
 
 
+def complaint(line: str) -> str:
+    """Give the line with which the program ends, as an error of the journal's if it goes there."""
+    return f"<{_PRIORITIES[logging.ERROR]}>{line}" if logs_to_journal() else f"uuidd: {line}"
+
+
 PLAIN = "uuidd: %(levelname)s: %(message)s"
 
 

@@ -83,4 +83,4 @@ def _mark_found(path: Path, ahead: int, heeded: bool) -> None:
         log.warning("libuuid's mark is absurd, not imported: file=%s ahead=%+.3fs", path, seconds)
 
 
-_ROUTINE = ("no state", "saved again")
+_ROUTINE = ("no state", "saved again", "a generation is free again")

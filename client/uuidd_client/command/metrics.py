@@ -9,7 +9,6 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
-    InfoMetricFamily,
     Metric,
 )
 from prometheus_client.openmetrics.exposition import generate_latest
@@ -30,10 +29,11 @@ class _Status(Collector):
 
     def collect(self) -> Iterator[Metric]:
         status = self._status
-        about = {"version": status["version"], "node": status["node"]}
-        yield InfoMetricFamily(
-            "uuidd", "The daemon.", {**about, "node_source": status["node_source"]}
-        )
+        # A gauge, for node_exporter's textfile collector refuses a file with the type info.
+        about = ["version", "node", "node_source"]
+        info = GaugeMetricFamily("uuidd_info", "The daemon.", labels=about)
+        info.add_metric([status[name] for name in about], 1)
+        yield info
         yield from self._gauges()
         yield from self._counters()
         refused = CounterMetricFamily(

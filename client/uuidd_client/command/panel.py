@@ -71,7 +71,7 @@ def _head(status: dict[str, Any], width: int) -> Iterator[Line]:
     yield from _row(Span(f"uuidd {status['version']}", BOLD), [state, about], width)
     node = [Span(f"{_mac(status['node'])} ({_plain(status['node_source'])})")]
     if status["volatile"]:
-        node.append(Span(f", in use {_mac(utc['node'])} (volatile)", RED))
+        node += [Span(", "), Span(f"in use {_mac(utc['node'])} (volatile)", RED)]
     yield from _row("node", node, width)
     steady = status["steady"]
     if steady["worker"] is not None:
@@ -122,18 +122,18 @@ def _saves(status: dict[str, Any], width: int) -> Iterator[Line]:
     last = f"last {_span(saves['last_age'])} ago in {saves['last_seconds'] * 1000:.1f} ms"
     said = [Span(f"{saves['done']:,} done, {last}; {saves['failed']:,} failed")]
     if saves["failing"]:
-        said.append(Span(f", still failing: {_plain(saves['trouble'])}", RED))
+        said += [Span(", "), Span(f"still failing: {_plain(saves['trouble'])}", RED)]
     if saves["under_way_seconds"] > 1:
-        said.append(Span(f", one under way for {saves['under_way_seconds']:.1f} s", YELLOW))
+        said += [Span(", "), Span(f"one under way for {saves['under_way_seconds']:.1f} s", YELLOW)]
     yield from _row("saves", said, width)
 
 
 def _callers(status: dict[str, Any], width: int) -> Iterator[Line]:
-    numbers = f"{'requests':>15} {'ids':>20}   "
+    numbers = f"{'requests':>13} {'ids':>18}   "
     yield [Span(" " * LABEL), Span(f"{numbers}refused", DIM)]
     for dialect, tally in status["requests"].items():
-        numbers = f"{tally['requests']:>15,} {tally['ids']:>20,}   "
-        refused = [f"{count:,} {_plain(reason)}" for reason, count in tally["refused"].items()]
+        numbers = f"{tally['requests']:>13,} {tally['ids']:>18,}   "
+        refused = [f"{count:,}~{_plain(reason)}" for reason, count in tally["refused"].items()]
         folded = _folded([Span(", ".join(refused) or "-")], width - LABEL - len(numbers))
         for number, line in enumerate(folded):
             begin = [_label("" if number else dialect), Span(numbers)]

@@ -33,8 +33,9 @@ class Utc:
 
     *node* is the fixed node to use; None takes the stored random one, or draws one. *random*
     gives random bits. *avoid* gives a clock sequence that another program may be using under the
-    same node, or None; it is asked at each opening under a fixed node. *tell* hears of each
-    opening. *ring* is how many generations there are.
+    same node, or None; it is asked at each opening under a fixed node. *floor* gives the tick at or
+    past which such a program has used none, or None; it is asked when a fixed node begins. *tell*
+    hears of each opening. *ring* is how many generations there are.
 
     Nothing is given out before the first save completes: call ``begin_save``, write what it gives,
     call ``end_save``.
@@ -49,6 +50,7 @@ class Utc:
         random: RandomBits,
         node: Node | None = None,
         avoid: Callable[[], int | None] = lambda: None,
+        floor: Callable[[], int | None] = lambda: None,
         tell: Callable[[Opening], None] = lambda _: None,
         ring: int = GENERATIONS,
     ) -> None:
@@ -71,7 +73,7 @@ class Utc:
             self.node = node or random_node(random)
             self._marks: dict[int, int] = {}
             self._saved: Mapping[int, int] = {}
-            self._floor = now
+            self._floor = max(now, (floor() if self.node.fixed else None) or now)
             self._number = random(GENERATIONS.bit_length() - 1) % ring
             self._open_next(now, "no state", 0)
             return
@@ -80,7 +82,9 @@ class Utc:
         changed = (self.node.value, self.node.fixed) != (loaded.node.value, loaded.node.fixed)
         self._marks = dict(loaded.marks)
         self._saved = loaded.marks
-        self._floor = now if changed and self.node.fixed else loaded.floor
+        self._floor = loaded.floor
+        if changed and self.node.fixed:
+            self._floor = max(now, floor() or now)
         self._number = loaded.generation
         past = self._mark(self._number) - now
         if changed:
@@ -184,14 +188,15 @@ class Utc:
 
     def _turn(self, now: int) -> Generation | None:
         """Leave the open generation, if there is one, for the next that may be opened."""
-        back = 0
+        reason, back = "a generation is free again", 0
         if self._open is not None:
+            reason = "UTC stepped back"
             back = self._open.top - now
             self._marks[self._number] = self._open.top
             self._open = None
         elif now < self._none_before:
             return None
-        self._open_next(now, "UTC stepped back", back)
+        self._open_next(now, reason, back)
         return self._open
 
     def _open_next(self, now: int, reason: str, back: int) -> None:

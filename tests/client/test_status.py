@@ -1,0 +1,730 @@
+"""``uuidctl status``: the screen, watched, and the metrics."""
+
+from __future__ import annotations
+
+import copy
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client.core import Metric
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+from tests.rig import PATIENCE, Daemon
+from uuidd_client.command import metrics, panel
+
+UUIDCTL = [
+    sys.executable,
+    "-c",
+    "import sys; from uuidd_client.command import main; sys.exit(main())",
+]
+
+STATUS: dict[str, Any] = {
+    "version": "1.2.3",
+    "pid": 4711,
+    "uptime": 93_784.5,
+    "node": "0x448899365732",
+    "node_source": "mac eth0",
+    "volatile": False,
+    "connections": 12,
+    "connections_highest": 345,
+    "connections_turned_away": 6,
+    "requests": {
+        "rpc": {"requests": 1_234_567, "ids": 9_876_543_210, "refused": {}},
+        "libuuid": {"requests": 7, "ids": 8, "refused": {}},
+    },
+    "utc": {
+        "generation": 753,
+        "clock_seq": 12_048,
+        "node": "0x448899365732",
+        "lanes_in_use": 1,
+        "next": 140_145_395_406_952_924,
+        "lag": 0.0003211,
+        "openings": 1,
+        "regressions": 0,
+        "steps_forward": 2,
+        "horizon": 140_145_395_407_936_121,
+        "horizon_in": 15.0,
+    },
+    "steady": {
+        "next": 140_145_395_406_954_828,
+        "lead": 0.0,
+        "max_lead": 3600.0,
+        "rollback": "slew",
+        "held_for": 0.0,
+        "horizon": 140_145_395_407_936_121,
+        "horizon_in": 14.5,
+        "worker": 5,
+        "epoch": 1_288_834_974_657,
+    },
+    "saves": {
+        "done": 81,
+        "failed": 0,
+        "failing": False,
+        "trouble": "",
+        "last_age": 5.25,
+        "last_seconds": 0.0021,
+        "under_way_seconds": 0.0,
+    },
+    "limits": {
+        "request_bytes": 4096,
+        "pipelined": 1024,
+        "connections": 16384,
+        "connections_per_uid": 8192,
+        "request_seconds": 5.0,
+        "reply_seconds": 4.5,
+    },
+    "full_on": {
+        "v1": "5236-03-31",
+        "v6": "5236-03-31",
+        "v7": "+10889-08-02",
+        "snowflake": "2080-07-10",
+        "flake": "+584556019-04-03",
+    },
+}
+"""What a daemon said, with numbers that are all different."""
+
+ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+def changed(**changes: Any) -> dict[str, Any]:
+    """Give STATUS with changes: ``utc__generation=5`` is one within ``utc``."""
+    status = copy.deepcopy(STATUS)
+    for name, value in changes.items():
+        *way, last = name.split("__")
+        inner = status
+        for step in way:
+            inner = inner[step]
+        assert last in inner
+        inner[last] = value
+    return status
+
+
+def drawn(rate: float | None = 1000.0, width: int = 80, **changes: Any) -> str:
+    """Give the screen without colours."""
+    return panel.draw(changed(**changes), rate, width=width, coloured=False)
+
+
+IDLE: dict[str, Any] = {"utc__horizon_in": -100.0, "utc__lanes_in_use": 0}
+BUSY: dict[str, Any] = {
+    "utc__lanes_in_use": 16,
+    "connections": 16_384,
+    "connections_highest": 16_384,
+    "connections_turned_away": 1_234_567,
+    "requests": {
+        "rpc": {
+            "requests": 10**9,
+            "ids": 10**13,
+            "refused": {"busy": 10**8, "bad_params": 12_345, "malformed": 9, "too_late": 10**6},
+        },
+        "libuuid": {"requests": 10**9, "ids": 10**13, "refused": {"busy": 1}},
+    },
+}
+VOLATILE: dict[str, Any] = {
+    "volatile": True,
+    "utc__node": "0xe59cae2cee76",
+    "utc__horizon_in": -3.0,
+    "saves__failing": True,
+    "saves__failed": 17,
+    "saves__trouble": "No space left on device",
+    "saves__under_way_seconds": 12.3,
+}
+FAILING: dict[str, Any] = {
+    "saves__failing": True,
+    "saves__failed": 1,
+    "saves__trouble": "Transport endpoint is not connected",
+}
+AHEAD: dict[str, Any] = {"steady__lead": 1234.5678, "steady__rollback": "refuse"}
+HELD: dict[str, Any] = {"steady__held_for": 19.5, "steady__worker": None}
+CLOSED: dict[str, Any] = {
+    "utc__generation": None,
+    "utc__clock_seq": None,
+    "utc__next": None,
+    "utc__lag": None,
+}
+STATES: dict[str, Mapping[str, Any]] = {
+    "calm": {},
+    "idle": IDLE,
+    "busy": BUSY,
+    "volatile": VOLATILE,
+    "failing": FAILING,
+    "ahead": AHEAD,
+    "held": HELD,
+    "closed": CLOSED,
+    "all": {**BUSY, **VOLATILE, **AHEAD, "version": "10.11.12.dev345+g0123456"},
+}
+
+
+# --- the screen
+
+
+def test_the_screen_of_a_daemon_that_serves() -> None:
+    """All of it, at 80 columns."""
+    assert (
+        drawn(1_234_567.0)
+        == """\
+uuidd 1.2.3  serving, pid 4711, up 26 h 3 min
+node         44:88:99:36:57:32 (mac eth0)
+worker       5, Snowflakes count from 2010-11-04
+
+ids          ███░░░░░░░░░░░░░░░░░░░  1,234,567 a second, 12.3% of 10 million
+horizon      ████████████████░░░░░░  15.0 s until it must be saved anew
+
+utc          clock_seq 12048, generation 753, 1 lane in use
+             1 opening; UTC was set back 0 times, forward 2
+steady       level with UTC (slew, 3600 s ahead at most)
+saves        81 done, last 5.2 s ago in 2.1 ms; 0 failed
+
+                  requests                ids   refused
+rpc              1,234,567      9,876,543,210   -
+libuuid                  7                  8   -
+connections  12 open of 16,384, 345 at most so far, 6 turned away
+
+limits       request bytes 4096, pipelined 1024, connections per uid 8192,
+             request seconds 5, reply seconds 4.5
+full on      2080-07-10 snowflake, 5236-03-31 v1 v6, +10889-08-02 v7,
+             +584556019-04-03 flake"""
+    )
+
+
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("rate", [None, 0.0, 123_456_789.0])
+@pytest.mark.parametrize("width", [40, 60, 80, 100])
+def test_no_line_is_longer_than_the_terminal(state: str, rate: float | None, width: int) -> None:
+    """In every state, also with the largest numbers."""
+    assert [
+        line for line in drawn(rate, width, **STATES[state]).split("\n") if len(line) > width
+    ] == []
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_a_screen_fits_a_terminal_of_24_rows_unless_all_is_wrong(state: str) -> None:
+    """With a row left for the cursor."""
+    assert len(drawn(**STATES[state]).split("\n")) <= (27 if state == "all" else 23)
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_colours_change_no_text(state: str) -> None:
+    """Without colours there is no escape; with them the text between is the same."""
+    status = changed(**STATES[state])
+    plain = panel.draw(status, 5.0, width=80, coloured=False)
+    coloured = panel.draw(status, 5.0, width=80, coloured=True)
+    assert "\x1b" not in plain
+    assert ESCAPE.sub("", coloured) == plain
+    assert coloured.count("\x1b[") == 2 * coloured.count(panel.PLAIN)
+
+
+def words(**changes: Any) -> str:
+    """Give the screen's text on one line."""
+    return " ".join(drawn(**changes).split())
+
+
+def test_an_idle_daemon() -> None:
+    """Nobody asks: no rate, and the next request waits for a save first."""
+    assert "ids ░░░░░░░░░░░░░░░░░░░░░░ 0 a second, 0.0% of 10 million" in words(rate=0.0, **IDLE)
+    assert "horizon ░░░░░░░░░░░░░░░░░░░░░░ idle, the next request saves first" in words(**IDLE)
+    assert "0 lanes in use" in words(**IDLE)
+
+
+def test_a_busy_daemon() -> None:
+    """Refusals are told by dialect and reason, folded below one another."""
+    lines = drawn(**BUSY).split("\n")
+    at = next(number for number, line in enumerate(lines) if line.startswith("rpc"))
+    assert lines[at].endswith("  100,000,000 busy,")
+    assert lines[at + 1].split() == ["12,345", "bad_params,", "9", "malformed,"]
+    assert lines[at + 2].split() == ["1,000,000", "too_late"]
+    assert lines[at + 3].endswith("   1 busy")
+    assert "16 lanes in use" in words(**BUSY)
+    assert "16,384 open of 16,384, 16,384 at most so far, 1,234,567 turned away" in words(**BUSY)
+
+
+def test_a_rate_that_is_not_known_yet() -> None:
+    """The row is there, so that nothing moves when it is known."""
+    assert "ids          ░░░░░░░░░░░░░░░░░░░░░░  -\n" in drawn(None)
+
+
+def test_a_rate_above_all_measure_fills_the_bar() -> None:
+    """Random ids cost no ticks, so there may be more."""
+    assert "ids ██████████████████████ 20,000,000 a second, 200.0%" in words(rate=2e7)
+
+
+def test_a_volatile_daemon() -> None:
+    """It says so first; both nodes are told, and why."""
+    said = words(**VOLATILE)
+    assert said.startswith("uuidd 1.2.3 serving, v1 and v6 from a volatile node, pid 4711")
+    assert "44:88:99:36:57:32 (mac eth0), in use e5:9c:ae:2c:ee:76 (volatile)" in said
+    assert "passed, a save is waited for" in said
+    assert "17 failed, still failing: No space left on device" in said
+    assert "one under way for 12.3 s" in said
+
+
+def test_a_daemon_whose_saves_fail() -> None:
+    """It says so first, and the cause."""
+    said = words(**FAILING)
+    assert said.startswith("uuidd 1.2.3 serving, but saves fail, pid 4711")
+    assert "1 failed, still failing: Transport endpoint is not connected" in said
+    assert "15.0 s until it must be saved anew" in said
+
+
+def test_a_steady_timeline_that_is_ahead() -> None:
+    """By how much, and what the administrator chose."""
+    said = words(**AHEAD)
+    assert "steady 1,234.568 s ahead of UTC (refuse, 3600 s ahead at most)" in said
+
+
+def test_a_steady_timeline_that_is_held_back() -> None:
+    """For how long, and why; without a worker number there is no row of it."""
+    said = words(**HELD)
+    assert "steady held back for 19.5 s, the state was lost (slew, " in said
+    assert "worker" not in said
+
+
+def test_a_ring_without_a_generation() -> None:
+    """It is told in words, not as None."""
+    assert "utc no generation can be opened" in words(**CLOSED)
+    assert "None" not in words(**CLOSED)
+
+
+def test_what_a_daemon_says_moves_no_cursor() -> None:
+    """Words from outside show as they are, or as question marks."""
+    said = drawn(node_source="mac \x1b[2Jé", saves__failing=True, saves__trouble="a\nb")
+    assert "(mac ?[2Jé)" in said
+    assert "still failing: a?b" in said
+
+
+@pytest.mark.parametrize(
+    ("colour", "changes", "text"),
+    [
+        (panel.GREEN, {}, "serving"),
+        (panel.RED, VOLATILE, "serving, v1 and v6 from a volatile node,"),
+        (panel.YELLOW, FAILING, "serving, but saves fail,"),
+        (panel.YELLOW, AHEAD, "1,234.568 s ahead of UTC"),
+        (panel.RED, HELD, "held back for 19.5 s, the state was lost"),
+        (panel.YELLOW, {"utc__horizon_in": 1.0}, "█"),
+        (panel.GREEN, {"utc__horizon_in": 1.0, "uptime": 2.0}, "█" * 22),
+    ],
+)
+def test_trouble_has_a_colour(colour: str, changes: Mapping[str, Any], text: str) -> None:
+    """Red is what loses something, yellow what may come to that, green all else."""
+    screen = panel.draw(changed(**changes), 0.0, width=80, coloured=True)
+    of_colour = "".join(re.findall(re.escape(colour) + r"([^\x1b]*)", screen))
+    assert text.replace(",", "") in of_colour.replace(",", "")
+
+
+# --- the rate
+
+
+@pytest.mark.parametrize(
+    ("ids", "seconds", "expected"), [(1000, 0.5, 2000.0), (0, 1.0, 0.0), (5, 0.0, 5000.0)]
+)
+def test_the_rate_is_of_all_dialects(ids: int, seconds: float, expected: float) -> None:
+    """Ids of both count; between two looks at once there is a millisecond."""
+    later = changed(requests__rpc__ids=STATUS["requests"]["rpc"]["ids"] + ids)
+    assert panel.rate(STATUS, later, seconds) == pytest.approx(expected)
+
+
+def test_over_a_restart_there_is_no_rate() -> None:
+    """Neither where the count went back, nor where another process counts."""
+    assert panel.rate(STATUS, changed(requests__rpc__ids=0), 1.0) is None
+    assert panel.rate(STATUS, changed(pid=1), 1.0) is None
+
+
+@given(st.floats(0, 1e10), st.integers(20, 200), st.floats(-1e6, 1e6))
+def test_any_numbers_are_drawn(rate: float, width: int, left: float) -> None:
+    """A bar is never longer than its place, whatever the share."""
+    screen = drawn(rate, width, utc__horizon_in=left, uptime=0.0)
+    assert max(len(line) for line in screen.split("\n")) <= width
+
+
+# --- metrics
+
+
+def numbers(status: Mapping[str, Any], way: tuple[str, ...] = ()) -> Iterator[tuple[str, float]]:
+    """Give all numbers in a status, by the way to them."""
+    for name, value in status.items():
+        if isinstance(value, dict):
+            yield from numbers(value, (*way, name))
+        elif isinstance(value, (bool, int, float)):
+            yield ".".join((*way, name)), float(value)
+
+
+def parsed(text: str) -> list[Metric]:
+    """Give what OpenMetrics says, as its own parser reads it."""
+    found = text_string_to_metric_families(text)  # type: ignore[no-untyped-call]  # theirs has none
+    return list(found)
+
+
+def samples(text: str) -> dict[str, float]:
+    """Give the numbers of OpenMetrics, by name and labels."""
+    return {
+        sample.name
+        + "".join(f",{name}={value}" for name, value in sorted(sample.labels.items())): (
+            sample.value
+        )
+        for family in parsed(text)
+        for sample in family.samples
+    }
+
+
+WHERE = {
+    "uptime": "uuidd_uptime_seconds",
+    "volatile": "uuidd_volatile",
+    "connections": "uuidd_connections",
+    "connections_highest": "uuidd_connections_highest",
+    "connections_turned_away": "uuidd_connections_turned_away_total",
+    "requests.rpc.requests": "uuidd_requests_total,dialect=rpc",
+    "requests.rpc.ids": "uuidd_ids_total,dialect=rpc",
+    "requests.rpc.refused.busy": "uuidd_refused_total,dialect=rpc,reason=busy",
+    "requests.rpc.refused.bad_params": "uuidd_refused_total,dialect=rpc,reason=bad_params",
+    "requests.libuuid.requests": "uuidd_requests_total,dialect=libuuid",
+    "requests.libuuid.ids": "uuidd_ids_total,dialect=libuuid",
+    "requests.libuuid.refused.too_late": "uuidd_refused_total,dialect=libuuid,reason=too_late",
+    "utc.generation": "uuidd_generation",
+    "utc.clock_seq": "uuidd_clock_seq",
+    "utc.lanes_in_use": "uuidd_lanes_in_use",
+    "utc.lag": "uuidd_lag_seconds",
+    "utc.openings": "uuidd_openings_total",
+    "utc.regressions": "uuidd_clock_steps_total,direction=back",
+    "utc.steps_forward": "uuidd_clock_steps_total,direction=forward",
+    "utc.horizon_in": "uuidd_horizon_seconds",
+    "steady.lead": "uuidd_steady_lead_seconds",
+    "steady.max_lead": "uuidd_steady_max_lead_seconds",
+    "steady.held_for": "uuidd_steady_held_seconds",
+    "steady.horizon_in": "uuidd_steady_horizon_seconds",
+    "steady.worker": "uuidd_worker",
+    "saves.done": "uuidd_saves_total",
+    "saves.failed": "uuidd_saves_failed_total",
+    "saves.failing": "uuidd_saves_failing",
+    "saves.last_age": "uuidd_last_save_age_seconds",
+    "saves.last_seconds": "uuidd_last_save_seconds",
+    "saves.under_way_seconds": "uuidd_save_under_way_seconds",
+    **{f"limits.{name}": f"uuidd_limit_{name}" for name in STATUS["limits"]},
+}
+"""Where each number of the status is among the metrics."""
+
+IN_TICKS = {"utc.next", "utc.horizon", "steady.next", "steady.horizon"}
+"""Ticks are more than a float holds; the lag and the horizons tell the same in seconds."""
+
+NO_MEASURE = {"pid", "steady.epoch"}
+
+
+def refusing() -> dict[str, Any]:
+    """STATUS with some refusals."""
+    return changed(
+        requests__rpc__refused={"busy": 12, "bad_params": 3},
+        requests__libuuid__refused={"too_late": 4},
+        utc__regressions=9,
+        saves__failed=11,
+    )
+
+
+def test_every_number_of_the_status_is_among_the_metrics() -> None:
+    """And is the same there; what is not, is named above, with the reason."""
+    told = samples(metrics.text(refusing()))
+    found = dict(numbers(refusing()))
+    assert set(found) - IN_TICKS - NO_MEASURE == set(WHERE)
+    assert {way: told[WHERE[way]] for way in WHERE} == {way: found[way] for way in WHERE}
+
+
+def test_the_metrics_know_the_daemon() -> None:
+    """Its version and its node are labels of an info."""
+    about = "node=0x448899365732,node_source=mac eth0,version=1.2.3"
+    assert samples(metrics.text(STATUS))[f"uuidd_info,{about}"] == 1
+
+
+def test_every_metric_has_a_type_and_a_help() -> None:
+    """No family is there twice; and none is of a type that Prometheus' own text has not.
+
+    For node_exporter's textfile collector reads that, and refuses a whole file for one such type.
+    """
+    families = parsed(metrics.text(refusing()))
+    assert len({family.name for family in families}) == len(families)
+    assert {family.type for family in families} == {"counter", "gauge"}
+    assert [family.name for family in families if not family.documentation] == []
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_metrics_of_every_state_can_be_parsed(state: str) -> None:
+    """What has no number then is left out, not made up."""
+    told = samples(metrics.text(changed(**STATES[state])))
+    assert ("uuidd_generation" in told) == (state != "closed")
+    assert ("uuidd_worker" in told) == (state != "held")
+
+
+# --- the command
+
+
+def uuidctl(
+    *arguments: str, socket: Path, environment: Mapping[str, str] | None = None
+) -> tuple[int, str, str]:
+    """Give the exit status, the output and the errors of ``uuidctl`` with these arguments."""
+    done = subprocess.run(
+        [*UUIDCTL, *arguments],
+        env={**os.environ, "UUIDD_SOCKET": str(socket), **(environment or {})},
+        capture_output=True,
+        timeout=PATIENCE,
+        text=True,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.fixture(scope="module")
+def daemon() -> Iterator[Daemon]:
+    """A daemon for those tests here that leave it as it is."""
+    with Daemon("--worker=5") as daemon:
+        yield daemon
+
+
+@pytest.mark.system
+def test_a_real_daemons_status_is_a_screen_without_colours_in_a_pipe(daemon: Daemon) -> None:
+    """Every word of it is there, and no escape."""
+    status, out, err = uuidctl("status", socket=daemon.socket)
+    assert (status, err) == (0, "")
+    assert "\x1b" not in out
+    lines = out.splitlines()
+    assert f"serving, pid {daemon.process.pid}, up " in lines[0]
+    assert [line for line in lines if len(line) > 80] == []
+    assert [line.split()[0] for line in lines if line[:1].strip()] == [
+        *("uuidd", "node", "worker", "ids", "horizon", "utc", "steady", "saves"),
+        *("rpc", "libuuid", "connections", "limits", "full"),
+    ]
+
+
+@pytest.mark.system
+def test_a_real_daemons_metrics_are_those_of_its_status(daemon: Daemon) -> None:
+    """All that this file knows of, and the text ends as OpenMetrics does."""
+    _, plain, _ = uuidctl("status", "--json", socket=daemon.socket)
+    status, out, err = uuidctl("status", "--openmetrics", socket=daemon.socket)
+    assert (status, err) == (0, "")
+    assert out.endswith("# EOF\n")
+    told = samples(out)
+    real = {way for way, _ in numbers(json.loads(plain))} - IN_TICKS - NO_MEASURE
+    assert real <= set(WHERE)
+    assert {WHERE[way] for way in real} <= set(told)
+
+
+@pytest.mark.system
+def test_without_the_library_a_line_says_what_to_install(daemon: Daemon, tmp_path: Path) -> None:
+    """With status 1, and nothing on standard output."""
+    (tmp_path / "prometheus_client.py").write_text(
+        "raise ModuleNotFoundError('none', name='prometheus_client')"
+    )
+    status, out, err = uuidctl(
+        "status", "--openmetrics", socket=daemon.socket, environment={"PYTHONPATH": str(tmp_path)}
+    )
+    assert (status, out) == (1, "")
+    assert err == (
+        "uuidctl: --openmetrics needs the package prometheus_client: pip install 'uuidd[metrics]'\n"
+    )
+
+
+@pytest.mark.system
+def test_without_a_daemon_a_line_says_so() -> None:
+    """In each form but --watch, with status 1."""
+    for form in ([], ["--json"], ["--openmetrics"]):
+        assert uuidctl("status", *form, socket=Path("/nowhere/s")) == (
+            1,
+            "",
+            "uuidctl: no answer from uuidd at /nowhere/s: No such file or directory\n",
+        )
+
+
+# --- in a terminal
+
+
+class Terminal:
+    """A terminal of 80 columns, with ``uuidctl`` in it."""
+
+    def __init__(
+        self, *arguments: str, socket: Path, rows: int, environment: Mapping[str, str]
+    ) -> None:
+        self.shown = ""
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, 80, 0, 0))
+        kept = {name: value for name, value in os.environ.items() if name not in SIZED}
+        self.process = subprocess.Popen(
+            [*UUIDCTL, *arguments],
+            env={**kept, "UUIDD_SOCKET": str(socket), **environment},
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+            # So that Ctrl-C reaches it as from a keyboard.
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        )
+        os.close(theirs)
+        self._fd = ours
+
+    def until(self, done: Callable[[str], object]) -> str:
+        """Read on until what was shown is *done*, and give all of it."""
+        end = time.monotonic() + PATIENCE
+        while not done(self.shown):
+            assert select.select([self._fd], [], [], end - time.monotonic())[0], self.shown
+            self.shown += os.read(self._fd, 65536).decode()
+        return self.shown
+
+    def press(self, keys: bytes) -> None:
+        """Press keys."""
+        os.write(self._fd, keys)
+
+    def end(self) -> int:
+        """Read to the end, and give the exit status."""
+        while True:
+            try:
+                data = os.read(self._fd, 65536)
+            except OSError:
+                break
+            if not data:
+                break
+            self.shown += data.decode()
+        os.close(self._fd)
+        return self.process.wait(PATIENCE)
+
+
+SIZED = ("COLUMNS", "LINES", "NO_COLOR")
+
+
+@pytest.fixture
+def terminal() -> Iterator[Callable[..., Terminal]]:
+    """Gives terminals, whose programs end with the test."""
+    made: list[Terminal] = []
+
+    def make(*arguments: str, socket: Path, rows: int = 24, **environment: str) -> Terminal:
+        made.append(Terminal(*arguments, socket=socket, rows=rows, environment=environment))
+        return made[-1]
+
+    yield make
+    for terminal in made:
+        terminal.process.kill()
+        terminal.process.wait()
+
+
+SCREEN = "\x1b[H"
+HIDE, SHOW = "\x1b[?25l", "\x1b[?25h"
+
+MakeTerminal = Callable[..., Terminal]
+
+
+@pytest.mark.system
+def test_a_terminal_has_colours(daemon: Daemon, terminal: MakeTerminal) -> None:
+    """And no line that is longer than it."""
+    shown = terminal("status", socket=daemon.socket)
+    assert shown.end() == 0
+    assert f"{panel.GREEN}serving{panel.PLAIN}" in shown.shown
+    lines = ESCAPE.sub("", shown.shown).splitlines()
+    assert [line for line in lines if len(line) > 80] == []
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(("value", "coloured"), [("1", False), ("", True)])
+def test_no_color_is_heeded(
+    daemon: Daemon, terminal: MakeTerminal, value: str, coloured: bool
+) -> None:
+    """As no-color.org has it: set, and not empty."""
+    shown = terminal("status", socket=daemon.socket, NO_COLOR=value)
+    assert shown.end() == 0
+    assert ("\x1b" in shown.shown) == coloured
+
+
+@pytest.mark.system
+def test_watch_draws_anew_until_ctrl_c(daemon: Daemon, terminal: MakeTerminal) -> None:
+    """It hides the cursor while it draws, shows it again at the end, and ends with status 0."""
+    watch = terminal("status", "--watch", socket=daemon.socket)
+    shown = watch.until(lambda shown: shown.count(f"{SCREEN}\x1b[1muuidd") >= 2)
+    assert shown.startswith(HIDE)
+    assert SHOW not in shown
+    watch.press(b"\x03")
+    assert watch.end() == 0
+    assert watch.shown.endswith(SHOW)
+    assert "Traceback" not in watch.shown
+
+
+@pytest.mark.system
+def test_watch_never_scrolls(daemon: Daemon, terminal: MakeTerminal) -> None:
+    """In a terminal of few rows the end is left out, so that the top stays at the top."""
+    watch = terminal("status", "--watch", socket=daemon.socket, rows=10)
+    shown = watch.until(lambda shown: shown.count(SCREEN) >= 3)
+    screens = shown.split(SCREEN)[1:-1]
+    assert [screen.count("\n") for screen in screens if screen.count("\n") > 9] == []
+    assert "\nutc" in ESCAPE.sub("", screens[-1])
+    watch.press(b"\x03")
+    assert watch.end() == 0
+
+
+@pytest.mark.system
+def test_watch_tells_the_rate_from_the_second_screen_on(
+    daemon: Daemon, terminal: MakeTerminal
+) -> None:
+    """What was given out between two screens counts in the second."""
+    watch = terminal("status", "--watch", socket=daemon.socket)
+    watch.until(lambda shown: "full on" in shown)
+    assert " a second," not in watch.shown
+    with daemon.connect() as line:
+        for _ in range(10):
+            line.call("take", "utc", 1000)
+    shown = watch.until(lambda shown: " a second," in shown)
+    (rate,) = re.findall(r"([0-9,]+) a second", shown)
+    assert 0 < int(rate.replace(",", "")) < 20_000
+    watch.press(b"\x03")
+    assert watch.end() == 0
+
+
+@pytest.mark.system
+def test_watch_outlives_the_daemon(terminal: MakeTerminal) -> None:
+    """A daemon that goes away is told of, and one that returns is shown."""
+    with Daemon() as daemon:
+        watch = terminal("status", "--watch", socket=daemon.socket)
+        watch.until(lambda shown: f"pid {daemon.process.pid}," in shown)
+        assert daemon.stop() == 0
+        shown = watch.until(lambda shown: "no answer from uuidd at" in shown)
+        assert shown.split(SCREEN)[-1].startswith("no answer from uuidd at ")
+        daemon.start()
+        watch.until(lambda shown: f"pid {daemon.process.pid}," in shown)
+        watch.press(b"\x03")
+        assert watch.end() == 0
+        assert "Traceback" not in watch.shown
+
+
+@pytest.mark.system
+def test_watch_waits_for_a_first_daemon(terminal: MakeTerminal, tmp_path: Path) -> None:
+    """None there yet is no end."""
+    watch = terminal("status", "--watch", socket=tmp_path / "s")
+    watch.until(lambda shown: shown.count("no answer from uuidd at") >= 2)
+    watch.press(b"\x03")
+    assert watch.end() == 0
+
+
+@pytest.mark.system
+def test_watch_in_a_pipe_has_no_escapes(daemon: Daemon) -> None:
+    """Screen after screen, as text; and it ends in order when nobody reads on."""
+    with subprocess.Popen(
+        [*UUIDCTL, "status", "--watch"],
+        env={**os.environ, "UUIDD_SOCKET": str(daemon.socket)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as watch:
+        assert watch.stdout is not None
+        assert watch.stderr is not None
+        lines = [watch.stdout.readline() for _ in range(30)]
+        watch.stdout.close()
+        assert watch.wait(PATIENCE) == 1
+        assert watch.stderr.read() == ""
+    assert "\x1b" not in "".join(lines)
+    assert sum(line.startswith("uuidd ") for line in lines) == 2

@@ -1,0 +1,179 @@
+"""The file that the service's options come from."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.rig import PATIENCE
+from uuidd.cli import _reread, _with_defaults, arguments, defaults
+from uuidd.cli.defaults import DefaultsError, options
+from uuidd.server.settings import RereadError
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "default"
+
+
+def refusal(path: Path) -> str:
+    """Give the one line with which the file is refused."""
+    with pytest.raises(DefaultsError) as refused:
+        _with_defaults(path, [])
+    (line,) = str(refused.value).splitlines()
+    return line
+
+
+# --- the file
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("", []),
+        ("# nothing\n\n   \n", []),
+        ('UUIDD_OPTIONS=""\n', []),
+        ("UUIDD_OPTIONS=\n", []),
+        ('UUIDD_OPTIONS="--worker 5 --quiet"', ["--worker", "5", "--quiet"]),
+        ("UUIDD_OPTIONS='--worker 5'\n", ["--worker", "5"]),
+        ("UUIDD_OPTIONS=--quiet  # why not\n", ["--quiet"]),
+        ("  UUIDD_OPTIONS=--quiet\r\n", ["--quiet"]),
+        ("""UUIDD_OPTIONS="--state '/a b' --node mac" """, ["--state", "/a b", "--node", "mac"]),
+        ("UUIDD_OPTIONS=-d\nUUIDD_OPTIONS=-q\n", ["-q"]),
+    ],
+)
+def test_options_are_read_as_a_shell_reads_them(path: Path, text: str, found: list[str]) -> None:
+    """Quotes hold together, comments are none, and of several lines the last counts."""
+    path.write_text(text)
+    assert options(path) == found
+
+
+def test_without_a_file_there_are_no_options(path: Path) -> None:
+    """A service starts without it."""
+    assert options(path) == []
+
+
+def test_the_file_that_comes_with_it_has_no_options() -> None:
+    """What is put in place at first changes nothing."""
+    assert options(Path(__file__).parents[2] / "systemd" / "default") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("--quiet\n", "line 1: '--quiet' is no UUIDD_OPTIONS=\"...\""),
+        ("# x\nOPTIONS=-q\n", "line 2: 'OPTIONS=-q' is no UUIDD_OPTIONS=\"...\""),
+        (
+            "UUIDD_OPTIONS=-q --debug\n",
+            "line 1: 'UUIDD_OPTIONS=-q --debug' is no UUIDD_OPTIONS=\"...\"",
+        ),
+        (
+            "export UUIDD_OPTIONS=-q\n",
+            "line 1: 'export UUIDD_OPTIONS=-q' is no UUIDD_OPTIONS=\"...\"",
+        ),
+        ("UUIDD_OPTIONS='-q\n", "line 1: No closing quotation"),
+        ("""UUIDD_OPTIONS="--state 'a" """, "line 1: No closing quotation"),
+    ],
+)
+def test_another_line_is_refused(path: Path, text: str, said: str) -> None:
+    """The refusal names the file, the line, and what is wrong with it."""
+    path.write_text(text)
+    assert refusal(path) == f"{path}, {said}"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--wroker 5", "unrecognized arguments: --wroker 5"),
+        ("foo", "unrecognized arguments: foo"),
+        ("--worker x", "argument --worker: 'x' is no whole number from 0 to 1000000000"),
+        ("--worker", "argument --worker: expected one argument"),
+        ("-V", "-h and -V are not for a file"),
+        ("-h", "-h and -V are not for a file"),
+    ],
+)
+def test_what_is_no_option_is_refused(
+    path: Path, capsys: pytest.CaptureFixture[str], words: str, said: str
+) -> None:
+    """The refusal names the file and the option; nothing is printed."""
+    path.write_text(f'UUIDD_OPTIONS="{words}"\n')
+    assert refusal(path) == f"{path}: {said}"
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_folder_is_refused(tmp_path: Path) -> None:
+    """What cannot be read is not taken for nothing."""
+    assert refusal(tmp_path) == f"{tmp_path} cannot be read: Is a directory"
+
+
+def test_what_is_no_text_is_refused(path: Path) -> None:
+    """Bytes that are no UTF-8 are told of in a line."""
+    path.write_bytes(b"UUIDD_OPTIONS=\xff\n")
+    assert refusal(path).startswith(f"{path} cannot be read: ")
+
+
+@given(st.binary() | st.text().map(str.encode))
+def test_any_file_is_read_or_refused(data: bytes) -> None:
+    """Whatever is in it, there is no third thing."""
+    with tempfile.NamedTemporaryFile() as file, contextlib.suppress(DefaultsError):
+        file.write(data)
+        file.flush()
+        assert isinstance(options(Path(file.name)), list)
+
+
+# --- beside the command line
+
+
+def test_the_command_line_comes_before_the_file(path: Path) -> None:
+    """What it names counts, and what it does not name is the file's."""
+    path.write_text('UUIDD_OPTIONS="--worker 5 --max-connections 7 --node mac"\n')
+    given = _with_defaults(path, ["--worker=6", "-q"])
+    assert (given.worker, given.node, given.quiet) == (6, "mac", True)
+    assert arguments.limits_of(given).connections == 7
+
+
+def test_what_is_wrong_on_the_command_line_is_not_told_of_the_file(path: Path) -> None:
+    """Only what the file says is told of it."""
+    with pytest.raises(DefaultsError) as refused:
+        _with_defaults(path, ["--worker", "x"])
+    assert str(path) not in str(refused.value)
+
+
+def test_a_parser_for_a_file_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
+    """Neither help nor version reaches the service's log."""
+    arguments.parser(defaults.Parser).print_help()
+    assert capsys.readouterr() == ("", "")
+
+
+def test_limits_and_level_are_read_again(path: Path) -> None:
+    """With the command line over them, as at the start."""
+    path.write_text('UUIDD_OPTIONS="--max-connections 7 --debug"\n')
+    reread = _reread(path, ["--max-pipelined=3"])
+    assert (reread.limits.connections, reread.limits.pipelined, reread.level) == (7, 3, 10)
+    path.write_text('UUIDD_OPTIONS="--max-connections none"\n')
+    with pytest.raises(RereadError, match="--max-connections: 'none' is no whole number"):
+        _reread(path, [])
+
+
+@pytest.mark.system
+def test_a_start_with_a_bad_file_is_refused_in_a_line(path: Path) -> None:
+    """With status 1, for the command line itself is right."""
+    path.write_text('UUIDD_OPTIONS="--wroker 5"\n')
+    done = subprocess.run(
+        [sys.executable, "-m", "uuidd", "-F", "-P", "--defaults", str(path)],
+        capture_output=True,
+        timeout=PATIENCE,
+        text=True,
+        check=False,
+        env={**os.environ, "JOURNAL_STREAM": ""},
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"uuidd: {path}: unrecognized arguments: --wroker 5\n"

@@ -1,0 +1,257 @@
+"""The log: its levels for the journal, and how much of it one event may fill."""
+
+from __future__ import annotations
+
+import io
+import logging
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.rig import PATIENCE
+from uuidd.cli import logs
+from uuidd.cli.logs import BURST, SPAN, RateLimit, complaint
+
+LEVELS = [("debug", 7), ("info", 6), ("warning", 4), ("error", 3), ("critical", 2)]
+
+
+@pytest.fixture
+def root() -> Iterator[logging.Logger]:
+    """The root logger, as it was before once the test has ended."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield root
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
+@pytest.fixture
+def to_journal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Standard error is the journal's."""
+    found = os.fstat(2)
+    monkeypatch.setenv("JOURNAL_STREAM", f"{found.st_dev}:{found.st_ino}")
+
+
+# --- the journal
+
+
+@pytest.mark.usefixtures("root", "to_journal")
+@pytest.mark.parametrize(("name", "priority"), LEVELS)
+def test_the_journal_is_told_the_level(
+    capsys: pytest.CaptureFixture[str], name: str, priority: int
+) -> None:
+    """By the prefix of sd-daemon(3); who writes, and when, it knows."""
+    logs.to_stderr(logging.DEBUG)
+    getattr(logging.getLogger("uuidd"), name)("something: number=%d", 5)
+    assert capsys.readouterr().err == f"<{priority}>something: number=5\n"
+
+
+@pytest.mark.usefixtures("root", "to_journal")
+def test_every_line_of_an_event_has_the_level(capsys: pytest.CaptureFixture[str]) -> None:
+    """The journal takes each line for an entry of its own, also those of a traceback."""
+    logs.to_stderr(logging.INFO)
+    try:
+        raise ValueError("one\ntwo")
+    except ValueError:
+        logging.getLogger("uuidd").exception("it failed:\nbadly")
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) > 5
+    assert [line for line in lines if not line.startswith("<3>")] == []
+
+
+@pytest.mark.usefixtures("root", "to_journal")
+def test_another_level_is_a_notice(capsys: pytest.CaptureFixture[str]) -> None:
+    """One that is none of Python's own is between warnings and infos."""
+    logs.to_stderr(logging.DEBUG)
+    logging.getLogger("uuidd").log(25, "x")
+    assert capsys.readouterr().err == "<5>x\n"
+
+
+@pytest.mark.usefixtures("root")
+@pytest.mark.parametrize("stream", ["", "1:2", "x", "other"])
+def test_a_journal_of_another_is_not_ours(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, stream: str
+) -> None:
+    """The variable is inherited; when standard error leads elsewhere, lines are for people."""
+    if stream == "other":
+        found = os.stat(os.devnull)
+        stream = f"{found.st_dev}:{found.st_ino + 1}"
+    monkeypatch.setenv("JOURNAL_STREAM", stream)
+    logs.to_stderr(logging.INFO)
+    logging.getLogger("uuidd").warning("something: number=%d", 5)
+    assert capsys.readouterr().err == "uuidd: WARNING: something: number=5\n"
+
+
+@pytest.mark.usefixtures("root")
+def test_without_a_journal_lines_are_for_people(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the program's name and the level in words; below the level there are none."""
+    monkeypatch.delenv("JOURNAL_STREAM", raising=False)
+    logs.to_stderr(logging.INFO)
+    logging.getLogger("uuidd").info("started")
+    logging.getLogger("uuidd").debug("not shown")
+    assert capsys.readouterr().err == "uuidd: INFO: started\n"
+
+
+@pytest.mark.usefixtures("to_journal")
+def test_the_line_that_ends_a_start_is_an_error_in_the_journal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """So that ``journalctl -p err`` shows it."""
+    assert complaint("no such folder") == "<3>no such folder"
+    monkeypatch.delenv("JOURNAL_STREAM")
+    assert complaint("no such folder") == "uuidd: no such folder"
+
+
+@pytest.mark.system
+def test_a_daemon_whose_standard_error_is_the_journals_writes_for_it(tmp_path: Path) -> None:
+    """Each of its lines has a level, from the first on; the last says why it was refused."""
+    read, write = os.pipe()
+    found = os.fstat(write)
+    environment = {**os.environ, "JOURNAL_STREAM": f"{found.st_dev}:{found.st_ino}"}
+    start = [sys.executable, "-m", "uuidd", "-F", "-P", f"-s{tmp_path / 's'}"]
+    for state, last in ((tmp_path, "<6>stopped: state saved"), (tmp_path / "no", "<3>the state")):
+        daemon = subprocess.Popen(
+            [*start, f"--state={state}"], stderr=write, env=environment, stdin=subprocess.DEVNULL
+        )
+        said = b""
+        if state == tmp_path:
+            while b"started:" not in said:
+                said += os.read(read, 65536)
+            daemon.terminate()
+        daemon.wait(PATIENCE)
+        said += os.read(read, 65536)
+        lines = said.decode().splitlines()
+        assert [line for line in lines if line[0] + line[2] != "<>"] == []
+        assert lines[-1].startswith(last)
+    os.close(read)
+    os.close(write)
+
+
+# --- how much
+
+
+class Log:
+    """A logger whose lines, and whose clock, are the test's."""
+
+    def __init__(self) -> None:
+        self.seconds = 1000.0
+        self.out = io.StringIO()
+        self.logger = logging.Logger("test")
+        handler = logging.StreamHandler(self.out)
+        handler.addFilter(RateLimit(lambda: self.seconds))
+        self.logger.addHandler(handler)
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines since the last look."""
+        lines = self.out.getvalue().splitlines()
+        self.out.seek(0)
+        self.out.truncate()
+        return lines
+
+
+def test_a_burst_of_lines_is_cut() -> None:
+    """Of 100 of an event at once as many are shown as may be."""
+    log = Log()
+    for number in range(100):
+        log.logger.info("event: number=%d", number)
+    assert log.lines == [f"event: number={number}" for number in range(BURST)]
+
+
+def test_the_first_line_after_it_says_how_many_were_not_shown() -> None:
+    """Once the span is over; and it says so once."""
+    log = Log()
+    for _ in range(BURST + 7):
+        log.logger.info("event: number=%d", 1)
+    log.seconds += SPAN - 0.001
+    log.logger.info("event: number=%d", 2)
+    assert len(log.lines) == BURST
+    log.seconds += 0.001
+    log.logger.info("event: number=%d", 3)
+    log.logger.info("event: number=%d", 4)
+    assert log.lines == ["event: number=3 suppressed=8", "event: number=4"]
+
+
+def test_a_burst_that_just_fits_is_shown_whole() -> None:
+    """Nothing is suppressed, and nothing is said of it."""
+    log = Log()
+    for _ in range(2):
+        for _ in range(BURST):
+            log.logger.info("event")
+        log.seconds += SPAN
+    assert log.lines == ["event"] * 2 * BURST
+
+
+def test_other_events_are_not_affected() -> None:
+    """Each has its own share, also with other numbers in the same words."""
+    log = Log()
+    for number in range(100):
+        log.logger.warning("clock jumped: by=%d", number)
+    log.logger.error("save failed: cause=%r", "x")
+    assert log.lines[BURST:] == ["save failed: cause='x'"]
+
+
+def test_events_that_come_seldom_are_all_shown() -> None:
+    """One a second is below the bound, for ever."""
+    log = Log()
+    for _ in range(1000):
+        log.logger.info("event")
+        log.seconds += 1
+    assert log.lines == ["event"] * 1000
+
+
+def test_an_endless_stream_fills_the_log_no_faster_than_may_be() -> None:
+    """And the numbers together say how many there were."""
+    log = Log()
+    for _ in range(10_000):
+        log.logger.info("event")
+        log.seconds += SPAN / 1000
+    lines = log.lines
+    assert len(lines) <= 11 * BURST
+    hidden = sum(int(line.split("suppressed=")[1]) for line in lines if "suppressed" in line)
+    assert len(lines) + hidden > 10_000 - 1000
+
+
+@pytest.mark.usefixtures("root")
+def test_the_log_is_bounded_wherever_it_goes(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The handler that is put in place has the bound."""
+    monkeypatch.delenv("JOURNAL_STREAM", raising=False)
+    logs.to_stderr(logging.INFO)
+    for _ in range(BURST + 5):
+        logging.getLogger("uuidd").info("event")
+    assert len(capsys.readouterr().err.splitlines()) == BURST
+
+
+@pytest.mark.usefixtures("root")
+def test_without_a_syslog_the_background_is_silent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is nowhere else, and that is no error."""
+    monkeypatch.setattr(logs, "SYSLOG", tmp_path / "none")
+    logs.to_syslog(logging.INFO)
+    logging.getLogger("uuidd").info("event")
+
+
+def test_threads_may_log_at_once() -> None:
+    """Saves log from where they run."""
+    log = Log()
+
+    def say() -> None:
+        for _ in range(100):
+            log.logger.info("event")
+
+    threads = [threading.Thread(target=say) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert BURST <= len(log.lines) <= BURST + 4

@@ -1,0 +1,259 @@
+"""What the service manager is told (sd_notify(3)), and how the way to it is found."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.rig import PATIENCE, Daemon
+from uuidd.systemd import ActivationError, notifier
+
+
+class Manager:
+    """A service manager's end: what it is told, datagram by datagram."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.sock.bind("\0" + name[1:] if name.startswith("@") else name)
+        self.sock.settimeout(PATIENCE)
+
+    def told(self) -> dict[str, str]:
+        """Give the next thing told, by name."""
+        lines = self.sock.recv(65536).decode().split("\n")
+        return dict(line.split("=", 1) for line in lines)
+
+    def until(self, name: str) -> dict[str, str]:
+        """Give the next thing told that has *name*; what comes before it is of no interest."""
+        while name not in (told := self.told()):
+            pass
+        return told
+
+    @property
+    def silent(self) -> bool:
+        """Whether nothing waits to be read."""
+        return not select.select([self.sock], [], [], 0)[0]
+
+
+@pytest.fixture(params=["path", "abstract"])
+def manager(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Manager]:
+    """A service manager, at a path or at an abstract address."""
+    monkeypatch.chdir(tmp_path)
+    name = "@uuidd-test-" + os.urandom(8).hex() if request.param == "abstract" else "./n"
+    manager = Manager(name)
+    yield manager
+    manager.sock.close()
+
+
+@pytest.fixture(autouse=True)
+def nothing_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever runs these tests does not take part."""
+    for name in ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"):
+        monkeypatch.delenv(name, raising=False)
+
+
+# --- finding the way
+
+
+def test_without_a_socket_nobody_is_told() -> None:
+    """A start by hand tells nobody, and that is no error."""
+    told = notifier()
+    assert not told.asked
+    told.tell(ready=1)
+    told.close()
+
+
+def test_what_is_told_comes_as_lines(manager: Manager, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One datagram holds all values of one call, each on a line, with its name in capitals."""
+    monkeypatch.setenv("NOTIFY_SOCKET", manager.name)
+    told = notifier()
+    assert told.asked
+    told.tell(ready=1, status="Serving ä")
+    told.close()
+    assert manager.sock.recv(100) == "READY=1\nSTATUS=Serving ä".encode()
+    told.tell(ready=1)
+    assert manager.silent
+
+
+def test_the_variables_are_taken_out_of_the_environment(
+    manager: Manager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No program that the daemon might start can speak for it."""
+    for name, value in (("NOTIFY_SOCKET", manager.name), ("WATCHDOG_USEC", "9"), ("OTHER", "x")):
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("WATCHDOG_PID", str(os.getpid()))
+    notifier().close()
+    assert not {"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"} & set(os.environ)
+    assert os.environ["OTHER"] == "x"
+
+
+def test_the_variables_are_taken_away_also_when_they_are_of_no_use(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A socket that is not there is refused, and not left to the next."""
+    monkeypatch.setenv("NOTIFY_SOCKET", "/nowhere/n")
+    monkeypatch.setenv("WATCHDOG_USEC", "9")
+    with pytest.raises(ActivationError) as refused:
+        notifier()
+    assert str(refused.value) == (
+        "NOTIFY_SOCKET is '/nowhere/n': No such file or directory;"
+        " start as a service of systemd's, or without that variable"
+    )
+    assert not {"NOTIFY_SOCKET", "WATCHDOG_USEC"} & set(os.environ)
+
+
+@pytest.mark.parametrize(
+    ("microseconds", "pid", "seconds"),
+    [
+        ("10000000", "own", 10.0),
+        ("10000000", "", 10.0),
+        ("500000", "own", 0.5),
+        ("10000000", "1", None),
+        ("10000000", "x", None),
+        ("0", "own", None),
+        ("", "own", None),
+        ("-5", "own", None),
+        ("1e6", "own", None),
+        ("\u0661", "own", None),
+    ],
+)
+def test_the_watchdogs_patience_is_read(
+    manager: Manager,
+    monkeypatch: pytest.MonkeyPatch,
+    microseconds: str,
+    pid: str,
+    seconds: float | None,
+) -> None:
+    """It counts if it is a number of microseconds, and meant for this process."""
+    monkeypatch.setenv("NOTIFY_SOCKET", manager.name)
+    monkeypatch.setenv("WATCHDOG_USEC", microseconds)
+    monkeypatch.setenv("WATCHDOG_PID", str(os.getpid()) if pid == "own" else pid)
+    found = notifier()
+    found.close()
+    assert found.watchdog == seconds
+
+
+def test_a_manager_that_has_gone_harms_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither a manager that ended nor one that does not read holds the daemon up."""
+    manager = Manager(str(tmp_path / "n"))
+    monkeypatch.setenv("NOTIFY_SOCKET", manager.name)
+    told = notifier()
+
+    def too_long(*_: object) -> None:
+        raise AssertionError("it waited")
+
+    # One that waited would wait for ever.
+    before = signal.signal(signal.SIGALRM, too_long)
+    signal.setitimer(signal.ITIMER_REAL, 2)
+    for _ in range(10_000):
+        told.tell(watchdog=1)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+    manager.sock.close()
+    told.tell(stopping=1)
+    told.close()
+
+
+# --- a whole daemon
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    return {"NOTIFY_SOCKET": str(tmp_path / "n"), "WATCHDOG_USEC": "600000", "WATCHDOG_PID": ""}
+
+
+@pytest.mark.system
+def test_a_daemon_tells_of_its_whole_life(environment: dict[str, str]) -> None:
+    """READY once it serves, that it lives, RELOADING around a reload, and STOPPING at the end."""
+    manager = Manager(environment["NOTIFY_SOCKET"])
+    with manager.sock, Daemon(environment=environment) as daemon:
+        first = manager.told()
+        assert first == {"READY": "1", "STATUS": "Serving 0 connections, 0 ids a second"}
+        with daemon.connect() as line:
+            line.call("take", "utc", 1)
+            told = manager.until("STATUS")
+        assert told["WATCHDOG"] == "1"
+        assert told["STATUS"].startswith("Serving 1 connections, ")
+        before = time.monotonic_ns() // 1000
+        daemon.process.send_signal(signal.SIGHUP)
+        reloading = manager.until("RELOADING")
+        assert reloading["RELOADING"] == "1"
+        assert before <= int(reloading["MONOTONIC_USEC"]) <= time.monotonic_ns() // 1000
+        assert manager.told() == {"READY": "1"}
+        daemon.process.send_signal(signal.SIGTERM)
+        assert manager.until("STOPPING") == {"STOPPING": "1", "STATUS": "Stopping"}
+        assert daemon.process.wait(PATIENCE) == 0
+        assert manager.silent
+
+
+@pytest.mark.system
+def test_a_daemon_says_that_it_lives_three_times_in_the_watchdogs_patience(
+    environment: dict[str, str],
+) -> None:
+    """Two of three may be late without harm: with 0.6 s there are 0.2 s between them."""
+    manager = Manager(environment["NOTIFY_SOCKET"])
+    with manager.sock, Daemon(environment=environment):
+        manager.until("READY")
+        begun = time.monotonic()
+        for _ in range(5):
+            assert manager.told()["WATCHDOG"] == "1"
+        taken = time.monotonic() - begun
+    assert 0.9 < taken < 0.9 + PATIENCE / 4
+
+
+@pytest.mark.system
+def test_a_hung_daemon_falls_silent(environment: dict[str, str]) -> None:
+    """What does not serve does not say that it lives, so the watchdog ends it."""
+    manager = Manager(environment["NOTIFY_SOCKET"])
+    with manager.sock, Daemon(environment=environment) as daemon:
+        manager.until("WATCHDOG")
+        daemon.process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, daemon.process.pid, os.WSTOPPED | os.WNOWAIT)
+        while not manager.silent:
+            manager.told()
+        assert not select.select([manager.sock], [], [], 0.7)[0]
+
+
+@pytest.mark.system
+def test_a_socket_that_is_not_there_is_refused_in_a_line(tmp_path: Path) -> None:
+    """It ends with status 1, and leaves neither a socket nor a state."""
+    done = subprocess.run(
+        [sys.executable, "-m", "uuidd", "-F", "-P", f"-s{tmp_path / 's'}", f"--state={tmp_path}"],
+        env={**os.environ, "NOTIFY_SOCKET": str(tmp_path / "n")},
+        capture_output=True,
+        timeout=PATIENCE,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        f"uuidd: NOTIFY_SOCKET is '{tmp_path / 'n'}': No such file or directory;"
+        " start as a service of systemd's, or without that variable\n"
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.system
+def test_a_daemon_goes_on_when_its_manager_has_gone(environment: dict[str, str]) -> None:
+    """A manager that restarts is no reason to stop serving."""
+    manager = Manager(environment["NOTIFY_SOCKET"])
+    with Daemon(environment=environment) as daemon, daemon.connect() as line:
+        manager.until("WATCHDOG")
+        manager.sock.close()
+        select.select([], [], [], 0.5)
+        assert line.call("take", "utc", 1)["count"] == 1
+        assert daemon.stop() == 0
+        assert not [said for said in daemon.lines if "Traceback" in said]

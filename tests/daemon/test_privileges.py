@@ -1,0 +1,425 @@
+"""Giving up root: what is left of it (nothing), and whose the state is."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.rig import PATIENCE, Daemon
+from tests.tools import need
+from uuidd import privileges
+from uuidd.privileges import PrivilegeError, User, hand_over, user
+from uuidd.store import decode
+
+NOBODY = pwd.getpwnam("nobody")
+
+as_root = pytest.mark.usefixtures("roots_rights")
+
+
+@pytest.fixture
+def roots_rights() -> None:
+    """Only root can become another user: another skips the test, and in CI (env CI) fails it."""
+    if os.geteuid():
+        (pytest.fail if os.environ.get("CI") else pytest.skip)("this is not root")
+
+
+def refusal(act: Callable[[], object]) -> str:
+    """Give the one line with which *act* is refused."""
+    with pytest.raises(PrivilegeError) as refused:
+        act()
+    (line,) = str(refused.value).splitlines()
+    return line
+
+
+def child(code: str, *before: str) -> list[str]:
+    """Give the lines that a process of its own prints, whose user changes for good."""
+    done = subprocess.run(
+        [*before, sys.executable, "-c", code],
+        capture_output=True,
+        timeout=PATIENCE,
+        text=True,
+        check=False,
+        cwd=Path(__file__).parents[2],
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.splitlines()
+
+
+# --- whom
+
+
+def test_a_user_is_known_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Number and main group are the host's."""
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert user("nobody") == User("nobody", NOBODY.pw_uid, NOBODY.pw_gid)
+
+
+@pytest.mark.parametrize("name", ["no-such-user", "0", "no\0body", "n\nx"])
+def test_an_unknown_user_is_refused(name: str) -> None:
+    """In one line that names it, whatever characters it has."""
+    assert refusal(lambda: user(name)) == (
+        f"--user {name!r}: there is no such user; create it, or name another"
+    )
+
+
+def test_root_is_no_user_to_become() -> None:
+    """It would change nothing."""
+    assert refusal(lambda: user("root")) == (
+        "--user 'root': that is root again; name a user without privileges"
+    )
+
+
+def test_only_root_can_become_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another user is told so before anything is done."""
+    monkeypatch.setattr(os, "geteuid", lambda: 4711)
+    assert refusal(lambda: user("nobody")) == (
+        "--user 'nobody': only root can become another user, and this is uid 4711;"
+        " start as root, or without --user"
+    )
+
+
+def test_who_is_that_user_already_may_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command line that names it works for root and for the user alike."""
+    monkeypatch.setattr(os, "geteuid", lambda: NOBODY.pw_uid)
+    monkeypatch.setattr(os, "getuid", lambda: NOBODY.pw_uid)
+    found = user("nobody")
+    monkeypatch.setattr(os, "setresuid", None)
+    privileges.become(found)
+
+
+# --- becoming
+
+BECOME = """
+import os
+from uuidd.privileges import become, user
+os.setgroups([0, 4])
+become(user("nobody"))
+"""
+
+
+@as_root
+def test_uids_gids_and_groups_are_the_users() -> None:
+    """Real, effective and saved; no group of root's is left."""
+    lines = child(BECOME + "print(os.getresuid(), os.getresgid(), os.getgroups())")
+    uid, gid = NOBODY.pw_uid, NOBODY.pw_gid
+    assert lines == [f"{(uid,) * 3} {(gid,) * 3} {[gid]}"]
+
+
+@as_root
+def test_no_capability_is_left() -> None:
+    """Neither permitted, in effect nor ambient, and no program can give one back."""
+    lines = child(BECOME + "print(open('/proc/self/status').read())")
+    found = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+    assert [int(found[name], 16) for name in ("CapPrm", "CapEff", "CapAmb")] == [0, 0, 0]
+    assert found["NoNewPrivs"] == "1"
+
+
+@as_root
+def test_there_is_no_way_back() -> None:
+    """Every call that could is refused by the kernel."""
+    calls = "setuid(0), seteuid(0), setresuid(0, 0, 0), setgid(0), setegid(0), setgroups([0])"
+    code = f"""
+for call in {calls.split("), ")!r}:
+    try:
+        eval("os." + call.rstrip(")") + ")")
+    except PermissionError:
+        print("refused")
+"""
+    assert child(BECOME + code) == ["refused"] * 6
+
+
+@as_root
+def test_all_threads_become_the_user() -> None:
+    """One that ran before has none of root's rights either."""
+    code = f"""
+import threading
+go = threading.Event()
+def look():
+    go.wait()
+    print(os.getresuid(), open("/proc/thread-self/status").read().split("CapEff:")[1].split()[0])
+thread = threading.Thread(target=look)
+thread.start()
+{BECOME}
+go.set()
+thread.join()
+"""
+    assert child("import os\n" + code) == [f"{(NOBODY.pw_uid,) * 3} {0:016x}"]
+
+
+@as_root
+def test_root_without_the_right_to_change_is_refused() -> None:
+    """As in a container that dropped CAP_SETUID: in a line, not half changed."""
+    code = """
+from uuidd.privileges import PrivilegeError, become, user
+try:
+    become(user("nobody"))
+except PrivilegeError as refused:
+    print(refused)
+"""
+    without = [need("setpriv"), "--bounding-set=-setuid,-setgid", "--inh-caps=-setuid,-setgid"]
+    assert child(code, *without) == ["--user 'nobody': Operation not permitted"]
+
+
+@as_root
+def test_capabilities_that_are_left_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Should the kernel leave any (securebits can say so), the daemon does not go on."""
+    code = """
+from uuidd.privileges import PrivilegeError, become, user
+try:
+    become(user("nobody"))
+except PrivilegeError as refused:
+    print(refused)
+"""
+    keeping = [need("setpriv"), "--securebits=+no_setuid_fixup"]
+    (line,) = child(code, *keeping)
+    assert line.startswith("--user 'nobody': privileges are left (capabilities ")
+
+
+# --- the state folder
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    """A state folder of root's, with a state."""
+    folder = tmp_path / "state"
+    folder.mkdir(mode=0o755)
+    for name in ("state", "lock", "state.new"):
+        (folder / name).write_text("x")
+    return folder
+
+
+def owners(folder: Path) -> set[int]:
+    """Give who owns the folder and what is in it."""
+    return {path.lstat().st_uid for path in (folder, *folder.iterdir())}
+
+
+def nobody() -> User:
+    return User("nobody", NOBODY.pw_uid, NOBODY.pw_gid)
+
+
+@as_root
+def test_roots_own_folder_is_handed_over(state: Path) -> None:
+    """With the state, the lock, and what a killed save left, so that the user can go on."""
+    hand_over(state, nobody())
+    assert owners(state) == {NOBODY.pw_uid}
+    assert (state.stat().st_mode, state.stat().st_gid) == (0o40755, NOBODY.pw_gid)
+    hand_over(state, nobody())
+    assert owners(state) == {NOBODY.pw_uid}
+
+
+@as_root
+def test_an_empty_folder_is_handed_over(tmp_path: Path) -> None:
+    """That of a first start."""
+    tmp_path.chmod(0o755)
+    hand_over(tmp_path, nobody())
+    assert owners(tmp_path) == {NOBODY.pw_uid}
+
+
+@as_root
+def test_another_users_folder_is_left_alone(state: Path) -> None:
+    """It is not root's to give; who opens the store refuses it."""
+    os.chown(state, 4711, 4711)
+    hand_over(state, nobody())
+    assert owners(state) == {0, 4711}
+
+
+@as_root
+@pytest.mark.parametrize("mode", [0o775, 0o757, 0o1777])
+def test_a_folder_that_others_can_write_to_is_left_alone(state: Path, mode: int) -> None:
+    """What is in it may be another's doing."""
+    state.chmod(mode)
+    hand_over(state, nobody())
+    assert owners(state) == {0}
+
+
+@as_root
+def test_a_folder_with_more_than_a_state_is_left_alone(state: Path) -> None:
+    """A slip like ``--state /var/lib`` gives no user the host's own folders."""
+    (state / "systemd").mkdir()
+    hand_over(state, nobody())
+    assert owners(state) == {0}
+
+
+@as_root
+def test_states_that_were_set_aside_and_a_disks_own_folder_are_no_hindrance(state: Path) -> None:
+    """They stay root's, for they are of no use to the daemon."""
+    (state / "state.unusable-1").write_text("x")
+    (state / "lost+found").mkdir()
+    hand_over(state, nobody())
+    assert state.stat().st_uid == NOBODY.pw_uid
+    assert (state / "state.unusable-1").stat().st_uid == 0
+
+
+@as_root
+def test_links_are_not_followed(state: Path, tmp_path: Path) -> None:
+    """Neither the folder's own path nor a name in it leads to another file."""
+    other = tmp_path / "shadow"
+    other.write_text("x")
+    (state / "state").unlink()
+    (state / "state").symlink_to(other)
+    link = tmp_path / "link"
+    link.symlink_to(state)
+    hand_over(link, nobody())
+    assert state.stat().st_uid == 0
+    hand_over(state, nobody())
+    assert (state.stat().st_uid, other.stat().st_uid) == (NOBODY.pw_uid, 0)
+
+
+def test_a_folder_that_is_not_there_is_left_to_the_store(tmp_path: Path) -> None:
+    """It knows the words for that."""
+    hand_over(tmp_path / "none", nobody())
+
+
+def test_a_folder_that_cannot_be_given_is_refused(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a file system that has no owners."""
+
+    def chown(*_: object, **__: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    real = os.fstat
+
+    def fstat(fd: int) -> os.stat_result:
+        found = list(real(fd))
+        found[4] = 0
+        return os.stat_result(found)
+
+    monkeypatch.setattr(os, "chown", chown)
+    monkeypatch.setattr(os, "fstat", fstat)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert refusal(lambda: hand_over(state, nobody())) == (
+        f"the state folder {state} cannot be given to nobody: Operation not permitted"
+    )
+
+
+# --- a whole daemon
+
+
+@pytest.fixture
+def daemon() -> Daemon:
+    """A daemon to be started as root in a folder that its user can enter."""
+    daemon = Daemon("--user", "nobody")
+    daemon.folder.chmod(0o755)
+    return daemon
+
+
+@as_root
+@pytest.mark.system
+def test_a_daemon_started_by_root_serves_saves_and_stops_as_the_user(daemon: Daemon) -> None:
+    """With no uid or capability of root's, in a state folder that is now the user's."""
+    with daemon, daemon.connect() as line:
+        block = line.call("take", "utc", 5)
+        status = Path(f"/proc/{daemon.process.pid}/status").read_text()
+        assert f"Uid:\t{NOBODY.pw_uid}\t{NOBODY.pw_uid}\t{NOBODY.pw_uid}\t" in status
+        assert f"Groups:\t{NOBODY.pw_gid} \n" in status
+        assert "CapEff:\t0000000000000000" in status
+        assert "NoNewPrivs:\t1" in status
+        assert owners(daemon.state) == {NOBODY.pw_uid}
+        line.sock.close()
+        assert daemon.stop() == 0
+        assert daemon.lines[-1] == "uuidd: INFO: stopped: state saved"
+        assert not [said for said in daemon.lines if "running as root" in said]
+        kept = decode((daemon.state / "state").read_bytes())
+        assert kept.marks[kept.generation] == block["first"] + block["count"]
+
+
+@as_root
+@pytest.mark.system
+def test_a_daemon_of_root_goes_on_as_the_user(daemon: Daemon) -> None:
+    """A state that root left is taken over; so is what the user left, at the next start."""
+    daemon.arguments = []
+    with daemon:
+        assert [said for said in daemon.lines if "running as root, which is not needed" in said]
+        with daemon.connect() as line:
+            node = line.call("take", "utc", 1)["node"]
+        assert owners(daemon.state) == {0}
+        daemon.kill()
+        (daemon.state / "state.new").write_text("torn")
+        daemon.arguments = ["--user", "nobody"]
+        for _ in range(2):
+            # What root left in its folder would keep the user from listening there.
+            daemon.start()
+            with daemon.connect() as line:
+                assert line.call("take", "utc", 1)["node"] == node
+            assert daemon.stop() == 0
+        assert owners(daemon.state) == {NOBODY.pw_uid}
+
+
+@as_root
+@pytest.mark.system
+def test_the_socket_of_a_stopped_daemon_does_not_stop_the_next(daemon: Daemon) -> None:
+    """In a folder of root's the user cannot remove it; root, at the next start, can."""
+    with daemon:
+        assert daemon.stop() == 0
+        assert daemon.socket.exists()
+        daemon.start()
+        assert daemon.stop() == 0
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A folder of root's that every user can enter."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+def refused_start(place: Path, state: Path, name: str) -> str:
+    """Give the one line with which a start for a user is refused; no socket is left."""
+    start = [sys.executable, "-m", "uuidd", "-F", "-P", f"-s{place / 's'}", f"--state={state}"]
+    done = subprocess.run(
+        [*start, "--user", name], capture_output=True, timeout=PATIENCE, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    (line,) = done.stderr.splitlines()
+    return line
+
+
+@as_root
+@pytest.mark.system
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("no-such-user", "there is no such user; create it, or name another"),
+        ("root", "that is root again; name a user without privileges"),
+    ],
+)
+def test_a_start_for_no_such_user_is_refused_in_a_line(place: Path, name: str, said: str) -> None:
+    """Before anything is made."""
+    assert refused_start(place, place, name) == f"uuidd: --user {name!r}: {said}"
+    assert list(place.iterdir()) == []
+
+
+@as_root
+@pytest.mark.system
+def test_a_folder_of_another_user_is_refused_in_a_line(place: Path) -> None:
+    """It is neither taken from its owner nor used."""
+    state = place / "state"
+    state.mkdir()
+    os.chown(state, 4711, 4711)
+    assert refused_start(place, state, "nobody") == (
+        f"uuidd: the state folder {state} belongs to uid 4711, and this is uid {NOBODY.pw_uid};"
+        " start with --user, chown it, or name another with --state"
+    )
+    assert owners(state) == {4711}
+
+
+@as_root
+@pytest.mark.system
+def test_a_folder_that_is_no_states_is_refused_in_a_line(place: Path) -> None:
+    """A slip is told of, and leaves the folder root's."""
+    state = place / "lib"
+    (state / "dpkg").mkdir(parents=True)
+    assert refused_start(place, state, "nobody") == (
+        f"uuidd: the state folder {state} is not writable: Permission denied;"
+        " mend that, or name another with --state"
+    )
+    assert owners(state) == {0}

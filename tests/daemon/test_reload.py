@@ -1,0 +1,199 @@
+"""SIGHUP: limits and log level anew, and everything else as it was."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.rig import PATIENCE, Daemon
+
+pytestmark = pytest.mark.system
+
+
+def options(path: Path, words: str) -> None:
+    """Write the file that is read again, at once and whole."""
+    new = path.with_suffix(".new")
+    new.write_text(f'UUIDD_OPTIONS="{words}"\n')
+    new.rename(path)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "default"
+    options(path, "--max-connections 100 --max-pipelined 7")
+    return path
+
+
+@pytest.fixture
+def daemon(path: Path) -> Iterator[Daemon]:
+    """A daemon with such a file; whatever becomes of it, it shows no traceback."""
+    with Daemon(f"--defaults={path}") as daemon:
+        yield daemon
+        daemon.kill()
+        assert not [line for line in daemon.lines if "Traceback" in line]
+
+
+def reload(daemon: Daemon, lines: int = 1) -> list[str]:
+    """Send SIGHUP, and give so many lines that the log then has."""
+    before = len(daemon.lines)
+    daemon.process.send_signal(signal.SIGHUP)
+    until(lambda: len(daemon.lines) >= before + lines)
+    return daemon.lines[before:]
+
+
+def until(done: Any) -> None:
+    """Wait until it is so: another process has no autojump clock."""
+    end = time.monotonic() + PATIENCE
+    while not done():
+        assert time.monotonic() < end
+        threading.Event().wait(0.005)
+
+
+def limits(daemon: Daemon) -> dict[str, Any]:
+    """Give the limits in force."""
+    with daemon.connect() as line:
+        found: dict[str, Any] = line.call("status")["limits"]
+    return found
+
+
+def test_limits_are_taken_over(daemon: Daemon, path: Path) -> None:
+    """``status`` tells the new ones, and those that the file no longer names are the default."""
+    assert (limits(daemon)["connections"], limits(daemon)["pipelined"]) == (100, 7)
+    options(path, "--max-connections 50 --max-request-seconds 2.5")
+    assert reload(daemon) == ["uuidd: INFO: reloaded: level=INFO"]
+    found = limits(daemon)
+    assert (found["connections"], found["pipelined"]) == (50, 1024)
+    assert found["request_seconds"] == 2.5
+
+
+def test_new_limits_are_in_force(daemon: Daemon, path: Path) -> None:
+    """Connections beyond a new bound are turned away, and with a higher one let in again."""
+    with daemon.connect() as one, daemon.connect() as two:
+        one.call("status")
+        two.call("status")
+        options(path, "--max-connections 2")
+        reload(daemon)
+        with daemon.connect() as third:
+            _, _, error, _ = third.ask("status")
+            assert error == [
+                "busy",
+                "2 connections are open, the most there may be; try again later",
+            ]
+        options(path, "--max-connections 3")
+        reload(daemon)
+        with daemon.connect() as third:
+            third.call("status")
+
+
+def test_new_connections_have_the_new_limits(daemon: Daemon, path: Path) -> None:
+    """A shorter request is the longest there may be, also before the first byte came."""
+    options(path, "--max-request-bytes 20")
+    reload(daemon)
+    with daemon.connect() as line, pytest.raises(EOFError):
+        line.ask("x" * 30)
+
+
+def test_connections_live_on(daemon: Daemon, path: Path) -> None:
+    """More than the new bound of them, idle or in the middle of a request, over ten reloads."""
+    with daemon.connect() as idle, daemon.connect() as half:
+        block = idle.call("take", "utc", 1)
+        half.sock.sendall(b"\x94\x00\x01")
+        for number in range(10):
+            options(path, f"--max-connections {1 + number % 2}")
+            reload(daemon)
+        later = idle.call("take", "utc", 1)
+        assert (later["node"], later["clock_seq"]) == (block["node"], block["clock_seq"])
+        half.sock.sendall(b"\xa6status\x90")
+        assert half.read()[1:3] == [1, None]
+
+
+def test_the_log_level_is_taken_over(daemon: Daemon, path: Path) -> None:
+    """``--quiet`` ends all but errors, and without it the log is as before."""
+    options(path, "--quiet")
+    before = len(daemon.lines)
+    daemon.process.send_signal(signal.SIGHUP)
+    # The quiet is not told of, so its limits have to.
+    until(lambda: limits(daemon)["connections"] == 16384)
+    options(path, "--wrong")
+    reload(daemon)
+    (line,) = daemon.lines[before:]
+    assert line.startswith("uuidd: ERROR: not reloaded: ")
+    options(path, "")
+    assert reload(daemon) == ["uuidd: INFO: reloaded: level=INFO"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('UUIDD_OPTIONS="--max-connections 0"\n', "--max-connections: '0' is no whole number"),
+        ('UUIDD_OPTIONS="--wrong"\n', "unrecognized arguments: --wrong"),
+        ("nothing of the kind\n", "line 1: "),
+        ("UUIDD_OPTIONS='\n", "line 1: No closing quotation"),
+    ],
+)
+def test_a_bad_file_keeps_what_was(daemon: Daemon, path: Path, text: str, said: str) -> None:
+    """One line says what is wrong, and the daemon goes on under the old limits."""
+    path.write_text(text)
+    (line,) = reload(daemon)
+    assert line.startswith("uuidd: ERROR: not reloaded: cause=")
+    assert str(path) in line
+    assert said in line.replace("\\'", "'")
+    assert (limits(daemon)["connections"], limits(daemon)["pipelined"]) == (100, 7)
+
+
+def test_a_file_that_is_gone_is_one_without_options(daemon: Daemon, path: Path) -> None:
+    """As at the start."""
+    path.unlink()
+    assert reload(daemon) == ["uuidd: INFO: reloaded: level=INFO"]
+    assert limits(daemon)["connections"] == 16384
+
+
+def test_the_command_line_stays_over_the_file(path: Path) -> None:
+    """What was named at the start is not the file's to change."""
+    with Daemon(f"--defaults={path}", "--max-connections=9") as daemon:
+        options(path, "--max-connections 50 --max-pipelined 8")
+        reload(daemon)
+        found = limits(daemon)
+        assert (found["connections"], found["pipelined"]) == (9, 8)
+
+
+def test_what_cannot_change_stays(daemon: Daemon, path: Path) -> None:
+    """A worker number comes with a start, and only then."""
+    options(path, "--worker 5")
+    reload(daemon)
+    with daemon.connect() as line:
+        assert line.call("status")["steady"]["worker"] is None
+
+
+def test_without_a_file_it_says_so_and_goes_on() -> None:
+    """SIGHUP ends no daemon."""
+    with Daemon() as daemon:
+        assert reload(daemon) == [
+            "uuidd: INFO: nothing to reload: options came from the command line alone"
+        ]
+        assert limits(daemon)["connections"] == 16384
+        assert daemon.stop() == 0
+
+
+def test_a_signal_right_after_the_start_is_no_end(path: Path) -> None:
+    """From the moment that the log says ``started`` SIGHUP reloads."""
+    with Daemon(f"--defaults={path}") as daemon:
+        for _ in range(5):
+            assert "reloaded: level=INFO" in reload(daemon)[0]
+            assert daemon.stop() == 0
+            daemon.start()
+
+
+def test_many_signals_are_as_one(daemon: Daemon, path: Path) -> None:
+    """A hundred at once are no trouble, and what the file says last is in force."""
+    options(path, "--max-connections 51")
+    for _ in range(100):
+        daemon.process.send_signal(signal.SIGHUP)
+    until(lambda: limits(daemon)["connections"] == 51)
+    assert daemon.stop() == 0

@@ -1,0 +1,436 @@
+"""A Debian that is booted, with systemd, in namespaces of its own; and callers who never rest.
+
+The tree is made by mmdebstrap, or is the one that $UUIDD_TEST_ROOT names; it stays as it is, for
+what the system writes is kept in memory. No network, and no power over the clock. Run as
+``python -m tests.system.booted SOCKET FILE`` this file is such a caller, through our client.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, TypeVar
+from uuid import UUID
+
+from tests.rig import PATIENCE, Line
+from tests.tools import need
+from uuidd_client import Client
+
+PROJECT = Path(__file__).parents[2]
+
+PACKAGES = "systemd,systemd-sysv,dbus,python3,python3-venv,uuid-runtime"
+
+UUIDD, UUIDCTL = "/opt/uuidd/bin/uuidd", "/opt/uuidd/bin/uuidctl"
+"""Our commands inside."""
+
+BUILDING = 300.0
+"""Seconds after which a step before the boot has failed the tests."""
+
+LOOK = 0.05
+"""Seconds between two looks at whether something has happened."""
+
+UNPRIVILEGED = ("setpriv", "--bounding-set=-sys_time", "--inh-caps=-all")
+"""What is run inside could otherwise set the clock of the host."""
+
+T = TypeVar("T")
+
+
+def until(look: Callable[[], T], seconds: float = PATIENCE) -> T:
+    """Give the first thing found by *look* that is not empty; it has to come within *seconds*."""
+    deadline = time.monotonic() + seconds
+    while not (found := look()):
+        assert time.monotonic() < deadline, f"not seen in {seconds:g} s; at last {found!r}"
+        time.sleep(LOOK)
+    return found
+
+
+class Booted:
+    """A booted system, with our wheel in /opt/uuidd, as long as the context lasts."""
+
+    def __init__(self) -> None:
+        for program in ("mmdebstrap", "systemd-nspawn", "nsenter", "setpriv", "ip"):
+            need(program)
+        # Some hundred MB: too much for a /tmp in memory.
+        self._folder = Path(tempfile.mkdtemp(prefix="uuidd-booted-", dir="/var/tmp"))
+        # Without one of their own, two systems at once would kill each other's services.
+        self._cgroup = _own_cgroup() / self._folder.name
+        self._nspawn: subprocess.Popen[bytes] | None = None
+        self._leader = 0
+
+    def __enter__(self) -> Booted:
+        try:
+            ready = os.environ.get("UUIDD_TEST_ROOT")
+            root = Path(ready) if ready else self._made()
+            self._boot(root)
+            self._install(root)
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._nspawn is not None:
+            # It turns the system off, and takes all mounts away with it.
+            self._nspawn.terminate()
+            try:
+                self._nspawn.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(self._leader or self._nspawn.pid, signal.SIGKILL)
+                self._nspawn.kill()
+                self._nspawn.wait(PATIENCE)
+        if self._cgroup.exists():
+            # The kernel may take a moment to forget the dead.
+            until(self._cgroup_is_removed)
+        # Not shutil.rmtree, which would go on into whatever were still mounted there.
+        subprocess.run(["rm", "-rf", "--one-file-system", str(self._folder)], check=True)
+
+    def path(self, inside: str) -> Path:
+        """Give the path, from outside, of one inside."""
+        return Path(f"/proc/{self._leader}/root") / inside.lstrip("/")
+
+    @property
+    def socket(self) -> Path:
+        """The daemon's socket, as seen from outside."""
+        return self.path("/run/uuidd/request")
+
+    def line(self) -> Line:
+        """Give a line to the daemon, from outside."""
+        return Line(self.socket)
+
+    def words(self, *command: str) -> list[str]:
+        """Give the words that run a command inside, as root."""
+        spaces = ("-m", "-u", "-i", "-p", "-n", "-C")
+        return [*UNPRIVILEGED, "nsenter", f"--target={self._leader}", *spaces, *command]
+
+    def tried(self, *command: str) -> subprocess.CompletedProcess[str]:
+        """Give what a command says inside, and its exit status."""
+        return subprocess.run(
+            self.words(*command),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=3 * PATIENCE,
+            text=True,
+            check=False,
+        )
+
+    def run(self, *command: str) -> str:
+        """Give what a command that has to succeed says inside."""
+        done = self.tried(*command)
+        assert done.returncode == 0, f"{command} failed:\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+    def shown(self, name: str, unit: str = "uuidd.service") -> str:
+        """Give a property of a unit, as systemctl shows it."""
+        return self.run("systemctl", "show", "--value", f"--property={name}", unit).strip()
+
+    @property
+    def pid(self) -> int:
+        """The main pid of the service, inside; 0 for none."""
+        return int(self.shown("MainPID"))
+
+    def status(self) -> dict[str, Any]:
+        """Give what our daemon says of itself."""
+        with self.line() as line:
+            found: dict[str, Any] = line.call("status")
+        return found
+
+    def now(self) -> float:
+        """Give a time behind all that the journal has, for ``journal`` to begin at."""
+        self.run("journalctl", "--sync")
+        return time.time()
+
+    def journal(self, since: float, *options: str) -> str:
+        """Give what the journal has of the service since a time."""
+        # Not by a cursor: behind one that is of another unit, journalctl skips the first line.
+        named = ("--unit=uuidd.service", f"--since=@{since:.6f}", "--output=cat", "--quiet")
+        return self.run("journalctl", *named, *options)
+
+    def logged(self, since: float, *texts: str, level: str = "info") -> str:
+        """Give what the journal has since a time, from *level* on, once each text is in it."""
+
+        def look() -> str:
+            found = self.journal(since, f"--priority={level}")
+            return found if all(text in found for text in texts) else ""
+
+        try:
+            return until(look)
+        except AssertionError:
+            raise AssertionError(f"{texts} not all in:\n{self.journal(since)}") from None
+
+    def follow(self, said: str) -> None:
+        """Do what a command of ours said to do next."""
+        _, _, steps = said.partition("Next:\n")
+        assert steps
+        self.run("sh", "-euc", steps)
+
+    def _made(self) -> Path:
+        root = self._folder / "root"
+        _output(
+            *(need("mmdebstrap"), "--quiet", "--variant=essential", "--dpkgopt=force-unsafe-io"),
+            *(f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in ("doc", "locale", "man")),
+            *(f"--include={PACKAGES}", "bookworm", str(root)),
+        )
+        return root
+
+    def _boot(self, root: Path) -> None:
+        self._cgroup.mkdir()
+        console = self._folder / "console"
+        with console.open("wb") as file:
+            # In a session of its own, so that Ctrl-C at the tests does not turn it off first.
+            self._nspawn = subprocess.Popen(
+                [
+                    *("sh", "-euc", 'echo $$ >"$0/cgroup.procs"; exec "$@"', str(self._cgroup)),
+                    *("systemd-nspawn", "--register=no", "--keep-unit", "--quiet"),
+                    *("--console=read-only", f"--directory={root}", "--volatile=overlay"),
+                    *(f"--machine=uuidd-test-{os.getpid()}", "--private-network", "--boot"),
+                ],
+                env={**os.environ, "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY": "1"},
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        nspawn = self._nspawn
+        children = Path(f"/proc/{nspawn.pid}/task/{nspawn.pid}/children")
+
+        def is_up() -> bool:
+            assert nspawn.poll() is None, f"no boot:\n{console.read_text(errors='replace')}"
+            self._leader = int((children.read_text().split() or ["0"])[0])
+            return (
+                bool(self._leader)
+                and self.tried("systemctl", "is-system-running").stdout == "running\n"
+            )
+
+        try:
+            until(is_up, 3 * PATIENCE)
+        except AssertionError as error:
+            raise AssertionError(
+                f"{error}:\n{console.read_text(errors='replace')}\n"
+                + self.tried("systemctl", "--failed").stdout
+            ) from None
+
+    def _cgroup_is_removed(self) -> bool:
+        try:
+            for folder, _, _ in os.walk(self._cgroup, topdown=False):
+                Path(folder).rmdir()
+        except OSError:
+            return False
+        return True
+
+    def _install(self, root: Path) -> None:
+        """Put our wheel, and what it needs, into a virtual environment inside."""
+        wheels = self._folder / "wheels"
+        pip = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
+        _output(*pip, "wheel", "--no-deps", f"--wheel-dir={wheels}", str(PROJECT))
+        [wheel] = wheels.iterdir()
+        python = os.readlink(root / "usr/bin/python3").removeprefix("python")
+        chosen = ("--only-binary=:all:", f"--python-version={python}", f"--dest={wheels}")
+        _output(*pip, "download", *chosen, str(wheel))
+        shutil.copytree(wheels, self.path("/opt/wheels"))
+        self.run("python3", "-m", "venv", "/opt/uuidd")
+        quiet = ("--quiet", "--disable-pip-version-check", "--no-index")
+        self.run("/opt/uuidd/bin/pip", "install", *quiet, "--find-links=/opt/wheels", "uuidd")
+
+
+def _own_cgroup() -> Path:
+    """Give the folder of this process's cgroup, of version 2."""
+    lines = Path("/proc/self/cgroup").read_text().splitlines()
+    [path] = [line.removeprefix("0::/") for line in lines if line.startswith("0::/")]
+    # Beside version 1, version 2 is mounted below it.
+    [mount, *_] = (
+        folder
+        for folder in (Path("/sys/fs/cgroup/unified"), Path("/sys/fs/cgroup"))
+        if (folder / "cgroup.procs").exists()
+    )
+    return mount / path
+
+
+def _output(*command: str) -> None:
+    done = subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=BUILDING,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, f"{command} failed:\n{done.stdout}{done.stderr}"
+
+
+LIBUUID_CALLER = """
+import select, sys, threading, time, uuid
+
+def draw():
+    before = time.monotonic()
+    made = uuid.uuid1()
+    print(made, int(made.is_safe is uuid.SafeUUID.safe), before, time.monotonic(), flush=True)
+
+# libuuid keeps what it was granted by thread: a new one asks the daemon, an old one seldom does.
+while not select.select([sys.stdin], [], [], 0.002)[0]:
+    draw()
+    thread = threading.Thread(target=draw)
+    thread.start()
+    thread.join()
+"""
+"""Draws by Python's own library, inside, until its standard input ends."""
+
+
+NOBODY = ("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups")
+"""Who may not write libuuid's clock file, with which it would call ids safe without a daemon."""
+
+
+class Drawn(NamedTuple):
+    """An id of Python's own library: whether it was called safe, when asked for, when given."""
+
+    id: UUID
+    safe: bool
+    before: float
+    after: float
+
+
+class LibuuidCaller:
+    """An unprivileged caller inside that draws by ``uuid.uuid1()`` while the context lasts."""
+
+    def __init__(self, booted: Booted, folder: Path) -> None:
+        self._path = folder / "uuid1"
+        self._errors = folder / "uuid1.errors"
+        with self._path.open("wb") as out, self._errors.open("wb") as errors:
+            self._caller = subprocess.Popen(
+                booted.words(*NOBODY, "/usr/bin/python3", "-c", LIBUUID_CALLER),
+                stdin=subprocess.PIPE,
+                stdout=out,
+                stderr=errors,
+            )
+
+    def __enter__(self) -> LibuuidCaller:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._end()
+
+    def _end(self) -> int:
+        assert self._caller.stdin is not None
+        self._caller.stdin.close()
+        try:
+            return self._caller.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            self._caller.kill()
+            raise
+
+    def all(self) -> list[Drawn]:
+        """Give all that it has drawn."""
+        assert self._end() == 0, self._errors.read_text()
+        rows = (line.split() for line in self._path.read_text().splitlines())
+        return [
+            Drawn(UUID(made), safe == "1", float(before), float(after))
+            for made, safe, before, after in rows
+        ]
+
+    def some(self) -> tuple[float, float]:
+        """Wait for a few ids more; give the time from now to the last of them."""
+        begin, size = time.monotonic(), self._path.stat().st_size
+        until(lambda: self._path.stat().st_size > size + 4096)
+        return begin, time.monotonic()
+
+
+class Callers:
+    """Callers outside that draw through our client, v1 and v7, without a fallback."""
+
+    def __init__(self, booted: Booted, folder: Path, count: int = 4) -> None:
+        self._paths = [folder / f"drawn-{number}" for number in range(count)]
+        self._callers = [
+            subprocess.Popen(
+                [sys.executable, "-m", "tests.system.booted", str(booted.socket), str(path)],
+                cwd=PROJECT,
+                stdin=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            for path in self._paths
+        ]
+
+    def __enter__(self) -> Callers:
+        try:
+            self.draw_on()
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for caller in self._callers:
+            caller.kill()
+            caller.communicate()
+
+    def draw_on(self) -> None:
+        """Wait until each has got more."""
+        # What is left of an old block, or in a file's buffer, is no sign of life.
+        wanted = [size + 20_000 for size in self._sizes()]
+
+        def have_drawn() -> bool:
+            for caller in self._callers:
+                assert caller.poll() is None, caller.communicate()[1]
+            return all(map(int.__ge__, self._sizes(), wanted))
+
+        until(have_drawn)
+
+    def _sizes(self) -> list[int]:
+        return [path.stat().st_size if path.exists() else 0 for path in self._paths]
+
+    def check(self) -> None:
+        """End them; see to it that each call was answered, nothing came twice, and v7 rose."""
+        for caller in self._callers:
+            _, errors = caller.communicate("", PATIENCE)
+            assert (errors, caller.returncode) == ("", 0)
+        seen: set[bytes] = set()
+        count = 0
+        for path in self._paths:
+            data = path.read_bytes()
+            ids = [data[at : at + 16] for at in range(0, len(data), 16)]
+            steady = [made for made in ids if made[6] >> 4 == 7]
+            assert all(one < other for one, other in itertools.pairwise(steady))
+            seen.update(ids)
+            count += len(ids)
+        assert len(seen) == count
+
+
+def draw(socket: str, path: Path) -> None:
+    """Draw v1 and v7 until standard input ends; each id is left in *path* as 16 bytes."""
+    # Blocks are given up fast, so that hardly a moment passes without a request.
+    client = Client(socket, fallback=False, max_age=0.002, timeout=10)
+    with path.open("wb") as file:
+        while not select.select([sys.stdin], [], [], 0)[0]:
+            file.write(client.make("v1", 20, form="bytes"))
+            file.write(client.make("v7", 20, form="bytes"))
+            time.sleep(0.001)
+
+
+if __name__ == "__main__":
+    draw(sys.argv[1], Path(sys.argv[2]))

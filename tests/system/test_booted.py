@@ -1,0 +1,365 @@
+"""The service on a booted Debian, seen through its own systemctl and journalctl."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from tests.system.booted import UUIDCTL, UUIDD, Booted, Callers, LibuuidCaller, until
+from tests.tools import need
+
+pytestmark = pytest.mark.system
+
+DEFAULTS = "/etc/default/uuidd"
+DROP_IN = "/etc/systemd/system/uuidd.service.d/test.conf"
+THEIRS = "/usr/sbin/uuidd"
+
+
+@pytest.fixture(scope="module")
+def booted() -> Iterator[Booted]:
+    """A system that was booted once for all tests here; util-linux's uuidd has the socket."""
+    with Booted() as booted:
+        yield booted
+
+
+@pytest.fixture
+def service(booted: Booted) -> Iterator[Booted]:
+    """The same, with our service running as it was installed, whatever a test did to it."""
+    if not is_ours(booted):
+        take_over(booted)
+    booted.run("systemctl", "start", "uuidd.socket", "uuidd.service")
+    try:
+        yield booted
+    finally:
+        options(booted, "")
+        if booted.path(DROP_IN).exists():
+            booted.path(DROP_IN).unlink()
+            booted.run("systemctl", "daemon-reload")
+        booted.run("systemctl", "restart", "uuidd.service")
+
+
+def is_ours(booted: Booted) -> bool:
+    """Whether the unit that systemd knows is ours."""
+    return booted.shown("FragmentPath").startswith("/etc/")
+
+
+def take_over(booted: Booted) -> None:
+    """Put our service in the place of util-linux's."""
+    booted.follow(booted.run(UUIDD, "install-units"))
+
+
+def give_back(booted: Booted) -> None:
+    """Give util-linux's service its place back."""
+    booted.follow(booted.run(UUIDD, "install-units", "--undo"))
+
+
+def options(booted: Booted, words: str) -> None:
+    """Write options into the service's file, for its next start or reload."""
+    booted.path(DEFAULTS).write_text(f'UUIDD_OPTIONS="{words}"\n')
+
+
+def drop_in(booted: Booted, lines: str) -> None:
+    """Change the service by a file of an administrator's, and start it so."""
+    path = booted.path(DROP_IN)
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(lines)
+    booted.run("systemctl", "daemon-reload")
+    booted.run("systemctl", "restart", "uuidd.service")
+
+
+def uuid_of(booted: Booted, *command: str) -> UUID:
+    """Give the UUID that a command inside prints."""
+    return UUID(booted.run(*command).strip())
+
+
+def test_it_takes_util_linuxs_place_and_gives_it_back(booted: Booted, tmp_path: Path) -> None:
+    """All the while callers of libuuid get ids, none twice, and safe ones while a daemon serves."""
+    with LibuuidCaller(booted, tmp_path) as caller:
+        assert not is_ours(booted)
+        served = [caller.some()]
+        assert THEIRS in booted.shown("ExecStart")
+
+        take_over(booted)
+        assert UUIDD in booted.shown("ExecStart")
+        node = int(booted.status()["node"], 16)
+        served.append(caller.some())
+
+        give_back(booted)
+        served.append(caller.some())
+        assert THEIRS in booted.shown("ExecStart")
+        assert booted.shown("ActiveState") == "active"
+        drawn = caller.all()
+
+    assert len({one.id for one in drawn}) == len(drawn)
+    phases = [
+        [one for one in drawn if begin < one.before and one.after < end] for begin, end in served
+    ]
+    assert all(phases)
+    assert all(one.safe for phase in phases for one in phase)
+    # A new thread asks anew; what an old one had left may still be the other daemon's.
+    ours = [{one.id.node == node for one in phase} for phase in phases]
+    assert ours[0] == {False}
+    assert True in ours[1]
+    assert False in ours[2]
+
+
+def test_libuuids_callers_get_ids(service: Booted) -> None:
+    """uuidgen, which knows nothing of us, gets ids of the service's node."""
+    node = int(service.status()["node"], 16)
+    made = uuid_of(service, "uuidgen", "-t")
+    assert (made.version, made.node) == (1, node)
+
+
+def test_our_clients_get_ids_inside_and_outside(service: Booted) -> None:
+    """Both uuidctl inside, and whoever reaches the socket by another path, are served."""
+    node = int(service.status()["node"], 16)
+    assert uuid_of(service, UUIDCTL, "new").node == node
+    with service.line() as line:
+        [made] = line.call("make", "v1", 1)
+    assert UUID(made).node == node
+
+
+def test_systemd_shows_how_the_service_does(service: Booted) -> None:
+    """A line in "systemctl status", a main pid, and a watchdog of ten seconds."""
+    said = service.run("systemctl", "status", "--no-pager", "uuidd.service")
+    assert 'Status: "Serving 0 connections' in said
+    shown = [service.shown(name) for name in ("Type", "WatchdogUSec", "ActiveState")]
+    assert shown == ["notify", "10s", "active"]
+    assert f"Main PID: {service.pid} (uuidd)" in said
+    assert service.status()["pid"] == service.pid
+
+
+def test_it_is_started_once_it_serves_and_not_before(service: Booted) -> None:
+    """When "systemctl restart" returns, the first horizon is saved and the log says so."""
+    since = service.now()
+    service.run("systemctl", "restart", "uuidd.service")
+    told = service.logged(since, "started: version=", "Started uuidd.service").splitlines()
+    ready = next(number for number, line in enumerate(told) if "Started uuidd.service" in line)
+    assert any(line.startswith("started: version=") for line in told[:ready])
+
+
+def test_the_process_has_no_privilege(service: Booted) -> None:
+    """Its own user, no capability, none to be gained, and system calls filtered."""
+    lines = service.run("cat", f"/proc/{service.pid}/status").splitlines()
+    found = {name: value.split() for name, _, value in (line.partition(":") for line in lines)}
+    uid = service.run("id", "-u", "uuidd").strip()
+    assert uid != "0"
+    assert found["Uid"] == [uid] * 4
+    for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
+        assert int(found[name][0], 16) == 0
+    assert (found["NoNewPrivs"], found["Seccomp"]) == (["1"], ["2"])
+
+
+def test_the_socket_is_enabled_for_the_next_boot(service: Booted) -> None:
+    """So the first request after it starts the service."""
+    assert service.run("systemctl", "is-enabled", "uuidd.socket") == "enabled\n"
+    assert service.shown("ActiveState", "uuidd.socket") == "active"
+
+
+def test_a_restart_loses_no_call(service: Booted, tmp_path: Path) -> None:
+    """Requests wait in the socket, which systemd holds, and the log tells of both ends."""
+    since = service.now()
+    with Callers(service, tmp_path) as callers:
+        service.run("systemctl", "restart", "uuidd.service")
+        callers.draw_on()
+        callers.check()
+    service.logged(since, "stopping: signal=SIGTERM", "stopped: state saved", "started: version=")
+    assert service.journal(since, "--priority=warning") == ""
+
+
+def test_restarts_in_quick_succession_are_allowed(service: Booted) -> None:
+    """Not even the socket is locked out, as systemd would a unit after five starts."""
+    for _ in range(6):
+        service.run("systemctl", "restart", "uuidd.socket", "uuidd.service")
+    assert service.status()["pid"] == service.pid
+
+
+def test_a_killed_daemon_is_started_again(service: Booted, tmp_path: Path) -> None:
+    """By systemd, at once, with no id twice; the journal says what it died of."""
+    since, pid = service.now(), service.pid
+    with Callers(service, tmp_path) as callers:
+        service.run("systemctl", "kill", "--signal=KILL", "uuidd.service")
+        until(lambda: service.pid not in (0, pid))
+        callers.draw_on()
+        callers.check()
+    service.logged(since, "code=killed, status=9/KILL", "started: version=")
+    assert "Failed with result 'signal'" in service.logged(since, "Failed with", level="warning")
+
+
+def test_a_killed_daemon_is_not_left_for_the_next_call(service: Booted) -> None:
+    """It is there again before anybody asks, so that nobody waits for its start."""
+    pid = service.pid
+    service.run("systemctl", "kill", "--signal=KILL", "uuidd.service")
+    until(lambda: service.pid not in (0, pid))
+    until(lambda: service.shown("ActiveState") == "active")
+    assert service.status()["pid"] == service.pid
+
+
+def test_a_hung_daemon_is_ended_by_the_watchdog(service: Booted, tmp_path: Path) -> None:
+    """One that says nothing any more gives way to another, with no id twice."""
+    drop_in(service, "[Service]\nWatchdogSec=2\n")
+    since, pid = service.now(), service.pid
+    with Callers(service, tmp_path) as callers:
+        service.run("systemctl", "kill", "--signal=STOP", "uuidd.service")
+        until(lambda: service.pid not in (0, pid))
+        callers.draw_on()
+        callers.check()
+    told = service.logged(since, "Watchdog timeout", level="warning")
+    assert "Failed with result 'watchdog'" in told
+
+
+def test_a_stopped_service_is_started_by_the_next_call(service: Booted, tmp_path: Path) -> None:
+    """The socket stays open without it."""
+    since = service.now()
+    with Callers(service, tmp_path) as callers:
+        service.run("systemctl", "stop", "uuidd.service")
+        callers.draw_on()
+        callers.check()
+    service.logged(since, "stopped: state saved", "Stopped uuidd.service", "started: version=")
+    assert service.journal(since, "--priority=warning") == ""
+
+
+def test_a_call_made_while_it_starts_is_answered(service: Booted) -> None:
+    """A service that takes long to start keeps its callers waiting, and turns none away."""
+    drop_in(service, "[Service]\nExecStartPre=/bin/sleep 1\n")
+    service.run("systemctl", "stop", "uuidd.service")
+    service.run("systemctl", "start", "--no-block", "uuidd.service")
+    until(lambda: service.shown("ActiveState") == "activating")
+    with service.line() as line:
+        assert service.shown("ActiveState") == "activating"
+        assert len(line.call("make", "v1", 3)) == 3
+    assert service.shown("ActiveState") == "active"
+
+
+def test_a_reload_takes_over_the_limits(service: Booted) -> None:
+    """In the same process, whose connections live on."""
+    since, pid = service.now(), service.pid
+    with service.line() as line:
+        assert line.call("status")["limits"]["pipelined"] == 1024
+        options(service, "--max-pipelined 77")
+        service.run("systemctl", "reload", "uuidd.service")
+        until(lambda: line.call("status")["limits"]["pipelined"] == 77)
+    service.logged(since, "reloaded: level=INFO")
+    until(lambda: service.shown("ActiveState") == "active")
+    assert service.pid == pid
+
+
+def test_a_reload_with_a_bad_option_changes_nothing(service: Booted) -> None:
+    """The daemon serves on as before, and one line says why."""
+    since, pid = service.now(), service.pid
+    options(service, "--max-pipelined none")
+    service.run("systemctl", "reload", "uuidd.service")
+    told = service.logged(since, "not reloaded", level="err").splitlines()
+    assert len(told) == 1
+    assert DEFAULTS in told[0]
+    assert "'none' is no whole number" in told[0]
+    assert service.status()["limits"]["pipelined"] == 1024
+    assert (service.pid, service.shown("ActiveState")) == (pid, "active")
+
+
+def fails_to_start(booted: Booted) -> str:
+    """Restart the service, which has to fail with status 1; give what systemctl says of it."""
+    booted.run("systemctl", "restart", "--no-block", "uuidd.service")
+
+    def shown() -> str:
+        done = booted.tried("systemctl", "status", "--no-pager", "--full", "uuidd.service")
+        return done.stdout if "status=1/FAILURE" in done.stdout else ""
+
+    return until(shown)
+
+
+def test_a_bad_option_fails_the_start_until_it_is_mended(service: Booted) -> None:
+    """The line is shown; the socket takes requests all the while, and answers them then."""
+    options(service, "--max-pipelined none")
+    said = fails_to_start(service)
+    [told] = [line for line in said.splitlines() if " uuidd[" in line]
+    assert f"{DEFAULTS}: argument --max-pipelined: 'none' is no whole number" in told
+    assert service.shown("ActiveState", "uuidd.socket") == "active"
+    with service.line() as line:
+        options(service, "")
+        assert len(line.call("make", "v1", 2)) == 2
+    until(lambda: service.shown("ActiveState") == "active")
+
+
+def test_who_restarts_a_service_that_cannot_start_is_told(service: Booted) -> None:
+    """The command fails, and soon: systemd does not go on trying before it answers."""
+    options(service, "--max-pipelined none")
+    begin = time.monotonic()
+    assert service.tried("systemctl", "restart", "uuidd.service").returncode == 1
+    assert time.monotonic() - begin < 5
+    assert service.shown("ExecMainStatus") == "1"
+
+
+def test_a_service_that_cannot_start_is_not_tried_in_a_frenzy(service: Booted) -> None:
+    """Every other second at most, however long it lasts, and whoever waits."""
+    options(service, "--max-pipelined none")
+    since = service.now()
+    service.run("systemctl", "restart", "--no-block", "uuidd.service")
+    with service.line():
+        until(lambda: int(service.shown("NRestarts")) >= 2)
+    lines = service.journal(since, "--output=short-unix").splitlines()
+    tries = [float(line.split()[0]) for line in lines if "Starting uuidd.service" in line]
+    assert min(later - one for one, later in itertools.pairwise(tries)) > 2
+
+
+def test_a_state_folder_of_anothers_is_refused(service: Booted) -> None:
+    """In one line, which systemctl shows, with status 1."""
+    service.run("install", "--directory", "--owner=nobody", "/var/lib/elsewhere")
+    options(service, "--state /var/lib/elsewhere")
+    said = fails_to_start(service)
+    [line] = [line for line in said.splitlines() if " uuidd[" in line]
+    assert "the state folder /var/lib/elsewhere belongs to uid 65534, and this is uid" in line
+
+
+def test_systemd_gives_the_services_own_folder_back_to_it(service: Booted) -> None:
+    """What somebody took of /var/lib/uuidd is the service's again at the next start."""
+    node = service.status()["node"]
+    service.run("systemctl", "stop", "uuidd.service")
+    service.run("chown", "-R", "nobody:", "/var/lib/uuidd")
+    service.run("systemctl", "start", "uuidd.service")
+    assert service.run("stat", "--format=%U", "/var/lib/uuidd/state") == "uuidd\n"
+    assert service.status()["node"] == node
+
+
+MAC, ADDRESS = "00:16:3e:5a:5b:5c", "10.9.8.7"
+
+
+@pytest.fixture
+def interface(service: Booted) -> Iterator[None]:
+    """An interface inside, test0, with a MAC of a maker's and an address."""
+    ip = [need("nsenter"), f"--net={service.path('/proc/1/ns/net')}", need("ip")]
+    subprocess.run([*ip, "link", "add", "test0", "address", MAC, "type", "veth"], check=True)
+    subprocess.run([*ip, "address", "add", f"{ADDRESS}/24", "dev", "test0"], check=True)
+    yield
+    subprocess.run([*ip, "link", "delete", "test0"], check=True)
+
+
+@pytest.mark.usefixtures("interface")
+@pytest.mark.parametrize("node", ["mac", "mac:test0", f"ip:{ADDRESS}"])
+def test_a_mac_is_found_from_within_the_sandbox(service: Booted, node: str) -> None:
+    """Every way of --node works in the service, closed as it is."""
+    options(service, f"--node {node}")
+    service.run("systemctl", "restart", "uuidd.service")
+    made = uuid_of(service, "uuidgen", "-t")
+    assert made.node == int(MAC.replace(":", ""), 16)
+
+
+def test_an_idle_service_ends_and_comes_back(service: Booted) -> None:
+    """With -T it ends after a time without requests, well, and the next one starts it."""
+    options(service, "-T 2")
+    since = service.now()
+    begin = time.monotonic()
+    service.run("systemctl", "restart", "uuidd.service")
+    until(lambda: service.shown("ActiveState") == "inactive")
+    assert time.monotonic() - begin > 2
+    service.logged(since, "stopping: idle=2s", "stopped: state saved")
+    assert service.shown("Result") == "success"
+    with service.line() as line:
+        assert len(line.call("make", "v7", 2)) == 2
+    assert service.shown("ActiveState") == "active"

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from uuidd_client.command import bounding, inspecting, making, running, showing
+from uuidd_client.command import benching, bounding, inspecting, making, running, showing
 from uuidd_client.connection import DaemonUnavailable
 
 
@@ -60,6 +60,6 @@ def parser() -> argparse.ArgumentParser:
         help="path to socket (default: $UUIDD_SOCKET, else /run/uuidd/request)",
     )
     commands = made.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for command in (making, bounding, inspecting, showing, running):
+    for command in (making, bounding, inspecting, showing, benching, running):
         command.add_to(commands)
     return made

@@ -54,8 +54,8 @@ function _shtab_uuidctl_using
   test "$_shtab_uuidctl_cmdpath" = "$argv"
 end
 
-set -g _shtab_uuidctl_commands new bounds inspect status run
-set -g _shtab_uuidctl_opts_with_value --count --epoch --kind --name --namespace --socket --unit --worker -k -n -s
+set -g _shtab_uuidctl_commands new bounds inspect status bench run
+set -g _shtab_uuidctl_opts_with_value --count --epoch --kind --name --namespace --seconds --socket --unit --worker -k -n -s
 
 complete -c uuidctl -e
 complete -c uuidctl -f
@@ -86,6 +86,11 @@ complete -c uuidctl -n '_shtab_uuidctl_using status' -s h -l help -d 'show this 
 complete -c uuidctl -n '_shtab_uuidctl_using status' -l json -d 'print it as JSON'
 complete -c uuidctl -n '_shtab_uuidctl_using status' -l openmetrics -d 'print it as OpenMetrics, for Prometheus and node_exporter'"'"'s textfile collector'
 complete -c uuidctl -n '_shtab_uuidctl_using status' -l watch -d 'draw it anew each second'
+complete -c uuidctl -n '_shtab_uuidctl_using; and test $_shtab_uuidctl_npos -eq 0' -a bench -d 'measure how fast the daemon answers and ids are made'
+complete -c uuidctl -n '_shtab_uuidctl_using bench' -s h -l help -d 'show this help message and exit'
+complete -c uuidctl -n '_shtab_uuidctl_using bench' -s k -l kind -xka "v1 v4 v6 v7 snowflake flake ulid ksuid push_id" -d 'the kinds of ids: v1, v4, v6, v7, snowflake, flake, ulid, ksuid, push_id (default: all)'
+complete -c uuidctl -n '_shtab_uuidctl_using bench' -l seconds -x -d 'how long each measurement takes, up to 60 (default: 0.25)'
+complete -c uuidctl -n '_shtab_uuidctl_using bench' -l json -d 'print one JSON object'
 complete -c uuidctl -n '_shtab_uuidctl_using; and test $_shtab_uuidctl_npos -eq 0' -a run -d 'run a command with a private daemon of its own'
 complete -c uuidctl -n '_shtab_uuidctl_using run' -s h -l help -d 'show this help message and exit'
 complete -c uuidctl -n '_shtab_uuidctl_using run' -l worker -x -d 'the daemon'"'"'s worker number: Snowflakes need one'

@@ -1,0 +1,443 @@
+"""What the client gives at memory speed is bit for bit what the kinds' plain functions give.
+
+Nothing is timed here. The plain functions make one id of its fields, and are held to published
+values elsewhere; the client cuts blocks into runs, and makes those by loops in C, by tables and by
+columns.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from itertools import pairwise
+from random import Random
+from typing import Any, NamedTuple
+from uuid import UUID, SafeUUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.client.fakes import START, Time
+from uuidd.core.ids import (
+    flake,
+    ksuid,
+    pushid,
+    randombased,
+    snowflake,
+    timebased,
+    ulid,
+    unixtime,
+    uuids,
+)
+from uuidd.core.ids.kinds import KINDS
+from uuidd.core.ids.origin import Origin
+from uuidd.core.timeline import Block, SteadyBlock
+from uuidd_client import Client, session, supply
+
+MS, SECOND = 10_000, 10_000_000
+EPOCH = 1_600_000_000_000
+
+PLAIN: dict[str, Callable[[int, Origin, int], int]] = {
+    "v1": lambda tick, origin, _: timebased.v1(tick, origin.clock_seq, origin.node),
+    "v6": lambda tick, origin, _: timebased.v6(tick, origin.clock_seq, origin.node),
+    "v7": lambda tick, _, random: unixtime.of_tick(tick, random),
+    "snowflake": lambda place, origin, _: snowflake.of_place(
+        place, origin.worker or 0, epoch=origin.epoch
+    ),
+    "flake": lambda tick, origin, _: flake.of_tick(tick, origin.node),
+    "ulid": lambda tick, _, random: ulid.of_tick(tick, random),
+    "ksuid": lambda tick, _, random: ksuid.of_tick(tick, random),
+    "push_id": lambda tick, _, random: pushid.of_tick(tick, random),
+}
+"""The plain functions, of a place (a tick or, for Snowflakes, a slot), an origin and randomness."""
+
+RANDOM_BITS = {
+    "v7": unixtime.RANDOM_BITS,
+    "ulid": ulid.RANDOM_BITS,
+    "ksuid": ksuid.RANDOM_BITS,
+    "push_id": pushid.RANDOM_BITS,
+}
+"""The random bits, which are an id's lowest; other kinds have none."""
+
+TEXT: dict[str, Callable[[int], str]] = {
+    "snowflake": snowflake.to_text,
+    "flake": flake.to_text,
+    "ulid": ulid.to_text,
+    "ksuid": ksuid.to_text,
+    "push_id": pushid.to_text,
+}
+BYTES = {"snowflake": 8, "ksuid": ksuid.BYTES}
+
+TIMED = [kind for kind, found in KINDS.items() if found.timeline]
+FORMS = [(kind, form) for kind in TIMED for form in KINDS[kind].forms]
+UTC_FORMS = [(kind, form) for kind, form in FORMS if KINDS[kind].timeline == "utc"]
+PACKED = {kind: "text" if kind == "push_id" else "bytes" for kind in TIMED}
+METHODS = {
+    "v1": Client.uuid1,
+    "v6": Client.uuid6,
+    "v7": Client.uuid7,
+    "snowflake": Client.snowflake,
+    "flake": Client.flake,
+    "ulid": Client.ulid,
+    "ksuid": Client.ksuid,
+    "push_id": Client.push_id,
+}
+
+
+class Fill(NamedTuple):
+    """What fills an id's fields beside the time: an origin, and bytes for what is random."""
+
+    origin: Origin
+    byte: int
+
+    def random(self, count: int) -> bytes:
+        """Give so many bytes, all alike."""
+        return bytes([self.byte]) * count
+
+
+ZEROS = Fill(Origin(0, 0, 0, EPOCH), 0)
+ONES = Fill(Origin((1 << 48) - 1, 0x3FFF, 1023, EPOCH), 0xFF)
+"""A field that runs into another shows with all its neighbours zeros, or all ones."""
+
+
+class Stretch(NamedTuple):
+    """The ticks ``first .. first + size``, half open."""
+
+    first: int
+    size: int
+
+
+def _around(tick: int, before: int, after: int) -> Stretch:
+    return Stretch(tick - before, before + after)
+
+
+WRAP = (START | 0xFFFF_FFFF) + 1
+STRETCHES = {
+    "wrap of time_low": _around(WRAP, 1500, 1500),
+    "whole run of 4,096": _around((START | 0xFFF) + 1, 3, 4096 + 3),
+    "end of a millisecond": _around(START + 7 * MS, 1100, 1100),
+    "end of a second": _around(START + 3 * SECOND, 1100, 1100),
+}
+EACH_STRETCH = pytest.mark.parametrize("stretch", STRETCHES.values(), ids=STRETCHES)
+EACH_FORM = pytest.mark.parametrize(("kind", "form"), FORMS)
+EACH_FILL = pytest.mark.parametrize("fill", [ZEROS, ONES], ids=["zeros", "ones"])
+
+
+class Told:
+    """A source that gives the stretches told to it in turn, each under its origin."""
+
+    def __init__(self, *told: tuple[Stretch, Origin], safe: bool = True) -> None:
+        self.left = list(told)
+        self.safe = safe
+
+    def take(self, _: int) -> tuple[Block, bool]:
+        """Give the next as a block of UTC."""
+        (first, size), origin = self.left.pop(0)
+        return Block(first, size, origin.clock_seq, origin.node), self.safe
+
+    def take_steady(self, _: int, *, fallback: bool) -> tuple[SteadyBlock, bool]:
+        """Give the next as a block of the steady timeline."""
+        assert isinstance(fallback, bool)
+        (first, size), origin = self.left.pop(0)
+        return SteadyBlock(first, size, origin.node, origin.worker, origin.epoch), self.safe
+
+
+@contextlib.contextmanager
+def client_of(source: Any, random: Callable[[int], bytes] = os.urandom) -> Iterator[Client]:
+    """Give a client that draws from *source* and *random*, under a clock that stands still.
+
+    UTC stands before all blocks, so each is taken as it comes, also one that is earlier than that
+    before it.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        Time(patch)
+        patch.setattr(session, "Source", lambda *_, **__: source)
+        patch.setattr(supply, "random_bytes", random)
+        with Client("/nowhere") as client:
+            yield client
+
+
+@cache
+def places(kind: str, stretch: Stretch) -> Sequence[int]:
+    """Give the places on a stretch: its ticks; for Snowflakes each slot that is on one of them."""
+    ticks = range(stretch.first, stretch.first + stretch.size)
+    if kind != "snowflake":
+        return ticks
+    begin, end = ((tick - timebased.UNIX_EPOCH) // MS for tick in (ticks[0], ticks[-1]))
+    slots = range(begin * snowflake.SLOTS, (end + 1) * snowflake.SLOTS)
+    return [place for place in slots if snowflake.tick_of_place(place) in ticks]
+
+
+def plain(kind: str, form: str, stretch: Stretch, fill: Fill, *, safe: bool = True) -> list[Any]:
+    """Give the ids of a stretch as the plain functions make them."""
+    return [formed(kind, form, value, safe=safe) for value in plain_bits(kind, stretch, fill)]
+
+
+@cache
+def plain_bits(kind: str, stretch: Stretch, fill: Fill) -> list[int]:
+    """Give the bits of the ids of a stretch as the plain functions make them."""
+    random = (1 << RANDOM_BITS.get(kind, 0)) - 1 if fill.byte else 0
+    return [PLAIN[kind](place, fill.origin, random) for place in places(kind, stretch)]
+
+
+def formed(kind: str, form: str, value: int, *, safe: bool = True) -> Any:
+    """Give the bits of an id in a form; a UUID with its mark, which no comparison would see."""
+    if form == "uuid":
+        mark = SafeUUID.safe if safe else SafeUUID.unknown
+        return UUID(int=value, is_safe=mark), mark
+    if form == "text":
+        return TEXT.get(kind, uuids.to_text)(value)
+    return value if form == "int" else value.to_bytes(BYTES.get(kind, 16), "big")
+
+
+def seen(id: Any) -> Any:
+    """Give an id as ``formed`` gives it."""
+    return (id, id.is_safe) if isinstance(id, UUID) else id
+
+
+def drawn(client: Client, kind: str, form: str, count: int) -> list[Any]:
+    """Give the next *count* ids of an iterator."""
+    ids = client.iter(kind, form)
+    return [seen(next(ids)) for _ in range(count)]
+
+
+def made(client: Client, kind: str, form: str, count: int) -> list[Any]:
+    """Give *count* ids made at once; packed ones are cut."""
+    found = client.make(kind, count, form)
+    if isinstance(found, bytes):
+        size = BYTES.get(kind, 16)
+        return [found[at : at + size] for at in range(0, len(found), size)]
+    return [seen(id) for id in found]
+
+
+# --- one block
+
+
+@EACH_STRETCH
+@pytest.mark.parametrize("kind", METHODS)
+@EACH_FILL
+def test_a_method_gives_what_the_plain_function_gives(
+    kind: str, stretch: Stretch, fill: Fill
+) -> None:
+    """One at a time, in the form in which the kind is mostly used."""
+    expected = plain(kind, KINDS[kind].forms[0], stretch, fill)
+    with client_of(Told((stretch, fill.origin)), fill.random) as client:
+        assert [seen(METHODS[kind](client)) for _ in expected] == expected
+
+
+@EACH_STRETCH
+@EACH_FORM
+@EACH_FILL
+def test_an_iterator_gives_what_the_plain_function_gives(
+    kind: str, form: str, stretch: Stretch, fill: Fill
+) -> None:
+    """In every form, run after run."""
+    expected = plain(kind, form, stretch, fill)
+    with client_of(Told((stretch, fill.origin)), fill.random) as client:
+        assert drawn(client, kind, form, len(expected)) == expected
+
+
+@EACH_STRETCH
+@EACH_FORM
+@EACH_FILL
+def test_make_gives_what_the_plain_function_gives(
+    kind: str, form: str, stretch: Stretch, fill: Fill
+) -> None:
+    """In every form, and packed in one piece of bytes."""
+    expected = plain(kind, form, stretch, fill)
+    with client_of(Told((stretch, fill.origin)), fill.random) as client:
+        assert made(client, kind, form, len(expected)) == expected
+
+
+@pytest.mark.parametrize("stretch", [_around(WRAP, 40, 40)])
+@EACH_FORM
+@pytest.mark.parametrize("way", [drawn, made])
+def test_ids_without_the_daemon_differ_in_their_mark_alone(
+    kind: str, form: str, way: Callable[..., list[Any]], stretch: Stretch
+) -> None:
+    """The fast ways of making a UUID set its mark too."""
+    expected = plain(kind, form, stretch, ONES, safe=False)
+    with client_of(Told((stretch, ONES.origin), safe=False), ONES.random) as client:
+        assert way(client, kind, form, len(expected)) == expected
+
+
+@pytest.mark.parametrize("form", KINDS["v4"].forms)
+@pytest.mark.parametrize("way", [drawn, made])
+@EACH_FILL
+def test_v4_gives_what_the_plain_function_gives(
+    form: str, way: Callable[..., list[Any]], fill: Fill
+) -> None:
+    """Version and variant are put over random bits, whatever those are."""
+    bits = (1 << randombased.RANDOM_BITS) - 1 if fill.byte else 0
+    expected = formed("v4", form, randombased.v4(bits), safe=False)
+    with client_of(Told(), fill.random) as client:
+        assert way(client, "v4", form, 5000) == [expected] * 5000
+
+
+@pytest.mark.parametrize("kind", RANDOM_BITS)
+def test_each_id_has_its_tick_over_random_bits_of_its_own(kind: str) -> None:
+    """All that is not random is as the plain function has it; what is, differs from id to id."""
+    stretch = _around(START + 3 * SECOND, 300, 300)
+    form, bits = PACKED[kind], RANDOM_BITS[kind]
+    with client_of(Told((stretch, ONES.origin)), Random(1).randbytes) as client:
+        ids = made(client, kind, form, stretch.size)
+    read = pushid.from_text if form == "text" else lambda id: int.from_bytes(id, "big")
+    randoms = [read(id) & (1 << bits) - 1 for id in ids]
+    assert len(set(randoms)) == stretch.size
+    assert ids == [
+        formed(kind, form, PLAIN[kind](place, ONES.origin, random))
+        for place, random in zip(places(kind, stretch), randoms, strict=True)
+    ]
+
+
+# --- several blocks, and several ways
+
+
+@pytest.mark.parametrize(("kind", "form"), UTC_FORMS)
+@pytest.mark.parametrize("way", [drawn, made])
+@pytest.mark.parametrize("second", [2000, 5 * SECOND, -SECOND], ids=["next", "later", "earlier"])
+def test_each_id_has_the_clock_sequence_of_its_own_block(
+    kind: str, form: str, way: Callable[..., list[Any]], second: int
+) -> None:
+    """Between two blocks it may change, and the time may step back with it."""
+    blocks = [
+        (Stretch(WRAP - 1000, 2000), Origin(1, 0x3FFF)),
+        (Stretch(WRAP - 1000 + second, 1500), Origin(1, 0)),
+        (Stretch(WRAP - 1000 + second, 1500), Origin(2, 1)),
+    ]
+    expected = [
+        id for stretch, origin in blocks for id in plain(kind, form, stretch, Fill(origin, 0))
+    ]
+    with client_of(Told(*blocks)) as client:
+        assert way(client, kind, form, 5000) == expected
+
+
+@EACH_FORM
+@pytest.mark.parametrize("way", [drawn, made])
+def test_blocks_that_follow_each_other_leave_no_seam(
+    kind: str, form: str, way: Callable[..., list[Any]]
+) -> None:
+    """However the ticks are cut into blocks, the ids are the same, over a wrap of time_low."""
+    stretch = _around(WRAP, 600, 600)
+    expected = plain(kind, form, stretch, ZEROS)
+    end = stretch.first + stretch.size
+    ends = [*range(stretch.first, end, 97), end]
+    cut = [Stretch(first, end - first) for first, end in pairwise(ends)]
+    with client_of(Told(*((part, ZEROS.origin) for part in cut)), ZEROS.random) as client:
+        assert way(client, kind, form, len(expected)) == expected
+
+
+@pytest.mark.parametrize("kind", ["flake", "snowflake"])
+@pytest.mark.parametrize("way", [drawn, made])
+def test_ids_of_another_node_or_worker_go_on_at_the_next_millisecond(
+    kind: str, way: Callable[..., list[Any]]
+) -> None:
+    """They are its plain ids from there on, for the node comes before the sequence."""
+    first, rest = Stretch(START, 500), Stretch(START + MS, 700)
+    expected = [*plain(kind, "int", first, ONES), *plain(kind, "int", rest, ZEROS)]
+    blocks = (first, ONES.origin), (Stretch(START + 500, MS + 200), ZEROS.origin)
+    with client_of(Told(*blocks)) as client:
+        assert way(client, kind, "int", len(expected)) == expected
+
+
+@given(
+    st.sampled_from(TIMED),
+    st.sampled_from([START - 5, WRAP - 60, START + 7 * MS - 60, START + 3 * SECOND - 60]),
+    st.lists(st.integers(3, 400), min_size=1, max_size=5),
+    st.lists(st.tuples(st.integers(0, 2), st.booleans(), st.integers(1, 90)), max_size=12),
+)
+def test_forms_and_ways_in_any_turn_give_each_place_once(
+    kind: str, first: int, sizes: list[int], turns: list[tuple[int, bool, int]]
+) -> None:
+    """What one leaves of a run or of a block is what the next begins with."""
+    whole = Stretch(first, sum(sizes))
+    ends = [first + sum(sizes[:number]) for number in range(len(sizes) + 1)]
+    told = [(Stretch(begin, end - begin), ONES.origin) for begin, end in pairwise(ends)]
+    bits = plain_bits(kind, whole, ONES)
+    found: list[Any] = []
+    expected: list[Any] = []
+    with client_of(Told(*told), ONES.random) as client:
+        for number, at_once, wanted in turns:
+            form = KINDS[kind].forms[number % len(KINDS[kind].forms)]
+            part = bits[len(found) : len(found) + wanted]
+            found += (made if at_once else drawn)(client, kind, form, len(part))
+            expected += [formed(kind, form, value) for value in part]
+    assert found == expected
+
+
+# --- forks
+
+
+class Shared:
+    """A source of numbered stretches, which a process and its forks take in turn.
+
+    *taken* are the numbers that this process has taken. They come out of a pipe, so none is taken
+    twice, whichever process takes it.
+    """
+
+    EACH = 700
+
+    def __init__(self, count: int) -> None:
+        self._numbers, write = os.pipe()
+        os.write(write, bytes(range(count)))
+        os.close(write)
+        self.taken: list[int] = []
+
+    def close(self) -> None:
+        """Close the pipe."""
+        os.close(self._numbers)
+
+    def take(self, count: int) -> tuple[Block, bool]:
+        """Give the next as a block of UTC."""
+        return self._told().take(count)
+
+    def take_steady(self, count: int, *, fallback: bool) -> tuple[SteadyBlock, bool]:
+        """Give the next as a block of the steady timeline."""
+        return self._told().take_steady(count, fallback=fallback)
+
+    def _told(self) -> Told:
+        self.taken += os.read(self._numbers, 1)
+        return Told((self.stretch(self.taken[-1]), ONES.origin))
+
+    def stretch(self, number: int) -> Stretch:
+        """Give a stretch; some of all lie over a wrap of time_low and the end of a millisecond."""
+        return Stretch(WRAP - 5 * self.EACH + number * self.EACH, self.EACH)
+
+
+@pytest.mark.parametrize("kind", TIMED)
+@pytest.mark.parametrize("way", [drawn, made])
+def test_after_a_fork_parent_and_child_give_the_plain_ids_of_blocks_of_their_own(
+    kind: str, way: Callable[..., list[Any]]
+) -> None:
+    """Bit for bit in both, and none in common: the child leaves what its parent holds."""
+    form = PACKED[kind]
+    source = Shared(40)
+    read, write = os.pipe()
+    with client_of(source, ONES.random) as client, contextlib.closing(source):
+        before = way(client, kind, form, 150)
+        pid = os.fork()
+        if not pid:
+            try:
+                mine = [str(id) for id in way(client, kind, form, 1000)]
+                taken = source.taken[1:]
+                with open(write, "w") as pipe:
+                    json.dump([mine, taken], pipe)
+                os._exit(0)
+            finally:
+                os._exit(1)
+        os.close(write)
+        with open(read) as pipe:
+            theirs, taken = json.load(pipe)
+        assert os.waitpid(pid, 0)[1] == 0
+        after = way(client, kind, form, 1000)
+    assert before + after == _plain_of(kind, form, source, source.taken)[: len(before + after)]
+    assert theirs == [str(id) for id in _plain_of(kind, form, source, taken)[: len(theirs)]]
+    assert not {str(id) for id in before + after} & set(theirs)
+
+
+def _plain_of(kind: str, form: str, source: Shared, numbers: list[int]) -> list[Any]:
+    return [id for number in numbers for id in plain(kind, form, source.stretch(number), ONES)]

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -25,7 +25,8 @@ class Daemon:
     """A daemon in a temporary folder of its own, which lasts as long as the context.
 
     *arguments* come after those that name its socket and its state; *environment* is added to that
-    of the test. Inside, the daemon may be killed and started again.
+    of the test. *wrap* gives the command that runs the daemon's, as the same process. Inside, the
+    daemon may be killed and started again.
     """
 
     def __init__(
@@ -33,6 +34,7 @@ class Daemon:
         *arguments: str,
         environment: Mapping[str, str] | None = None,
         socket: Path | None = None,
+        wrap: Callable[..., list[str]] = lambda *command: list(command),
     ) -> None:
         # A short path, for a socket's has 107 bytes at most; in memory where that can be, for it is
         # the daemon that is tested, and not how long a busy disk takes to sync.
@@ -44,6 +46,7 @@ class Daemon:
         self.lines: list[str] = []
         self._pid_file = ["--no-pid"]
         self.arguments: Sequence[str] = arguments
+        self._wrap = wrap
         self._environment = {**os.environ, **(environment or {})}
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -76,7 +79,10 @@ class Daemon:
         command = [sys.executable, "-m", "uuidd", "-F", *self._pid_file]
         command += [f"--socket={self.socket}", f"--state={self.state}", *self.arguments]
         self._process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, env=self._environment
+            self._wrap(*command),
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env=self._environment,
         )
         settled = threading.Event()
         self._started = False

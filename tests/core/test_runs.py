@@ -44,7 +44,7 @@ def test_all_ticks_with_room_are_in_one_run(first: int) -> None:
 @pytest.mark.parametrize("count", [1023, 1024, 1025, 4096])
 @pytest.mark.parametrize("skip", [0, 1, 3071])
 def test_long_runs_are_the_ids_of_each_tick(kind: str, count: int, skip: int) -> None:
-    """Texts are right with and without the table that long runs take them from."""
+    """Whatever the length, texts are those made one by one."""
     first = (0x1EC9414C232A << 12) + skip
     part = min(count, runs.room(first))
     assert list(runs.texts(kind, first, part, CLOCK_SEQ, NODE)) == [
@@ -53,7 +53,7 @@ def test_long_runs_are_the_ids_of_each_tick(kind: str, count: int, skip: int) ->
 
 
 @pytest.mark.parametrize("kind", ["v1", "v6"])
-def test_a_table_serves_one_ending_only(kind: str) -> None:
+def test_nothing_is_kept_of_another_run(kind: str) -> None:
     """Long runs of another clock sequence, node or time have texts of their own."""
     for high, clock_seq, node in [(1, 0, 0), (1, 1, 0), (1, 0, 1), (2, 0, 0), (1 << 47, 0, 0)]:
         first = high << 12

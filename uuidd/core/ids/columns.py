@@ -166,7 +166,7 @@ def _texts(
     for place in range(1, tail + 1):
         column = drawn[place * count : (place + 1) * count]
         laid_out[at + 2 + place :: width] = column.translate(letters)
-    return laid_out.decode("ascii").splitlines()
+    return uuids.lines(laid_out)
 
 
 @lru_cache(maxsize=1)

@@ -24,10 +24,6 @@ RUN_BITS = 12
 RUN = 1 << RUN_BITS
 _LOW = (1 << RUN_BITS) - 1
 
-TABLE_FROM = 1024
-"""Texts of a run from which on they are taken from a table: it takes as long to make as thousands
-of texts without one, and is good for the next runs too."""
-
 _STEP = {"v1": 1 << 96, "v6": 1 << 64}
 _LOW_DIGITS = {"v1": 5, "v6": 15}
 """Where in the text the three digits stand that change in a run."""
@@ -49,12 +45,11 @@ def ints(kind: str, first: int, count: int, clock_seq: int, node: int) -> Iterat
 def texts(kind: str, first: int, count: int, clock_seq: int, node: int) -> Iterator[str]:
     """Give the ids of ``first .. first + count``, all in one run, as 36 characters each."""
     text = uuids.to_text(KINDS[kind](first, clock_seq, node))
-    at = _LOW_DIGITS[kind]
-    before, after = text[:at], text[at + 3 :]
-    low = first & _LOW
-    if count < TABLE_FROM:
-        return map((before + "%03x" + after).__mod__, range(low, low + count))
-    return map(before.__add__, _table(after)[low : low + count])
+    laid_out = bytearray(f"{text}\n".encode() * count)
+    at, low = _LOW_DIGITS[kind], first & _LOW
+    for place, column in enumerate(_digits(), at):
+        laid_out[place::37] = column[low : low + count]
+    return iter(uuids.lines(laid_out))
 
 
 def packed(kind: str, first: int, count: int, clock_seq: int, node: int) -> Iterator[bytes]:
@@ -95,7 +90,9 @@ def _columns(stamp: int) -> tuple[bytes, bytes]:
     return bytes(stamp | low >> 8 for low in range(RUN)), bytes(range(256)) * (RUN >> 8)
 
 
-@lru_cache(maxsize=4)
-def _table(after: str) -> list[str]:
-    """Give the end of every text of a run; the same ones serve v1 for 7 minutes, v6 for years."""
-    return [f"{low:03x}{after}" for low in range(_LOW + 1)]
+@lru_cache(maxsize=1)
+def _digits() -> list[bytes]:
+    """Give each of the three last hex digits of a run's ticks."""
+    return [
+        bytes(b"0123456789abcdef"[low >> shift & 0xF] for low in range(RUN)) for shift in (8, 4, 0)
+    ]

@@ -45,7 +45,14 @@ def texts(packed: bytes | bytearray) -> list[str]:
     laid_out = bytearray(b"-" * 36 + b"\n") * (len(packed) // 16)
     for place, column in enumerate(_COLUMNS):
         laid_out[column::37] = digits[place::32]
-    return laid_out.decode().splitlines()
+    return lines(laid_out)
+
+
+def lines(laid_out: bytearray) -> list[str]:
+    """Give the lines of ASCII text, each of which has an end: the fastest way to many texts."""
+    found = laid_out.decode("ascii").split("\n")
+    found.pop()
+    return found
 
 
 _COLUMNS = [column for column in range(36) if column not in (8, 13, 18, 23)]

@@ -38,11 +38,11 @@ class Running:
 
 
 @contextlib.contextmanager
-def ours(place: Place, *arguments: str) -> Iterator[Running]:
+def ours(place: Place, *arguments: str, at: Path | None = None) -> Iterator[Running]:
     """Run our daemon on a socket and a state of its own, where $UUIDD_SOCKET points meanwhile."""
     with tempfile.TemporaryDirectory(dir=place.folder) as folder:
         # The same path each time: the client's module-level functions keep to one.
-        path = place.folder / "request"
+        path = at or place.folder / "request"
         command = [sys.executable, "-m", "uuidd", "-F", "-P", "-q", *arguments]
         os.environ.update(UUIDD_SOCKET=str(path), UUIDD_FALLBACK="0")
         with _running(
@@ -52,17 +52,36 @@ def ours(place: Place, *arguments: str) -> Iterator[Running]:
 
 
 @contextlib.contextmanager
-def util_linux(place: Place) -> Iterator[Running]:
-    """Run util-linux's daemon where libuuid looks for it, unseen by all others.
+def util_linux(place: Place, *, at: Path = LIBUUID_SOCKET) -> Iterator[Running]:
+    """Run util-linux's daemon where libuuid looks for it, or beside, unseen by all others.
 
     Raises Missing without it, or without root.
     """
     if not UTIL_LINUX.exists():
         raise Missing(f"it needs util-linux's {UTIL_LINUX} (Debian: uuid-runtime)")
     with no_daemon():
-        command = [str(UTIL_LINUX), "-F", "-P", "-q", "-s", str(LIBUUID_SOCKET)]
-        with _running(command, LIBUUID_SOCKET, place.environment) as running:
+        command = [str(UTIL_LINUX), "-F", "-P", "-q", "-s", str(at)]
+        with _running(command, at, place.environment) as running:
+            _leave_only_the_daemon(at)
             yield running
+
+
+@contextlib.contextmanager
+def side_by_side(place: Place) -> Iterator[tuple[Running, Running]]:
+    """Run both daemons, ours first, where ``let_answer`` can turn libuuid to either."""
+    folder = LIBUUID_SOCKET.parent
+    with (
+        util_linux(place, at=folder / "util-linux") as other,
+        ours(place, at=folder / "ours") as mine,
+    ):
+        yield mine, other
+
+
+def let_answer(daemon: Running) -> None:
+    """Have libuuid find *daemon*, in programs started from now on: it keeps what it has got."""
+    with contextlib.suppress(FileNotFoundError):
+        LIBUUID_SOCKET.unlink()
+    LIBUUID_SOCKET.symlink_to(daemon.socket)
 
 
 @contextlib.contextmanager
@@ -86,14 +105,31 @@ def _running(command: list[str], path: Path, environment: dict[str, str]) -> Ite
                 process.kill()
 
 
+def _leave_only_the_daemon(path: Path) -> None:
+    """Let libuuid make nothing that is safe without a daemon.
+
+    Alone it does so under a lock on a file of state. The daemon has that open since its first id,
+    and goes on with it.
+    """
+    _asked(path, Op.TIME_UUID)
+    state = LIBUUID_STATE / "clock.txt"
+    state.unlink()
+    state.mkdir()
+
+
 def _await_answer(process: subprocess.Popen[bytes], path: Path) -> None:
     end = time.monotonic() + START_SECONDS
     while process.poll() is None and time.monotonic() < end:
-        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as sock:
-            sock.settimeout(START_SECONDS)
-            sock.connect(str(path))
-            sock.sendall(libuuid.request(Op.GETPID))
-            if sock.recv(64):
+        with contextlib.suppress(OSError):
+            if _asked(path, Op.GETPID):
                 return
         time.sleep(0.01)
     raise RuntimeError(f"{process.args!r} does not answer at {path}")
+
+
+def _asked(path: Path, op: Op) -> bytes:
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.settimeout(START_SECONDS)
+        sock.connect(str(path))
+        sock.sendall(libuuid.request(op))
+        return sock.recv(64)

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import resource
 import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from tests.benchmarks.daemons import Running, ours
-from tests.benchmarks.place import Place
+from tests.benchmarks.place import Place, allow_connections
 from tests.benchmarks.table import Row
 from uuidd.core.wire import rpc
 
-CONNECTIONS = 2000
+CONNECTIONS = 10_000
 WATCH_SECONDS = 3.0
 
 SETTLE_SECONDS = 30.0
@@ -24,20 +23,24 @@ SETTLE_SECONDS = 30.0
 def rows(place: Place, rounds: int) -> Iterator[Row]:
     """Look at a daemon at rest, alone and with connections; once, whatever *rounds* is."""
     del rounds
-    with ours(place) as daemon, contextlib.ExitStack() as connections:
+    allow_connections(CONNECTIONS + 1)
+    limits = [
+        f"--max-connections={2 * CONNECTIONS}",
+        f"--max-connections-per-uid={2 * CONNECTIONS}",
+    ]
+    with ours(place, *limits) as daemon, contextlib.ExitStack() as connections:
         time.sleep(1.0)
         fresh = _resident(daemon)
-        yield Row("idle memory (VmRSS)", fresh / 1024, "MB", at_most=40)
+        yield Row("idle memory (VmRSS)", fresh / 1024, "MB", at_most=30)
         _connect(daemon.socket, connections)
         before = _resident(daemon)
-        _raise_descriptors()
         for _ in range(CONNECTIONS):
             _connect(daemon.socket, connections)
         yield Row(
             f"an idle connection ({CONNECTIONS:,})",
             (_resident(daemon) - before) / CONNECTIONS,
             "KiB",
-            at_most=8,
+            at_most=0.5,
         )
         rested = _settle(daemon)
         begin = _counts(daemon)
@@ -58,11 +61,6 @@ def _connect(path: Path, connections: contextlib.ExitStack) -> None:
     sock.sendall(rpc.call(1, "take", ["utc", 1]))
     if not sock.recv(4096):
         raise RuntimeError("the daemon closed a connection")
-
-
-def _raise_descriptors() -> None:
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _settle(daemon: Running) -> float:

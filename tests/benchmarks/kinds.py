@@ -3,54 +3,107 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+import timeit
+from collections.abc import Iterator
 from typing import Any
 
 import uuidd_client
+from tests.benchmarks import peers
 from tests.benchmarks.daemons import ours
-from tests.benchmarks.making import row, side
+from tests.benchmarks.making import Peer, compared, row, safe, side
 from tests.benchmarks.place import Missing, Place
-from tests.benchmarks.rounds import interleaved
-from tests.benchmarks.table import Row
+from tests.benchmarks.rounds import Side, interleaved
+from tests.benchmarks.table import Result, Row
+
+WORKER = 5
 
 READ = 100_000
 """Ids that are read in one go."""
 
+BURST, BURSTS, BURST_REST_SECONDS = 4000, 10, 0.01
+"""Snowflakes at once, how often in a turn, and the rest before each, in which ten times as many
+become free: a worker has 4,096 a millisecond."""
 
-def rows(place: Place, rounds: int) -> Iterator[Row]:
-    """Compare uuid7, ulid and snowflake with a library's each, and time the reading of ids."""
-    try:
-        import snowflake
-        import ulid
-        import uuid_utils.compat
-    except ImportError as missing:
-        raise Missing(f"{missing.name} (pip install -e '.[bench]')") from missing
-    generator = snowflake.SnowflakeGenerator(5)
-    peers: list[tuple[str, Callable[[], Any], Callable[[], Any], float]] = [
-        ("uuid7() / uuid_utils.compat.uuid7()", uuidd_client.uuid7, uuid_utils.compat.uuid7, 2),
-        ("ulid() / str(ulid.ULID())", uuidd_client.ulid, lambda: str(ulid.ULID()), 3),
-        # That gives None once a millisecond's 4,096 are used, which is no work, and no id.
-        ("snowflake() / snowflake-id", uuidd_client.snowflake, lambda: _waited(generator), 3),
-    ]
-    with ours(place, "--worker=5"):
-        for name, mine, theirs, at_least in peers:
-            ours_took, theirs_took = interleaved(
-                rounds, side("draw()", draw=mine), side("draw()", draw=theirs)
-            )
-            yield row(name, ours_took, theirs_took, at_least)
+NEXT = "while next(drawn) is None: pass"
+"""snowflake-id gives None once a millisecond's 4,096 are used, which is no id."""
+
+RATE = "one worker has 4,096,000 a second, 244 ns each"
+
+
+def rows(place: Place, rounds: int) -> Iterator[Result]:
+    """Compare each kind with a library's, and time the reading of ids."""
+    # uuid7 is marked safe when it came from the daemon, as all that share its timeline then do.
+    with ours(place, f"--worker={WORKER}"), safe(uuidd_client.uuid7, uuidd_client.uuid6):
+        yield from compared(
+            "uuid7()",
+            side("draw()", draw=uuidd_client.uuid7),
+            rounds,
+            Peer("uuid_utils.compat.uuid7()", "uuid_utils.compat", "uuid7", at_least=2),
+            Peer("c_uuid_v7.compat.uuid7()", "c_uuid_v7.compat", "uuid7"),
+            Peer("uuid6.uuid7()", "uuid6", "uuid7"),
+            Peer("c_uuid_v7.uuid7(), own type", "c_uuid_v7", "uuid7"),
+            Peer("uuid_utils.uuid7(), own type", "uuid_utils", "uuid7"),
+            Peer("fastuuid.uuid7(), own type", "fastuuid", "uuid7"),
+        )
+        yield from compared(
+            "uuid6()",
+            side("draw()", draw=uuidd_client.uuid6),
+            rounds,
+            Peer("uuid6.uuid6()", "uuid6", "uuid6"),
+            Peer("uuid_utils.compat.uuid6()", "uuid_utils.compat", "uuid6"),
+        )
+        yield from compared(
+            "ulid()",
+            side("draw()", draw=uuidd_client.ulid),
+            rounds,
+            Peer("str(ulid.ULID())", "ulid", "ULID", "str(draw())", at_least=3),
+        )
+        yield from compared(
+            "ksuid()",
+            side("draw()", draw=uuidd_client.ksuid),
+            rounds,
+            Peer("str(ksuid.Ksuid())", "ksuid", "Ksuid", "str(draw())"),
+        )
+        yield from _snowflakes(rounds)
         yield from _reading()
 
 
-def _waited(generator: Iterator[int | None]) -> int:
-    while (made := next(generator)) is None:
-        pass
-    return made
+def _snowflakes(rounds: int) -> Iterator[Result]:
+    """Compare without a pause, where both may wait for the clock, and within the rate."""
+    try:
+        theirs = peers.load("snowflake").SnowflakeGenerator(WORKER)
+    except Missing as missing:
+        yield Missing(f"snowflake() / snowflake-id: {missing}")
+        return
+    mine, others, my_bursts, other_bursts = interleaved(
+        rounds,
+        side("draw()", draw=uuidd_client.snowflake),
+        side(NEXT, drawn=theirs),
+        _burst("draw()", draw=uuidd_client.snowflake),
+        _burst(NEXT, drawn=theirs),
+    )
+    yield row("snowflake() / snowflake-id", mine, others, 3, RATE)
+    note = f"{BURST:,} at once, then {BURST_REST_SECONDS * 1e3:g} ms of rest: within the rate"
+    yield row("snowflake() / snowflake-id, in bursts", my_bursts, other_bursts, 3, note)
+
+
+def _burst(statement: str, **names: Any) -> Side:
+    timer = timeit.Timer(statement, "import gc; gc.enable()", globals=names)
+
+    def run() -> float:
+        seconds = 0.0
+        for _ in range(BURSTS):
+            time.sleep(BURST_REST_SECONDS)
+            seconds += timer.timeit(BURST)
+        return seconds * 1e9 / BURST / BURSTS
+
+    return run
 
 
 def _reading() -> Iterator[Row]:
     """Time parsing, and inspection to the fields of the likeliest reading."""
     for kind in ("v7", "ulid", "snowflake"):
-        texts = uuidd_client.Client().make(kind, READ, form="text")
+        texts = uuidd_client.Client(fallback=False).make(kind, READ, form="text")
         begun = time.perf_counter()
         for text in texts:
             uuidd_client.inspect(text)

@@ -6,20 +6,16 @@
  * kept for the next request, with "anew" it is closed and opened again. Prints one line: replies,
  * seconds, p50 and p99 of a request's nanoseconds (connecting included), seconds of own CPU time.
  */
-#include <errno.h>
 #include <signal.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { MAX_CONNECTIONS = 4096, MAX_BYTES = 256, MAX_LATENCIES = 1 << 22, PATIENCE_MS = 5000 };
+#include "measuring.h"
+
+enum { MAX_CONNECTIONS = 4096, PATIENCE_MS = 5000 };
 
 static struct sockaddr_un address = {.sun_family = AF_UNIX};
 static unsigned char request[MAX_BYTES], expected[MAX_BYTES];
@@ -28,33 +24,6 @@ static int epoll_fd;
 static int fds[MAX_CONNECTIONS];
 static int64_t sent_at[MAX_CONNECTIONS];
 static uint32_t latencies[MAX_LATENCIES];
-
-static void fail(const char *what)
-{
-    fprintf(stderr, "load: %s: %s\n", what, errno ? strerror(errno) : "unexpected");
-    exit(1);
-}
-
-static int64_t now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
-
-static size_t unhex(const char *text, unsigned char *bytes)
-{
-    size_t size = strlen(text) / 2;
-    if (size > MAX_BYTES)
-        fail("too many bytes");
-    for (size_t i = 0; i < size; i++) {
-        unsigned int byte;
-        if (sscanf(text + 2 * i, "%2x", &byte) != 1)
-            fail("no hexadecimal");
-        bytes[i] = (unsigned char)byte;
-    }
-    return size;
-}
 
 static void open_connection(int index)
 {
@@ -80,12 +49,6 @@ static void read_reply(int index)
     ssize_t size = recv(fds[index], reply, sizeof reply, 0);
     if (size < (ssize_t)expected_size || memcmp(reply, expected, expected_size))
         fail("reply");
-}
-
-static int by_size(const void *one, const void *other)
-{
-    uint32_t a = *(const uint32_t *)one, b = *(const uint32_t *)other;
-    return (a > b) - (a < b);
 }
 
 static double cpu_seconds(void)

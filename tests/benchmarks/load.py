@@ -1,15 +1,18 @@
-"""The load generator: ``load.c``, compiled when it is needed."""
+"""Requests at a rate as high as it gets: what ``load.c`` sends and counts."""
 
 from __future__ import annotations
 
-import shutil
+import contextlib
 import subprocess
+import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.benchmarks.place import Missing, Place
+from uuidd.core.wire import libuuid, rpc
+from uuidd.core.wire.libuuid import Op
 
-SOURCE = Path(__file__).with_name("load.c")
+BEFORE_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +36,14 @@ class Traffic:
     anew: bool
 
 
-def compiled(place: Place) -> Path:
-    """Give the path of the program. Raises Missing without a compiler."""
-    cc = shutil.which("cc")
-    if cc is None:
-        raise Missing("it needs a C compiler, cc (Debian: gcc, libc6-dev)")
-    program = place.folder / "load"
-    subprocess.run([cc, "-O2", "-Wall", "-Wextra", "-o", program, SOURCE], check=True, timeout=60)
-    return program
+TAKE = Traffic(
+    rpc.call(1, "take", ["utc", 1]),
+    # A response, to request 1, without an error, a map of 4.
+    reply=bytes([0x94, rpc.RESPONSE, 1, 0xC0, 0x84]),
+    anew=False,
+)
+TIME_UUID = Traffic(libuuid.request(Op.TIME_UUID), reply=bytes([16, 0, 0, 0]), anew=True)
+"""util-linux's daemon closes after each reply, so its callers have to connect anew."""
 
 
 def run(
@@ -48,15 +51,7 @@ def run(
 ) -> Measured:
     """Ask at *socket* for some seconds, over so many connections with one request each."""
     done = subprocess.run(
-        [
-            program,
-            socket,
-            str(connections),
-            str(seconds),
-            "anew" if traffic.anew else "keep",
-            traffic.request.hex(),
-            traffic.reply.hex(),
-        ],
+        _command(program, socket, traffic, connections, seconds),
         check=True,
         capture_output=True,
         text=True,
@@ -64,3 +59,30 @@ def run(
     )
     count, taken, _, p99, cpu = map(float, done.stdout.split())
     return Measured(count / taken, p99 / 1e3, cpu / taken)
+
+
+@contextlib.contextmanager
+def running(
+    program: Path, socket: Path, traffic: Traffic, *, connections: int, seconds: float
+) -> Iterator[None]:
+    """Ask likewise meanwhile. Raises RuntimeError when that ended before: *seconds* is too short.
+
+    Enters once the first have been answered.
+    """
+    command = _command(program, socket, traffic, connections, seconds)
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+        try:
+            time.sleep(BEFORE_SECONDS)
+            yield
+            if process.poll() is not None:
+                raise RuntimeError("the load beside ended too early")
+        finally:
+            process.kill()
+
+
+def _command(
+    program: Path, socket: Path, traffic: Traffic, connections: int, seconds: float
+) -> list[str | Path]:
+    how = "anew" if traffic.anew else "keep"
+    sent, received = traffic.request.hex(), traffic.reply.hex()
+    return [program, socket, str(connections), str(seconds), how, sent, received]

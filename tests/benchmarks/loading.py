@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 import subprocess
 import sys
 import time
@@ -10,7 +9,7 @@ from collections.abc import Iterator
 
 from tests.benchmarks.daemons import ours
 from tests.benchmarks.place import Place
-from tests.benchmarks.rounds import Side, interleaved
+from tests.benchmarks.rounds import Side, interleaved, median
 from tests.benchmarks.table import Row
 
 IMPORT = "import uuidd_client"
@@ -23,7 +22,7 @@ def rows(place: Place, rounds: int) -> Iterator[Row]:
     with ours(place) as daemon:
         environment = {**place.environment, "UUIDD_SOCKET": str(daemon.socket)}
         bare, imported, used = (
-            statistics.median(times)
+            median(times)
             for times in interleaved(
                 rounds, *(_side(code, environment) for code in ("pass", IMPORT, FIRST_ID))
             )
@@ -37,7 +36,7 @@ def rows(place: Place, rounds: int) -> Iterator[Row]:
             timeout=30,
         ).stdout.split()
     note = f"over a bare interpreter's {bare:.0f} ms"
-    yield Row("import uuidd_client", imported - bare, "ms", at_most=45, note=note)
+    yield Row("import uuidd_client", imported - bare, "ms", at_most=25, note=note)
     yield Row("import and a first uuid1()", used - bare, "ms", note=note)
     yield Row("trio, ifaddr loaded", len(loaded), "", at_most=0, note=" ".join(loaded))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -26,6 +27,23 @@ class Place:
 
     folder: Path
     environment: dict[str, str]
+
+
+ROOT = Path(__file__).parents[2]
+"""Of the checkout."""
+
+SPARE_DESCRIPTORS = 64
+"""What a process opens besides connections."""
+
+
+def allow_connections(count: int) -> None:
+    """Let this process and its children have so many connections each. Raises Missing if not."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = count + SPARE_DESCRIPTORS
+    if hard != resource.RLIM_INFINITY and wanted > hard:
+        raise Missing(f"it needs {wanted:,} descriptors of a process (ulimit -n); {hard:,} may be")
+    if soft != resource.RLIM_INFINITY and wanted > soft:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ Side = Callable[[], float]
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """A ratio of two medians; *low* and *high* are the quartiles of the single rounds' ratios."""
+    """The median of the single rounds' ratios; *low* and *high* are their quartiles."""
 
     value: float
     low: float
@@ -32,9 +32,14 @@ def interleaved(rounds: int, *sides: Side) -> list[list[float]]:
 
 def ratio(upper: list[float], lower: list[float]) -> Ratio:
     """Give how many times *lower* is *upper*, both from the same rounds."""
-    value = statistics.median(upper) / statistics.median(lower)
     single = [one / other for one, other in zip(upper, lower, strict=True)]
+    value = median(single)
     if len(single) < 2:
         return Ratio(value, value, value)
     low, _, high = statistics.quantiles(single, n=4, method="inclusive")
     return Ratio(value, low, high)
+
+
+def median(measured: list[float]) -> float:
+    """Give the median."""
+    return statistics.median(measured)

@@ -2,50 +2,70 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.benchmarks import load
+from tests.benchmarks.compiling import compiled
 from tests.benchmarks.daemons import Running, ours, util_linux
-from tests.benchmarks.load import Measured, Traffic
-from tests.benchmarks.place import Place
-from tests.benchmarks.rounds import Side, interleaved, ratio
+from tests.benchmarks.load import TAKE, TIME_UUID, Measured, Traffic
+from tests.benchmarks.place import Place, allow_connections
+from tests.benchmarks.rounds import Side, interleaved, median, ratio
 from tests.benchmarks.table import Row
-from uuidd.core.wire import libuuid as libuuid_wire
-from uuidd.core.wire import rpc as rpc_wire
-from uuidd.core.wire.libuuid import Op
 
 CLIENTS = (1, 8, 64)
-TURN_SECONDS = 0.5
-
-TAKE = Traffic(
-    rpc_wire.call(1, "take", ["utc", 1]),
-    # A response, to request 1, without an error, a map of 4.
-    reply=bytes([0x94, rpc_wire.RESPONSE, 1, 0xC0, 0x84]),
-    anew=False,
-)
-TIME_UUID = Traffic(libuuid_wire.request(Op.TIME_UUID), reply=bytes([16, 0, 0, 0]), anew=True)
-"""util-linux's daemon closes after each reply, so its callers have to connect anew."""
+LOADS = (1, 8, 64, 256, 1000)
+TURN_SECONDS = 0.3
 
 
 def rpc(place: Place, rounds: int) -> Iterator[Row]:
     """Compare takes over connections that stay with what util-linux's daemon does instead."""
-    yield from _rows("rpc take / C uuidd op 2", place, rounds, TAKE, at_least=0.7)
+    yield from _rows("rpc take / C uuidd op 2", place, rounds, TAKE, (1.0, 1.6, 2.0))
 
 
 def libuuid(place: Place, rounds: int) -> Iterator[Row]:
-    """Compare both daemons in the libuuid dialect."""
-    yield from _rows("libuuid op 2 / C uuidd op 2", place, rounds, TIME_UUID, at_least=None)
+    """Compare both daemons in the libuuid dialect, a connection for each request."""
+    yield from _rows("libuuid op 2 / C uuidd op 2", place, rounds, TIME_UUID, (0.8, 0.8, 0.8))
+
+
+def many(place: Place, rounds: int) -> Iterator[Row]:
+    """See how the rate keeps up as connections become more."""
+    allow_connections(max(LOADS))
+    program = compiled(place, "load")
+    with ours(place) as mine:
+        rates = dict(
+            zip(
+                LOADS,
+                interleaved(
+                    rounds, *(_side(program, mine, TAKE, clients, []) for clients in LOADS)
+                ),
+                strict=True,
+            )
+        )
+    best = max(LOADS, key=lambda clients: median(rates[clients]))
+    # With fewer than at its best it waits for callers; only what more of them cost counts.
+    worst = min(
+        (clients for clients in LOADS if clients >= best),
+        key=lambda clients: median(rates[clients]),
+    )
+    yield Row(
+        f"rpc take, {worst:,} connections / the best, {best:,}",
+        median(rates[worst]),
+        "req/s",
+        theirs=median(rates[best]),
+        ratio=ratio(rates[worst], rates[best]),
+        at_least=0.667,
+        note=", ".join(f"{clients:,}: {median(rates[clients]):,.0f}" for clients in LOADS),
+    )
 
 
 def _rows(
-    name: str, place: Place, rounds: int, traffic: Traffic, *, at_least: float | None
+    name: str, place: Place, rounds: int, traffic: Traffic, goals: tuple[float, ...]
 ) -> Iterator[Row]:
-    program = load.compiled(place)
+    program = compiled(place, "load")
     with ours(place) as mine, util_linux(place) as other:
-        for clients in CLIENTS:
+        for clients, at_least in zip(CLIENTS, goals, strict=True):
             my_turns: list[Turn] = []
             other_turns: list[Turn] = []
             my_rates, other_rates = interleaved(
@@ -55,9 +75,9 @@ def _rows(
             )
             yield Row(
                 f"{name}, {clients} client{'s' if clients > 1 else ''}",
-                statistics.median(my_rates),
+                median(my_rates),
                 "req/s",
-                theirs=statistics.median(other_rates),
+                theirs=median(other_rates),
                 ratio=ratio(my_rates, other_rates),
                 at_least=at_least,
                 note=f"{_summary(my_turns)} / {_summary(other_turns)}",
@@ -91,7 +111,7 @@ def _summary(turns: list[Turn]) -> str:
 
     The generator limits nothing while it is the less busy one of the two.
     """
-    p99 = statistics.median(turn.load.p99 for turn in turns)
-    busy = statistics.median(turn.busy for turn in turns)
-    load_busy = statistics.median(turn.load.busy for turn in turns)
+    p99 = median([turn.load.p99 for turn in turns])
+    busy = median([turn.busy for turn in turns])
+    load_busy = median([turn.load.busy for turn in turns])
     return f"p99 {p99:,.0f} us, cpu {busy:.0%}, load's {load_busy:.0%}"

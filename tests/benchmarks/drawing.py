@@ -1,0 +1,81 @@
+"""A program of processes that draw v1 UUIDs side by side, as fast as they can.
+
+Run as ``drawing.py stdlib|ours PROCESSES SECONDS``; prints ids a second in all, and the node of the
+last id. The first and the last id of each process must be safe. It draws none before it forks, for
+libuuid's blocks would then come twice.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+import uuid
+from collections.abc import Callable
+from itertools import repeat
+from uuid import UUID, SafeUUID
+
+BATCH = 500
+PATIENCE_SECONDS = 60
+
+
+def main() -> int:
+    """Fork, let go, add up; 1 when an id was not safe."""
+    name, processes, seconds = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
+    signal.alarm(PATIENCE_SECONDS)
+    draw = _maker(name)
+    go_read, go_write = os.pipe()
+    told_read, told_write = os.pipe()
+    children = []
+    for _ in range(processes):
+        child = os.fork()
+        if not child:
+            os.close(go_write)
+            _draw(draw, seconds, go_read, told_write)
+        children.append(child)
+    os.close(told_write)
+    # Each tells with one byte that it is ready, and later with one line what it made.
+    for _ in range(processes):
+        os.read(told_read, 1)
+    os.close(go_write)
+    with open(told_read) as told:
+        lines = told.read().split("\n")[:-1]
+    failed = [child for child in children if os.waitpid(child, 0)[1]]
+    if failed or len(lines) != processes:
+        sys.stderr.write(f"{len(failed)} of {processes} processes failed, or drew what is unsafe\n")
+        return 1
+    sys.stdout.write(f"{sum(float(line.split()[0]) for line in lines)} {lines[-1].split()[1]}\n")
+    return 0
+
+
+def _maker(name: str) -> Callable[[], UUID]:
+    """Give what draws. Only ours imports our client, so that neither pays for the other."""
+    if name == "stdlib":
+        return uuid.uuid1
+    import uuidd_client
+
+    return uuidd_client.uuid1
+
+
+def _draw(draw: Callable[[], UUID], seconds: float, go: int, told: int) -> None:
+    """Draw in a child, and end it."""
+    signal.alarm(PATIENCE_SECONDS)
+    first = draw()
+    os.write(told, b".")
+    os.read(go, 1)
+    begin = time.perf_counter()
+    end, made = begin + seconds, 0
+    while (now := time.perf_counter()) < end:
+        for _ in repeat(None, BATCH):
+            draw()
+        made += BATCH
+    last = draw()
+    if not first.is_safe is last.is_safe is SafeUUID.safe:
+        os._exit(1)
+    os.write(told, f"{made / (now - begin)} {last.node:012x}\n".encode())
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -17,6 +17,7 @@ import fcntl
 import hashlib
 import json
 import os
+import stat
 from pathlib import Path
 from typing import Protocol
 
@@ -98,7 +99,11 @@ class FolderStore:
         StoreError when it cannot be read or renamed.
         """
         try:
-            with self._path.open("rb") as file:
+            # Without waiting, should it be a pipe.
+            fd = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            with open(fd, "rb") as file:
+                if not stat.S_ISREG(os.fstat(fd).st_mode):
+                    raise StoreError(f"{self._path} is no file; remove it")
                 data = file.read(_MAX_BYTES + 1)
         except FileNotFoundError:
             self.lost = self._was_used

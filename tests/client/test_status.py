@@ -728,3 +728,22 @@ def test_watch_in_a_pipe_has_no_escapes(daemon: Daemon) -> None:
         assert watch.stderr.read() == ""
     assert "\x1b" not in "".join(lines)
     assert sum(line.startswith("uuidd ") for line in lines) == 2
+
+
+def test_a_terminal_without_the_signs_gets_others(daemon: Daemon) -> None:
+    """Bars are drawn of what its encoding has, and nothing fails."""
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import sys; from uuidd_client.command import main; sys.exit(main())",
+            "status",
+        ],
+        env={**os.environ, "UUIDD_SOCKET": str(daemon.socket), "PYTHONIOENCODING": "latin-1"},
+        capture_output=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"ids" in done.stdout
+    assert b"...." in done.stdout

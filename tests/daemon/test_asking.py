@@ -68,8 +68,14 @@ def test_a_server_that_gives_none_is_not_asked_for_ever(path: Path) -> None:
     """A list that does not grow ends in a line."""
     with answering(path, libuuid.bulk_random_reply([])) as listener:
         with pytest.raises(AskError, match="gave no UUIDs"):
-            asking.random_uuids(path, 5)
+            list(asking.random_uuids(path, 5))
         listener.shutdown(socket.SHUT_RDWR)
+
+
+def test_more_than_a_daemon_reserves_is_not_asked_for(path: Path) -> None:
+    """The line names the number, and the most."""
+    with pytest.raises(AskError, match="-n is 1000001, and a daemon reserves 1000000 UUIDs"):
+        asking.time_uuids(path, 1_000_001)
 
 
 def test_a_reply_of_absurd_length_is_told(path: Path) -> None:

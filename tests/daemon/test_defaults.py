@@ -156,11 +156,28 @@ def test_a_parser_for_a_file_is_silent(capsys: pytest.CaptureFixture[str]) -> No
 def test_limits_and_level_are_read_again(path: Path) -> None:
     """With the command line over them, as at the start."""
     path.write_text('UUIDD_OPTIONS="--max-connections 7 --debug"\n')
-    reread = _reread(path, ["--max-pipelined=3"])
+    begun = arguments.parser().parse_args([])
+    reread = _reread(path, begun, ["--max-pipelined=3"])
     assert (reread.limits.connections, reread.limits.pipelined, reread.level) == (7, 3, 10)
+    assert reread.restart_for == ()
     path.write_text('UUIDD_OPTIONS="--max-connections none"\n')
     with pytest.raises(RereadError, match="--max-connections: 'none' is no whole number"):
-        _reread(path, [])
+        _reread(path, begun, [])
+
+
+def test_what_only_a_restart_takes_over_is_named(path: Path) -> None:
+    """Whoever reloads for it is told so."""
+    path.write_text('UUIDD_OPTIONS="--worker 6 --rollback wait -q --max-connections 7"\n')
+    reread = _reread(path, arguments.parser().parse_args([]), [])
+    assert reread.restart_for == ("rollback", "worker")
+
+
+@pytest.mark.parametrize("option", ["-k", "-t", "-r", "--reset-steady", "--defaults /x"])
+def test_a_file_holds_no_commands(path: Path, option: str) -> None:
+    """What the daemon does not start with is refused, as help is."""
+    path.write_text(f'UUIDD_OPTIONS="{option}"\n')
+    with pytest.raises(DefaultsError, match="is not for a file"):
+        _with_defaults(path, [])
 
 
 @pytest.mark.system

@@ -242,3 +242,20 @@ def test_the_command_has_its_own_help() -> None:
     status, out, err = command("--wrong")
     assert (status, out) == (2, "")
     assert err.splitlines()[-1] == "uuidd install-units: error: unrecognized arguments: --wrong"
+
+
+def test_what_was_there_before_is_kept_and_put_back(tmp_path: Path) -> None:
+    """An administrator's own file and a masked unit survive an install and its undoing."""
+    service = tmp_path / "etc/systemd/system/uuidd.service"
+    service.parent.mkdir(parents=True)
+    service.write_text("# mine\n")
+    mask = service.with_name("uuidd.socket")
+    mask.symlink_to("/dev/null")
+    lines = installing.install(tmp_path, program=Path("/opt/uuidd/bin/uuidd"))
+    assert f"put {service}; what was there is now {service}.before-uuidd" in lines
+    installing.install(tmp_path, program=Path("/opt/uuidd/bin/uuidd"))
+    assert installing.undo(tmp_path)[0] == (
+        f"took away {service}, and put back what was there before"
+    )
+    assert service.read_text() == "# mine\n"
+    assert mask.is_symlink()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import logging
+import os
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -18,7 +20,26 @@ if TYPE_CHECKING:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and give its exit status: 0, 1 for a failure, 2 for wrong usage."""
     background.fill_standard_descriptors()
-    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        status = _main(list(sys.argv[1:] if argv is None else argv))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read has seen enough.
+        _give_up_output()
+        return 1
+    except OSError as error:
+        _complain(f"standard output cannot be written: {error.strerror}")
+        _give_up_output()
+        return 1
+    return status
+
+
+def _give_up_output() -> None:
+    """Keep the interpreter from writing what is left, and failing again, at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def _main(words: list[str]) -> int:
     if words[:1] == [installing.COMMAND]:
         return installing.main(words[1:])
     parser = arguments.parser()
@@ -44,7 +65,10 @@ def _with_defaults(path: Path, words: Sequence[str]) -> argparse.Namespace:
     options = defaults.options(path)
     try:
         # Alone first, so that what is wrong in the file is told of the file.
-        arguments.parser(defaults.Parser).parse_args(options)
+        alone = arguments.parser(defaults.Parser).parse_args(options)
+        for name in ("kill", "random", "time", "reset_steady", "defaults"):
+            if getattr(alone, name):
+                raise defaults.DefaultsError(f"--{name.replace('_', '-')} is not for a file")
     except defaults.DefaultsError as error:
         raise defaults.DefaultsError(f"{path}: {error}") from None
     return arguments.parser(defaults.Parser).parse_args([*options, *words])
@@ -60,7 +84,8 @@ def _ask(given: argparse.Namespace) -> int:
         if given.time:
             print(asking.time_uuids(path, given.uuids))
         if given.random:
-            print(asking.random_uuids(path, given.uuids))
+            for line in asking.random_uuids(path, given.uuids):
+                print(line)
     except asking.AskError as error:
         if not given.quiet:
             _complain(str(error))
@@ -87,7 +112,7 @@ def _start(given: argparse.Namespace, words: Sequence[str]) -> int:
     from uuidd.server.doors import DoorError
     from uuidd.server.pidfile import PidFileError
     from uuidd.server.settings import Settings
-    from uuidd.server.starting import EpochError, started
+    from uuidd.server.starting import DescriptorsError, EpochError, started
     from uuidd.store import StoreError
     from uuidd.systemd import ActivationError
 
@@ -99,6 +124,10 @@ def _start(given: argparse.Namespace, words: Sequence[str]) -> int:
         return 1
     level = arguments.level_of(given)
     logs.to_stderr(level)
+    if given.defaults is not None and not given.defaults.exists():
+        logging.getLogger("uuidd").warning(
+            "no such file, started without its options: defaults=%s", given.defaults
+        )
     settings = Settings(
         socket=None if given.socket_activation else _absolute(given.socket, arguments.SOCKET),
         state=arguments.state_folder(given).absolute(),
@@ -117,7 +146,7 @@ def _start(given: argparse.Namespace, words: Sequence[str]) -> int:
         user=user,
         reread=None
         if given.defaults is None
-        else partial(_reread, given.defaults.absolute(), words),
+        else partial(_reread, given.defaults.absolute(), given, words),
     )
     stays = given.no_fork or given.socket_activation or given.debug
     behind = None if stays else background.enter()
@@ -133,6 +162,7 @@ def _start(given: argparse.Namespace, words: Sequence[str]) -> int:
         PidFileError,
         NodeError,
         EpochError,
+        DescriptorsError,
         privileges.PrivilegeError,
         ActivationError,
     ) as error:
@@ -142,15 +172,19 @@ def _start(given: argparse.Namespace, words: Sequence[str]) -> int:
         return 130
 
 
-def _reread(path: Path, words: Sequence[str]) -> Reread:
+def _reread(path: Path, begun: argparse.Namespace, words: Sequence[str]) -> Reread:
     """Give what a running daemon takes over of the file's options. Raises RereadError."""
+    from uuidd.server.limits import as_settings
     from uuidd.server.settings import Reread, RereadError
 
     try:
         given = _with_defaults(path, words)
     except defaults.DefaultsError as error:
         raise RereadError(str(error)) from error
-    return Reread(arguments.limits_of(given), arguments.level_of(given))
+    limits = arguments.limits_of(given)
+    changed = {name for name, value in vars(given).items() if value != getattr(begun, name)}
+    changed -= {"quiet", "debug", *as_settings(limits)}
+    return Reread(limits, arguments.level_of(given), tuple(sorted(changed)))
 
 
 def _absolute(chosen: Path | None, default: Path) -> Path:

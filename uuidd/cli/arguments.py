@@ -32,7 +32,7 @@ def parser(
     _add_util_linux(made)
     made.add_argument(
         "--state",
-        type=Path,
+        type=_path,
         metavar="DIR",
         help=f"where the state is kept (default: $STATE_DIRECTORY, else {STATE})",
     )
@@ -43,7 +43,7 @@ def parser(
     )
     made.add_argument(
         "--defaults",
-        type=Path,
+        type=_path,
         metavar="FILE",
         help='read more options from FILE, as UUIDD_OPTIONS="..."; limits and the log level again'
         " on SIGHUP",
@@ -106,8 +106,8 @@ def state_folder(given: argparse.Namespace) -> Path:
 
 def _add_util_linux(made: argparse.ArgumentParser) -> None:
     add = made.add_argument
-    add("-p", "--pid", type=Path, metavar="FILE", help=f"path to pid file (default: {PID_FILE})")
-    add("-s", "--socket", type=Path, metavar="FILE", help=f"path to socket (default: {SOCKET})")
+    add("-p", "--pid", type=_path, metavar="FILE", help=f"path to pid file (default: {PID_FILE})")
+    add("-s", "--socket", type=_path, metavar="FILE", help=f"path to socket (default: {SOCKET})")
     add(
         "-T",
         "--timeout",
@@ -214,6 +214,12 @@ _LIMITED = {
     "reply_seconds": "seconds for a reply to be read",
 }
 """What each limit counts; server/limits.py gives the reasons."""
+
+
+def _path(text: str) -> Path:
+    if not text:
+        raise argparse.ArgumentTypeError("the path is empty")
+    return Path(text)
 
 
 MAX_WHOLE = 1_000_000_000

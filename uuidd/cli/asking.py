@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 from uuidd.core.ids.uuids import to_text
@@ -23,21 +24,31 @@ def time_uuids(path: Path, count: int | None) -> str:
     """Give what ``uuidd -t`` prints: a UUID, and how many more were reserved after it."""
     if count is None:
         return _text(_ask(path, Op.TIME_UUID))
+    if count > libuuid.MAX_TIME:
+        raise AskError(
+            f"-n is {count}, and a daemon reserves {libuuid.MAX_TIME} UUIDs at once at most;"
+            " ask more often, for fewer"
+        )
     first = _text(_ask(path, Op.BULK_TIME_UUID, count)[:16])
     return first if count < 2 else f"{first} and {count - 1} subsequent UUIDs"
 
 
-def random_uuids(path: Path, count: int | None) -> str:
-    """Give what ``uuidd -r`` prints: a UUID, or a list of them."""
+def random_uuids(path: Path, count: int | None) -> Iterator[str]:
+    """Give the lines that ``uuidd -r`` prints: a UUID, or a list of them, as they come."""
     if count is None:
-        return _text(_ask(path, Op.RANDOM_UUID))
-    found: list[bytes] = []
-    while len(found) < count:
-        some = libuuid.random_uuids(_ask(path, Op.BULK_RANDOM_UUID, count - len(found)))
+        yield _text(_ask(path, Op.RANDOM_UUID))
+        return
+    found = 0
+    while found < count:
+        some = libuuid.random_uuids(_ask(path, Op.BULK_RANDOM_UUID, count - found))
         if not some:
             raise AskError(f"the daemon at {path} gave no UUIDs")
-        found += some
-    return "\n".join(["List of UUIDs:", *(f"\t{_text(uuid)}" for uuid in found)])
+        if not found:
+            yield "List of UUIDs:"
+        yield from (f"\t{_text(uuid)}" for uuid in some)
+        found += len(some)
+    if not count:
+        yield "List of UUIDs:"
 
 
 def kill(path: Path) -> int | None:

@@ -35,6 +35,9 @@ _PLAIN = re.compile(r"[A-Za-z0-9/._+-]+")
 KEPT = "default"
 """The file that is the administrator's once it is there."""
 
+SAVED = ".before-uuidd"
+"""The end of the name that a file of the administrator's own gets while ours is in its place."""
+
 NEXT = """Next:
   systemd-sysusers && systemd-tmpfiles --create uuidd.conf
   systemctl daemon-reload
@@ -68,7 +71,8 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--undo",
         action="store_true",
-        help="take away what is still as it was put there; the state and the user stay",
+        help="take away what is still as it was put there, and put back what was there before; the"
+        " state and the user stay",
     )
     return made
 
@@ -117,8 +121,12 @@ def _put(prefix: Path, program: Path) -> Iterator[str]:
             yield f"kept {path}, which is there already"
             continue
         new = path.with_name(path.name + ".new")
+        saved = ""
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
+            if _is_anothers(name, path):
+                path.rename(_saved(path))
+                saved = f"; what was there is now {_saved(path)}"
             new.write_text(_text(name).replace(BIN, os.fspath(program)))
             # Whatever the umask: the daemon reads its defaults as a user of its own.
             new.chmod(0o644)
@@ -127,22 +135,44 @@ def _put(prefix: Path, program: Path) -> Iterator[str]:
             with contextlib.suppress(OSError):
                 new.unlink()
             raise InstallError(f"{path} cannot be written: {error.strerror}") from error
-        yield f"put {path}"
+        yield f"put {path}{saved}"
 
 
 def _take(prefix: Path) -> Iterator[str]:
     for name, place in FILES.items():
         path = prefix / place
         try:
-            if not path.exists():
+            if path.is_symlink():
+                yield f"left {path}, which is a link"
+            elif not path.exists():
                 yield f"{path} is not there"
             elif _is_ours(name, path.read_text(errors="replace")):
                 path.unlink()
-                yield f"took away {path}"
+                yield f"took away {path}{_restored(path)}"
             else:
                 yield f"left {path}, which was changed"
         except OSError as error:
             raise InstallError(f"{path} cannot be taken away: {error.strerror}") from error
+
+
+def _is_anothers(name: str, path: Path) -> bool:
+    """Whether something is at *path* that was not put there by this command: a mask too."""
+    if path.is_symlink():
+        return True
+    return path.exists() and not _is_ours(name, path.read_text(errors="replace"))
+
+
+def _saved(path: Path) -> Path:
+    return path.with_name(path.name + SAVED)
+
+
+def _restored(path: Path) -> str:
+    """Put back what was there before; give words on it."""
+    saved = _saved(path)
+    if not (saved.exists() or saved.is_symlink()):
+        return ""
+    saved.rename(path)
+    return ", and put back what was there before"
 
 
 def _is_ours(name: str, text: str) -> bool:

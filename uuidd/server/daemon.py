@@ -109,14 +109,16 @@ class Daemon:
             if reread is None:
                 log.info("nothing to reload: options came from the command line alone")
                 return None
-            limits, level = reread()
+            found = reread()
         except RereadError as error:
             log.error("not reloaded: cause=%r", str(error))
             return None
         else:
-            logging.getLogger().setLevel(level)
-            log.info("reloaded: level=%s", logging.getLevelName(level))
-            return _within_descriptors(limits)
+            logging.getLogger().setLevel(found.level)
+            log.info("reloaded: level=%s", logging.getLevelName(found.level))
+            if found.restart_for:
+                log.warning("changed, but only by a restart: %s", " ".join(found.restart_for))
+            return _within_descriptors(found.limits)
         finally:
             self._manager.tell(ready=1)
 

@@ -14,10 +14,14 @@ from uuidd.server.limits import Limits
 
 
 class Reread(NamedTuple):
-    """What a running daemon takes over when it is told to reload: its limits and its log level."""
+    """What a running daemon takes over when it is told to reload: its limits and its log level.
+
+    *restart_for* names the options that were changed too, and that only a restart takes over.
+    """
 
     limits: Limits
     level: int
+    restart_for: tuple[str, ...] = ()
 
 
 class RereadError(Exception):

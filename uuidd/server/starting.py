@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import resource
 import signal
 from collections.abc import Iterator
 
@@ -21,6 +22,7 @@ from uuidd.server import news
 from uuidd.server.daemon import SIGNALS, Daemon
 from uuidd.server.doors import Door, open_door
 from uuidd.server.entropy import Entropy
+from uuidd.server.limits import SPARE_DESCRIPTORS
 from uuidd.server.pidfile import pid_file
 from uuidd.server.saver import FIRST_LEAD
 from uuidd.server.settings import Settings
@@ -35,6 +37,10 @@ ABSURD = 24 * 3600 * TICKS_PER_SECOND
 keep the fixed node out of use for as long."""
 
 
+class DescriptorsError(Exception):
+    """Too few descriptors may be open to serve anybody; one line that says how many."""
+
+
 class EpochError(Exception):
     """No Snowflake can be made with the epoch that was chosen; one line that says why."""
 
@@ -45,11 +51,12 @@ def started(settings: Settings) -> Iterator[Daemon]:
 
     Root, told to become a user, does so as soon as it listens, before it touches the state.
 
-    Raises DoorError, StoreError, PidFileError, NodeError, EpochError, PrivilegeError or
-    ActivationError, one line each, and leaves nothing half made. At the end of the context socket,
-    lock and pid file are given back.
+    Raises DoorError, StoreError, PidFileError, NodeError, EpochError, PrivilegeError,
+    DescriptorsError or ActivationError, one line each, and leaves nothing half made. At the end of
+    the context socket, lock and pid file are given back.
     """
     with contextlib.ExitStack() as undo:
+        _check_descriptors()
         node = choose(settings.node)
         clock = Clock(news.step)
         _check_epoch(settings.epoch, clock.now())
@@ -110,6 +117,16 @@ def started(settings: Settings) -> Iterator[Daemon]:
             utc.node.source,
         )
         yield Daemon(door, store, timelines, clock, manager, settings)
+
+
+def _check_descriptors() -> None:
+    """See to it that connections can be accepted at all. Raises DescriptorsError."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < SPARE_DESCRIPTORS:
+        raise DescriptorsError(
+            f"at most {hard} descriptors may be open, and uuidd needs {SPARE_DESCRIPTORS} beside"
+            " its connections; raise the limit (ulimit -n, LimitNOFILE=)"
+        )
 
 
 def _check_epoch(epoch: int, now: int) -> None:

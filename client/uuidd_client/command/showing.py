@@ -100,4 +100,12 @@ def _watch(client: Client) -> int:
 def _panel(status: dict[str, Any], rate: float | None) -> str:
     coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     width = min(shutil.get_terminal_size((80, 24)).columns, panel.WIDTH)
-    return panel.draw(status, rate, width=width, coloured=coloured)
+    shown = panel.draw(status, rate, width=width, coloured=coloured)
+    encoding = sys.stdout.encoding or "ascii"
+    try:
+        shown.encode(encoding)
+    except UnicodeEncodeError:
+        # A terminal of another age draws its bars of signs that it has.
+        shown = shown.translate({0x2588: "#", 0x2591: "."})
+        shown = shown.encode(encoding, "replace").decode(encoding)
+    return shown

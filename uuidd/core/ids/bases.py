@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 """Flake's and KSUID's: in the order of ASCII, so that texts of equal length sort as numbers."""
 
@@ -37,6 +39,12 @@ def decode(text: str, alphabet: str, name: str, bits: int) -> int:
     the number has more than *bits* bits.
     """
     value, base = 0, len(alphabet)
+    if base <= PYTHONS and text and (table := _pythons(alphabet)).keys() >= set(map(ord, text)):
+        # In C, for such text is read by the hundred thousand.
+        value = int(text.translate(table), base)
+        if not value >> bits:
+            return value
+        value = 0
     for place, character in enumerate(text):
         digit = alphabet.find(character)
         if digit < 0:
@@ -49,3 +57,14 @@ def decode(text: str, alphabet: str, name: str, bits: int) -> int:
     if not text:
         raise ValueError(f"the text is empty; a {name} is expected")
     return value
+
+
+PYTHONS = 36
+"""The highest base whose digits Python's int() reads."""
+
+
+@lru_cache(maxsize=8)
+def _pythons(alphabet: str) -> dict[int, str]:
+    """Give the digit that Python has for each of an alphabet's, by its number in Unicode."""
+    digits = "0123456789abcdefghijklmnopqrstuvwxyz"
+    return {ord(own): digits[place] for place, own in enumerate(alphabet)}

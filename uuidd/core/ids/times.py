@@ -57,7 +57,7 @@ def text(tick: int, unit: int = 1) -> str:
     day, rest = divmod(tick, _TICKS_PER_DAY)
     seconds, ticks = divmod(rest, TICKS_PER_SECOND)
     hours, minutes = divmod(seconds // 60, 60)
-    digits = next(some for some in range(8) if not unit * 10**some % TICKS_PER_SECOND)
+    digits = _digits(unit)
     fraction = f".{ticks:07d}"[: digits + 1] if digits else ""
     return f"{_day(day)}T{hours:02d}:{minutes:02d}:{seconds % 60:02d}{fraction}Z"
 
@@ -65,6 +65,12 @@ def text(tick: int, unit: int = 1) -> str:
 def day(tick: int) -> str:
     """Give the UTC day of a tick, as YYYY-MM-DD."""
     return _day(tick // _TICKS_PER_DAY)
+
+
+@lru_cache(maxsize=64)
+def _digits(unit: int) -> int:
+    """Give how many digits of a second it takes to tell units of so many ticks apart."""
+    return next(some for some in range(8) if not unit * 10**some % TICKS_PER_SECOND)
 
 
 @lru_cache(maxsize=1024)

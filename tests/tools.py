@@ -19,6 +19,14 @@ def need(program: str) -> str:
     return path
 
 
+def need_root() -> None:
+    """See to it that this is root. Otherwise a test is skipped; in CI (env CI) it fails."""
+    if os.geteuid() != 0:
+        if os.environ.get("CI"):
+            pytest.fail("this is not root")
+        pytest.skip("this is not root")
+
+
 def in_private_mounts(*command: str) -> list[str]:
     """Give a command that runs *command* with /run/uuidd and /var/lib/libuuid of its own.
 

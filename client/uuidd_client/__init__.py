@@ -17,8 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from uuidd_client.client import Client
-from uuidd_client.connection import DaemonUnavailable
-from uuidd_client.supply import NoWorkerId, RateExceeded
+from uuidd_client.errors import DaemonUnavailable, NoWorkerId, RateExceeded
 
 if TYPE_CHECKING:
     from uuidd.core.ids.readings import readings as inspect

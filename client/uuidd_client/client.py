@@ -5,20 +5,20 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Callable, Iterator
 from itertools import repeat, starmap
 from typing import TYPE_CHECKING, Any, Literal, overload
-from uuid import UUID, SafeUUID
 
 from uuidd.core.ids.kinds import KINDS
 from uuidd_client import late
 from uuidd_client.clocks import elapsed
-from uuidd_client.forms import new_uuid, set_int, set_is_safe
-from uuidd_client.session import Session, Settings
-from uuidd_client.supply import Run
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from types import TracebackType
+    from uuid import UUID
+
+    from uuidd_client.session import Session
+    from uuidd_client.supply import Run
 
 UuidKind = Literal["v1", "v4", "v6", "v7"]
 TextKind = Literal["flake", "ulid", "ksuid", "push_id"]
@@ -55,7 +55,7 @@ class Client:
         if _seconds("timeout", timeout) <= 0:
             raise ValueError(f"timeout is {timeout!r}; it must be more than 0 seconds")
         path = None if socket is None else os.fspath(socket)
-        self._settings = Settings(path, fallback, max_age, timeout, wait)
+        self._settings = (path, fallback, max_age, timeout, wait)
         self._sessions: dict[str, Session] = {}
         self._cells: dict[tuple[str, str], list[Run]] = {}
         self._uuid1 = self.drawer("v1")
@@ -198,60 +198,35 @@ class Client:
         form = _known(kind, form)
         if not _GIL:
             return self._locked_drawer(kind, form)
-        return self._uuid_drawer(kind) if form == "uuid" else self._plain_drawer(kind, form)
-
-    def _uuid_drawer(self, kind: str) -> Callable[[], UUID]:
-        cell, refill = self._cell(kind, "uuid")
-        clock, new, uuid_type = elapsed, new_uuid, UUID
-        put_int, put_is_safe = set_int, set_is_safe
-
-        def draw_uuid() -> UUID:
-            draw, safe, deadline = cell[0]
-            try:
-                value = draw()
-                current = clock() < deadline[0]
-            except StopIteration:
-                value, current = 0, False
-            if not current:
-                value, safe = refill()
-            made = new(uuid_type)
-            put_int(made, value)
-            put_is_safe(made, safe)
-            return made
-
-        return draw_uuid
-
-    def _plain_drawer(self, kind: str, form: str) -> Callable[[], Any]:
         cell, refill = self._cell(kind, form)
         clock = elapsed
 
-        def draw_plain() -> Any:
-            draw, _, deadline = cell[0]
+        def draw() -> Any:
+            next_id, deadline = cell[0]
             try:
-                value = draw()
+                drawn = next_id()
                 if clock() < deadline[0]:
-                    return value
+                    return drawn
             except StopIteration:
                 pass
-            return refill()[0]
+            return refill()
 
-        return draw_plain
+        return draw
 
     def _locked_drawer(self, kind: str, form: str) -> Callable[[], Any]:
         """Give a drawer for an interpreter without the GIL: there, next() is not atomic."""
         return lambda: self._session().make(kind, 1, form)[0]
 
-    def _cell(self, kind: str, form: str) -> tuple[list[Run], Callable[[], tuple[Any, SafeUUID]]]:
+    def _cell(self, kind: str, form: str) -> tuple[list[Run], Callable[[], Any]]:
         """Give the place of the run that all drawers of a kind and form share, and its refill.
 
-        The refill gives an id of the new run, and its mark.
+        The refill gives the first id of the new run.
         """
         cell = self._cells.setdefault((kind, form), [_EMPTY])
 
-        def refill() -> tuple[Any, SafeUUID]:
-            run, value = self._session().run(kind, form)
-            cell[0] = run
-            return value, run[1]
+        def refill() -> Any:
+            cell[0], drawn = self._session().run(kind, form)
+            return drawn
 
         return cell, refill
 
@@ -259,9 +234,9 @@ class Client:
         sessions = self._sessions
         current = sessions.get("current")
         if current is None:
-            late.load()
+            begun = late.session_type()(*self._settings)
             # No lock, for a fork's child could find it held: setdefault is atomic.
-            current = sessions.setdefault("current", Session(self._settings))
+            current = sessions.setdefault("current", begun)
         following = current.following()
         if following is not current:
             sessions["current"] = following
@@ -272,7 +247,7 @@ def _nothing() -> Any:
     raise StopIteration
 
 
-_EMPTY: Run = (_nothing, SafeUUID.unknown, memoryview(bytes(8)).cast("d"))
+_EMPTY: Run = (_nothing, memoryview(bytes(8)).cast("d"))
 
 
 def _known(kind: object, form: object) -> str:

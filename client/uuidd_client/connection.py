@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import os
+import socket
+from collections.abc import Callable
 from struct import Struct
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
+from uuidd.core.timeline import Block, SteadyBlock
+from uuidd.core.wire import libuuid, methods, rpc
 from uuidd_client.clocks import elapsed
+from uuidd_client.errors import DaemonUnavailable
 
-if TYPE_CHECKING:
-    import socket
-    from collections.abc import Callable
-    from typing import TypeVar
-
-    from uuidd.core.timeline import Block, SteadyBlock
-
-    AnyBlock = TypeVar("AnyBlock", Block, SteadyBlock)
+AnyBlock = TypeVar("AnyBlock", Block, SteadyBlock)
 
 MAX_FROM_LIBUUID = 65_536
 """Ticks asked of a util-linux uuidd at once: its clock runs ahead by what it gives, here 6.5 ms."""
@@ -27,16 +25,6 @@ for ours may have come in its place."""
 READ_BYTES = 65536
 
 ONLY_V1 = "it closed the connection; if it is util-linux's, it makes no such ids"
-
-
-class DaemonUnavailable(Exception):
-    """No daemon gave an answer: *path* is the socket, *cause* says what happened there."""
-
-    def __init__(self, path: str, cause: str, *, late: bool = False) -> None:
-        super().__init__(f"no answer from uuidd at {path}: {cause}")
-        self.path = path
-        self.cause = cause
-        self.late = late
 
 
 class _Closed(Exception):
@@ -65,8 +53,6 @@ class Connection:
 
     def take_steady(self, count: int) -> SteadyBlock:
         """Give a block of up to *count* ticks of the steady timeline. Raises DaemonUnavailable."""
-        from uuidd.core.wire import methods
-
         if elapsed() < self._libuuid_until:
             raise DaemonUnavailable(self._path, ONLY_V1)
         try:
@@ -77,8 +63,6 @@ class Connection:
 
     def take(self, count: int) -> Block:
         """Give a block of up to *count* ticks of UTC. Raises DaemonUnavailable."""
-        from uuidd.core.wire import methods
-
         if elapsed() < self._libuuid_until:
             return self._take_by_libuuid(count)
         try:
@@ -142,8 +126,6 @@ class Connection:
         return elapsed() + self._timeout
 
     def _call(self, method: str, params: list[Any], deadline: float) -> Any:
-        from uuidd.core.wire import rpc
-
         self._msgid = (self._msgid + 1) % (rpc.MAX_MSGID + 1)
         request = rpc.call(self._msgid, method, params)
         if self._sock is not None and self._is_ours():
@@ -156,8 +138,6 @@ class Connection:
         return self._exchange(request, deadline)
 
     def _exchange(self, request: bytes, deadline: float) -> Any:
-        from uuidd.core.wire import rpc
-
         data = b""
         try:
             self._send(request, deadline)
@@ -178,9 +158,6 @@ class Connection:
         return response.result
 
     def _take_by_libuuid(self, count: int) -> Block:
-        from uuidd.core.timeline import Block
-        from uuidd.core.wire import libuuid
-
         deadline = self._deadline()
         asked = min(count, MAX_FROM_LIBUUID)
         self._open(deadline)
@@ -204,8 +181,6 @@ class Connection:
             self.close()
 
     def _open(self, deadline: float) -> None:
-        import socket
-
         self.close()
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:

@@ -15,9 +15,9 @@ random_bytes = os.urandom
 # A UUID forbids setting its attributes, so they are set below it, as its own __init__ does. Slot
 # descriptors do it in a fifth of the time that UUID(int=...) takes.
 _UUID: Any = UUID
-new_uuid: Callable[[type[UUID]], UUID] = object.__new__
-set_int: Callable[[UUID, int], None] = _UUID.int.__set__
-set_is_safe: Callable[[UUID, SafeUUID], None] = _UUID.is_safe.__set__
+_new: Callable[[type[UUID]], UUID] = object.__new__
+_set_int: Callable[[UUID, int], None] = _UUID.int.__set__
+_set_is_safe: Callable[[UUID, SafeUUID], None] = _UUID.is_safe.__set__
 
 
 def safety(from_daemon: bool) -> SafeUUID:
@@ -27,7 +27,7 @@ def safety(from_daemon: bool) -> SafeUUID:
 
 def uuids(ints: Iterable[int], count: int, safe: SafeUUID) -> list[UUID]:
     """Give *count* UUIDs of these ints. The loops run in C."""
-    made = list(map(new_uuid, repeat(UUID, count)))
-    deque(map(set_int, made, ints), 0)
-    deque(map(set_is_safe, made, repeat(safe)), 0)
+    made = list(map(_new, repeat(UUID, count)))
+    deque(map(_set_int, made, ints), 0)
+    deque(map(_set_is_safe, made, repeat(safe)), 0)
     return made

@@ -1,4 +1,4 @@
-"""What the first id needs, imported then: a program that only imports us does not pay for it.
+"""All that the first id needs, imported then: a program that only imports us does not pay for it.
 
 A fork waits while that goes on. Otherwise its child could be born with the lock of a module held by
 a thread that it does not have, and wait for it without an end.
@@ -8,22 +8,20 @@ from __future__ import annotations
 
 import os
 import threading
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from uuidd_client.session import Session
 
 _importing = threading.RLock()
 
 
-def load() -> None:
-    """Import what the modules of this package import where they use it."""
+def session_type() -> type[Session]:
+    """Give what a client is in one process."""
     with _importing:
-        import socket
+        from uuidd_client.session import Session
 
-        from uuidd.core.ids import recipes
-        from uuidd.core.timeline import slew, volatile
-        from uuidd.core.wire import libuuid, methods, rpc
-        from uuidd_client import standin
-
-    # Their use is that they are loaded.
-    del socket, recipes, slew, volatile, libuuid, methods, rpc, standin
+        return Session
 
 
 os.register_at_fork(

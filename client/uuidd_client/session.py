@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 from uuidd_client.connection import Connection, default_path
 from uuidd_client.page import Page
@@ -13,29 +14,25 @@ from uuidd_client.source import Source, may_fall_back
 from uuidd_client.supply import Run, Supply
 
 
-class Settings(NamedTuple):
-    """What the user chose; *socket* is None for the default."""
-
-    socket: str | None
-    fallback: bool
-    max_age: float
-    timeout: float
-    wait: bool = True
-
-
 class Session:
-    """The supplies of one process, one for each kind, over one line, under one lock."""
+    """The supplies of one process, one for each kind, over one line, under one lock.
 
-    def __init__(self, settings: Settings) -> None:
+    *socket* is None for the default; the rest is as for ``Client``.
+    """
+
+    def __init__(
+        self, socket: str | None, fallback: bool, max_age: float, timeout: float, wait: bool
+    ) -> None:
         self._page = Page()
         self._lock = threading.RLock()
         self._busy = False
-        self._connection = Connection(settings.socket or default_path(), settings.timeout)
-        self._source = Source(self._connection, fallback=may_fall_back(settings.fallback))
+        self._connection = Connection(socket or default_path(), timeout)
+        self._source = Source(self._connection, fallback=may_fall_back(fallback))
         self._supplies: dict[str, Supply] = {}
         # Where a child puts the session that follows; see following().
         self._next: dict[str, Session] = {}
-        self._settings = settings
+        self._new_supply = partial(Supply, source=self._source, max_age=max_age, wait=wait)
+        self._another = partial(Session, socket, fallback, max_age, timeout, wait)
 
     def following(self) -> Session:
         """Give this session or, in a fork's child, the one that the child has in its place.
@@ -45,7 +42,7 @@ class Session:
         """
         if self._page.alive[0]:
             return self
-        following = self._next.setdefault("next", Session(self._settings))
+        following = self._next.setdefault("next", self._another())
         # The line is the parent's. Closing it here does not hang up there.
         self._connection.close()
         return following.following()
@@ -84,7 +81,7 @@ class Session:
         """
         with self._lock:
             if self._busy:
-                apart = Session(self._settings)
+                apart = self._another()
                 yield apart
                 apart.close()
                 return
@@ -97,8 +94,6 @@ class Session:
     def _supply(self, kind: str) -> Supply:
         supply = self._supplies.get(kind)
         if supply is None:
-            supply = Supply(
-                kind, self._source, Page(), self._settings.max_age, wait=self._settings.wait
-            )
+            supply = self._new_supply(kind, page=Page())
             self._supplies[kind] = supply
         return supply

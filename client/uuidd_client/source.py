@@ -6,25 +6,27 @@ import os
 import time
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
-from uuidd.core.ids.timebased import TICKS_PER_SECOND
-from uuidd_client.clocks import elapsed, utc_tick
-from uuidd_client.connection import Connection, DaemonUnavailable
+from uuidd.core.ids.timebased import TICKS_PER_SECOND, UNIX_EPOCH
+from uuidd.core.timeline import Block, SteadyBlock
+from uuidd_client.clocks import elapsed
+from uuidd_client.connection import Connection
+from uuidd_client.errors import DaemonUnavailable
+from uuidd_client.standin import StandIn
 
-if TYPE_CHECKING:
-    from typing import TypeVar
-
-    from uuidd.core.timeline import Block, SteadyBlock
-    from uuidd_client.standin import StandIn
-
-    AnyBlock = TypeVar("AnyBlock", Block, SteadyBlock)
+AnyBlock = TypeVar("AnyBlock", Block, SteadyBlock)
 
 RETRY = 1.0
 """Seconds after which a daemon that was not there is tried again."""
 
 MAX_RETRY = 60.0
 """The most seconds until a daemon that let us wait in vain is tried again."""
+
+
+def utc_tick() -> int:
+    """Give the tick that UTC is in."""
+    return time.time_ns() // 100 + UNIX_EPOCH
 
 
 class Source:
@@ -96,8 +98,6 @@ class Source:
         One that is not at all is of a daemon whose clock is behind what this process has made
         ids of without it, or that has lost its state.
         """
-        from uuidd.core.timeline import SteadyBlock
-
         block = self.connection.take_steady(count)
         end = block.first + block.count
         if end <= self._reached:
@@ -110,8 +110,6 @@ class Source:
         return SteadyBlock(first, end - first, block.node, block.worker, block.epoch)
 
     def _here(self) -> StandIn:
-        from uuidd_client.standin import StandIn
-
         if self._stand_in is None:
             self._stand_in = StandIn()
         return self._stand_in

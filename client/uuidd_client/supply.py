@@ -3,7 +3,7 @@
 Theory of operation
 
 1. A *supply* holds the places that are left of one block (``recipes`` says what a place is). Ids
-   leave it by way of *runs*: C iterators over some thousand ids at most, of which ``next`` is
+   leave it by way of *runs*: C iterators over some hundred ids at most, of which ``next`` is
    atomic, so that drawing one needs no lock.
 2. One run is out at a time. To start another, or to make many ids at once, the supply takes back
    what is left of it, by drawing it to its end. So ids of a kind rise, whatever their form.
@@ -13,25 +13,26 @@ Theory of operation
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeAlias
 from uuid import SafeUUID
 
 from uuidd.core.ids.kinds import KINDS
+from uuidd.core.ids.origin import Origin
+from uuidd.core.ids.recipes import RECIPES
 from uuidd.core.ids.timebased import TICKS_PER_SECOND
-from uuidd_client.clocks import elapsed, utc_tick
-from uuidd_client.connection import DaemonUnavailable
+from uuidd.core.timeline import Block, SteadyBlock
+from uuidd_client.clocks import elapsed
 from uuidd_client.demand import Demand
+from uuidd_client.errors import NoWorkerId, RateExceeded
 from uuidd_client.forms import random_bytes, safety, uuids
 from uuidd_client.page import Page
-from uuidd_client.source import Source
+from uuidd_client.source import Source, utc_tick
 
-if TYPE_CHECKING:
-    from uuidd.core.timeline import Block, SteadyBlock
-
-SHORT_RUN, LONG_RUN = 16, 4096
+SHORT_RUN, LONG_RUN = 16, 512
 """Ids of a run: the first after a change of form, and the most. What is left of a run has to be
-drawn to its end when the form changes, and is worth the more the less often that happens."""
+drawn to its end when the form changes, and is worth the more the less often that happens. More than
+some hundred at once leave the processor's cache before they are used."""
 
 RANDOM_BLOCK = 1 << 30
 """Places of a block of ids without a time: no number of them means anything."""
@@ -40,35 +41,12 @@ REFETCHES = 3
 """How often another block is asked for when one holds nothing later than what was used."""
 
 
-Run: TypeAlias = "tuple[Callable[[], Any], SafeUUID, memoryview[float]]"
-"""What ids are drawn from: *draw*, their mark, and *deadline*.
+Run: TypeAlias = "tuple[Callable[[], Any], memoryview[float]]"
+"""What ids are drawn from: *draw*, and *deadline*.
 
 *draw* gives the next id or raises StopIteration. What it gave counts if ``elapsed() < deadline[0]``
 holds afterwards. A plain tuple, for it is unpacked at each id, and a named one takes twice as long.
 """
-
-
-class RateExceeded(Exception):
-    """More ids of *kind* were wanted than are free just now, by a client that does not wait.
-
-    Nothing was given out: *free* of *wanted* can be had at once.
-    """
-
-    def __init__(self, kind: str, wanted: int, free: int) -> None:
-        super().__init__(
-            f"{wanted} ids of kind {kind} are more than the {free} that are free now; ask for"
-            " fewer, again later, or from a Client(wait=True)"
-        )
-        self.kind = kind
-        self.wanted = wanted
-        self.free = free
-
-
-class NoWorkerId(DaemonUnavailable):
-    """The daemon has no worker number, without which there are no Snowflakes."""
-
-    def __init__(self, path: str) -> None:
-        super().__init__(path, "it has no worker number; start it with --worker N, 0 to 1023")
 
 
 class Supply:
@@ -81,9 +59,6 @@ class Supply:
         self, kind: str, source: Source, page: Page, max_age: float, *, wait: bool = True
     ) -> None:
         self._kind = kind
-        from uuidd.core.ids.origin import Origin
-        from uuidd.core.ids.recipes import RECIPES
-
         self._timeline = KINDS[kind].timeline
         self._recipe = RECIPES[kind]
         self._source = source
@@ -110,10 +85,10 @@ class Supply:
             self._length = SHORT_RUN
         self._have(1)
         count = min(self._length, self._end - self._first, self._recipe.room(self._first))
-        ids = self._cut(form, count)
+        ids = iter(self._cut(form, count))
         self._out, self._out_form = ids, form
         self._length = min(2 * self._length, LONG_RUN)
-        return (ids.__next__, self._safe, self._deadline), next(ids)
+        return (ids.__next__, self._deadline), next(ids)
 
     def make(self, count: int, form: str) -> list[Any]:
         """Give exactly *count* ids in *form*.
@@ -127,8 +102,7 @@ class Supply:
         while count:
             self._have(count)
             part = min(count, self._end - self._first, self._recipe.room(self._first))
-            ids = self._cut(form, part)
-            made += uuids(ids, part, self._safe) if form == "uuid" else ids
+            made += self._cut(form, part)
             count -= part
         return made
 
@@ -150,11 +124,16 @@ class Supply:
             count -= part
         return b"".join(made)
 
-    def _cut(self, form: str, count: int) -> Iterator[Any]:
-        first = self._first
+    def _cut(self, form: str, count: int) -> Iterable[Any]:
+        ids = self._ids(form, count)
         self._first += count
         self._used += count
-        return self._recipe.forms[form](first, count, self._origin, random_bytes)
+        return ids
+
+    def _ids(self, form: str, count: int) -> Iterable[Any]:
+        """Give the ids of the next *count* places, all in one run."""
+        ids = self._recipe.forms[form](self._first, count, self._origin, random_bytes)
+        return uuids(ids, count, self._safe) if form == "uuid" else ids
 
     def _take_back(self) -> None:
         """Take back what is left of the run that is out. Nobody can draw from it after that."""
@@ -164,13 +143,14 @@ class Supply:
         self._out = None
         if not left:
             return
-        first = self._first - len(left)
+        end = self._first
+        self._first -= len(left)
+        self._used -= len(left)
         # Another thread that drew in the middle of that leaves a gap: then all of it is dropped.
         # Where ids have random bits there is no telling, and no need: they differ again.
-        again = self._recipe.forms[self._out_form](first, 1, self._origin, random_bytes)
-        if self._recipe.random or next(again) == left[0]:
-            self._first = first
-            self._used -= len(left)
+        if not self._recipe.random and left[0] not in self._ids(self._out_form, 1):
+            self._first = end
+            self._used += len(left)
 
     def _have_at_once(self, count: int) -> None:
         """See to it that there are *count* places, all current. Raises RateExceeded."""

@@ -17,7 +17,7 @@ import pytest
 from uuidd.core.ids.timebased import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline import Block
 from uuidd_client import client, connection, source, supply
-from uuidd_client.connection import DaemonUnavailable
+from uuidd_client.errors import DaemonUnavailable
 
 START = UNIX_EPOCH + 1_700_000_000 * TICKS_PER_SECOND
 NODE = 0x0123_4567_89AB

@@ -15,7 +15,8 @@ import pytest
 from tests.client.fakes import NODE, START, Answer, Server, Time, granted, grants, in_turn, result
 from uuidd.core.ids import timebased
 from uuidd.core.timeline import Block
-from uuidd_client.connection import MAX_FROM_LIBUUID, Connection, DaemonUnavailable
+from uuidd_client.connection import MAX_FROM_LIBUUID, Connection
+from uuidd_client.errors import DaemonUnavailable
 
 PATIENCE = 10.0
 

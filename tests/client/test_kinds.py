@@ -300,10 +300,10 @@ def test_a_snowflake_has_the_daemons_epoch_and_worker() -> None:
     assert datetime.fromtimestamp(found.ms / 1000, UTC) > datetime.now(UTC) - timedelta(seconds=5)
 
 
-def test_snowflakes_at_a_low_rate_do_not_share_a_sequence_number(client: Client) -> None:
+def test_snowflakes_at_a_low_rate_do_not_share_a_sequence_number(daemon: Daemon) -> None:
     """Shards chosen by the lowest bits are all used, however slowly ids are made."""
-    one_by_one = Client(client._settings.socket, fallback=False, max_age=0)
-    sequences = {snowflake.fields(one_by_one.snowflake()).sequence for _ in range(50)}
+    with Client(daemon.socket, fallback=False, max_age=0) as one_by_one:
+        sequences = {snowflake.fields(one_by_one.snowflake()).sequence for _ in range(50)}
     assert len(sequences) > 25
 
 

@@ -11,7 +11,8 @@ from tests.client.fakes import NODE, START, Time, block
 from uuidd.core.ids.timebased import MULTICAST, TICKS_PER_SECOND
 from uuidd.core.timeline import Block, SteadyBlock
 from uuidd_client import source
-from uuidd_client.connection import Connection, DaemonUnavailable
+from uuidd_client.connection import Connection
+from uuidd_client.errors import DaemonUnavailable
 from uuidd_client.source import MAX_RETRY, Source, may_fall_back
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from tests.rig import Daemon
 from uuidd_client import Client
-from uuidd_client.clocks import utc_tick
+from uuidd_client.source import utc_tick
 
 SOCKET = Path("/run/uuidd/request")
 KILLS = 20

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from uuidd_client.command import benching, bounding, inspecting, making, running, showing
-from uuidd_client.connection import DaemonUnavailable
+from uuidd_client.errors import DaemonUnavailable
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TextIO
 
 from uuidd.core.ids.kinds import KINDS
 from uuidd_client.client import Client
-from uuidd_client.supply import NoWorkerId
+from uuidd_client.errors import NoWorkerId
 
 SECONDS, MOST_SECONDS = 0.25, 60.0
 """How long one measurement takes; the time of each of its round trips is kept, 8 bytes each."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from uuidd_client.client import Client
 from uuidd_client.command import panel
-from uuidd_client.connection import DaemonUnavailable
+from uuidd_client.errors import DaemonUnavailable
 
 WATCH_SECONDS = 1.0
 

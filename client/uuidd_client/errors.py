@@ -1,0 +1,36 @@
+"""What a client raises."""
+
+from __future__ import annotations
+
+
+class DaemonUnavailable(Exception):
+    """No daemon gave an answer: *path* is the socket, *cause* says what happened there."""
+
+    def __init__(self, path: str, cause: str, *, late: bool = False) -> None:
+        super().__init__(f"no answer from uuidd at {path}: {cause}")
+        self.path = path
+        self.cause = cause
+        self.late = late
+
+
+class NoWorkerId(DaemonUnavailable):
+    """The daemon has no worker number, without which there are no Snowflakes."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, "it has no worker number; start it with --worker N, 0 to 1023")
+
+
+class RateExceeded(Exception):
+    """More ids of *kind* were wanted than are free just now, by a client that does not wait.
+
+    Nothing was given out: *free* of *wanted* can be had at once.
+    """
+
+    def __init__(self, kind: str, wanted: int, free: int) -> None:
+        super().__init__(
+            f"{wanted} ids of kind {kind} are more than the {free} that are free now; ask for"
+            " fewer, again later, or from a Client(wait=True)"
+        )
+        self.kind = kind
+        self.wanted = wanted
+        self.free = free

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 
 from uuidd.core.ids.timebased import UNIX_EPOCH
 from uuidd.core.timeline.timelines import Reading
@@ -15,12 +16,7 @@ SLEW = 1000
 """UTC may drift one nanosecond in so many (1,000 ppm): more than time daemons slew by."""
 
 
-def _read_utc() -> int:
-    return time.time_ns()
-
-
-def _read_boottime() -> int:
-    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+_read_boottime = partial(time.clock_gettime_ns, time.CLOCK_BOOTTIME)
 
 
 class Clock:
@@ -34,7 +30,7 @@ class Clock:
         self,
         tell: Callable[[int], None] = lambda _: None,
         *,
-        utc: Callable[[], int] = _read_utc,
+        utc: Callable[[], int] = time.time_ns,
         boottime: Callable[[], int] = _read_boottime,
     ) -> None:
         self._tell = tell

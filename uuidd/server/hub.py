@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import select
 from collections.abc import Callable
+from time import monotonic
 
 import trio
 
@@ -56,22 +57,22 @@ class Hub:
 
     async def run(self) -> None:
         """Serve until cancelled."""
-        turn_ends = trio.current_time() + TURN_SECONDS
+        turn_ends = monotonic() + TURN_SECONDS
         with self._epoll:
             while True:
                 ready = self._epoll.poll(0, EVENTS)
                 for fd, _ in ready:
                     self._serve(self._parked[fd])
-                    if trio.current_time() > turn_ends:
+                    if monotonic() > turn_ends:
                         # What is left is found again, after the others.
                         break
                 if not ready:
                     await trio.lowlevel.wait_readable(self._epoll.fileno())
-                elif trio.current_time() > turn_ends:
+                elif monotonic() > turn_ends:
                     await trio.lowlevel.checkpoint()
                 else:
                     continue
-                turn_ends = trio.current_time() + TURN_SECONDS
+                turn_ends = monotonic() + TURN_SECONDS
 
     def park(self, stream: Stream) -> None:
         """Wait for the next request of a connection."""

@@ -99,7 +99,7 @@ class Service:
 
     def _parse(self, request: rpc.Request) -> Call:
         call = methods.parse(request.method, request.params)
-        if isinstance(call, Make) and call.kind == "snowflake" and self._issuer.worker is None:
+        if type(call) is Make and call.kind == "snowflake" and self._issuer.worker is None:
             raise RefusedError(
                 "no_worker_id",
                 "this uuidd has no worker number, so it makes no Snowflakes; start it with"
@@ -108,21 +108,22 @@ class Service:
         return call
 
     def _reply(self, request: rpc.Request, call: Call, block: AnyBlock | None) -> bytes:
+        tally = self.rpc
         result: Any
-        if isinstance(call, Take):
+        if type(call) is Take:
             assert block is not None  # noqa: S101  (tells the type checker what _wanted says)
             result = methods.take_result(block)
-            self.rpc.ids += block.count
-        elif isinstance(call, Make):
+            tally.ids += block.count
+            tally.requests += 1
+        elif type(call) is Make:
             # Before it is counted, for it may be refused yet.
             result = self._make(call.kind, call.count, block)
-            self.rpc.ids += len(result)
+            tally.ids += len(result)
+            tally.requests += 1
         else:
-            self.rpc.requests += 1
-            # It tells of itself too.
+            # After it is counted, for it tells of itself too.
+            tally.requests += 1
             result = self._status(self)
-            return b"" if request.msgid is None else rpc.response(request.msgid, result)
-        self.rpc.requests += 1
         return b"" if request.msgid is None else rpc.response(request.msgid, result)
 
     def _refuse(self, request: rpc.Request, refused: RefusedError) -> bytes:

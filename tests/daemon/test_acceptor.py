@@ -30,12 +30,13 @@ class Listener(socket.socket):
         self.bind("")
         self.listen(1000)
 
-    def accept(self) -> tuple[socket.socket, Any]:
+    def _accept(self) -> tuple[int, Any]:
         """Accept a connection. Raises the next of the errors instead, while there are any."""
         if self.errors:
             number = self.errors.pop(0)
             raise OSError(number, os.strerror(number))
-        return super().accept()
+        accepted: tuple[int, Any] = super()._accept()  # type: ignore[misc]
+        return accepted
 
 
 class Serving:

@@ -16,17 +16,17 @@ READ_BYTES = 16384
 
 
 class Stream:
-    """The bytes of *sock*, a connected socket that does not block."""
+    """The bytes of *sock*, a connected socket; none of the calls block, whatever its mode."""
 
     __slots__ = ("sock",)
 
-    def __init__(self, sock: socket.socket) -> None:
+    def __init__(self, sock: socket.SocketType) -> None:
         self.sock = sock
 
     def receive_now(self) -> bytes | None:
         """Give what has arrived: None when nothing has, "" at the end or when the peer is gone."""
         try:
-            return self.sock.recv(READ_BYTES)
+            return self.sock.recv(READ_BYTES, socket.MSG_DONTWAIT)
         except BlockingIOError:
             return None
         except OSError:
@@ -44,7 +44,7 @@ class Stream:
     def send_now(self, view: bytes | memoryview) -> int:
         """Give how many bytes could be sent; -1 when the peer is gone."""
         try:
-            return self.sock.send(view)
+            return self.sock.send(view, socket.MSG_DONTWAIT)
         except BlockingIOError:
             return 0
         except OSError:

@@ -50,6 +50,9 @@ class Ask:
     echo: int
 
 
+_SINGLE = {int(op): Ask(op, 1, 1) for op in Op if op not in _BULK}
+
+
 def ask(data: bytes) -> Ask | None:
     """Give the request that *data* begins with, None while it has not arrived whole.
 
@@ -61,9 +64,10 @@ def ask(data: bytes) -> Ask | None:
         return None
     if data[0] > Op.BULK_RANDOM_UUID:
         raise UnreasonableError(f"op {data[0]}; there are 0 to 5")
+    single = _SINGLE.get(data[0])
+    if single is not None:
+        return single
     op = Op(data[0])
-    if op not in _BULK:
-        return Ask(op, 1, 1)
     if len(data) < 1 + _INT.size:
         return None
     (echo,) = _INT.unpack_from(data, 1)

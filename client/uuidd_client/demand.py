@@ -8,7 +8,7 @@ MAX_BLOCK = 1_000_000
 """The most that a daemon gives at once."""
 
 
-AT_ONCE = 0.85
+AT_ONCE = 0.9
 """The share of max_age that a block may span which is used up at once; the rest is for doing so."""
 
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import time
-import timeit
 from collections.abc import Iterator
-from typing import Any
 
 import uuidd_client
 from tests.benchmarks import peers
 from tests.benchmarks.daemons import ours
-from tests.benchmarks.making import Peer, compared, row, safe, side
+from tests.benchmarks.making import BURST_REST_SECONDS, Peer, burst, compared, row, safe, side
 from tests.benchmarks.place import Missing, Place
-from tests.benchmarks.rounds import Side, interleaved
+from tests.benchmarks.rounds import interleaved
 from tests.benchmarks.table import Result, Row
 
 WORKER = 5
@@ -20,9 +18,9 @@ WORKER = 5
 READ = 100_000
 """Ids that are read in one go."""
 
-BURST, BURSTS, BURST_REST_SECONDS = 4000, 10, 0.01
-"""Snowflakes at once, how often in a turn, and the rest before each, in which ten times as many
-become free: a worker has 4,096 a millisecond."""
+BURST = 4000
+"""Snowflakes at once; in the rest before each burst ten times as many become free: a worker has
+4,096 a millisecond."""
 
 NEXT = "while next(drawn) is None: pass"
 """snowflake-id gives None once a millisecond's 4,096 are used, which is no id."""
@@ -79,25 +77,12 @@ def _snowflakes(rounds: int) -> Iterator[Result]:
         rounds,
         side("draw()", draw=uuidd_client.snowflake),
         side(NEXT, drawn=theirs),
-        _burst("draw()", draw=uuidd_client.snowflake),
-        _burst(NEXT, drawn=theirs),
+        burst("draw()", calls=BURST, draw=uuidd_client.snowflake),
+        burst(NEXT, calls=BURST, drawn=theirs),
     )
     yield row("snowflake() / snowflake-id", mine, others, 3, RATE)
     note = f"{BURST:,} at once, then {BURST_REST_SECONDS * 1e3:g} ms of rest: within the rate"
     yield row("snowflake() / snowflake-id, in bursts", my_bursts, other_bursts, 3, note)
-
-
-def _burst(statement: str, **names: Any) -> Side:
-    timer = timeit.Timer(statement, "import gc; gc.enable()", globals=names)
-
-    def run() -> float:
-        seconds = 0.0
-        for _ in range(BURSTS):
-            time.sleep(BURST_REST_SECONDS)
-            seconds += timer.timeit(BURST)
-        return seconds * 1e9 / BURST / BURSTS
-
-    return run
 
 
 def _reading() -> Iterator[Row]:

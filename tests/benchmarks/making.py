@@ -27,6 +27,11 @@ TEXT = 'next(client.iter("v1", form="text"))'
 REST_SECONDS = 0.2
 """A clock has 10 million ticks a second, and so many ids; a rest lets it gather a million."""
 
+BURSTS, BURST_REST_SECONDS = 10, 0.01
+"""How often what is measured in bursts is made at once in a turn, and the rest before each."""
+
+RATE = "a clock has 10 million ticks a second, 100 ns each"
+
 
 @dataclass(frozen=True, slots=True)
 class Peer:
@@ -123,9 +128,14 @@ def bulk(place: Place, rounds: int) -> Iterator[Result]:
         uuidd_client.Client(daemon.socket, fallback=False) as client,
         safe(client.uuid1, lambda: client.make("v1", BATCH)[-1]),
     ):
-        for form, peer in (("", uuids), (', form="text"', texts)):
-            call = f'make("v1", {BATCH}{form})'
-            yield from compared(call, side(call, ids=BATCH, make=client.make), rounds, peer)
+        call = f'make("v1", {BATCH})'
+        yield from compared(call, side(call, ids=BATCH, make=client.make), rounds, uuids)
+        call = f'make("v1", {BATCH}, form="text")'
+        sustained = side(call, ids=BATCH, make=client.make)
+        yield from compared(call, sustained, rounds, texts, note=RATE)
+        bursts = burst(call, calls=20, ids=BATCH, make=client.make)
+        note = f"20 at once, then {BURST_REST_SECONDS * 1e3:g} ms of rest: within the rate"
+        yield from compared(f"{call}, in bursts", bursts, rounds, texts, note=note)
         (packed,) = interleaved(rounds, lambda: _packed(client))
         note = f"each after {REST_SECONDS:g} s of rest: a clock has 10 million ticks a second"
         name = 'make("v1", 1,000,000, form="bytes")'
@@ -186,6 +196,20 @@ def side(statement: str, *, ids: int = 1, **names: Any) -> Side:
         number *= 2
     number = max(1, int(number * TURN_SECONDS / seconds))
     return lambda: timer.timeit(number) * 1e9 / number / ids
+
+
+def burst(statement: str, *, calls: int, ids: int = 1, **names: Any) -> Side:
+    """Give what measures likewise, but so many *calls* at once, with a rest before each time."""
+    timer = timeit.Timer(statement, "import gc; gc.enable()", globals=names)
+
+    def run() -> float:
+        seconds = 0.0
+        for _ in range(BURSTS):
+            time.sleep(BURST_REST_SECONDS)
+            seconds += timer.timeit(calls)
+        return seconds * 1e9 / (BURSTS * calls * ids)
+
+    return run
 
 
 @contextlib.contextmanager

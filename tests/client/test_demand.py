@@ -49,7 +49,7 @@ def test_a_block_for_times_to_come_is_half_of_max_age_long_at_most() -> None:
 
 def test_a_block_that_is_wanted_at_once_is_longer() -> None:
     """It is used up before it is too old."""
-    assert Demand(0.01).size(1_000_000, 0, 1000.0) == 85_000
+    assert Demand(0.01).size(1_000_000, 0, 1000.0) == 90_000
 
 
 def test_a_block_is_no_longer_than_a_daemon_gives() -> None:

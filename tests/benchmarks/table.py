@@ -52,8 +52,8 @@ class Row:
         """The row as it is printed."""
         return (
             self.name,
-            _number(self.ours),
-            "" if self.theirs is None else _number(self.theirs),
+            number(self.ours),
+            "" if self.theirs is None else number(self.theirs),
             self.unit,
             f"{self.ratio.value:.2f}" if self.ratio else "",
             f"{self.ratio.low:.2f} .. {self.ratio.high:.2f}" if self.ratio else "",
@@ -90,7 +90,8 @@ def lines(rows: list[Row]) -> list[str]:
     ]
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
+    """Give a figure to three digits or so."""
     if value >= 100 or value == int(value):
         return f"{value:,.0f}"
     return f"{value:.1f}" if value >= 1 else f"{value:.2f}"

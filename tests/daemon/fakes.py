@@ -31,11 +31,15 @@ from uuidd.server.report import Report
 from uuidd.server.saver import FIRST_LEAD, Saver
 from uuidd.server.service import Service
 from uuidd.server.stream import Stream
+from uuidd.server.turns import Turns
 
 BEGIN = 1_800_000_000
 """The Unix second at which the fake clocks begin."""
 
 HOUR = 3600.0
+
+UID = 1000
+"""The user who asks, where it does not matter who does."""
 
 
 class Wall:
@@ -142,7 +146,7 @@ class Inside:
         )
         self.timelines.end_save(first, completed=True)
         self.saver = Saver(self.timelines, self.disk.save, self.clock.read)
-        self.issuer = Issuer(self.timelines, self.saver, self.clock.read)
+        self.issuer = Issuer(self.timelines, self.saver, self.clock.read, self.limits)
         self.admission = Admission(self.limits, own_uid=own_uid)
         self.report = Report(self.timelines, self.saver, self.clock, self.admission, self.limits)
         entropy = Entropy(random.Random(1).randbytes)
@@ -161,25 +165,25 @@ class Inside:
 
     def take(self, count: int = 1, *, whole: bool = False) -> Block:
         """Take at once, as a request that need not wait."""
-        block = self.issuer.take("utc", count, whole)
+        block = self.issuer.take("utc", count, whole, uid=UID)
         assert isinstance(block, Block)
         return block
 
     async def take_soon(self, count: int = 1, *, whole: bool = False) -> Block:
         """Take as a request that may have to wait."""
-        block = await self.issuer.take_soon("utc", count, whole)
+        block = await self.issuer.take_soon("utc", count, whole, uid=UID)
         assert isinstance(block, Block)
         return block
 
     def take_steady(self, count: int = 1, *, whole: bool = False) -> SteadyBlock:
         """Take of the steady timeline, at once."""
-        block = self.issuer.take("steady", count, whole)
+        block = self.issuer.take("steady", count, whole, uid=UID)
         assert isinstance(block, SteadyBlock)
         return block
 
     async def take_steady_soon(self, count: int = 1, *, whole: bool = False) -> SteadyBlock:
         """Take of the steady timeline, as a request that may have to wait."""
-        block = await self.issuer.take_soon("steady", count, whole)
+        block = await self.issuer.take_soon("steady", count, whole, uid=UID)
         assert isinstance(block, SteadyBlock)
         return block
 
@@ -208,9 +212,10 @@ class Inside:
         limits = replace(self.limits, **changed)
 
         async def serve() -> None:
-            stream = Stream(ours)
+            stream = Stream(ours, UID)
+            turns = Turns()
             data = b""
-            while await converse(stream, data, self.service, limits):
+            while await converse(stream, data, self.service, limits, turns):
                 data = await stream.receive()
                 if not data:
                     break

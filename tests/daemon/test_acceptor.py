@@ -108,8 +108,8 @@ async def test_what_connects_is_served(autojump_clock: MockClock) -> None:
 async def test_a_libuuid_request_that_is_there_already_is_answered_on_the_spot(
     autojump_clock: MockClock,
 ) -> None:
-    """A thousand callers who sent before they were accepted are all answered."""
-    async with serving() as served:
+    """Two hundred callers who sent before they were accepted are all answered."""
+    async with serving(waiting_per_uid=200) as served:
         async with contextlib.AsyncExitStack() as stack:
             peers = [await stack.enter_async_context(served.connect()) for _ in range(200)]
             for peer in peers:

@@ -2,9 +2,12 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import itertools
 import os
+import socket
 import tracemalloc
 import uuid
+from dataclasses import replace
 from struct import pack, unpack
 from typing import Any
 
@@ -13,12 +16,15 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from tests.daemon.fakes import HOUR, Inside, Peer, notification, request
+from tests.daemon.fakes import HOUR, UID, Inside, Peer, notification, request
 from uuidd import __version__
 from uuidd.core.ids import timebased
 from uuidd.core.ids.kinds import KINDS
 from uuidd.core.wire import RPC_FIRST
-from uuidd.server.conversation import TURN
+from uuidd.server import conversation
+from uuidd.server.conversation import converse
+from uuidd.server.stream import Stream
+from uuidd.server.turns import Turns as UserTurns
 
 HALF = request("take", "utc", 1)[:-3]
 
@@ -118,16 +124,63 @@ async def test_a_request_cut_anywhere_is_answered(
 
 
 async def test_a_caller_of_many_gives_others_their_turn(
-    inside: Inside, autojump_clock: MockClock
+    inside: Inside, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of many requests sent in one go only a few are answered before others have their turn."""
+    """Of many requests that take 0.1 ms each, so many are answered in one go as fit into a turn."""
+    looks = itertools.count()
+    monkeypatch.setattr(conversation, "monotonic", lambda: next(looks) * 0.0001)
     turns = Turns(inside)
     async with inside.talking() as many:
         trio.lowlevel.add_instrument(turns)
         await many.send(b"".join(request("make", "v4", msgid=n) for n in range(500)))
         await many.replies(500)
         trio.lowlevel.remove_instrument(turns)
-    assert 0 < turns.most <= TURN
+    assert turns.most == round(conversation.TURN_SECONDS / 0.0001) + 1
+
+
+async def test_a_users_requests_are_answered_one_connections_at_a_time(
+    inside: Inside, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many connections one user has, others wait for one turn of his."""
+    monkeypatch.setattr(conversation, "monotonic", itertools.count().__next__)
+    order: list[int] = []
+    turns = UserTurns()
+
+    async def ask(uid: int) -> None:
+        async with turns.turn(uid):
+            order.append(uid)
+
+    async with trio.open_nursery() as nursery:
+        for uid in [1] * 50 + [2]:
+            nursery.start_soon(ask, uid)
+    assert order.index(2) < 3
+    assert sorted(order) == [1] * 50 + [2]
+
+
+async def test_of_one_user_only_so_many_may_leave_their_replies_unread(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """One connection more is closed at once; the first has all the time that there is."""
+    limits = replace(inside.limits, unread_per_uid=1)
+    turns = UserTurns()
+    ended: list[tuple[int, float]] = []
+    many = request("make", "v4", 1000) * 16
+
+    async def serve(number: int, sock: socket.socket) -> None:
+        stream = Stream(sock, UID)
+        stream.bound_unread()
+        await converse(stream, many, inside.service, limits, turns)
+        ended.append((number, trio.current_time()))
+
+    with contextlib.ExitStack() as socks:
+        async with trio.open_nursery() as nursery:
+            for number in range(2):
+                ours, theirs = socket.socketpair()
+                socks.enter_context(theirs)
+                nursery.start_soon(serve, number, socks.enter_context(ours))
+    assert sorted(when for _, when in ended) == [0.0, limits.reply_seconds]
+    assert inside.service.rpc.refused == {"unread": 2}
+    assert not +turns.unread
 
 
 # rpc: notifications
@@ -560,6 +613,8 @@ async def test_status_tells_how_the_daemon_does(inside: Inside, autojump_clock: 
             "pipelined": 1024,
             "connections": 16384,
             "connections_per_uid": 8192,
+            "waiting_per_uid": 64,
+            "unread_per_uid": 256,
             "request_seconds": 5.0,
             "reply_seconds": 5.0,
         },

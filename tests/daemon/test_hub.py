@@ -1,6 +1,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import itertools
+import os
+import select
 import socket
 from collections.abc import AsyncIterator
 
@@ -8,7 +12,9 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from tests.daemon.fakes import Inside, Peer, notification, request
+from tests.daemon.fakes import UID, Inside, Peer, notification, request
+from uuidd.core.wire import rpc
+from uuidd.server import hub as hub_module
 from uuidd.server.hub import PIPELINED, Hub
 from uuidd.server.stream import Stream
 
@@ -41,7 +47,7 @@ class Place:
         """Give the other end of a connection that is parked."""
         theirs, ours = socket.socketpair()
         ours.setblocking(False)
-        self.hub.park(Stream(ours))
+        self.hub.park(Stream(ours, UID))
         with ours:
             async with Peer(theirs) as peer:
                 yield peer
@@ -167,8 +173,8 @@ async def test_a_new_connection_whose_request_is_there_already_is_answered(place
     ours.setblocking(False)
     with ours:
         async with Peer(theirs) as peer:
-            assert not place.hub.answered(Stream(ours), b"\x02")
-            assert place.hub.answered(Stream(ours), request("make", "v4", msgid=7))
+            assert not place.hub.answered(Stream(ours, UID), b"\x02")
+            assert place.hub.answered(Stream(ours, UID), request("make", "v4", msgid=7))
             assert (await peer.reply()).msgid == 7
             assert (await peer.call("make", "v4", msgid=8)).msgid == 8
 
@@ -182,3 +188,64 @@ async def test_others_have_their_turn_while_it_serves(place: Place) -> None:
             for _ in range(5):
                 await trio.lowlevel.checkpoint()
         assert (await peer.reply()).error is None
+
+
+async def test_a_user_with_many_connections_delays_another_by_one_turn(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a hundred connections that all ask, few are answered before another user's only one."""
+    looks = itertools.count()
+    monkeypatch.setattr(hub_module, "monotonic", lambda: next(looks) * 0.0001)
+    place = Place(Inside())
+    answered: list[int] = []
+    answer = place.inside.service.answer
+
+    def noted(asked: rpc.Request, *, uid: int) -> bytes | None:
+        answered.append(uid)
+        return answer(asked, uid=uid)
+
+    monkeypatch.setattr(place.inside.service, "answer", noted)
+    with contextlib.ExitStack() as socks:
+        for uid in [1] * 100 + [2]:
+            theirs, ours = socket.socketpair()
+            socks.enter_context(theirs)
+            socks.enter_context(ours)
+            place.hub.park(Stream(ours, uid))
+            theirs.send(request("make", "v4"))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(place.hub.run)
+            with trio.fail_after(5):
+                while len(answered) < 101:
+                    await trio.lowlevel.checkpoint()
+            nursery.cancel_scope.cancel()
+    assert answered.index(2) < 10
+    assert sorted(answered) == [1] * 100 + [2]
+
+
+async def test_a_user_who_hangs_up_his_last_connection_leaves_nothing() -> None:
+    """Nor does the descriptor that stood for him."""
+    place = Place(Inside())
+    before = len(os.listdir("/proc/self/fd"))
+    theirs, ours = socket.socketpair()
+    with theirs, ours:
+        stream = Stream(ours, 7)
+        place.hub.park(stream)
+        place.hub._unpark(stream)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+async def test_without_a_descriptor_for_a_new_user_he_is_hung_up_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The others are served on."""
+    place = Place(Inside())
+
+    def none_left() -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(select, "epoll", none_left)
+    theirs, ours = socket.socketpair()
+    with theirs, ours:
+        stream = Stream(ours, 7)
+        assert place.hub.answered(stream, request("make", "v4"))
+        assert place.hung_up == [stream]

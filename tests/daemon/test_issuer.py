@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import contextlib
+from collections import Counter
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import pytest
 import trio
@@ -8,10 +12,11 @@ from trio.testing import MockClock
 
 from tests.daemon.fakes import HOUR, Inside
 from uuidd.core.ids.timebased import TICKS_PER_SECOND
-from uuidd.core.timeline import Block
+from uuidd.core.timeline import Block, NoneFree
 from uuidd.core.timeline.utc import NeedsSave
 from uuidd.core.wire.methods import MAX_TAKE, RefusedError
 from uuidd.server.limits import ROOM_SECONDS, SAVE_SECONDS
+from uuidd.server.shares import OverShare
 
 
 @pytest.fixture
@@ -314,3 +319,102 @@ async def test_who_waits_when_the_daemon_stops_is_told(
             await trio.sleep(0.1)
             inside.disk.gate.set()
         assert [error.code for error in caught] == ["unavailable"]
+
+
+# Shares
+
+
+async def drawing(
+    inside: Inside, got: Counter[int], uid: int, *, count: int, whole: bool, pause: float = 0.0
+) -> None:
+    """Take again and again for *uid*, and count what it got."""
+    while True:
+        try:
+            block = await inside.issuer.take_soon("utc", count, whole, uid=uid)
+        except RefusedError:
+            got[-uid] += 1
+        else:
+            got[uid] += block.count
+        await trio.sleep(pause)
+
+
+async def after_a_second(inside: Inside, **drawers: list[dict[str, Any]]) -> Counter[int]:
+    """Let drawers of two users draw for a second, and give what each got, and its refusals."""
+    settle(inside)
+    fill(inside)
+    got: Counter[int] = Counter()
+    with trio.move_on_after(1):
+        async with trio.open_nursery() as nursery:
+            for name, asked in drawers.items():
+                for each in asked:
+                    draw = partial(drawing, inside, got, len(name), **each)
+                    nursery.start_soon(draw)
+    return got
+
+
+async def test_two_greedy_users_get_the_same(inside: Inside, autojump_clock: MockClock) -> None:
+    """However many requests each has under way: here 15 and 3 of a million ticks."""
+    asked = {"count": MAX_TAKE, "whole": True, "pause": 0.001}
+    got = await after_a_second(inside, x=[asked] * 15, xx=[asked] * 9)
+    assert got[1] == pytest.approx(got[2], rel=0.15)
+    assert got[1] + got[2] == pytest.approx(150_000_000, rel=0.15)
+
+
+async def test_a_user_who_wants_less_than_his_share_gets_it_beside_a_greedy_one(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """Each of his requests is served, within 0.2 s."""
+    greedy = {"count": MAX_TAKE, "whole": True, "pause": 0.0001}
+    modest = {"count": 100_000, "whole": True, "pause": 0.01}
+    got = await after_a_second(inside, x=[greedy] * 40, xx=[modest])
+    assert got[-2] == 0
+    assert got[2] > 15 * 100_000
+
+
+async def test_short_grants_are_shared_too(inside: Inside, autojump_clock: MockClock) -> None:
+    """One asks for all there is every 10 us, another for a quarter of it every millisecond."""
+    greedy = {"count": MAX_TAKE, "whole": False, "pause": 0.00001}
+    modest = {"count": 2500, "whole": False, "pause": 0.001}
+    got = await after_a_second(inside, x=[greedy], xx=[modest])
+    assert got[2] > 0.8 * 2_500_000
+    assert got[1] > 0.45 * 10_000_000
+
+
+async def test_who_has_had_his_share_hears_so(inside: Inside, autojump_clock: MockClock) -> None:
+    """He is told which share of what it was, and what to do."""
+    settle(inside)
+    fill(inside)
+    for uid in (1, 2):
+        with pytest.raises(NoneFree):
+            inside.issuer.take("utc", MAX_TAKE, True, uid=uid)
+    await trio.sleep(0.15)
+    for _ in range(15):
+        with contextlib.suppress(OverShare):
+            inside.issuer.take("utc", MAX_TAKE, True, uid=1)
+    shares = inside.issuer._whole
+    shares.draw(1, asked=1, given=30_000_000, at=inside.clock.read().elapsed)
+    with pytest.raises(RefusedError) as caught:
+        await inside.issuer.take_soon("utc", MAX_TAKE, True, uid=1)
+    assert (caught.value.code, caught.value.message) == (
+        "busy",
+        "uid 1 has had its share, one of 2, of the ticks there are; ask for fewer, or again later",
+    )
+
+
+async def test_only_so_many_requests_of_one_user_wait_for_room(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """One more is refused at once, and says why; another user's may wait."""
+    settle(inside)
+    fill(inside)
+    inside.issuer.limits = replace(inside.limits, waiting_per_uid=3)
+    take = partial(inside.issuer.take_soon, "utc", MAX_TAKE, True)
+    async with trio.open_nursery() as nursery:
+        for _ in range(3):
+            nursery.start_soon(partial(take, uid=1))
+        await trio.testing.wait_all_tasks_blocked()
+        with pytest.raises(RefusedError, match="uid 1 has 3 requests waiting for room") as caught:
+            inside.issuer.take("utc", MAX_TAKE, True, uid=1)
+        assert caught.value.code == "busy"
+        with pytest.raises(NoneFree):
+            inside.issuer.take("utc", MAX_TAKE, True, uid=2)

@@ -209,6 +209,8 @@ _LIMITED = {
     "pipelined": "requests of one connection that are answered before the others have a turn",
     "connections": "connections in all",
     "connections_per_uid": "connections of one user but root and the daemon's own",
+    "waiting_per_uid": "requests of one user that wait for room",
+    "unread_per_uid": "connections of one user whose replies wait to be read",
     "request_seconds": "seconds from a request's first byte to its last, and from a connection to"
     " its first request",
     "reply_seconds": "seconds for a reply to be read",

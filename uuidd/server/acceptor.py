@@ -17,6 +17,7 @@ from uuidd.server.limits import Limits
 from uuidd.server.peers import peer_uid
 from uuidd.server.service import Service
 from uuidd.server.stream import Stream
+from uuidd.server.turns import Turns
 
 TURN = 8
 """Connections accepted, and perhaps answered, between two turns for the others."""
@@ -41,7 +42,8 @@ class Acceptor:
         self._service = service
         self._admission = admission
         self.limits = limits
-        self._open: dict[Stream, int] = {}
+        self._turns = Turns()
+        self._open: set[Stream] = set()
         self._nursery: trio.Nursery
         self._accepting = trio.CancelScope()
         self._exhausted = False
@@ -84,7 +86,7 @@ class Acceptor:
                 await self._after(error)
                 continue
             self._exhausted = False
-            self._enter(Stream(sock), nursery)
+            self._enter(Stream(sock, peer_uid(sock)), nursery)
             accepted += 1
             if not accepted % TURN:
                 await trio.lowlevel.checkpoint()
@@ -95,8 +97,7 @@ class Acceptor:
         return socket.SocketType(_FAMILY, _TYPE, 0, fd)
 
     def _enter(self, stream: Stream, nursery: trio.Nursery) -> None:
-        uid = peer_uid(stream.sock)
-        refusal = self._admission.enter(uid)
+        refusal = self._admission.enter(stream.uid)
         data = stream.receive_now()
         if refusal:
             self._service.rpc.refuse("connections")
@@ -105,10 +106,11 @@ class Acceptor:
             else:
                 stream.close()
         elif data == b"" or (data and self._answered(stream, data)):
-            self._admission.leave(uid)
+            self._admission.leave(stream.uid)
             stream.close()
         else:
-            self._open[stream] = uid
+            self._open.add(stream)
+            stream.bound_unread()
             if not data or not self._hub.answered(stream, data):
                 nursery.start_soon(self._converse, stream, data or b"", b"")
 
@@ -120,10 +122,10 @@ class Acceptor:
             ask = libuuid.ask(data)
         except libuuid.UnreasonableError:
             return False
-        reply = self._service.answer_libuuid(ask) if ask else None
+        reply = self._service.answer_libuuid(ask, uid=stream.uid) if ask else None
         # It is the first thing sent, so a socket that takes it not at all, or in part, is a bug of
-        # the peer's: it gets the slow way, or the end.
-        return reply is not None and stream.send_now(reply) != 0
+        # the peer's: it gets the slow way, or the end. A refusal is an end without a word.
+        return reply is not None and (not reply or stream.send_now(reply) != 0)
 
     def _hand_over(self, stream: Stream, data: bytes, unsent: bytes) -> None:
         self._nursery.start_soon(self._converse, stream, data, unsent)
@@ -131,7 +133,9 @@ class Acceptor:
     async def _converse(self, stream: Stream, data: bytes, unsent: bytes) -> None:
         more = False
         try:
-            more = await converse(stream, data, self._service, self.limits, unsent=unsent)
+            more = await converse(
+                stream, data, self._service, self.limits, self._turns, unsent=unsent
+            )
         finally:
             if not more:
                 self._end(stream)
@@ -139,7 +143,8 @@ class Acceptor:
             self._hub.park(stream)
 
     def _end(self, stream: Stream) -> None:
-        self._admission.leave(self._open.pop(stream))
+        self._open.remove(stream)
+        self._admission.leave(stream.uid)
         stream.close()
         if not self._open:
             self._ended.set()

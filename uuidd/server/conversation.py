@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from time import monotonic
+
 import trio
 
 from uuidd.core.wire import LIBUUID_FIRST, RPC_FIRST, libuuid, rpc
 from uuidd.server.limits import Limits
 from uuidd.server.service import Service
 from uuidd.server.stream import Stream
+from uuidd.server.turns import Turns
 
 FLUSH_BYTES = 65536
 """Replies are sent once there are so many bytes of them, so that a caller who asks for much in one
 go costs little memory."""
 
-TURN = 32
-"""Requests of one connection between two turns for the others: about half a millisecond."""
+TURN_SECONDS = 0.0005
+"""For how long requests of one connection are answered before others have a turn."""
 
 MALFORMED = "malformed"
 TOO_LATE = "too_late"
@@ -22,7 +26,13 @@ UNREAD = "unread"
 
 
 async def converse(
-    stream: Stream, data: bytes, service: Service, limits: Limits, *, unsent: bytes = b""
+    stream: Stream,
+    data: bytes,
+    service: Service,
+    limits: Limits,
+    turns: Turns,
+    *,
+    unsent: bytes = b"",
 ) -> bool:
     """Answer what comes over *stream*, of which *data* has come already, until it falls silent.
 
@@ -32,7 +42,7 @@ async def converse(
     """
     deadline = trio.current_time() + limits.request_seconds
     if unsent:
-        if not await _flush(stream, bytearray(unsent), service, limits):
+        if not await _flush(stream, bytearray(unsent), service, limits, turns):
             return False
         if not data:
             return True
@@ -41,16 +51,16 @@ async def converse(
     if not data:
         return False
     if data[0] in LIBUUID_FIRST:
-        await _libuuid(stream, data, service, limits, deadline)
+        await _libuuid(stream, data, service, limits, turns, deadline)
         return False
     if data[0] in RPC_FIRST:
-        return await _rpc(stream, data, service, limits, deadline)
+        return await _rpc(stream, data, service, limits, turns, deadline)
     service.rpc.refuse(MALFORMED)
     return False
 
 
 async def _libuuid(
-    stream: Stream, data: bytes, service: Service, limits: Limits, deadline: float
+    stream: Stream, data: bytes, service: Service, limits: Limits, turns: Turns, deadline: float
 ) -> None:
     try:
         while (ask := libuuid.ask(data)) is None:
@@ -62,59 +72,95 @@ async def _libuuid(
     except libuuid.UnreasonableError:
         service.libuuid.refuse(MALFORMED)
         return
-    reply = service.answer_libuuid(ask)
+    async with turns.turn(stream.uid):
+        reply = service.answer_libuuid(ask, uid=stream.uid)
     if reply is None:
-        reply = await service.answer_libuuid_soon(ask)
+        reply = await service.answer_libuuid_soon(ask, uid=stream.uid)
     if reply:
         await stream.send(reply, seconds=limits.reply_seconds)
 
 
 async def _rpc(
-    stream: Stream, data: bytes, service: Service, limits: Limits, deadline: float
+    stream: Stream, data: bytes, service: Service, limits: Limits, turns: Turns, deadline: float
 ) -> bool:
     while True:
-        replies = bytearray()
-        answered = end = 0
-        try:
-            for request, request_end in rpc.requests(data, limit=limits.request_bytes):
-                reply = service.answer(request)
-                if reply is None:
-                    reply = await service.answer_soon(request)
-                replies += reply
-                end = request_end
-                answered += 1
-                if len(replies) >= FLUSH_BYTES or answered >= limits.pipelined:
-                    if not await _flush(stream, replies, service, limits):
-                        return False
-                    await trio.lowlevel.checkpoint()
-                    answered = 0
-                elif not answered % TURN:
-                    await trio.lowlevel.checkpoint()
-        except rpc.MalformedError:
+        async with turns.turn(stream.uid):
+            part = _answer_some(stream, data, service, limits)
+        if part.late is not None:
+            part.replies += await service.answer_soon(part.late, uid=stream.uid)
+        if part.malformed:
             service.rpc.refuse(MALFORMED)
-            await _flush(stream, replies, service, limits)
+        if not await _flush(stream, part.replies, service, limits, turns) or part.malformed:
             return False
-        if not await _flush(stream, replies, service, limits):
-            return False
-        await trio.lowlevel.checkpoint()
-        rest = data[end:]
-        if not rest:
-            return True
-        if end:
+        data = data[part.end :]
+        if part.end:
             deadline = trio.current_time() + limits.request_seconds
-        more = await stream.receive_until(deadline)
-        if not more:
-            service.rpc.refuse(TOO_LATE)
-            return False
-        data = rest + more
+            if not data:
+                return True
+        if part.partial:
+            more = await stream.receive_until(deadline)
+            if not more:
+                service.rpc.refuse(TOO_LATE)
+                return False
+            data += more
 
 
-async def _flush(stream: Stream, replies: bytearray, service: Service, limits: Limits) -> bool:
-    if replies and not await stream.send(replies, seconds=limits.reply_seconds):
-        service.rpc.refuse(UNREAD)
-        return False
-    replies.clear()
-    return True
+@dataclass(slots=True)
+class _Part:
+    """The *replies* to the requests up to *end*, of which *late* has to wait for its own.
+
+    *partial*: what follows has not arrived whole.
+    """
+
+    replies: bytearray = field(default_factory=bytearray)
+    end: int = 0
+    late: rpc.Request | None = None
+    malformed: bool = False
+    partial: bool = False
+
+
+def _answer_some(stream: Stream, data: bytes, service: Service, limits: Limits) -> _Part:
+    """Answer requests for a turn."""
+    part = _Part()
+    answered = 0
+    ends = monotonic() + TURN_SECONDS
+    try:
+        for request, part.end in rpc.requests(data, limit=limits.request_bytes):
+            reply = service.answer(request, uid=stream.uid)
+            if reply is None:
+                part.late = request
+                return part
+            part.replies += reply
+            answered += 1
+            if (
+                monotonic() > ends
+                or answered >= limits.pipelined
+                or len(part.replies) >= FLUSH_BYTES
+            ):
+                return part
+        part.partial = True
+    except rpc.MalformedError:
+        part.malformed = True
+    return part
+
+
+async def _flush(
+    stream: Stream, replies: bytearray, service: Service, limits: Limits, turns: Turns
+) -> bool:
+    """Send *replies*. The answer is whether they could be sent in time."""
+    sent = stream.send_now(replies) if replies else 0
+    if sent == len(replies):
+        return True
+    uid = stream.uid
+    if sent >= 0 and turns.unread[uid] < limits.unread_per_uid:
+        turns.unread[uid] += 1
+        try:
+            if await stream.send(memoryview(replies)[sent:], seconds=limits.reply_seconds):
+                return True
+        finally:
+            turns.unread[uid] -= 1
+    service.rpc.refuse(UNREAD)
+    return False
 
 
 async def turn_away(stream: Stream, data: bytes, reason: str, limits: Limits) -> None:

@@ -69,7 +69,7 @@ class Daemon:
         admission = Admission(limits, own_uid=os.geteuid())
         saver = Saver(self._timelines, self._save, self._clock.read)
         report = Report(self._timelines, saver, self._clock, admission, limits)
-        issuer = Issuer(self._timelines, saver, self._clock.read)
+        issuer = Issuer(self._timelines, saver, self._clock.read, limits)
         service = Service(issuer, Entropy(), report.status)
         acceptor = Acceptor(self._door.sock, service, admission, limits)
         refusals = Refusals(service.rpc, service.libuuid)
@@ -78,7 +78,7 @@ class Daemon:
         def reload() -> None:
             found = self._reread()
             if found is not None:
-                admission.limits = acceptor.limits = report.limits = found
+                admission.limits = acceptor.limits = report.limits = issuer.limits = found
 
         with trio.open_signal_receiver(*SIGNALS) as signals:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)

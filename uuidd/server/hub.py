@@ -3,9 +3,11 @@
 Theory of operation
 
 1. Between two requests of the rpc dialect a connection is *parked* here: it has no task and no
-   buffer, and one epoll waits for all of them (epoll(7)). So ten thousand cost little.
-2. Nearly all requests come whole, and can be answered at once: that is done here, without a task.
-3. What takes waiting goes to a task (*hand_over*), which parks the connection again: a request that
+   buffer, and an epoll waits for all of a user's (epoll(7)). So ten thousand cost little.
+2. One more epoll waits for those of the users, who are served in turns: a user with thousands of
+   connections delays the others by one turn.
+3. Nearly all requests come whole, and can be answered at once: that is done here, without a task.
+4. What takes waiting goes to a task (*hand_over*), which parks the connection again: a request that
    came in part, one that needs a save or room, a reply that is not read.
 """
 
@@ -24,7 +26,10 @@ from uuidd.server.service import Service
 from uuidd.server.stream import Stream
 
 EVENTS = 64
-"""Connections served between two looks at the time."""
+"""Users, and connections of one, that are looked for at once."""
+
+USER_SECONDS = 0.0005
+"""For how long one user is served before another one is."""
 
 TURN_SECONDS = 0.001
 """For how long the hub serves before all others have a turn: no more than a request may wait."""
@@ -52,22 +57,25 @@ class Hub:
         self._service = service
         self._hand_over = hand_over
         self._hang_up = hang_up
-        self._epoll = select.epoll()
-        self._parked: dict[int, Stream] = {}
+        self._users = select.epoll()
+        self._queues: dict[int, select.epoll] = {}
+        self._uids: dict[int, int] = {}
+        self._parked: dict[int, dict[int, Stream]] = {}
 
     async def run(self) -> None:
         """Serve until cancelled."""
         turn_ends = monotonic() + TURN_SECONDS
-        with self._epoll:
+        with self._users:
             while True:
-                ready = self._epoll.poll(0, EVENTS)
+                ready = self._users.poll(0, EVENTS)
                 for fd, _ in ready:
-                    self._serve(self._parked[fd])
+                    if fd in self._uids:
+                        self._serve_some(self._uids[fd])
                     if monotonic() > turn_ends:
-                        # What is left is found again, after the others.
+                        # Who is left is found again, after the others.
                         break
                 if not ready:
-                    await trio.lowlevel.wait_readable(self._epoll.fileno())
+                    await trio.lowlevel.wait_readable(self._users.fileno())
                 elif monotonic() > turn_ends:
                     await trio.lowlevel.checkpoint()
                 else:
@@ -75,18 +83,39 @@ class Hub:
                 turn_ends = monotonic() + TURN_SECONDS
 
     def park(self, stream: Stream) -> None:
-        """Wait for the next request of a connection."""
+        """Wait for the next request of a connection.
+
+        Hangs up when it is a user's first, and the system has no descriptor for a queue of his.
+        """
+        uid = stream.uid
+        if uid not in self._queues:
+            try:
+                queue = select.epoll()
+            except OSError:
+                self._hang_up(stream)
+                return
+            self._queues[uid], self._uids[queue.fileno()], self._parked[uid] = queue, uid, {}
+            self._users.register(queue.fileno(), select.EPOLLIN)
         fd = stream.sock.fileno()
-        self._parked[fd] = stream
-        self._epoll.register(fd, select.EPOLLIN)
+        self._parked[uid][fd] = stream
+        self._queues[uid].register(fd, select.EPOLLIN)
 
     def answered(self, stream: Stream, data: bytes) -> bool:
         """Answer the rpc requests of a new connection, and park it; False: they need a task."""
         if data[0] not in RPC_FIRST:
             return False
         self.park(stream)
-        self._answer(stream, data)
+        if stream.uid in self._queues:
+            self._answer(stream, data)
         return True
+
+    def _serve_some(self, uid: int) -> None:
+        ends = monotonic() + USER_SECONDS
+        streams = self._parked[uid]
+        for fd, _ in self._queues[uid].poll(0, EVENTS):
+            self._serve(streams[fd])
+            if monotonic() > ends:
+                break
 
     def _serve(self, stream: Stream) -> None:
         data = stream.receive_now()
@@ -100,9 +129,10 @@ class Hub:
     def _answer(self, stream: Stream, data: bytes) -> None:
         replies = b""
         end = answered = 0
+        answer, uid = self._service.answer, stream.uid
         try:
             for request, request_end in rpc.requests(data, limit=self._limits().request_bytes):
-                reply = None if answered == PIPELINED else self._service.answer(request)
+                reply = None if answered == PIPELINED else answer(request, uid=uid)
                 if reply is None:
                     break
                 replies = replies + reply if replies else reply
@@ -127,6 +157,10 @@ class Hub:
         self._hang_up(stream)
 
     def _unpark(self, stream: Stream) -> None:
-        fd = stream.sock.fileno()
-        del self._parked[fd]
-        self._epoll.unregister(fd)
+        uid, fd = stream.uid, stream.sock.fileno()
+        queue, streams = self._queues[uid], self._parked[uid]
+        queue.unregister(fd)
+        del streams[fd]
+        if not streams:
+            del self._queues[uid], self._parked[uid], self._uids[queue.fileno()]
+            queue.close()

@@ -2,34 +2,77 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 import trio
 
 from uuidd.core.ids.timebased import TICKS_PER_SECOND
 from uuidd.core.timeline import Block, NoneFree, SteadyBlock
+from uuidd.core.timeline.generation import LANES
 from uuidd.core.timeline.steady import Ahead
 from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.core.timeline.utc import Closed, NeedsSave
 from uuidd.core.wire.methods import RefusedError
-from uuidd.server.limits import ROOM_SECONDS, SAVE_SECONDS
+from uuidd.server.limits import ROOM_SECONDS, SAVE_SECONDS, Limits
 from uuidd.server.saver import Saver
+from uuidd.server.shares import OverShare, Shares
 
-MUST_WAIT = (NoneFree, NeedsSave, Closed, Ahead)
+MUST_WAIT = (NoneFree, OverShare, NeedsSave, Closed, Ahead)
 """What ``take`` raises when only ``take_soon`` may help, or can say why not."""
 
 
-class Issuer:
-    """Hands out blocks of *timelines*, whose state *saver* saves. *read* reads the clock."""
+LEAST_WAIT = 0.001
+"""Seconds after which a user who has had his share is looked after again, at the least."""
 
-    def __init__(self, timelines: Timelines, saver: Saver, read: Callable[[], Reading]) -> None:
+
+class Issuer:
+    """Hands out blocks of *timelines*, whose state *saver* saves. *read* reads the clock.
+
+    Each is for a user, *uid*: while users want more than there is, all have the same share.
+    """
+
+    def __init__(
+        self, timelines: Timelines, saver: Saver, read: Callable[[], Reading], limits: Limits
+    ) -> None:
+        self.limits = limits
         self._timelines = timelines
         self._saver = saver
         self._read = read
+        self._short, self._whole, self._steady = Shares(1), Shares(LANES - 1), Shares(1)
+        self._waiting: Counter[int] = Counter()
 
-    def take(self, timeline: str, count: int, whole: bool) -> Block | SteadyBlock:
-        """Give out a block at once. Raises one of MUST_WAIT, and changes nothing."""
-        block = self._timelines.take(timeline, count, at=self._read(), whole=whole)
+    def take(self, timeline: str, count: int, whole: bool, *, uid: int) -> Block | SteadyBlock:
+        """Give out a block at once. Raises one of MUST_WAIT, and changes nothing.
+
+        Raises RefusedError, ``busy``, in place of what says to wait when too many of the user's
+        requests wait already.
+        """
+        try:
+            return self._take(timeline, count, whole, uid)
+        except (NoneFree, OverShare):
+            most = self.limits.waiting_per_uid
+            if self._waiting[uid] >= most:
+                raise _busy(
+                    f"uid {uid} has {most} requests waiting for room, the most one user may have"
+                ) from None
+            raise
+
+    def _take(self, timeline: str, count: int, whole: bool, uid: int) -> Block | SteadyBlock:
+        at = self._read()
+        if timeline == "utc":
+            shares = self._whole if whole and count > 1 else self._short
+        else:
+            shares = self._steady
+        if shares.contended:
+            shares.check(uid, at=at.elapsed)
+        try:
+            block = self._timelines.take(timeline, count, at=at, whole=whole)
+        except NoneFree:
+            shares.draw(uid, asked=count, given=0, at=at.elapsed)
+            raise
+        if shares.contended or block.count < count:
+            shares.draw(uid, asked=count, given=block.count, at=at.elapsed)
         if self._saver.idle:
             self._saver.want()
         return block
@@ -39,25 +82,38 @@ class Issuer:
         """The host's machine number for Snowflakes."""
         return self._timelines.worker
 
-    async def take_soon(self, timeline: str, count: int, whole: bool) -> Block | SteadyBlock:
+    async def take_soon(
+        self, timeline: str, count: int, whole: bool, *, uid: int
+    ) -> Block | SteadyBlock:
         """Give out a block, waiting for room 0.2 s at most, for a save or for UTC 0.8 s at most.
 
         When no save came utc turns volatile. Raises RefusedError: ``busy`` when there was no room,
         ``unavailable`` when the daemon is stopping and, of steady, when no save came or it is too
         far ahead of UTC.
         """
+        self._waiting[uid] += 1
+        try:
+            return await self._wait(timeline, count, whole, uid)
+        finally:
+            self._waiting[uid] -= 1
+            if not self._waiting[uid]:
+                del self._waiting[uid]
+
+    async def _wait(self, timeline: str, count: int, whole: bool, uid: int) -> Block | SteadyBlock:
         begun = trio.current_time()
         no_room: float | None = None
         while True:
             try:
-                return self.take(timeline, count, whole)
-            except NoneFree as none:
+                return self._take(timeline, count, whole, uid)
+            except (NoneFree, OverShare) as none:
                 # From here on: the time that a save took is none that there was no room in.
                 no_room = no_room or trio.current_time() + ROOM_SECONDS
                 wait = none.wait / TICKS_PER_SECOND
+                if isinstance(none, OverShare):
+                    wait = max(wait, LEAST_WAIT)
                 held = self._held() if timeline == "steady" else ""
                 if trio.current_time() + wait > (begun + SAVE_SECONDS if held else no_room):
-                    raise _no_room(count, held) from None
+                    raise _no_room(count, held, none, uid) from None
                 await trio.sleep(wait)
             except NeedsSave:
                 with trio.move_on_at(begun + SAVE_SECONDS):
@@ -95,12 +151,16 @@ class Issuer:
         )
 
 
-def _no_room(count: int, held: str) -> RefusedError:
+def _no_room(count: int, held: str, none: NoneFree | OverShare, uid: int) -> RefusedError:
     if held:
         return RefusedError("unavailable", held)
-    return RefusedError(
-        "busy", f"{count} ticks are not free within {ROOM_SECONDS} s; ask for fewer, or again later"
-    )
+    if isinstance(none, OverShare):
+        return _busy(f"uid {uid} has had its share, one of {none.parts}, of the ticks there are")
+    return _busy(f"{count} ticks are not free within {ROOM_SECONDS} s")
+
+
+def _busy(cause: str) -> RefusedError:
+    return RefusedError("busy", f"{cause}; ask for fewer, or again later")
 
 
 def _ahead(ahead: Ahead) -> str:

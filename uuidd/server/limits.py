@@ -23,6 +23,14 @@ class Limits:
     """Connections of one user, so that one alone cannot shut out the others. Root and the daemon's
     own user are excepted."""
 
+    waiting_per_uid: int = 64
+    """Requests of one user that wait for room at any one time. More are refused at once, so that
+    they cost no more than an answer does."""
+
+    unread_per_uid: int = 256
+    """Connections of one user whose replies wait to be read: each may keep some 100 KiB. One more
+    is closed at once."""
+
     request_seconds: float = 5.0
     """From a request's first byte to its last, and from a connection to its first request. Callers
     send a request in one piece; only a broken or hostile one takes longer."""

@@ -55,46 +55,48 @@ class Service:
         self.rpc = Tally()
         self.libuuid = Tally()
 
-    def answer(self, request: rpc.Request) -> bytes | None:
+    def answer(self, request: rpc.Request, *, uid: int) -> bytes | None:
         """Give the reply to an rpc request, "" to a notification; None: it has to wait."""
         try:
             call = self._parse(request)
             wanted = _wanted(call)
-            block = self._issuer.take(*wanted) if wanted else None
+            block = self._issuer.take(*wanted, uid=uid) if wanted else None
             return self._reply(request, call, block)
         except MUST_WAIT:
             return None
         except RefusedError as refused:
             return self._refuse(request, refused)
 
-    async def answer_soon(self, request: rpc.Request) -> bytes:
+    async def answer_soon(self, request: rpc.Request, *, uid: int) -> bytes:
         """Give the reply to an rpc request that had to wait, "" to a notification."""
         try:
             call = self._parse(request)
             wanted = _wanted(call)
-            block = await self._issuer.take_soon(*wanted) if wanted else None
+            block = await self._issuer.take_soon(*wanted, uid=uid) if wanted else None
             return self._reply(request, call, block)
         except RefusedError as refused:
             return self._refuse(request, refused)
 
-    def answer_libuuid(self, ask: libuuid.Ask) -> bytes | None:
-        """Give the reply to a libuuid request; None: it has to wait."""
+    def answer_libuuid(self, ask: libuuid.Ask, *, uid: int) -> bytes | None:
+        """Give the reply to a libuuid request, "" when it is refused; None: it has to wait."""
+        block = None
         try:
-            block = self._issuer.take("utc", ask.count, True) if ask.op in _TIME else None
+            if ask.op in _TIME:
+                block = self._issuer.take("utc", ask.count, True, uid=uid)
         except MUST_WAIT:
             return None
+        except RefusedError as refused:
+            return self._refuse_libuuid(refused)
         return self._reply_libuuid(ask, block)
 
-    async def answer_libuuid_soon(self, ask: libuuid.Ask) -> bytes:
+    async def answer_libuuid_soon(self, ask: libuuid.Ask, *, uid: int) -> bytes:
         """Give the reply to a libuuid request that had to wait, "" when it is refused."""
+        block = None
         try:
-            block = (
-                await self._issuer.take_soon("utc", ask.count, True) if ask.op in _TIME else None
-            )
+            if ask.op in _TIME:
+                block = await self._issuer.take_soon("utc", ask.count, True, uid=uid)
         except RefusedError as refused:
-            self.libuuid.requests += 1
-            self.libuuid.refuse(refused.code)
-            return b""
+            return self._refuse_libuuid(refused)
         return self._reply_libuuid(ask, block)
 
     def _parse(self, request: rpc.Request) -> Call:
@@ -132,6 +134,11 @@ class Service:
         if request.msgid is None:
             return b""
         return rpc.failure(request.msgid, refused.code, refused.message)
+
+    def _refuse_libuuid(self, refused: RefusedError) -> bytes:
+        self.libuuid.requests += 1
+        self.libuuid.refuse(refused.code)
+        return b""
 
     def _make(self, kind: str, count: int, block: AnyBlock | None) -> list[str]:
         recipe, random = RECIPES[kind], self._entropy.take

@@ -11,17 +11,22 @@ import socket
 
 import trio
 
+UNREAD_BYTES = 16384
+"""Bytes of replies kept by the system for one connection; it counts its own along, and so doubles
+them. Ours are on our account, not the peer's, and he may have thousands of connections."""
+
 READ_BYTES = 16384
 """Bytes read at once: some hundreds of pipelined requests."""
 
 
 class Stream:
-    """The bytes of *sock*, a connected socket; none of the calls block, whatever its mode."""
+    """The bytes of *sock*, a socket that *uid* connected; no call blocks, whatever its mode."""
 
-    __slots__ = ("sock",)
+    __slots__ = ("sock", "uid")
 
-    def __init__(self, sock: socket.SocketType) -> None:
+    def __init__(self, sock: socket.SocketType, uid: int) -> None:
         self.sock = sock
+        self.uid = uid
 
     def receive_now(self) -> bytes | None:
         """Give what has arrived: None when nothing has, "" at the end or when the peer is gone."""
@@ -32,6 +37,11 @@ class Stream:
         except OSError:
             return b""
 
+    def bound_unread(self) -> None:
+        """Bound what the system keeps for a peer that does not read."""
+        with contextlib.suppress(OSError):
+            self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, UNREAD_BYTES)
+
     def end_reading(self) -> None:
         """Let reading come to its end after what has arrived already."""
         with contextlib.suppress(OSError):
@@ -41,7 +51,7 @@ class Stream:
         """Close the connection."""
         self.sock.close()
 
-    def send_now(self, view: bytes | memoryview) -> int:
+    def send_now(self, view: bytes | bytearray | memoryview) -> int:
         """Give how many bytes could be sent; -1 when the peer is gone."""
         try:
             return self.sock.send(view, socket.MSG_DONTWAIT)
@@ -62,7 +72,7 @@ class Stream:
             return await self.receive()
         return b""
 
-    async def send(self, data: bytes | bytearray, *, seconds: float) -> bool:
+    async def send(self, data: bytes | bytearray | memoryview, *, seconds: float) -> bool:
         """Send *data* within *seconds*. The answer is whether all of it could be sent."""
         view = memoryview(data)
         sent = self.send_now(view)

@@ -47,7 +47,7 @@ function _shtab_uuidd_using
 end
 
 set -g _shtab_uuidd_commands
-set -g _shtab_uuidd_opts_with_value --cont-clock --datacenter --defaults --epoch --max-connections --max-connections-per-uid --max-lead --max-pipelined --max-reply-seconds --max-request-bytes --max-request-seconds --node --pid --rollback --socket --state --timeout --user --uuids --worker -C -T -n -p -s
+set -g _shtab_uuidd_opts_with_value --cont-clock --datacenter --defaults --epoch --max-connections --max-connections-per-uid --max-lead --max-pipelined --max-reply-seconds --max-request-bytes --max-request-seconds --max-unread-per-uid --max-waiting-per-uid --node --pid --rollback --socket --state --timeout --user --uuids --worker -C -T -n -p -s
 
 complete -c uuidd -e
 complete -c uuidd -f
@@ -81,5 +81,7 @@ complete -c uuidd -n _shtab_uuidd_using -l max-request-bytes -x -d 'bytes of one
 complete -c uuidd -n _shtab_uuidd_using -l max-pipelined -x -d 'requests of one connection that are answered before the others have a turn (default: 1024)'
 complete -c uuidd -n _shtab_uuidd_using -l max-connections -x -d 'connections in all (default: 16384)'
 complete -c uuidd -n _shtab_uuidd_using -l max-connections-per-uid -x -d 'connections of one user but root and the daemon'"'"'s own (default: 8192)'
+complete -c uuidd -n _shtab_uuidd_using -l max-waiting-per-uid -x -d 'requests of one user that wait for room (default: 64)'
+complete -c uuidd -n _shtab_uuidd_using -l max-unread-per-uid -x -d 'connections of one user whose replies wait to be read (default: 256)'
 complete -c uuidd -n _shtab_uuidd_using -l max-request-seconds -x -d 'seconds from a request'"'"'s first byte to its last, and from a connection to its first request (default: 5)'
 complete -c uuidd -n _shtab_uuidd_using -l max-reply-seconds -x -d 'seconds for a reply to be read (default: 5)'

@@ -249,3 +249,16 @@ async def test_without_a_descriptor_for_a_new_user_he_is_hung_up_on(
         stream = Stream(ours, 7)
         assert place.hub.answered(stream, request("make", "v4"))
         assert place.hung_up == [stream]
+
+
+async def test_requests_that_take_long_are_handed_over_after_a_users_turn(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of pipelined requests that take a millisecond each one is answered here."""
+    looks = itertools.count()
+    monkeypatch.setattr(hub_module, "monotonic", lambda: next(looks) * 0.001)
+    async with place.parked() as peer:
+        some = [request("make", "v4", msgid=number) for number in range(3)]
+        await peer.send(b"".join(some))
+        await until(place, handed_over=1)
+    assert place.handed_over == [(b"".join(some[1:]), b"")]

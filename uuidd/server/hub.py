@@ -106,33 +106,35 @@ class Hub:
             return False
         self.park(stream)
         if stream.uid in self._queues:
-            self._answer(stream, data)
+            self._answer(stream, data, monotonic() + USER_SECONDS)
         return True
 
     def _serve_some(self, uid: int) -> None:
         ends = monotonic() + USER_SECONDS
         streams = self._parked[uid]
         for fd, _ in self._queues[uid].poll(0, EVENTS):
-            self._serve(streams[fd])
+            self._serve(streams[fd], ends)
             if monotonic() > ends:
                 break
 
-    def _serve(self, stream: Stream) -> None:
+    def _serve(self, stream: Stream, ends: float) -> None:
         data = stream.receive_now()
         if data is None:
             return
         if data:
-            self._answer(stream, data)
+            self._answer(stream, data, ends)
         else:
             self._close(stream)
 
-    def _answer(self, stream: Stream, data: bytes) -> None:
+    def _answer(self, stream: Stream, data: bytes, ends: float) -> None:
         replies = b""
         end = answered = 0
         answer, uid = self._service.answer, stream.uid
         try:
             for request, request_end in rpc.requests(data, limit=self._limits().request_bytes):
-                reply = None if answered == PIPELINED else answer(request, uid=uid)
+                if answered and (answered == PIPELINED or monotonic() > ends):
+                    break
+                reply = answer(request, uid=uid)
                 if reply is None:
                     break
                 replies = replies + reply if replies else reply

@@ -88,8 +88,8 @@ class Issuer:
         """Give out a block, waiting for room 0.2 s at most, for a save or for UTC 0.8 s at most.
 
         When no save came utc turns volatile. Raises RefusedError: ``busy`` when there was no room,
-        ``unavailable`` when the daemon is stopping and, of steady, when no save came or it is too
-        far ahead of UTC.
+        ``unavailable`` when the daemon is stopping and, of steady, when no save came (at once, when
+        none has for so long) or it is too far ahead of UTC.
         """
         self._waiting[uid] += 1
         try:
@@ -116,9 +116,13 @@ class Issuer:
                     raise _no_room(count, held, none, uid) from None
                 await trio.sleep(wait)
             except NeedsSave:
-                with trio.move_on_at(begun + SAVE_SECONDS):
+                until = begun + SAVE_SECONDS
+                if timeline == "steady" and self._saver.unsaved_since is not None:
+                    # Others have waited for it in vain; each would, for as long as it lasts.
+                    until = min(until, self._saver.unsaved_since + SAVE_SECONDS)
+                with trio.move_on_at(until):
                     await self._saver.settled()
-                if trio.current_time() >= begun + SAVE_SECONDS:
+                if trio.current_time() >= until:
                     self._do_without_save(timeline)
             except Ahead as ahead:
                 raise RefusedError("unavailable", _ahead(ahead)) from None

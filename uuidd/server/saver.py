@@ -38,7 +38,8 @@ class Saver:
     """Keeps the horizons of *timelines* ahead, by *save*, which raises OSError when it fails.
 
     An idle daemon saves nothing: after the last use ``run`` waits to be woken. *read* reads the
-    clock; all spans of time are measured on trio's clock, which is monotonic.
+    clock; all spans of time are measured on trio's clock, which is monotonic. *unsaved_since* is
+    when the first save began of those of which none has succeeded yet; None when there is none.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class Saver:
         self._finished = trio.Event()
         self._finishing = False
         self._saving_since: float | None = None
+        self.unsaved_since: float | None = None
         self.idle = False
         self.saves = 1
         self.failed_saves = 0
@@ -139,6 +141,8 @@ class Saver:
             bare_lead=int(bare_lead * TICKS_PER_SECOND),
         )
         begun = self._saving_since = trio.current_time()
+        if self.unsaved_since is None:
+            self.unsaved_since = begun
         try:
             await self._save(state)
         except OSError as error:
@@ -164,6 +168,7 @@ class Saver:
         self.saves += 1
         self.last_at = trio.current_time()
         self.last_seconds = self.last_at - begun
+        self.unsaved_since = None
         if self.failed_since_last:
             log.warning("save succeeded again: failed_before=%d", self.failed_since_last)
         self.failed_since_last = 0

@@ -70,7 +70,8 @@ def hand_over(folder: Path, to: User) -> None:
             return
         for name in ("state", "state.new", "lock"):
             with contextlib.suppress(FileNotFoundError):
-                os.chown(name, to.uid, to.gid, dir_fd=fd, follow_symlinks=False)
+                if os.stat(name, dir_fd=fd, follow_symlinks=False).st_uid == 0:
+                    os.chown(name, to.uid, to.gid, dir_fd=fd, follow_symlinks=False)
         os.fchown(fd, to.uid, to.gid)
     except OSError as error:
         raise PrivilegeError(

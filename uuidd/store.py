@@ -18,6 +18,7 @@ import hashlib
 import json
 import os
 import stat
+import time
 from pathlib import Path
 from typing import Protocol
 
@@ -27,6 +28,9 @@ from uuidd.core.timeline.state import Node, State
 
 FORMAT = 1
 _MAGIC = "uuidd-state"
+HOLDER_SECONDS = 0.2
+"""How long the one who has locked the folder may take to write who it is."""
+
 _MAX_BYTES = 1 << 20
 """More than the 50 kB of a state in which every generation has a mark."""
 
@@ -69,6 +73,7 @@ class FolderStore:
         self._path = folder / "state"
         self._temporary = folder / "state.new"
         try:
+            self._check_link(folder)
             self._folder_fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except FileNotFoundError:
             raise StoreError(
@@ -100,10 +105,13 @@ class FolderStore:
         """
         try:
             # Without waiting, should it be a pipe.
-            fd = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
+            fd = os.open(self._path, flags)
             with open(fd, "rb") as file:
-                if not stat.S_ISREG(os.fstat(fd).st_mode):
+                found = os.fstat(fd)
+                if not stat.S_ISREG(found.st_mode):
                     raise StoreError(f"{self._path} is no file; remove it")
+                _check_file(self._path, found)
                 data = file.read(_MAX_BYTES + 1)
         except FileNotFoundError:
             self.lost = self._was_used
@@ -158,6 +166,15 @@ class FolderStore:
         os.close(self._lock_fd)
         os.close(self._folder_fd)
 
+    def _check_link(self, folder: Path) -> None:
+        """See to it that nobody else leads the way to another folder. Raises StoreError."""
+        found = folder.lstat()
+        if stat.S_ISLNK(found.st_mode) and found.st_uid not in (0, os.geteuid()):
+            raise StoreError(
+                f"the state folder {folder} is a link of uid {found.st_uid}'s; remove it, or name"
+                " another with --state"
+            )
+
     def _check_owner(self) -> None:
         """See to it that nobody else can change the state. Raises StoreError."""
         found, own = os.fstat(self._folder_fd), os.geteuid()
@@ -174,18 +191,25 @@ class FolderStore:
 
     def _lock(self, path: Path) -> int:
         try:
-            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+            # No other user may open it, and so lock it (flock(2) needs no right to write).
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except OSError as error:
             raise StoreError(
                 f"the state folder {self.folder} is not writable: {error.strerror};"
                 " mend that, or name another with --state"
             ) from error
         try:
+            _check_file(path, os.fstat(fd))
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.fstat(fd).st_uid == os.geteuid():
+                os.fchmod(fd, 0o600)
             # Padded, so that the file never reads as a shorter pid than the one that holds it.
             os.pwrite(fd, f"{os.getpid():>10}\n".encode(), 0)
+        except StoreError:
+            os.close(fd)
+            raise
         except BlockingIOError:
-            holder = os.pread(fd, 32, 0).decode("ascii", "replace").strip() or "unknown"
+            holder = _holder(fd)
             os.close(fd)
             raise StoreError(
                 f"the state folder {self.folder} is in use by the uuidd with pid {holder};"
@@ -211,6 +235,24 @@ class FolderStore:
                 f"{self._path} is unusable, and cannot be renamed: {error.strerror}"
             ) from error
         return name.name
+
+
+def _holder(fd: int) -> str:
+    """Give the pid in a lock file that another has locked, and may be about to write."""
+    deadline = time.monotonic() + HOLDER_SECONDS
+    while True:
+        holder = os.pread(fd, 32, 0).decode("ascii", "replace").strip()
+        if (holder and Path("/proc", holder).exists()) or time.monotonic() > deadline:
+            return holder or "unknown"
+        time.sleep(0.001)
+
+
+def _check_file(path: Path, found: os.stat_result) -> None:
+    """See to it that a file was left by nobody else. Raises StoreError."""
+    if found.st_uid not in (0, os.geteuid()):
+        raise StoreError(
+            f"{path} belongs to uid {found.st_uid}, and this is uid {os.geteuid()}; remove it"
+        )
 
 
 def encode(state: State) -> bytes:

@@ -222,33 +222,65 @@ async def test_a_user_with_many_connections_delays_another_by_one_turn(
     assert sorted(answered) == [1] * 100 + [2]
 
 
-async def test_a_user_who_hangs_up_his_last_connection_leaves_nothing() -> None:
-    """Nor does the descriptor that stood for him."""
-    place = Place(Inside())
-    before = len(os.listdir("/proc/self/fd"))
-    theirs, ours = socket.socketpair()
-    with theirs, ours:
-        stream = Stream(ours, 7)
-        place.hub.park(stream)
-        place.hub._unpark(stream)
-    assert len(os.listdir("/proc/self/fd")) == before
-
-
-async def test_without_a_descriptor_for_a_new_user_he_is_hung_up_on(
-    monkeypatch: pytest.MonkeyPatch,
+async def test_a_user_who_is_gone_makes_room_for_the_queue_of_another(
+    place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The others are served on."""
-    place = Place(Inside())
+    """There are never more descriptors for queues than there are queues."""
+    monkeypatch.setattr(hub_module, "QUEUES", 1)
+    counts = set()
+    for uid in range(3):
+        theirs, ours = socket.socketpair()
+        with ours:
+            async with Peer(theirs) as peer:
+                place.hub.park(Stream(ours, uid))
+                await peer.send(request("make", "v4", msgid=uid))
+                assert (await peer.reply()).msgid == uid
+                counts.add(len(os.listdir("/proc/self/fd")))
+            await until(place, hung_up=uid + 1)
+    assert len(counts) == 1
+
+
+async def test_a_user_who_always_asks_does_not_take_anothers_turn(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though each of his requests takes longer than all turns, and his queue was there first."""
+    looks = itertools.count()
+    monkeypatch.setattr(hub_module, "monotonic", lambda: next(looks) * 0.1)
+    async with contextlib.AsyncExitStack() as stack:
+        peers = []
+        for uid in (1, 1, 2):
+            theirs, ours = socket.socketpair()
+            stack.enter_context(ours)
+            peers.append(await stack.enter_async_context(Peer(theirs)))
+            place.hub.park(Stream(ours, uid))
+        for round in range(3):
+            for peer in peers[:1] if round else peers:
+                await peer.send(request("make", "v4", msgid=round))
+        for peer in peers:
+            assert (await peer.reply()).msgid == 0
+
+
+@pytest.mark.parametrize("shortage", ["queues", "descriptors"])
+async def test_users_beyond_those_with_a_queue_share_one(
+    place: Place, shortage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are served like the others."""
 
     def none_left() -> None:
         raise OSError(errno.EMFILE, "Too many open files")
 
-    monkeypatch.setattr(select, "epoll", none_left)
-    theirs, ours = socket.socketpair()
-    with theirs, ours:
-        stream = Stream(ours, 7)
-        assert place.hub.answered(stream, request("make", "v4"))
-        assert place.hung_up == [stream]
+    if shortage == "queues":
+        monkeypatch.setattr(hub_module, "QUEUES", 2)
+    else:
+        monkeypatch.setattr(select, "epoll", none_left)
+    async with contextlib.AsyncExitStack() as stack:
+        for uid in range(5):
+            theirs, ours = socket.socketpair()
+            stack.enter_context(ours)
+            peer = await stack.enter_async_context(Peer(theirs))
+            place.hub.park(Stream(ours, uid))
+            await peer.send(request("make", "v4", msgid=uid))
+            assert (await peer.reply()).msgid == uid
 
 
 async def test_requests_that_take_long_are_handed_over_after_a_users_turn(

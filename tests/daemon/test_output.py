@@ -59,7 +59,7 @@ def test_too_few_descriptors_are_told_before_anything_is_made(tmp_path: Path) ->
         check=False,
     )
     assert done.returncode == 1
-    assert done.stderr.startswith("uuidd: at most 40 descriptors may be open, and uuidd needs 64")
+    assert done.stderr.startswith("uuidd: at most 40 descriptors may be open, and uuidd needs 96")
     assert len(done.stderr.splitlines()) == 1
     assert sorted(os.listdir(tmp_path)) == ["state"]
     assert not os.listdir(state)

@@ -2,70 +2,98 @@ from __future__ import annotations
 
 import pytest
 
-from uuidd.server.shares import SAVED, WANTING, OverShare, Shares
+from uuidd.server.shares import CONTENDED, SAVED, OverShare, Shares
 
 GREEDY, OTHER, THIRD = 1000, 1001, 1002
 
 
-def wanting(shares: Shares, *uids: int, at: int = 0) -> None:
-    """Let each be given less than he asked for."""
-    for uid in uids:
-        shares.draw(uid, asked=2, given=1, at=at)
-
-
-def drawn(shares: Shares, uid: int, *, ticks: int, each: int, since: int = 0) -> int:
-    """Give what *uid* gets in so many ticks, of which he asks for *each* at any of them."""
-    given = 0
-    for at in range(since, since + ticks, 10):
+def take(shares: Shares, uid: int, *, asked: int, given: int, at: int) -> bool:
+    """Take as the issuer does; the answer is whether the share allowed it."""
+    if shares.contended:
         try:
             shares.check(uid, at=at)
         except OverShare:
-            continue
-        shares.draw(uid, asked=each, given=each, at=at)
-        given += each
-    return given
+            return False
+    if shares.contended or given < asked:
+        shares.draw(uid, asked=asked, given=given, at=at)
+    shares.last = uid
+    return True
+
+
+def contended(lanes: int, *uids: int) -> Shares:
+    """Give shares of which each user in turn got less than he asked for."""
+    shares = Shares(lanes)
+    for uid in (*uids, uids[0]):
+        take(shares, uid, asked=2, given=1, at=0)
+    return shares
 
 
 def test_a_user_who_is_alone_has_no_bound() -> None:
     """However much less than he asks for there is."""
-    shares = Shares(1)
-    wanting(shares, GREEDY)
-    assert drawn(shares, GREEDY, ticks=1000, each=500) == 50_000
+    shares = contended(1, GREEDY, GREEDY)
     assert not shares.contended
 
 
 def test_users_who_get_what_they_ask_for_have_no_bound() -> None:
     """Nothing is counted for them."""
     shares = Shares(1)
-    for uid in (GREEDY, OTHER):
-        shares.draw(uid, asked=500, given=500, at=0)
+    for uid in (GREEDY, OTHER, GREEDY):
+        take(shares, uid, asked=500, given=500, at=0)
     assert not shares.contended
 
 
-@pytest.mark.parametrize(("rate", "users"), [(1, 2), (1, 3), (15, 2), (15, 3)])
-def test_users_who_want_more_than_there_is_get_the_same(rate: int, users: int) -> None:
-    """Each his share of the rate, but for the last grant."""
-    shares = Shares(rate)
+@pytest.mark.parametrize("users", [2, 3])
+def test_users_of_whole_grants_get_the_same_number_of_ticks(users: int) -> None:
+    """Each his share of 15 lanes, but for the last grant, whatever the size of his grants."""
     uids = (GREEDY, OTHER, THIRD)[:users]
-    wanting(shares, *uids)
-    got = [drawn(shares, uid, ticks=SAVED, each=1000) for uid in uids]
-    assert got == pytest.approx([SAVED * rate / users] * users, abs=1001)
+    shares = contended(15, *uids)
+    got = dict.fromkeys(uids, 0)
+    for at in range(0, SAVED, 10):
+        for uid, each in zip(uids, (1000, 300, 50), strict=False):
+            if take(shares, uid, asked=each, given=each, at=at):
+                got[uid] += each
+    assert list(got.values()) == pytest.approx([SAVED * 15 / users] * users, abs=1001)
 
 
-def test_what_one_does_not_want_another_gets() -> None:
-    """Who has not been wanting for a while has no share to keep free."""
-    shares = Shares(1)
-    wanting(shares, GREEDY, OTHER)
-    wanting(shares, GREEDY, at=WANTING)
-    shares.check(GREEDY, at=2 * WANTING - 1)
+def test_users_of_short_grants_get_the_same_time() -> None:
+    """Single ticks cost what they use up: one who takes them all the time waits half of it."""
+    shares = contended(1, GREEDY, OTHER)
+    ready = {GREEDY: 0, OTHER: 0}
+    for at in range(0, SAVED, 10):
+        if take(shares, GREEDY, asked=1, given=1, at=at):
+            ready[GREEDY] += 1
+        elif take(shares, OTHER, asked=1000, given=10, at=at):
+            ready[OTHER] += 1
+    assert ready[GREEDY] == pytest.approx(SAVED / 20, rel=0.1)
+    assert ready[OTHER] == pytest.approx(SAVED / 20, rel=0.1)
+
+
+def test_who_wants_little_leaves_the_rest_to_the_others() -> None:
+    """He has no part in what is divided."""
+    shares = contended(15, GREEDY, OTHER)
+    got = {GREEDY: 0, OTHER: 0}
+    for at in range(0, SAVED, 10):
+        take(shares, THIRD, asked=1, given=1, at=at)
+        for uid in (GREEDY, OTHER):
+            if take(shares, uid, asked=300, given=300, at=at):
+                got[uid] += 300
+    assert sum(got.values()) == pytest.approx(SAVED * 15, rel=0.02)
+
+
+def test_a_shortage_is_forgotten_after_a_fifth_of_a_second() -> None:
+    """Then he who is left has all."""
+    shares = contended(1, GREEDY, OTHER)
+    shares.draw(GREEDY, asked=1, given=2 * CONTENDED, at=CONTENDED - 2)
+    with pytest.raises(OverShare):
+        shares.check(GREEDY, at=CONTENDED - 1)
+    shares.check(GREEDY, at=CONTENDED)
     assert not shares.contended
 
 
 def test_it_says_when_a_share_is_no_longer_overdrawn() -> None:
     """And not before."""
-    shares = Shares(1)
-    wanting(shares, GREEDY, OTHER)
-    shares.draw(GREEDY, asked=1000, given=1000, at=0)
+    shares = contended(15, GREEDY, OTHER)
+    shares.draw(GREEDY, asked=14_998, given=14_998, at=0)
     with pytest.raises(OverShare) as caught:
         shares.check(GREEDY, at=0)
     wait = caught.value.wait
@@ -77,18 +105,17 @@ def test_it_says_when_a_share_is_no_longer_overdrawn() -> None:
 
 def test_an_account_gathers_for_a_hundredth_of_a_second() -> None:
     """So who pauses does not have a second's worth at once."""
-    shares = Shares(1)
-    wanting(shares, GREEDY, OTHER)
-    shares.check(GREEDY, at=WANTING - 1)
-    shares.draw(GREEDY, asked=SAVED, given=SAVED, at=WANTING - 1)
+    shares = contended(15, GREEDY, OTHER)
+    shares.check(GREEDY, at=CONTENDED - 1)
+    shares.draw(GREEDY, asked=1, given=SAVED * 15, at=CONTENDED - 1)
     with pytest.raises(OverShare):
-        shares.check(GREEDY, at=WANTING - 1)
+        shares.check(GREEDY, at=CONTENDED - 1)
 
 
-def test_one_who_comes_anew_is_not_bound_by_what_he_drew_before() -> None:
-    """Only what is drawn while two or more are wanting counts."""
-    shares = Shares(1)
-    wanting(shares, GREEDY)
-    shares.draw(GREEDY, asked=10**9, given=10**6, at=0)
-    wanting(shares, OTHER)
+def test_what_was_drawn_before_a_shortage_does_not_count() -> None:
+    """Only what is drawn while it lasts."""
+    shares = Shares(15)
+    take(shares, GREEDY, asked=10**9, given=10**6, at=0)
+    take(shares, OTHER, asked=2, given=1, at=0)
+    assert shares.contended
     shares.check(GREEDY, at=0)

@@ -347,18 +347,32 @@ def test_after_setting_aside_there_is_no_state(store: FolderStore) -> None:
     assert store.load() == STATE
 
 
-@pytest.mark.parametrize(
-    ("target", "cause"), [("/", "Is a directory"), ("/proc/self/mem", "Input/output error")]
-)
 def test_a_state_that_cannot_be_read_is_an_error(
-    store: FolderStore, target: str, cause: str
+    store: FolderStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What cannot be read is not taken for lost: the error says what and why in a line."""
+    path = store.folder / "state"
+    path.write_bytes(b"kept")
+
+    def failing(*_: object, **__: object) -> Any:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "open", failing)
+        with pytest.raises(StoreError) as caught:
+            store.load()
+    assert str(caught.value) == f"{path} cannot be read: Input/output error"
+    assert path.read_bytes() == b"kept"
+
+
+@pytest.mark.parametrize("target", ["/", "/etc/passwd", "nowhere"])
+def test_a_link_in_the_place_of_the_state_is_not_followed(store: FolderStore, target: str) -> None:
+    """It is an error, for the state would be another's file."""
     path = store.folder / "state"
     path.symlink_to(target)
     with pytest.raises(StoreError) as caught:
         store.load()
-    assert str(caught.value) == f"{path} cannot be read: {cause}"
+    assert str(caught.value) == f"{path} cannot be read: Too many levels of symbolic links"
     assert path.is_symlink()
 
 

@@ -28,6 +28,9 @@ from uuidd.server.stream import Stream
 EVENTS = 64
 """Users, and connections of one, that are looked for at once."""
 
+QUEUES = 32
+"""Users that have a queue of their own; all beyond share one. Each costs a descriptor."""
+
 USER_SECONDS = 0.0005
 """For how long one user is served before another one is."""
 
@@ -40,6 +43,21 @@ turn."""
 
 HandOver = Callable[[Stream, bytes, bytes], None]
 """Goes on with a connection in a task, with what was not answered, and replies not sent."""
+
+
+class _Queue:
+    """The silent connections of a user, by descriptor."""
+
+    __slots__ = ("epoll", "ready", "streams")
+
+    def __init__(self) -> None:
+        self.epoll = select.epoll()
+        self.streams: dict[int, Stream] = {}
+        self.ready: list[int] = []
+
+
+CROWD = -1
+"""Stands for all users who have no queue of their own."""
 
 
 class Hub:
@@ -58,9 +76,9 @@ class Hub:
         self._hand_over = hand_over
         self._hang_up = hang_up
         self._users = select.epoll()
-        self._queues: dict[int, select.epoll] = {}
-        self._uids: dict[int, int] = {}
-        self._parked: dict[int, dict[int, Stream]] = {}
+        self._queues: dict[int, _Queue] = {}
+        self._by_fd: dict[int, _Queue] = {}
+        self._opened(CROWD)
 
     async def run(self) -> None:
         """Serve until cancelled."""
@@ -68,65 +86,82 @@ class Hub:
         with self._users:
             while True:
                 ready = self._users.poll(0, EVENTS)
-                for fd, _ in ready:
-                    if fd in self._uids:
-                        self._serve_some(self._uids[fd])
-                    if monotonic() > turn_ends:
-                        # Who is left is found again, after the others.
-                        break
                 if not ready:
                     await trio.lowlevel.wait_readable(self._users.fileno())
-                elif monotonic() > turn_ends:
-                    await trio.lowlevel.checkpoint()
-                else:
-                    continue
-                turn_ends = monotonic() + TURN_SECONDS
+                    turn_ends = monotonic() + TURN_SECONDS
+                # All of them before any a second time: epoll would give the same first again.
+                for fd, _ in ready:
+                    if fd in self._by_fd:
+                        self._serve_some(self._by_fd[fd])
+                    if monotonic() > turn_ends:
+                        await trio.lowlevel.checkpoint()
+                        turn_ends = monotonic() + TURN_SECONDS
 
     def park(self, stream: Stream) -> None:
-        """Wait for the next request of a connection.
-
-        Hangs up when it is a user's first, and the system has no descriptor for a queue of his.
-        """
-        uid = stream.uid
-        if uid not in self._queues:
-            try:
-                queue = select.epoll()
-            except OSError:
-                self._hang_up(stream)
-                return
-            self._queues[uid], self._uids[queue.fileno()], self._parked[uid] = queue, uid, {}
-            self._users.register(queue.fileno(), select.EPOLLIN)
-        fd = stream.sock.fileno()
-        self._parked[uid][fd] = stream
-        self._queues[uid].register(fd, select.EPOLLIN)
+        """Wait for the next request of a connection."""
+        self._park(stream)
 
     def answered(self, stream: Stream, data: bytes) -> bool:
         """Answer the rpc requests of a new connection, and park it; False: they need a task."""
         if data[0] not in RPC_FIRST:
             return False
-        self.park(stream)
-        if stream.uid in self._queues:
-            self._answer(stream, data, monotonic() + USER_SECONDS)
+        self._answer(self._park(stream), stream, data, monotonic() + USER_SECONDS)
         return True
 
-    def _serve_some(self, uid: int) -> None:
+    def _park(self, stream: Stream) -> _Queue:
+        queue = self._queues.get(stream.uid) or self._opened(stream.uid)
+        fd = stream.sock.fileno()
+        queue.streams[fd] = stream
+        queue.epoll.register(fd, select.EPOLLIN)
+        return queue
+
+    def _opened(self, uid: int) -> _Queue:
+        """Give a new queue for a user, or that of the crowd."""
+        if len(self._queues) > QUEUES:
+            self._close_an_empty_one()
+        if len(self._queues) > QUEUES:
+            return self._queues[CROWD]
+        try:
+            queue = _Queue()
+        except OSError:
+            # No descriptor is left. Then his turn is the crowd's.
+            return self._queues[CROWD]
+        self._queues[uid] = queue
+        self._by_fd[queue.epoll.fileno()] = queue
+        self._users.register(queue.epoll.fileno(), select.EPOLLIN)
+        return queue
+
+    def _close_an_empty_one(self) -> None:
+        # Not as soon as it is empty: a user's only connection may be with a task just now.
+        for uid, queue in self._queues.items():
+            if not queue.streams and uid != CROWD:
+                del self._queues[uid], self._by_fd[queue.epoll.fileno()]
+                queue.epoll.close()
+                return
+
+    def _serve_some(self, queue: _Queue) -> None:
+        """Serve a user's connections, each once before any a second time, for his turn."""
         ends = monotonic() + USER_SECONDS
-        streams = self._parked[uid]
-        for fd, _ in self._queues[uid].poll(0, EVENTS):
-            self._serve(streams[fd], ends)
+        if not queue.ready:
+            queue.ready = [fd for fd, _ in queue.epoll.poll(0, EVENTS)]
+            queue.ready.reverse()
+        while queue.ready:
+            stream = queue.streams.get(queue.ready.pop())
+            if stream is not None:
+                self._serve(queue, stream, ends)
             if monotonic() > ends:
                 break
 
-    def _serve(self, stream: Stream, ends: float) -> None:
+    def _serve(self, queue: _Queue, stream: Stream, ends: float) -> None:
         data = stream.receive_now()
         if data is None:
             return
         if data:
-            self._answer(stream, data, ends)
+            self._answer(queue, stream, data, ends)
         else:
-            self._close(stream)
+            self._close(queue, stream)
 
-    def _answer(self, stream: Stream, data: bytes, ends: float) -> None:
+    def _answer(self, queue: _Queue, stream: Stream, data: bytes, ends: float) -> None:
         replies = b""
         end = answered = 0
         answer, uid = self._service.answer, stream.uid
@@ -144,25 +179,18 @@ class Hub:
             self._service.rpc.refuse(MALFORMED)
             if replies:
                 stream.send_now(replies)
-            self._close(stream)
+            self._close(queue, stream)
             return
         sent = stream.send_now(replies) if replies else 0
         if end < len(data) or sent < len(replies):
-            self._leave(stream, data[end:], replies[max(sent, 0) :])
+            self._unpark(queue, stream)
+            self._hand_over(stream, data[end:], replies[max(sent, 0) :])
 
-    def _leave(self, stream: Stream, data: bytes, unsent: bytes) -> None:
-        self._unpark(stream)
-        self._hand_over(stream, data, unsent)
-
-    def _close(self, stream: Stream) -> None:
-        self._unpark(stream)
+    def _close(self, queue: _Queue, stream: Stream) -> None:
+        self._unpark(queue, stream)
         self._hang_up(stream)
 
-    def _unpark(self, stream: Stream) -> None:
-        uid, fd = stream.uid, stream.sock.fileno()
-        queue, streams = self._queues[uid], self._parked[uid]
-        queue.unregister(fd)
-        del streams[fd]
-        if not streams:
-            del self._queues[uid], self._parked[uid], self._uids[queue.fileno()]
-            queue.close()
+    def _unpark(self, queue: _Queue, stream: Stream) -> None:
+        fd = stream.sock.fileno()
+        queue.epoll.unregister(fd)
+        del queue.streams[fd]

@@ -73,6 +73,7 @@ class Issuer:
             raise
         if shares.contended or block.count < count:
             shares.draw(uid, asked=count, given=block.count, at=at.elapsed)
+        shares.last = uid
         if self._saver.idle:
             self._saver.want()
         return block

@@ -52,11 +52,11 @@ STOP_SECONDS = 2.0
 LAST_SAVE_SECONDS = 10.0
 """How long a stopping daemon waits for its last saves; without them it loses a generation."""
 
-TURNED_AWAY = 256
+TURNED_AWAY = 32
 """Connections over a limit that are told so at any one time; more are closed at once."""
 
-SPARE_DESCRIPTORS = 64
-"""Descriptors kept for files, the log and those turned away's tail."""
+SPARE_DESCRIPTORS = 96
+"""Descriptors kept for files, the log, the queues of users, and those who are turned away."""
 
 
 def as_settings(limits: Limits) -> dict[str, int | float]:

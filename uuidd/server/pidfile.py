@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,12 +21,14 @@ def pid_file(path: Path) -> Iterator[None]:
     Raises PidFileError when it cannot be written, or is held by another daemon; a file that was
     there is then as it was.
     """
+    fd = _opened(path)
     try:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
-    except OSError as error:
-        raise _refusal(path, f"cannot be written: {error.strerror}") from error
-    try:
-        _claim(fd, path)
+        if not _claim(fd, path):
+            # Its uuidd was killed; another holds a lock, for which it is enough to read a file.
+            os.close(fd)
+            path.unlink()
+            fd = _opened(path)
+            _claim(fd, path)
         yield
         with contextlib.suppress(OSError):
             path.unlink()
@@ -33,11 +36,35 @@ def pid_file(path: Path) -> Iterator[None]:
         os.close(fd)
 
 
-def _claim(fd: int, path: Path) -> None:
+def _opened(path: Path) -> int:
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+    except OSError as error:
+        raise _refusal(path, f"cannot be written: {error.strerror}") from error
+    try:
+        _check(fd, path)
+    except PidFileError:
+        os.close(fd)
+        raise
+    return fd
+
+
+def _check(fd: int, path: Path) -> None:
+    """See to it that nobody else could change the file, and nothing else is changed by it."""
+    found = os.fstat(fd)
+    if not stat.S_ISREG(found.st_mode):
+        raise _refusal(path, "is no file")
+    if found.st_uid not in (0, os.geteuid()) or found.st_nlink > 1:
+        raise _refusal(path, f"belongs to uid {found.st_uid}, or has another name")
+
+
+def _claim(fd: int, path: Path) -> bool:
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         holder = os.pread(fd, 32, 0).decode("ascii", "replace").strip() or "unknown"
+        if holder.isdigit() and not Path("/proc", holder).exists():
+            return False
         raise _refusal(path, f"is held by the uuidd with pid {holder}") from None
     try:
         os.ftruncate(fd, 0)
@@ -46,6 +73,7 @@ def _claim(fd: int, path: Path) -> None:
         with contextlib.suppress(OSError):
             path.unlink()
         raise _refusal(path, f"cannot be written: {error.strerror}") from error
+    return True
 
 
 def _refusal(path: Path, why: str) -> PidFileError:

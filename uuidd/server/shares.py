@@ -2,11 +2,14 @@
 
 Theory of operation
 
-1. As long as everybody gets what he asks for, nothing is counted.
-2. A user who was given less than he asked for, or nothing, is *wanting* for a while. While two or
-   more are, each has an account, into which his share flows: the ticks that there are, divided by
-   their number. What he is given is drawn from it; as long as it is overdrawn he waits.
-3. So who wants little gets it, however much others want; and a user who is alone gets all.
+1. As long as everybody gets what he asks for, or is alone, nothing is counted.
+2. Once a user gets less than he asked for, and another one took last, the ticks are *contended* for
+   a while. Then each user has an account, into which his share flows, and from which what he uses
+   up is drawn. As long as it is overdrawn he waits.
+3. A share is what there is divided by the number of those who want more than theirs. So who wants
+   little gets it, however much others want.
+4. A grant from a single lane uses up the free ticks before it as well. So it costs the time since
+   the last one, however few ticks it gave: but for what nobody wanted for long.
 """
 
 from __future__ import annotations
@@ -15,11 +18,17 @@ from math import ceil
 
 from uuidd.core.ids.timebased import TICKS_PER_SECOND
 
-WANTING = TICKS_PER_SECOND // 5
-"""Ticks for which a user counts as wanting. Longer than a request waits for room."""
+CONTENDED = TICKS_PER_SECOND // 5
+"""Ticks for which a shortage is remembered. Longer than a request waits for room."""
 
 SAVED = TICKS_PER_SECOND // 100
 """Ticks for which an account gathers what is not drawn."""
+
+UNWANTED = TICKS_PER_SECOND // 10_000
+"""Ticks that nobody took for so long are nobody's loss."""
+
+COUNTED = TICKS_PER_SECOND // 1000
+"""Ticks after which those who have a share are counted anew."""
 
 
 class OverShare(Exception):
@@ -32,51 +41,70 @@ class OverShare(Exception):
 
 
 class _Account:
-    __slots__ = ("at", "balance", "until")
+    __slots__ = ("at", "balance", "wants_until")
 
     def __init__(self, at: int) -> None:
         self.at = at
         self.balance = 0.0
-        self.until = at
+        self.wants_until = at
 
 
 class Shares:
-    """Shares of *rate* ticks a tick. *at* is always a reading of CLOCK_BOOTTIME, in ticks."""
+    """Shares of the ticks of *lanes* lanes. *at* is always a reading of CLOCK_BOOTTIME, in ticks.
 
-    def __init__(self, rate: int) -> None:
-        self._rate = rate
+    *last* is the user who took last.
+    """
+
+    def __init__(self, lanes: int) -> None:
+        self._lanes = lanes
         self._accounts: dict[int, _Account] = {}
-        self._swept_at = 0
+        self._until = 0
+        self._drawn_at = 0
+        self._counted_at = 0
+        self._parts = 1
         self.contended = False
+        self.last: int | None = None
 
     def check(self, uid: int, *, at: int) -> None:
         """Raise OverShare if *uid* has overdrawn his share."""
-        if at - self._swept_at > SAVED:
-            self._sweep(at)
-        account = self._accounts.get(uid)
-        if account is None or not self.contended:
+        if at >= self._until:
+            self._accounts.clear()
+            self.contended = False
+        if not self.contended:
             return
-        parts = len(self._accounts)
-        share = self._rate / parts
+        if at - self._counted_at >= COUNTED:
+            self._count(at)
+        account = self._account(uid, at)
+        share = self._lanes / self._parts
         gathered = account.balance + (at - account.at) * share
         account.balance, account.at = min(gathered, SAVED * share), at
         if gathered < 0:
-            raise OverShare(ceil(-gathered / share), parts)
+            account.wants_until = at + CONTENDED
+            raise OverShare(ceil(-gathered / share), self._parts)
 
     def draw(self, uid: int, *, asked: int, given: int, at: int) -> None:
         """Note that *uid* was given so many ticks of those that he asked for."""
-        account = self._accounts.get(uid)
-        if given < asked:
-            if account is None:
-                account = self._accounts[uid] = _Account(at)
-                self.contended = len(self._accounts) > 1
-            account.until = at + WANTING
-        if account is not None and self.contended:
-            account.balance -= given
+        if given < asked and self.last not in (uid, None):
+            if not self.contended:
+                self.contended = True
+                self._drawn_at = at
+            self._until = at + CONTENDED
+            for user in (uid, self.last):
+                self._account(user, at).wants_until = self._until
+            self._count(at)
+        if self.contended:
+            passed = min(at - self._drawn_at, UNWANTED) if self._lanes == 1 else 0
+            self._account(uid, at).balance -= max(given, passed)
+            self._drawn_at = at
 
-    def _sweep(self, at: int) -> None:
-        self._swept_at = at
-        self._accounts = {
-            uid: account for uid, account in self._accounts.items() if account.until > at
-        }
-        self.contended = len(self._accounts) > 1
+    def _account(self, uid: int | None, at: int) -> _Account:
+        assert uid is not None  # noqa: S101  (draw has seen to it; for the type checker)
+        account = self._accounts.get(uid)
+        if account is None:
+            account = self._accounts[uid] = _Account(at)
+        return account
+
+    def _count(self, at: int) -> None:
+        self._counted_at = at
+        wanting = sum(account.wants_until > at for account in self._accounts.values())
+        self._parts = max(1, wanting)

@@ -1,0 +1,519 @@
+"""Users who attack the daemon, and their victim: each a process under a uid of its own.
+
+Run as ``python -m tests.system.attacker ROLE UID SOCKET [NUMBER...]``. It writes a line once it is
+at work, goes on until its standard input ends, and then writes what it saw, as JSON.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import resource
+import select
+import selectors
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import msgpack
+
+from tests.rig import PATIENCE, Daemon, Line
+from uuidd.cli import main as uuidd
+
+UNIX_EPOCH = 0x01B2_1DD2_1381_4000
+"""The tick at which Unix time begins."""
+
+LIFETIME = 60
+"""Seconds after which an actor ends, whatever became of its test."""
+
+FIRST_BYTES = {"nothing": b"", "zeros": bytes(4096), "noise": bytes(range(256)) * 256}
+"""What follows each first byte that there is."""
+
+HALVES = (b"", b"\x94\x00", b"\x04\x01")
+"""The begin of a request: nothing, half of one of rpc's, half of one of libuuid's."""
+
+FLOOD = msgpack.packb([0, 1, "make", ["ksuid", 1000]]) * 4000
+
+
+class Actor:
+    """A process in *role* under *uid*, for as long as the context lasts. *numbers* are its own."""
+
+    def __init__(self, daemon: Daemon, uid: int, role: str, *numbers: float) -> None:
+        command = [sys.executable, "-m", "tests.system.attacker", role, str(uid)]
+        self._command = [*command, str(daemon.socket), *map(str, numbers)]
+
+    def __enter__(self) -> Actor:
+        self._process = subprocess.Popen(
+            self._command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=Path(__file__).parents[2],
+        )
+        try:
+            self._wait()
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def _wait(self) -> None:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        assert line == b"at work\n", f"{self._command} said {line!r}"
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+    def told(self) -> Any:
+        """End what it does, and give what it saw."""
+        said, _ = self._process.communicate(timeout=LIFETIME)
+        assert self._process.returncode == 0
+        return json.loads(said)
+
+
+class Seen:
+    """Blocks that were got, by the furthest beyond now and behind the time of asking (ticks)."""
+
+    def __init__(self) -> None:
+        self.blocks: list[tuple[int, int, int, int]] = []
+        self.ahead = -UNIX_EPOCH
+        self.lag = -UNIX_EPOCH
+
+    def add(self, asked: int, first: int, count: int, clock_seq: int, node: int) -> None:
+        """Note a block that was got just now, and asked for at *asked*."""
+        last = first + count - 1
+        self.ahead = max(self.ahead, last - now())
+        self.lag = max(self.lag, asked - last)
+        self.blocks.append((node, clock_seq, first, count))
+
+    def add_result(self, asked: int, result: Any) -> None:
+        """Note what rpc's ``take`` gave."""
+        node = int.from_bytes(result["node"], "big")
+        self.add(asked, result["first"], result["count"], result["clock_seq"], node)
+
+    def told(self) -> dict[str, Any]:
+        """Give all of it."""
+        return {"blocks": self.blocks, "ahead": self.ahead, "lag": self.lag}
+
+
+def now() -> int:
+    """Give UTC in ticks."""
+    return time.time_ns() // 100 + UNIX_EPOCH
+
+
+def connected(path: Path) -> socket.socket:
+    """Give a socket that is connected."""
+    sock = socket.socket(socket.AF_UNIX)
+    # First, as libuuid's callers do: one with a time-out would not wait while the backlog is full.
+    sock.connect(str(path))
+    sock.settimeout(PATIENCE)
+    return sock
+
+
+def lined(path: Path) -> Line:
+    """Give a line, after a while if the backlog is full."""
+    while True:
+        try:
+            return Line(path)
+        except BlockingIOError:
+            time.sleep(0.001)
+
+
+def libuuid(path: Path, request: bytes) -> bytes:
+    """Give the whole reply to a request of libuuid's, "" when there is none."""
+    reply = b""
+    with connected(path) as sock, contextlib.suppress(ConnectionError):
+        sock.sendall(request)
+        while more := sock.recv(65536):
+            reply += more
+    return reply
+
+
+def bulk(path: Path, count: int, seen: Seen) -> bool:
+    """Ask as libuuid does for *count*, and note what is got; the answer is whether it was."""
+    asked = now()
+    reply = libuuid(path, b"\x04" + struct.pack("=i", count))
+    if not reply:
+        return False
+    size, first, echo = struct.unpack("=i16si", reply)
+    assert (size, echo) == (20, count)
+    made = uuid.UUID(bytes=first)
+    seen.add(asked, made.time, max(1, count), made.clock_seq, made.node)
+    return True
+
+
+def goes_on() -> bool:
+    """Tell whether the test has not had enough yet."""
+    return not select.select([sys.stdin], [], [], 0)[0]
+
+
+def at_work() -> None:
+    """Tell the test that this one is at work."""
+    sys.stdout.write("at work\n")
+    sys.stdout.flush()
+
+
+# --- roles
+
+
+def victim(path: Path, rounds: int, pause_ms: int) -> dict[str, Any]:
+    """Ask for ten ticks in either dialect, again and again; tell how long each took.
+
+    In rpc over one line, as libuuid does over a connection each.
+    """
+    seen, took, connected_in, refused = Seen(), [], [], 0
+    at_work()
+    with lined(path) as line:
+        for _ in range(rounds):
+            begun, asked = time.monotonic(), now()
+            seen.add_result(asked, line.call("take", "utc", 10))
+            between = time.monotonic()
+            refused += not bulk(path, 10, seen)
+            took.append(between - begun)
+            connected_in.append(time.monotonic() - between)
+            time.sleep(pause_ms / 1000)
+    return {"took": took, "connected": connected_in, "refused": refused, **seen.told()}
+
+
+def taker(path: Path, count: int, whole: int, span_ms: int) -> dict[str, Any]:
+    """Take so many ticks, whole or not, one request after the other; tell how much was got."""
+    seen, asked_for, heard = Seen(), 0, set()
+    at_work()
+    with lined(path) as line:
+        # May have to wait for a save, which is not what is measured.
+        line.ask("take", "utc", 1)
+        begun = time.monotonic()
+        while (took := time.monotonic() - begun) < span_ms / 1000:
+            asked = now()
+            _, _, error, result = line.ask("take", "utc", count, bool(whole))
+            asked_for += 1
+            if error:
+                heard.add(tuple(error))
+            else:
+                seen.add_result(asked, result)
+    return {
+        "requests": asked_for / took,
+        "ticks": sum(block[3] for block in seen.blocks) / took,
+        "heard": sorted(heard),
+        **seen.told(),
+    }
+
+
+def silent(path: Path, count: int) -> None:
+    """Hold so many connections over which nothing was said, and as many with half a request."""
+    with contextlib.ExitStack() as stack:
+        for _ in range(count):
+            for half in HALVES:
+                stack.enter_context(connected(path)).sendall(half)
+        at_work()
+        sys.stdin.read()
+
+
+def idle(path: Path, count: int) -> dict[str, Any]:
+    """Hold so many connections that have been served once."""
+    seen, asked = Seen(), now()
+    lines: list[Line] = []
+    with contextlib.ExitStack() as stack:
+        for _ in range(count):
+            line = stack.enter_context(lined(path))
+            line.sock.sendall(msgpack.packb([0, 1, "take", ["utc", 1]]))
+            lines.append(line)
+        for line in lines:
+            seen.add_result(asked, line.read()[3])
+        at_work()
+        sys.stdin.read()
+    return seen.told()
+
+
+def hoard(path: Path, count: int) -> dict[str, Any]:
+    """Hold as many connections as there may be, and try so many; tell what the others heard."""
+    held, heard, closed = 0, set(), 0
+    with contextlib.ExitStack() as stack:
+        for _ in range(count):
+            line = stack.enter_context(Line(path))
+            try:
+                _, _, error, _ = line.ask("take", "utc", 1)
+            except (EOFError, ConnectionError):
+                closed += 1
+            else:
+                held += error is None
+                heard |= {tuple(error)} if error else set()
+        unanswered = libuuid(path, b"\x04" + struct.pack("=i", 1))
+        at_work()
+        sys.stdin.read()
+    return {
+        "held": held,
+        "heard": sorted(heard),
+        "closed": closed,
+        "libuuid": unanswered.hex(),
+    }
+
+
+def bulks(path: Path, *counts: int) -> dict[str, Any]:
+    """Ask as libuuid does for each of *counts* in turn, over and over, on eight connections."""
+    seen, answered, unanswered = Seen(), 0, 0
+    at_work()
+    while goes_on():
+        for count in counts:
+            asked = now()
+            socks = [connected(path) for _ in range(8)]
+            for sock in socks:
+                with contextlib.suppress(ConnectionError):
+                    sock.sendall(b"\x04" + struct.pack("=i", count))
+            for sock in socks:
+                with sock, contextlib.suppress(ConnectionError):
+                    reply = sock.recv(64)
+                    if not reply:
+                        unanswered += 1
+                        continue
+                    made = uuid.UUID(bytes=reply[4:20])
+                    seen.add(asked, made.time, max(1, count), made.clock_seq, made.node)
+                    answered += 1
+    return {"answered": answered, "unanswered": unanswered, **seen.told()}
+
+
+def storm(path: Path, least: int) -> int:
+    """Connect and be gone, with a byte said or none, as often as told or more."""
+    done = 0
+    at_work()
+    while done < least or goes_on():
+        for _ in range(100):
+            with connected(path) as sock:
+                if done % 2:
+                    with contextlib.suppress(ConnectionError):
+                        sock.send(b"\x94")
+            done += 1
+    return done
+
+
+def unread(path: Path, count: int) -> int:
+    """Ask for a thousand ids thousands of times, and read no reply; tell how many were closed."""
+    closed = 0
+    with contextlib.ExitStack() as stack, selectors.DefaultSelector() as selector:
+        for _ in range(count):
+            sock = stack.enter_context(connected(path))
+            sock.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                sock.send(FLOOD)
+            selector.register(sock, selectors.EVENT_WRITE, [0])
+        at_work()
+        selector.register(sys.stdin, selectors.EVENT_READ)
+        while closed < count:
+            for key, _ in selector.select(PATIENCE):
+                if key.fileobj is sys.stdin:
+                    return closed
+                assert isinstance(key.fileobj, socket.socket)
+                try:
+                    key.fileobj.send(FLOOD)
+                except BlockingIOError:
+                    continue
+                except ConnectionError:
+                    selector.unregister(key.fileobj)
+                    closed += 1
+        sys.stdin.read()
+    return closed
+
+
+def dripping(path: Path, count: int) -> int:
+    """Ask for more than a socket holds, and read ten bytes a second; tell how many were closed."""
+    closed = 0
+    with contextlib.ExitStack() as stack:
+        open_ones = [stack.enter_context(connected(path)) for _ in range(count)]
+        for sock in open_ones:
+            sock.sendall(msgpack.packb([0, 1, "make", ["v4", 1000]]) * 100)
+        at_work()
+        while open_ones and goes_on():
+            time.sleep(0.1)
+            for sock in list(open_ones):
+                poll = select.poll()
+                poll.register(sock, 0)
+                if poll.poll(0):
+                    open_ones.remove(sock)
+                    closed += 1
+                else:
+                    sock.recv(1)
+        sys.stdin.read()
+    return closed
+
+
+def first_bytes(path: Path) -> dict[str, str]:
+    """Send every first byte with each of FIRST_BYTES after it; tell what came of it."""
+    found: dict[str, str] = {}
+    with contextlib.ExitStack() as stack, selectors.DefaultSelector() as selector:
+        for name, rest in FIRST_BYTES.items():
+            for byte in range(256):
+                sock = stack.enter_context(connected(path))
+                with contextlib.suppress(ConnectionError):
+                    sock.sendall(bytes([byte]) + rest)
+                selector.register(sock, selectors.EVENT_READ, [f"{byte} {name}", "closed"])
+        at_work()
+        end = time.monotonic() + PATIENCE
+        while selector.get_map() and time.monotonic() < end:
+            for key, _ in selector.select(1):
+                assert isinstance(key.fileobj, socket.socket)
+                reply = b""
+                with contextlib.suppress(ConnectionError):
+                    reply = key.fileobj.recv(65536)
+                if reply:
+                    key.data[1] = "answered"
+                else:
+                    selector.unregister(key.fileobj)
+                    found[key.data[0]] = key.data[1]
+        for key in selector.get_map().values():
+            found[key.data[0]] = "open"
+    sys.stdin.read()
+    return found
+
+
+def matching(path: Path, count: int) -> dict[str, Any]:
+    """Ask over so many connections for another count on each, all at once; tell of strange replies.
+
+    Each asks in rpc five times, with numbers of its own, and once as libuuid does.
+    """
+    seen, strange = Seen(), 0
+    at_work()
+    with contextlib.ExitStack() as stack:
+        lines = [stack.enter_context(Line(path)) for _ in range(count)]
+        socks = [stack.enter_context(connected(path)) for _ in range(count)]
+        asked = now()
+        for turn in range(5):
+            for number, line in enumerate(lines, 1):
+                request = [0, 1000 * number + turn, "take", ["utc", number, True]]
+                line.sock.sendall(msgpack.packb(request))
+        for number, sock in enumerate(socks, 1):
+            sock.sendall(b"\x04" + struct.pack("=i", 1000 + number))
+        for turn in range(5):
+            for number, line in enumerate(lines, 1):
+                kind, msgid, error, result = line.read()
+                strange += (kind, msgid, error) != (1, 1000 * number + turn, None)
+                strange += result["count"] != number
+                seen.add_result(asked, result)
+        for number, sock in enumerate(socks, 1):
+            made = uuid.UUID(bytes=(reply := sock.recv(64))[4:20])
+            strange += struct.unpack("=i", reply[20:]) != (1000 + number,)
+            seen.add(asked, made.time, 1000 + number, made.clock_seq, made.node)
+    sys.stdin.read()
+    return {"strange": strange, **seen.told()}
+
+
+def killer(path: Path, pid: int) -> dict[str, Any]:
+    """Try to end, pause and reconfigure the daemon; tell what became of it."""
+    refused = 0
+    for number in (0, signal.SIGTERM, signal.SIGKILL, signal.SIGHUP, signal.SIGSTOP, signal.SIGINT):
+        try:
+            os.kill(pid, number)
+        except PermissionError:
+            refused += 1
+    at_work()
+    # As "uuidd -k" does, of whose refusal only the status is told.
+    status = uuidd(["-k", "-q", "-s", str(path)])
+    return {"refused": refused, "status": status}
+
+
+def hang_up(selector: selectors.BaseSelector) -> None:
+    """Close all sockets of a selector."""
+    for key in list(selector.get_map().values()):
+        assert isinstance(key.fileobj, socket.socket)
+        key.fileobj.close()
+
+
+def greedy(path: Path, lines: int, way: int) -> dict[str, Any]:
+    """Ask for all that there is, over so many connections, in that of GREED that is told."""
+    request = list(GREED.values())[way]
+    heard: set[tuple[str, ...]] = set()
+    answers, pending = 0, dict[int, int]()
+    with selectors.DefaultSelector() as selector, contextlib.ExitStack() as stack:
+
+        def begin() -> None:
+            sock = connected(path)
+            with contextlib.suppress(ConnectionError):
+                sock.sendall(request)
+            selector.register(sock, selectors.EVENT_READ, msgpack.Unpacker())
+            pending[sock.fileno()] = request.count(b"\x94\x00")
+
+        for _ in range(lines):
+            begin()
+        stack.callback(hang_up, selector)
+        at_work()
+        while goes_on():
+            for key, _ in selector.select(0.1):
+                assert isinstance(key.fileobj, socket.socket)
+                reply = b""
+                with contextlib.suppress(ConnectionError):
+                    reply = key.fileobj.recv(65536)
+                if request[0] == 4 or not reply:
+                    answers += bool(reply)
+                    selector.unregister(key.fileobj)
+                    key.fileobj.close()
+                    begin()
+                    continue
+                key.data.feed(reply)
+                for _, _, error, _ in key.data:
+                    answers += error is None
+                    heard |= {tuple(error)} if error else set()
+                    pending[key.fd] -= 1
+                if not pending[key.fd]:
+                    pending[key.fd] = request.count(b"\x94\x00")
+                    with contextlib.suppress(ConnectionError):
+                        key.fileobj.sendall(request)
+    return {"answers": answers, "heard": sorted(heard)}
+
+
+GREED: dict[str, bytes] = {
+    "short": msgpack.packb([0, 1, "take", ["utc", 1_000_000, False]]),
+    "whole": msgpack.packb([0, 1, "take", ["utc", 1_000_000, True]]),
+    "libuuid": b"\x04" + struct.pack("=i", 1_000_000),
+    "ids": msgpack.packb([0, 1, "make", ["ksuid", 1000]]) * 10,
+}
+"""Requests for all that may be asked for."""
+
+
+ROLES: dict[str, Callable[..., Any]] = {
+    role.__name__: role
+    for role in (
+        victim,
+        taker,
+        silent,
+        idle,
+        hoard,
+        bulks,
+        storm,
+        unread,
+        dripping,
+        first_bytes,
+        matching,
+        killer,
+        greedy,
+    )
+}
+
+
+def main(role: str, uid: int, path: Path, *numbers: int) -> None:
+    """Become the user, for good, and play the role."""
+    signal.alarm(LIFETIME)
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    os.setgroups([])
+    os.setresgid(uid, uid, uid)
+    os.setresuid(uid, uid, uid)
+    told = ROLES[role](path, *numbers)
+    sys.stdout.write(json.dumps(told))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]), *map(int, sys.argv[4:]))

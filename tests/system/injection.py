@@ -1,0 +1,40 @@
+"""Faults of system calls, injected into a process that runs (strace)."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.rig import PATIENCE
+from tests.tools import need
+
+
+@contextlib.contextmanager
+def injected(pid: int, fault: str) -> Iterator[None]:
+    """Let each sync of process *pid* meet *fault*, in strace's words, while the context lasts."""
+    syncs = "fsync,fdatasync"
+    command = [need("strace"), "-f", "-qq", "-o", "/dev/null", "-e", f"trace={syncs}"]
+    command += ["-e", f"inject={syncs}:{fault}", "-p", str(pid)]
+    with subprocess.Popen(command) as tracer:
+        try:
+            deadline = time.monotonic() + PATIENCE
+            while _tracers(pid) != {tracer.pid}:
+                assert tracer.poll() is None
+                assert time.monotonic() < deadline, "strace did not attach"
+                threading.Event().wait(0.01)
+            yield
+        finally:
+            # It lets go of the process, which goes on.
+            tracer.terminate()
+
+
+def _tracers(pid: int) -> set[int]:
+    """Give who traces the threads of *pid*; 0 is nobody."""
+    return {
+        int(path.read_text().split("TracerPid:")[1].split()[0])
+        for path in Path(f"/proc/{pid}/task").glob("*/status")
+    }

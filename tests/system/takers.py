@@ -1,0 +1,209 @@
+"""Programs that take from a daemon, and leave in a file all that they were given.
+
+Run as ``python -m tests.system.takers WAY SOCKET FILE``. A record of the file is 16 bytes of an id,
+and a number: how many ticks it stands for or, from ``timely``, UTC just before it was asked for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import select
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from struct import Struct
+from typing import BinaryIO, NamedTuple
+
+from tests.rig import PATIENCE
+from uuidd.core.ids import timebased, unixtime, uuids
+from uuidd.core.wire import libuuid
+from uuidd_client import Client, DaemonUnavailable
+from uuidd_client.source import utc_tick
+
+RECORD = Struct("=16sQ")
+PAUSE = 0.003
+"""Seconds between two draws, for what is drawn has to be looked at too."""
+
+CHILDREN, AT_ONCE, EACH = 500, 64, 20
+"""Children of ``forks``, how many of them live at once, and ids of each."""
+
+
+class Given(NamedTuple):
+    """A run of ticks that was given out in *space*: of a node and clock_seq, or steady (None)."""
+
+    space: tuple[int, int] | None
+    first: int
+    ticks: int
+
+
+class Taker:
+    """A program that takes from the daemon at *path*, for as long as the context lasts."""
+
+    def __init__(self, way: str, path: Path, file: Path) -> None:
+        self._command = [sys.executable, "-m", "tests.system.takers", way, str(path), str(file)]
+        self._file = file
+        self.process: subprocess.Popen[bytes]
+
+    def __enter__(self) -> Taker:
+        self.process = subprocess.Popen(
+            self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self.process.kill()
+        with self.process:
+            assert self.process.stdin is not None
+            self.process.stdin.close()
+            assert self.process.wait(PATIENCE) == 0 or kind is not None
+
+    def begun(self) -> None:
+        """Wait until it has been given something."""
+        assert self.process.stdout is not None
+        assert select.select([self.process.stdout], [], [], PATIENCE)[0]
+        assert self.process.stdout.readline() == b"begun\n"
+
+    def records(self) -> list[tuple[int, int]]:
+        """Give the ids that it left, and the number beside each."""
+        read = RECORD.iter_unpack(self._file.read_bytes())
+        return [(int.from_bytes(id, "big"), number) for id, number in read]
+
+    def given(self) -> Iterator[Given]:
+        """Give what it was given, in order."""
+        for id, count in self.records():
+            if uuids.version(id) == 7:
+                yield Given(None, unixtime.tick_of(id), count)
+            else:
+                tick, clock_seq, node = timebased.fields(id)
+                yield Given((node, clock_seq), tick, count)
+
+
+def assert_apart(given: Iterable[Given]) -> None:
+    """Fail if any tick of a space was given twice."""
+    ends: dict[tuple[int, int] | None, int] = {}
+    for space, first, ticks in sorted(given, key=lambda each: each.first):
+        assert first >= ends.get(space, 0), f"tick {first} was given twice in {space}"
+        ends[space] = first + ticks
+
+
+def made(kind: str) -> Callable[[Path], Callable[[], list[bytes]]]:
+    """Give a way to take: ids of *kind*, made by our client, from blocks that it soon gives up."""
+
+    def begin(path: Path) -> Callable[[], list[bytes]]:
+        client = Client(path, fallback=False, max_age=0.005, timeout=5)
+
+        def take() -> list[bytes]:
+            joined = client.make(kind, 10, "bytes")
+            return [RECORD.pack(joined[at : at + 16], 1) for at in range(0, len(joined), 16)]
+
+        return take
+
+    return begin
+
+
+def blocks(path: Path) -> Callable[[], list[bytes]]:
+    """Give a way to take: blocks in the libuuid dialect, a connection each."""
+    dice = random.Random(os.getpid())
+
+    def take() -> list[bytes]:
+        count = dice.choice((1, 2, 100, 1000, 50_000))
+        with socket.socket(socket.AF_UNIX) as sock:
+            sock.settimeout(5)
+            sock.connect(os.fspath(path))
+            sock.sendall(libuuid.request(libuuid.Op.BULK_TIME_UUID, count))
+            data = b""
+            while (body := libuuid.body(data)) is None:
+                more = sock.recv(4096)
+                if not more:
+                    return []
+                data += more
+        return [RECORD.pack(body[:16], count)]
+
+    return take
+
+
+def timely(path: Path) -> Callable[[], list[bytes]]:
+    """Give a way to take: one id after the other, each beside the time at which it was wanted."""
+    client = Client(path, fallback=False, timeout=5)
+
+    def take() -> list[bytes]:
+        found = []
+        for draw in (client.uuid1, client.uuid7) * 5:
+            wanted = utc_tick()
+            found.append(RECORD.pack(draw().bytes, wanted))
+        return found
+
+    return take
+
+
+def forks(path: Path) -> Callable[[], list[bytes]]:
+    """Give a way to take: once, by many children, of which each draws some ids and ends."""
+    client = Client(path, fallback=False, timeout=5)
+
+    def drawn() -> bytes:
+        return b"".join(RECORD.pack(client.uuid1().bytes, 1) for _ in range(EACH))
+
+    def take() -> list[bytes]:
+        # So that what a child inherits is a line and a block in use.
+        before = drawn()
+        alive: set[int] = set()
+        with tempfile.TemporaryFile("a+b", buffering=0) as found:
+            for _ in range(CHILDREN):
+                if len(alive) == AT_ONCE:
+                    alive.discard(_ended_well())
+                pid = os.fork()
+                if not pid:
+                    status = 1
+                    try:
+                        found.write(drawn())
+                        status = 0
+                    finally:
+                        os._exit(status)
+                alive.add(pid)
+            while alive:
+                alive.discard(_ended_well())
+            found.seek(0)
+            return [before, found.read(), drawn()]
+
+    turns = iter([take])
+    return lambda: next(turns, list)()
+
+
+def _ended_well() -> int:
+    pid, status = os.wait()
+    if status:
+        raise RuntimeError(f"a child ended with {os.waitstatus_to_exitcode(status)}")
+    return pid
+
+
+WAYS: dict[str, Callable[[Path], Callable[[], list[bytes]]]] = {
+    "v1": made("v1"),
+    "v7": made("v7"),
+    "libuuid": blocks,
+    "timely": timely,
+    "forks": forks,
+}
+
+
+def _take_on(take: Callable[[], list[bytes]], file: BinaryIO) -> None:
+    """Take until standard input ends; a daemon that is not there is asked again."""
+    begun = False
+    while not select.select([sys.stdin], [], [], PAUSE)[0]:
+        with contextlib.suppress(DaemonUnavailable, OSError):
+            some = take()
+            file.writelines(some)
+            if some and not begun:
+                begun = True
+                sys.stdout.write("begun\n")
+                sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    with Path(sys.argv[3]).open("wb") as file:
+        _take_on(WAYS[sys.argv[1]](Path(sys.argv[2])), file)

@@ -1,0 +1,526 @@
+"""Users of a host who mean harm: nobody else loses an id, a request or much time (DESIGN's P5).
+
+The daemon runs as a user of its own, attackers and victim as others. That a silent, slow or greedy
+caller of the same user harms nobody is in test_neighbours; children of a fork are in
+tests/client/test_forks.py, two daemons on one folder in test_starts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import resource
+import struct
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgpack
+import pytest
+
+from tests.rig import PATIENCE, Daemon
+from tests.system.attacker import FIRST_BYTES, GREED, Actor, connected, libuuid
+from tests.tools import need_root
+
+pytestmark = pytest.mark.system
+
+ATTACKER, ANOTHER, VICTIM = 12345, 12346, 23456
+"""Users without a name, a group or a right."""
+
+ROUNDS = 200
+"""How often the victim asks in each dialect."""
+
+PAUSE_MS = 3
+
+MAX_AGE = 1_000_000
+"""The most ticks by which a block may lag: 0.1 s."""
+
+SLOW, SLOWEST = 0.1, 2.0
+"""Seconds under which 99 of a hundred of the victim's requests are answered, and all of them."""
+
+
+@pytest.fixture(autouse=True)
+def _as_root() -> None:
+    """Only root can be several users."""
+    need_root()
+
+
+@contextlib.contextmanager
+def guarded(*arguments: str) -> Iterator[Daemon]:
+    """Give a daemon that runs as nobody, and see to it that no attack has changed what it is."""
+    daemon = Daemon("--user", "nobody", *arguments)
+    daemon.folder.chmod(0o755)
+    with daemon:
+        before = status(daemon)
+        yield daemon
+        assert unchanging(status(daemon)) == unchanging(before)
+        assert daemon.stop() == 0
+    # A line for ten seconds with refusals, and some for its start and its end.
+    assert len(daemon.lines) < 20, daemon.lines
+    assert max(map(len, daemon.lines)) < 1000
+    assert not [line for line in daemon.lines if "Traceback" in line]
+
+
+def status(daemon: Daemon) -> dict[str, Any]:
+    """Give what the daemon tells of itself."""
+    with connected(daemon.socket) as sock:
+        sock.sendall(msgpack.packb([0, 1, "status", []]))
+        reply = msgpack.Unpacker()
+        while True:
+            for _, _, _, found in reply:
+                told: dict[str, Any] = found
+                return told
+            more = sock.recv(65536)
+            assert more
+            reply.feed(more)
+
+
+def unchanging(found: dict[str, Any]) -> dict[str, Any]:
+    """Give what of a status no request may change."""
+    kept = {name: found[name] for name in ("version", "pid", "node", "node_source", "limits")}
+    for timeline, names in {
+        "utc": ("generation", "openings", "node"),
+        "steady": ("max_lead", "rollback", "worker", "epoch"),
+    }.items():
+        kept |= {f"{timeline} {name}": found[timeline][name] for name in names}
+    return kept | {"volatile": found["volatile"]}
+
+
+def served(daemon: Daemon, rounds: int = ROUNDS) -> dict[str, Any]:
+    """Let the victim ask meanwhile, and see to it that it is served as ever; give what it saw."""
+    with Actor(daemon, VICTIM, "victim", rounds, PAUSE_MS) as victim:
+        saw: dict[str, Any] = victim.told()
+    assert saw["refused"] == 0
+    for took in (sorted(saw["took"]), sorted(saw["connected"])):
+        assert len(took) == rounds
+        assert took[rounds * 99 // 100] < SLOW
+        assert took[-1] < SLOWEST
+    assert saw["ahead"] <= 0
+    assert saw["lag"] <= MAX_AGE
+    return saw
+
+
+def assert_disjoint(*seen: dict[str, Any]) -> None:
+    """See to it that no (node, clock_seq, tick) is in two blocks, and none was from the future."""
+    last: tuple[int, ...] = (0, 0, -1)
+    for node, clock_seq, first, count in sorted(
+        tuple(block) for each in seen for block in each["blocks"]
+    ):
+        assert (node, clock_seq, first) > last
+        last = (node, clock_seq, first + count - 1)
+    assert max(each["ahead"] for each in seen) <= 0
+
+
+def resident_kib(daemon: Daemon) -> int:
+    """Give the daemon's resident memory."""
+    told = Path(f"/proc/{daemon.process.pid}/status").read_text()
+    return int(told.split("VmRSS:")[1].split()[0])
+
+
+def until(what: str, is_so: Any) -> None:
+    """Wait until it is so, for as long as a daemon may take."""
+    pause = threading.Event()
+    for _ in range(int(PATIENCE / 0.02)):
+        if is_so():
+            return
+        pause.wait(0.02)
+    pytest.fail(f"not within {PATIENCE} s: {what}")
+
+
+# --- what goes wrong in util-linux's daemon
+
+
+def test_the_silent_stop_nobody() -> None:
+    """A thousand connections of one user that say nothing, or half a request, cost nobody time."""
+    with guarded() as daemon, Actor(daemon, ATTACKER, "silent", 350):
+        served(daemon)
+        assert status(daemon)["connections"] >= 1000
+
+
+def test_a_bulk_of_ten_million_is_never_answered() -> None:
+    """It would be a second's ticks for one; repeated, it moves no clock and burns no clock_seq."""
+    with guarded() as daemon:
+        with Actor(daemon, ATTACKER, "bulks", 10_000_000, 1_000_001, 2**31 - 1) as attacker:
+            victim = served(daemon)
+            bulks = attacker.told()
+        assert bulks["answered"] == 0
+        assert bulks["unanswered"] > 100
+        assert status(daemon)["requests"]["libuuid"]["refused"]["malformed"] == bulks["unanswered"]
+        assert_disjoint(victim)
+
+
+def test_bulks_of_a_million_overlap_nothing_and_never_come_early() -> None:
+    """From many connections of two users: each block is past, current and its caller's alone."""
+    with guarded() as daemon:
+        with (
+            Actor(daemon, ATTACKER, "bulks", 1_000_000) as one,
+            Actor(daemon, ANOTHER, "bulks", 1_000_000) as other,
+        ):
+            victim = served(daemon)
+            seen = [one.told(), other.told()]
+        assert all(each["answered"] > 10 for each in seen)
+        assert_disjoint(victim, *seen)
+        assert max(each["lag"] for each in seen) <= MAX_AGE
+
+
+def test_a_negative_count_gives_nothing_twice() -> None:
+    """It stands for one, between others of every size."""
+    with guarded() as daemon:
+        with Actor(daemon, ATTACKER, "bulks", -1, 0, 1, -(2**31), 1000, -1000) as attacker:
+            victim = served(daemon)
+            bulks = attacker.told()
+        assert bulks["answered"] > 100
+        assert bulks["unanswered"] == 0
+        assert_disjoint(victim, bulks)
+
+
+def test_no_descriptor_left_ends_nothing() -> None:
+    """Who is connected is served on; who connects then waits, and is served once there is one."""
+    # Of root's, for only who has its user may lower a process's limits.
+    with Daemon() as daemon, daemon.connect() as line:
+        daemon.folder.chmod(0o755)
+        line.call("take", "utc", 1)
+        pid = daemon.process.pid
+        soft, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, hard))
+        with daemon.connect() as waiting:
+            waiting.sock.sendall(msgpack.packb([0, 1, "take", ["utc", 1]]))
+            until("told", lambda: any("cannot accept" in said for said in daemon.lines))
+            assert line.call("take", "utc", 1)["count"] == 1
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, (soft, hard))
+            assert waiting.read()[3]["count"] == 1
+        served(daemon, 20)
+
+
+def test_refusals_are_told_in_status_and_log() -> None:
+    """By reason, in each dialect, and in one line of the log for all of them."""
+    with guarded() as daemon:
+        with daemon.connect() as line:
+            for _ in range(50):
+                line.ask("take", "utc", 0)
+                line.ask("shutdown")
+        assert libuuid(daemon.socket, b"\x06") == b""
+        for _ in range(20):
+            assert libuuid(daemon.socket, b"\x04" + struct.pack("=i", 10_000_000)) == b""
+        found = status(daemon)["requests"]
+        assert found["libuuid"]["refused"] == {"malformed": 20}
+        refused = {"bad_params": 50, "unknown_method": 50, "malformed": 1}
+        assert found["rpc"]["refused"] == refused
+    (line_of_log,) = [said for said in daemon.lines if "refused:" in said]
+    assert "bad_params=50 malformed=21 unknown_method=50" in line_of_log
+
+
+# --- connections
+
+
+def test_ten_thousand_idle_connections_cost_nobody_time() -> None:
+    """Of two users; each costs the daemon half a KiB or so, which it gives back to the next."""
+    with guarded() as daemon:
+        served(daemon, 20)
+        before = resident_kib(daemon)
+        with (
+            Actor(daemon, ATTACKER, "idle", 5000) as one,
+            Actor(daemon, ANOTHER, "idle", 5000) as other,
+        ):
+            assert status(daemon)["connections"] >= 10_000
+            assert resident_kib(daemon) - before < 10_000 // 2 + 4096
+            victim = served(daemon)
+            assert_disjoint(victim, one.told(), other.told())
+        until("all gone", lambda: status(daemon)["connections"] == 1)
+
+
+def test_twenty_thousand_that_connect_and_go_cost_nobody_time() -> None:
+    """Some say a byte before; none is left. Who connects waits for those before him, not long."""
+    with guarded() as daemon:
+        with Actor(daemon, ATTACKER, "storm", 20_000) as attacker:
+            with Actor(daemon, VICTIM, "victim", 40, PAUSE_MS) as victim:
+                saw = victim.told()
+            assert attacker.told() >= 20_000
+        assert saw["refused"] == 0
+        assert sorted(saw["took"])[len(saw["took"]) // 2] < SLOW
+        assert sorted(saw["connected"])[len(saw["connected"]) // 2] < SLOW
+        assert max(saw["took"] + saw["connected"]) < SLOWEST
+        assert_disjoint(saw)
+        until("all gone", lambda: status(daemon)["connections"] == 1)
+        served(daemon, 20)
+
+
+def test_one_user_can_take_his_own_connections_only() -> None:
+    """Beyond them he hears why, in rpc; libuuid's callers hear an end; others connect as ever."""
+    with guarded("--max-connections-per-uid=64", "--max-connections=256") as daemon:
+        with Actor(daemon, ATTACKER, "hoard", 200) as attacker:
+            served(daemon)
+            told = attacker.told()
+        assert told["held"] == 64
+        assert told["closed"] == 0
+        assert told["libuuid"] == ""
+        assert told["heard"] == [
+            [
+                "busy",
+                f"uid {ATTACKER} has 64 connections open, the most one user may have;"
+                " share one, or close some",
+            ]
+        ]
+        found = status(daemon)
+        assert found["connections_turned_away"] == 200 - 64 + 1
+        assert found["requests"]["rpc"]["refused"] == {"connections": 137}
+
+
+# --- replies that nobody reads
+
+
+def test_replies_that_nobody_reads_pile_up_nowhere() -> None:
+    """Two hundred connections ask for 4,000,000 ids each: all are closed when their time is up."""
+    with guarded("--max-reply-seconds=1") as daemon:
+        served(daemon, 20)
+        before = resident_kib(daemon)
+        with Actor(daemon, ATTACKER, "unread", 200) as attacker:
+            served(daemon)
+            until(
+                "all closed",
+                lambda: status(daemon)["requests"]["rpc"]["refused"].get("unread") == 200,
+            )
+            assert attacker.told() == 200
+        # A reply of 64 KiB for each, and as much again that the allocator keeps.
+        assert resident_kib(daemon) - before < 200 * 128 + 4096
+
+
+def test_a_reply_read_byte_by_byte_is_cut_off() -> None:
+    """A caller who always reads a little has no more time than one who never does."""
+    with (
+        guarded("--max-reply-seconds=1") as daemon,
+        Actor(daemon, ATTACKER, "dripping", 20) as attacker,
+    ):
+        served(daemon)
+        until(
+            "all closed",
+            lambda: status(daemon)["requests"]["rpc"]["refused"].get("unread") == 20,
+        )
+        until("all gone", lambda: status(daemon)["connections"] == 1)
+        assert attacker.told() <= 20
+
+
+# --- bytes
+
+HEADS = {
+    "text": b"\xdb\xff\xff\xff\xff",
+    "bytes": b"\xc6\xff\xff\xff\xff",
+    "array": b"\xdd\xff\xff\xff\xff",
+    "map": b"\xdf\xff\xff\xff\xff",
+    "ext": b"\xc9\xff\xff\xff\xff\x01",
+    "array of 65535": b"\xdc\xff\xff",
+    "nested arrays": b"\x91" * 100_000,
+    "nested maps": b"\x81\xa1k" * 50_000,
+    "nested arrays of 16": b"\xdc\x00\x10" * 100_000,
+}
+"""Begins of values that claim to be larger, or deeper, than what comes."""
+
+PLACES = {
+    "request": b"",
+    "msgid": b"\x94\x00",
+    "method": b"\x94\x00\x01",
+    "params": b"\x94\x00\x01\xa4take",
+    "param": b"\x94\x00\x01\xa4take\x93\xa3utc",
+}
+"""What stands before them."""
+
+
+def test_heads_that_claim_gigabytes_get_none() -> None:
+    """Whatever a few bytes say of what follows, the daemon keeps to what came, and closes."""
+    with guarded("--max-request-seconds=1") as daemon:
+        served(daemon, 20)
+        before = resident_kib(daemon)
+        with contextlib.ExitStack() as stack:
+            socks = []
+            for place in PLACES.values():
+                for head in HEADS.values():
+                    for _ in range(5):
+                        sock = stack.enter_context(connected(daemon.socket))
+                        with contextlib.suppress(ConnectionError):
+                            sock.sendall(place + head)
+                        socks.append(sock)
+            served(daemon, 50)
+            assert resident_kib(daemon) - before < len(socks) * 32
+            for sock in socks:
+                assert ended(sock)
+        assert resident_kib(daemon) - before < 8192
+
+
+def ended(sock: Any) -> bool:
+    """Tell whether the other side closes without a byte."""
+    with contextlib.suppress(ConnectionError):
+        return bool(sock.recv(1) == b"")
+    return True
+
+
+def test_every_first_byte_ends_in_an_answer_or_a_close() -> None:
+    """All 256, with nothing, zeros or noise after them; none is left open."""
+    with guarded("--max-request-seconds=1") as daemon:
+        before = resident_kib(daemon)
+        with Actor(daemon, ATTACKER, "first_bytes") as attacker:
+            served(daemon, 50)
+            told = attacker.told()
+        assert len(told) == 256 * len(FIRST_BYTES)
+        answered = {name for name, end in told.items() if end == "answered"}
+        # Ops 0 to 3 need nothing more, and 4 and 5 a count; noise is one of millions.
+        assert answered == {
+            *(f"{op} {rest}" for op in range(4) for rest in FIRST_BYTES),
+            "4 zeros",
+            "5 zeros",
+            "5 noise",
+        }
+        assert set(told.values()) == {"answered", "closed"}
+        assert resident_kib(daemon) - before < 8192
+
+
+NO_COUNTS: list[Any] = [
+    *(0, -1, -(2**63), 1_000_001, 2**63, 2**64 - 1, 1.0, -0.5, 1e300, True, False, None),
+    *("1", b"1", "\0" * 1000, [], [1], {}, {"count": 1}, msgpack.ExtType(5, b"1")),
+]
+
+
+def test_what_is_no_count_is_an_error_by_name() -> None:
+    """Of ticks or of ids, the request is refused, the next on the line is served."""
+    with guarded("--worker=1") as daemon, daemon.connect() as line:
+        asked: list[tuple[Any, ...]] = [("take", "utc", count) for count in NO_COUNTS]
+        asked += [("take", "steady", count) for count in NO_COUNTS]
+        asked += [("make", "v1", count) for count in [*NO_COUNTS, 1001]]
+        asked += [("make", "v4", count) for count in [*NO_COUNTS, 1001]]
+        no_bools: list[Any] = [0, 1, None, "true", []]
+        asked += [("take", "utc", 1, whole) for whole in no_bools]
+        asked += [("take", what, 1) for what in (*NO_COUNTS, "UTC", "utc\0")]
+        for method, *params in asked:
+            response = line.ask(method, *params)
+            assert response[2][0] == "bad_params", (method, params)
+            assert len(response[2][1]) < 300
+            assert response[3] is None
+        assert line.call("take", "utc", 1)["count"] == 1
+
+
+def test_huge_numbers_for_a_request_are_closed_or_come_back() -> None:
+    """A msgid of 32 bits comes back; what is none gets the connection closed."""
+    with guarded() as daemon:
+        for msgid in (0, 2**32 - 1):
+            with connected(daemon.socket) as sock:
+                sock.sendall(msgpack.packb([0, msgid, "take", ["utc", 1]]))
+                assert msgpack.unpackb(sock.recv(4096))[1] == msgid
+        no_msgids: list[Any] = [2**32, 2**64 - 1, -1, 1.0, None, True, "1", [1]]
+        for none in no_msgids:
+            with connected(daemon.socket) as sock:
+                sock.sendall(msgpack.packb([0, none, "take", ["utc", 1]]))
+                assert ended(sock)
+
+
+@pytest.mark.parametrize("op", [4, 5])
+def test_every_count_of_libuuids_is_answered_by_its_rules_or_closed(op: int) -> None:
+    """Less than one is one, of random ones at most 63 come; past a million there is no answer."""
+    with guarded() as daemon:
+        for count in (-(2**31), -1, 0, 1, 1_000_000, 1_000_001, 2**31 - 1):
+            reply = libuuid(daemon.socket, bytes([op]) + struct.pack("=i", count))
+            if op == 5:
+                given = 1 if count < 0 else min(63, count)
+                assert struct.unpack("=ii", reply[:8]) == (4 + 16 * given, given)
+                assert len(reply) == 8 + 16 * given
+            elif count > 1_000_000:
+                assert reply == b""
+            else:
+                assert len(reply) == 24
+                assert struct.unpack("=i16xi", reply) == (20, count)
+        served(daemon, 20)
+
+
+# --- power over the daemon
+
+LIKELY = [
+    *("shutdown", "stop", "kill", "quit", "exit", "restart", "reload", "set", "get", "config"),
+    *("reset", "reset_steady", "reset-steady", "set_clock", "set_node", "set_limits", "limits"),
+    *("save", "load", "state", "exec", "eval", "system", "ping", "help", "list", "debug", "log"),
+    *("__class__", "__init__", "__dict__", "_make", "_status", "answer", "rpc", "libuuid", ""),
+    *("Take", "TAKE", "take ", "take\0", "status\n", "\0", "../status", "system.listMethods"),
+]
+
+
+def test_no_request_changes_or_ends_the_daemon() -> None:
+    """Every op there could be, every method known or guessed: the same daemon as before."""
+    with guarded("--worker=1") as daemon:
+        for op in range(256):
+            # Half a request is closed in its own time; here each has bytes enough.
+            libuuid(daemon.socket, bytes([op]) + b"\xc1" * 8)
+        values: list[Any] = [[], [1], ["limits", 1], [{"node": 1}], [None, None], [True] * 64]
+        with daemon.connect() as line:
+            for method in LIKELY:
+                for params in values:
+                    assert line.ask(method, *params)[2][0] == "unknown_method"
+            for method in ("take", "make", "status"):
+                for params in values[1:]:
+                    assert line.ask(method, *params)[2][0] == "bad_params"
+            for method in (*LIKELY, "take", "make", "status"):
+                for params in values:
+                    line.sock.sendall(msgpack.packb([2, method, params]))
+            assert line.call("take", "utc", 1)["count"] == 1
+
+
+def test_no_reply_goes_to_another() -> None:
+    """Fifty connections with counts of their own, all at once: each gets its own, and only that."""
+    with guarded() as daemon:
+        with (
+            Actor(daemon, ATTACKER, "matching", 50) as one,
+            Actor(daemon, ANOTHER, "matching", 50) as other,
+        ):
+            victim = served(daemon, 50)
+            seen = [one.told(), other.told()]
+        assert [each["strange"] for each in seen] == [0, 0]
+        assert_disjoint(victim, *seen)
+
+
+def test_another_user_cannot_end_the_daemon() -> None:
+    """``uuidd -k`` fails, and so does every signal: the kernel refuses."""
+    with guarded() as daemon:
+        with Actor(daemon, ATTACKER, "killer", daemon.process.pid) as attacker:
+            told = attacker.told()
+        assert told == {"refused": 6, "status": 1}
+        assert daemon.process.poll() is None
+        served(daemon, 20)
+
+
+# --- greed
+
+SPAN_MS = 500
+
+
+def taken(daemon: Daemon, count: int, *, whole: bool) -> dict[str, Any]:
+    """Let the victim take so many ticks, again and again, one request after the other."""
+    with Actor(daemon, VICTIM, "taker", count, int(whole), SPAN_MS) as victim:
+        found: dict[str, Any] = victim.told()
+        return found
+
+
+@pytest.mark.parametrize("greed", GREED)
+def test_greed_takes_its_own_share_only(greed: str) -> None:
+    """Beside two processes with 100 connections each that want all, one that wants little gets it.
+
+    Every whole block, and requests answered at some pace, for it waits for a turn of theirs at
+    each; where they want the same ticks, an eighth at least of those that it gets alone.
+    """
+    way = list(GREED).index(greed)
+    with guarded() as daemon:
+        alone = taken(daemon, 1000, whole=False)
+        with (
+            Actor(daemon, ATTACKER, "greedy", 100, way) as one,
+            Actor(daemon, ATTACKER, "greedy", 100, way) as other,
+        ):
+            beside = taken(daemon, 1000, whole=False)
+            wholes = taken(daemon, 100_000, whole=True)
+            told = [one.told(), other.told()]
+        assert all(each["answers"] for each in told)
+        assert beside["heard"] == wholes["heard"] == []
+        assert wholes["blocks"]
+        assert beside["requests"] > alone["requests"] / 200
+        if greed == "short":
+            assert beside["ticks"] > alone["ticks"] / 8
+        assert_disjoint(alone, beside, wholes)
+        heard = [error for each in told for error in each["heard"]]
+        if greed in ("short", "whole"):
+            assert {code for code, _ in heard} == {"busy"}
+            # That it waits as often as it may, or has had its share: which, is a matter of time.
+            assert [message for _, message in heard if f"uid {ATTACKER} has " in message]

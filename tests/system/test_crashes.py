@@ -1,0 +1,357 @@
+"""Faults of processes: killed, stopped, started twice, forked by the hundred (DESIGN's P1, P3)."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import random
+import re
+import signal
+import tempfile
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.rig import PATIENCE, Line
+from tests.system.quick_daemon import QuickDaemon, QuickStarts, is_start
+from tests.system.takers import CHILDREN, EACH, Given, Taker, assert_apart
+from tests.system.test_steady_crashes import lead
+from uuidd.core.ids import timebased
+from uuidd.core.ids.timebased import TICKS_PER_SECOND
+from uuidd.core.timeline.generation import LANE_BITS
+from uuidd.core.timeline.state import State
+from uuidd.store import decode
+from uuidd_client import Client
+
+pytestmark = pytest.mark.system
+
+KILLS = 200
+RACES = 50
+
+STOP = 1.2
+"""Seconds for which a daemon is stopped: a young one has saved no more than 0.1 s ahead, or half of
+how long it has run."""
+
+MAX_AGE = 0.1
+"""Seconds that an id of a client may be old by, unless another is chosen."""
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait until *condition* holds."""
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def stop(pid: int) -> None:
+    """Stop a process, and wait until it stands still."""
+    os.kill(pid, signal.SIGSTOP)
+    until(lambda: _letter(pid) == "T")
+
+
+def _letter(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def stop_between_saves(daemon: QuickDaemon) -> State:
+    """Stop the daemon while it does not save; give its state as it is saved then."""
+    stop(daemon.pid)
+    while (daemon.state / "state.new").exists():
+        os.kill(daemon.pid, signal.SIGCONT)
+        stop(daemon.pid)
+    return decode((daemon.state / "state").read_bytes())
+
+
+def mark(state: State, given: Given) -> int:
+    """Give the tick before which all of *given* has to lie, as the state says."""
+    if given.space is None:
+        return state.steady
+    node, clock_seq = given.space
+    assert node == state.node.value
+    return state.marks[clock_seq >> LANE_BITS]
+
+
+def is_steady(each: Given) -> bool:
+    """Whether this is of the steady timeline."""
+    return each.space is None
+
+
+def taken(line: Line, timeline: str, count: int = 1000) -> Given | None:
+    """Take over a line; None when it is refused."""
+    _, _, error, block = line.ask("take", timeline, count)
+    if error is not None:
+        assert error[0] == "unavailable"
+        return None
+    space = None
+    if timeline == "utc":
+        space = int.from_bytes(block["node"], "big"), block["clock_seq"]
+    return Given(space, block["first"], block["count"])
+
+
+class Taking:
+    """Takes of both timelines over a line of its own, all the time, while the context lasts.
+
+    *given* is what it was given, *refused* how often it was not. It ends with its line, when the
+    daemon is killed.
+    """
+
+    def __init__(self, daemon: QuickDaemon) -> None:
+        self._line = daemon.connect()
+        self._thread = threading.Thread(target=self._take)
+        self._done = threading.Event()
+        self.given: list[Given] = []
+        self.refused = 0
+
+    def __enter__(self) -> Taking:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._thread.join(PATIENCE)
+        self._line.sock.close()
+        assert not self._thread.is_alive()
+
+    def await_one(self, like: Callable[[Given], bool], *, since: int = 0) -> None:
+        """Wait until something *like* that was given, of all but the first *since*."""
+        until(lambda: any(map(like, self.given[since:])))
+
+    def _take(self) -> None:
+        with contextlib.suppress(EOFError, ConnectionError):
+            while not self._done.wait(0.0005):
+                for timeline in ("utc", "steady"):
+                    given = taken(self._line, timeline)
+                    if given is None:
+                        self.refused += 1
+                    else:
+                        self.given.append(given)
+
+
+def test_two_hundred_kills_at_random_moments_repeat_nothing(tmp_path: Path) -> None:
+    """Killed 1 to 100 ms after each start: no tick comes twice, and v7 rises at each client.
+
+    The steady timeline never leads UTC by 5 s or more, though each start saves 0.1 s ahead.
+    """
+    dice = random.Random(200)
+    leads = []
+    with QuickDaemon() as daemon, contextlib.ExitStack() as running:
+        takers = [
+            running.enter_context(Taker(way, daemon.socket, tmp_path / f"{way}-{number}"))
+            for way in ("v1", "v7", "libuuid")
+            for number in range(2)
+        ]
+        for taker in takers:
+            taker.begun()
+        for kill in range(KILLS):
+            if kill % 10 == 0:
+                leads.append(lead(daemon))
+            # How long a daemon lives is what is tested.
+            time.sleep(dice.uniform(0.001, 0.1))
+            daemon.kill()
+            daemon.start()
+        leads.append(lead(daemon))
+        running.close()
+        node = decode((daemon.state / "state").read_bytes()).node.value
+    given = [list(taker.given()) for taker in takers]
+    assert_apart(each for some in given for each in some)
+    for some in given:
+        if some[0].space is None:
+            assert all(one.first < next.first for one, next in itertools.pairwise(some))
+        else:
+            assert {each.space[0] for each in some if each.space} == {node}
+            # They did take from most of the daemons: each kill costs a clock sequence.
+            assert len({each.space for each in some}) > KILLS / 4
+    assert max(leads) < 5
+    assert not [line for line in daemon.lines if "Traceback" in line or "ERROR" in line]
+
+
+def test_a_stop_past_the_horizon_and_a_kill_repeat_nothing() -> None:
+    """Stopped for longer than it has saved ahead, then killed, five times: nothing comes again.
+
+    All that was given by then lies before the marks that were saved by then.
+    """
+    given: list[Given] = []
+    dice = random.Random(10)
+    with QuickDaemon() as daemon:
+        for _ in range(5):
+            with Taking(daemon) as taking:
+                taking.await_one(is_steady, since=5)
+                time.sleep(dice.uniform(0, 0.1))
+                state = stop_between_saves(daemon)
+                # The horizon is what is to pass.
+                time.sleep(0.2)
+                daemon.kill()
+            assert all(each.first + each.ticks <= mark(state, each) for each in taking.given)
+            given += taking.given
+            daemon.start()
+        assert_apart(given)
+        assert lead(daemon) < 5
+
+
+def test_a_stop_past_the_horizon_gives_nothing_past_what_is_saved() -> None:
+    """Continued, and not able to save, it gives nothing of the stored node past the saved marks.
+
+    v1 goes on under a volatile node within 5 s, v7 is refused; once it can save again both are
+    given of the stored state, and nothing has come twice.
+    """
+    with QuickDaemon() as daemon, Taking(daemon) as taking:
+
+        def is_stored(each: Given) -> bool:
+            return each.space is not None and each.space[0] == state.node.value
+
+        def is_volatile(each: Given) -> bool:
+            return each.space is not None and each.space[0] != state.node.value
+
+        taking.await_one(is_steady)
+        state = stop_between_saves(daemon)
+        in_the_way = daemon.state / "state.new"
+        in_the_way.mkdir()
+        time.sleep(STOP)
+        os.kill(daemon.pid, signal.SIGCONT)
+        continued = time.monotonic()
+        taking.await_one(is_volatile)
+        assert time.monotonic() - continued < 5
+        until(lambda: bool(taking.refused))
+        seen = len(taking.given)
+        in_the_way.rmdir()
+        assert all(
+            each.first + each.ticks <= mark(state, each)
+            for each in taking.given[:seen]
+            if not is_volatile(each)
+        )
+        taking.await_one(is_steady, since=seen)
+        taking.await_one(is_stored, since=seen)
+        in_between = list(taking.given)
+        assert_apart(in_between)
+
+
+@pytest.mark.filterwarnings("ignore:no answer from uuidd:RuntimeWarning")
+def test_callers_with_a_fallback_go_on_while_the_daemon_is_stopped() -> None:
+    """Each call ends within 2 s, unmarked; after the stop they are safe again, and v7 has risen."""
+    drawn: list[tuple[uuid.UUID, uuid.UUID]] = []
+    waits = []
+    client: Client
+    with QuickDaemon() as daemon, Client(daemon.socket, timeout=0.2) as client:
+
+        def draw() -> bool:
+            begun = time.monotonic()
+            drawn.append((client.uuid1(), client.uuid7()))
+            waits.append(time.monotonic() - begun)
+            return {each.is_safe for each in drawn[-1]} == {uuid.SafeUUID.safe}
+
+        assert draw()
+        stop(daemon.pid)
+        safe = True
+        begun = time.monotonic()
+        while time.monotonic() < begun + STOP:
+            safe = draw()
+            time.sleep(0.001)
+        assert not safe
+        os.kill(daemon.pid, signal.SIGCONT)
+        until(draw)
+    assert max(waits) < 2
+    sevens = [seven.bytes for _, seven in drawn]
+    assert all(one < next for one, next in itertools.pairwise(sevens))
+    assert len({one for one, _ in drawn}) == len(drawn)
+
+
+@pytest.mark.parametrize("door", ["same", "other"])
+def test_of_two_that_start_at_once_one_serves(door: str, tmp_path: Path) -> None:
+    """On one state folder exactly one serves, 25 times; the other names its pid, and status 1.
+
+    Whether the socket is the same or another; and nothing is given twice from one to the next.
+    """
+    given = []
+    with QuickStarts() as starts, short_folder() as folder:
+        (folder / "state").mkdir()
+        sockets = [folder / "a", folder / ("a" if door == "same" else "b")]
+        for number in range(RACES // 2):
+            seen = len(starts.lines)
+            pids = starts.start(
+                *(
+                    ["-F", "--no-pid", f"--socket={socket}", f"--state={folder / 'state'}"]
+                    for socket in sockets
+                )
+            )
+            lines = starts.await_lines(has_settled, after=seen)
+            (told,) = [line for line in lines if is_start(line)]
+            (first,) = [pid for pid in pids if f" pid={pid} " in told]
+            (second,) = [pid for pid in pids if pid != first]
+            (refusal,) = [line for line in lines if is_refusal(line)]
+            assert re.search(rf"\bpid {first}\b", refusal), refusal
+            assert starts.ended(second) == 1
+            with Line(sockets[pids.index(first)]) as line:
+                given += [taken(line, timeline) for timeline in ("utc", "steady") * 10]
+            end, status = (signal.SIGTERM, 0) if number % 2 else (signal.SIGKILL, -signal.SIGKILL)
+            os.kill(first, end)
+            assert starts.ended(first) == status
+    assert len(given) == RACES // 2 * 20
+    assert_apart(each for each in given if each is not None)
+    assert None not in given
+
+
+def has_settled(lines: list[str]) -> bool:
+    """Whether one daemon serves and another has refused."""
+    return any(map(is_start, lines)) and any(map(is_refusal, lines))
+
+
+def is_refusal(line: str) -> bool:
+    """Whether this is the one line with which a start ends that cannot be."""
+    return line.startswith("uuidd: ") and not re.match(r"uuidd: [A-Z]+: ", line)
+
+
+@contextlib.contextmanager
+def short_folder() -> Iterator[Path]:
+    """Give a folder with a short path, for a socket's has 107 bytes at most."""
+    with tempfile.TemporaryDirectory(prefix="uuidd-test-", dir="/tmp") as name:
+        yield Path(name)
+
+
+def test_five_hundred_forks_repeat_nothing(tmp_path: Path) -> None:
+    """Each child draws by its parent's client, and ends: no id comes twice, no connection stays."""
+    with QuickDaemon() as daemon, daemon.connect() as line:
+        before = line.call("status")["connections"]
+        taker = Taker("forks", daemon.socket, tmp_path / "forks")
+        with taker:
+            taker.begun()
+        until(lambda: bool(line.call("status")["connections"] == before))
+        assert line.call("status")["connections_highest"] > before + 1
+    ids = [id for id, _ in taker.records()]
+    assert len(ids) == (CHILDREN + 2) * EACH
+    assert len({timebased.fields(id) for id in ids}) == len(ids)
+
+
+def test_a_client_stopped_with_a_block_in_hand_throws_it_away(tmp_path: Path) -> None:
+    """Continued after 0.3 s, six times, it gives no id that is older than max_age, and none twice.
+
+    Others draw on meanwhile.
+    """
+    slack = TICKS_PER_SECOND // 100
+    with QuickDaemon() as daemon, contextlib.ExitStack() as running:
+        takers = [
+            running.enter_context(Taker("timely", daemon.socket, tmp_path / str(number)))
+            for number in range(3)
+        ]
+        for taker in takers:
+            taker.begun()
+        pid = takers[0].process.pid
+        for _ in range(6):
+            stop(pid)
+            # Longer than a block lasts.
+            time.sleep(3 * MAX_AGE)
+            os.kill(pid, signal.SIGCONT)
+            time.sleep(MAX_AGE)
+    drawn = [list(taker.given()) for taker in takers]
+    ticks = [(each.first, each.ticks) for some in drawn for each in some]
+    # Each was drawn after the clock had been read, so by that reading it is no older than max_age.
+    assert all(tick > wanted - MAX_AGE * TICKS_PER_SECOND - slack for tick, wanted in ticks)
+    readings = [each.ticks for each in drawn[0]]
+    gaps = [later - sooner for sooner, later in itertools.pairwise(readings)]
+    assert len([gap for gap in gaps if gap > 2 * MAX_AGE * TICKS_PER_SECOND]) >= 6
+    assert_apart(each._replace(ticks=1) for some in drawn for each in some)

@@ -1,0 +1,230 @@
+"""Faults of the disk under a daemon in use: nothing comes twice, utc goes on, and all heals."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.rig import PATIENCE, Daemon
+from tests.system.callers import Callers
+from tests.system.conftest import forget
+from tests.system.fake_time import FakeTime
+from tests.system.injection import injected
+from tests.system.mounts import Mounts, fill, private_mounts
+from tests.tools import need
+from uuidd_client import Client
+
+pytestmark = pytest.mark.system
+
+CUTS = 20
+SLOW = 15.0
+"""Seconds that a sync hangs: longer than everyone's patience, as on a disk that is failing."""
+
+UUIDCTL = "import sys; from uuidd_client.command import main; sys.exit(main())"
+
+MULTICAST = 1 << 40
+"""The bit of a node that no network card's has."""
+
+Fault = Callable[[Mounts, Daemon], contextlib.AbstractContextManager[None]]
+
+
+@pytest.fixture
+def mounts() -> Iterator[Mounts]:
+    """Mounts that nobody else sees."""
+    with private_mounts() as mounts:
+        yield mounts
+
+
+def until(told: Callable[[dict[str, Any]], bool], daemon: Daemon, seconds: float) -> dict[str, Any]:
+    """Wait until the daemon's status is as *told* says, and give it."""
+    client = Client(daemon.socket, fallback=False, timeout=5)
+    deadline = time.monotonic() + seconds
+    while not told(status := client.status()):
+        assert time.monotonic() < deadline, status
+        threading.Event().wait(0.02)
+    return status
+
+
+def test_twenty_power_cuts_repeat_nothing(
+    mounts: Mounts, fake_time: FakeTime, tmp_path: Path
+) -> None:
+    """What was given before a cut is not given after, though the clock begins at the same moment.
+
+    Each time the disk loses what was not synced and the daemon is killed, while callers of every
+    sort draw; they keep what they were given.
+    """
+    daemon = Daemon("--max-lead=7200", environment=fake_time.environment, wrap=mounts.inside)
+    image = daemon.folder / "image"
+    with image.open("wb") as file:
+        file.truncate(8 << 20)
+    subprocess.run([need("mkfs.ext4"), "-q", "-F", image], check=True, timeout=PATIENCE)
+    mount = ["mount", "-o", "loop", str(image), str(daemon.state)]
+    mounts.run(*mount)
+    at = time.time() + 60
+    fake_time.set(at - 1 - time.time())
+    try:
+        with daemon:
+            callers = Callers(daemon, ahead=lambda: 120)
+            with callers.drawing():
+                for cut in range(CUTS):
+                    # The same moment again: nothing keeps one from the other but the saved marks.
+                    fake_time.set(at - time.time())
+                    callers.more(5)
+                    mounts.cut_power(daemon.state)
+                    if cut % 2:
+                        # What is given between the cut and the end counts as well.
+                        callers.more(1)
+                    with callers.down():
+                        daemon.kill()
+                        mounts.run("umount", str(daemon.state))
+                        mounts.run(*mount)
+                        fake_time.set(at - 1 - time.time())
+                        daemon.start()
+                callers.more()
+            callers.hang_up()
+            assert daemon.stop() == 0
+    finally:
+        forget(re.findall(r" pid=(\d+) ", "\n".join(daemon.lines)))
+    callers.assert_nothing_twice()
+    # On a slow machine a daemon may come to its horizon between the cut and its end.
+    assert all("could not be saved" in refused for refused in callers.refused)
+    nodes = {re.findall(r" node=(\w+)", line)[0] for line in daemon.lines if "started:" in line}
+    assert len(nodes) == 1
+    assert not [line for line in daemon.lines if "unusable" in line]
+
+
+@contextlib.contextmanager
+def full(mounts: Mounts, daemon: Daemon) -> Iterator[None]:
+    """Fill the disk, and make room again at the end."""
+    path = fill(mounts.path(daemon.state))
+    yield
+    path.unlink()
+
+
+@contextlib.contextmanager
+def failing(mounts: Mounts, daemon: Daemon) -> Iterator[None]:
+    """Let each sync of the daemon's fail."""
+    with injected(daemon.process.pid, "error=EIO"):
+        yield
+
+
+@contextlib.contextmanager
+def read_only(mounts: Mounts, daemon: Daemon) -> Iterator[None]:
+    """Let nothing be written where the state is."""
+    # The open lock keeps its own mount from becoming read-only, but not one over it.
+    mounts.run("mount", "--bind", str(daemon.state), str(daemon.state))
+    mounts.run("mount", "-o", "remount,bind,ro", str(daemon.state))
+    yield
+    mounts.run("umount", str(daemon.state))
+
+
+FAULTS: dict[str, tuple[Fault, str]] = {
+    "full": (full, "No space left on device"),
+    "failing": (failing, "Input/output error"),
+    "read-only": (read_only, "Read-only file system"),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_disk_that_fails_stops_nobody_and_heals(mounts: Mounts, name: str) -> None:
+    """Ids of utc go on under another node, steady says why not, and after it all is as before.
+
+    No id comes twice over the whole time, and no call takes much more than the 0.8 s for which a
+    save is waited for.
+    """
+    fault, cause = FAULTS[name]
+    daemon = Daemon(wrap=mounts.inside)
+    mounts.run("mount", "-t", "tmpfs", "-o", "mode=0755,size=64k", "none", str(daemon.state))
+    with daemon:
+        callers = Callers(daemon)
+        callers.draw(5)
+        ((stored, *others),) = [sorted({node for node, _ in callers.utc.taken})]
+        assert not others
+        with callers.drawing():
+            with fault(mounts, daemon):
+                status = until(lambda status: status["volatile"], daemon, 10)
+                assert status["saves"]["failing"]
+                assert status["saves"]["trouble"] == cause
+                assert status["node"] == f"0x{stored:012x}"
+                assert status["utc"]["node"] != status["node"]
+                assert int(status["utc"]["node"], 16) & MULTICAST
+                callers.more(1)
+                assert by_uuidctl(daemon)["saves"]["trouble"] == cause
+            until(lambda status: not status["volatile"], daemon, 10)
+            until(lambda status: not status["saves"]["failing"], daemon, 10)
+            refused = len(callers.refused)
+            callers.more(3)
+            assert len(callers.refused) == refused
+        with daemon.connect() as line:
+            assert int.from_bytes(line.call("take", "utc", 1)["node"], "big") == stored
+            assert line.call("take", "steady", 1)["count"] == 1
+        callers.hang_up()
+        assert daemon.stop() == 0
+    callers.assert_nothing_twice()
+    assert len({node for node, _ in callers.utc.taken}) == 2
+    assert not [refused for caller in callers.of_utc for refused in caller.refused]
+    assert all(caller.refused for caller in callers.of_steady)
+    assert all(
+        refused.startswith("unavailable: ") and f"({cause})" in refused
+        for refused in callers.refused
+    )
+    assert callers.slowest < 2
+    log = "\n".join(daemon.lines)
+    assert f"ERROR: save failed, retrying until it succeeds: cause='{cause}'" in log
+    assert f"reason='no save within 0.8 s ({cause})'" in log
+    assert "save succeeded again: failed_before=" in log
+    assert "reason='saved again'" in log
+
+
+def by_uuidctl(daemon: Daemon) -> dict[str, Any]:
+    """Give the status that the command tells."""
+    told = subprocess.run(
+        [sys.executable, "-c", UUIDCTL, f"--socket={daemon.socket}", "status", "--json"],
+        capture_output=True,
+        check=False,
+        timeout=PATIENCE,
+    )
+    status: dict[str, Any] = json.loads(told.stdout)
+    return status
+
+
+def test_a_sync_that_hangs_for_fifteen_seconds_holds_nobody_up(mounts: Mounts) -> None:
+    """Calls take about a second at most: utc volatile, steady refused; and it heals by itself."""
+    with Daemon(wrap=mounts.inside) as daemon:
+        callers = Callers(daemon)
+        callers.draw(5)
+        (stored,) = {node for node, _ in callers.utc.taken}
+        begun = time.monotonic()
+        with (
+            injected(daemon.process.pid, f"delay_enter={SLOW * 1e6:.0f}:when=1"),
+            callers.drawing(),
+        ):
+            status = until(lambda status: status["volatile"], daemon, 10)
+            assert status["saves"]["under_way_seconds"] > 0.5
+            callers.more()
+            status = until(lambda status: not status["volatile"], daemon, SLOW + 10)
+            took = time.monotonic() - begun
+            refused = len(callers.refused)
+            callers.more(3)
+            assert len(callers.refused) == refused
+        callers.hang_up()
+        with daemon.connect() as line:
+            assert int.from_bytes(line.call("take", "utc", 1)["node"], "big") == stored
+        assert daemon.stop() == 0
+    callers.assert_nothing_twice()
+    assert took > SLOW - 1
+    assert status["saves"]["failed"] == 0
+    assert not [refused for caller in callers.of_utc for refused in caller.refused]
+    assert all(caller.refused for caller in callers.of_steady)
+    assert all("could not be saved" in refused for refused in callers.refused)
+    assert callers.slowest < 1.5

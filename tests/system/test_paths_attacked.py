@@ -1,0 +1,341 @@
+"""Paths in which another user has planted something: refused in a line, and left as they were.
+
+Root starts the daemon, which goes on as a user of its own. The attacker can write to the folder of
+the socket and the pid file, as in /tmp, or could write to the state's folder once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import pwd
+import shutil
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.rig import PATIENCE, Daemon
+from tests.tools import need_root
+
+pytestmark = pytest.mark.system
+
+ATTACKER = 12345
+"""A user without a name, a group or a right."""
+
+REFUSED = PATIENCE / 2
+"""Seconds within which a start is refused; one that is not would go on."""
+
+SECRET = b"root:$y$j9T$none\n"
+
+
+@pytest.fixture(autouse=True)
+def _as_root() -> None:
+    """Only root can become the daemon's user, and the attacker."""
+    need_root()
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A folder with one that all can write to, a good state folder, and what is the victim's."""
+    folder = Path(tempfile.mkdtemp(prefix="uuidd-test-", dir="/tmp"))
+    try:
+        folder.chmod(0o755)
+        (folder / "state").mkdir(mode=0o755)
+        (folder / "open").mkdir()
+        (folder / "open").chmod(0o1777)
+        (folder / "theirs").mkdir(mode=0o755)
+        (folder / "theirs" / "secret").write_bytes(SECRET)
+        (folder / "theirs" / "secret").chmod(0o600)
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+
+
+# --- what the attacker plants
+
+
+@contextlib.contextmanager
+def planted(kind: str, path: Path, place: Path) -> Iterator[None]:
+    """Let something of the attacker's stand at *path*."""
+    with contextlib.ExitStack() as stack:
+        PLANTS[kind](path, place, stack)
+        os.chown(path, ATTACKER, ATTACKER, follow_symlinks=False)
+        yield
+
+
+def _link(path: Path, place: Path, _: contextlib.ExitStack) -> None:
+    path.symlink_to(place / "theirs" / "secret")
+
+
+def _link_to_nothing(path: Path, place: Path, _: contextlib.ExitStack) -> None:
+    path.symlink_to(place / "theirs" / "new")
+
+
+def _link_to_folder(path: Path, place: Path, _: contextlib.ExitStack) -> None:
+    path.symlink_to(place / "theirs")
+
+
+def _file(path: Path, _: Path, __: contextlib.ExitStack) -> None:
+    path.write_bytes(b"the attacker's\n")
+
+
+def _open_file(path: Path, place: Path, stack: contextlib.ExitStack) -> None:
+    _file(path, place, stack)
+    path.chmod(0o666)
+
+
+def _folder(path: Path, _: Path, __: contextlib.ExitStack) -> None:
+    path.mkdir()
+
+
+def _pipe(path: Path, _: Path, __: contextlib.ExitStack) -> None:
+    os.mkfifo(path, 0o666)
+
+
+def _socket(path: Path, _: Path, stack: contextlib.ExitStack) -> None:
+    listening = stack.enter_context(socket.socket(socket.AF_UNIX))
+    listening.bind(str(path))
+    listening.listen()
+
+
+PLANTS: dict[str, Callable[[Path, Path, contextlib.ExitStack], None]] = {
+    "a link": _link,
+    "a link to nothing": _link_to_nothing,
+    "a link to a folder": _link_to_folder,
+    "a file": _file,
+    "a file open to all": _open_file,
+    "a folder": _folder,
+    "a pipe": _pipe,
+    "a socket": _socket,
+}
+
+
+FOREIGN = ("a link", "a link to nothing", "a link to a folder", "a file", "a folder", "a pipe")
+"""What is tried where a folder or a state should be."""
+
+
+# --- what is seen of it
+
+
+def everything(place: Path) -> dict[str, tuple[int, int, int, int, bytes]]:
+    """Give all that is below *place*: inode, mode, owner, group and content of each.
+
+    But for the daemon's own socket, which its user cannot remove from a folder of root's.
+    """
+    found = {}
+    for path in set(place.rglob("*")) - {place / "s"}:
+        told = path.lstat()
+        content = b""
+        if stat.S_ISREG(told.st_mode):
+            content = path.read_bytes()
+        elif stat.S_ISLNK(told.st_mode):
+            content = os.fsencode(path.readlink())
+        name = str(path.relative_to(place))
+        found[name] = (told.st_ino, told.st_mode, told.st_uid, told.st_gid, content)
+    return found
+
+
+def refusal(place: Path, *more: str, user: str = "nobody") -> str:
+    """Give the one line with which a start in *place* is refused."""
+    command = [sys.executable, "-m", "uuidd", "-F", f"--socket={place / 's'}"]
+    command += [f"--state={place / 'state'}", *more]
+    command += ["--user", user] if user else []
+    done = subprocess.run(command, capture_output=True, timeout=REFUSED, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, ""), done.stderr
+    (line,) = [said for said in done.stderr.splitlines() if "running as root" not in said]
+    return line
+
+
+def handed_over(place: Path) -> None:
+    """Let the state folder be what a start as root makes of it before it looks into it."""
+    os.chown(place / "state", *_nobody())
+
+
+def _nobody() -> tuple[int, int]:
+    found = pwd.getpwnam("nobody")
+    return found.pw_uid, found.pw_gid
+
+
+# --- the socket
+
+
+@pytest.mark.parametrize("kind", [*FOREIGN, "a socket"])
+def test_what_stands_in_the_sockets_place_stays(place: Path, kind: str) -> None:
+    """A daemon of root's neither follows, nor replaces, nor listens."""
+    path = place / "open" / "s"
+    with planted(kind, path, place):
+        before = everything(place)
+        assert str(path) in refusal(place, "-P", f"--socket={path}")
+        assert everything(place) == before
+
+
+def test_the_socket_of_a_living_daemon_stays(place: Path) -> None:
+    """It is refused by its pid, and its daemon goes on."""
+    with Daemon() as living:
+        assert refusal(place, "-P", f"--socket={living.socket}") == (
+            f"uuidd: a daemon with pid {living.process.pid} is listening at {living.socket};"
+            " stop that one, or name another socket with --socket"
+        )
+        with living.connect() as line:
+            assert line.call("take", "utc", 1)["count"] == 1
+
+
+# --- the pid file
+
+
+@pytest.mark.parametrize("kind", ["a file open to all", *FOREIGN])
+def test_what_stands_in_the_pid_files_place_stays(place: Path, kind: str) -> None:
+    """Whoever owned the file could have root's scripts signal what he likes."""
+    path = place / "open" / "uuidd.pid"
+    with planted(kind, path, place):
+        before = everything(place)
+        assert str(path) in refusal(place, f"--pid={path}")
+        assert everything(place) == before
+
+
+# --- the state folder
+
+
+@pytest.mark.parametrize(
+    ("kind", "user"), [*((kind, "nobody") for kind in FOREIGN), ("a link to a folder", "")]
+)
+def test_what_stands_in_the_state_folders_place_stays(place: Path, kind: str, user: str) -> None:
+    """No link is followed there, for it could lead to any folder of the daemon's user's."""
+    path = place / "open" / "state"
+    if user:
+        os.chown(place / "theirs", *_nobody())
+    with planted(kind, path, place):
+        before = everything(place)
+        assert str(path) in refusal(place, "-P", f"--state={path}", user=user)
+        assert everything(place) == before
+
+
+@pytest.mark.parametrize(
+    ("mode", "user"), [(0o775, "nobody"), (0o757, "nobody"), (0o1777, "nobody"), (0o1777, "")]
+)
+def test_a_state_folder_that_others_can_write_to_is_not_used(
+    place: Path, mode: int, user: str
+) -> None:
+    """Neither as root nor as a user, and it stays root's."""
+    (place / "state").chmod(mode)
+    before = everything(place)
+    line = refusal(place, "-P", user=user)
+    assert f"{place / 'state'} can be written to by others (mode {mode:04o})" in line
+    assert everything(place) == before
+
+
+# --- what is in it
+
+
+@pytest.mark.parametrize("name", ["state", "lock"])
+@pytest.mark.parametrize(
+    ("kind", "user"), [*((kind, "nobody") for kind in FOREIGN), ("a link", ""), ("a file", "")]
+)
+def test_what_stands_in_the_states_place_stays(
+    place: Path, kind: str, name: str, user: str
+) -> None:
+    """What another user left there, when he could, is neither used nor changed."""
+    if user:
+        handed_over(place)
+    path = place / "state" / name
+    with planted(kind, path, place):
+        before = everything(place)
+        assert str(place / "state") in refusal(place, "-P", user=user)
+        after = everything(place)
+        if name == "state":
+            # Who has looked into the folder has locked it.
+            after.pop("state/lock", None)
+        assert after == before
+
+
+def test_what_root_hands_over_is_roots_own(place: Path) -> None:
+    """A file of another user's in root's folder is not given to the daemon's user as his."""
+    for name in ("state", "state.new", "lock"):
+        (place / "state" / name).write_bytes(b"the attacker's\n")
+        os.chown(place / "state" / name, ATTACKER, ATTACKER)
+    before = everything(place / "state")
+    refusal(place, "-P")
+    assert everything(place / "state") == before
+
+
+# --- locks, which need no right to write
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Let the attacker hold a lock on what he can open, if he can."""
+    script = (
+        "import fcntl, os, sys\n"
+        "os.setgroups([]), os.setresgid(*[int(sys.argv[1])] * 3)\n"
+        "os.setresuid(*[int(sys.argv[1])] * 3)\n"
+        "try:\n"
+        "    fcntl.flock(os.open(sys.argv[2], os.O_RDONLY), fcntl.LOCK_SH)\n"
+        "except OSError:\n"
+        "    pass\n"
+        "print(flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    holder = subprocess.Popen(
+        [sys.executable, "-c", script, str(ATTACKER), str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    try:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"\n"
+        yield
+    finally:
+        holder.communicate()
+
+
+@pytest.fixture
+def daemon() -> Iterator[Daemon]:
+    """A daemon that runs as nobody, in folders that all can read."""
+    daemon = Daemon("--user", "nobody")
+    daemon.folder.chmod(0o755)
+    with daemon:
+        yield daemon
+
+
+def test_a_lock_on_the_sockets_folder_stops_no_start(daemon: Daemon) -> None:
+    """Any user can lock a folder that he can read, and have it until he dies."""
+    daemon.kill()
+    with locked(daemon.folder):
+        daemon.start()
+        with daemon.connect() as line:
+            assert line.call("take", "utc", 1)["count"] == 1
+
+
+def test_a_lock_on_the_states_lock_stops_no_start(daemon: Daemon) -> None:
+    """No other user can open that file."""
+    daemon.kill()
+    with locked(daemon.state / "lock"):
+        daemon.start()
+        with daemon.connect() as line:
+            assert line.call("take", "utc", 1)["count"] == 1
+
+
+def test_a_lock_on_the_pid_file_stops_no_start(daemon: Daemon) -> None:
+    """The file of a daemon that was killed may be read, and so locked, by all."""
+    daemon.kill()
+    path = daemon.folder / "pid"
+    daemon.start_with_pid_file(path)
+    daemon.kill()
+    with locked(path):
+        daemon.start()
+        assert int(path.read_text()) == daemon.process.pid
+
+
+def test_two_daemons_on_one_folder_are_kept_apart_all_the_same(daemon: Daemon) -> None:
+    """The lock of a state that only its owner can open does what it is for."""
+    mode = (daemon.state / "lock").stat().st_mode
+    with (daemon.state / "lock").open() as lock, pytest.raises(BlockingIOError):
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    assert not mode & 0o077

@@ -1,0 +1,160 @@
+"""The daemon runs short of descriptors and of memory: nothing is given twice (DESIGN's P1, P5)."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import socket
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgpack
+import pytest
+
+from tests.rig import PATIENCE, Daemon, Line
+from tests.system.takers import Given, assert_apart
+
+pytestmark = pytest.mark.system
+
+DESCRIPTORS = 224
+"""Of which the daemon keeps 96 for itself, so that 128 are left for connections."""
+
+ROOM = 4 << 20
+"""Bytes of memory that it may have beside those that it has when it has served a little."""
+
+
+def takes(line: Line, seconds: float) -> Iterator[tuple[Given, float]]:
+    """Take of both timelines for so long; give each, and how long it took."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        for timeline in ("utc", "steady"):
+            begun = time.monotonic()
+            block = line.call("take", timeline, 100)
+            space = (block["node"], block["clock_seq"]) if timeline == "utc" else None
+            yield given(space, block), time.monotonic() - begun
+
+
+def given(space: tuple[bytes, int] | None, block: dict[str, int]) -> Given:
+    """Give a block as what was given out."""
+    whose = None if space is None else (int.from_bytes(space[0], "big"), space[1])
+    return Given(whose, block["first"], block["count"])
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait until *condition* holds."""
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+@contextlib.contextmanager
+def silent(daemon: Daemon, count: int) -> Iterator[None]:
+    """Keep so many connections open that say nothing."""
+    with contextlib.ExitStack() as stack:
+        for _ in range(count):
+            sock = stack.enter_context(socket.socket(socket.AF_UNIX))
+            sock.settimeout(PATIENCE)
+            sock.connect(str(daemon.socket))
+        yield
+
+
+def open_descriptors(daemon: Daemon) -> int:
+    """Give how many descriptors the daemon has open."""
+    return len(os.listdir(f"/proc/{daemon.process.pid}/fd"))
+
+
+def may_open(daemon: Daemon, most: int) -> None:
+    """Let the daemon have so many descriptors open."""
+    _, hard = resource.prlimit(daemon.process.pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(daemon.process.pid, resource.RLIMIT_NOFILE, (most, hard))
+
+
+def test_connections_beyond_the_limit_leave_descriptors_for_saves() -> None:
+    """Among 400 silent connections, where 128 fit, who is connected is served on, each in 0.5 s.
+
+    The state is saved meanwhile, the log tells of it in a few lines, and after it others can
+    connect.
+    """
+
+    def with_few(*command: str) -> list[str]:
+        return ["prlimit", f"--nofile={DESCRIPTORS}:{DESCRIPTORS}", *command]
+
+    with Daemon(wrap=with_few) as daemon, daemon.connect() as line:
+        line.call("take", "utc", 1)
+        with silent(daemon, 400):
+            # For longer than was saved at the start, and than a request waits for a save.
+            found = list(takes(line, 2.5))
+            status = line.call("status")
+        assert status["connections"] == DESCRIPTORS - 96
+        assert status["connections_turned_away"] > 0
+        assert (status["volatile"], status["saves"]["failed"]) == (False, 0)
+        assert max(seconds for _, seconds in found) < 0.5
+        until(lambda: bool(line.call("status")["connections"] == 1))
+        with daemon.connect() as other:
+            other.call("take", "steady", 1)
+    assert_apart(each for each, _ in found)
+    assert len(daemon.lines) < 10
+
+
+def test_without_a_descriptor_who_is_connected_is_served_on() -> None:
+    """When no descriptor is left, lines go on, v1 within 5 s though nothing can be saved.
+
+    The log says once why nobody is accepted, and the first to come then is as soon as there is a
+    descriptor again; then the state is saved, and nothing was given twice.
+    """
+    with Daemon() as daemon, daemon.connect() as line:
+        before = [each for each, _ in takes(line, 0.2)]
+        may_open(daemon, open_descriptors(daemon))
+        meanwhile = []
+        with daemon.connect() as waiting:
+            end = time.monotonic() + 1.5
+            while time.monotonic() < end:
+                begun = time.monotonic()
+                block = line.call("take", "utc", 100)
+                assert time.monotonic() - begun < 5
+                meanwhile.append(given((block["node"], block["clock_seq"]), block))
+            status = line.call("status")
+            assert status["connections"] == 1
+            assert status["saves"]["trouble"] == "Too many open files"
+            may_open(daemon, 1024)
+            assert waiting.call("take", "utc", 1)["count"] == 1
+        until(lambda: not line.call("status")["saves"]["failing"])
+        after = [each for each, _ in takes(line, 0.2)]
+        assert line.call("status")["volatile"] is False
+    assert_apart(before + meanwhile + after)
+    assert len([each for each in daemon.lines if "cannot accept" in each]) == 1
+
+
+def test_without_memory_the_daemon_ends_and_the_next_repeats_nothing() -> None:
+    """600 connections that ask for 400,000 ids each, and read none, where 4 MB are left.
+
+    The daemon ends within 20 s with status 1, for a service manager to start the next, which gives
+    nothing again. What it says of that stays below 100 kB.
+    """
+    flood = msgpack.packb([0, 1, "make", ["v1", 1000]]) * 400
+    with Daemon() as daemon:
+        with daemon.connect() as line:
+            before = [each for each, _ in takes(line, 0.3)]
+        memory = ROOM + _virtual_bytes(daemon)
+        resource.prlimit(daemon.process.pid, resource.RLIMIT_AS, (memory, memory))
+        with contextlib.ExitStack() as stack:
+            with contextlib.suppress(OSError):
+                for _ in range(600):
+                    sock = stack.enter_context(socket.socket(socket.AF_UNIX))
+                    sock.settimeout(PATIENCE)
+                    sock.connect(str(daemon.socket))
+                    sock.send(flood, socket.MSG_DONTWAIT)
+            assert daemon.process.wait(PATIENCE) == 1
+        daemon.start()
+        with daemon.connect() as line:
+            after = [each for each, _ in takes(line, 0.3)]
+    assert_apart(before + after)
+    assert sum(map(len, daemon.lines)) < 100_000
+
+
+def _virtual_bytes(daemon: Daemon) -> int:
+    pages = Path(f"/proc/{daemon.process.pid}/statm").read_text().split()[0]
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")

@@ -1,0 +1,250 @@
+"""A state file that is not what the daemon left: nothing comes twice, and the file is kept."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.core.draws import Draws
+from tests.rig import Daemon
+from tests.system.callers import Callers
+from tests.system.fake_time import FakeTime
+from uuidd.core.ids.timebased import TICKS_PER_SECOND
+from uuidd.core.timeline.lane import NoneFree
+from uuidd.core.timeline.state import Node
+from uuidd.core.timeline.steady import Steady
+from uuidd.core.timeline.utc import NeedsSave, Utc
+from uuidd.store import FolderStore, machine_hash
+
+pytestmark = pytest.mark.system
+
+NOW = 0x1EC9414C232AB00
+BACK = NOW + TICKS_PER_SECOND
+"""Where UTC steps back to."""
+
+LEAD = 19 * TICKS_PER_SECOND
+"""How far steady is ahead when its state is lost: a second less than what is named an exception."""
+
+AFTER = 20 * TICKS_PER_SECOND + 2000
+
+FIXED = Node(0x00163E000001, "given")
+
+
+class Host:
+    """A host's store and timelines, without the daemon around them, and all that they gave out."""
+
+    def __init__(self, folder: Path, node: Node | None) -> None:
+        self.folder = folder
+        self._node = node
+        # Random nodes never come again; generations do, which is the worst case.
+        self._random = Draws(step=0)
+        self.given: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        """Runs of utc, first and past the last, by node and clock sequence."""
+        self.steady: list[tuple[int, int]] = []
+        """Runs of the steady timeline."""
+
+    def start(self, *, now: int) -> tuple[FolderStore, Utc, Steady]:
+        """Load the state, begin from it, and save the first horizon."""
+        store = FolderStore(self.folder, machine="here")
+        loaded = store.load()
+        utc = Utc(loaded, machine="here", now=now, random=self._random, node=self._node)
+        mark = None if loaded is None else loaded.steady
+        steady = Steady(mark, now=now, elapsed=0, lost=store.lost)
+        self.save(store, utc, steady, now=now)
+        return store, utc, steady
+
+    def save(self, store: FolderStore, utc: Utc, steady: Steady, *, now: int) -> None:
+        """Save with a horizon 20 s ahead."""
+        lead = 20 * TICKS_PER_SECOND
+        mark = steady.begin_save(now=now, elapsed=0, lead=lead)
+        state = utc.begin_save(now=now, lead=lead, steady=mark)
+        store.save(state)
+        utc.end_save(state, completed=True)
+        steady.end_save(mark, completed=True)
+
+    def draw(self, store: FolderStore, utc: Utc, steady: Steady, *, now: int) -> None:
+        """Take a short block of utc, and a whole one and one of steady if there is any."""
+        try:
+            blocks = [utc.take(1000, now=now, whole=False)]
+        except NeedsSave:
+            self.save(store, utc, steady, now=now)
+            blocks = [utc.take(1000, now=now, whole=False)]
+        with contextlib.suppress(NoneFree):
+            blocks.append(utc.take(1000, now=now, whole=True))
+        for block in blocks:
+            run = (block.first, block.first + block.count)
+            for first, end in self.given.setdefault((block.node, block.clock_seq), []):
+                assert run[1] <= first or end <= run[0], f"{block} came before"
+            self.given[block.node, block.clock_seq].append(run)
+        try:
+            first, count = steady.take(1000, now=now, elapsed=0)
+        except NoneFree:
+            return
+        assert not self.steady or first >= self.steady[-1][1], "steady went back"
+        self.steady.append((first, first + count))
+
+
+@pytest.fixture
+def memory() -> Iterator[Path]:
+    """A folder in memory, for it is synced thousands of times."""
+    folder = Path(tempfile.mkdtemp(prefix="uuidd-", dir="/dev/shm"))
+    yield folder
+    shutil.rmtree(folder)
+
+
+def in_use(folder: Path, node: Node | None) -> tuple[Host, bytes]:
+    """Give a host that has given out of two generations, and led UTC by 19 s; and its state."""
+    host = Host(folder, node)
+    store, utc, steady = host.start(now=NOW)
+    with contextlib.closing(store):
+        for now in (BACK + LEAD, BACK + LEAD + 1000, BACK, BACK + 500):
+            host.save(store, utc, steady, now=now)
+            host.draw(store, utc, steady, now=now)
+    assert len({clock_seq >> 4 for _, clock_seq in host.given}) == 2
+    assert len(host.steady) > 1
+    return host, (folder / "state").read_bytes()
+
+
+def begin_anew_from(host: Host, damaged: bytes, *, now: int) -> None:
+    """Start *host* from a state of these bytes: they are kept, reported, and nothing repeats."""
+    (host.folder / "state").write_bytes(damaged)
+    store, utc, steady = host.start(now=now)
+    with contextlib.closing(store):
+        assert store.set_aside is not None
+        kept = host.folder / "state.unusable-1"
+        assert kept.read_bytes() == damaged
+        kept.unlink()
+        for later in (0, 500, LEAD):
+            host.draw(store, utc, steady, now=now + later)
+        # From here on steady is held back no more.
+        before = len(host.steady)
+        host.draw(store, utc, steady, now=now + AFTER)
+        assert len(host.steady) == before + 1
+
+
+@pytest.mark.parametrize("back", [0.0, 0.5])
+def test_a_file_torn_at_any_byte_repeats_nothing(memory: Path, back: float) -> None:
+    """With a random node not even where the clock is where it was before, or half a second back."""
+    host, state = in_use(memory, None)
+    before = list(host.steady)
+    now = BACK + 500 - int(back * TICKS_PER_SECOND)
+    for at in range(len(state)):
+        # Each is the first loss of all, so each has only the run before it to meet.
+        host.steady = list(before)
+        begin_anew_from(host, state[:at], now=now)
+
+
+def test_a_file_torn_at_any_byte_repeats_nothing_under_a_fixed_node(memory: Path) -> None:
+    """The floor holds where the clock is past what was given: what else is named an exception."""
+    host, state = in_use(memory, FIXED)
+    now = BACK + LEAD + 1000
+    for at in range(len(state)):
+        begin_anew_from(host, state[:at], now=now + 1)
+        now += AFTER + 1
+    assert {node for node, _ in host.given} == {FIXED.value}
+
+
+def test_a_bit_that_flipped_anywhere_repeats_nothing(memory: Path) -> None:
+    """Each bit of the file, one at a time."""
+    host, state = in_use(memory, None)
+    before = list(host.steady)
+    for bit in range(8 * len(state)):
+        host.steady = list(before)
+        damaged = bytearray(state)
+        damaged[bit // 8] ^= 1 << bit % 8
+        begin_anew_from(host, bytes(damaged), now=BACK + 500)
+
+
+def signed(body: bytes, version: int = 1) -> bytes:
+    """Give a state file of *body* whose checksum is right."""
+    return f"uuidd-state {version} sha256:{hashlib.sha256(body).hexdigest()}\n".encode() + body
+
+
+def of_another_host(state: bytes) -> bytes:
+    """Give the same state as another host left it."""
+    body = json.loads(state.partition(b"\n")[2])
+    assert body["machine"] == machine_hash()
+    return signed(json.dumps({**body, "machine": "0" * 64}).encode())
+
+
+def flipped(state: bytes) -> bytes:
+    """Give the state with one bit of a mark changed."""
+    return state[:-10] + bytes([state[-10] ^ 1]) + state[-9:]
+
+
+OTHER_FILES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
+    "empty": (lambda state: b"", "it is damaged"),
+    "torn after a byte": (lambda state: state[:1], "it is damaged"),
+    "torn in the first line": (lambda state: state[:40], "it is damaged"),
+    "torn after the first line": (lambda state: state[: state.index(b"\n") + 1], "it is damaged"),
+    "torn in the midst": (lambda state: state[: len(state) // 2], "it is damaged"),
+    "without its last byte": (lambda state: state[:-1], "it is damaged"),
+    "zeros": (lambda state: bytes(len(state)), "it is damaged"),
+    "a bit flipped": (flipped, "it is damaged"),
+    "of another host": (of_another_host, "it is of another host"),
+    "newer": (lambda state: signed(state.partition(b"\n")[2], 2), "it has format '2'"),
+}
+
+
+@pytest.mark.parametrize("name", OTHER_FILES)
+def test_a_daemon_sets_aside_what_it_cannot_use(
+    daemon: Daemon, fake_time: FakeTime, name: str
+) -> None:
+    """It says so, keeps the file, goes on under another node, and holds steady back for 20 s."""
+    change, cause = OTHER_FILES[name]
+    callers = Callers(daemon, ahead=lambda: 60)
+    callers.draw()
+    callers.hang_up()
+    # One way or the other: both are ends.
+    (daemon.kill if len(name) % 2 else daemon.stop)()
+    path = daemon.state / "state"
+    changed = change(path.read_bytes())
+    path.write_bytes(changed)
+    daemon.start()
+    assert (daemon.state / "state.unusable-1").read_bytes() == changed
+    (line,) = [line for line in daemon.lines if "ERROR: state unusable, begun anew" in line]
+    assert cause in line
+    assert "set aside as state.unusable-1" in line
+    callers.draw()
+    assert len({node for node, _ in callers.utc.taken}) == 2
+    for caller in callers.of_steady:
+        (refused,) = caller.refused
+        assert refused.startswith("unavailable: the state was lost, so steady ids begin in ")
+    fake_time.set(21)
+    callers.draw()
+    callers.hang_up()
+    assert all(len(caller.refused) == 1 for caller in callers.of_steady)
+    assert all(not caller.refused for caller in callers.of_utc)
+    callers.assert_nothing_twice()
+
+
+@pytest.mark.parametrize("kill", [False, True])
+def test_an_older_state_of_the_same_host_repeats_nothing_while_utc_goes_on(
+    daemon: Daemon, kill: bool
+) -> None:
+    """A backup that is put back knows less, and what it does not know of lies before now."""
+    callers = Callers(daemon)
+    end = daemon.kill if kill else daemon.stop
+    backups: list[bytes] = []
+    for _ in range(4):
+        backups.append((daemon.state / "state").read_bytes())
+        callers.take_wide()
+        callers.draw(3)
+        callers.hang_up()
+        end()
+        (daemon.state / "state").write_bytes(backups[len(backups) // 2])
+        daemon.start()
+    callers.draw(3)
+    callers.take_wide()
+    callers.hang_up()
+    callers.assert_nothing_twice()
+    assert not callers.refused
+    assert len({node for node, _ in callers.utc.taken}) == 1
+    assert not [path for path in daemon.state.iterdir() if "unusable" in path.name]

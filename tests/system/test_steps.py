@@ -1,0 +1,189 @@
+"""Steps of the clock of every size, both ways, under callers of all sorts (P1, P2 and P4)."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.rig import PATIENCE, Daemon
+from tests.system.callers import Callers
+from tests.system.fake_time import HOUR, FakeTime
+
+pytestmark = pytest.mark.system
+
+DAY = 24 * HOUR
+YEAR = 365 * DAY
+
+SIZES = {
+    "1 ms": 0.001,
+    "5 ms": 0.005,
+    "10 ms": 0.01,
+    "11 ms": 0.011,
+    "100 ms": 0.1,
+    "1 s": 1.0,
+    "10 s": 10.0,
+    "1 min": 60.0,
+    "1 h": HOUR,
+    "1 day": DAY,
+    "30 days": 30 * DAY,
+    "1 year": YEAR,
+    "10 years": 10 * YEAR,
+}
+
+LONG = "--max-lead=1000000000"
+"""The longest there is, 31 years: the steady timeline goes on after every step."""
+
+
+class Steps:
+    """Steps of *fake_time*, and callers at *daemon* who know how far ahead it may be."""
+
+    def __init__(self, daemon: Daemon, fake_time: FakeTime) -> None:
+        self._fake_time = fake_time
+        self._offset = self._ahead = 0.0
+        self.callers = Callers(daemon, ahead=lambda: self._ahead)
+
+    def by(self, seconds: float) -> None:
+        """Let UTC be so far ahead of ours."""
+        # Until it is set, who asks may meet either.
+        self._ahead = max(self._offset, seconds)
+        self._fake_time.set(seconds)
+        self._offset = self._ahead = seconds
+
+    def to(self, moment: float) -> None:
+        """Let UTC be at *moment*, to the millisecond."""
+        self.by(round(moment - time.time(), 3))
+
+
+@pytest.fixture
+def steps(daemon: Daemon, fake_time: FakeTime) -> Iterator[Steps]:
+    """A daemon without a bound to its lead, and a clock to step."""
+    daemon.kill()
+    daemon.arguments = [LONG]
+    daemon.start()
+    steps = Steps(daemon, fake_time)
+    yield steps
+    steps.callers.hang_up()
+
+
+def test_at_rest_no_step_repeats_anything(steps: Steps) -> None:
+    """The same two moments are met again and again, a step apart: each time under other ticks.
+
+    Nothing is refused, nothing lies in the future, and steady ids rise.
+    """
+    callers = steps.callers
+    callers.draw()
+    for size in SIZES.values():
+        moment = time.time()
+        for offset in (size, 0, -size, 0, size):
+            steps.to(moment + offset)
+            callers.take_wide()
+            callers.draw(2)
+    callers.assert_nothing_twice()
+    assert not callers.refused
+
+
+def test_under_load_no_step_repeats_anything(steps: Steps) -> None:
+    """While all callers draw at once UTC goes forth and back by each size; nobody waits long."""
+    callers = steps.callers
+    with callers.drawing():
+        for size in SIZES.values():
+            moment = time.time()
+            for offset in (size, 0, -size, 0):
+                steps.by(offset)
+                callers.more()
+            for offset in (size, 0, -size, 0):
+                steps.to(moment + offset)
+                callers.more()
+    callers.assert_nothing_twice()
+    assert not callers.refused
+    assert callers.slowest < 2
+
+
+def test_between_end_and_start_no_step_repeats_anything(steps: Steps, daemon: Daemon) -> None:
+    """UTC steps by each size, both ways, after a kill and after a stop: the stored marks hold."""
+    callers = steps.callers
+    for size in SIZES.values():
+        moment = time.time()
+        for end, offset in (
+            (daemon.kill, size),
+            (daemon.stop, 0),
+            (daemon.kill, -size),
+            (daemon.stop, 0),
+        ):
+            steps.to(moment)
+            callers.take_wide()
+            callers.hang_up()
+            end()
+            # The moment that was just drawn from comes again, once the daemon is up.
+            steps.to(moment + offset - 0.5)
+            daemon.start()
+            steps.to(moment + offset)
+            callers.take_wide()
+            callers.draw()
+    callers.assert_nothing_twice()
+    assert not callers.refused
+
+
+def test_steps_are_counted_where_they_are_large(steps: Steps, daemon: Daemon) -> None:
+    """Each step of more than 10 ms is counted, back as regression; smaller ones never are."""
+    with daemon.connect() as line:
+
+        def counted(offset: float) -> tuple[int, int]:
+            """Give how many steps back and forward are counted while UTC is set once."""
+            before = line.call("status")["utc"]
+            steps.by(offset)
+            line.call("take", "utc", 1)
+            after = line.call("status")["utc"]
+            back, forward = (after[way] - before[way] for way in ("regressions", "steps_forward"))
+            return back, forward
+
+        for name, size in SIZES.items():
+            begun = time.monotonic()
+            found = [counted(-size), counted(0)]
+            # A thousandth of the time between two readings could be drift: a step of 10 ms may go
+            # either way, and so may one of 11 ms on a machine that is held up for a second.
+            if size < 0.01:
+                assert found == [(0, 0), (0, 0)], name
+            elif size > 0.011 or (size > 0.01 and time.monotonic() - begun < 0.5):
+                assert found == [(1, 0), (0, 1)], name
+
+
+def test_past_its_longest_lead_steady_refuses_until_it_is_reset(
+    daemon: Daemon, fake_time: FakeTime
+) -> None:
+    """After two hours back it tells by how much and the way out, which works; utc goes on."""
+    steps = Steps(daemon, fake_time)
+    callers = steps.callers
+    callers.draw()
+    steps.by(-2 * HOUR)
+    callers.draw()
+    assert all(caller.answered == 2 and not caller.refused for caller in callers.of_utc)
+    for caller in callers.of_steady:
+        (refused,) = caller.refused
+        assert refused.startswith("unavailable: the steady timeline is 7")
+        assert "ahead of UTC, and --max-lead is 3600 s" in refused
+        assert "uuidd --reset-steady" in refused
+    callers.hang_up()
+    assert daemon.stop() == 0
+    reset = subprocess.run(
+        [sys.executable, "-m", "uuidd", "--reset-steady", f"--state={daemon.state}"],
+        env={**os.environ, **fake_time.environment},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=True,
+    )
+    assert "Given up: that they rise" in reset.stdout
+    daemon.start()
+    before = callers.utc
+    callers = Steps(daemon, fake_time).callers
+    callers.utc = before
+    callers.draw()
+    callers.hang_up()
+    assert not callers.refused
+    before.assert_nothing_twice()

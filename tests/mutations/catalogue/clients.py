@@ -1,0 +1,191 @@
+"""What a client makes ids of, and what it says of them."""
+
+from __future__ import annotations
+
+from tests.mutations.mutation import Mutation
+
+CLIENT = "client/uuidd_client/client.py"
+SUPPLY = "client/uuidd_client/supply.py"
+SOURCE = "client/uuidd_client/source.py"
+CONNECTION = "client/uuidd_client/connection.py"
+SUPPLY_TESTS = ("tests/client/test_supply.py", "tests/client/test_steady_supply.py")
+
+MUTATIONS = [
+    Mutation(
+        "block-deadline-not-checked-at-draw",
+        "ids are drawn from a block that is too old, or a parent's",
+        CLIENT,
+        "if clock() < deadline[0]:",
+        "if deadline:",
+        ("tests/client/test_fast_paths.py", "tests/client/test_forks.py"),
+    ),
+    Mutation(
+        "block-deadline-not-checked-at-refill",
+        "ids are made from a block that is too old",
+        SUPPLY,
+        "if self._first < self._end and elapsed() < self._deadline[0]:",
+        "if self._first < self._end:",
+        SUPPLY_TESTS,
+    ),
+    Mutation(
+        "block-age-from-its-end",
+        "the first ids of a block lag by more than max_age",
+        SUPPLY,
+        "asked_at + self._max_age - age",
+        "asked_at + self._max_age",
+        SUPPLY_TESTS,
+    ),
+    Mutation(
+        "safe-mark-on-all",
+        "ids made without a daemon are marked safe",
+        "client/uuidd_client/forms.py",
+        "return SafeUUID.safe if from_daemon else SafeUUID.unknown",
+        "return SafeUUID.safe",
+        SUPPLY_TESTS,
+    ),
+    Mutation(
+        "safe-mark-on-fallback",
+        "ids made without a daemon are marked safe",
+        SOURCE,
+        "return found, False",
+        "return found, True",
+        ("tests/client/test_source.py",),
+    ),
+    Mutation(
+        "runs-overlap",
+        "two runs hold the same ids",
+        SUPPLY,
+        "        self._first += count\n",
+        "",
+        SUPPLY_TESTS,
+    ),
+    Mutation(
+        "run-taken-back-while-drawn-from",
+        "an id that another thread has just drawn is made again",
+        SUPPLY,
+        "if not self._recipe.random and left[0] not in self._ids(self._out_form, 1):",
+        "if not left:",
+        SUPPLY_TESTS,
+    ),
+    Mutation(
+        "larger-block-accepted",
+        "a client uses what another daemon never gave",
+        CONNECTION,
+        "if block.count > count:",
+        "if block.count > 1_000_000:",
+        ("tests/daemon/test_survivors.py",),
+    ),
+    Mutation(
+        "larger-libuuid-block-accepted",
+        "a client uses what util-linux's daemon never reserved",
+        CONNECTION,
+        "min(block.count, asked)",
+        "block.count",
+        ("tests/client/test_connection.py",),
+    ),
+    Mutation(
+        "response-to-another-msgid-accepted",
+        "one block is taken for two requests' answer",
+        CONNECTION,
+        "if response.msgid != self._msgid:",
+        "if response.msgid < 0:",
+        ("tests/client/test_connection.py",),
+    ),
+    Mutation(
+        "line-kept-after-interrupt",
+        "the answer to a broken-off request is the next one's",
+        CONNECTION,
+        "            # Ctrl-C, say: the answer may yet come, and is not the next request's.\n"
+        "            self.close()\n",
+        "",
+        ("tests/client/test_connection.py",),
+    ),
+    Mutation(
+        "fallback-steady-not-past-used",
+        "steady ids of the fallback are those of the daemon again",
+        SOURCE,
+        "count, past=self._reached, now=",
+        "count, past=0, now=",
+        ("tests/client/test_source.py",),
+    ),
+    Mutation(
+        "daemon-steady-not-past-used",
+        "steady ids fall when the daemon is back",
+        SOURCE,
+        "first = max(block.first, self._reached)",
+        "first = block.first",
+        ("tests/client/test_source.py",),
+    ),
+    Mutation(
+        "daemon-behind-is-used",
+        "steady ids fall when a daemon that lost its state is back",
+        SOURCE,
+        "if end <= self._reached:",
+        "if end < 0:",
+        ("tests/client/test_source.py",),
+    ),
+    Mutation(
+        "reached-forgotten",
+        "steady ids fall between daemon and fallback",
+        SOURCE,
+        "        self._reached = block.first + block.count\n",
+        "",
+        ("tests/client/test_source.py",),
+    ),
+    Mutation(
+        "snowflake-without-worker",
+        "a host without a number makes Snowflakes",
+        SUPPLY,
+        "block.worker is None:",
+        "block.worker == -1:",
+        SUPPLY_TESTS,
+    ),
+    Mutation(
+        "snowflake-by-fallback",
+        "a process without a daemon tries to make Snowflakes",
+        SUPPLY,
+        'fallback=self._kind != "snowflake"',
+        "fallback=True",
+        SUPPLY_TESTS,
+    ),
+    Mutation(
+        "older-block-not-trimmed",
+        "v1 ids fall from block to block",
+        SUPPLY,
+        "                self._first = last_used + 1\n                return\n",
+        "                return\n",
+        SUPPLY_TESTS,
+    ),
+    Mutation(
+        "another-node-in-the-same-run",
+        "steady ids fall when the node changes",
+        SUPPLY,
+        "self._not_before = self._end - 1 + recipe.room(self._end - 1)",
+        "self._not_before = 0",
+        SUPPLY_TESTS,
+    ),
+    Mutation(
+        "fallback-without-consent",
+        "ids are made without a daemon where that was forbidden",
+        SOURCE,
+        'return bool(wanted) and os.environ.get("UUIDD_FALLBACK") != "0"',
+        "return bool(wanted)",
+        ("tests/client/test_source.py",),
+    ),
+    Mutation(
+        "stand-in-node-is-fixed",
+        "two processes without a daemon make the same ids",
+        "client/uuidd_client/standin.py",
+        'return int.from_bytes(os.urandom((count + 7) // 8), "big") >> -count % 8',
+        "return 0",
+        ("tests/daemon/test_survivors.py",),
+    ),
+    Mutation(
+        "closed-descriptor-taken-for-line",
+        "a program's own file is written to, or closed",
+        CONNECTION,
+        "        return (found.st_dev, found.st_ino) == self._identity\n",
+        "        return found.st_dev >= 0\n",
+        ("tests/client/test_fallback.py",),
+    ),
+]

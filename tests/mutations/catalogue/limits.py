@@ -1,0 +1,182 @@
+"""Limits that are not enforced: one caller harms others."""
+
+from __future__ import annotations
+
+from tests.mutations.mutation import Mutation
+
+ACCEPTOR_TESTS = ("tests/daemon/test_acceptor.py",)
+ADMISSION = "uuidd/server/admission.py"
+ADMISSION_TESTS = ("tests/daemon/test_admission.py",)
+CONVERSATION = "uuidd/server/conversation.py"
+CONVERSATION_TESTS = ("tests/daemon/test_conversation.py",)
+SHARES = "uuidd/server/shares.py"
+SHARES_TESTS = ("tests/daemon/test_shares.py",)
+
+_MORE = (
+    "            more = await stream.receive_until({})\n            if not more:\n                "
+)
+_LEFT = "deadline"
+_ANEW = "trio.current_time() + limits.request_seconds"
+
+MUTATIONS = [
+    Mutation(
+        "request-bytes-not-bounded",
+        "one request fills the memory",
+        "uuidd/core/wire/rpc.py",
+        "    if size > limit:",
+        "    if size > 1 << 30:",
+        ("tests/core/test_rpc.py",),
+    ),
+    Mutation(
+        "request-bytes-not-heeded-in-task",
+        "--max-request-bytes means nothing",
+        CONVERSATION,
+        "for request, part.end in rpc.requests(data, limit=limits.request_bytes):",
+        "for request, part.end in rpc.requests(data, limit=1 << 30):",
+        CONVERSATION_TESTS,
+    ),
+    Mutation(
+        "request-bytes-not-heeded-in-hub",
+        "--max-request-bytes means nothing",
+        "uuidd/server/hub.py",
+        "limit=self._limits().request_bytes",
+        "limit=1 << 30",
+        ("tests/daemon/test_survivors.py",),
+    ),
+    Mutation(
+        "pipelined-not-bounded",
+        "one caller's replies fill the memory",
+        CONVERSATION,
+        "                or answered >= limits.pipelined\n",
+        "",
+        ("tests/daemon/test_survivors.py",),
+    ),
+    Mutation(
+        "connections-not-bounded",
+        "the daemon runs out of descriptors",
+        ADMISSION,
+        "if self.open >= self.limits.connections:",
+        "if self.open < 0:",
+        ADMISSION_TESTS,
+    ),
+    Mutation(
+        "connections-per-uid-not-bounded",
+        "one user shuts out all others",
+        ADMISSION,
+        "self._by_uid[uid] >= self.limits.connections_per_uid:",
+        "self._by_uid[uid] < 0:",
+        ADMISSION_TESTS,
+    ),
+    Mutation(
+        "root-not-spared",
+        "one user shuts out who would mend that",
+        ADMISSION,
+        "self._spared = {0, own_uid}",
+        "self._spared = {own_uid}",
+        ADMISSION_TESTS,
+    ),
+    Mutation(
+        "connection-not-counted-out",
+        "after some days nobody is let in",
+        ADMISSION,
+        "        self.open -= 1\n",
+        "",
+        ADMISSION_TESTS,
+    ),
+    Mutation(
+        "turned-away-not-bounded",
+        "those over the limit are kept without a limit",
+        ADMISSION,
+        "if self._being_told >= TURNED_AWAY:",
+        "if self._being_told < 0:",
+        ADMISSION_TESTS,
+    ),
+    Mutation(
+        "turned-away-may-stay",
+        "those over the limit are kept for ever",
+        CONVERSATION,
+        "data = await stream.receive_until(trio.current_time() + limits.request_seconds)",
+        "data = await stream.receive_until(trio.current_time() + 1e6)",
+        ACCEPTOR_TESTS,
+    ),
+    Mutation(
+        "peers-group-taken-for-uid",
+        "limits are for the wrong user",
+        "uuidd/server/peers.py",
+        "return _credentials(sock)[1]",
+        "return _credentials(sock)[2]",
+        ADMISSION_TESTS,
+    ),
+    Mutation(
+        "waiting-per-uid-not-bounded",
+        "one user's waiting requests cost all the time there is",
+        "uuidd/server/issuer.py",
+        "if self._waiting[uid] >= most:",
+        "if self._waiting[uid] < 0:",
+        ("tests/daemon/test_issuer.py::test_only_so_many_requests_of_one_user_wait_for_room",),
+    ),
+    Mutation(
+        "unread-per-uid-not-bounded",
+        "one user's unread replies fill the memory",
+        CONVERSATION,
+        "turns.unread[uid] < limits.unread_per_uid:",
+        "turns.unread[uid] >= 0:",
+        CONVERSATION_TESTS,
+    ),
+    Mutation(
+        "first-request-unbounded-in-time",
+        "silent callers use up the connections",
+        CONVERSATION,
+        "    deadline = trio.current_time() + limits.request_seconds\n    if unsent:",
+        "    deadline = trio.current_time() + 1e6\n    if unsent:",
+        CONVERSATION_TESTS,
+    ),
+    Mutation(
+        "request-time-anew-with-each-byte",
+        "callers that drip use up the connections",
+        CONVERSATION,
+        _MORE.format(_LEFT) + "service.rpc",
+        _MORE.format(_ANEW) + "service.rpc",
+        CONVERSATION_TESTS,
+    ),
+    Mutation(
+        "libuuid-request-time-anew-with-each-byte",
+        "callers that drip use up the connections",
+        CONVERSATION,
+        _MORE.format(_LEFT) + "service.libuuid",
+        _MORE.format(_ANEW) + "service.libuuid",
+        CONVERSATION_TESTS,
+    ),
+    Mutation(
+        "reply-unbounded-in-time",
+        "callers that never read use up the connections",
+        "uuidd/server/stream.py",
+        "with trio.move_on_after(seconds):",
+        "with trio.move_on_after(1e6):",
+        CONVERSATION_TESTS,
+    ),
+    Mutation(
+        "share-not-enforced",
+        "one greedy user takes all ticks",
+        SHARES,
+        "if gathered < 0:",
+        "if gathered < -1e15:",
+        SHARES_TESTS,
+    ),
+    Mutation(
+        "share-not-divided",
+        "greedy users take the others' ticks",
+        SHARES,
+        "share = self._lanes / self._parts",
+        "share = float(self._lanes)",
+        SHARES_TESTS,
+    ),
+    Mutation(
+        "server-snowflake-without-worker",
+        "a host without a number makes Snowflakes",
+        "uuidd/server/service.py",
+        "self._issuer.worker is None:",
+        "self._issuer.worker == -1:",
+        ("tests/daemon/test_making.py",),
+    ),
+]

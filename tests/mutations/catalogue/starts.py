@@ -1,0 +1,101 @@
+"""What a start forgets."""
+
+from __future__ import annotations
+
+from tests.mutations.mutation import Mutation
+
+UTC = "uuidd/core/timeline/utc.py"
+STEADY = "uuidd/core/timeline/steady.py"
+STORE = "uuidd/store.py"
+STARTING = "uuidd/server/starting.py"
+
+MUTATIONS = [
+    Mutation(
+        "start-ignores-mark",
+        "after a crash the same generation goes on",
+        UTC,
+        "        elif past > 0:",
+        "        elif past > now:",
+        ("tests/core/test_utc.py",),
+    ),
+    Mutation(
+        "start-takes-foreign-state",
+        "two hosts make ids of one node",
+        STORE,
+        "if state.machine != self.machine:",
+        "if not state.machine:",
+        ("tests/daemon/test_store.py",),
+    ),
+    Mutation(
+        "start-takes-numbers-that-are-none",
+        "a mark below zero or past all time is believed",
+        STORE,
+        "if type(value) is not int or not 0 <= value < 1 << bits:",
+        "if type(value) is not int:",
+        ("tests/daemon/test_store.py",),
+    ),
+    Mutation(
+        "start-without-lock",
+        "two daemons save over each other",
+        STORE,
+        "fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)",
+        "fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)",
+        ("tests/daemon/test_store.py",),
+    ),
+    Mutation(
+        "start-forgets-lost-state",
+        "a state that was deleted counts as none ever made",
+        STORE,
+        "self.lost = self._was_used",
+        "self.lost = False",
+        ("tests/daemon/test_store.py",),
+    ),
+    Mutation(
+        "start-forgets-damaged-state",
+        "a state that was set aside counts as none ever made",
+        STORE,
+        "            self.lost = True\n",
+        "            self.lost = False\n",
+        ("tests/daemon/test_store.py",),
+    ),
+    Mutation(
+        "start-tells-steady-of-no-loss",
+        "after a lost state steady ids come again",
+        STARTING,
+        "lost=store.lost,",
+        "lost=False,",
+        ("tests/daemon/test_process.py::test_a_state_that_is_gone_holds_steady_back",),
+    ),
+    Mutation(
+        "start-without-hold",
+        "after a lost state steady ids come again",
+        STEADY,
+        "now + LOST_SECONDS * TICKS_PER_SECOND if mark is None and lost else 0",
+        "0",
+        ("tests/core/test_steady.py",),
+    ),
+    Mutation(
+        "start-steady-at-utc",
+        "after a crash steady ids come again",
+        STEADY,
+        "begin = mark if mark is not None else max(now, self.held_until)",
+        "begin = now if mark is not None else max(now, self.held_until)",
+        ("tests/core/test_steady.py",),
+    ),
+    Mutation(
+        "start-steady-without-mark",
+        "steady's mark is saved, and not read",
+        STARTING,
+        "None if loaded is None else loaded.steady,",
+        "None,",
+        ("tests/daemon/test_process.py::test_a_start_far_ahead_adds_nothing_to_its_lead",),
+    ),
+    Mutation(
+        "start-without-first-save",
+        "ids are given past a horizon that no disk has",
+        STARTING,
+        "        store.save(state)\n",
+        "        pass\n",
+        ("tests/daemon/test_survivors.py",),
+    ),
+]

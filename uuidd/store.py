@@ -285,7 +285,7 @@ def decode(data: bytes) -> State:
         raise UnusableError("it is damaged: its checksum does not match")
     try:
         return _state(json.loads(body))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise UnusableError(f"it is damaged: {type(error).__name__} {error}") from error
 
 

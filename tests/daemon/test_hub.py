@@ -63,6 +63,12 @@ async def place(autojump_clock: MockClock) -> AsyncIterator[Place]:
         nursery.cancel_scope.cancel()
 
 
+@pytest.fixture
+def no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let serving take no time."""
+    monkeypatch.setattr(hub_module, "monotonic", lambda: 0.0)
+
+
 async def until(place: Place, *, handed_over: int = 0, hung_up: int = 0) -> None:
     """Wait until so much has happened."""
     with trio.fail_after(5):
@@ -89,6 +95,7 @@ async def test_many_connections_are_served(place: Place) -> None:
         assert [(await peer.reply()).msgid for peer in peers] == list(range(100))
 
 
+@pytest.mark.usefixtures("no_time")
 async def test_a_few_pipelined_requests_are_answered_in_order(place: Place) -> None:
     """Notifications among them are not answered."""
     async with place.parked() as peer:
@@ -98,6 +105,7 @@ async def test_a_few_pipelined_requests_are_answered_in_order(place: Place) -> N
     assert place.handed_over == []
 
 
+@pytest.mark.usefixtures("no_time")
 async def test_more_pipelined_requests_are_handed_over(place: Place) -> None:
     """The first are answered; a task goes on with those after them, so that others get a turn."""
     async with place.parked() as peer:
@@ -294,3 +302,18 @@ async def test_requests_that_take_long_are_handed_over_after_a_users_turn(
         await peer.send(b"".join(some))
         await until(place, handed_over=1)
     assert place.handed_over == [(b"".join(some[1:]), b"")]
+
+
+async def test_replies_to_what_came_before_malformed_bytes_are_sent_whole(place: Place) -> None:
+    """Also when they are more than the system takes at once: then a task sends the rest."""
+    theirs, ours = socket.socketpair()
+    with ours:
+        async with Peer(theirs):
+            stream = Stream(ours, UID)
+            stream.bound_unread()
+            place.hub.park(stream)
+            whole = request("make", "v1", 1000)
+            assert theirs.send(whole + b"\0") == len(whole) + 1
+            await until(place, handed_over=1)
+    ((data, unsent),) = place.handed_over
+    assert (data, len(unsent) > 0) == (b"\0", True)

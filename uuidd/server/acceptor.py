@@ -6,12 +6,14 @@ import errno
 import logging
 import select
 import socket
+from collections.abc import Awaitable, Callable
+from functools import partial
 
 import trio
 
 from uuidd.core.wire import LIBUUID_FIRST, libuuid
 from uuidd.server.admission import Admission
-from uuidd.server.conversation import converse, turn_away
+from uuidd.server.conversation import converse, go_on, turn_away
 from uuidd.server.hub import Hub
 from uuidd.server.limits import Limits
 from uuidd.server.peers import peer_uid
@@ -112,7 +114,8 @@ class Acceptor:
             self._open.add(stream)
             stream.bound_unread()
             if not data or not self._hub.answered(stream, data):
-                nursery.start_soon(self._converse, stream, data or b"", b"")
+                talk = partial(converse, stream, data or b"")
+                nursery.start_soon(self._talk, stream, talk)
 
     def _answered(self, stream: Stream, data: bytes) -> bool:
         """Answer libuuid's callers on the spot where that takes no waiting: a task costs more."""
@@ -128,14 +131,12 @@ class Acceptor:
         return reply is not None and (not reply or stream.send_now(reply) != 0)
 
     def _hand_over(self, stream: Stream, data: bytes, unsent: bytes) -> None:
-        self._nursery.start_soon(self._converse, stream, data, unsent)
+        self._nursery.start_soon(self._talk, stream, partial(go_on, stream, data, unsent))
 
-    async def _converse(self, stream: Stream, data: bytes, unsent: bytes) -> None:
+    async def _talk(self, stream: Stream, talk: Callable[..., Awaitable[bool]]) -> None:
         more = False
         try:
-            more = await converse(
-                stream, data, self._service, self.limits, self._turns, unsent=unsent
-            )
+            more = await talk(self._service, self.limits, self._turns)
         finally:
             if not more:
                 self._end(stream)

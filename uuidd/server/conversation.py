@@ -26,26 +26,15 @@ UNREAD = "unread"
 
 
 async def converse(
-    stream: Stream,
-    data: bytes,
-    service: Service,
-    limits: Limits,
-    turns: Turns,
-    *,
-    unsent: bytes = b"",
+    stream: Stream, data: bytes, service: Service, limits: Limits, turns: Turns
 ) -> bool:
-    """Answer what comes over *stream*, of which *data* has come already, until it falls silent.
+    """Answer what comes over a new *stream*, of which *data* has come already, until it is silent.
 
     The first byte tells the dialect; with any other first byte the connection is read, and ends.
-    *unsent* is what is left of replies to requests before. The answer is whether another request
-    may come; if not, it is left to the caller to close the stream.
+    The answer is whether another request may come; if not, it is left to the caller to close the
+    stream.
     """
     deadline = trio.current_time() + limits.request_seconds
-    if unsent:
-        if not await _flush(stream, bytearray(unsent), service, limits, turns):
-            return False
-        if not data:
-            return True
     if not data:
         data = await stream.receive_until(deadline)
     if not data:
@@ -57,6 +46,19 @@ async def converse(
         return await _rpc(stream, data, service, limits, turns, deadline)
     service.rpc.refuse(MALFORMED)
     return False
+
+
+async def go_on(
+    stream: Stream, data: bytes, unsent: bytes, service: Service, limits: Limits, turns: Turns
+) -> bool:
+    """Go on with a conversation in the rpc dialect, as ``converse``.
+
+    *unsent* is what is left of replies to requests before. *data* may begin with any byte.
+    """
+    deadline = trio.current_time() + limits.request_seconds
+    if unsent and not await _flush(stream, bytearray(unsent), service, limits, turns):
+        return False
+    return not data or await _rpc(stream, data, service, limits, turns, deadline)
 
 
 async def _libuuid(

@@ -175,14 +175,14 @@ class Hub:
                 replies = replies + reply if replies else reply
                 end = request_end
                 answered += 1
+            malformed = False
         except rpc.MalformedError:
-            self._service.rpc.refuse(MALFORMED)
-            if replies:
-                stream.send_now(replies)
-            self._close(queue, stream)
-            return
+            malformed = True
         sent = stream.send_now(replies) if replies else 0
-        if end < len(data) or sent < len(replies):
+        if malformed and sent == len(replies):
+            self._service.rpc.refuse(MALFORMED)
+            self._close(queue, stream)
+        elif end < len(data) or sent < len(replies):
             self._unpark(queue, stream)
             self._hand_over(stream, data[end:], replies[max(sent, 0) :])
 

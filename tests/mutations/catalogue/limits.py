@@ -127,8 +127,8 @@ MUTATIONS = [
         "first-request-unbounded-in-time",
         "silent callers use up the connections",
         CONVERSATION,
-        "    deadline = trio.current_time() + limits.request_seconds\n    if unsent:",
-        "    deadline = trio.current_time() + 1e6\n    if unsent:",
+        "    deadline = trio.current_time() + limits.request_seconds\n    if not data:",
+        "    deadline = trio.current_time() + 1e6\n    if not data:",
         CONVERSATION_TESTS,
     ),
     Mutation(

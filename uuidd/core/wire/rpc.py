@@ -23,6 +23,10 @@ clear answer to too many. A head of 3 bytes makes the reader allocate 8 bytes an
 times if nested, so this bounds what a small message can cost."""
 
 
+MAX_RESULTS = 4096
+"""Items of one array or map in a response: more than the 1,000 ids of the largest."""
+
+
 class MalformedError(Exception):
     """These bytes are not MessagePack-RPC; nothing after them can be understood."""
 
@@ -82,7 +86,11 @@ def read_response(data: bytes) -> Response | None:
 
     Raises MalformedError for anything else.
     """
-    unpacker = msgpack.Unpacker(max_buffer_size=max(len(data), 1 << 20))
+    unpacker = msgpack.Unpacker(
+        max_buffer_size=max(len(data), 1 << 20),
+        max_array_len=MAX_RESULTS,
+        max_map_len=MAX_RESULTS,
+    )
     unpacker.feed(data)
     try:
         value = unpacker.unpack()

@@ -1,0 +1,746 @@
+"""A host small enough to see whole: every state that the timelines of it can come to.
+
+How it works
+
+1. The real timelines run over a few ticks. UTC is an argument of every call, so it has any value
+   of its range at each, whatever it was before; CLOCK_BOOTTIME goes on by 0 to 2 ticks at each.
+   ``TOLERANCE``, and the 20 s after a lost state, are a few ticks too while it runs.
+2. A state is written as bytes and made again from them, so that nothing that bears on what
+   happens next can be left out. What only reports (``used``, ``openings``) is not in it.
+3. States that differ in names alone are one: generations are counted from the open one on, random
+   nodes are named in order, CLOCK_BOOTTIME counts from where S last was UTC.
+4. The disk holds one of a *set* of states: the last completed save, and any begun since, of which
+   nobody knows whether they reached it. A crash finds any one of them, or one that cannot be read.
+   A start narrows nothing: what it read from the page cache, a power cut may still take back.
+5. Of what was given out a state keeps, for each clock sequence, the tick past the last one. A
+   block must begin there or later; so no tick can come twice. For a generation that is open no
+   more it is one for all lanes, which asks for more than P1 does.
+6. Random nodes are always fresh, and one that neither memory nor disk holds is forgotten. P1's
+   exceptions are kept out: a fixed node comes back after a lost state only with UTC past all that
+   it gave before, and the state is lost only where steady led UTC by no more than the 20 s.
+
+``python -m tests.core.small_world --help`` tells how to look further than the tests do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from itertools import chain
+from typing import NamedTuple
+from unittest.mock import patch
+
+from uuidd.core.ids.timebased import MULTICAST, NODE_BITS
+from uuidd.core.timeline import Block, Generation, Lane, NoneFree
+from uuidd.core.timeline.generation import LANE_BITS, LANES
+from uuidd.core.timeline.slew import Slew
+from uuidd.core.timeline.state import Node, State
+from uuidd.core.timeline.steady import Ahead, Rollback, Steady
+from uuidd.core.timeline.timelines import Reading, Timelines
+from uuidd.core.timeline.utc import Closed, NeedsSave, Opening, Utc
+from uuidd.core.timeline.volatile import Volatile
+
+FIRST = 2
+"""The lowest UTC: two ticks from there are past zero, where unused generations begin."""
+
+FRESH = 100
+"""Nodes drawn in a move have numbers past it; those that are known already have lower ones."""
+
+VOLATILE = 99
+"""The number of the volatile node: whoever forgets it never meets it again."""
+
+GIVEN = 200
+"""The number of the fixed node."""
+
+UNNAMED = 250
+"""The number of a node that has none yet."""
+
+LEAD = 1
+"""The lead of utc's saves. UTC is any at each, so a longer one gives no other marks within reach.
+"""
+
+NONE = 255
+"""A byte that stands for None."""
+
+FAR = 2
+"""A lead of steady from which on saves add nothing to it: the bare lead is 0 here."""
+
+BEYOND = [Lane(0) for _ in range(LANES)]
+"""Lanes that nobody takes from."""
+
+NODES = {number: Node(number | MULTICAST, "random") for number in range(1, UNNAMED)}
+NODES[GIVEN] = Node(GIVEN | MULTICAST, "given")
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How large the world is: *ticks* values of UTC, *ring* generations, and so on.
+
+    At most *lanes* lanes of a generation serve whole grants, at most *failures* saves fail before
+    one completes, and the daemon starts again at most *restarts* times. *nodes* are the nodes that
+    a start may be told to use. *avoid* lets libuuid's clock file name any generation, or none.
+
+    The order of short grants is kept in mind only if *order* asks for it: else each may be the
+    first, or be held back since the last one was of now; what lies between only makes it shorter.
+    What the volatile node gave is kept only if *volatile* does: else it is as if drawn anew at each
+    move, with room where there may be none. So more can happen then than in truth.
+    """
+
+    ticks: int = 3
+    ring: int = 4
+    lanes: int = 1
+    restarts: int = 2
+    failures: int = 1
+    tolerance: int = 0
+    nodes: tuple[str, ...] = ("random",)
+    avoid: bool = False
+    utc: bool = True
+    steady: bool = False
+    volatile: bool = False
+    order: bool = False
+    rollback: Rollback = "slew"
+    max_lead: int = 100
+    held: int = 2
+
+    @property
+    def readings(self) -> range:
+        """Every value that UTC may have."""
+        return range(FIRST, FIRST + self.ticks)
+
+
+class Repeated(AssertionError):
+    """A tick was given out that must not be."""
+
+
+class OutOfBounds(Exception):
+    """The world ends here."""
+
+
+class Move(NamedTuple):
+    """What may befall a host, at which UTC, and after how much of CLOCK_BOOTTIME."""
+
+    what: str
+    now: int = FIRST
+    gone: int = 0
+    asked: int = 0
+    number: int = 0
+    """A generation drawn, one that is avoided (from 1 on, 0 for none), or a lead."""
+    found: int = 0
+    """Which of the states that the disk may hold."""
+    node: str = ""
+
+
+class Host:
+    """A host: what is in its memory, what its disk may hold, and what was given out."""
+
+    __slots__ = (
+        "bounds",
+        "closed",
+        "disk",
+        "drawn",
+        "elapsed",
+        "ends",
+        "failures",
+        "flight",
+        "forgotten",
+        "granted",
+        "nodes",
+        "restarts",
+        "steady_end",
+        "timelines",
+        "used",
+    )
+
+    timelines: Timelines
+
+    def __init__(self, bounds: Bounds) -> None:
+        self.bounds = bounds
+        self.disk: list[State | None] = [None]
+        self.flight: State | None = None
+        self.restarts = self.failures = 0
+        self.closed = False
+        self.ends: dict[tuple[int, int], list[int]] = {}
+        """Past the last tick given, of each lane, by node and generation."""
+        self.steady_end = 0
+        self.forgotten = 0
+        """Past the last tick given under the fixed node before the state was lost."""
+        self.granted = False
+        """Whether anything was given out since this was made."""
+        self.elapsed = 0
+        self.nodes = FRESH
+        self.drawn = 0
+        self.used: int | None = None
+
+    def random(self, bits: int) -> int:
+        """Give a fresh node, or the generation that the move draws."""
+        if bits == NODE_BITS:
+            self.nodes += 1
+            return self.nodes
+        return self.drawn
+
+    def avoid(self) -> int | None:
+        """Give the clock sequence that the move has libuuid use."""
+        return self.used
+
+    def any_utc(self) -> Utc:
+        """Give a utc timeline where nobody looks at it."""
+        return Utc(None, machine="", now=FIRST, random=self.random, ring=self.bounds.ring)
+
+    # --- what may befall it
+
+    def moves(self) -> Iterator[Move]:
+        """Give all that may happen next."""
+        bounds = self.bounds
+        if self.closed:
+            if bounds.utc:
+                for now in bounds.readings:
+                    yield Move("take", now, asked=1)
+            for now, gone in self._readings():
+                yield Move("take steady", now, gone, 1)
+        else:
+            if bounds.utc:
+                for avoided in self._avoided(self.timelines.utc.node.fixed):
+                    for now in bounds.readings:
+                        yield Move("take", now, asked=1, number=avoided)
+                        yield Move("take", now, asked=2, number=avoided)
+                        yield Move("take whole", now, asked=2, number=avoided)
+                        if not bounds.order:
+                            yield Move("take, held back", now, asked=1, number=avoided)
+                if self.timelines.utc.volatile is None:
+                    yield Move("turn volatile")
+            for now, gone in self._readings():
+                yield Move("take steady", now, gone, 1)
+                yield Move("take steady", now, gone, 2)
+                yield Move("take steady whole", now, gone, 2)
+            yield Move("close")
+        yield from self._moves_of_saves()
+        if self.restarts < bounds.restarts:
+            for node in bounds.nodes:
+                yield from self._restarts(node)
+
+    def _moves_of_saves(self) -> Iterator[Move]:
+        if self.flight is not None:
+            yield Move("save completes")
+            if self.failures < self.bounds.failures:
+                yield Move("save fails")
+            return
+        if not self.bounds.steady:
+            for now in self.bounds.readings:
+                yield Move("begin save", now, number=LEAD)
+        for now, gone in self._readings():
+            yield Move("begin save", now, gone, number=1)
+            yield Move("begin save", now, gone, number=2)
+
+    def _restarts(self, node: str) -> Iterator[Move]:
+        for now in self.bounds.readings:
+            for avoided in self._avoided(node == "given"):
+                for found in range(len(self.disk)):
+                    for drawn in self._draws(self.disk[found]):
+                        number = drawn * (self.bounds.ring + 1) + avoided
+                        yield Move("restart", now, number=number, found=found, node=node)
+                for drawn in self._draws(None):
+                    number = drawn * (self.bounds.ring + 1) + avoided
+                    yield Move("restart, state lost", now, number=number, node=node)
+
+    def _readings(self) -> Iterable[tuple[int, int]]:
+        if not self.bounds.steady:
+            return ()
+        return [(now, gone) for now in self.bounds.readings for gone in range(3)]
+
+    def _avoided(self, fixed: bool) -> range:
+        return range(self.bounds.ring + 1 if self.bounds.avoid and fixed else 1)
+
+    def _draws(self, loaded: State | None) -> range:
+        """Under a node that nobody knows one generation is as good as another."""
+        known = loaded is None and "given" in self.bounds.nodes
+        return range(self.bounds.ring if known else 1)
+
+    def befall(self, move: Move) -> None:
+        """Let *move* happen. Raises OutOfBounds, or Repeated."""
+        at = Reading(move.now, self.elapsed + move.gone)
+        self.elapsed = at.elapsed
+        self.used = None
+        match move.what:
+            case "take" | "take whole":
+                self._avoid(move.number)
+                self._take_utc(move.asked, at, whole=move.what == "take whole")
+            case "take, held back":
+                # As if the last short grant had been one of now; a generation may open all the same
+                self.timelines.utc._short_next = move.now + 1
+                self._avoid(move.number)
+                self._take_utc(move.asked, at, whole=False)
+                self.timelines.utc._short_next = 0
+            case "take steady" | "take steady whole":
+                self._take_steady(move.asked, at, whole=move.what == "take steady whole")
+            case "turn volatile":
+                self.timelines.utc.turn_volatile("no save")
+            case "begin save":
+                self._begin_save(at, move.number)
+            case "save completes":
+                self._end_save(completed=True)
+            case "save fails":
+                self._end_save(completed=False)
+            case "close":
+                self.timelines.close()
+                self.closed = True
+            case "restart":
+                self.start(move, self.disk[move.found], lost=self.disk[move.found] is None)
+            case _:
+                self._lose(move)
+        steady = self.timelines.steady
+        if self.bounds.steady and steady.read(now=at.now, elapsed=self.elapsed) > self._last:
+            raise OutOfBounds
+
+    @property
+    def _last(self) -> int:
+        """The highest S."""
+        return FIRST + self.bounds.ticks
+
+    def _avoid(self, number: int) -> None:
+        self.used = None if number == 0 else number - 1 << LANE_BITS
+
+    def _lose(self, move: Move) -> None:
+        given = [max(row) for (node, _), row in self.ends.items() if node == NODES[GIVEN].value]
+        self.forgotten = max([self.forgotten, *given])
+        self.disk = [None]
+        self.start(move, None, lost=True)
+
+    def start(self, move: Move, loaded: State | None, *, lost: bool) -> None:
+        """Let the daemon start from the state *loaded*."""
+        fixed = NODES[GIVEN] if move.node == "given" else None
+        known = loaded is not None and fixed == loaded.node
+        if fixed is not None and not known and move.now < self.forgotten:
+            raise OutOfBounds
+        if lost and self.steady_end > move.now + self.bounds.held:
+            raise OutOfBounds
+        self.restarts += move.what != "first start"
+        self.flight = None
+        self.closed = False
+        self.elapsed = 0
+        self.drawn, avoided = divmod(move.number, self.bounds.ring + 1)
+        self._avoid(avoided)
+        utc = Utc(
+            loaded,
+            machine="",
+            now=move.now,
+            random=self.random,
+            node=fixed,
+            avoid=self.avoid,
+            ring=self.bounds.ring,
+        )
+        steady = Steady(
+            None if loaded is None else loaded.steady,
+            now=move.now,
+            elapsed=0,
+            lost=lost,
+            rollback=self.bounds.rollback,
+            max_lead=self.bounds.max_lead,
+        )
+        self.timelines = Timelines(utc, steady, worker=None, epoch=0)
+
+    def _begin_save(self, at: Reading, lead: int) -> None:
+        state = self.timelines.begin_save(at=at, lead=lead, bare_lead=0)
+        volatile = self.timelines.utc.volatile
+        if volatile is not None and state.node.value == volatile.node:
+            raise Repeated(f"a volatile node is saved: {state}")
+        self.flight = state
+        if state not in self.disk:
+            self.disk.append(state)
+
+    def _end_save(self, *, completed: bool) -> None:
+        state, self.flight = self.flight, None
+        assert state is not None
+        self.timelines.end_save(state, completed=completed)
+        self.failures = 0 if completed else self.failures + 1
+        if completed:
+            self.disk = [state]
+
+    # --- what must hold
+
+    def _take_utc(self, count: int, at: Reading, *, whole: bool) -> None:
+        try:
+            block = self.timelines.take("utc", count, at=at, whole=whole)
+        except (NoneFree, NeedsSave):
+            return
+        except Closed:
+            if self.closed:
+                return
+            raise
+        assert isinstance(block, Block)
+        number, lane = divmod(block.clock_seq, LANES)
+        if lane > self.bounds.lanes:
+            raise OutOfBounds
+        self.granted = True
+        end = block.first + block.count
+        row = self.ends.setdefault((block.node, number), [0] * (self.bounds.lanes + 1))
+        if block.first < row[lane]:
+            raise Repeated(f"{block}, and ticks below {row[lane]} were given before")
+        row[lane] = end
+        if block.count < 1 or block.count > count or (whole and block.count < count):
+            raise Repeated(f"{block} for {count}")
+        if end - 1 > at.now:
+            raise Repeated(f"{block} past {at}")
+        if self.closed:
+            raise Repeated(f"{block} after the close")
+        if self.timelines.utc.volatile is None:
+            for state in self.disk:
+                if end > (0 if state is None else state.marks.get(number, 0)):
+                    raise Repeated(f"{block} at or past what the disk may hold: {state}")
+
+    def _take_steady(self, count: int, at: Reading, *, whole: bool) -> None:
+        try:
+            block = self.timelines.take("steady", count, at=at, whole=whole)
+        except (NoneFree, NeedsSave, Ahead):
+            return
+        except Closed:
+            if self.closed:
+                return
+            raise
+        self.granted = True
+        end = block.first + block.count
+        if block.first < self.steady_end:
+            raise Repeated(f"{block}, and ticks below {self.steady_end} were given before")
+        self.steady_end = end
+        if block.count < 1 or block.count > count or (whole and block.count < count):
+            raise Repeated(f"{block} for {count}")
+        if self.closed:
+            raise Repeated(f"{block} after the close")
+        if end - 1 > self.timelines.steady.read(now=at.now, elapsed=at.elapsed):
+            raise Repeated(f"{block} past S at {at}")
+        if end - 1 - at.now > self.bounds.max_lead:
+            raise Repeated(f"{block} leads {at} by more than {self.bounds.max_lead}")
+        for state in self.disk:
+            if end > (0 if state is None else state.steady):
+                raise Repeated(f"{block} at or past what the disk may hold: {state}")
+
+    # --- as bytes
+
+    def freeze(self) -> bytes:
+        """Give all of it that bears on what happens next."""
+        utc, ring = self.timelines.utc, self.bounds.ring
+        turned = [(utc._number + step) % ring for step in range(ring)]
+        names = {utc.node.value: GIVEN if utc.node.fixed else 1}
+        if "given" in self.bounds.nodes:
+            names[NODES[GIVEN].value] = GIVEN
+        rows = self._rows(names, turned)
+        out = [self.restarts, self.failures, self.closed, len(names), len(rows)]
+        for row in rows:
+            out += row
+        out.append(
+            NONE if self.flight is None else rows.index(self._row(self.flight, names, turned))
+        )
+        if self.bounds.utc:
+            self._freeze_utc(out, names, turned)
+        if self.bounds.steady:
+            self._freeze_steady(out)
+        return bytes(out)
+
+    def _rows(self, names: dict[int, int], turned: list[int]) -> list[list[int]]:
+        """Give what the disk may hold, and a name to each node in it."""
+        found = [(self._row(state, names, turned), state) for state in self.disk]
+        found.sort(key=_by_row)
+        for row, state in found:
+            if state is not None and row[0] == UNNAMED:
+                row[0] = names.setdefault(state.node.value, len(names) + 1)
+        rows: list[list[int]] = []
+        for row in sorted(row for row, _ in found):
+            if row not in rows:
+                rows.append(row)
+        return rows
+
+    def _row(self, state: State | None, names: dict[int, int], turned: list[int]) -> list[int]:
+        if state is None:
+            return [0] * (4 + len(turned))
+        if not self.bounds.utc:
+            return [1, 0, 0, state.steady, *(0 for _ in turned)]
+        # The floor is heeded under a fixed node only, and set whenever that begins.
+        floor = state.floor if state.node.fixed else 0
+        steady = state.steady if self.bounds.steady else 0
+        return [
+            names.get(state.node.value, UNNAMED),
+            turned.index(state.generation),
+            floor,
+            steady,
+            *(state.marks.get(number, 0) for number in turned),
+        ]
+
+    def _freeze_utc(self, out: list[int], names: dict[int, int], turned: list[int]) -> None:
+        utc = self.timelines.utc
+        # What bars the search of the ring is heeded while none is open, and set when that begins.
+        none_before = utc._none_before if utc._open is None else 0
+        floor = utc._floor if utc.node.fixed else 0
+        out += (self.forgotten, names[utc.node.value], floor, none_before, utc._limit)
+        if self.bounds.order:
+            out.append(utc._short_next)
+        # The open one's mark is not read again before it is set anew.
+        out.append(0 if utc._open is not None else utc._marks.get(utc._number, 0))
+        out += [utc._marks.get(number, 0) for number in turned[1:]]
+        out += [utc._saved.get(number, 0) for number in turned]
+        if utc._unsettled is None:
+            out.append(NONE)
+        else:
+            out += [utc._unsettled.get(number, 0) for number in turned]
+        for node in sorted(names, key=names.__getitem__):
+            out.append(names[node])
+            out += [max(self.ends.get((node, number), (0,))) for number in turned]
+        volatile = utc._volatile
+        for generation in utc._open, None if volatile is None else volatile._open:
+            if generation is None:
+                out.append(NONE)
+                continue
+            if generation is not utc._open and not self.bounds.volatile:
+                out.append(0)
+                continue
+            out.append(generation.top)
+            lanes = generation.lanes[: self.bounds.lanes + 1]
+            out += [lane.next for lane in lanes]
+            row = self.ends.get((generation.node, generation.number))
+            if row is not None and any(
+                lane.next < end for lane, end in zip(lanes, row, strict=True)
+            ):
+                raise Repeated(f"{[lane.next for lane in lanes]} are free, {row} were given")
+
+    def _freeze_steady(self, out: list[int]) -> None:
+        steady = self.timelines.steady
+        # Two ticks of elapsed time are one of S.
+        ran, rest = divmod(self.elapsed - steady._slew._since, 2)
+        slewed = (steady._slew._from + ran, rest) if steady.rollback == "slew" else (0, 0)
+        out += (self.steady_end, steady.next, *slewed, steady.held_until)
+        out += (steady._saved, steady._limit)
+        out.append(NONE if steady._unsettled is None else steady._unsettled)
+
+
+def _by_row(found: tuple[list[int], State | None]) -> list[int]:
+    return found[0]
+
+
+def thaw(frozen: bytes, bounds: Bounds) -> Host:
+    """Give the host that was frozen to this."""
+    host = Host(bounds)
+    at = iter(frozen)
+    host.restarts, host.failures, closed, names, count = (next(at) for _ in range(5))
+    host.closed = bool(closed)
+    host.disk = [_thaw_state(at, bounds) for _ in range(count)]
+    flight = next(at)
+    host.flight = None if flight == NONE else host.disk[flight]
+    host.timelines = Timelines(
+        _thaw_utc(at, host, names) if bounds.utc else host.any_utc(),
+        _thaw_steady(at, host) if bounds.steady else Steady(0, now=FIRST, elapsed=0),
+        worker=None,
+        epoch=0,
+    )
+    return host
+
+
+def _thaw_state(at: Iterator[int], bounds: Bounds) -> State | None:
+    name = next(at)
+    generation, floor, steady = next(at), next(at), next(at)
+    marks = _thaw_marks(at, bounds)
+    return State(NODES[name], "", generation, marks, floor, steady) if name else None
+
+
+def _thaw_marks(at: Iterator[int], bounds: Bounds) -> dict[int, int]:
+    return {number: mark for number in range(bounds.ring) if (mark := next(at))}
+
+
+def _thaw_utc(at: Iterator[int], host: Host, names: int) -> Utc:
+    bounds = host.bounds
+    utc = Utc.__new__(Utc)
+    utc._random = host.random
+    utc._machine = ""
+    utc._avoid = host.avoid
+    utc._tell = _hear
+    utc._ring = bounds.ring
+    utc._closed = host.closed
+    utc._top_at_save = utc.openings = utc._number = 0
+    host.forgotten = next(at)
+    utc.node = NODES[next(at)]
+    utc._floor, utc._none_before, utc._limit = (next(at) for _ in range(3))
+    utc._short_next = next(at) if bounds.order else 0
+    utc._marks = _thaw_marks(at, bounds)
+    utc._saved = _thaw_marks(at, bounds)
+    first = next(at)
+    utc._unsettled = None
+    if first != NONE:
+        utc._unsettled = _thaw_marks(chain((first,), at), bounds)
+    used = bounds.lanes + 1
+    for _ in range(names):
+        node = NODES[next(at)].value
+        for number in range(bounds.ring):
+            if end := next(at):
+                host.ends[node, number] = [end] * used
+    utc._open = _thaw_generation(at, host, utc.node.value)
+    opened = _thaw_generation(at, host, NODES[VOLATILE].value)
+    utc._volatile = None
+    if opened is not None:
+        utc._volatile = Volatile.__new__(Volatile)
+        utc._volatile._random = host.random
+        utc._volatile._open = opened
+    return utc
+
+
+def _thaw_generation(at: Iterator[int], host: Host, node: int) -> Generation | None:
+    top = next(at)
+    if top == NONE:
+        return None
+    generation = Generation.__new__(Generation)
+    generation.number, generation.node = 0, node
+    generation.begin, generation.top = 0, top
+    # One lane more than may be used: that one is where the world ends, and none beyond is reached.
+    used = host.bounds.lanes + 1
+    generation.lanes = [Lane(0) for _ in range(used + 1)] + BEYOND[used + 1 :]
+    if node == NODES[VOLATILE].value and not host.bounds.volatile:
+        return generation
+    lanes = generation.lanes[:used]
+    for lane in lanes:
+        lane.next = next(at)
+    end = top if node == NODES[VOLATILE].value else max(host.ends.get((node, 0), (0,)))
+    host.ends[node, 0] = [min(lane.next, end) for lane in lanes]
+    return generation
+
+
+def _thaw_steady(at: Iterator[int], host: Host) -> Steady:
+    steady = Steady.__new__(Steady)
+    steady.rollback = host.bounds.rollback
+    steady.max_lead = host.bounds.max_lead
+    steady._closed = host.closed
+    steady._next_at_save = 0
+    host.steady_end = next(at)
+    steady._lane = Lane(next(at))
+    steady._slew = Slew.__new__(Slew)
+    steady._slew._from, host.elapsed = next(at), next(at)
+    steady._slew._since = 0
+    steady.held_until, steady._saved, steady._limit = (next(at) for _ in range(3))
+    unsettled = next(at)
+    steady._unsettled = None if unsettled == NONE else unsettled
+    return steady
+
+
+def _hear(_: Opening) -> None:
+    pass
+
+
+# --- all of them
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """How much was seen."""
+
+    states: int
+    moves: int
+    depth: int
+    """The most moves that it takes to come to a state."""
+
+
+@contextmanager
+def small_units(bounds: Bounds) -> Iterator[None]:
+    """Let the tolerance and the 20 s be as few ticks as *bounds* says."""
+    timeline = "uuidd.core.timeline"
+    with ExitStack() as undo:
+        for name, value in {
+            "utc.TOLERANCE": bounds.tolerance,
+            "volatile.TOLERANCE": bounds.tolerance,
+            "steady.TOLERANCE": bounds.tolerance,
+            "steady.TICKS_PER_SECOND": 1,
+            "steady.LOST_SECONDS": bounds.held,
+            "timelines.FAR": FAR,
+        }.items():
+            undo.enter_context(patch(f"{timeline}.{name}", value))
+        yield
+
+
+def beginnings(bounds: Bounds) -> Iterator[bytes]:
+    """Give the states of a host on which the daemon starts for the first time."""
+    for now in bounds.readings:
+        for node in bounds.nodes:
+            host = Host(bounds)
+            host.start(Move("first start", now, node=node), None, lost=False)
+            yield host.freeze()
+
+
+def after(frozen: bytes, bounds: Bounds) -> Iterator[tuple[Move, bytes]]:
+    """Give all that may befall a host, and what it is then; raises Repeated, with the move."""
+    host = thaw(frozen, bounds)
+    assert host.freeze() == frozen
+    for move in list(host.moves()):
+        try:
+            host.befall(move)
+        except OutOfBounds:
+            host = thaw(frozen, bounds)
+            continue
+        except Repeated as repeated:
+            repeated.add_note(f"at {move}")
+            raise
+        then = host.freeze()
+        if then != frozen:
+            yield move, then
+        if then != frozen or host.granted:
+            host = thaw(frozen, bounds)
+
+
+def explore(bounds: Bounds) -> Seen:
+    """Visit every state. Raises Repeated, with the shortest way there."""
+    with small_units(bounds):
+        came_from: dict[bytes, bytes] = {}
+        edge = list(dict.fromkeys(beginnings(bounds)))
+        came_from.update(dict.fromkeys(edge, b""))
+        moves = depth = 0
+        while edge:
+            ahead: list[bytes] = []
+            for frozen in edge:
+                try:
+                    for _, then in after(frozen, bounds):
+                        moves += 1
+                        if then not in came_from:
+                            came_from[then] = frozen
+                            ahead.append(then)
+                except Repeated as repeated:
+                    for move in _way(frozen, came_from, bounds):
+                        repeated.add_note(f"after {move}")
+                    raise
+            edge = ahead
+            depth += bool(edge)
+        return Seen(len(came_from), moves, depth)
+
+
+def _way(frozen: bytes, came_from: dict[bytes, bytes], bounds: Bounds) -> list[Move]:
+    """Give the moves that led here, the last one first."""
+    way = []
+    while before := came_from[frozen]:
+        way.append(next(move for move, then in after(before, bounds) if then == frozen))
+        frozen = before
+    return way
+
+
+def main(arguments: list[str]) -> int:
+    """Visit every state of a world as large as *arguments* say, and tell how many there are."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.core.small_world", description="Visit every state of a small host."
+    )
+    standard = Bounds()
+    for name in "ticks", "ring", "lanes", "restarts", "failures", "tolerance", "held", "max-lead":
+        value = getattr(standard, name.replace("-", "_"))
+        parser.add_argument(f"--{name}", type=int, default=value, metavar="N")
+    parser.add_argument("--nodes", nargs="+", choices=["random", "given"], default=["random"])
+    parser.add_argument("--timelines", nargs="+", choices=["utc", "steady"], default=["utc"])
+    parser.add_argument("--rollback", choices=["slew", "wait", "refuse"], default="slew")
+    parser.add_argument("--volatile", action="store_true", help="look at volatile nodes too")
+    parser.add_argument("--order", action="store_true", help="keep short grants in order")
+    parser.add_argument("--avoid", action="store_true", help="another program names generations")
+    chosen = vars(parser.parse_args(arguments))
+    timelines = chosen.pop("timelines")
+    chosen["nodes"] = tuple(chosen["nodes"])
+    bounds = Bounds(**chosen, utc="utc" in timelines, steady="steady" in timelines)
+    begun = time.monotonic()
+    seen = explore(bounds)
+    sys.stdout.write(f"{bounds}\n{seen}\n{time.monotonic() - begun:.1f} s\n")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,0 +1,96 @@
+"""P1 in every state that small hosts can come to, each world small in another way."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.core import small_world
+from tests.core.small_world import Bounds, Host, Move, Repeated
+from uuidd.core.timeline.utc import Utc
+
+WORLDS = {
+    "a crash and a failed save": (Bounds(ticks=2, ring=2, restarts=1), 11_500),
+    "two crashes": (Bounds(ticks=2, ring=2, restarts=2, failures=0), 12_600),
+    "two crashes and a failed save": (Bounds(ticks=2, ring=1, restarts=2), 4_500),
+    "three ticks": (Bounds(ticks=3, ring=2, restarts=0), 8_300),
+    "a ring of four": (Bounds(ticks=2, ring=4, restarts=0, failures=0), 3_600),
+    "two whole lanes": (Bounds(ticks=3, ring=1, restarts=0, lanes=2), 1_500),
+    "a tolerance": (
+        Bounds(ticks=3, ring=2, restarts=0, failures=0, tolerance=1, order=True),
+        3_900,
+    ),
+    "a volatile node": (Bounds(ticks=2, ring=2, restarts=0, failures=0, volatile=True), 1_700),
+    "a fixed node": (Bounds(ticks=2, ring=2, restarts=1, failures=0, nodes=("given",)), 7_600),
+    "a fixed node, not always": (
+        Bounds(ticks=2, ring=1, restarts=2, failures=0, nodes=("random", "given")),
+        14_500,
+    ),
+    "libuuid beside it": (Bounds(ticks=2, ring=2, restarts=0, nodes=("given",), avoid=True), 3_300),
+    "steady": (Bounds(ticks=2, utc=False, steady=True, restarts=1, failures=0), 2_600),
+    "steady that waits": (
+        Bounds(ticks=2, utc=False, steady=True, restarts=1, rollback="wait"),
+        1_700,
+    ),
+    "steady that may hardly lead": (
+        Bounds(ticks=2, utc=False, steady=True, restarts=1, failures=0, max_lead=1),
+        2_600,
+    ),
+    "both, saved as one": (
+        Bounds(ticks=1, ring=2, steady=True, restarts=0, failures=0),
+        4_000,
+    ),
+}
+
+
+@pytest.mark.parametrize(("bounds", "least"), WORLDS.values(), ids=list(WORLDS))
+def test_no_tick_is_given_twice_in_any_state(bounds: Bounds, least: int) -> None:
+    """Whatever befalls a small host, in whatever order, no tick comes twice and none too early."""
+    seen = small_world.explore(bounds)
+    assert seen.states >= least, seen
+
+
+def test_a_state_made_from_bytes_is_whole() -> None:
+    """What is made from bytes has every attribute that the real one has."""
+    bounds = Bounds(steady=True)
+    host = Host(bounds)
+    host.start(Move("first start", node="random"), None, lost=False)
+    host.timelines.utc.turn_volatile("no save")
+    again = small_world.thaw(host.freeze(), bounds).timelines
+    for real, made in (
+        (host.timelines, again),
+        (host.timelines.utc, again.utc),
+        (host.timelines.steady, again.steady),
+    ):
+        assert vars(made).keys() == vars(real).keys()
+    volatile = again.utc._volatile
+    assert volatile is not None
+    for slotted in again.utc.generation, again.utc.volatile, volatile, again.steady._slew:
+        assert slotted is not None
+        assert all(hasattr(slotted, name) for name in type(slotted).__slots__)
+
+
+def test_a_horizon_one_tick_too_far_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A timeline that gives out the tick at its horizon is caught, with the way there."""
+    reckon = Utc._reckon
+
+    def reckon_one_more(utc: Utc) -> None:
+        reckon(utc)
+        utc._limit += 1
+
+    monkeypatch.setattr(Utc, "_reckon", reckon_one_more)
+    with pytest.raises(Repeated, match="at or past what the disk may hold") as caught:
+        small_world.explore(Bounds(ticks=2, ring=1, restarts=0))
+    assert any("begin save" in note for note in caught.value.__notes__)
+
+
+def test_a_mark_that_is_not_kept_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A generation that begins below what it gave out, since it forgot, is caught."""
+    monkeypatch.setattr(Utc, "_mark", lambda _utc, _number: 0)
+    with pytest.raises(Repeated, match="were given before"):
+        small_world.explore(Bounds(ticks=2, ring=1, restarts=0))
+
+
+def test_the_command_tells_how_many_states_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    """The command visits the world that it is told to, and says how large it was."""
+    assert small_world.main(["--ticks", "1", "--ring", "1", "--restarts", "0"]) == 0
+    assert "states=" in capsys.readouterr().out

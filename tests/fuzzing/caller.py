@@ -1,0 +1,238 @@
+"""One caller: sends what its script says, and judges what it got."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import struct
+from typing import Any
+
+import msgpack
+
+from tests.daemon.fakes import request
+from tests.fuzzing.grants import Grants
+from tests.fuzzing.scripts import Ending, Script
+from tests.fuzzing.target import Broken, require
+from uuidd.core.ids.kinds import KINDS
+from uuidd.core.wire import LIBUUID_FIRST, RPC_FIRST, libuuid, methods, rpc
+from uuidd.core.wire.libuuid import Op
+
+PING = 0xFFFF_FFF0
+"""The msgid of the request that asks whether the daemon still listens."""
+
+ERRORS = {"unavailable", "no_worker_id", "busy"}
+"""What may be answered to a request that is right."""
+
+
+class Caller:
+    """A connection to *address* that follows *script*; *limit* is the most bytes of a request."""
+
+    def __init__(self, script: Script, address: bytes, limit: int) -> None:
+        self._script = script
+        self._limit = limit
+        self._sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._sent = bytearray()
+        self._got = bytearray()
+        self._ended = False
+        self._pinged = False
+        self._deaf = script.ending == Ending.DEAF
+        self._refused = False
+        self._sock.connect(address)
+        self._sock.setblocking(False)
+
+    def send(self, place: int) -> None:
+        """Send the piece at *place*, if there is one and the daemon takes it."""
+        pieces = self._script.pieces
+        if place >= len(pieces) or self._refused:
+            return
+        try:
+            sent = self._sock.send(pieces[place])
+        except (BrokenPipeError, ConnectionResetError, BlockingIOError):
+            self._refused = True
+            return
+        self._sent += pieces[place][:sent]
+        self._refused = sent < len(pieces[place])
+
+    def end(self) -> None:
+        """Do what comes after the last piece."""
+        if self._script.ending == Ending.GO:
+            self._sock.close()
+            self._ended = True
+        elif self._script.ending != Ending.STAY:
+            with contextlib.suppress(OSError):
+                self._sock.shutdown(socket.SHUT_WR)
+
+    def hear(self) -> None:
+        """Read from now on, if it did not before."""
+        self._deaf = False
+
+    def read(self) -> bool:
+        """Read what has come; the answer is whether there was any, or the end."""
+        came = False
+        while not self._ended and not self._deaf:
+            try:
+                data = self._sock.recv(1 << 18)
+            except BlockingIOError:
+                break
+            except ConnectionResetError:
+                # The daemon closed without having read all: what it sent before was read.
+                data = b""
+            self._got += data
+            self._ended = not data
+            came = True
+        return came
+
+    @property
+    def waits(self) -> bool:
+        """Whether an answer or the end has to come yet."""
+        if self._ended:
+            return False
+        if self._script.ending != Ending.STAY:
+            return True
+        asked, rest, malformed = self._asked()
+        if not asked or rest or malformed:
+            return True
+        wanted = sum(each.msgid is not None for each in asked)
+        return len(self._replies()) < wanted + self._pinged
+
+    @property
+    def unread(self) -> bool:
+        """Whether the daemon may have given out what this caller did not read."""
+        if self._script.ending == Ending.GO:
+            return True
+        return any(each.msgid is None and _may_give(each) for each in self._asked()[0])
+
+    def ping(self) -> None:
+        """Ask once more, if the connection is open still."""
+        if not self._ended:
+            self._sock.send(request("make", "v4", msgid=PING))
+            self._pinged = True
+
+    def close(self) -> None:
+        """Hang up."""
+        self._sock.close()
+
+    def judge(self, grants: Grants, *, turned_away: bool) -> str:
+        """Give what it came to; note in *grants* what it got. Raises Broken for a wrong answer.
+
+        *turned_away*: it may have been told that there is no room.
+        """
+        sent, got = bytes(self._sent), bytes(self._got)
+        if self._script.ending == Ending.GO:
+            return "gone"
+        if not sent or sent[0] not in (*LIBUUID_FIRST, *RPC_FIRST):
+            require(not got, "what is in no dialect is not answered")
+            return "closed"
+        if sent[0] in LIBUUID_FIRST:
+            return self._judge_libuuid(sent, got, grants, turned_away)
+        asked, _, malformed = self._asked()
+        replies = self._replies()
+        if self._pinged:
+            require(bool(replies) and replies[-1][1] == PING, "an open connection is answered")
+            grants.make("v4", replies.pop()[3])
+        wanting = [each for each in asked if each.msgid is not None]
+        if turned_away and (not got or (len(replies) == 1 and _is_busy(replies[0]))):
+            return "turned away"
+        require(len(replies) == len(wanting), "each request is answered once")
+        told = {"MalformedError"} if malformed else set()
+        for each, reply in zip(wanting, replies, strict=True):
+            told.add(_judge(each, reply, grants))
+        return "+".join(sorted(told)) or "unanswered"
+
+    def _asked(self) -> tuple[list[rpc.Request], bytes, bool]:
+        """Give the requests that were sent, what was sent beyond, and whether it was no request."""
+        sent = bytes(self._sent)
+        if not sent or sent[0] not in RPC_FIRST:
+            return [], sent, False
+        asked: list[rpc.Request] = []
+        end = 0
+        try:
+            for each, at in rpc.requests(sent, limit=self._limit):
+                asked.append(each)
+                end = at
+        except rpc.MalformedError:
+            return asked, b"", True
+        return asked, sent[end:], False
+
+    def _replies(self) -> list[list[Any]]:
+        unpacker = msgpack.Unpacker()
+        unpacker.feed(bytes(self._got))
+        found: list[list[Any]] = []
+        try:
+            for reply in unpacker:
+                require(type(reply) is list and len(reply) == 4, "a reply has four items")
+                require(reply[0] == 1 and type(reply[1]) is int, "a reply is a response")
+                found.append(reply)
+        except (ValueError, msgpack.UnpackException) as error:
+            raise Broken("replies are MessagePack") from error
+        return found
+
+    def _judge_libuuid(self, sent: bytes, got: bytes, grants: Grants, turned_away: bool) -> str:
+        try:
+            ask = libuuid.ask(sent)
+        except libuuid.UnreasonableError:
+            require(not got, "an unreasonable request is not answered")
+            return "UnreasonableError"
+        if ask is None or not got:
+            require(not got, "half a request is not answered")
+            free = ask is not None and ask.op not in (Op.TIME_UUID, Op.BULK_TIME_UUID)
+            require(not free or turned_away, "what takes no ticks is answered")
+            return "unanswered"
+        (size,) = struct.unpack_from("=i", got)
+        require(len(got) == 4 + size, "a reply has the length that it says")
+        body = got[4:]
+        if sent[0] == 0:
+            require(body == f"{os.getpid()}\0".encode(), "a pid is told")
+        elif sent[0] == 1:
+            require(body == b"5\0", "the highest op is told")
+        elif sent[0] in (2, 4):
+            grants.v1(body[:16], ask.count)
+            echo = struct.pack("=i", ask.echo) if sent[0] == 4 else b""
+            require(body[16:] == echo, "a count is told as it was asked")
+        else:
+            many = struct.pack("=i", ask.count) if sent[0] == 5 else b""
+            require(body.startswith(many), "a reply says how many UUIDs it has")
+            body = body[len(many) :]
+            some = [body[at : at + 16] for at in range(0, len(body), 16)]
+            require(len(some) == ask.count, "as many random UUIDs are sent as were asked for")
+            require(all(each[6] >> 4 == 4 for each in some), "random UUIDs are v4")
+            grants.make("v4", [each.hex() for each in some])
+        return "libuuid"
+
+
+def _is_busy(reply: list[Any]) -> bool:
+    return reply[2] is not None and reply[2][0] == "busy"
+
+
+def _may_give(each: rpc.Request) -> bool:
+    try:
+        call = methods.parse(each.method, each.params)
+    except methods.RefusedError:
+        return False
+    return isinstance(call, methods.Take) or (
+        isinstance(call, methods.Make) and bool(KINDS[call.kind].timeline)
+    )
+
+
+def _judge(each: rpc.Request, reply: list[Any], grants: Grants) -> str:
+    _, msgid, error, result = reply
+    require(msgid == each.msgid, "requests are answered in order")
+    try:
+        call = methods.parse(each.method, each.params)
+    except methods.RefusedError as refused:
+        require(error == [refused.code, refused.message], "what is wrong is told")
+        return refused.code
+    if error is not None:
+        require(result is None and error[0] in ERRORS, "an error is one that can be")
+        code: str = error[0]
+        return code
+    match call:
+        case methods.Take(timeline, count, whole):
+            grants.take(result, timeline, count, whole)
+        case methods.Make(kind, count):
+            require(len(result) == count, "as many ids are made as were asked for")
+            grants.make(kind, result)
+        case _:
+            require(type(result) is dict and "version" in result, "a status is a map")
+    return "answered"

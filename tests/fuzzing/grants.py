@@ -1,0 +1,150 @@
+"""All that a daemon gave out, by what makes an id: no tick may come twice."""
+
+from __future__ import annotations
+
+import uuid
+from bisect import bisect
+from typing import Any
+
+from tests.fuzzing.target import require
+from uuidd.core.ids import flake, ksuid, pushid, snowflake, ulid, unixtime, uuids
+from uuidd.core.ids.timebased import TICKS_PER_SECOND
+from uuidd.core.ids.timefield import TICKS_PER_MS
+
+Key = tuple[int, int]
+"""A node and a clock sequence; of the steady timeline ``STEADY``."""
+
+STEADY: Key = (-1, -1)
+
+
+class Grants:
+    """Blocks and ids, of all rounds for what comes twice, and of the last for what moved."""
+
+    def __init__(self) -> None:
+        self._blocks: dict[Key, list[tuple[int, int]]] = {}
+        self._ids: set[str] = set()
+        self.ends: dict[Key, int] = {}
+        self.unsure: set[str] = set()
+
+    def begin(self) -> None:
+        """Begin a round: forget what was given in the last, but for what may come twice."""
+        self.ends.clear()
+        self.unsure.clear()
+
+    def take(self, result: dict[str, Any], timeline: str, count: int, whole: bool) -> None:
+        """Note the result of a take, as asked with these params."""
+        first, given = result["first"], result["count"]
+        require(given == count if whole else 1 <= given <= count, "as many as asked, or fewer")
+        node = result["node"]
+        require(type(node) is bytes and len(node) == 6, "a node has 6 bytes")
+        if timeline == "utc":
+            self.block((int.from_bytes(node, "big"), result["clock_seq"]), first, given)
+        else:
+            require(result.keys() == {"first", "count", "node", "worker", "epoch"}, "a steady one")
+            self.block(STEADY, first, given)
+
+    def v1(self, octets: bytes, count: int) -> None:
+        """Note the v1 UUID of so many ticks' first."""
+        found = uuid.UUID(bytes=octets)
+        require(found.version == 1, "what libuuid's callers get is a v1")
+        self.block((found.node, found.clock_seq), found.time, count)
+
+    def make(self, kind: str, ids: list[str]) -> None:
+        """Note ids."""
+        for text in ids:
+            require(text not in self._ids, "no id comes twice")
+            self._ids.add(text)
+        if kind in ("v1", "v6"):
+            tick_of = _tick_of_v1 if kind == "v1" else _tick_of_v6
+            values = [int(text.replace("-", ""), 16) for text in ids]
+            tails = {value & (1 << 62) - 1 for value in values}
+            require(len(tails) == 1, "ids made together share clock sequence and node")
+            tail = tails.pop()
+            self._runs((tail & (1 << 48) - 1, tail >> 48), [tick_of(value) for value in values])
+        elif kind != "v4":
+            self._runs(STEADY, [_TICKS[kind](text) for text in ids])
+            # The last one's tick need not be the last of its grant.
+            self.unsure.add("steady")
+
+    def _runs(self, key: Key, ticks: list[int]) -> None:
+        """Note ticks; those in a row as one block, for there may be a thousand."""
+        first = last = ticks[0]
+        for tick in ticks[1:]:
+            if tick != last + 1:
+                self.block(key, first, last + 1 - first)
+                first = tick
+            last = tick
+        self.block(key, first, last + 1 - first)
+
+    def block(self, key: Key, first: int, count: int) -> None:
+        """Note a block. Raises Broken when one of its ticks was given out before."""
+        blocks = self._blocks.setdefault(key, [])
+        end = first + count
+        place = bisect(blocks, (first, end))
+        require(not place or blocks[place - 1][1] <= first, "no tick is given out twice")
+        require(place == len(blocks) or end <= blocks[place][0], "no tick is given out twice")
+        blocks.insert(place, (first, end))
+        self.ends[key] = max(end, self.ends.get(key, 0))
+
+    def check(self, *, now: int) -> None:
+        """Raise Broken when a tick of UTC lay past *now*."""
+        for key, end in self.ends.items():
+            require(key == STEADY or end <= now + 1, "no tick lies past now")
+
+
+def _tick_of_v1(value: int) -> int:
+    return (value >> 64 & 0xFFF) << 48 | (value >> 80 & 0xFFFF) << 32 | value >> 96
+
+
+def _tick_of_v6(value: int) -> int:
+    return value >> 80 << 12 | value >> 64 & 0xFFF
+
+
+def _unix(ms: int, rest: int) -> int:
+    require(rest < TICKS_PER_MS, "an id holds a tick of its millisecond")
+    return ms * TICKS_PER_MS + rest
+
+
+def _v7(text: str) -> int:
+    return unixtime.tick_of(uuids.from_text(text)) - _UNIX
+
+
+def _ulid(text: str) -> int:
+    ms, random = ulid.fields(ulid.from_text(text))
+    return _unix(ms, random >> ulid.RANDOM_BITS)
+
+
+def _flake(text: str) -> int:
+    ms, _, sequence = flake.fields(flake.from_text(text))
+    return _unix(ms, sequence)
+
+
+def _push_id(text: str) -> int:
+    ms, random = pushid.fields(pushid.from_text(text))
+    return _unix(ms, random >> pushid.RANDOM_BITS)
+
+
+def _ksuid(text: str) -> int:
+    found = ksuid.fields(ksuid.from_text(text))
+    return found.seconds * TICKS_PER_SECOND + (found.payload >> ksuid.RANDOM_BITS)
+
+
+def _snowflake(text: str) -> int:
+    value = int(text)
+    ms = (value >> 22) + snowflake.TWITTER_EPOCH
+    return ms * TICKS_PER_MS - (-(value & 0xFFF) * TICKS_PER_MS // snowflake.SLOTS)
+
+
+_UNIX = 0x01B21DD213814000
+_TICKS = {
+    kind: lambda text, read=read: read(text) + _UNIX
+    for kind, read in {
+        "v7": _v7,
+        "ulid": _ulid,
+        "flake": _flake,
+        "push_id": _push_id,
+        "ksuid": _ksuid,
+        "snowflake": _snowflake,
+    }.items()
+}
+"""What reads the tick of an id of each kind that has one of the steady timeline."""

@@ -1,0 +1,47 @@
+"""Where a daemon's lanes stand, to tell what moved them."""
+
+from __future__ import annotations
+
+from tests.daemon.fakes import Inside
+from tests.fuzzing.grants import STEADY, Grants, Key
+from tests.fuzzing.target import require
+from uuidd.core.timeline import Generation
+
+
+class Lanes:
+    """The ``next`` of each lane of a daemon, as it was when this was made."""
+
+    def __init__(self, inside: Inside) -> None:
+        self._inside = inside
+        self._before = _next(inside)
+
+    def check(self, grants: Grants, *, unread: bool) -> None:
+        """Raise Broken when a lane moved without a grant that ends where it is now.
+
+        *unread*: somebody may have been given what nobody read.
+        """
+        if unread:
+            return
+        for key, (begin, reached) in _next(self._inside).items():
+            before = self._before.get(key, (begin, begin))[1]
+            if reached == before or (key == STEADY and grants.unsure):
+                continue
+            require(grants.ends.get(key) == reached, "a refused request moves no lane")
+
+
+def _next(inside: Inside) -> dict[Key, tuple[int, int]]:
+    """Give where each lane began, and where it is."""
+    steady = inside.timelines.steady.next
+    found: dict[Key, tuple[int, int]] = {STEADY: (steady, steady)}
+    utc = inside.timelines.utc
+    for generation in (utc.generation, utc.volatile):
+        if generation is not None:
+            found |= _lanes(generation)
+    return found
+
+
+def _lanes(generation: Generation) -> dict[Key, tuple[int, int]]:
+    return {
+        (generation.node, generation.clock_seq + place): (generation.begin, lane.next)
+        for place, lane in enumerate(generation.lanes)
+    }

@@ -1,0 +1,87 @@
+"""Values of MessagePack, encoded, to be put in the place of others."""
+
+from __future__ import annotations
+
+from tests.fuzzing.corpus import BLOCK, DEEP, STEADY_BLOCK
+from uuidd.core.wire.methods import KINDS, METHODS, TIMELINES
+
+NAMES = [
+    bytes([0xA0 + len(name)]) + name.encode()
+    for name in (*METHODS, *TIMELINES, *KINDS, "", "x", "Take", "v2", "\0", "\u00fc")
+]
+
+_NUMBERS = (0, 1, 2, 3, 10, 63, 64, 127, 128, 255, 1000, 1001, 65535, 1_000_000, 1_000_001)
+
+NUMBERS = [
+    *(bytes([number]) for number in range(8)),
+    *(b"\xcd" + number.to_bytes(2, "big") for number in _NUMBERS if number < 1 << 16),
+    *(b"\xce" + number.to_bytes(4, "big") for number in (*_NUMBERS, 1 << 31, (1 << 32) - 1)),
+    *(
+        b"\xcf" + number.to_bytes(8, "big")
+        for number in (1, 1 << 32, (1 << 60) - 1, 1 << 60, 1 << 63, (1 << 64) - 1)
+    ),
+    b"\xff",
+    b"\xe0",
+    b"\xd0\x80",
+    b"\xd1\x80\x00",
+    b"\xd2\x80\x00\x00\x00",
+    b"\xd3\x80\x00\x00\x00\x00\x00\x00\x00",
+]
+
+VALUES = [
+    *NAMES,
+    *NUMBERS,
+    b"\xc0",
+    b"\xc2",
+    b"\xc3",
+    b"\xca\x3f\x80\x00\x00",
+    b"\xcb\x3f\xf0\x00\x00\x00\x00\x00\x00",
+    b"\xcb\x7f\xf0\x00\x00\x00\x00\x00\x00",
+    b"\xcb\x7f\xf8\x00\x00\x00\x00\x00\x00",
+    b"\xd9\x20" + b"x" * 32,
+    b"\xda\x01\x00" + b"'" * 256,
+    b"\xc4\x00",
+    b"\xc4\x06\x9f\x6b\xde\xce\xd8\x46",
+    b"\xc4\x03utc",
+    b"\xc5\x01\x00" + bytes(256),
+    b"\xd4\x01\x00",
+    b"\xd6\xff\x00\x00\x00\x01",
+    b"\xd7\xff\x00\x00\x00\x04\x00\x00\x00\x01",
+    b"\xc7\x0c\xff\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x01",
+    b"\x90",
+    b"\x91\x91\x90",
+    b"\x92\xa3utc\x01",
+    b"\x80",
+    b"\x81\xa1x\xc0",
+    b"\x82\xa1x\xc0\xa1x\xc0",
+    b"\xdc\x00\x40" + b"\xc0" * 64,
+    b"\xde\x00\x02\xa0\xc0\xa1y\xc0",
+    b"\x91" * 40 + b"\xc0",
+    BLOCK,
+    STEADY_BLOCK,
+]
+"""Values that are whole."""
+
+PARTS = [
+    *VALUES,
+    *VALUES,
+    b"\xc1",
+    b"\xa2\xff\xfe",
+    b"\xa3\xed\xa0\x80",
+    b"\x81\x01\x02",
+    b"\xd7\xff" + b"\xff" * 8,
+    b"\xc7\x03\xff\x00\x00\x00",
+    b"\xdc\x00\x41",
+    b"\xdc\xff\xff",
+    b"\xdd\xff\xff\xff\xff",
+    b"\xdd\x00\x0f\xff\xff",
+    b"\xde\xff\xff",
+    b"\xdf\xff\xff\xff\xff",
+    b"\xdb\xff\xff\xff\xff",
+    b"\xc6\xff\xff\xff\xff",
+    b"\xc9\xff\xff\xff\xff\x01",
+    b"\x94\x00\x01",
+    b"\x93\x02",
+    DEEP[-300:],
+]
+"""Values, and what is none or not whole."""

@@ -151,8 +151,16 @@ def _rest(status: dict[str, Any], width: int) -> Iterator[Line]:
     limits = dict(status["limits"])
     del limits["connections"]
     # Spaces that do not fold: what belongs together stays on a line.
-    words = [f"{name.replace('_', '~')}~{value:g}" for name, value in limits.items()]
-    yield from _row("limits", [Span(", ".join(words))], width)
+    common, own = [], []
+    for name, value in limits.items():
+        if name.endswith("_per_uid"):
+            own.append(f"{name.removesuffix('_per_uid')}~{value:g}")
+        elif name.endswith("_seconds"):
+            common.append(f"{name.removesuffix('_seconds')}~{value:g}~s")
+        else:
+            common.append(f"{name.replace('_', '~')}~{value:g}")
+    said = f"{', '.join(common)}; per~uid {', '.join(own)}"
+    yield from _row("limits", [Span(said)], width)
     kinds: dict[str, list[str]] = {}
     for kind, day in status["full_on"].items():
         kinds.setdefault(day, []).append(kind)

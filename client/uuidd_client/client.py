@@ -55,8 +55,7 @@ class Client:
         if _seconds("timeout", timeout) <= 0:
             raise ValueError(f"timeout is {timeout!r}; it must be more than 0 seconds")
         path = None if socket is None else os.fspath(socket)
-        self._settings = (path, fallback, max_age, timeout, wait)
-        self._sessions: dict[str, Session] = {}
+        self._sessions = _Sessions((path, fallback, max_age, timeout, wait))
         self._cells: dict[tuple[str, str], list[Run]] = {}
         self._uuid1 = self.drawer("v1")
         self._uuid6 = self.drawer("v6")
@@ -171,7 +170,7 @@ class Client:
 
     def close(self) -> None:
         """Hang up. The client can be used again, and connects then."""
-        if self._sessions:
+        if self._sessions.begun:
             self._session().close()
 
     def __enter__(self) -> Client:
@@ -215,7 +214,8 @@ class Client:
 
     def _locked_drawer(self, kind: str, form: str) -> Callable[[], Any]:
         """Give a drawer for an interpreter without the GIL: there, next() is not atomic."""
-        return lambda: self._session().make(kind, 1, form)[0]
+        sessions = self._sessions
+        return lambda: sessions.current().make(kind, 1, form)[0]
 
     def _cell(self, kind: str, form: str) -> tuple[list[Run], Callable[[], Any]]:
         """Give the place of the run that all drawers of a kind and form share, and its refill.
@@ -223,23 +223,36 @@ class Client:
         The refill gives the first id of the new run.
         """
         cell = self._cells.setdefault((kind, form), [_EMPTY])
+        # Not self, which has the drawers: a client that is dropped hangs up at once.
+        sessions = self._sessions
 
         def refill() -> Any:
-            cell[0], drawn = self._session().run(kind, form)
+            cell[0], drawn = sessions.current().run(kind, form)
             return drawn
 
         return cell, refill
 
     def _session(self) -> Session:
-        sessions = self._sessions
-        current = sessions.get("current")
+        return self._sessions.current()
+
+
+class _Sessions:
+    """The session of the process that asks, begun with the client's *settings* at its first id."""
+
+    def __init__(self, settings: tuple[str | None, bool, float, float, bool]) -> None:
+        self._settings = settings
+        self.begun: dict[str, Session] = {}
+
+    def current(self) -> Session:
+        """Give it; a fork's child gets another."""
+        current = self.begun.get("current")
         if current is None:
             begun = late.session_type()(*self._settings)
             # No lock, for a fork's child could find it held: setdefault is atomic.
-            current = sessions.setdefault("current", begun)
+            current = self.begun.setdefault("current", begun)
         following = current.following()
         if following is not current:
-            sessions["current"] = following
+            self.begun["current"] = following
         return following
 
 

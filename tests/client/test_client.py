@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import pickle
@@ -11,6 +12,7 @@ import sys
 import threading
 import time
 import warnings
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
@@ -554,3 +556,16 @@ def test_util_linuxs_daemon_is_asked_in_bulk(beside: dict[str, Any]) -> None:
 def test_util_linuxs_daemon_has_no_status(beside: dict[str, Any]) -> None:
     """A user who asks for it is told why there is none."""
     assert beside["status"].endswith("if it is util-linux's, it has no status")
+
+
+def test_a_client_that_is_dropped_hangs_up_at_once(daemon: Daemon) -> None:
+    """It is in no cycle of references, so no collector has to come first."""
+    gc.disable()
+    try:
+        client = Client(daemon.socket, fallback=False)
+        client.uuid1()
+        connection = weakref.ref(client._session()._connection)
+        del client
+        assert connection() is None
+    finally:
+        gc.enable()

@@ -208,7 +208,7 @@ def test_each_kind_has_a_method_of_the_form_it_is_mostly_used_in(client: Client)
 def test_each_kind_has_a_function(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
     """They share a client, whose socket comes from the environment at the first use."""
     monkeypatch.setenv("UUIDD_SOCKET", str(daemon.socket))
-    monkeypatch.setattr(uuidd_client._shared, "_sessions", {})
+    monkeypatch.setattr(uuidd_client._shared._sessions, "begun", {})
     assert uuidd_client.uuid7().is_safe is SafeUUID.safe
     assert isinstance(uuidd_client.snowflake(), int)
     texts = [uuidd_client.flake(), uuidd_client.ulid(), uuidd_client.ksuid()]

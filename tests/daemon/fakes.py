@@ -6,7 +6,7 @@ import contextlib
 import errno
 import random
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -79,7 +79,8 @@ class Wall:
 class Disk:
     """Saves states when it can, and notes when each save began and what was kept.
 
-    While *gate* is an event every save waits for it; while *broken*, every save fails.
+    While *gate* is an event every save waits for it; while *broken*, every save fails. *kept_one*
+    is called at the very end of each that succeeds.
     """
 
     def __init__(self) -> None:
@@ -87,6 +88,7 @@ class Disk:
         self.kept: list[State] = []
         self.gate: trio.Event | None = None
         self.broken = False
+        self.kept_one: Callable[[], object] = lambda: None
         self.at_once = 0
         self.most_at_once = 0
 
@@ -102,6 +104,7 @@ class Disk:
             if self.broken:
                 raise OSError(errno.ENOSPC, "No space left on device")
             self.kept.append(state)
+            self.kept_one()
         finally:
             self.at_once -= 1
 

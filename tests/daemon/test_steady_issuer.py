@@ -527,6 +527,18 @@ async def test_while_saves_hang_only_the_first_steady_requests_wait(
         assert "could not be saved within 0.8 s" in message
 
 
+async def test_who_is_woken_late_by_a_save_that_succeeded_is_served(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """A daemon short of the processor refuses nobody for that."""
+    async with inside.saving():
+        await trio.sleep(HOUR)
+        inside.disk.kept_one = partial(autojump_clock.jump, SAVE_SECONDS)
+        block = await inside.take_steady_soon(1)
+        assert trio.current_time() == HOUR + SAVE_SECONDS
+    assert block.count == 1
+
+
 async def test_once_a_save_succeeds_steady_requests_wait_for_the_next_again(
     inside: Inside, autojump_clock: MockClock
 ) -> None:

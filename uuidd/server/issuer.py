@@ -121,10 +121,12 @@ class Issuer:
                 if timeline == "steady" and self._saver.unsaved_since is not None:
                     # Others have waited for it in vain; each would, for as long as it lasts.
                     until = min(until, self._saver.unsaved_since + SAVE_SECONDS)
-                with trio.move_on_at(until):
-                    await self._saver.settled()
+                # Looked at only now, after a try: a save may have succeeded at the last moment.
                 if trio.current_time() >= until:
                     self._do_without_save(timeline)
+                    continue
+                with trio.move_on_at(until):
+                    await self._saver.settled()
             except Ahead as ahead:
                 raise RefusedError("unavailable", _ahead(ahead)) from None
             except Closed:

@@ -198,6 +198,7 @@ class Supply:
         asked_at = elapsed()
         asked = self._demand.size(recipe.ticks(needed), recipe.ticks(self._used), asked_at)
         block, from_daemon = self._take(asked)
+        self._demand.came(elapsed())
         self._used = 0
         if block.origin != self._origin:
             if self._end and self._timeline == "steady" and not recipe.random:

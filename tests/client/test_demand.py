@@ -20,30 +20,32 @@ def test_what_is_needed_at_once_is_asked_for_at_once() -> None:
 def test_blocks_grow_with_the_rate_of_use() -> None:
     """A block is to last about max_age at the rate at which the last one was used."""
     demand = Demand(0.1)
-    demand.size(1, 0, 1000.0)
+    demand.came(1000.0)
     assert demand.size(1, 100, 1000.01) == pytest.approx(1000, abs=1)
 
 
 def test_blocks_shrink_when_less_is_used() -> None:
     """After a burst, a slow user is down to small blocks with the next request."""
     demand = Demand(0.1)
-    demand.size(1, 0, 1000.0)
+    demand.came(1000.0)
     assert demand.size(1, 10_000, 1000.01) > 10_000
+    demand.came(1000.01)
     assert demand.size(1, 1, 1001.0) == 1
 
 
 def test_demand_rises_again_after_a_pause() -> None:
-    """What counts is the time since the last request, and not what came before."""
+    """What counts is the time since the last block, and not what came before."""
     demand = Demand(0.1)
-    demand.size(1, 0, 1000.0)
+    demand.came(1000.0)
     demand.size(1, 1, 2000.0)
+    demand.came(2000.0)
     assert demand.size(1, 100, 2000.01) == pytest.approx(1000, abs=1)
 
 
 def test_a_block_for_times_to_come_is_half_of_max_age_long_at_most() -> None:
     """A block is as old as its first tick, so a longer one would be too old before its end."""
     demand = Demand(0.01)
-    demand.size(1, 0, 1000.0)
+    demand.came(1000.0)
     assert demand.size(1, 100_000, 1000.001) == 50_000
 
 
@@ -60,15 +62,23 @@ def test_a_block_is_no_longer_than_a_daemon_gives() -> None:
 def test_without_any_age_each_block_is_of_one_tick() -> None:
     """With max_age=0 each id is a round trip, however many are wanted."""
     demand = Demand(0.0)
-    demand.size(1, 0, 1000.0)
+    demand.came(1000.0)
     assert demand.size(1000, 1000, 1000.001) == 1
 
 
-def test_a_clock_that_stands_still_divides_nothing_by_zero() -> None:
-    """Two requests at the same time are asked for as much as may be."""
+def test_waiting_for_a_block_is_no_lack_of_demand() -> None:
+    """A block may come late on a busy machine, and be used up at once; the next is no smaller."""
     demand = Demand(0.1)
     demand.size(1, 0, 1000.0)
-    assert demand.size(1, 10, 1000.0) == 500_000
+    demand.came(1000.09)
+    assert demand.size(1, 100, 1000.1) == pytest.approx(1000, abs=1)
+
+
+def test_ids_used_within_a_moment_tell_of_no_more_than_a_round_trip_does() -> None:
+    """A few drawn at once are no reason to ask for all that there is."""
+    demand = Demand(0.1)
+    demand.came(1000.0)
+    assert demand.size(1, 10, 1000.0) == 10_000
 
 
 @given(
@@ -82,5 +92,6 @@ def test_sizes_are_within_bounds(max_age: float, requests: list[tuple[int, int, 
     for needed, used, pause in requests:
         now += pause
         size = demand.size(needed, used, now)
+        demand.came(now)
         assert 1 <= size <= MAX_BLOCK
         assert size == 1 or size <= max_age * 10_000_000 * AT_ONCE

@@ -31,8 +31,9 @@ EVENTS = 64
 QUEUES = 32
 """Users that have a queue of their own; all beyond share one. Each costs a descriptor."""
 
-USER_SECONDS = 0.0005
-"""For how long one user is served before another one is."""
+USER_SECONDS = 0.0001
+"""For how long one user is served before another one is: some five requests. Who sends one at a
+time waits for so long at each."""
 
 TURN_SECONDS = 0.001
 """For how long the hub serves before all others have a turn: no more than a request may wait."""

@@ -10,15 +10,36 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 import msgpack
 
 PATIENCE = 20.0
 """Seconds after which a daemon that does nothing has failed a test."""
+
+LOOK = 0.01
+"""Seconds between two looks at whether something has happened in another process."""
+
+T = TypeVar("T")
+
+
+def until(
+    look: Callable[[], T], seconds: float = PATIENCE, *, instead: Callable[[], object] = str
+) -> T:
+    """Give the first thing found by *look* that is not empty; it has to come within *seconds*.
+
+    *instead* gives what the failure tells of if it does not.
+    """
+    pause = threading.Event()
+    deadline = time.monotonic() + seconds
+    while not (found := look()):
+        assert time.monotonic() < deadline, f"not seen in {seconds:g} s: {instead()}"
+        pause.wait(LOOK)
+    return found
 
 
 class Daemon:

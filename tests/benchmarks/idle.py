@@ -29,7 +29,7 @@ def rows(place: Place, rounds: int) -> Iterator[Row]:
         f"--max-connections-per-uid={2 * CONNECTIONS}",
     ]
     with ours(place, *limits) as daemon, contextlib.ExitStack() as connections:
-        time.sleep(1.0)
+        _settle(daemon)
         fresh = _resident(daemon)
         yield Row("idle memory (VmRSS)", fresh / 1024, "MB", at_most=30)
         _connect(daemon.socket, connections)

@@ -3,7 +3,8 @@
  *     load PATH CONNECTIONS SECONDS keep|anew REQUEST REPLY
  *
  * REQUEST and REPLY are hexadecimal; every reply must begin with REPLY. With "keep" a connection is
- * kept for the next request, with "anew" it is closed and opened again. Prints one line: replies,
+ * kept for the next request, with "anew" it is closed and opened again. Prints "answered" once
+ * there have been as many replies as there are connections, and at the end one line: replies,
  * seconds, p50 and p99 of a request's nanoseconds (connecting included), seconds of own CPU time.
  */
 #include <signal.h>
@@ -94,7 +95,10 @@ int main(int argc, char **argv)
             t = now();
             if (count < MAX_LATENCIES)
                 latencies[count] = (uint32_t)(t - sent_at[index]);
-            count++;
+            if (++count == (size_t)connections) {
+                puts("answered");
+                fflush(stdout);
+            }
             sent_at[index] = t;
             if (anew) {
                 close(fds[index]);

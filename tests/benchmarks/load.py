@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import subprocess
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from uuidd.core.wire import libuuid, rpc
 from uuidd.core.wire.libuuid import Op
-
-BEFORE_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +54,7 @@ def run(
         text=True,
         timeout=seconds + 30,
     )
-    count, taken, _, p99, cpu = map(float, done.stdout.split())
+    count, taken, _, p99, cpu = map(float, done.stdout.splitlines()[-1].split())
     return Measured(count / taken, p99 / 1e3, cpu / taken)
 
 
@@ -70,11 +67,12 @@ def running(
     Enters once the first have been answered.
     """
     command = _command(program, socket, traffic, connections, seconds)
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         try:
-            time.sleep(BEFORE_SECONDS)
+            assert process.stdout is not None
+            answered = process.stdout.readline()
             yield
-            if process.poll() is not None:
+            if not answered or process.poll() is not None:
                 raise RuntimeError("the load beside ended too early")
         finally:
             process.kill()

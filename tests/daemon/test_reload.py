@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import signal
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.rig import PATIENCE, Daemon
+from tests.rig import Daemon, until
 
 pytestmark = pytest.mark.system
 
@@ -45,14 +43,6 @@ def reload(daemon: Daemon, lines: int = 1) -> list[str]:
     daemon.process.send_signal(signal.SIGHUP)
     until(lambda: len(daemon.lines) >= before + lines)
     return daemon.lines[before:]
-
-
-def until(done: Any) -> None:
-    """Wait until it is so: another process has no autojump clock."""
-    end = time.monotonic() + PATIENCE
-    while not done():
-        assert time.monotonic() < end
-        threading.Event().wait(0.005)
 
 
 def limits(daemon: Daemon) -> dict[str, Any]:

@@ -17,13 +17,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 from uuid import UUID
 
-from tests.rig import PATIENCE, Line
+from tests.rig import PATIENCE, Line, until
 from tests.tools import need
 from uuidd_client import Client
 
@@ -37,22 +36,8 @@ UUIDD, UUIDCTL = "/opt/uuidd/bin/uuidd", "/opt/uuidd/bin/uuidctl"
 BUILDING = 300.0
 """Seconds after which a step before the boot has failed the tests."""
 
-LOOK = 0.05
-"""Seconds between two looks at whether something has happened."""
-
 UNPRIVILEGED = ("setpriv", "--bounding-set=-sys_time", "--inh-caps=-all")
 """What is run inside could otherwise set the clock of the host."""
-
-T = TypeVar("T")
-
-
-def until(look: Callable[[], T], seconds: float = PATIENCE) -> T:
-    """Give the first thing found by *look* that is not empty; it has to come within *seconds*."""
-    deadline = time.monotonic() + seconds
-    while not (found := look()):
-        assert time.monotonic() < deadline, f"not seen in {seconds:g} s; at last {found!r}"
-        time.sleep(LOOK)
-    return found
 
 
 class Booted:
@@ -169,10 +154,7 @@ class Booted:
             found = self.journal(since, f"--priority={level}")
             return found if all(text in found for text in texts) else ""
 
-        try:
-            return until(look)
-        except AssertionError:
-            raise AssertionError(f"{texts} not all in:\n{self.journal(since)}") from None
+        return until(look, instead=lambda: f"{texts} not all in:\n{self.journal(since)}")
 
     def follow(self, said: str) -> None:
         """Do what a command of ours said to do next."""

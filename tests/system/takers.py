@@ -19,7 +19,7 @@ from pathlib import Path
 from struct import Struct
 from typing import BinaryIO, NamedTuple
 
-from tests.rig import PATIENCE
+from tests.rig import PATIENCE, until
 from uuidd.core.ids import timebased, unixtime, uuids
 from uuidd.core.wire import libuuid
 from uuidd_client import Client, DaemonUnavailable
@@ -68,6 +68,11 @@ class Taker:
         assert self.process.stdout is not None
         assert select.select([self.process.stdout], [], [], PATIENCE)[0]
         assert self.process.stdout.readline() == b"begun\n"
+
+    def go_on(self) -> None:
+        """Wait until it has been given more."""
+        before = self._file.stat().st_size
+        until(lambda: self._file.stat().st_size > before)
 
     def records(self) -> list[tuple[int, int]]:
         """Give the ids that it left, and the number beside each."""
@@ -197,7 +202,7 @@ def _take_on(take: Callable[[], list[bytes]], file: BinaryIO) -> None:
     while not select.select([sys.stdin], [], [], PAUSE)[0]:
         with contextlib.suppress(DaemonUnavailable, OSError):
             some = take()
-            file.writelines(some)
+            file.write(b"".join(some))
             if some and not begun:
                 begun = True
                 sys.stdout.write("begun\n")
@@ -205,5 +210,5 @@ def _take_on(take: Callable[[], list[bytes]], file: BinaryIO) -> None:
 
 
 if __name__ == "__main__":
-    with Path(sys.argv[3]).open("wb") as file:
+    with Path(sys.argv[3]).open("wb", buffering=0) as file:
         _take_on(WAYS[sys.argv[1]](Path(sys.argv[2])), file)

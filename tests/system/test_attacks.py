@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import resource
 import struct
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from typing import Any
 import msgpack
 import pytest
 
-from tests.rig import PATIENCE, Daemon
+from tests.rig import Daemon, until
 from tests.system.attacker import FIRST_BYTES, GREED, Actor, connected, libuuid
 from tests.tools import need_root
 
@@ -117,16 +116,6 @@ def resident_kib(daemon: Daemon) -> int:
     return int(told.split("VmRSS:")[1].split()[0])
 
 
-def until(what: str, is_so: Any) -> None:
-    """Wait until it is so, for as long as a daemon may take."""
-    pause = threading.Event()
-    for _ in range(int(PATIENCE / 0.02)):
-        if is_so():
-            return
-        pause.wait(0.02)
-    pytest.fail(f"not within {PATIENCE} s: {what}")
-
-
 # --- what goes wrong in util-linux's daemon
 
 
@@ -185,7 +174,7 @@ def test_no_descriptor_left_ends_nothing() -> None:
         resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, hard))
         with daemon.connect() as waiting:
             waiting.sock.sendall(msgpack.packb([0, 1, "take", ["utc", 1]]))
-            until("told", lambda: any("cannot accept" in said for said in daemon.lines))
+            until(lambda: any("cannot accept" in said for said in daemon.lines))
             assert line.call("take", "utc", 1)["count"] == 1
             resource.prlimit(pid, resource.RLIMIT_NOFILE, (soft, hard))
             assert waiting.read()[3]["count"] == 1
@@ -226,7 +215,7 @@ def test_ten_thousand_idle_connections_cost_nobody_time() -> None:
             assert resident_kib(daemon) - before < 10_000 // 2 + 4096
             victim = served(daemon)
             assert_disjoint(victim, one.told(), other.told())
-        until("all gone", lambda: status(daemon)["connections"] == 1)
+        until(lambda: status(daemon)["connections"] == 1)
 
 
 def test_twenty_thousand_that_connect_and_go_cost_nobody_time() -> None:
@@ -241,7 +230,7 @@ def test_twenty_thousand_that_connect_and_go_cost_nobody_time() -> None:
         assert sorted(saw["connected"])[len(saw["connected"]) // 2] < SLOW
         assert max(saw["took"] + saw["connected"]) < SLOWEST
         assert_disjoint(saw)
-        until("all gone", lambda: status(daemon)["connections"] == 1)
+        until(lambda: status(daemon)["connections"] == 1)
         served(daemon, 20)
 
 
@@ -276,10 +265,7 @@ def test_replies_that_nobody_reads_pile_up_nowhere() -> None:
         before = resident_kib(daemon)
         with Actor(daemon, ATTACKER, "unread", 200) as attacker:
             served(daemon)
-            until(
-                "all closed",
-                lambda: status(daemon)["requests"]["rpc"]["refused"].get("unread") == 200,
-            )
+            until(lambda: status(daemon)["requests"]["rpc"]["refused"].get("unread") == 200)
             assert attacker.told() == 200
         # A reply of 64 KiB for each, and as much again that the allocator keeps.
         assert resident_kib(daemon) - before < 200 * 128 + 4096
@@ -292,11 +278,8 @@ def test_a_reply_read_byte_by_byte_is_cut_off() -> None:
         Actor(daemon, ATTACKER, "dripping", 20) as attacker,
     ):
         served(daemon)
-        until(
-            "all closed",
-            lambda: status(daemon)["requests"]["rpc"]["refused"].get("unread") == 20,
-        )
-        until("all gone", lambda: status(daemon)["connections"] == 1)
+        until(lambda: status(daemon)["requests"]["rpc"]["refused"].get("unread") == 20)
+        until(lambda: status(daemon)["connections"] == 1)
         assert attacker.told() <= 20
 
 

@@ -11,7 +11,8 @@ from uuid import UUID
 
 import pytest
 
-from tests.system.booted import UUIDCTL, UUIDD, Booted, Callers, LibuuidCaller, until
+from tests.rig import until
+from tests.system.booted import UUIDCTL, UUIDD, Booted, Callers, LibuuidCaller
 from tests.tools import need
 
 pytestmark = pytest.mark.system

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.rig import PATIENCE, Line
+from tests.rig import PATIENCE, Line, until
 from tests.system.quick_daemon import QuickDaemon, QuickStarts, is_start
 from tests.system.takers import CHILDREN, EACH, Given, Taker, assert_apart
 from tests.system.test_steady_crashes import lead
@@ -39,14 +39,6 @@ how long it has run."""
 
 MAX_AGE = 0.1
 """Seconds that an id of a client may be old by, unless another is chosen."""
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Wait until *condition* holds."""
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def stop(pid: int) -> None:
@@ -217,7 +209,7 @@ def test_a_stop_past_the_horizon_gives_nothing_past_what_is_saved() -> None:
         continued = time.monotonic()
         taking.await_one(is_volatile)
         assert time.monotonic() - continued < 5
-        until(lambda: bool(taking.refused))
+        until(lambda: taking.refused)
         seen = len(taking.given)
         in_the_way.rmdir()
         assert all(
@@ -320,7 +312,7 @@ def test_five_hundred_forks_repeat_nothing(tmp_path: Path) -> None:
         taker = Taker("forks", daemon.socket, tmp_path / "forks")
         with taker:
             taker.begun()
-        until(lambda: bool(line.call("status")["connections"] == before))
+        until(lambda: line.call("status")["connections"] == before)
         assert line.call("status")["connections_highest"] > before + 1
     ids = [id for id, _ in taker.records()]
     assert len(ids) == (CHILDREN + 2) * EACH
@@ -346,7 +338,7 @@ def test_a_client_stopped_with_a_block_in_hand_throws_it_away(tmp_path: Path) ->
             # Longer than a block lasts.
             time.sleep(3 * MAX_AGE)
             os.kill(pid, signal.SIGCONT)
-            time.sleep(MAX_AGE)
+            takers[0].go_on()
     drawn = [list(taker.given()) for taker in takers]
     ticks = [(each.first, each.ticks) for some in drawn for each in some]
     # Each was drawn after the clock had been read, so by that reading it is no older than max_age.

@@ -7,7 +7,6 @@ import json
 import re
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.rig import PATIENCE, Daemon
+from tests.rig import PATIENCE, Daemon, until
 from tests.system.callers import Callers
 from tests.system.conftest import forget
 from tests.system.fake_time import FakeTime
@@ -45,14 +44,17 @@ def mounts() -> Iterator[Mounts]:
         yield mounts
 
 
-def until(told: Callable[[dict[str, Any]], bool], daemon: Daemon, seconds: float) -> dict[str, Any]:
+def status_once(
+    told: Callable[[dict[str, Any]], bool], daemon: Daemon, seconds: float
+) -> dict[str, Any]:
     """Wait until the daemon's status is as *told* says, and give it."""
     client = Client(daemon.socket, fallback=False, timeout=5)
-    deadline = time.monotonic() + seconds
-    while not told(status := client.status()):
-        assert time.monotonic() < deadline, status
-        threading.Event().wait(0.02)
-    return status
+
+    def look() -> dict[str, Any]:
+        status = client.status()
+        return status if told(status) else {}
+
+    return until(look, seconds, instead=client.status)
 
 
 def test_twenty_power_cuts_repeat_nothing(
@@ -152,7 +154,7 @@ def test_a_disk_that_fails_stops_nobody_and_heals(mounts: Mounts, name: str) -> 
         assert not others
         with callers.drawing():
             with fault(mounts, daemon):
-                status = until(lambda status: status["volatile"], daemon, 10)
+                status = status_once(lambda status: status["volatile"], daemon, 10)
                 assert status["saves"]["failing"]
                 assert status["saves"]["trouble"] == cause
                 assert status["node"] == f"0x{stored:012x}"
@@ -160,8 +162,8 @@ def test_a_disk_that_fails_stops_nobody_and_heals(mounts: Mounts, name: str) -> 
                 assert int(status["utc"]["node"], 16) & MULTICAST
                 callers.more(1)
                 assert by_uuidctl(daemon)["saves"]["trouble"] == cause
-            until(lambda status: not status["volatile"], daemon, 10)
-            until(lambda status: not status["saves"]["failing"], daemon, 10)
+            status_once(lambda status: not status["volatile"], daemon, 10)
+            status_once(lambda status: not status["saves"]["failing"], daemon, 10)
             refused = len(callers.refused)
             callers.more(3)
             assert len(callers.refused) == refused
@@ -210,10 +212,10 @@ def test_a_sync_that_hangs_for_fifteen_seconds_holds_nobody_up(mounts: Mounts) -
             injected(daemon.process.pid, f"delay_enter={SLOW * 1e6:.0f}:when=1"),
             callers.drawing(),
         ):
-            status = until(lambda status: status["volatile"], daemon, 10)
+            status = status_once(lambda status: status["volatile"], daemon, 10)
             assert status["saves"]["under_way_seconds"] > 0.5
             callers.more()
-            status = until(lambda status: not status["volatile"], daemon, SLOW + 10)
+            status = status_once(lambda status: not status["volatile"], daemon, SLOW + 10)
             took = time.monotonic() - begun
             refused = len(callers.refused)
             callers.more(3)

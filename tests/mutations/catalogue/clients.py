@@ -36,6 +36,14 @@ MUTATIONS = [
         SUPPLY_TESTS,
     ),
     Mutation(
+        "waiting-for-a-block-is-lack-of-demand",
+        "on a busy host blocks stay small, and most time goes into requests",
+        SUPPLY,
+        "self._demand.came(elapsed())",
+        "self._demand.came(asked_at)",
+        (*SUPPLY_TESTS, "tests/client/test_demand.py"),
+    ),
+    Mutation(
         "safe-mark-on-all",
         "ids made without a daemon are marked safe",
         "client/uuidd_client/forms.py",

@@ -9,6 +9,8 @@ ADMISSION = "uuidd/server/admission.py"
 ADMISSION_TESTS = ("tests/daemon/test_admission.py",)
 CONVERSATION = "uuidd/server/conversation.py"
 CONVERSATION_TESTS = ("tests/daemon/test_conversation.py",)
+HUB = "uuidd/server/hub.py"
+HUB_TESTS = ("tests/daemon/test_hub.py",)
 SHARES = "uuidd/server/shares.py"
 SHARES_TESTS = ("tests/daemon/test_shares.py",)
 
@@ -38,7 +40,7 @@ MUTATIONS = [
     Mutation(
         "request-bytes-not-heeded-in-hub",
         "--max-request-bytes means nothing",
-        "uuidd/server/hub.py",
+        HUB,
         "limit=self._limits().request_bytes",
         "limit=1 << 30",
         ("tests/daemon/test_survivors.py",),
@@ -170,6 +172,38 @@ MUTATIONS = [
         "share = self._lanes / self._parts",
         "share = float(self._lanes)",
         SHARES_TESTS,
+    ),
+    Mutation(
+        "hub-serves-from-the-first-again",
+        "the first connections of a user shut out his others",
+        HUB,
+        "        if not queue.ready:\n            queue.ready =",
+        "        if True:\n            queue.ready =",
+        HUB_TESTS,
+    ),
+    Mutation(
+        "hub-user-without-end-of-turn",
+        "one user with many connections shuts out the others",
+        HUB,
+        "            if monotonic() > ends:\n                break\n",
+        "",
+        HUB_TESTS,
+    ),
+    Mutation(
+        "hub-no-turn-for-tasks",
+        "requests that had to wait are not answered while others come",
+        HUB,
+        "                    if monotonic() > turn_ends:\n",
+        "                    if monotonic() > turn_ends + 1e6:\n",
+        HUB_TESTS,
+    ),
+    Mutation(
+        "unread-kept-by-the-system-without-bound",
+        "replies that nobody reads fill the memory",
+        "uuidd/server/stream.py",
+        "socket.SO_SNDBUF, UNREAD_BYTES)",
+        "socket.SO_SNDBUF, 1 << 30)",
+        (*HUB_TESTS, *CONVERSATION_TESTS),
     ),
     Mutation(
         "server-snowflake-without-worker",

@@ -8,8 +8,10 @@ UTC = "uuidd/core/timeline/utc.py"
 STEADY = "uuidd/core/timeline/steady.py"
 STORE = "uuidd/store.py"
 SAVER = "uuidd/server/saver.py"
+ISSUER = "uuidd/server/issuer.py"
 STORE_TESTS = ("tests/daemon/test_store.py",)
 SAVER_TESTS = ("tests/daemon/test_saver.py",)
+STEADY_ISSUER_TESTS = ("tests/daemon/test_steady_issuer.py",)
 
 _WRITE = """            with open(fd, "wb") as file:
                 file.write(encode(state))
@@ -123,6 +125,34 @@ MUTATIONS = [
         "self._unsettled = mark if self._unsettled is None else min(self._unsettled, mark)",
         "self._unsettled = mark",
         ("tests/core/test_steady.py", "tests/core/test_steady_machine.py"),
+    ),
+    Mutation(
+        "each-steady-request-waits-for-a-save-that-hangs",
+        "who asks for both kinds is held up at each request",
+        ISSUER,
+        "until = min(until, self._saver.unsaved_since + SAVE_SECONDS)",
+        "pass",
+        STEADY_ISSUER_TESTS,
+    ),
+    Mutation(
+        "a-save-that-hung-is-remembered",
+        "steady is refused once a save takes a moment, though saves succeed again",
+        SAVER,
+        "        self.unsaved_since = None\n        if",
+        "        if",
+        STEADY_ISSUER_TESTS,
+    ),
+    Mutation(
+        "late-is-refused-though-saved",
+        "a busy daemon refuses what it could give",
+        ISSUER,
+        """                    await self._saver.settled()
+""",
+        """                    await self._saver.settled()
+                if trio.current_time() >= until:
+                    self._do_without_save(timeline)
+""",
+        STEADY_ISSUER_TESTS,
     ),
     Mutation(
         "failed-save-counts",

@@ -99,25 +99,26 @@ class Connection:
 
     def close(self) -> None:
         """Hang up."""
-        if self._sock is not None:
-            if self._is_ours():
-                self._sock.close()
+        sock = self._sock
+        if sock is not None:
+            # Taken by one only, for in a fork's child many threads may close their parent's.
+            if self._is(sock):
+                sock.close()
             else:
-                self._sock.detach()
+                sock.detach()
             self._sock = None
 
     def __del__(self) -> None:
         # Nobody closes the client behind uuid1(); its socket is no leak to be warned of.
         self.close()
 
-    def _is_ours(self) -> bool:
+    def _is(self, sock: socket.socket) -> bool:
         """Whether the descriptor is still the socket that was opened.
 
         A process that becomes a daemon closes all it has; then the number is free, or a file's.
         """
-        assert self._sock is not None  # noqa: S101  (asked only when there is one)
         try:
-            found = os.fstat(self._sock.fileno())
+            found = os.fstat(sock.fileno())
         except OSError:
             return False
         return (found.st_dev, found.st_ino) == self._identity
@@ -128,7 +129,7 @@ class Connection:
     def _call(self, method: str, params: list[Any], deadline: float) -> Any:
         self._msgid = (self._msgid + 1) % (rpc.MAX_MSGID + 1)
         request = rpc.call(self._msgid, method, params)
-        if self._sock is not None and self._is_ours():
+        if self._sock is not None and self._is(self._sock):
             try:
                 return self._exchange(request, deadline)
             except _Closed:
@@ -182,19 +183,32 @@ class Connection:
 
     def _open(self, deadline: float) -> None:
         self.close()
-        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        except OSError as error:
+            raise self._failed(error) from error
         try:
             # A Unix socket's connect waits for a full backlog only on a socket that blocks.
-            sock.setsockopt(
-                socket.SOL_SOCKET, socket.SO_SNDTIMEO, _timeval(max(deadline - elapsed(), 0.001))
-            )
-            sock.connect(self._path)
+            while True:
+                sock.setsockopt(
+                    socket.SOL_SOCKET,
+                    socket.SO_SNDTIMEO,
+                    _timeval(max(deadline - elapsed(), 0.001)),
+                )
+                sock.connect(self._path)
+                try:
+                    sock.getpeername()
+                    break
+                except OSError:
+                    # A signal broke off the wait, which Python takes for the end of it.
+                    if elapsed() >= deadline:
+                        raise TimeoutError from None
         except OSError as error:
             sock.close()
             raise self._failed(error) from error
-        self._sock = sock
         made = os.fstat(sock.fileno())
         self._identity = (made.st_dev, made.st_ino)
+        self._sock = sock
 
     def _send(self, data: bytes, deadline: float) -> None:
         assert self._sock is not None  # noqa: S101  (_open was called; for the type checker)
@@ -211,7 +225,10 @@ class Connection:
     def _receive(self, deadline: float) -> bytes:
         assert self._sock is not None  # noqa: S101  (_open was called; for the type checker)
         try:
-            self._sock.settimeout(max(deadline - elapsed(), 0.001))
+            left = deadline - elapsed()
+            if left <= 0:
+                raise TimeoutError
+            self._sock.settimeout(left)
             data = self._sock.recv(READ_BYTES)
         except ConnectionResetError:
             data = b""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class DaemonUnavailable(Exception):
     """No daemon gave an answer: *path* is the socket, *cause* says what happened there."""
@@ -11,6 +13,10 @@ class DaemonUnavailable(Exception):
         self.path = path
         self.cause = cause
         self.late = late
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # An exception's own way would call the class with the message alone.
+        return _revived, (type(self), self.args), self.__dict__
 
 
 class NoWorkerId(DaemonUnavailable):
@@ -34,3 +40,12 @@ class RateExceeded(Exception):
         self.kind = kind
         self.wanted = wanted
         self.free = free
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _revived, (type(self), self.args), self.__dict__
+
+
+def _revived(kind: type[Exception], args: tuple[Any, ...]) -> Exception:
+    made = kind.__new__(kind)
+    made.args = args
+    return made

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from uuidd_client.connection import Connection, default_path
 from uuidd_client.page import Page
 from uuidd_client.source import Source, may_fall_back
 from uuidd_client.supply import Run, Supply
+
+Given = TypeVar("Given")
 
 
 class Session:
@@ -25,7 +26,7 @@ class Session:
     ) -> None:
         self._page = Page()
         self._lock = threading.RLock()
-        self._busy = False
+        self._busy = self._overtaken = False
         self._connection = Connection(socket or default_path(), timeout)
         self._source = Source(self._connection, fallback=may_fall_back(fallback))
         self._supplies: dict[str, Supply] = {}
@@ -49,47 +50,53 @@ class Session:
 
     def run(self, kind: str, form: str) -> tuple[Run, Any]:
         """Give a new run of ids of *kind* in *form*, and its first id."""
-        with self._turn() as session:
-            return session._supply(kind).run(form)
+        return self._in_turn(lambda session: session._supply(kind).run(form))
 
     def make(self, kind: str, count: int, form: str) -> list[Any]:
         """Give exactly *count* ids of *kind* in *form*."""
-        with self._turn() as session:
-            return session._supply(kind).make(count, form)
+        return self._in_turn(lambda session: session._supply(kind).make(count, form))
 
     def join(self, kind: str, count: int) -> bytes:
         """Give the bytes of exactly *count* ids of *kind*, in one piece."""
-        with self._turn() as session:
-            return session._supply(kind).join(count)
+        return self._in_turn(lambda session: session._supply(kind).join(count))
 
     def status(self) -> dict[str, Any]:
         """Give the daemon's status."""
-        with self._turn() as session:
-            return session._connection.status()
+        return self._in_turn(lambda session: session._connection.status())
 
     def close(self) -> None:
         """Hang up; a later call connects anew."""
-        with self._turn() as session:
-            session._connection.close()
+        self._in_turn(lambda session: session._connection.close())
 
-    @contextlib.contextmanager
-    def _turn(self) -> Iterator[Session]:
-        """Give the session to use, for one thread at a time.
+    def _in_turn(self, use: Callable[[Session], Given]) -> Given:
+        """Give what *use* makes of the session, for one thread at a time.
 
         It is this one, unless its own thread is in the middle of using it: then a signal handler
         or a finalizer has come in between, and gets a session of its own rather than a deadlock.
+        No generator, for one that an exception broke off holds the lock as long as its traceback.
         """
         with self._lock:
             if self._busy:
+                # What is later than the blocks in use here is given out now.
+                self._overtaken = True
                 apart = self._another()
-                yield apart
-                apart.close()
-                return
-            self._busy = True
+                try:
+                    return use(apart)
+                finally:
+                    apart._give_up()
+                    apart.close()
             try:
-                yield self
+                self._busy = True
+                return use(self)
             finally:
                 self._busy = False
+                if self._overtaken:
+                    self._overtaken = False
+                    self._give_up()
+
+    def _give_up(self) -> None:
+        for supply in self._supplies.values():
+            supply.give_up()
 
     def _supply(self, kind: str) -> Supply:
         supply = self._supplies.get(kind)

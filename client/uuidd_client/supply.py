@@ -124,6 +124,10 @@ class Supply:
             count -= part
         return b"".join(made)
 
+    def give_up(self) -> None:
+        """See to it that what is left of the block is not used."""
+        self._deadline[0] = 0.0
+
     def _cut(self, form: str, count: int) -> Iterable[Any]:
         ids = self._ids(form, count)
         self._first += count
@@ -167,6 +171,8 @@ class Supply:
         if self._first < self._end and elapsed() < self._deadline[0]:
             return
         if self._timeline != "utc":
+            # Whoever breaks off the fetch leaves no half of a block that seems current.
+            self._deadline[0] = 0.0
             self._fetch(needed)
             while self._first == self._end:
                 # Of three ticks in a row one has a place, but fewer may have been free; and under

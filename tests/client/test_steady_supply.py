@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import sys
+from types import FrameType
 from typing import Any, cast
 
 import pytest
@@ -191,3 +194,39 @@ def test_v4_asks_for_no_block() -> None:
     supply = supply_of(Blocks(), "v4")
     ids = supply.make(10_000, "uuid")
     assert len(set(ids)) == 10_000
+
+
+def test_a_fetch_that_is_broken_off_anywhere_leaves_only_ticks_of_a_block() -> None:
+    """Ctrl-C may come at any line: what lies between two blocks is another process's."""
+    for at in itertools.count(1):
+        supply = supply_of(Blocks(block(0, 10), block(5000, 10), block(9000, 10)), "v7")
+        supply.make(10, "uuid")
+        ended = make_broken_off(supply, at)
+        (id,) = supply.make(1, "uuid")
+        assert unixtime.tick_of(id.int) - START in {*range(5000, 5010), *range(9000, 9010)}
+        if ended:
+            break
+    assert at > 10
+
+
+def make_broken_off(supply: Supply, at: int) -> bool:
+    """Make an id, broken off at so many lines of the fetch; tell whether it had fewer."""
+    left = at
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal left
+        if frame.f_code is Supply._fetch.__code__ and event == "line":
+            left -= 1
+            if not left:
+                raise KeyboardInterrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        supply.make(1, "uuid")
+    except KeyboardInterrupt:
+        return False
+    finally:
+        sys.settrace(before)
+    return True

@@ -58,10 +58,12 @@ def locked(folder: Path, way: Callable[[], int]) -> None:
     first = draw()
     held, done = threading.Event(), threading.Event()
 
+    def use(_: object) -> None:
+        held.set()
+        done.wait()
+
     def hold() -> None:
-        with client._session()._turn():
-            held.set()
-            done.wait()
+        client._session()._in_turn(use)
 
     thread = threading.Thread(target=hold)
     thread.start()

@@ -89,4 +89,5 @@ def _count(text: str) -> int:
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    print(f"uuidctl: {message}", file=sys.stderr)
+    if sys.stderr is not None:
+        print(f"uuidctl: {message}", file=sys.stderr)

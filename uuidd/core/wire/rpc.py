@@ -69,7 +69,9 @@ def failure(msgid: int, code: str, message: str) -> bytes:
 
 def call(msgid: int, method: str, params: list[Any]) -> bytes:
     """Give the bytes of a request."""
-    return _pack([REQUEST, msgid, method, params])
+    # By no packer shared, for clients call this in many threads, and msgpack may be pure Python.
+    packed: bytes = msgpack.packb([REQUEST, msgid, method, params])
+    return packed
 
 
 @dataclass(frozen=True, slots=True)

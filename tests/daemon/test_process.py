@@ -14,9 +14,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgpack
 import pytest
 
-from tests.rig import PATIENCE, Daemon
+from tests.rig import PATIENCE, Daemon, until
 from tests.tools import need
 from uuidd.core.ids.timebased import UNIX_EPOCH
 from uuidd.store import decode, encode
@@ -409,3 +410,16 @@ def test_a_refused_start_leaves_the_file_in_its_pid_files_place() -> None:
         assert refused.returncode == 1
         assert f"the pid file {file} cannot be written: Permission denied" in refused.stderr
         assert file.read_text() == "of somebody else"
+
+
+def test_a_second_signal_does_not_break_off_the_stop(daemon: Daemon) -> None:
+    """Whoever presses Ctrl-C twice loses nothing: the daemon ends in order."""
+    with daemon.connect() as line:
+        # Replies that are not read hold the stop up.
+        line.sock.sendall(msgpack.packb([0, 1, "make", ["v7", 1000]]) * 3)
+        assert line.sock.recv(1)
+        daemon.process.send_signal(signal.SIGTERM)
+        until(lambda: any("stopping:" in each for each in daemon.lines))
+        daemon.process.send_signal(signal.SIGINT)
+        assert daemon.process.wait(PATIENCE) == 0
+    until(lambda: any("stopped: state saved" in each for each in daemon.lines))

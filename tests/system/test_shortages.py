@@ -6,6 +6,7 @@ import contextlib
 import os
 import resource
 import socket
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 
 from tests.rig import PATIENCE, Daemon, Line, until
 from tests.system.takers import Given, assert_apart
-from uuidd.server.limits import SAVE_SECONDS
+from uuidd.server.limits import SAVE_SECONDS, Limits
 
 pytestmark = pytest.mark.system
 
@@ -122,11 +123,12 @@ def test_without_a_descriptor_who_is_connected_is_served_on() -> None:
     assert len([each for each in daemon.lines if "cannot accept" in each]) == 1
 
 
-def test_without_memory_the_daemon_ends_and_the_next_repeats_nothing() -> None:
-    """600 connections that ask for 400,000 ids each, and read none, where 4 MB are left.
+def test_without_memory_nothing_is_repeated() -> None:
+    """600 connections that ask for 400,000 ids each, and read none, where hardly any is left.
 
-    The daemon ends within 20 s with status 1, for a service manager to start the next, which gives
-    nothing again. What it says of that stays below 100 kB.
+    The daemon ends with status 1, for a service manager to start the next, which gives nothing
+    again; or it gets by, and serves as soon as those are closed who do not read. What it says of
+    that stays below 100 kB.
     """
     flood = msgpack.packb([0, 1, "make", ["v1", 1000]]) * 400
     with Daemon() as daemon:
@@ -141,7 +143,12 @@ def test_without_memory_the_daemon_ends_and_the_next_repeats_nothing() -> None:
                     sock.settimeout(PATIENCE)
                     sock.connect(str(daemon.socket))
                     sock.send(flood, socket.MSG_DONTWAIT)
-            assert daemon.process.wait(PATIENCE) == 1
+            try:
+                assert daemon.process.wait(2 * Limits().reply_seconds) == 1
+            except subprocess.TimeoutExpired:
+                with daemon.connect() as line:
+                    before += [each for each, _ in takes(line, 0.1)]
+                daemon.kill()
         daemon.start()
         with daemon.connect() as line:
             after = [each for each, _ in takes(line, 0.3)]

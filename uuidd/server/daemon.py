@@ -98,6 +98,8 @@ class Daemon:
                 refusals.log()
                 saved = await saver.finish(LAST_SAVE_SECONDS)
                 saving.cancel_scope.cancel()
+            # trio raises anew, at the end of this block, what came meanwhile: let it wait for ever.
+            signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         _note_stop(saved, saver)
         return saved
 
@@ -124,9 +126,13 @@ class Daemon:
 
     async def _save(self, state: State) -> None:
         # Abandoned only at the very end, when a hung disk outlasts the daemon's patience.
-        await trio.to_thread.run_sync(
-            functools.partial(self._store.save, state), abandon_on_cancel=True
-        )
+        try:
+            await trio.to_thread.run_sync(
+                functools.partial(self._store.save, state), abandon_on_cancel=True
+            )
+        except RuntimeError as error:
+            # No thread can be started: the host, or the service's cgroup, is out of processes.
+            raise OSError(str(error)) from error
 
 
 async def _until_stopped(

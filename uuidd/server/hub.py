@@ -124,12 +124,12 @@ class Hub:
             return self._queues[CROWD]
         try:
             queue = _Queue()
-        except OSError:
+            self._users.register(queue.epoll.fileno(), select.EPOLLIN)
+        except (OSError, ValueError):
             # No descriptor is left. Then his turn is the crowd's.
             return self._queues[CROWD]
         self._queues[uid] = queue
         self._by_fd[queue.epoll.fileno()] = queue
-        self._users.register(queue.epoll.fileno(), select.EPOLLIN)
         return queue
 
     def _close_an_empty_one(self) -> None:

@@ -92,15 +92,6 @@ class Issuer:
         ``unavailable`` when the daemon is stopping and, of steady, when no save came (at once, when
         none has for so long) or it is too far ahead of UTC.
         """
-        self._waiting[uid] += 1
-        try:
-            return await self._wait(timeline, count, whole, uid)
-        finally:
-            self._waiting[uid] -= 1
-            if not self._waiting[uid]:
-                del self._waiting[uid]
-
-    async def _wait(self, timeline: str, count: int, whole: bool, uid: int) -> Block | SteadyBlock:
         begun = trio.current_time()
         no_room: float | None = None
         while True:
@@ -115,7 +106,7 @@ class Issuer:
                 held = self._held() if timeline == "steady" else ""
                 if trio.current_time() + wait > (begun + SAVE_SECONDS if held else no_room):
                     raise _no_room(count, held, none, uid) from None
-                await trio.sleep(wait)
+                await self._sleep(wait, uid)
             except NeedsSave:
                 until = begun + SAVE_SECONDS
                 if timeline == "steady" and self._saver.unsaved_since is not None:
@@ -131,6 +122,15 @@ class Issuer:
                 raise RefusedError("unavailable", _ahead(ahead)) from None
             except Closed:
                 raise RefusedError("unavailable", "the daemon is stopping; ask again") from None
+
+    async def _sleep(self, seconds: float, uid: int) -> None:
+        self._waiting[uid] += 1
+        try:
+            await trio.sleep(seconds)
+        finally:
+            self._waiting[uid] -= 1
+            if not self._waiting[uid]:
+                del self._waiting[uid]
 
     def _held(self) -> str:
         """Give why the steady timeline stands still, "" if it does not."""

@@ -62,6 +62,7 @@ class Shares:
         self._drawn_at = 0
         self._counted_at = 0
         self._parts = 1
+        self._pruned_at = 0
         self.contended = False
         self.last: int | None = None
 
@@ -106,5 +107,12 @@ class Shares:
 
     def _count(self, at: int) -> None:
         self._counted_at = at
+        if at - self._pruned_at >= CONTENDED:
+            self._pruned_at = at
+            self._accounts = {
+                uid: account
+                for uid, account in self._accounts.items()
+                if max(account.at, account.wants_until) > at - CONTENDED
+            }
         wanting = sum(account.wants_until > at for account in self._accounts.values())
         self._parts = max(1, wanting)

@@ -145,7 +145,7 @@ def test_without_memory_nothing_is_repeated() -> None:
             try:
                 assert daemon.process.wait(2 * Limits().reply_seconds) == 1
             except subprocess.TimeoutExpired:
-                # It gets by, or stands still; what then ends it is the unit's watchdog.
+                # It got by: how much is wanted at once depends on how fast all that comes.
                 daemon.kill()
         daemon.start()
         with daemon.connect() as line:

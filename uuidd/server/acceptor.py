@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import errno
 import logging
+import os
 import select
 import socket
 from collections.abc import Awaitable, Callable
 from functools import partial
+from typing import NoReturn
 
 import trio
 
@@ -56,7 +58,7 @@ class Acceptor:
         """Serve until ``stop``, and then until the last connection has ended."""
         try:
             async with trio.open_nursery() as waiting:
-                waiting.start_soon(self._hub.run)
+                waiting.start_soon(self._run_hub)
                 async with trio.open_nursery() as self._nursery:
                     with self._accepting:
                         await self._accept(self._nursery)
@@ -67,6 +69,12 @@ class Acceptor:
         finally:
             for stream in list(self._open):
                 self._end(stream)
+
+    async def _run_hub(self) -> None:
+        try:
+            await self._hub.run()
+        except MemoryError:
+            _end_without_memory()
 
     def stop(self) -> None:
         """Accept nothing more, and read nothing more: connections end with what they have asked."""
@@ -88,7 +96,10 @@ class Acceptor:
                 await self._after(error)
                 continue
             self._exhausted = False
-            self._enter(Stream(sock, peer_uid(sock)), nursery)
+            try:
+                self._enter(Stream(sock, peer_uid(sock)), nursery)
+            except MemoryError:
+                _end_without_memory()
             accepted += 1
             if not accepted % TURN:
                 await trio.lowlevel.checkpoint()
@@ -137,6 +148,8 @@ class Acceptor:
         more = False
         try:
             more = await talk(self._service, self.limits, self._turns)
+        except MemoryError:
+            _end_without_memory()
         finally:
             if not more:
                 self._end(stream)
@@ -166,3 +179,12 @@ class Acceptor:
             self._exhausted = True
             log.error("cannot accept, waiting: cause=%r", error.strerror)
         await trio.sleep(PAUSE)
+
+
+def _end_without_memory() -> NoReturn:
+    """End at once. To unwind takes memory too, and a daemon was seen to stand still in that.
+
+    It is a crash like any other: the next start repeats nothing.
+    """
+    os.write(2, b"uuidd: ERROR: out of memory, ending at once\n")
+    os._exit(1)

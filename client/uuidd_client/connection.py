@@ -101,7 +101,7 @@ class Connection:
         """Hang up."""
         sock = self._sock
         if sock is not None:
-            # Taken by one only, for in a fork's child many threads may close their parent's.
+            # Not by way of self: in a fork's child many threads may close their parent's at once.
             if self._is(sock):
                 sock.close()
             else:

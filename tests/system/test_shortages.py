@@ -6,7 +6,6 @@ import contextlib
 import os
 import resource
 import socket
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +15,6 @@ import pytest
 
 from tests.rig import PATIENCE, Daemon, Line, until
 from tests.system.takers import Given, assert_apart
-from uuidd.server.limits import SAVE_SECONDS, Limits
 
 pytestmark = pytest.mark.system
 
@@ -67,9 +65,8 @@ def may_open(daemon: Daemon, most: int) -> None:
 
 
 def test_connections_beyond_the_limit_leave_descriptors_for_saves() -> None:
-    """Among 400 silent connections, where 128 fit, who is connected is served on, at some pace.
+    """Among 400 silent connections, where 128 fit, who is connected is served on, each in 0.5 s.
 
-    No call takes as long as one that waits for a save in vain.
     The state is saved meanwhile, the log tells of it in a few lines, and after it others can
     connect.
     """
@@ -86,7 +83,7 @@ def test_connections_beyond_the_limit_leave_descriptors_for_saves() -> None:
         assert status["connections"] == DESCRIPTORS - 96
         assert status["connections_turned_away"] > 0
         assert (status["volatile"], status["saves"]["failed"]) == (False, 0)
-        assert max(seconds for _, seconds in found) < SAVE_SECONDS
+        assert max(seconds for _, seconds in found) < 0.5
         until(lambda: bool(line.call("status")["connections"] == 1))
         with daemon.connect() as other:
             other.call("take", "steady", 1)
@@ -123,10 +120,10 @@ def test_without_a_descriptor_who_is_connected_is_served_on() -> None:
     assert len([each for each in daemon.lines if "cannot accept" in each]) == 1
 
 
-def test_without_memory_nothing_is_repeated() -> None:
-    """600 connections that ask for 400,000 ids each, and read none, where hardly any is left.
+def test_without_memory_the_daemon_ends_and_the_next_repeats_nothing() -> None:
+    """600 connections that ask for 400,000 ids each, and read none, where 4 MB are left.
 
-    The daemon ends with status 1, or is ended, for a service manager to start the next, which gives
+    The daemon ends within 20 s with status 1, for a service manager to start the next, which gives
     nothing again. What it says of that stays below 100 kB.
     """
     flood = msgpack.packb([0, 1, "make", ["v1", 1000]]) * 400
@@ -142,11 +139,7 @@ def test_without_memory_nothing_is_repeated() -> None:
                     sock.settimeout(PATIENCE)
                     sock.connect(str(daemon.socket))
                     sock.send(flood, socket.MSG_DONTWAIT)
-            try:
-                assert daemon.process.wait(2 * Limits().reply_seconds) == 1
-            except subprocess.TimeoutExpired:
-                # It got by: how much is wanted at once depends on how fast all that comes.
-                daemon.kill()
+            assert daemon.process.wait(PATIENCE) == 1
         daemon.start()
         with daemon.connect() as line:
             after = [each for each, _ in takes(line, 0.3)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import logging
 import os
@@ -186,5 +187,6 @@ def _end_without_memory() -> NoReturn:
 
     It is a crash like any other: the next start repeats nothing.
     """
-    os.write(2, b"uuidd: ERROR: out of memory, ending at once\n")
+    with contextlib.suppress(OSError):
+        os.write(2, b"uuidd: ERROR: out of memory, ending at once\n")
     os._exit(1)

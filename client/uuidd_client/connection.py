@@ -31,6 +31,40 @@ class _Closed(Exception):
     """The daemon closed the connection without an answer."""
 
 
+class _Socket(socket.socket):
+    """A stream socket that knows whether its descriptor is still its own.
+
+    A process that becomes a daemon closes all it has; then the number is free, or a file's.
+    """
+
+    _identity: tuple[int, int] | None = None
+
+    def __init__(self) -> None:
+        super().__init__(socket.AF_UNIX, socket.SOCK_STREAM)
+        made = os.fstat(self.fileno())
+        self._identity = (made.st_dev, made.st_ino)
+
+    def __del__(self) -> None:
+        # Nobody closes the client behind uuid1(); its socket is no leak to be warned of.
+        self.hang_up()
+
+    def is_there(self) -> bool:
+        """Whether the descriptor is still the socket that was opened."""
+        try:
+            found = os.fstat(self.fileno())
+        except OSError:
+            return False
+        return (found.st_dev, found.st_ino) == self._identity
+
+    def hang_up(self) -> None:
+        """Close the descriptor, unless it is another's by now."""
+        # Without an identity its making was broken off, so it is nobody's yet.
+        ours = self._identity is None or self.is_there()
+        descriptor = self.detach()
+        if ours and descriptor >= 0:
+            os.close(descriptor)
+
+
 class Connection:
     """A line to the daemon at *path*, opened at need. A call takes *timeout* seconds at most.
 
@@ -38,11 +72,10 @@ class Connection:
     """
 
     def __init__(self, path: str, timeout: float) -> None:
-        self._sock: socket.socket | None = None
+        self._sock: _Socket | None = None
         self._path = path
         # Python's own time-outs overflow at some 292 years; a year is as good as no end.
         self._timeout = min(timeout, 3e7)
-        self._identity = (0, 0)
         self._msgid = 0
         self._libuuid_until = 0.0
 
@@ -102,26 +135,8 @@ class Connection:
         sock = self._sock
         if sock is not None:
             # Not by way of self: in a fork's child many threads may close their parent's at once.
-            if self._is(sock):
-                sock.close()
-            else:
-                sock.detach()
+            sock.hang_up()
             self._sock = None
-
-    def __del__(self) -> None:
-        # Nobody closes the client behind uuid1(); its socket is no leak to be warned of.
-        self.close()
-
-    def _is(self, sock: socket.socket) -> bool:
-        """Whether the descriptor is still the socket that was opened.
-
-        A process that becomes a daemon closes all it has; then the number is free, or a file's.
-        """
-        try:
-            found = os.fstat(sock.fileno())
-        except OSError:
-            return False
-        return (found.st_dev, found.st_ino) == self._identity
 
     def _deadline(self) -> float:
         return elapsed() + self._timeout
@@ -129,7 +144,7 @@ class Connection:
     def _call(self, method: str, params: list[Any], deadline: float) -> Any:
         self._msgid = (self._msgid + 1) % (rpc.MAX_MSGID + 1)
         request = rpc.call(self._msgid, method, params)
-        if self._sock is not None and self._is(self._sock):
+        if self._sock is not None and self._sock.is_there():
             try:
                 return self._exchange(request, deadline)
             except _Closed:
@@ -184,7 +199,7 @@ class Connection:
     def _open(self, deadline: float) -> None:
         self.close()
         try:
-            sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            sock = _Socket()
         except OSError as error:
             raise self._failed(error) from error
         try:
@@ -206,8 +221,6 @@ class Connection:
         except OSError as error:
             sock.close()
             raise self._failed(error) from error
-        made = os.fstat(sock.fileno())
-        self._identity = (made.st_dev, made.st_ino)
         self._sock = sock
 
     def _send(self, data: bytes, deadline: float) -> None:

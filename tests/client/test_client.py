@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import itertools
 import json
 import os
 import pickle
@@ -22,6 +23,7 @@ from uuid import RFC_4122, UUID, SafeUUID
 import pytest
 
 from tests.client import beside_util_linux, threading_and_forking
+from tests.client.breaking import break_off
 from tests.client.fakes import Server, granted, grants, result
 from tests.rig import Daemon
 from tests.tools import in_private_mounts, need
@@ -387,6 +389,40 @@ def test_a_signal_handler_may_draw_in_the_middle_of_a_draw(
         found += client.make("v1", 100_000)
     assert len(set(found)) == 100_006
     assert {id.is_safe for id in found} == {SafeUUID.safe}
+
+
+def test_ids_after_a_signal_handlers_are_above_them(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is left of the block in use when a handler drew, which is older, is given up."""
+    inside: list[int] = []
+    signals = iter([signal.SIGALRM])
+    with handling(lambda *_: inside.append(client.uuid7().int)):
+        original = Connection._receive
+
+        def receive(self: Connection, deadline: float) -> bytes:
+            data = original(self, deadline)
+            for number in signals:
+                signal.raise_signal(number)
+            return data
+
+        monkeypatch.setattr(Connection, "_receive", receive)
+        client.make("v7", 1)
+    assert client.make("v7", 1)[0].int > inside[0]
+
+
+def test_a_call_that_is_broken_off_anywhere_leaves_the_client_free(client: Client) -> None:
+    """Other threads can draw, also as long as the traceback of what broke it off is kept."""
+    for at in itertools.count(1):
+        broken = break_off(lambda: client.make("v1", 1), at)
+        if broken is None:
+            break
+        thread = threading.Thread(target=client.make, args=["v1", 1], daemon=True)
+        thread.start()
+        thread.join(10)
+        assert not thread.is_alive(), at
+        assert broken.__traceback__
+    assert at > 5
 
 
 def test_calls_that_signals_broke_off_give_no_id_twice(daemon: Daemon) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import sys
-from types import FrameType
+from functools import partial
 from typing import Any, cast
 
 import pytest
 
+from tests.client.breaking import break_off
 from tests.client.fakes import NODE, START, UNAVAILABLE, Time
 from uuidd.core.ids import flake, ksuid, pushid, snowflake, ulid, unixtime
 from uuidd.core.timeline import SteadyBlock
@@ -201,32 +201,9 @@ def test_a_fetch_that_is_broken_off_anywhere_leaves_only_ticks_of_a_block() -> N
     for at in itertools.count(1):
         supply = supply_of(Blocks(block(0, 10), block(5000, 10), block(9000, 10)), "v7")
         supply.make(10, "uuid")
-        ended = make_broken_off(supply, at)
+        broken = break_off(partial(supply.make, 1, "uuid"), at)
         (id,) = supply.make(1, "uuid")
         assert unixtime.tick_of(id.int) - START in {*range(5000, 5010), *range(9000, 9010)}
-        if ended:
+        if broken is None:
             break
     assert at > 10
-
-
-def make_broken_off(supply: Supply, at: int) -> bool:
-    """Make an id, broken off at so many lines of the fetch; tell whether it had fewer."""
-    left = at
-
-    def trace(frame: FrameType, event: str, _: object) -> Any:
-        nonlocal left
-        if frame.f_code is Supply._fetch.__code__ and event == "line":
-            left -= 1
-            if not left:
-                raise KeyboardInterrupt
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        supply.make(1, "uuid")
-    except KeyboardInterrupt:
-        return False
-    finally:
-        sys.settrace(before)
-    return True

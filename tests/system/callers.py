@@ -184,6 +184,11 @@ class Callers:
         self._raise_failure()
         assert came(), [(caller.name, caller.answered, count) for caller, count in wanted]
 
+    def refused_so_far(self) -> int:
+        """Count what was refused before now, also what its caller was just about to note."""
+        self.more(1)
+        return len(self.refused)
+
     def hang_up(self) -> None:
         """Leave the connections; the next call makes new ones."""
         for name in list(self._lines):

@@ -164,7 +164,7 @@ def test_a_disk_that_fails_stops_nobody_and_heals(mounts: Mounts, name: str) -> 
                 assert by_uuidctl(daemon)["saves"]["trouble"] == cause
             status_once(lambda status: not status["volatile"], daemon, 10)
             status_once(lambda status: not status["saves"]["failing"], daemon, 10)
-            refused = len(callers.refused)
+            refused = callers.refused_so_far()
             callers.more(3)
             assert len(callers.refused) == refused
         with daemon.connect() as line:
@@ -217,7 +217,7 @@ def test_a_sync_that_hangs_for_fifteen_seconds_holds_nobody_up(mounts: Mounts) -
             callers.more()
             status = status_once(lambda status: not status["volatile"], daemon, SLOW + 10)
             took = time.monotonic() - begun
-            refused = len(callers.refused)
+            refused = callers.refused_so_far()
             callers.more(3)
             assert len(callers.refused) == refused
         callers.hang_up()

@@ -14,7 +14,7 @@ import trio
 from trio.testing import MockClock
 
 from tests.daemon.fakes import HOUR, Inside, Peer, request
-from uuidd.server.acceptor import Acceptor
+from uuidd.server.acceptor import GRACE, TURN, Acceptor
 from uuidd.server.limits import TURNED_AWAY, Limits
 
 NOBODY = 65534
@@ -311,7 +311,7 @@ async def test_stop_lets_what_was_asked_be_answered(autojump_clock: MockClock) -
         whole = [request("take", "utc", 1_000_000, True, msgid=n) for n in range(16)]
         await peer.send(b"".join([*whole, request("make", "v4", msgid=16)]))
         await trio.testing.wait_all_tasks_blocked()
-        served.acceptor.stop()
+        served.acceptor.stop(drain=False)
         replies = await peer.replies(17)
         assert [(reply.msgid, reply.error) for reply in replies] == [(n, None) for n in range(17)]
         assert await peer.rest() == b""
@@ -325,7 +325,7 @@ async def test_stop_lets_a_waiting_libuuid_request_be_answered(autojump_clock: M
             served.inside.take(1_000_000, whole=True)
         await peer.send(b"\x04" + pack("=i", 1_000_000))
         await trio.testing.wait_all_tasks_blocked()
-        served.acceptor.stop()
+        served.acceptor.stop(drain=False)
         assert len(await peer.rest()) == 24
         await served.ended.wait()
 
@@ -333,23 +333,55 @@ async def test_stop_lets_a_waiting_libuuid_request_be_answered(autojump_clock: M
 async def test_stop_ends_those_who_ask_nothing(autojump_clock: MockClock) -> None:
     """Idle and half-said connections end at the stop, at once."""
     async with serving() as served:
-        async with served.connect() as idle, served.connect() as half, served.connect() as silent:
+        async with served.connect() as idle, served.connect() as half:
             await idle.call("status")
             await half.send(request("status")[:4])
             await trio.testing.wait_all_tasks_blocked()
-            served.acceptor.stop()
-            for peer in (idle, half, silent):
+            served.acceptor.stop(drain=False)
+            for peer in (idle, half):
                 assert await peer.rest() == b""
         await served.ended.wait()
         assert trio.current_time() == 0
         assert served.inside.admission.open == 0
 
 
+async def test_stop_leaves_a_moment_to_who_has_yet_to_ask(autojump_clock: MockClock) -> None:
+    """Libuuid's callers connect and then write, and SIGPIPE would kill them in between."""
+    async with serving() as served:
+        async with served.connect() as late, served.connect() as silent:
+            await trio.testing.wait_all_tasks_blocked()
+            served.acceptor.stop(drain=False)
+            await trio.sleep(GRACE / 2)
+            await late.send(b"\x04" + pack("=i", 1))
+            assert len(await late.rest()) == 24
+            assert await silent.rest() == b""
+        await served.ended.wait()
+        assert trio.current_time() == GRACE
+        assert served.inside.admission.open == 0
+
+
+@pytest.mark.parametrize("drain", [False, True])
+async def test_stop_serves_who_has_connected_unless_another_will(
+    drain: bool, autojump_clock: MockClock
+) -> None:
+    """Those are answered yet whom nobody else would; on a manager's socket the next daemon does."""
+    async with serving() as served, served.connect() as before:
+        await before.call("status")
+        peers = [served.connect() for _ in range(3 * TURN)]
+        served.acceptor.stop(drain=drain)
+        async with contextlib.AsyncExitStack() as stack:
+            for peer in peers:
+                await stack.enter_async_context(peer)
+                await peer.send(b"\x04" + pack("=i", 1))
+            await served.ended.wait()
+            assert served.inside.service.libuuid.requests == (len(peers) if drain else 0)
+
+
 async def test_after_the_stop_nobody_is_accepted(autojump_clock: MockClock) -> None:
     """Who connects after the stop is not served."""
     async with serving() as served:
         await trio.testing.wait_all_tasks_blocked()
-        served.acceptor.stop()
+        served.acceptor.stop(drain=False)
         async with served.connect() as peer:
             await peer.send(b"\x02")
             await served.ended.wait()

@@ -16,6 +16,7 @@ from tests.daemon.fakes import UID, Inside, Peer, notification, request
 from uuidd.core.wire import rpc
 from uuidd.server import hub as hub_module
 from uuidd.server.hub import PIPELINED, Hub
+from uuidd.server.making import PIECE
 from uuidd.server.stream import Stream
 
 
@@ -141,7 +142,7 @@ async def test_replies_that_are_not_read_are_handed_over(place: Place) -> None:
         asked = 0
         with trio.fail_after(30):
             while not place.handed_over:
-                await peer.send(request("make", "v4", 1000, msgid=asked))
+                await peer.send(request("make", "v4", PIECE, msgid=asked))
                 asked += 1
                 await trio.lowlevel.checkpoint()
         (_, unsent), *_ = place.handed_over
@@ -187,11 +188,21 @@ async def test_a_new_connection_whose_request_is_there_already_is_answered(place
             assert (await peer.call("make", "v4", msgid=8)).msgid == 8
 
 
+async def test_more_ids_than_are_made_in_one_go_are_for_a_task(place: Place) -> None:
+    """One caller's thousand ids would delay all others by milliseconds."""
+    async with place.parked() as peer:
+        await peer.send(request("make", "v4", PIECE))
+        assert len((await peer.reply()).result) == PIECE
+        await peer.send(request("make", "v4", PIECE + 1))
+        await until(place, handed_over=1)
+    assert place.handed_over == [(request("make", "v4", PIECE + 1), b"")]
+
+
 async def test_others_have_their_turn_while_it_serves(place: Place) -> None:
     """A caller that always has another request there does not keep the loop to itself."""
     async with place.parked() as peer:
         for _ in range(200):
-            await peer.send(request("make", "v4", 100))
+            await peer.send(request("make", "v4", PIECE))
         with trio.fail_after(5):
             for _ in range(5):
                 await trio.lowlevel.checkpoint()
@@ -304,6 +315,7 @@ async def test_requests_that_take_long_are_handed_over_after_a_users_turn(
     assert place.handed_over == [(b"".join(some[1:]), b"")]
 
 
+@pytest.mark.usefixtures("no_time")
 async def test_replies_to_what_came_before_malformed_bytes_are_sent_whole(place: Place) -> None:
     """Also when they are more than the system takes at once: then a task sends the rest."""
     theirs, ours = socket.socketpair()
@@ -312,7 +324,7 @@ async def test_replies_to_what_came_before_malformed_bytes_are_sent_whole(place:
             stream = Stream(ours, UID)
             stream.bound_unread()
             place.hub.park(stream)
-            whole = request("make", "v1", 1000)
+            whole = PIPELINED * request("make", "v4", PIECE)
             assert theirs.send(whole + b"\0") == len(whole) + 1
             await until(place, handed_over=1)
     ((data, unsent),) = place.handed_over

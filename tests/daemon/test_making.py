@@ -3,17 +3,21 @@ from __future__ import annotations
 import itertools
 import uuid
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 import trio
 from trio.testing import MockClock
 
-from tests.daemon.fakes import BEGIN, Inside, notification
+from tests.daemon.fakes import BEGIN, UID, Inside, notification
 from uuidd.core.ids import flake, ksuid, pushid, snowflake, timebased, ulid
 from uuidd.core.ids.kinds import KINDS
 from uuidd.core.ids.snowflake import TWITTER_EPOCH
 from uuidd.core.ids.timebased import TICKS_PER_SECOND, UNIX_EPOCH
-from uuidd.core.wire import methods
+from uuidd.core.timeline import Block, SteadyBlock
+from uuidd.core.wire import methods, rpc
+from uuidd.server.making import PIECE
+from uuidd.server.turns import Turns
 
 WORKER = 345
 
@@ -194,6 +198,47 @@ async def test_made_texts_have_their_length(
 ) -> None:
     """Texts of a kind that has a fixed length have it."""
     assert {len(text) for text in await make(inside, kind, 1000)} == {length}
+
+
+# In pieces
+
+
+async def test_others_have_their_turn_between_the_pieces_of_a_make(inside: Inside) -> None:
+    """A thousand ids take milliseconds, which nobody else is kept waiting for."""
+    wanted = rpc.Request(1, "make", ["v4", 1000])
+    turns = 0
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(partial(inside.service.answer_soon, wanted, uid=UID, turns=Turns()))
+        while nursery.child_tasks:
+            await trio.lowlevel.checkpoint()
+            turns += 1
+    assert turns > 1000 / PIECE
+
+
+async def test_of_one_users_makes_only_one_is_half_made(
+    inside: Inside, monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
+) -> None:
+    """However many he asks for at once, they cost no more memory than that, and no tick waits."""
+    happened: list[str] = []
+    take = inside.issuer.take
+
+    def noted(timeline: str, count: int, whole: bool, *, uid: int) -> Block | SteadyBlock:
+        happened.append("begun")
+        return take(timeline, count, whole, uid=uid)
+
+    monkeypatch.setattr(inside.issuer, "take", noted)
+    turns = Turns()
+
+    async def make_one() -> None:
+        wanted = rpc.Request(1, "make", ["v1", 500])
+        await inside.service.answer_soon(wanted, uid=UID, turns=turns)
+        happened.append("ended")
+
+    await trio.sleep(1)
+    async with trio.open_nursery() as nursery:
+        for _ in range(5):
+            nursery.start_soon(make_one)
+    assert happened == ["begun", "ended"] * 5
 
 
 # Without a worker number

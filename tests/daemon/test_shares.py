@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from uuidd.server.shares import CONTENDED, SAVED, OverShare, Shares
+from uuidd.server.shares import CONTENDED, SAVED, UNWANTED, OverShare, Shares
 
 GREEDY, OTHER, THIRD = 1000, 1001, 1002
 
@@ -66,6 +66,14 @@ def test_users_of_short_grants_get_the_same_time() -> None:
             ready[OTHER] += 1
     assert ready[GREEDY] == pytest.approx(SAVED / 20, rel=0.1)
     assert ready[OTHER] == pytest.approx(SAVED / 20, rel=0.1)
+
+
+def test_a_grant_that_failed_costs_nothing() -> None:
+    """Who asks again and again where there is nothing is served once there is."""
+    shares = contended(1, GREEDY, OTHER)
+    for at in range(UNWANTED, 100 * UNWANTED, UNWANTED):
+        shares.draw(GREEDY, asked=2, given=0, at=at)
+    assert take(shares, GREEDY, asked=2, given=2, at=100 * UNWANTED)
 
 
 def test_who_wants_little_leaves_the_rest_to_the_others() -> None:

@@ -30,6 +30,10 @@ TURN = 8
 PAUSE = 0.1
 """Seconds to wait when the system has no descriptor or no memory for another connection."""
 
+GRACE = 0.1
+"""Seconds that a stop leaves to who has connected and said nothing yet: libuuid's callers are
+killed by SIGPIPE when they are closed upon before they have written."""
+
 _FAMILY, _TYPE = int(socket.AF_UNIX), int(socket.SOCK_STREAM)
 
 _EXHAUSTED = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
@@ -51,7 +55,7 @@ class Acceptor:
         self._open: set[Stream] = set()
         self._nursery: trio.Nursery
         self._accepting = trio.CancelScope()
-        self._exhausted = False
+        self._exhausted = self._draining = False
         self._ended = trio.Event()
         self._hub = Hub(service, lambda: self.limits, hand_over=self._hand_over, hang_up=self._end)
 
@@ -63,6 +67,9 @@ class Acceptor:
                 async with trio.open_nursery() as self._nursery:
                     with self._accepting:
                         await self._accept(self._nursery)
+                    if self._draining:
+                        await self._accept(self._nursery, those_there=True)
+                    await self._hear_out()
                     while self._open:
                         self._ended = trio.Event()
                         await self._ended.wait()
@@ -77,19 +84,33 @@ class Acceptor:
         except MemoryError:
             _end_without_memory()
 
-    def stop(self) -> None:
-        """Accept nothing more, and read nothing more: connections end with what they have asked."""
+    def stop(self, *, drain: bool) -> None:
+        """Read nothing more: connections end with what they have asked.
+
+        Accept nothing more either but, to *drain* the socket, who has connected already; else he is
+        left for the next to listen there. Who has asked nothing yet has a moment to do so.
+        """
+        self._draining = drain
         self._accepting.cancel()
+        for stream in self._open:
+            if stream.heard:
+                stream.end_reading()
+
+    async def _hear_out(self) -> None:
+        if not all(stream.heard for stream in self._open):
+            await trio.sleep(GRACE)
         for stream in self._open:
             stream.end_reading()
 
-    async def _accept(self, nursery: trio.Nursery) -> None:
+    async def _accept(self, nursery: trio.Nursery, *, those_there: bool = False) -> None:
         # An accept that finds none takes five times as long as to ask first.
         connecting = select.poll()
         connecting.register(self._listener, select.POLLIN)
         accepted = 0
         while True:
             if not connecting.poll(0):
+                if those_there:
+                    return
                 await trio.lowlevel.wait_readable(self._listener)
             try:
                 sock = self._accepted()

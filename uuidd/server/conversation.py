@@ -89,7 +89,7 @@ async def _rpc(
         async with turns.turn(stream.uid):
             part = _answer_some(stream, data, service, limits)
         if part.late is not None:
-            part.replies += await service.answer_soon(part.late, uid=stream.uid)
+            part.replies += await service.answer_soon(part.late, uid=stream.uid, turns=turns)
         if part.malformed:
             service.rpc.refuse(MALFORMED)
         if not await _flush(stream, part.replies, service, limits, turns) or part.malformed:

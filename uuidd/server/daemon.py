@@ -92,7 +92,8 @@ class Daemon:
                         await _until_stopped(signals, service, self._settings.idle_timeout, reload)
                         watched.cancel_scope.cancel()
                     self._manager.tell(stopping=1, status="Stopping")
-                    acceptor.stop()
+                    self._door.leave()
+                    acceptor.stop(drain=self._door.path is not None)
                     serving.cancel_scope.deadline = trio.current_time() + STOP_SECONDS
                 self._door.close()
                 refusals.log()

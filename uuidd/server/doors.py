@@ -41,11 +41,15 @@ class Door:
         self.path = path
         self._file = _identity(path) if path else None
 
-    def close(self) -> None:
-        """Stop listening, and remove the file if it is still this socket's."""
+    def leave(self) -> None:
+        """Remove the file, if it is this socket's: nobody else connects."""
         if self.path and self._file and _identity(self.path) == self._file:
             with contextlib.suppress(OSError):
                 self.path.unlink()
+
+    def close(self) -> None:
+        """Stop listening, and remove the file if it is still this socket's."""
+        self.leave()
         self.sock.close()
 
 

@@ -9,15 +9,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from uuidd.core.ids import randombased
-from uuidd.core.ids.kinds import KINDS
-from uuidd.core.ids.origin import Origin
-from uuidd.core.ids.recipes import RECIPES
 from uuidd.core.timeline import Block, SteadyBlock
 from uuidd.core.wire import libuuid, methods, rpc
 from uuidd.core.wire.libuuid import Op
 from uuidd.core.wire.methods import Make, RefusedError, Take
 from uuidd.server.entropy import Entropy
 from uuidd.server.issuer import MUST_WAIT, Issuer
+from uuidd.server.making import Maker
+from uuidd.server.turns import Turns
 
 AnyBlock = Block | SteadyBlock
 Call = methods.Take | methods.Make | methods.Status
@@ -51,6 +50,7 @@ class Service:
     ) -> None:
         self._issuer = issuer
         self._entropy = entropy
+        self._maker = Maker(issuer, entropy)
         self._status = status
         self.rpc = Tally()
         self.libuuid = Tally()
@@ -59,21 +59,27 @@ class Service:
         """Give the reply to an rpc request, "" to a notification; None: it has to wait."""
         try:
             call = self._parse(request)
-            wanted = _wanted(call)
-            block = self._issuer.take(*wanted, uid=uid) if wanted else None
-            return self._reply(request, call, block)
+            if type(call) is Take:
+                return self._reply_block(request, self._issuer.take(*call, uid=uid))
+            if type(call) is Make:
+                ids = self._maker.make(call, uid=uid)
+                return None if ids is None else self._reply_ids(request, ids)
+            return self._reply_status(request)
         except MUST_WAIT:
             return None
         except RefusedError as refused:
             return self._refuse(request, refused)
 
-    async def answer_soon(self, request: rpc.Request, *, uid: int) -> bytes:
+    async def answer_soon(self, request: rpc.Request, *, uid: int, turns: Turns) -> bytes:
         """Give the reply to an rpc request that had to wait, "" to a notification."""
         try:
             call = self._parse(request)
-            wanted = _wanted(call)
-            block = await self._issuer.take_soon(*wanted, uid=uid) if wanted else None
-            return self._reply(request, call, block)
+            if type(call) is Take:
+                return self._reply_block(request, await self._issuer.take_soon(*call, uid=uid))
+            if type(call) is Make:
+                ids = await self._maker.make_soon(call, uid=uid, turns=turns)
+                return self._reply_ids(request, ids)
+            return self._reply_status(request)
         except RefusedError as refused:
             return self._refuse(request, refused)
 
@@ -109,24 +115,23 @@ class Service:
             )
         return call
 
-    def _reply(self, request: rpc.Request, call: Call, block: AnyBlock | None) -> bytes:
-        tally = self.rpc
-        result: Any
-        if type(call) is Take:
-            assert block is not None  # noqa: S101  (tells the type checker what _wanted says)
-            result = methods.take_result(block)
-            tally.ids += block.count
-            tally.requests += 1
-        elif type(call) is Make:
-            # Before it is counted, for it may be refused yet.
-            result = self._make(call.kind, call.count, block)
-            tally.ids += len(result)
-            tally.requests += 1
-        else:
-            # After it is counted, for it tells of itself too.
-            tally.requests += 1
-            result = self._status(self)
-        return b"" if request.msgid is None else rpc.response(request.msgid, result)
+    def _reply_block(self, request: rpc.Request, block: AnyBlock) -> bytes:
+        self.rpc.requests += 1
+        self.rpc.ids += block.count
+        if request.msgid is None:
+            return b""
+        return rpc.response(request.msgid, methods.take_result(block))
+
+    def _reply_ids(self, request: rpc.Request, ids: list[str]) -> bytes:
+        self.rpc.requests += 1
+        self.rpc.ids += len(ids)
+        return b"" if request.msgid is None else rpc.response(request.msgid, ids)
+
+    def _reply_status(self, request: rpc.Request) -> bytes:
+        # Counted before, for it tells of itself too.
+        self.rpc.requests += 1
+        status = self._status(self)
+        return b"" if request.msgid is None else rpc.response(request.msgid, status)
 
     def _refuse(self, request: rpc.Request, refused: RefusedError) -> bytes:
         self.rpc.requests += 1
@@ -139,24 +144,6 @@ class Service:
         self.libuuid.requests += 1
         self.libuuid.refuse(refused.code)
         return b""
-
-    def _make(self, kind: str, count: int, block: AnyBlock | None) -> list[str]:
-        recipe, random = RECIPES[kind], self._entropy.take
-        draw = recipe.forms["text"]
-        place, origin = 0, Origin(0)
-        if block is not None:
-            place, _ = recipe.places(block.first, block.count)
-            origin = block.origin
-        found: list[str] = []
-        try:
-            while len(found) < count:
-                part = min(count - len(found), recipe.room(place))
-                found += draw(place, part, origin, random)
-                place += part
-        except ValueError as error:
-            # The day has come on which the kind's time field is full.
-            raise RefusedError("unavailable", f"no {kind} can be made: {error}") from error
-        return found
 
     def _reply_libuuid(self, ask: libuuid.Ask, block: AnyBlock | None) -> bytes:
         self.libuuid.requests += 1
@@ -181,12 +168,3 @@ class Service:
 
 
 _TIME = (Op.TIME_UUID, Op.BULK_TIME_UUID)
-
-
-def _wanted(call: Call) -> tuple[str, int, bool] | None:
-    """Give the timeline, the ticks a call needs, and whether it must have all; None for none."""
-    if type(call) is Take:
-        return call
-    if type(call) is Make and KINDS[call.kind].timeline:
-        return KINDS[call.kind].timeline, RECIPES[call.kind].ticks(call.count), True
-    return None

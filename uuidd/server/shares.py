@@ -93,7 +93,7 @@ class Shares:
             for user in (uid, self.last):
                 self._account(user, at).wants_until = self._until
             self._count(at)
-        if self.contended:
+        if self.contended and given:
             passed = min(at - self._drawn_at, UNWANTED) if self._lanes == 1 else 0
             self._account(uid, at).balance -= max(given, passed)
             self._drawn_at = at

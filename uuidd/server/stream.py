@@ -20,22 +20,28 @@ READ_BYTES = 16384
 
 
 class Stream:
-    """The bytes of *sock*, a socket that *uid* connected; no call blocks, whatever its mode."""
+    """The bytes of *sock*, a socket that *uid* connected; no call blocks, whatever its mode.
 
-    __slots__ = ("sock", "uid")
+    *heard* is whether anything has come over it, or its end.
+    """
+
+    __slots__ = ("heard", "sock", "uid")
 
     def __init__(self, sock: socket.SocketType, uid: int) -> None:
         self.sock = sock
         self.uid = uid
+        self.heard = False
 
     def receive_now(self) -> bytes | None:
         """Give what has arrived: None when nothing has, "" at the end or when the peer is gone."""
         try:
-            return self.sock.recv(READ_BYTES, socket.MSG_DONTWAIT)
+            data = self.sock.recv(READ_BYTES, socket.MSG_DONTWAIT)
         except BlockingIOError:
             return None
         except OSError:
-            return b""
+            data = b""
+        self.heard = True
+        return data
 
     def bound_unread(self) -> None:
         """Bound what the system keeps for a peer that does not read."""

@@ -1,0 +1,88 @@
+"""Makes ids for callers who want them finished: a few in one go, many in pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+
+import trio
+
+from uuidd.core.ids.kinds import KINDS
+from uuidd.core.ids.origin import Origin
+from uuidd.core.ids.recipes import RECIPES
+from uuidd.core.timeline import Block, SteadyBlock
+from uuidd.core.wire.methods import Make, RefusedError
+from uuidd.server.entropy import Entropy
+from uuidd.server.issuer import MUST_WAIT, Issuer
+from uuidd.server.turns import Turns
+
+PIECE = 64
+"""Ids made in one go. That takes a tenth of a millisecond, for which all others wait."""
+
+
+class Maker:
+    """Makes ids from ticks of *issuer* and random bits of *entropy*."""
+
+    def __init__(self, issuer: Issuer, entropy: Entropy) -> None:
+        self._issuer = issuer
+        self._entropy = entropy
+
+    def make(self, call: Make, *, uid: int) -> list[str] | None:
+        """Give the ids as text; None, and nothing is taken, when they are too many for one go.
+
+        Raises RefusedError, or what ``Issuer.take`` raises when it has to wait.
+        """
+        if call.count > PIECE:
+            return None
+        wanted = _wanted(call)
+        block = self._issuer.take(*wanted, uid=uid) if wanted else None
+        return list(chain.from_iterable(self._pieces(call, block)))
+
+    async def make_soon(self, call: Make, *, uid: int, turns: Turns) -> list[str]:
+        """Give the ids as text, however many, waiting for ticks as ``Issuer.take_soon``.
+
+        They are made in the user's own turn, between whose pieces other users have theirs. So of
+        all that he asks for only one answer is half made, and in memory. Raises RefusedError.
+        """
+        wanted = _wanted(call)
+        try:
+            async with turns.turn(uid):
+                block = self._issuer.take(*wanted, uid=uid) if wanted else None
+                return await self._made(call, block)
+        except MUST_WAIT:
+            # Not in his turn, for his other requests may not have to.
+            block = await self._issuer.take_soon(*wanted, uid=uid) if wanted else None
+        async with turns.turn(uid):
+            return await self._made(call, block)
+
+    async def _made(self, call: Make, block: Block | SteadyBlock | None) -> list[str]:
+        ids: list[str] = []
+        for piece in self._pieces(call, block):
+            if ids:
+                await trio.lowlevel.checkpoint()
+            ids += piece
+        return ids
+
+    def _pieces(self, call: Make, block: Block | SteadyBlock | None) -> Iterator[list[str]]:
+        recipe, random = RECIPES[call.kind], self._entropy.take
+        draw = recipe.forms["text"]
+        place, origin, left = 0, Origin(0), call.count
+        if block is not None:
+            place, _ = recipe.places(block.first, block.count)
+            origin = block.origin
+        while left:
+            part = min(left, PIECE, recipe.room(place))
+            try:
+                piece = list(draw(place, part, origin, random))
+            except ValueError as error:
+                # The day has come on which the kind's time field is full.
+                raise RefusedError("unavailable", f"no {call.kind} can be made: {error}") from error
+            yield piece
+            place += part
+            left -= part
+
+
+def _wanted(call: Make) -> tuple[str, int, bool] | None:
+    """Give the timeline and the ticks that a call needs, all of them; None for none."""
+    timeline = KINDS[call.kind].timeline
+    return (timeline, RECIPES[call.kind].ticks(call.count), True) if timeline else None

@@ -26,19 +26,17 @@ WORLDS = {
         14_500,
     ),
     "libuuid beside it": (Bounds(ticks=2, ring=2, restarts=0, nodes=("given",), avoid=True), 3_300),
-    "steady": (Bounds(ticks=2, utc=False, steady=True, restarts=1, failures=0), 2_600),
+    "steady": (Bounds(ticks=2, utc=False, steady=True, restarts=1), 6_900),
     "steady that waits": (
         Bounds(ticks=2, utc=False, steady=True, restarts=1, rollback="wait"),
         1_700,
     ),
     "steady that may hardly lead": (
-        Bounds(ticks=2, utc=False, steady=True, restarts=1, failures=0, max_lead=1),
-        2_600,
+        Bounds(ticks=2, utc=False, steady=True, restarts=1, max_lead=1),
+        7_000,
     ),
-    "both, saved as one": (
-        Bounds(ticks=1, ring=2, steady=True, restarts=0, failures=0),
-        4_000,
-    ),
+    "both, saved as one": (Bounds(ticks=1, ring=2, steady=True, restarts=0), 9_600),
+    "both, and a crash": (Bounds(ticks=1, ring=1, steady=True, restarts=1, failures=0), 5_300),
 }
 
 

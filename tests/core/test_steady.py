@@ -170,6 +170,18 @@ def test_a_whole_grant_is_all_or_nothing() -> None:
 # --- UTC steps back
 
 
+def test_a_clock_that_was_ahead_while_nothing_was_given_holds_nothing_up() -> None:
+    """UTC set a day ahead by mistake and back again: there is nothing to stay past."""
+    steady = saved()
+    steady.take(1, now=NOW, elapsed=0)
+    day = 24 * 3600 * TICKS_PER_SECOND
+    save(steady, now=NOW + day, elapsed=5)
+    assert steady.lead(now=NOW + day, elapsed=5) == 0
+    assert steady.lead(now=NOW + 9, elapsed=9) == 0
+    assert steady.take(1, now=NOW + 9, elapsed=9) == (NOW + 9, 1)
+    assert save(steady, now=NOW + 10, elapsed=10) == NOW + 10 + LEAD
+
+
 def test_after_a_step_back_ticks_come_at_half_speed() -> None:
     """None comes twice: they go on from where S was, one for every two that elapse."""
     steady = saved()

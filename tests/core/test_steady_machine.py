@@ -147,8 +147,12 @@ class Host(stateful.RuleBasedStateMachine):
         assert steady.next == self.begin
 
     def _s(self) -> int:
-        """What S is: UTC at some reading of this life and half of what elapsed since, the most."""
-        return (self.twice + self.elapsed) // 2 if self.rollback == "slew" else self.now
+        """What S is: UTC at some reading of this life and half of what elapsed since, the most.
+
+        Those readings count past which something was given since.
+        """
+        slewed = self.rollback == "slew" and self.timelines.steady.next > self.now
+        return (self.twice + self.elapsed) // 2 if slewed else self.now
 
     def _led(self) -> int:
         """By how much S, or what was given, leads UTC; what a loss holds back does not."""
@@ -158,8 +162,10 @@ class Host(stateful.RuleBasedStateMachine):
     def _clocks_to(self, now: int, gone: int) -> None:
         before = self._s()
         self.now, self.elapsed = max(now, 1), self.elapsed + gone
-        self.twice = max(self.twice, 2 * self.now - self.elapsed)
-        assert self.rollback != "slew" or self._s() >= before
+        read = 2 * self.now - self.elapsed
+        bound = self.timelines.steady.next > self.now
+        self.twice = max(self.twice, read) if bound else read
+        assert self._s() >= before or not bound or self.rollback != "slew"
 
     def _edge(self, edge: str) -> int:
         marks = {"horizon": self._limit(), "next": self.timelines.steady.next, "mark": self.begin}

@@ -12,8 +12,8 @@ Theory of operation
    *horizon*), so a crash at any moment costs a generation or a few seconds, never a repeat.
 5. Where no state can be saved, a fresh random node stands in for it (``volatile``).
 6. Kinds with no clock sequence have the *steady* timeline: one lane that never goes back, over a
-   clock that goes on at half speed when UTC steps back (``slew``), with a mark and a horizon of its
-   own (``steady``).
+   clock that goes on at half speed when UTC steps back past what was given out (``slew``), with a
+   mark and a horizon of its own (``steady``).
 7. Both are saved as one state (``timelines``).
 
 Nothing here reads a clock, draws a random number or writes a file: now and randomness are

@@ -91,7 +91,13 @@ class Steady:
         return first, given
 
     def read(self, *, now: int, elapsed: int) -> int:
-        """Give S, up to which ticks are given out: UTC itself unless a step back is slewed."""
+        """Give S, up to which ticks are given out: UTC itself unless a step back is slewed.
+
+        Where nothing was given out past UTC there is nothing to stay ahead of, whatever UTC was.
+        """
+        if self.next <= now:
+            self._slew = Slew(now, now=now, elapsed=elapsed)
+            return now
         steady = self._slew.read(now=now, elapsed=elapsed)
         return steady if self.rollback == "slew" else now
 

@@ -24,6 +24,9 @@ UuidKind = Literal["v1", "v4", "v6", "v7"]
 TextKind = Literal["flake", "ulid", "ksuid", "push_id"]
 IntKind = Literal["snowflake"]
 
+YEAR = 3e7
+"""Seconds that are as good as no end."""
+
 _GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
 
 
@@ -50,12 +53,13 @@ class Client:
         *,
         wait: bool = True,
     ) -> None:
-        if _seconds("max_age", max_age) < 0:
+        age, patience = _seconds("max_age", max_age), _seconds("timeout", timeout)
+        if age < 0:
             raise ValueError(f"max_age is {max_age!r}; it must be 0 or more seconds")
-        if _seconds("timeout", timeout) <= 0:
+        if patience <= 0:
             raise ValueError(f"timeout is {timeout!r}; it must be more than 0 seconds")
         path = None if socket is None else os.fspath(socket)
-        self._sessions = _Sessions((path, fallback, max_age, timeout, wait))
+        self._sessions = _Sessions((path, fallback, age, patience, wait))
         self._cells: dict[tuple[str, str], list[Run]] = {}
         self._uuid1 = self.drawer("v1")
         self._uuid6 = self.drawer("v6")
@@ -136,6 +140,9 @@ class Client:
             raise TypeError(f"count is {count!r}; it must be an int")
         if count < 0:
             raise ValueError(f"count is {count}; it must be 0 or more")
+        if not count:
+            # For which nobody has to be asked.
+            return b"" if form == "bytes" else []
         if form == "bytes":
             return self._session().join(kind, count)
         return self._session().make(kind, count, form)
@@ -276,7 +283,12 @@ def _known(kind: object, form: object) -> str:
 
 
 def _seconds(name: str, value: object) -> float:
-    """Give *value*, or -1 if it is no finite number. TypeError if it is no number at all."""
+    """Give *value*, a year at most, or -1 if it is no finite number.
+
+    Raises TypeError if it is no number at all. Python's own time-outs overflow at some 292 years.
+    """
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"{name} is {value!r}; it must be a number of seconds")
-    return value if math.isfinite(value) else -1
+    if value in (math.inf, -math.inf) or value != value:
+        return -1
+    return min(value, YEAR)

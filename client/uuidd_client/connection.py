@@ -74,8 +74,7 @@ class Connection:
     def __init__(self, path: str, timeout: float) -> None:
         self._sock: _Socket | None = None
         self._path = path
-        # Python's own time-outs overflow at some 292 years; a year is as good as no end.
-        self._timeout = min(timeout, 3e7)
+        self._timeout = timeout
         self._msgid = 0
         self._libuuid_until = 0.0
 
@@ -260,8 +259,7 @@ class Connection:
 
 
 def _timeval(seconds: float) -> bytes:
-    """Give a struct timeval; more than a year is a year."""
-    seconds = min(seconds, 3e7)
+    """Give a struct timeval."""
     return Struct("@ll").pack(int(seconds), int(seconds % 1 * 1e6))
 
 

@@ -109,15 +109,17 @@ class Backfill(Generic[Id]):
     def __init__(self, kind: str, *, unit: str | None = None, **fields: Unpack[Fields]) -> None:
         self._ids: backfill.Backfill = backfill.Backfill(kind, random=_random, unit=unit, **fields)
         self._given: Callable[[int], Id] = cast("Any", _SHAPES[kind].given)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        self._busy = False
         self._process = os.getpid()
 
     def take(self, time: Time) -> Id:
         """Give an id for *time*: of that very time, or of its unit when that is taken.
 
         Raises ValueError when all places of the unit are taken, saying the way out, and for a time
-        that the kind cannot tell; TypeError for what is no time; RuntimeError in a forked process.
-        What raises changes nothing.
+        that the kind cannot tell; TypeError for what is no time; RuntimeError in a forked process,
+        and in a signal handler that came in the midst of another ``take``. What raises changes
+        nothing.
         """
         if os.getpid() != self._process:
             raise RuntimeError(
@@ -125,7 +127,16 @@ class Backfill(Generic[Id]):
                 f" process {os.getpid()}: make one of its own there"
             )
         with self._lock:
-            made = self._ids.take(time)
+            if self._busy:
+                raise RuntimeError(
+                    "this Backfill is in the midst of a take, which a signal handler broke into:"
+                    " let the handler have one of its own"
+                )
+            self._busy = True
+            try:
+                made = self._ids.take(time)
+            finally:
+                self._busy = False
         return self._given(made)
 
 

@@ -4,7 +4,6 @@ import contextlib
 import errno
 import gc
 import itertools
-import math
 import os
 import select
 import signal
@@ -25,6 +24,7 @@ from uuidd.core.ids import timebased
 from uuidd.core.timeline import Block
 from uuidd.core.wire import rpc
 from uuidd_client import connection
+from uuidd_client.clocks import elapsed
 from uuidd_client.connection import MAX_FROM_LIBUUID, Connection
 from uuidd_client.errors import DaemonUnavailable
 
@@ -395,7 +395,7 @@ def test_a_connect_that_is_broken_off_anywhere_leaves_no_socket(path: Path) -> N
         before = os.listdir("/proc/self/fd")
         found = Connection(str(path), PATIENCE)
         for at in itertools.count(1):
-            broken = break_off(lambda: found._open(math.inf), at)
+            broken = break_off(lambda: found._open(elapsed() + PATIENCE), at)
             if broken is None:
                 break
             del broken

@@ -201,10 +201,21 @@ def test_a_time_that_is_none_is_refused_by_name(name: str, value: object) -> Non
         Client(**{name: value})  # type: ignore[arg-type]  # what is wrong is the point
 
 
-def test_a_time_out_beyond_all_clocks_is_one_without_an_end() -> None:
-    """The system's own structures hold less than a float does."""
-    with Daemon() as daemon, Client(daemon.socket, fallback=False, timeout=1e30) as client:
+@pytest.mark.parametrize("seconds", [1e30, 1e305, 10**400])
+def test_times_beyond_all_clocks_are_without_an_end(seconds: float) -> None:
+    """The system's own structures hold less than a float does, and a float less than an int."""
+    with (
+        Daemon() as daemon,
+        Client(daemon.socket, fallback=False, timeout=seconds, max_age=seconds) as client,
+    ):
         assert client.uuid1().is_safe is SafeUUID.safe
+
+
+def test_for_no_ids_nobody_is_asked() -> None:
+    """There are none of them, with a daemon or without."""
+    with Client("/nowhere", fallback=False) as client:
+        assert client.make("v1", 0) == []
+        assert client.make("snowflake", 0, "bytes") == b""
 
 
 @pytest.mark.parametrize(("kind", "form"), [(["v1"], "uuid"), ("v1", ["text"]), ("v9", "uuid")])

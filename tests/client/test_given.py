@@ -23,6 +23,21 @@ RFC_V1 = UUID("c232ab00-9414-11ec-b3c8-9f6bdeced846")
 RFC_V6 = UUID("1ec9414c-232a-6b00-b3c8-9f6bdeced846")
 
 
+def test_a_take_in_the_midst_of_a_take_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A signal handler's would wait for ever for what it has broken into."""
+    ids = given.Backfill("v7")
+    before = ids.take(TIME)
+    take = ids._ids.take
+
+    def interrupted(time: int) -> int:
+        with pytest.raises(RuntimeError, match="in the midst of a take"):
+            ids.take(TIME)
+        return take(time)
+
+    monkeypatch.setattr(ids._ids, "take", interrupted)
+    assert ids.take(TIME) > before
+
+
 def test_a_uuid_is_formed_as_a_uuid() -> None:
     """RFC 9562's v1 and v6, by their fields; a v7 is of its version and holds the tick."""
     assert given.form("v1", RFC_TIME, clock_seq=13256, node=0x9F6BDECED846) == RFC_V1

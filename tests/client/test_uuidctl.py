@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import select
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from uuid import UUID
 
 import pytest
 
+from tests.client.fakes import Server, result
 from tests.rig import PATIENCE, Daemon
+from uuidd_client.command import main
 
 UUIDCTL = [
     sys.executable,
@@ -205,6 +209,43 @@ def test_status_without_a_daemon_is_one_line() -> None:
         1,
         "",
         "uuidctl: no answer from uuidd at /nowhere/s: No such file or directory\n",
+    )
+
+
+def test_the_status_of_another_version_is_told_as_such(tmp_path: Path) -> None:
+    """What is not there cannot be shown; what is there can be printed."""
+    path = tmp_path / "s"
+    with Server(path, lambda request: result(request, {"version": "99"})):
+        for form in ([], ["--openmetrics"], ["--watch"]):
+            status, out, err = uuidctl("status", *form, socket=path)
+            assert (status, out.strip()) == (1, "")
+            assert err.startswith("uuidctl: the daemon's status cannot be shown, it may be of")
+        status, out, err = uuidctl("status", "--json", socket=path)
+        assert (status, json.loads(out), err) == (0, {"version": "99"}, "")
+
+
+def test_errors_go_nowhere_rather_than_among_the_ids() -> None:
+    """Where standard error is closed, standard output stays for what was asked for."""
+    shell = ["sh", "-c", 'exec "$@" status 2>&-', "sh", *UUIDCTL]
+    environment = {**os.environ, "UUIDD_SOCKET": "/nowhere/s"}
+    done = subprocess.run(
+        shell, env=environment, stdout=subprocess.PIPE, timeout=PATIENCE, check=False
+    )
+    assert (done.returncode, done.stdout) == (1, b"")
+
+
+def test_run_says_when_there_is_no_folder_for_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One line that tells of TMPDIR."""
+
+    def full(prefix: str) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(tempfile, "TemporaryDirectory", full)
+    assert main(["run", "--", "true"]) == 1
+    assert capsys.readouterr().err == (
+        "uuidctl: no temporary folder can be made: No space left on device; name one in TMPDIR\n"
     )
 
 

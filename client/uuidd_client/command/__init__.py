@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 from collections.abc import Sequence
@@ -28,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         running.RunError,
         showing.StatusError,
     ) as error:
-        print(f"uuidctl: {error}", file=sys.stderr)
+        _complain(str(error))
         return 1
     except KeyboardInterrupt:
         return 130
@@ -37,15 +38,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         _give_up_output()
         return 1
     except OSError as error:
-        print(f"uuidctl: standard output cannot be written: {error.strerror}", file=sys.stderr)
+        _complain(f"standard output cannot be written: {error.strerror}")
         _give_up_output()
         return 1
     return status
 
 
+def _complain(what: str) -> None:
+    """Say on standard error what is wrong; if that is closed, nowhere."""
+    if sys.stderr is not None:
+        print(f"uuidctl: {what}", file=sys.stderr)
+
+
 def _give_up_output() -> None:
     """Keep the interpreter from writing what is left, and failing again, at its end."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    # Without a descriptor left, it may fail again.
+    with contextlib.suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def parser() -> argparse.ArgumentParser:

@@ -55,13 +55,23 @@ def _do(parser: argparse.ArgumentParser, given: argparse.Namespace) -> int:
     command = given.command[1:] if given.command[:1] == ["--"] else given.command
     if not command:
         parser.error("which command? uuidctl run -- CMD ...")
-    with (
-        _signals() as signals,
-        tempfile.TemporaryDirectory(prefix="uuidd-") as folder,
-    ):
-        socket = Path(folder) / "request"
-        with _daemon(Path(folder), socket, given.worker):
+    with _signals() as signals, _folder() as folder:
+        socket = folder / "request"
+        with _daemon(folder, socket, given.worker):
             return _run(command, {**os.environ, "UUIDD_SOCKET": str(socket)}, signals)
+
+
+@contextlib.contextmanager
+def _folder() -> Iterator[Path]:
+    """Make a temporary folder, and remove it."""
+    try:
+        made = tempfile.TemporaryDirectory(prefix="uuidd-")
+    except OSError as error:
+        raise RunError(
+            f"no temporary folder can be made: {error.strerror}; name one in TMPDIR"
+        ) from error
+    with made as folder:
+        yield Path(folder)
 
 
 @contextlib.contextmanager
@@ -73,13 +83,17 @@ def _daemon(folder: Path, socket: Path, worker: str | None) -> Iterator[None]:
     if worker is not None:
         command.append(f"--worker={worker}")
     # A session of its own: a terminal's Ctrl-C is for the command, and ends the daemon after it.
-    with subprocess.Popen(  # noqa: S603  (our own interpreter and module)
-        command,
-        stdin=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-        preexec_fn=_end_with_parent,
-    ) as daemon:
+    try:
+        started = subprocess.Popen(  # noqa: S603  (our own interpreter and module)
+            command,
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            preexec_fn=_end_with_parent,
+        )
+    except OSError as error:
+        raise RunError(f"the daemon cannot be run: {error.strerror}") from error
+    with started as daemon:
         log = _Log(daemon)
         reader = threading.Thread(target=log.read, daemon=True)
         try:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import shutil
 import sys
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from uuidd_client.client import Client
@@ -53,7 +55,7 @@ def _do(given: argparse.Namespace) -> int:
     else:
         time.sleep(GLANCE_SECONDS)
         later = client.status()
-        print(_panel(later, panel.rate(status, later, GLANCE_SECONDS)))
+        print(_panel(later, status, GLANCE_SECONDS))
     return 0
 
 
@@ -64,7 +66,20 @@ def _openmetrics(status: dict[str, Any]) -> str:
         raise StatusError(
             f"--openmetrics needs the package {error.name}: pip install 'uuidd[metrics]'"
         ) from error
-    return metrics.text(status)
+    with _of_our_version():
+        return metrics.text(status)
+
+
+@contextlib.contextmanager
+def _of_our_version() -> Iterator[None]:
+    """Tell of a status that is not as ours is."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError) as error:
+        raise StatusError(
+            f"the daemon's status cannot be shown, it may be of another version ({error});"
+            " --json prints what it tells"
+        ) from error
 
 
 def _watch(client: Client) -> int:
@@ -81,8 +96,8 @@ def _watch(client: Client) -> int:
             except DaemonUnavailable as unavailable:
                 shown, before = str(unavailable), None
             else:
-                rate = panel.rate(before, status, at - before_at) if before else None
-                shown, before, before_at = _panel(status, rate), status, at
+                shown = _panel(status, before, at - before_at)
+                before, before_at = status, at
             if begin:
                 # What is longer than what comes is cleared line by line: nothing flickers. The last
                 # row stays free, for a line break there would move all others up.
@@ -97,10 +112,13 @@ def _watch(client: Client) -> int:
         print(end, end="", flush=True)
 
 
-def _panel(status: dict[str, Any], rate: float | None) -> str:
+def _panel(status: dict[str, Any], before: dict[str, Any] | None, seconds: float) -> str:
+    """Give the panel of a status, with the rate of ids since the one *seconds* *before*."""
     coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     width = min(shutil.get_terminal_size((80, 24)).columns, panel.WIDTH)
-    shown = panel.draw(status, rate, width=width, coloured=coloured)
+    with _of_our_version():
+        rate = panel.rate(before, status, seconds) if before else None
+        shown = panel.draw(status, rate, width=width, coloured=coloured)
     encoding = sys.stdout.encoding or "ascii"
     try:
         shown.encode(encoding)

@@ -360,6 +360,21 @@ async def test_stop_leaves_a_moment_to_who_has_yet_to_ask(autojump_clock: MockCl
         assert served.inside.admission.open == 0
 
 
+async def test_stop_does_not_wait_for_the_silence_of_who_was_turned_away(
+    autojump_clock: MockClock,
+) -> None:
+    """One over the limit that says nothing has the same moment as the others."""
+    with somebody():
+        async with serving(connections_per_uid=1) as served:
+            async with served.connect() as one, served.connect() as other:
+                await one.call("status")
+                await trio.testing.wait_all_tasks_blocked()
+                served.acceptor.stop(drain=False)
+                assert await one.rest() == await other.rest() == b""
+            await served.ended.wait()
+            assert trio.current_time() == GRACE
+
+
 @pytest.mark.parametrize("drain", [False, True])
 async def test_stop_serves_who_has_connected_unless_another_will(
     drain: bool, autojump_clock: MockClock

@@ -53,6 +53,7 @@ class Acceptor:
         self.limits = limits
         self._turns = Turns()
         self._open: set[Stream] = set()
+        self._turned_away: set[Stream] = set()
         self._nursery: trio.Nursery
         self._accepting = trio.CancelScope()
         self._exhausted = self._draining = False
@@ -97,9 +98,9 @@ class Acceptor:
                 stream.end_reading()
 
     async def _hear_out(self) -> None:
-        if not all(stream.heard for stream in self._open):
+        if not all(stream.heard for stream in self._open | self._turned_away):
             await trio.sleep(GRACE)
-        for stream in self._open:
+        for stream in self._open | self._turned_away:
             stream.end_reading()
 
     async def _accept(self, nursery: trio.Nursery, *, those_there: bool = False) -> None:
@@ -186,9 +187,11 @@ class Acceptor:
             self._ended.set()
 
     async def _turn_away(self, stream: Stream, data: bytes | None, reason: str) -> None:
+        self._turned_away.add(stream)
         try:
             await turn_away(stream, data or b"", reason, self.limits)
         finally:
+            self._turned_away.remove(stream)
             self._admission.end_telling()
             stream.close()
 

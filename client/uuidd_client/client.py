@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from uuidd.core.ids.kinds import KINDS
 from uuidd_client import late
-from uuidd_client.clocks import elapsed
+from uuidd_client.clocks import elapsed, instants
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -169,7 +169,23 @@ class Client:
         *form* is as for ``make``, but ``bytes`` come one by one. Threads may share it. ``next``
         raises DaemonUnavailable when there is no daemon, and no fallback; it may be called again.
         """
-        return starmap(self.drawer(kind, form), repeat(()))
+        form = _known(kind, form)
+        if not _GIL:
+            return starmap(self._locked_drawer(kind, form), repeat(()))
+        cell, refill = self._cell(kind, form)
+
+        # As in drawer(), but for the time, which is read in C, and just before.
+        def draw(now: float) -> Any:
+            ids, deadline = cell[0]
+            try:
+                drawn = next(ids)
+                if now < deadline[0]:
+                    return drawn
+            except StopIteration:
+                pass
+            return refill()
+
+        return map(draw, instants())
 
     def status(self) -> dict[str, Any]:
         """Give what the daemon tells of itself. Raises DaemonUnavailable when there is none."""
@@ -208,9 +224,9 @@ class Client:
         clock = elapsed
 
         def draw() -> Any:
-            next_id, deadline = cell[0]
+            ids, deadline = cell[0]
             try:
-                drawn = next_id()
+                drawn = next(ids)
                 if clock() < deadline[0]:
                     return drawn
             except StopIteration:
@@ -263,11 +279,7 @@ class _Sessions:
         return following
 
 
-def _nothing() -> Any:
-    raise StopIteration
-
-
-_EMPTY: Run = (_nothing, memoryview(bytes(8)).cast("d"))
+_EMPTY: Run = (iter(()), memoryview(bytes(8)).cast("d"))
 
 
 def _known(kind: object, form: object) -> str:

@@ -8,6 +8,7 @@ import selectors
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from itertools import repeat, starmap
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ class Time:
         self.utc = START
         for module in (client, connection, source, supply):
             monkeypatch.setattr(module, "elapsed", self.elapsed)
+        monkeypatch.setattr(client, "instants", lambda: starmap(self.elapsed, repeat(())))
         for module in (source, supply):
             monkeypatch.setattr(module, "utc_tick", lambda: self.utc)
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, cast
 from uuid import UUID, SafeUUID
 
@@ -55,8 +56,8 @@ def offsets(ids: list[Any]) -> list[int]:
 
 
 def _draw(run: Run) -> Callable[[], Any]:
-    draw, _ = run
-    return draw
+    ids, _ = run
+    return partial(next, ids)
 
 
 def _deadline(run: Run) -> float:

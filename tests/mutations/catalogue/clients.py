@@ -20,6 +20,14 @@ MUTATIONS = [
         ("tests/client/test_fast_paths.py", "tests/client/test_forks.py"),
     ),
     Mutation(
+        "block-deadline-not-checked-at-iteration",
+        "ids of an iterator are drawn from a block that is too old, or a parent's",
+        CLIENT,
+        "if now < deadline[0]:",
+        "if deadline:",
+        ("tests/client/test_fast_paths.py", "tests/client/test_forks.py"),
+    ),
+    Mutation(
         "block-deadline-not-checked-at-refill",
         "ids are made from a block that is too old",
         SUPPLY,

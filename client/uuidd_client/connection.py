@@ -41,6 +41,8 @@ class _Socket(socket.socket):
 
     def __init__(self) -> None:
         super().__init__(socket.AF_UNIX, socket.SOCK_STREAM)
+        # Whatever the program has set by setdefaulttimeout.
+        self.setblocking(True)
         made = os.fstat(self.fileno())
         self._identity = (made.st_dev, made.st_ino)
 
@@ -58,10 +60,12 @@ class _Socket(socket.socket):
 
     def hang_up(self) -> None:
         """Close the descriptor, unless it is another's by now."""
-        # Without an identity its making was broken off, so it is nobody's yet.
-        ours = self._identity is None or self.is_there()
+        if self.is_there():
+            self.close()
+            return
         descriptor = self.detach()
-        if ours and descriptor >= 0:
+        # Without an identity its making was broken off, so it is nobody's yet.
+        if self._identity is None and descriptor >= 0:
             os.close(descriptor)
 
 

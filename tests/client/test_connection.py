@@ -365,6 +365,9 @@ def test_a_full_backlog_ends_with_the_time_out(path: Path, signals: bool) -> Non
                 waiting = stack.enter_context(socket.socket(socket.AF_UNIX))
                 waiting.setblocking(False)
                 waiting.connect(str(path))
+        # What the program sets for its own sockets is nothing to ours.
+        stack.callback(socket.setdefaulttimeout, socket.getdefaulttimeout())
+        socket.setdefaulttimeout(30)
         found = stack.enter_context(line(path, timeout=0.1))
         begun = real_time.monotonic()
         with pytest.raises(DaemonUnavailable) as caught:
@@ -404,6 +407,23 @@ def test_a_connect_that_is_broken_off_anywhere_leaves_no_socket(path: Path) -> N
         assert at > 5
         found.close()
     assert not warned
+
+
+def test_a_hanging_up_that_is_broken_off_anywhere_leaves_no_socket(path: Path) -> None:
+    """What is not closed then is closed with the line."""
+    with socket.socket(socket.AF_UNIX) as listener, warnings_while_collected():
+        listener.bind(str(path))
+        listener.listen(1000)
+        before = os.listdir("/proc/self/fd")
+        for at in itertools.count(1):
+            found = Connection(str(path), PATIENCE)
+            found._open(elapsed() + PATIENCE)
+            broken = break_off(found.close, at)
+            if broken is None:
+                break
+            del broken, found
+            assert os.listdir("/proc/self/fd") == before
+        assert at > 3
 
 
 def test_a_line_may_be_closed_while_it_is_closed(

@@ -239,7 +239,7 @@ def test_run_says_when_there_is_no_folder_for_it(
 ) -> None:
     """One line that tells of TMPDIR."""
 
-    def full(prefix: str) -> None:
+    def full(**_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(tempfile, "TemporaryDirectory", full)

@@ -256,6 +256,31 @@ def test_close_removes_the_file(folder: Path) -> None:
     assert list(folder.iterdir()) == []
 
 
+def test_who_has_connected_can_be_accepted_after_nobody_else_connects(folder: Path) -> None:
+    """Not even where the file could not be removed, for a moment or for good."""
+    with opened(folder / "s") as door, contextlib.ExitStack() as stack:
+        one, other = (stack.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(2))
+        one.connect(str(folder / "s"))
+        (folder / "kept").hardlink_to(folder / "s")
+        door.leave()
+        assert not (folder / "s").exists()
+        with pytest.raises(ConnectionRefusedError):
+            other.connect(str(folder / "kept"))
+        stack.enter_context(door.sock.accept()[0])
+        with pytest.raises(BlockingIOError):
+            door.sock.accept()
+
+
+def test_the_file_is_removed_only_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next daemon's may get the very number that is free again, while this one ends."""
+    monkeypatch.setattr(doors, "_identity", lambda _: (1, 2))
+    with opened(folder / "s") as door:
+        door.leave()
+        with opened(folder / "s"):
+            door.close()
+            assert (folder / "s").exists()
+
+
 def test_close_leaves_another_daemons_socket(folder: Path) -> None:
     """A socket that took the place of ours stays, and goes on to be served."""
     first = open_door(folder / "s")

@@ -7,6 +7,7 @@ import os
 import select
 import socket
 from collections.abc import AsyncIterator
+from types import SimpleNamespace
 
 import pytest
 import trio
@@ -15,8 +16,8 @@ from trio.testing import MockClock
 from tests.daemon.fakes import UID, Inside, Peer, notification, request
 from uuidd.core.wire import rpc
 from uuidd.server import hub as hub_module
-from uuidd.server.hub import PIPELINED, Hub
-from uuidd.server.making import PIECE
+from uuidd.server.hub import PIPELINED, SOON, Hub
+from uuidd.server.making import PIECES
 from uuidd.server.stream import Stream
 
 
@@ -142,7 +143,7 @@ async def test_replies_that_are_not_read_are_handed_over(place: Place) -> None:
         asked = 0
         with trio.fail_after(30):
             while not place.handed_over:
-                await peer.send(request("make", "v4", PIECE, msgid=asked))
+                await peer.send(request("make", "v4", 1000, msgid=asked))
                 asked += 1
                 await trio.lowlevel.checkpoint()
         (_, unsent), *_ = place.handed_over
@@ -189,24 +190,75 @@ async def test_a_new_connection_whose_request_is_there_already_is_answered(place
 
 
 async def test_more_ids_than_are_made_in_one_go_are_for_a_task(place: Place) -> None:
-    """One caller's thousand ids would delay all others by milliseconds."""
+    """One caller's thousand in base 62 would delay all others by milliseconds."""
+    most = PIECES["ksuid"]
     async with place.parked() as peer:
-        await peer.send(request("make", "v4", PIECE))
-        assert len((await peer.reply()).result) == PIECE
-        await peer.send(request("make", "v4", PIECE + 1))
+        await peer.send(request("make", "ksuid", most))
+        assert len((await peer.reply()).result) == most
+        await peer.send(request("make", "ksuid", most + 1))
         await until(place, handed_over=1)
-    assert place.handed_over == [(request("make", "v4", PIECE + 1), b"")]
+    assert place.handed_over == [(request("make", "ksuid", most + 1), b"")]
 
 
 async def test_others_have_their_turn_while_it_serves(place: Place) -> None:
     """A caller that always has another request there does not keep the loop to itself."""
     async with place.parked() as peer:
         for _ in range(200):
-            await peer.send(request("make", "v4", PIECE))
+            await peer.send(request("make", "v4", 100))
         with trio.fail_after(5):
             for _ in range(5):
                 await trio.lowlevel.checkpoint()
         assert (await peer.reply()).error is None
+
+
+@pytest.mark.parametrize(
+    ("calls", "looks"),
+    [
+        ([(0, 0.0)], False),
+        ([(0, 0.0), (0, SOON / 2)], True),
+        ([(0, 0.0), (0, 2 * SOON)], False),
+        ([(0, 0.0), (1, 0.0), (0, 0.0)], False),
+    ],
+)
+async def test_one_who_asks_one_thing_after_the_other_is_waited_for_a_moment(
+    calls: list[tuple[int, float]],
+    looks: bool,
+    place: Place,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """If his last request came soon after the one before, and nobody else asked in between."""
+    now = 1.0
+    monkeypatch.setattr(hub_module, "monotonic", lambda: now)
+    place.hub._may_linger = True
+    lingered: list[bool] = []
+
+    def linger() -> list[tuple[int, int]]:
+        lingered.append(place.hub._lone)
+        return []
+
+    async with place.parked() as one, place.parked() as other:
+        await trio.testing.wait_all_tasks_blocked()
+        monkeypatch.setattr(place.hub, "_linger", linger)
+        for caller, passed in calls:
+            now += passed
+            await (one, other)[caller].call("make", "v4")
+            await trio.testing.wait_all_tasks_blocked()
+        assert lingered[-1] == looks
+
+
+async def test_a_request_that_comes_in_that_moment_is_found(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is looked for so often, and then no more."""
+    looks = iter([[], [], [(5, 1)]])
+    monkeypatch.setattr(place.hub, "_users", SimpleNamespace(poll=lambda _, __: next(looks)))
+    assert place.hub._linger() == []
+    place.hub._lone = True
+    assert place.hub._linger() == [(5, 1)]
+    monkeypatch.setattr(place.hub, "_users", SimpleNamespace(poll=lambda _, __: []))
+    place.hub._lone = True
+    assert place.hub._linger() == []
+    assert not place.hub._lone
 
 
 async def test_a_user_with_many_connections_delays_another_by_one_turn(
@@ -315,7 +367,6 @@ async def test_requests_that_take_long_are_handed_over_after_a_users_turn(
     assert place.handed_over == [(b"".join(some[1:]), b"")]
 
 
-@pytest.mark.usefixtures("no_time")
 async def test_replies_to_what_came_before_malformed_bytes_are_sent_whole(place: Place) -> None:
     """Also when they are more than the system takes at once: then a task sends the rest."""
     theirs, ours = socket.socketpair()
@@ -324,7 +375,7 @@ async def test_replies_to_what_came_before_malformed_bytes_are_sent_whole(place:
             stream = Stream(ours, UID)
             stream.bound_unread()
             place.hub.park(stream)
-            whole = PIPELINED * request("make", "v4", PIECE)
+            whole = request("make", "v1", 1000)
             assert theirs.send(whole + b"\0") == len(whole) + 1
             await until(place, handed_over=1)
     ((data, unsent),) = place.handed_over

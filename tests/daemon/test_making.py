@@ -16,7 +16,7 @@ from uuidd.core.ids.snowflake import TWITTER_EPOCH
 from uuidd.core.ids.timebased import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline import Block, SteadyBlock
 from uuidd.core.wire import methods, rpc
-from uuidd.server.making import PIECE
+from uuidd.server.making import PIECES
 from uuidd.server.turns import Turns
 
 WORKER = 345
@@ -203,16 +203,19 @@ async def test_made_texts_have_their_length(
 # In pieces
 
 
-async def test_others_have_their_turn_between_the_pieces_of_a_make(inside: Inside) -> None:
-    """A thousand ids take milliseconds, which nobody else is kept waiting for."""
-    wanted = rpc.Request(1, "make", ["v4", 1000])
+async def test_others_have_their_turn_between_the_pieces_of_a_make(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """A thousand in base 62 take milliseconds, which nobody else is kept waiting for."""
+    wanted = rpc.Request(1, "make", ["ksuid", 1000])
     turns = 0
+    await trio.sleep(1)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(partial(inside.service.answer_soon, wanted, uid=UID, turns=Turns()))
         while nursery.child_tasks:
             await trio.lowlevel.checkpoint()
             turns += 1
-    assert turns > 1000 / PIECE
+    assert turns > 1000 / PIECES["ksuid"]
 
 
 async def test_of_one_users_makes_only_one_is_half_made(
@@ -227,6 +230,7 @@ async def test_of_one_users_makes_only_one_is_half_made(
         return take(timeline, count, whole, uid=uid)
 
     monkeypatch.setattr(inside.issuer, "take", noted)
+    monkeypatch.setitem(PIECES, "v1", 40)
     turns = Turns()
 
     async def make_one() -> None:

@@ -54,7 +54,7 @@ class Acceptor:
         self._turns = Turns()
         self._open: set[Stream] = set()
         self._turned_away: set[Stream] = set()
-        self._nursery: trio.Nursery
+        self._hubs: trio.Nursery
         self._accepting = trio.CancelScope()
         self._exhausted = self._draining = False
         self._ended = trio.Event()
@@ -63,18 +63,18 @@ class Acceptor:
     async def run(self) -> None:
         """Serve until ``stop``, and then until the last connection has ended."""
         try:
-            async with trio.open_nursery() as waiting:
-                waiting.start_soon(self._run_hub)
-                async with trio.open_nursery() as self._nursery:
+            async with trio.open_nursery() as self._hubs:
+                self._hubs.start_soon(self._run_hub)
+                async with trio.open_nursery() as new:
                     with self._accepting:
-                        await self._accept(self._nursery)
+                        await self._accept(new)
                     if self._draining:
-                        await self._accept(self._nursery, those_there=True)
+                        await self._accept(new, those_there=True)
                     await self._hear_out()
                     while self._open:
                         self._ended = trio.Event()
                         await self._ended.wait()
-                waiting.cancel_scope.cancel()
+                self._hubs.cancel_scope.cancel()
         finally:
             for stream in list(self._open):
                 self._end(stream)
@@ -109,12 +109,16 @@ class Acceptor:
         connecting.register(self._listener, select.POLLIN)
         accepted = 0
         while True:
-            if not connecting.poll(0):
-                if those_there:
-                    return
+            if not those_there and not connecting.poll(0):
                 await trio.lowlevel.wait_readable(self._listener)
             try:
                 sock = self._accepted()
+            except BlockingIOError:
+                if those_there:
+                    # One that is shut down looks as though somebody were there.
+                    return
+                await trio.lowlevel.checkpoint()
+                continue
             except OSError as error:
                 await self._after(error)
                 continue
@@ -138,6 +142,7 @@ class Acceptor:
         if refusal:
             self._service.rpc.refuse("connections")
             if self._admission.begin_telling():
+                self._turned_away.add(stream)
                 nursery.start_soon(self._turn_away, stream, data, refusal)
             else:
                 stream.close()
@@ -165,7 +170,8 @@ class Acceptor:
         return reply is not None and (not reply or stream.send_now(reply) != 0)
 
     def _hand_over(self, stream: Stream, data: bytes, unsent: bytes) -> None:
-        self._nursery.start_soon(self._talk, stream, partial(go_on, stream, data, unsent))
+        # Not among those of the new connections, which may have ended when the hub has not.
+        self._hubs.start_soon(self._talk, stream, partial(go_on, stream, data, unsent))
 
     async def _talk(self, stream: Stream, talk: Callable[..., Awaitable[bool]]) -> None:
         more = False
@@ -187,7 +193,6 @@ class Acceptor:
             self._ended.set()
 
     async def _turn_away(self, stream: Stream, data: bytes | None, reason: str) -> None:
-        self._turned_away.add(stream)
         try:
             await turn_away(stream, data or b"", reason, self.limits)
         finally:

@@ -42,10 +42,20 @@ class Door:
         self._file = _identity(path) if path else None
 
     def leave(self) -> None:
-        """Remove the file, if it is this socket's: nobody else connects."""
-        if self.path and self._file and _identity(self.path) == self._file:
+        """Remove the file, if it is still this socket's, and let nobody else connect.
+
+        Those who have connected can be accepted yet. A socket that somebody else made stays as it
+        is, for the next who listens.
+        """
+        if self._file is None:
+            return
+        if self.path and _identity(self.path) == self._file:
             with contextlib.suppress(OSError):
                 self.path.unlink()
+        # Only once: a number that is free may be that of another daemon's socket by then.
+        self._file = None
+        # Also who has found the file before, or finds one that could not be removed.
+        self.sock.shutdown(socket.SHUT_RD)
 
     def close(self) -> None:
         """Stop listening, and remove the file if it is still this socket's."""

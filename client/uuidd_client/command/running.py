@@ -63,9 +63,10 @@ def _do(parser: argparse.ArgumentParser, given: argparse.Namespace) -> int:
 
 @contextlib.contextmanager
 def _folder() -> Iterator[Path]:
-    """Make a temporary folder, and remove it."""
+    """Make a temporary folder with one for the state in it, and remove it."""
     try:
-        made = tempfile.TemporaryDirectory(prefix="uuidd-")
+        made = tempfile.TemporaryDirectory(prefix="uuidd-", ignore_cleanup_errors=True)
+        Path(made.name, "state").mkdir()
     except OSError as error:
         raise RunError(
             f"no temporary folder can be made: {error.strerror}; name one in TMPDIR"
@@ -77,9 +78,8 @@ def _folder() -> Iterator[Path]:
 @contextlib.contextmanager
 def _daemon(folder: Path, socket: Path, worker: str | None) -> Iterator[None]:
     """Run a daemon with its state and *socket* in *folder*."""
-    state = folder / "state"
-    state.mkdir()
-    command = [sys.executable, "-m", "uuidd", "-F", "-P", f"--socket={socket}", f"--state={state}"]
+    command = [sys.executable, "-m", "uuidd", "-F", "-P", f"--socket={socket}"]
+    command.append(f"--state={folder / 'state'}")
     if worker is not None:
         command.append(f"--worker={worker}")
     # A session of its own: a terminal's Ctrl-C is for the command, and ends the daemon after it.

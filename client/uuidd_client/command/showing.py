@@ -75,10 +75,10 @@ def _of_our_version() -> Iterator[None]:
     """Tell of a status that is not as ours is."""
     try:
         yield
-    except (KeyError, TypeError, ValueError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise StatusError(
-            f"the daemon's status cannot be shown, it may be of another version ({error});"
-            " --json prints what it tells"
+            "the daemon's status cannot be shown, it may be of another version"
+            f" ({type(error).__name__}: {str(error)[:60]}); --json prints what it tells"
         ) from error
 
 

@@ -110,7 +110,7 @@ MUTATIONS = [
         "glitch-with-nothing-given-is-slewed",
         "a clock that was ahead for a moment stops v7, though none was given out then",
         STEADY,
-        "            self._slew = Slew(now, now=now, elapsed=elapsed)\n            return now\n",
+        "            self._slew.begin(now, elapsed=elapsed)\n            return now\n",
         "            pass\n",
         ("tests/core/test_steady.py",),
     ),

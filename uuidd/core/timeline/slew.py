@@ -13,7 +13,11 @@ class Slew:
     __slots__ = ("_from", "_since")
 
     def __init__(self, begin: int, *, now: int, elapsed: int) -> None:
-        self._from = max(begin, now)
+        self.begin(max(begin, now), elapsed=elapsed)
+
+    def begin(self, tick: int, *, elapsed: int) -> None:
+        """Begin anew at *tick*."""
+        self._from = tick
         self._since = elapsed
 
     def read(self, *, now: int, elapsed: int) -> int:

@@ -77,7 +77,7 @@ class Steady:
         if self._closed:
             raise Closed
         steady = self.read(now=now, elapsed=elapsed)
-        lead = self.lead(now=now, elapsed=elapsed)
+        lead = self._lead(steady, now)
         if lead > self.max_lead:
             raise Ahead(lead, self.max_lead)
         if self.rollback == "refuse" and lead > TOLERANCE:
@@ -96,15 +96,18 @@ class Steady:
         Where nothing was given out past UTC there is nothing to stay ahead of, whatever UTC was.
         """
         if self.next <= now:
-            self._slew = Slew(now, now=now, elapsed=elapsed)
+            self._slew.begin(now, elapsed=elapsed)
             return now
         steady = self._slew.read(now=now, elapsed=elapsed)
         return steady if self.rollback == "slew" else now
 
     def lead(self, *, now: int, elapsed: int) -> int:
         """Give by how many ticks it leads UTC; what a lost state holds back is no lead."""
+        return self._lead(self.read(now=now, elapsed=elapsed), now)
+
+    def _lead(self, steady: int, now: int) -> int:
         reached = 0 if self.held_until else self.next - 1
-        return max(reached, self.read(now=now, elapsed=elapsed), now) - now
+        return max(reached, steady, now) - now
 
     def begin_save(self, *, now: int, elapsed: int, lead: int) -> int:
         """Give the mark to save: *lead* ticks past S, or ``next`` itself once closed.

@@ -247,9 +247,10 @@ async def test_one_who_asks_one_thing_after_the_other_is_waited_for_a_moment(
 
 
 async def test_a_request_that_comes_in_that_moment_is_found(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is looked for so often, and then no more."""
+    place = Place(Inside())
     looks = iter([[], [], [(5, 1)]])
     monkeypatch.setattr(place.hub, "_users", SimpleNamespace(poll=lambda _, __: next(looks)))
     assert place.hub._linger() == []

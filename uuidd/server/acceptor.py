@@ -137,7 +137,7 @@ class Acceptor:
         return socket.SocketType(_FAMILY, _TYPE, 0, fd)
 
     def _enter(self, stream: Stream, nursery: trio.Nursery) -> None:
-        refusal = self._admission.enter(stream.uid)
+        refusal = self._admission.refusal(stream.uid)
         data = stream.receive_now()
         if refusal:
             self._service.rpc.refuse("connections")
@@ -147,9 +147,10 @@ class Acceptor:
             else:
                 stream.close()
         elif data == b"" or (data and self._answered(stream, data)):
-            self._admission.leave(stream.uid)
+            # Not counted: nobody can see it open, and to count costs a twentieth of the whole.
             stream.close()
         else:
+            self._admission.enter(stream.uid)
             self._open.add(stream)
             stream.bound_unread()
             if not data or not self._hub.answered(stream, data):

@@ -19,8 +19,8 @@ class Admission:
         self.turned_away = 0
         self._being_told = 0
 
-    def enter(self, uid: int) -> str:
-        """Count a connection of *uid* in and give ""; or give the reason why there is no room."""
+    def refusal(self, uid: int) -> str:
+        """Give the reason why there is no room for a connection of *uid*; "" if there is."""
         if self.open >= self.limits.connections:
             return f"{self.open} connections are open, the most there may be; try again later"
         if uid not in self._spared and self._by_uid[uid] >= self.limits.connections_per_uid:
@@ -28,10 +28,16 @@ class Admission:
                 f"uid {uid} has {self._by_uid[uid]} connections open, the most one user may have;"
                 " share one, or close some"
             )
-        self.open += 1
-        self._by_uid[uid] += 1
-        self.highest = max(self.highest, self.open)
         return ""
+
+    def enter(self, uid: int) -> str:
+        """Count a connection of *uid* in and give ""; or give the reason why there is no room."""
+        refusal = self.refusal(uid)
+        if not refusal:
+            self.open += 1
+            self._by_uid[uid] += 1
+            self.highest = max(self.highest, self.open)
+        return refusal
 
     def leave(self, uid: int) -> None:
         """Count a connection of *uid* out."""

@@ -6,19 +6,17 @@ import socket
 from struct import Struct
 
 _UCRED = Struct("3i")
+_SIZE = _UCRED.size
+_LEVEL, _PEERCRED = int(socket.SOL_SOCKET), int(socket.SO_PEERCRED)
 
 
 def peer_pid(sock: socket.SocketType) -> int:
     """Give the process that connected or, to a caller, the one that listens."""
-    return _credentials(sock)[0]
+    pid: int = _UCRED.unpack(sock.getsockopt(_LEVEL, _PEERCRED, _SIZE))[0]
+    return pid
 
 
 def peer_uid(sock: socket.SocketType) -> int:
     """Give the user that connected."""
-    return _credentials(sock)[1]
-
-
-def _credentials(sock: socket.SocketType) -> tuple[int, int, int]:
-    told = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
-    pid, uid, gid = _UCRED.unpack(told)
-    return pid, uid, gid
+    uid: int = _UCRED.unpack(sock.getsockopt(_LEVEL, _PEERCRED, _SIZE))[1]
+    return uid

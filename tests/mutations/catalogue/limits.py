@@ -105,8 +105,8 @@ MUTATIONS = [
         "peers-group-taken-for-uid",
         "limits are for the wrong user",
         "uuidd/server/peers.py",
-        "return _credentials(sock)[1]",
-        "return _credentials(sock)[2]",
+        "uid: int = _UCRED.unpack(sock.getsockopt(_LEVEL, _PEERCRED, _SIZE))[1]",
+        "uid: int = _UCRED.unpack(sock.getsockopt(_LEVEL, _PEERCRED, _SIZE))[2]",
         ADMISSION_TESTS,
     ),
     Mutation(

@@ -29,10 +29,12 @@ from uuidd_client.forms import random_bytes, safety, uuids
 from uuidd_client.page import Page
 from uuidd_client.source import Source, utc_tick
 
-SHORT_RUN, LONG_RUN = 16, 1024
-"""Ids of a run: the first after a change of form, and the most. What is left of a run has to be
-drawn to its end when the form changes, and is worth the more the less often that happens. Of more
-than these a single one would be noticed: to make them takes some 40 microseconds."""
+SHORT_RUN = 16
+"""Ids of a run, the first after a change of form. What is left of a run has to be drawn to its end
+when the form changes, and is worth the more the less often that happens."""
+
+LONG_RUNS = {"uuid": 512, "text": 1024, "int": 1024, "bytes": 1024}
+"""The most ids of a run: more of them leave the processor's cache before they are used."""
 
 RANDOM_BLOCK = 1 << 30
 """Places of a block of ids without a time: no number of them means anything."""
@@ -87,7 +89,7 @@ class Supply:
         count = min(self._length, self._end - self._first, self._recipe.room(self._first))
         ids = iter(self._cut(form, count))
         self._out, self._out_form = ids, form
-        self._length = min(2 * self._length, LONG_RUN)
+        self._length = min(2 * self._length, LONG_RUNS[form])
         return (ids, self._deadline), next(ids)
 
     def make(self, count: int, form: str) -> list[Any]:

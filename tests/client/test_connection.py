@@ -345,6 +345,16 @@ def test_what_comes_after_the_time_out_is_not_waited_for(path: Path) -> None:
     assert caught.value.late
 
 
+def test_a_silence_after_a_piece_ends_with_the_time_out_of_the_whole(path: Path) -> None:
+    """A piece of an answer gives its sender no more time than was left."""
+    with Server(path, lambda _: b""), line(path) as found:
+        found._open(elapsed() + PATIENCE)
+        begun = real_time.monotonic()
+        with pytest.raises(DaemonUnavailable, match="silent for"):
+            found._receive(elapsed() + 0.01)
+        assert real_time.monotonic() - begun < PATIENCE / 2
+
+
 @pytest.mark.parametrize("signals", [False, True])
 def test_a_full_backlog_ends_with_the_time_out(path: Path, signals: bool) -> None:
     """A daemon that accepts nobody any more cannot hold a caller in connect().

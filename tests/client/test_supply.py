@@ -250,6 +250,17 @@ def test_a_run_drawn_from_in_the_middle_of_taking_back_is_dropped() -> None:
     assert offsets(supply.make(1, "text")) == [16]
 
 
+def test_the_time_that_a_block_took_to_come_is_no_lack_of_demand(time: Time) -> None:
+    """What was used up at once is wanted fast, however long a busy host took to answer."""
+    source = Blocks(block(0, 1), block(10_000, 1000))
+    source.before = lambda: time.move(0.05)
+    supply = supply_of(source)
+    supply.make(1, "text")
+    supply.make(10, "text")
+    assert source.asked[0] == 1
+    assert source.asked[1] >= 100
+
+
 @pytest.mark.usefixtures("time")
 def test_runs_grow_while_the_form_stays() -> None:
     """A new form begins with a short run, for what is left of it has to be taken back."""

@@ -262,6 +262,61 @@ async def test_a_request_that_comes_in_that_moment_is_found(
     assert not place.hub._lone
 
 
+@contextlib.asynccontextmanager
+async def always_asking(
+    count: int, monkeypatch: pytest.MonkeyPatch, most: int
+) -> AsyncIterator[list[int | None]]:
+    """Give what is answered, by number, of so many connections that ask anew when they are.
+
+    Each look at the clock takes 0.04 ms. They ask *most* times in all.
+    """
+    looks = itertools.count()
+    monkeypatch.setattr(hub_module, "monotonic", lambda: next(looks) * 0.00004)
+    place = Place(Inside())
+    place.hub._may_linger = False
+    answered: list[int | None] = []
+    answer = place.inside.service.answer
+    peers: list[socket.socket] = []
+
+    def noted(asked: rpc.Request, *, uid: int) -> bytes | None:
+        answered.append(asked.msgid)
+        assert asked.msgid is not None
+        if len(answered) < most:
+            peers[asked.msgid].send(request("make", "v4", msgid=asked.msgid))
+        return answer(asked, uid=uid)
+
+    monkeypatch.setattr(place.inside.service, "answer", noted)
+    with contextlib.ExitStack() as socks:
+        for number in range(count):
+            theirs, ours = socket.socketpair()
+            peers.append(socks.enter_context(theirs))
+            place.hub.park(Stream(socks.enter_context(ours), UID))
+            theirs.send(request("make", "v4", msgid=number))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(place.hub.run)
+            yield answered
+            nursery.cancel_scope.cancel()
+
+
+async def test_who_was_not_reached_in_a_turn_comes_before_who_was(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of ten connections that always ask, all are served, though a turn is for two or three."""
+    async with always_asking(10, monkeypatch, most=100) as answered:
+        await trio.testing.wait_all_tasks_blocked()
+    assert set(answered[:10]) == set(range(10))
+
+
+async def test_others_have_their_turn_though_there_is_always_a_request(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a millisecond or so, without an end of the requests."""
+    async with always_asking(1, monkeypatch, most=1000) as answered:
+        for _ in range(3):
+            await trio.lowlevel.checkpoint()
+        assert len(answered) < 200
+
+
 async def test_a_user_with_many_connections_delays_another_by_one_turn(
     autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -26,7 +26,7 @@ MUTATIONS = [
         CONNECTION,
         "            self._sock.settimeout(left)\n            data =",
         "            self._sock.settimeout(self._timeout)\n            data =",
-        ("tests/daemon/test_survivors.py",),
+        ("tests/client/test_connection.py",),
     ),
     Mutation(
         "client-waits-in-full-backlog",

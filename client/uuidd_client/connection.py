@@ -173,7 +173,8 @@ class Connection:
             self.close()
             raise DaemonUnavailable(self._path, "an answer to another request")
         if response.error is not None:
-            raise DaemonUnavailable(self._path, ": ".join(response.error))
+            cause = ": ".join(_printable(text) for text in response.error)
+            raise DaemonUnavailable(self._path, cause, refused=True)
         return response.result
 
     def _take_by_libuuid(self, count: int) -> Block:
@@ -260,6 +261,11 @@ class Connection:
         if isinstance(error, TimeoutError | BlockingIOError):
             return DaemonUnavailable(self._path, f"silent for {self._timeout:g} s", late=True)
         return DaemonUnavailable(self._path, error.strerror or str(error))
+
+
+def _printable(text: str) -> str:
+    """Give a daemon's words in one line, of which a terminal shows each as it is."""
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text[:1000])
 
 
 def _timeval(seconds: float) -> bytes:

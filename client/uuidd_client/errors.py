@@ -6,10 +6,14 @@ from typing import Any
 
 
 class DaemonUnavailable(Exception):
-    """No daemon gave an answer: *path* is the socket, *cause* says what happened there."""
+    """No daemon gave what was asked for: *path* is the socket, *cause* says what happened there.
 
-    def __init__(self, path: str, cause: str, *, late: bool = False) -> None:
-        super().__init__(f"no answer from uuidd at {path}: {cause}")
+    *refused*: that one answered, and gives nothing.
+    """
+
+    def __init__(self, path: str, cause: str, *, late: bool = False, refused: bool = False) -> None:
+        what = f"uuidd at {path} gives none" if refused else f"no answer from uuidd at {path}"
+        super().__init__(f"{what}: {cause}")
         self.path = path
         self.cause = cause
         self.late = late
@@ -23,7 +27,9 @@ class NoWorkerId(DaemonUnavailable):
     """The daemon has no worker number, without which there are no Snowflakes."""
 
     def __init__(self, path: str) -> None:
-        super().__init__(path, "it has no worker number; start it with --worker N, 0 to 1023")
+        super().__init__(
+            path, "it has no worker number; start it with --worker N, 0 to 1023", refused=True
+        )
 
 
 class RateExceeded(Exception):

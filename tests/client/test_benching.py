@@ -313,6 +313,7 @@ def test_numbers_stand_under_each_other() -> None:
         "",
         "All ids with a time are the daemon's; none was made by the fallback.",
         "Its clock has 10,000,000 a second for all callers, 4,096,000 for Snowflakes.",
+        "What was free before comes on top of that.",
         "v4 is random, and made in this process: it asks no daemon.",
     ]
 

@@ -169,6 +169,20 @@ def test_an_error_is_told_with_code_and_message(path: Path) -> None:
     assert (caught.value.path, caught.value.late) == (str(path), False)
 
 
+def test_an_error_is_told_in_one_line_that_a_terminal_can_show(path: Path) -> None:
+    """Whoever listens there cannot move the cursor of who reads it."""
+
+    def refuse(request: bytes) -> bytes:
+        msgid = msgpack.unpackb(request)[1]
+        packed: bytes = msgpack.packb([1, msgid, ["weird", "x\ny\x1b[2J" + 9999 * "z"], None])
+        return packed
+
+    with served(path, refuse) as (_, found), pytest.raises(DaemonUnavailable) as caught:
+        found.take(1)
+    assert "weird: x\\ny\\x1b[2Jzz" in str(caught.value)
+    assert len(str(caught.value)) < 2000
+
+
 def test_an_error_leaves_the_line_open(path: Path) -> None:
     """Who refuses is there, so the next call goes over the same line."""
     refusal = msgpack.packb([1, 1, ["busy", "no room"], None])

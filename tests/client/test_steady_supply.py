@@ -140,7 +140,9 @@ def test_only_snowflakes_have_no_fallback() -> None:
 
 def test_a_snowflake_needs_a_worker_number() -> None:
     """The error names the daemon's socket and its option."""
-    with pytest.raises(NoWorkerId, match=r"uuidd at /path: it has no worker number.*--worker N"):
+    with pytest.raises(
+        NoWorkerId, match=r"uuidd at /path gives none: it has no worker number.*--worker N"
+    ):
         supply_of(Blocks(block(0, 3, worker=None)), "snowflake").make(1, "int")
 
 

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from uuid import UUID
@@ -224,6 +225,25 @@ def test_the_status_of_another_version_is_told_as_such(tmp_path: Path) -> None:
         assert (status, json.loads(out), err) == (0, {"version": "99"}, "")
 
 
+def test_a_status_that_json_cannot_tell_is_one_line(tmp_path: Path) -> None:
+    """MessagePack has values that JSON has not."""
+    path = tmp_path / "s"
+    with Server(path, lambda request: result(request, {"node": b"\xff"})):
+        status, out, err = uuidctl("status", "--json", socket=path)
+    assert (status, out) == (1, "")
+    assert err.startswith("uuidctl: the daemon's status is none that JSON can tell: ")
+
+
+def test_run_ends_in_order_at_a_signal_before_its_reader_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The signal's own end is told, and not that of a thread that never began."""
+    monkeypatch.setattr(threading.Thread, "start", lambda _: signal.raise_signal(signal.SIGTERM))
+    with pytest.raises(SystemExit) as ended:
+        main(["run", "--", "true"])
+    assert ended.value.code == 128 + signal.SIGTERM
+
+
 def test_errors_go_nowhere_rather_than_among_the_ids() -> None:
     """Where standard error is closed, standard output stays for what was asked for."""
     shell = ["sh", "-c", 'exec "$@" status 2>&-', "sh", *UUIDCTL]
@@ -346,4 +366,7 @@ def test_a_closed_output_is_a_failure(daemon: Daemon) -> None:
     """Ids that went nowhere are not told as made."""
     shell = ["sh", "-c", 'exec "$@" new >&-', "sh", *UUIDCTL]
     environment = {**os.environ, "UUIDD_SOCKET": str(daemon.socket)}
-    assert subprocess.run(shell, env=environment, timeout=PATIENCE, check=False).returncode == 1
+    done = subprocess.run(
+        shell, env=environment, timeout=PATIENCE, check=False, stderr=subprocess.PIPE
+    )
+    assert (done.returncode, done.stderr) == (1, b"uuidctl: standard output is closed\n")

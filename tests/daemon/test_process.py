@@ -100,6 +100,19 @@ def test_a_signal_saves_the_first_tick_not_given_out(
     assert saved_mark(daemon) == block["first"] + block["count"]
 
 
+def test_a_start_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    """Neither a pid file, which would name a process that is gone, nor a socket."""
+    state = tmp_path / "state"
+    state.mkdir()
+    state.chmod(0o777)
+    paths = [f"--{name}={tmp_path / name}" for name in ("socket", "pid", "state")]
+    done = subprocess.run(
+        [sys.executable, "-m", "uuidd", "-F", *paths], capture_output=True, timeout=60, check=False
+    )
+    assert done.returncode == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["state"]
+
+
 def test_the_log_tells_of_the_stop(daemon: Daemon) -> None:
     """Its last lines name the signal, and say that the state was saved."""
     daemon.stop()

@@ -16,7 +16,7 @@ class PidFileError(Exception):
 
 @contextlib.contextmanager
 def pid_file(path: Path) -> Iterator[None]:
-    """Hold *path*, locked, with this process's pid in it, and remove it at the end.
+    """Hold *path*, locked, with this process's pid in it, and remove it at any end.
 
     Raises PidFileError when it cannot be written, or is held by another daemon; a file that was
     there is then as it was.
@@ -29,9 +29,11 @@ def pid_file(path: Path) -> Iterator[None]:
             path.unlink()
             fd = _opened(path)
             _claim(fd, path)
-        yield
-        with contextlib.suppress(OSError):
-            path.unlink()
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):
+                path.unlink()
     finally:
         os.close(fd)
 

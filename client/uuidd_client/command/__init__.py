@@ -16,7 +16,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and give its exit status: 0, 1 for a failure, 2 for wrong usage."""
     given = parser().parse_args(argv)
     if sys.stdout is None:
-        # Python's word for a descriptor 1 that is closed; the ids would be lost without a word.
+        # Python's word for a descriptor 1 that is closed.
+        _complain("standard output is closed")
         return 1
     try:
         status: int = given.do(given)

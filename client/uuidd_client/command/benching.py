@@ -228,6 +228,7 @@ def lines(about: Mapping[str, Any], results: Results, left_out: Sequence[str]) -
     if any(KINDS[kind].timeline for kind in results.rates):
         yield "All ids with a time are the daemon's; none was made by the fallback."
         yield "Its clock has 10,000,000 a second for all callers, 4,096,000 for Snowflakes."
+        yield "What was free before comes on top of that."
     if "v4" in results.rates:
         yield "v4 is random, and made in this process: it asks no daemon."
 

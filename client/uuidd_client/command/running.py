@@ -106,7 +106,9 @@ def _daemon(folder: Path, socket: Path, worker: str | None) -> Iterator[None]:
                 daemon.wait(STOP_SECONDS)
             except subprocess.TimeoutExpired:
                 daemon.kill()
-            reader.join()
+            if reader.ident is not None:
+                # Not where a signal came before it was started.
+                reader.join()
 
 
 def _end_with_parent() -> None:

@@ -49,7 +49,7 @@ def _do(given: argparse.Namespace) -> int:
         return _watch(client)
     status = client.status()
     if given.json:
-        print(json.dumps(status, indent=2))
+        print(_json(status))
     elif given.openmetrics:
         print(_openmetrics(status), end="")
     else:
@@ -57,6 +57,13 @@ def _do(given: argparse.Namespace) -> int:
         later = client.status()
         print(_panel(later, status, GLANCE_SECONDS))
     return 0
+
+
+def _json(status: dict[str, Any]) -> str:
+    try:
+        return json.dumps(status, indent=2)
+    except (TypeError, ValueError) as error:
+        raise StatusError(f"the daemon's status is none that JSON can tell: {error}") from error
 
 
 def _openmetrics(status: dict[str, Any]) -> str:

@@ -214,15 +214,16 @@ async def test_others_have_their_turn_while_it_serves(place: Place) -> None:
 @pytest.mark.parametrize(
     ("calls", "looks"),
     [
-        ([(0, 0.0)], False),
-        ([(0, 0.0), (0, SOON / 2)], True),
-        ([(0, 0.0), (0, 2 * SOON)], False),
-        ([(0, 0.0), (1, 0.0), (0, 0.0)], False),
+        ([(0, 0.0)], 0),
+        ([(0, 0.0), (0, SOON / 2)], 1),
+        ([(0, 0.0), (0, SOON / 2), (0, SOON / 2)], 2),
+        ([(0, 0.0), (0, 2 * SOON)], 0),
+        ([(0, 0.0), (1, 0.0), (0, 0.0)], 0),
     ],
 )
 async def test_one_who_asks_one_thing_after_the_other_is_waited_for_a_moment(
     calls: list[tuple[int, float]],
-    looks: bool,
+    looks: int,
     place: Place,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -243,23 +244,53 @@ async def test_one_who_asks_one_thing_after_the_other_is_waited_for_a_moment(
             now += passed
             await (one, other)[caller].call("make", "v4")
             await trio.testing.wait_all_tasks_blocked()
-        assert lingered[-1] == looks
+        assert lingered == [False] * looks
+
+
+async def test_others_have_their_turn_before_he_is_waited_for(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One who asks without a pause costs those who connect no more than his requests take."""
+    monkeypatch.setattr(hub_module, "monotonic", lambda: 1.0)
+    place.hub._may_linger = True
+    happened: list[str] = []
+    answer = place.inside.service.answer
+
+    def answered(asked: rpc.Request, *, uid: int) -> bytes | None:
+        happened.append("answered")
+        return answer(asked, uid=uid)
+
+    def linger() -> list[tuple[int, int]]:
+        happened.append("lingered")
+        return []
+
+    async def take_turns() -> None:
+        while True:
+            happened.append("turn")
+            await trio.lowlevel.checkpoint()
+
+    async with place.parked() as peer, trio.open_nursery() as nursery:
+        await trio.testing.wait_all_tasks_blocked()
+        monkeypatch.setattr(place.inside.service, "answer", answered)
+        monkeypatch.setattr(place.hub, "_linger", linger)
+        nursery.start_soon(take_turns)
+        for _ in range(50):
+            await peer.call("make", "v4")
+        # trio takes those whose turn it is in any order, so it is not so each time.
+        assert ("turn", "lingered") in set(itertools.pairwise(happened))
+        nursery.cancel_scope.cancel()
 
 
 async def test_a_request_that_comes_in_that_moment_is_found(
     autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is looked for so often, and then no more."""
-    place = Place(Inside())
+    hub = Place(Inside()).hub
     looks = iter([[], [], [(5, 1)]])
-    monkeypatch.setattr(place.hub, "_users", SimpleNamespace(poll=lambda _, __: next(looks)))
-    assert place.hub._linger() == []
-    place.hub._lone = True
-    assert place.hub._linger() == [(5, 1)]
-    monkeypatch.setattr(place.hub, "_users", SimpleNamespace(poll=lambda _, __: []))
-    place.hub._lone = True
-    assert place.hub._linger() == []
-    assert not place.hub._lone
+    monkeypatch.setattr(hub, "_users", SimpleNamespace(poll=lambda _, __: next(looks)))
+    assert hub._linger() == [(5, 1)]
+    monkeypatch.setattr(hub, "_users", SimpleNamespace(poll=lambda _, __: []))
+    assert hub._linger() == []
 
 
 @contextlib.asynccontextmanager

@@ -100,7 +100,13 @@ class Hub:
         turn_ends = monotonic() + TURN_SECONDS
         with self._users:
             while True:
-                ready = self._users.poll(0, EVENTS) or self._linger()
+                ready = self._users.poll(0, EVENTS)
+                if not ready and self._lone:
+                    self._lone = False
+                    # First a turn of the others, who would have none for a millisecond else.
+                    await trio.lowlevel.checkpoint()
+                    turn_ends = monotonic() + TURN_SECONDS
+                    ready = self._linger()
                 if not ready:
                     await trio.lowlevel.wait_readable(self._users.fileno())
                     turn_ends = monotonic() + TURN_SECONDS
@@ -156,11 +162,9 @@ class Hub:
 
     def _linger(self) -> list[tuple[int, int]]:
         """Look for a moment whether the only one who asks goes on to."""
-        if self._lone:
-            self._lone = False
-            for _ in range(LOOKS):
-                if ready := self._users.poll(0, EVENTS):
-                    return ready
+        for _ in range(LOOKS):
+            if ready := self._users.poll(0, EVENTS):
+                return ready
         return []
 
     def _serve_some(self, queue: _Queue) -> None:
@@ -170,7 +174,12 @@ class Hub:
         if not queue.ready:
             ready = [fd for fd, _ in queue.epoll.poll(0, EVENTS)]
             only = ready[0] if len(ready) == 1 else None
-            self._lone = only == self._only and now < self._only_at + SOON and self._may_linger
+            self._lone = (
+                only is not None
+                and only == self._only
+                and now < self._only_at + SOON
+                and self._may_linger
+            )
             self._only, self._only_at = only, now
             ready.reverse()
             queue.ready = ready

@@ -254,11 +254,11 @@ MUTATIONS = [
         HUB_TESTS,
     ),
     Mutation(
-        "hub-lingers-without-end",
-        "one who stops asking stops the daemon",
+        "hub-lingers-before-others",
+        "one who asks without a pause lets those who connect wait for a millisecond each",
         HUB,
-        "            self._lone = False\n            for",
-        "            for",
+        "                    await trio.lowlevel.checkpoint()\n                    turn_ends",
+        "                    turn_ends",
         HUB_TESTS,
     ),
 ]

@@ -54,7 +54,7 @@ class Acceptor:
         self._turns = Turns()
         self._open: set[Stream] = set()
         self._turned_away: set[Stream] = set()
-        self._hubs: trio.Nursery
+        self._hub_nursery: trio.Nursery
         self._accepting = trio.CancelScope()
         self._exhausted = self._draining = False
         self._ended = trio.Event()
@@ -63,8 +63,8 @@ class Acceptor:
     async def run(self) -> None:
         """Serve until ``stop``, and then until the last connection has ended."""
         try:
-            async with trio.open_nursery() as self._hubs:
-                self._hubs.start_soon(self._run_hub)
+            async with trio.open_nursery() as self._hub_nursery:
+                self._hub_nursery.start_soon(self._run_hub)
                 async with trio.open_nursery() as new:
                     with self._accepting:
                         await self._accept(new)
@@ -74,7 +74,7 @@ class Acceptor:
                     while self._open:
                         self._ended = trio.Event()
                         await self._ended.wait()
-                self._hubs.cancel_scope.cancel()
+                self._hub_nursery.cancel_scope.cancel()
         finally:
             for stream in list(self._open):
                 self._end(stream)
@@ -171,8 +171,8 @@ class Acceptor:
         return reply is not None and (not reply or stream.send_now(reply) != 0)
 
     def _hand_over(self, stream: Stream, data: bytes, unsent: bytes) -> None:
-        # Not among those of the new connections, which may have ended when the hub has not.
-        self._hubs.start_soon(self._talk, stream, partial(go_on, stream, data, unsent))
+        # Not in the nursery of the new connections, which may be closed before the hub has ended.
+        self._hub_nursery.start_soon(self._talk, stream, partial(go_on, stream, data, unsent))
 
     async def _talk(self, stream: Stream, talk: Callable[..., Awaitable[bool]]) -> None:
         more = False

@@ -88,6 +88,8 @@ class Hub:
         self._users = select.epoll()
         self._queues: dict[int, _Queue] = {}
         self._by_fd: dict[int, _Queue] = {}
+        # The connection that was the only one to ask when last looked, and when that was; and
+        # whether it was the same one soon before.
         self._only: int | None = None
         self._only_at = 0.0
         self._lone = False

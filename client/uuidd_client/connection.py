@@ -173,8 +173,7 @@ class Connection:
             self.close()
             raise DaemonUnavailable(self._path, "an answer to another request")
         if response.error is not None:
-            cause = ": ".join(_printable(text) for text in response.error)
-            raise DaemonUnavailable(self._path, cause, refused=True)
+            raise DaemonUnavailable(self._path, _printable(response.error), refused=True)
         return response.result
 
     def _take_by_libuuid(self, count: int) -> Block:

@@ -158,7 +158,7 @@ def test_an_error_is_told_with_code_and_message(path: Path) -> None:
 
     def refuse(request: bytes) -> bytes:
         msgid = msgpack.unpackb(request)[1]
-        packed: bytes = msgpack.packb([1, msgid, ["unavailable", "the disk is full"], None])
+        packed: bytes = msgpack.packb([1, msgid, "unavailable: the disk is full", None])
         return packed
 
     with (
@@ -174,7 +174,7 @@ def test_an_error_is_told_in_one_line_that_a_terminal_can_show(path: Path) -> No
 
     def refuse(request: bytes) -> bytes:
         msgid = msgpack.unpackb(request)[1]
-        packed: bytes = msgpack.packb([1, msgid, ["weird", "x\ny\x1b[2J" + 9999 * "z"], None])
+        packed: bytes = msgpack.packb([1, msgid, "weird: x\ny\x1b[2J" + 9999 * "z", None])
         return packed
 
     with served(path, refuse) as (_, found), pytest.raises(DaemonUnavailable) as caught:
@@ -185,7 +185,7 @@ def test_an_error_is_told_in_one_line_that_a_terminal_can_show(path: Path) -> No
 
 def test_an_error_leaves_the_line_open(path: Path) -> None:
     """Who refuses is there, so the next call goes over the same line."""
-    refusal = msgpack.packb([1, 1, ["busy", "no room"], None])
+    refusal = msgpack.packb([1, 1, "busy: no room", None])
     with served(path, in_turn(lambda _: refusal, grants())) as (server, found):
         with pytest.raises(DaemonUnavailable):
             found.take(1)
@@ -255,8 +255,8 @@ def test_a_bad_block_is_refused(path: Path, bad: object) -> None:
         msgpack.packb([2, "hello", []]),
         msgpack.packb([0, 1, "take", []]),
         msgpack.packb([1, 1, None]),
-        msgpack.packb([1, 1, "an error", None]),
-        msgpack.packb([1, 1, ["code"], None]),
+        msgpack.packb([1, 1, ["busy", "no room"], None]),
+        msgpack.packb([1, 1, b"busy: no room", None]),
         msgpack.packb([1, 1, [1, 2], None]),
         msgpack.packb([True, 1, None, granted(0, 1)]),
         msgpack.packb([1, True, None, granted(0, 1)]),

@@ -348,8 +348,8 @@ def test_a_response_is_four_items_with_no_error() -> None:
 
 
 def test_a_failure_is_four_items_with_no_result() -> None:
-    """A failed request's answer is its msgid, code and message, and nil."""
-    assert rpc.failure(7, "busy", "no") == b"\x94\x01\x07\x92\xa4busy\xa2no\xc0"
+    """A failed request's answer is its msgid, code and message as one text, and nil."""
+    assert rpc.failure(7, "busy", "no") == b"\x94\x01\x07\xa8busy: no\xc0"
 
 
 def test_a_call_is_a_request() -> None:
@@ -372,9 +372,7 @@ RESPONSES = [
     pytest.param(b"\x94\x01\x07\xc0\xa2ok", Response(7, None, "ok"), id="text"),
     pytest.param(b"\x94\x01\x00\xc0\xc0", Response(0, None, None), id="nil"),
     pytest.param(b"\x94\x01\x00\xc0\x81\xa1a\xc4\x01b", Response(0, None, {"a": b"b"}), id="map"),
-    pytest.param(
-        b"\x94\x01\x07\x92\xa4busy\xa2no\xc0", Response(7, ("busy", "no"), None), id="error"
-    ),
+    pytest.param(b"\x94\x01\x07\xa8busy: no\xc0", Response(7, "busy: no", None), id="error"),
 ]
 
 
@@ -391,6 +389,21 @@ def test_a_part_of_a_response_is_none_yet(data: bytes, response: Response) -> No
 
 
 @pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (None, ""),
+        ("busy: no room: 3", "busy"),
+        ("busy", "busy"),
+        ("", ""),
+        ("must_wait: x", "must_wait"),
+    ],
+)
+def test_an_errors_code_is_what_stands_before_the_colon(error: str | None, code: str) -> None:
+    """A client tells errors apart by the text before the first colon and space."""
+    assert Response(7, error, None).code == code
+
+
+@pytest.mark.parametrize(
     "message",
     [
         [0, 7, None, None],
@@ -398,12 +411,11 @@ def test_a_part_of_a_response_is_none_yet(data: bytes, response: Response) -> No
         [1, "7", None, None],
         [1, None, None, None],
         [1, 7.0, None, None],
-        [1, 7, "busy", None],
-        [1, 7, ["busy"], None],
-        [1, 7, ["busy", "no", "!"], None],
-        [1, 7, ["busy", 1], None],
-        [1, 7, [1, "no"], None],
-        [1, 7, ["busy", "no"], "ok"],
+        [1, 7, ["busy", "no"], None],
+        [1, 7, b"busy: no", None],
+        [1, 7, 1, None],
+        [1, 7, False, None],
+        [1, 7, "busy: no", "ok"],
         [1, 7, [], None],
         [1.0, 7, None, None],
         [1, 7, None],
@@ -512,7 +524,7 @@ def test_any_bytes_give_a_response_or_none_or_malformed(data: bytes) -> None:
 def test_an_error_with_a_result_is_no_response() -> None:
     """A response has one or the other, however false the result."""
     with pytest.raises(MalformedError):
-        rpc.read_response(msgpack.packb([1, 7, ["busy", "later"], 0]))
+        rpc.read_response(msgpack.packb([1, 7, "busy: later", 0]))
 
 
 def test_bytes_after_a_response_are_malformed() -> None:

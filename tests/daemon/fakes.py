@@ -233,11 +233,16 @@ class Inside:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An rpc response: *error* is None, or a code and a message."""
+    """An rpc response: *error* is None, or ``code: message``."""
 
     msgid: int
-    error: list[str] | None
+    error: str | None
     result: Any
+
+    @property
+    def code(self) -> str:
+        """The error's code; "" when there is no error."""
+        return (self.error or "").partition(": ")[0]
 
 
 class Peer:

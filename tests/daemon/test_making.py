@@ -256,11 +256,10 @@ async def test_snowflakes_need_a_worker_number(autojump_clock: MockClock) -> Non
     async with inside.talking() as peer:
         reply = await peer.call("make", "snowflake", 10)
         assert reply.result is None
-        assert reply.error == [
-            "no_worker_id",
-            "this uuidd has no worker number, so it makes no Snowflakes; start it with --worker N,"
-            " 0 to 1023, another on each host",
-        ]
+        assert reply.error == (
+            "no_worker_id: this uuidd has no worker number, so it makes no Snowflakes; start it"
+            " with --worker N, 0 to 1023, another on each host"
+        )
         assert (inside.steady.next, inside.lanes) == before
         assert (inside.service.rpc.requests, inside.service.rpc.ids) == (1, 0)
         assert inside.service.rpc.refused == {"no_worker_id": 1}
@@ -271,9 +270,7 @@ async def test_a_wrong_count_of_snowflakes_is_told_first(autojump_clock: MockClo
     """Whoever asks wrongly reads what is wrong with that, worker number or not."""
     inside = Inside()
     async with inside.talking() as peer:
-        error = (await peer.call("make", "snowflake", 1001)).error
-    assert error is not None
-    assert error[0] == "bad_params"
+        assert (await peer.call("make", "snowflake", 1001)).code == "bad_params"
 
 
 async def test_a_notification_of_snowflakes_is_refused_in_silence(
@@ -307,8 +304,7 @@ async def test_a_kind_whose_time_field_is_full_is_refused(
     async with inside.talking() as peer:
         error = (await peer.call("make", "snowflake", 10)).error
         assert error is not None
-        assert error[0] == "unavailable"
-        assert error[1].startswith("no snowflake can be made: ms is ")
+        assert error.startswith("unavailable: no snowflake can be made: ms is ")
         assert (inside.service.rpc.requests, inside.service.rpc.ids) == (1, 0)
         assert inside.service.rpc.refused == {"unavailable": 1}
         assert len((await peer.call("make", "v7", 10)).result) == 10

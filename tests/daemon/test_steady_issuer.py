@@ -425,7 +425,7 @@ async def test_a_refusal_over_the_wire_changes_nothing(
     before = inside.steady.next, inside.lanes
     async with inside.talking() as peer:
         error = (await peer.call(*asked)).error
-        assert error == ["unavailable", message]
+        assert error == f"unavailable: {message}"
         assert (inside.steady.next, inside.lanes) == before
         assert (inside.service.rpc.requests, inside.service.rpc.ids) == (1, 0)
         assert inside.service.rpc.refused == {"unavailable": 1}

@@ -202,7 +202,13 @@ class Caller:
 
 
 def _is_busy(reply: list[Any]) -> bool:
-    return reply[2] is not None and reply[2][0] == "busy"
+    return reply[2] is not None and _code(reply[2]) == "busy"
+
+
+def _code(error: Any) -> str:
+    require(type(error) is str and ": " in error, "an error is a code and a message in one text")
+    code: str = error.partition(": ")[0]
+    return code
 
 
 def _may_give(each: rpc.Request) -> bool:
@@ -221,11 +227,11 @@ def _judge(each: rpc.Request, reply: list[Any], grants: Grants) -> str:
     try:
         call = methods.parse(each.method, each.params)
     except methods.RefusedError as refused:
-        require(error == [refused.code, refused.message], "what is wrong is told")
+        require(error == f"{refused.code}: {refused.message}", "what is wrong is told")
         return refused.code
     if error is not None:
-        require(result is None and error[0] in ERRORS, "an error is one that can be")
-        code: str = error[0]
+        code = _code(error)
+        require(result is None and code in ERRORS, "an error is one that can be")
         return code
     match call:
         case methods.Take(timeline, count, whole):

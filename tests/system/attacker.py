@@ -203,7 +203,7 @@ def taker(path: Path, count: int, whole: int, span_ms: int) -> dict[str, Any]:
             _, _, error, result = line.ask("take", "utc", count, bool(whole))
             asked_for += 1
             if error:
-                heard.add(tuple(error))
+                heard.add(error)
             else:
                 seen.add_result(asked, result)
     return {
@@ -252,7 +252,7 @@ def hoard(path: Path, count: int) -> dict[str, Any]:
                 closed += 1
             else:
                 held += error is None
-                heard |= {tuple(error)} if error else set()
+                heard |= {error} if error else set()
         unanswered = libuuid(path, b"\x04" + struct.pack("=i", 1))
         at_work()
         sys.stdin.read()
@@ -435,7 +435,7 @@ def hang_up(selector: selectors.BaseSelector) -> None:
 def greedy(path: Path, lines: int, way: int) -> dict[str, Any]:
     """Ask for all that there is, over so many connections, in that of GREED that is told."""
     request = list(GREED.values())[way]
-    heard: set[tuple[str, ...]] = set()
+    heard: set[str] = set()
     answers, pending = 0, dict[int, int]()
     with selectors.DefaultSelector() as selector, contextlib.ExitStack() as stack:
 
@@ -465,7 +465,7 @@ def greedy(path: Path, lines: int, way: int) -> dict[str, Any]:
                 key.data.feed(reply)
                 for _, _, error, _ in key.data:
                     answers += error is None
-                    heard |= {tuple(error)} if error else set()
+                    heard |= {error} if error else set()
                     pending[key.fd] -= 1
                 if not pending[key.fd]:
                     pending[key.fd] = request.count(b"\x94\x00")

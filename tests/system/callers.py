@@ -258,7 +258,7 @@ class Callers:
                 self._lines[name] = self._daemon.connect()
         _, _, error, result = self._lines[name].ask(method, *params)
         if error is not None:
-            raise RefusedError(": ".join(error))
+            raise RefusedError(error)
         return result
 
     def _forget(self, name: str) -> None:

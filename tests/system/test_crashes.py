@@ -78,7 +78,7 @@ def taken(line: Line, timeline: str, count: int = 1000) -> Given | None:
     """Take over a line; None when it is refused."""
     _, _, error, block = line.ask("take", timeline, count)
     if error is not None:
-        assert error[0] == "unavailable"
+        assert error.startswith("unavailable: ")
         return None
     space = None
     if timeline == "utc":

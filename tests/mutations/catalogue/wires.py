@@ -34,6 +34,14 @@ MUTATIONS = [
         ("tests/core/test_methods.py",),
     ),
     Mutation(
+        "error-as-array",
+        "clients in Go fail on each error",
+        RPC,
+        'msgid, f"{code}: {message}", None]',
+        "msgid, [code, message], None]",
+        ("tests/core/test_rpc.py",),
+    ),
+    Mutation(
         "count-not-bounded",
         "one request takes ticks of hours",
         METHODS,

@@ -22,7 +22,7 @@ MAX_MAKE = 1000
 
 
 class RefusedError(Exception):
-    """A request that gets an error for its answer: a *code* for programs, a *message* for people.
+    """A request whose answer is an error: a *code* for programs, a *message* for people.
 
     Codes: ``bad_params``, ``unknown_method``, ``unavailable``, ``no_worker_id``, ``busy``.
     """

@@ -63,8 +63,11 @@ def response(msgid: int, result: Any) -> bytes:
 
 
 def failure(msgid: int, code: str, message: str) -> bytes:
-    """Give the bytes that answer request *msgid* with an error: a code and a line for people."""
-    return _pack([RESPONSE, msgid, [code, message], None])
+    """Give the bytes that answer request *msgid* with an error: one text, ``code: message``.
+
+    Clients in many languages show an error that is text, and fail on one that is an array.
+    """
+    return _pack([RESPONSE, msgid, f"{code}: {message}", None])
 
 
 def call(msgid: int, method: str, params: list[Any]) -> bytes:
@@ -76,11 +79,16 @@ def call(msgid: int, method: str, params: list[Any]) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What a request was answered: *error* is None, or a code and a message."""
+    """What a request was answered: *error* is None, or ``code: message``."""
 
     msgid: int
-    error: tuple[str, str] | None
+    error: str | None
     result: Any
+
+    @property
+    def code(self) -> str:
+        """The code of the error: the text before its first ``": "``; "" where there is none."""
+        return (self.error or "").partition(": ")[0]
 
 
 def read_response(data: bytes) -> Response | None:
@@ -106,13 +114,9 @@ def read_response(data: bytes) -> Response | None:
         case [kind, msgid, error, result] if (
             type(kind) is type(msgid) is int
             and kind == RESPONSE
-            and (error is None or result is None)
+            and (error is None or (type(error) is str and result is None))
         ):
-            match error:
-                case None:
-                    return Response(msgid, None, result)
-                case [str(code), str(message)]:
-                    return Response(msgid, (code, message), None)
+            return Response(msgid, error, result)
     raise MalformedError("no MessagePack-RPC response")
 
 

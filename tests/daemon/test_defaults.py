@@ -14,8 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.rig import PATIENCE
-from uuidd.cli import _reread, _with_defaults, arguments, defaults
+from uuidd.cli import arguments, defaults
 from uuidd.cli.defaults import DefaultsError, options
+from uuidd.cli.options import OptionsError, reread, with_defaults
 from uuidd.server.settings import RereadError
 
 
@@ -26,8 +27,8 @@ def path(tmp_path: Path) -> Path:
 
 def refusal(path: Path) -> str:
     """Give the one line with which the file is refused."""
-    with pytest.raises(DefaultsError) as refused:
-        _with_defaults(path, [])
+    with pytest.raises(OptionsError) as refused:
+        with_defaults(path, [])
     (line,) = str(refused.value).splitlines()
     return line
 
@@ -94,7 +95,7 @@ def test_another_line_is_refused(path: Path, text: str, said: str) -> None:
     [
         ("--wroker 5", "unrecognized arguments: --wroker 5"),
         ("foo", "unrecognized arguments: foo"),
-        ("--worker x", "argument --worker: 'x' is no whole number from 0 to 1000000000"),
+        ("--worker x", "argument --worker: 'x' is no whole number from 0 to 1023"),
         ("--worker", "argument --worker: expected one argument"),
         ("-V", "-h and -V are not for a file"),
         ("-h", "-h and -V are not for a file"),
@@ -135,15 +136,15 @@ def test_any_file_is_read_or_refused(data: bytes) -> None:
 def test_the_command_line_comes_before_the_file(path: Path) -> None:
     """What it names counts, and what it does not name is the file's."""
     path.write_text('UUIDD_OPTIONS="--worker 5 --max-connections 7 --node mac"\n')
-    given = _with_defaults(path, ["--worker=6", "-q"])
+    given = with_defaults(path, ["--worker=6", "-q"])
     assert (given.worker, given.node, given.quiet) == (6, "mac", True)
     assert arguments.limits_of(given).connections == 7
 
 
 def test_what_is_wrong_on_the_command_line_is_not_told_of_the_file(path: Path) -> None:
     """Only what the file says is told of it."""
-    with pytest.raises(DefaultsError) as refused:
-        _with_defaults(path, ["--worker", "x"])
+    with pytest.raises(OptionsError) as refused:
+        with_defaults(path, ["--worker", "x"])
     assert str(path) not in str(refused.value)
 
 
@@ -157,27 +158,27 @@ def test_limits_and_level_are_read_again(path: Path) -> None:
     """With the command line over them, as at the start."""
     path.write_text('UUIDD_OPTIONS="--max-connections 7 --debug"\n')
     begun = arguments.parser().parse_args([])
-    reread = _reread(path, begun, ["--max-pipelined=3"])
-    assert (reread.limits.connections, reread.limits.pipelined, reread.level) == (7, 3, 10)
-    assert reread.restart_for == ()
+    found = reread(path, begun, ["--max-pipelined=3"])
+    assert (found.limits.connections, found.limits.pipelined, found.level) == (7, 3, 10)
+    assert found.restart_for == ()
     path.write_text('UUIDD_OPTIONS="--max-connections none"\n')
     with pytest.raises(RereadError, match="--max-connections: 'none' is no whole number"):
-        _reread(path, begun, [])
+        reread(path, begun, [])
 
 
 def test_what_only_a_restart_takes_over_is_named(path: Path) -> None:
     """Whoever reloads for it is told so."""
     path.write_text('UUIDD_OPTIONS="--worker 6 --rollback wait -q --max-connections 7"\n')
-    reread = _reread(path, arguments.parser().parse_args([]), [])
-    assert reread.restart_for == ("rollback", "worker")
+    found = reread(path, arguments.parser().parse_args([]), [])
+    assert found.restart_for == ("rollback", "worker")
 
 
 @pytest.mark.parametrize("option", ["-k", "-t", "-r", "--reset-steady", "--defaults /x"])
 def test_a_file_holds_no_commands(path: Path, option: str) -> None:
     """What the daemon does not start with is refused, as help is."""
     path.write_text(f'UUIDD_OPTIONS="{option}"\n')
-    with pytest.raises(DefaultsError, match="is not for a file"):
-        _with_defaults(path, [])
+    with pytest.raises(OptionsError, match="is not for a file"):
+        with_defaults(path, [])
 
 
 @pytest.mark.system

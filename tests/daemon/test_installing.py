@@ -60,12 +60,13 @@ def test_files_can_be_read_whatever_the_umask(tmp_path: Path) -> None:
 
 
 def test_the_service_starts_this_program(tmp_path: Path) -> None:
-    """ExecStart= names it, in full, and nothing but the program differs from the unit."""
+    """Those of its lines that name it do so in full, and nothing else differs from the unit."""
     put(tmp_path)
     ours = (UNITS / "uuidd.service").read_text().splitlines()
     found = (tmp_path / FILES["uuidd.service"]).read_text().splitlines()
     assert [new for old, new in zip(ours, found, strict=True) if old != new] == [
-        f"ExecStart={PROGRAM} --socket-activation --defaults /etc/default/uuidd"
+        f"ExecStart={PROGRAM} --socket-activation --defaults /etc/default/uuidd",
+        f"ExecReload={PROGRAM} --check --socket-activation --defaults /etc/default/uuidd",
     ]
 
 

@@ -315,7 +315,7 @@ def refused_start(daemon: Daemon, *arguments: str) -> tuple[int, str]:
         ("--epoch=1956-01-01T00:00:00Z", 2, "'1956-01-01T00:00:00Z' lies before 1970"),
         ("--epoch=2015-01-01T00:00:00", 2, "nor a time with an offset"),
         ("--epoch=soon", 2, "'soon' is neither"),
-        ("--worker=1024", 1, "--worker 1024: it must be 0 to 1023"),
+        ("--worker=1024", 2, "argument --worker: '1024' is no whole number from 0 to 1023"),
         ("--datacenter=3", 1, "--datacenter 3 needs a --worker"),
         ("--rollback=stop", 2, "argument --rollback: invalid choice: 'stop'"),
         ("--max-lead=1e302", 2, "argument --max-lead: '1e302' is no number of seconds"),

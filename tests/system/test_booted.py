@@ -252,14 +252,13 @@ def test_a_reload_takes_over_the_limits(service: Booted) -> None:
 
 
 def test_a_reload_with_a_bad_option_changes_nothing(service: Booted) -> None:
-    """The daemon serves on as before, and one line says why."""
+    """The reload fails, one line says why, and the daemon serves on as before."""
     since, pid = service.now(), service.pid
-    options(service, "--max-pipelined none")
-    service.run("systemctl", "reload", "uuidd.service")
-    told = service.logged(since, "not reloaded", level="err").splitlines()
-    assert len(told) == 1
-    assert DEFAULTS in told[0]
-    assert "'none' is no whole number" in told[0]
+    options(service, "--max-pipelined 77 --worker 5000")
+    assert service.tried("systemctl", "reload", "uuidd.service").returncode == 1
+    told = service.logged(since, "'5000'", level="err").splitlines()
+    [line] = [line for line in told if "'5000'" in line]
+    assert line == f"{DEFAULTS}: argument --worker: '5000' is no whole number from 0 to 1023"
     assert service.status()["limits"]["pipelined"] == 1024
     assert (service.pid, service.shown("ActiveState")) == (pid, "active")
 

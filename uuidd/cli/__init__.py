@@ -7,14 +7,8 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
-from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING
 
-from uuidd.cli import arguments, asking, background, defaults, installing, logs
-
-if TYPE_CHECKING:
-    from uuidd.server.settings import Reread
+from uuidd.cli import arguments, asking, background, installing, logs, options
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -42,17 +36,13 @@ def _give_up_output() -> None:
 def _main(words: list[str]) -> int:
     if words[:1] == [installing.COMMAND]:
         return installing.main(words[1:])
-    parser = arguments.parser()
-    given = parser.parse_args(words)
-    if given.defaults is not None:
-        try:
-            given = _with_defaults(given.defaults, words)
-        except defaults.DefaultsError as error:
-            _complain(str(error))
-            return 1
-    for one, other in (("pid", "no_pid"), ("random", "time"), ("debug", "quiet")):
-        if getattr(given, one) and getattr(given, other):
-            parser.error(f"--{one} and --{other.replace('_', '-')} exclude each other")
+    try:
+        given = options.parsed(words)
+    except options.OptionsError as error:
+        _complain(str(error))
+        return 1
+    if given.check:
+        return _check(given, words)
     if given.kill or given.random or given.time:
         return _ask(given)
     if given.reset_steady:
@@ -60,18 +50,27 @@ def _main(words: list[str]) -> int:
     return _start(given, words)
 
 
-def _with_defaults(path: Path, words: Sequence[str]) -> argparse.Namespace:
-    """Give what the options of a file and, over them, the command line say."""
-    options = defaults.options(path)
+def _check(given: argparse.Namespace, words: Sequence[str]) -> int:
+    """Say what a start with these options would be refused for, a line each; 0 if nothing."""
+    from uuidd.server.checking import problems
+
     try:
-        # Alone first, so that what is wrong in the file is told of the file.
-        alone = arguments.parser(defaults.Parser).parse_args(options)
-        for name in ("kill", "random", "time", "reset_steady", "defaults"):
-            if getattr(alone, name):
-                raise defaults.DefaultsError(f"--{name.replace('_', '-')} is not for a file")
-    except defaults.DefaultsError as error:
-        raise defaults.DefaultsError(f"{path}: {error}") from None
-    return arguments.parser(defaults.Parser).parse_args([*options, *words])
+        wrong = problems(options.settings(given, words))
+    except options.OptionsError as error:
+        wrong = [str(error)]
+    _warn_without_defaults(given)
+    for line in wrong:
+        _complain(line)
+    return 1 if wrong else 0
+
+
+def _warn_without_defaults(given: argparse.Namespace) -> None:
+    """Say that there is no such file of options: a typing error, or one that nobody needed."""
+    logs.to_stderr(arguments.level_of(given))
+    if given.defaults is not None and not given.defaults.exists():
+        logging.getLogger("uuidd").warning(
+            "there is no file %s, so no option comes from it", given.defaults
+        )
 
 
 def _ask(given: argparse.Namespace) -> int:
@@ -111,50 +110,23 @@ def _start(given: argparse.Namespace, words: Sequence[str]) -> int:
     from uuidd.node import NodeError
     from uuidd.server.doors import DoorError
     from uuidd.server.pidfile import PidFileError
-    from uuidd.server.settings import Settings
     from uuidd.server.starting import DescriptorsError, EpochError, started
     from uuidd.store import StoreError
     from uuidd.systemd import ActivationError
 
     try:
-        worker = arguments.worker_of(given)
-        user = privileges.user(given.user) if given.user else None
-    except (ValueError, privileges.PrivilegeError) as error:
+        settings = options.settings(given, words)
+    except options.OptionsError as error:
         _complain(str(error))
         return 1
-    level = arguments.level_of(given)
-    logs.to_stderr(level)
-    if given.defaults is not None and not given.defaults.exists():
-        logging.getLogger("uuidd").warning(
-            "no such file, started without its options: defaults=%s", given.defaults
-        )
-    settings = Settings(
-        socket=None if given.socket_activation else _absolute(given.socket, arguments.SOCKET),
-        state=arguments.state_folder(given).absolute(),
-        node=given.node,
-        pid_file=(
-            None
-            if given.no_pid or given.socket_activation
-            else _absolute(given.pid, arguments.PID_FILE)
-        ),
-        idle_timeout=given.timeout,
-        limits=arguments.limits_of(given),
-        worker=worker,
-        epoch=given.epoch,
-        max_lead=given.max_lead,
-        rollback=given.rollback,
-        user=user,
-        reread=None
-        if given.defaults is None
-        else partial(_reread, given.defaults.absolute(), given, words),
-    )
+    _warn_without_defaults(given)
     stays = given.no_fork or given.socket_activation or given.debug
     behind = None if stays else background.enter()
     try:
         with started(settings) as daemon:
             if behind is not None:
                 behind.ready()
-                logs.to_syslog(level)
+                logs.to_syslog(arguments.level_of(given))
             return 0 if daemon.serve() else 1
     except (
         DoorError,
@@ -170,25 +142,6 @@ def _start(given: argparse.Namespace, words: Sequence[str]) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
-
-
-def _reread(path: Path, begun: argparse.Namespace, words: Sequence[str]) -> Reread:
-    """Give what a running daemon takes over of the file's options. Raises RereadError."""
-    from uuidd.server.limits import as_settings
-    from uuidd.server.settings import Reread, RereadError
-
-    try:
-        given = _with_defaults(path, words)
-    except defaults.DefaultsError as error:
-        raise RereadError(str(error)) from error
-    limits = arguments.limits_of(given)
-    changed = {name for name, value in vars(given).items() if value != getattr(begun, name)}
-    changed -= {"quiet", "debug", *as_settings(limits)}
-    return Reread(limits, arguments.level_of(given), tuple(sorted(changed)))
-
-
-def _absolute(chosen: Path | None, default: Path) -> Path:
-    return (chosen or default).absolute()
 
 
 def _complain(line: str) -> None:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-from collections.abc import Callable
 from dataclasses import fields
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from uuidd import __version__
+from uuidd.cli import values
 from uuidd.core.ids.snowflake import MACHINE_BITS, TWITTER_EPOCH, WORKER_BITS, machine_of
 from uuidd.core.timeline.steady import MAX_LEAD_SECONDS
-from uuidd.server.limits import Limits
+from uuidd.server.limits import LEAST, Limits
 
 SOCKET = Path("/run/uuidd/request")
 PID_FILE = Path("/run/uuidd/uuidd.pid")
@@ -32,7 +31,7 @@ def parser(
     _add_util_linux(made)
     made.add_argument(
         "--state",
-        type=_path,
+        type=values.path,
         metavar="DIR",
         help=f"where the state is kept (default: $STATE_DIRECTORY, else {STATE})",
     )
@@ -43,10 +42,16 @@ def parser(
     )
     made.add_argument(
         "--defaults",
-        type=_path,
+        type=values.path,
         metavar="FILE",
         help='read more options from FILE, as UUIDD_OPTIONS="..."; limits and the log level again'
         " on SIGHUP",
+    )
+    made.add_argument(
+        "--check",
+        action="store_true",
+        help="check all options, those of --defaults too, and what a start would find; say what is"
+        " wrong, a line each, and end without a start",
     )
     made.add_argument(
         "--node",
@@ -66,21 +71,14 @@ def worker_of(given: argparse.Namespace) -> int | None:
     """
     worker, datacenter = given.worker, given.datacenter
     if datacenter is None:
-        if worker is not None and worker >= 1 << MACHINE_BITS:
-            raise ValueError(
-                f"--worker {worker}: it must be 0 to {(1 << MACHINE_BITS) - 1}, another on each"
-                " host; or 0 to 31 with --datacenter"
-            )
         machine: int | None = worker
         return machine
     if worker is None:
         raise ValueError(f"--datacenter {datacenter} needs a --worker beside it, 0 to 31")
-    for name, value in (("datacenter", datacenter), ("worker", worker)):
-        if value >= 1 << WORKER_BITS:
-            raise ValueError(
-                f"--{name} {value}: beside --{'worker' if name == 'datacenter' else 'datacenter'}"
-                f" it must be 0 to {(1 << WORKER_BITS) - 1}"
-            )
+    if worker >= 1 << WORKER_BITS:
+        raise ValueError(
+            f"--worker {worker}: beside --datacenter it must be 0 to {(1 << WORKER_BITS) - 1}"
+        )
     return machine_of(datacenter, worker)
 
 
@@ -106,12 +104,24 @@ def state_folder(given: argparse.Namespace) -> Path:
 
 def _add_util_linux(made: argparse.ArgumentParser) -> None:
     add = made.add_argument
-    add("-p", "--pid", type=_path, metavar="FILE", help=f"path to pid file (default: {PID_FILE})")
-    add("-s", "--socket", type=_path, metavar="FILE", help=f"path to socket (default: {SOCKET})")
+    add(
+        "-p",
+        "--pid",
+        type=values.path,
+        metavar="FILE",
+        help=f"path to pid file (default: {PID_FILE})",
+    )
+    add(
+        "-s",
+        "--socket",
+        type=values.path,
+        metavar="FILE",
+        help=f"path to socket (default: {SOCKET})",
+    )
     add(
         "-T",
         "--timeout",
-        type=_whole_from(0),
+        type=values.whole(0),
         default=0,
         metavar="SEC",
         help="end after so many seconds without a request (default: 0, never)",
@@ -119,7 +129,7 @@ def _add_util_linux(made: argparse.ArgumentParser) -> None:
     add("-k", "--kill", action="store_true", help="end the running daemon")
     add("-r", "--random", action="store_true", help="ask the running daemon for a random UUID")
     add("-t", "--time", action="store_true", help="ask the running daemon for a time-based UUID")
-    add("-n", "--uuids", type=_whole_from(0), metavar="NUM", help="ask for so many UUIDs at once")
+    add("-n", "--uuids", type=values.whole(0), metavar="NUM", help="ask for so many UUIDs at once")
     add("-P", "--no-pid", action="store_true", help="do not create a pid file")
     add("-F", "--no-fork", action="store_true", help="stay in the foreground")
     add(
@@ -151,19 +161,19 @@ def _add_steady(made: argparse.ArgumentParser) -> None:
     add = group.add_argument
     add(
         "--worker",
-        type=_whole_from(0),
+        type=values.whole(0, (1 << MACHINE_BITS) - 1),
         metavar="N",
         help="this host's number in Snowflakes, 0 to 1023, another on each host; none without it",
     )
     add(
         "--datacenter",
-        type=_whole_from(0),
+        type=values.whole(0, (1 << WORKER_BITS) - 1),
         metavar="N",
         help="split that number in two, 0 to 31 each, as Twitter did",
     )
     add(
         "--epoch",
-        type=_unix_ms,
+        type=values.unix_ms,
         default=TWITTER_EPOCH,
         metavar="TIME",
         help="where Snowflakes begin to count: Unix milliseconds, or a time like"
@@ -171,7 +181,7 @@ def _add_steady(made: argparse.ArgumentParser) -> None:
     )
     add(
         "--max-lead",
-        type=_seconds,
+        type=values.seconds(),
         default=float(MAX_LEAD_SECONDS),
         metavar="SEC",
         help="how far ahead of UTC they may be after it stepped back (default: 3600)",
@@ -197,7 +207,7 @@ def _add_limits(made: argparse.ArgumentParser) -> None:
         group.add_argument(
             f"--max-{name.replace('_', '-')}",
             dest=name,
-            type=_whole_from(1) if whole else _seconds,
+            type=values.whole(int(LEAST[name])) if whole else values.seconds(LEAST[name]),
             default=default,
             metavar="NUM" if whole else "SEC",
             help=f"{_LIMITED.get(name, '')} (default: {default:{'' if whole else 'g'}})".lstrip(),
@@ -216,58 +226,3 @@ _LIMITED = {
     "reply_seconds": "seconds for a reply to be read",
 }
 """What each limit counts; server/limits.py gives the reasons."""
-
-
-def _path(text: str) -> Path:
-    if not text:
-        raise argparse.ArgumentTypeError("the path is empty")
-    return Path(text)
-
-
-MAX_WHOLE = 1_000_000_000
-"""More than any count or number of seconds that makes sense here."""
-
-
-def _whole_from(least: int) -> Callable[[str], int]:
-    def whole(text: str) -> int:
-        if not (text.isascii() and text.isdigit() and len(text) <= len(str(MAX_WHOLE))):
-            value = -1
-        else:
-            value = int(text)
-        if not least <= value <= MAX_WHOLE:
-            raise argparse.ArgumentTypeError(
-                f"{text[:40]!r} is no whole number from {least} to {MAX_WHOLE}"
-            )
-        return value
-
-    return whole
-
-
-def _unix_ms(text: str) -> int:
-    if text.isascii() and text.isdigit() and len(text) < 16:
-        return int(text)
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        time = None
-    if time is None or time.tzinfo is None:
-        raise argparse.ArgumentTypeError(
-            f"{text[:40]!r} is neither a whole number of milliseconds since 1970 nor a time with an"
-            " offset, like 2015-01-01T00:00:00Z"
-        )
-    ms = (time - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
-    if ms < 0:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} lies before 1970")
-    return ms
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value <= MAX_WHOLE:
-        raise argparse.ArgumentTypeError(
-            f"{text[:40]!r} is no number of seconds above 0, {MAX_WHOLE} at most"
-        )
-    return value

@@ -31,6 +31,7 @@ FILES = {
 uuidd takes the place of util-linux's, and gives it back."""
 
 _PLAIN = re.compile(r"[A-Za-z0-9/._+-]+")
+_NAMES_PROGRAM = re.compile(r"Exec(Start|Reload)=.*/uuidd ")
 
 KEPT = "default"
 """The file that is the administrator's once it is there."""
@@ -179,7 +180,7 @@ def _is_ours(name: str, text: str) -> bool:
     """Whether a file is what was put there, whatever program it names."""
 
     def but_for_the_program(text: str) -> list[str]:
-        return [line for line in text.splitlines() if not line.startswith("ExecStart=")]
+        return [line for line in text.splitlines() if not _NAMES_PROGRAM.match(line)]
 
     return but_for_the_program(text) == but_for_the_program(_text(name))
 

@@ -114,7 +114,7 @@ class Daemon:
                 return None
             found = reread()
         except RereadError as error:
-            log.error("not reloaded: cause=%r", str(error))
+            log.error("not reloaded: %s", error)
             return None
         else:
             logging.getLogger().setLevel(found.level)

@@ -39,6 +39,22 @@ class Limits:
     """For a reply to be read."""
 
 
+LEAST: dict[str, int | float] = {
+    # A take or make with all its parameters, and the longest names and numbers, has less.
+    "request_bytes": 64,
+    # Below one, no request is ever answered, or nobody gets in.
+    "pipelined": 1,
+    "connections": 1,
+    "connections_per_uid": 1,
+    # One request that may wait, and one reply that may be on its way, for each user.
+    "waiting_per_uid": 1,
+    "unread_per_uid": 1,
+    # On a busy host a caller that means well may not run for so long between two system calls.
+    "request_seconds": 0.1,
+    "reply_seconds": 0.1,
+}
+"""The least that each limit can be set to: with less the daemon would serve nobody."""
+
 ROOM_SECONDS = 0.2
 """How long a whole grant waits for room: twice what the largest needs when nobody else asks."""
 

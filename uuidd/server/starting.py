@@ -56,10 +56,10 @@ def started(settings: Settings) -> Iterator[Daemon]:
     the context socket, lock and pid file are given back.
     """
     with contextlib.ExitStack() as undo:
-        _check_descriptors()
+        check_descriptors()
         node = choose(settings.node)
         clock = Clock(news.step)
-        _check_epoch(settings.epoch, clock.now())
+        check_epoch(settings.epoch, clock.now())
         manager = notifier()
         undo.callback(manager.close)
         if settings.socket is None:
@@ -119,7 +119,7 @@ def started(settings: Settings) -> Iterator[Daemon]:
         yield Daemon(door, store, timelines, clock, manager, settings)
 
 
-def _check_descriptors() -> None:
+def check_descriptors() -> None:
     """See to it that connections can be accepted at all. Raises DescriptorsError."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < SPARE_DESCRIPTORS:
@@ -129,7 +129,7 @@ def _check_descriptors() -> None:
         )
 
 
-def _check_epoch(epoch: int, now: int) -> None:
+def check_epoch(epoch: int, now: int) -> None:
     """See to it that Snowflakes can be made. Raises EpochError."""
     try:
         snowflake.time_field(epoch).raw(now)

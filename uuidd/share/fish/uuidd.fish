@@ -70,6 +70,7 @@ complete -c uuidd -n _shtab_uuidd_using -s V -l version -d 'show the version and
 complete -c uuidd -n _shtab_uuidd_using -l state -xka "(__fish_complete_directories)" -d 'where the state is kept (default: $STATE_DIRECTORY, else /var/lib/uuidd)'
 complete -c uuidd -n _shtab_uuidd_using -l user -xka "(__fish_complete_users)" -d 'become this user once the socket is there; for a start as root, without systemd'
 complete -c uuidd -n _shtab_uuidd_using -l defaults -xka "(__fish_complete_path (commandline -ct))" -d 'read more options from FILE, as UUIDD_OPTIONS="..."; limits and the log level again on SIGHUP'
+complete -c uuidd -n _shtab_uuidd_using -l check -d 'check all options, those of --defaults too, and what a start would find; say what is wrong, a line each, and end without a start'
 complete -c uuidd -n _shtab_uuidd_using -l node -xka "random mac" -d 'random (made once and kept; the default), mac, mac:IFACE, ip:ADDR, or 0x... in hex'
 complete -c uuidd -n _shtab_uuidd_using -l worker -x -d 'this host'"'"'s number in Snowflakes, 0 to 1023, another on each host; none without it'
 complete -c uuidd -n _shtab_uuidd_using -l datacenter -x -d 'split that number in two, 0 to 31 each, as Twitter did'

@@ -1,0 +1,167 @@
+"""``uuidd --check``: what a start would be refused for, without a start."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.rig import Daemon
+from uuidd.cli import main
+from uuidd.server.checking import problems
+from uuidd.server.settings import Settings
+from uuidd.store import FolderStore
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    """A state folder in which no daemon has been."""
+    folder = tmp_path / "state"
+    folder.mkdir(mode=0o755)
+    return folder
+
+
+@pytest.fixture
+def words(tmp_path: Path, state: Path) -> list[str]:
+    """Options with which a start would succeed."""
+    return ["--check", f"--state={state}", f"--socket={tmp_path}/s", f"--pid={tmp_path}/pid"]
+
+
+def told(capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
+    """Give the lines of a check that fails, which has nothing on its standard output."""
+    assert main(words) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    return [line.removeprefix("uuidd: ") for line in err.splitlines()]
+
+
+def test_right_options_pass_in_silence(
+    words: list[str], state: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Status 0, not a word, and nothing is made: no state, no lock, no socket, no pid file."""
+    assert main([*words, "--worker=5", "--node=0x448899365732"]) == 0
+    assert capsys.readouterr() == ("", "")
+    assert list(tmp_path.iterdir()) == [state]
+    assert list(state.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("option", "line"),
+    [
+        ("--worker=5000", "argument --worker: '5000' is no whole number from 0 to 1023"),
+        ("--wroker=5", "unrecognized arguments: --wroker=5"),
+        ("--datacenter=3", "--datacenter 3 needs a --worker beside it, 0 to 31"),
+        ("--no-pid", "--pid and --no-pid exclude each other"),
+    ],
+)
+def test_a_wrong_option_is_told_in_a_line(
+    words: list[str], capsys: pytest.CaptureFixture[str], option: str, line: str
+) -> None:
+    """Without a usage before it, and with status 1."""
+    assert told(capsys, *words, option) == [line]
+
+
+def test_the_file_of_options_is_checked(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The line names the file."""
+    path = tmp_path / "default"
+    path.write_text('UUIDD_OPTIONS="--worker 5000"\n')
+    assert told(capsys, *words, f"--defaults={path}") == [
+        f"{path}: argument --worker: '5000' is no whole number from 0 to 1023"
+    ]
+
+
+def test_a_file_of_options_that_is_not_there_is_told(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A start would go on without it, so it is a warning."""
+    assert main([*words, f"--defaults={tmp_path}/nothing"]) == 0
+    assert f"there is no file {tmp_path}/nothing" in capsys.readouterr().err
+
+
+def test_each_thing_that_is_wrong_has_a_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One after the other, so that one check is enough."""
+    (tmp_path / "socket").write_text("")
+    node, epoch, socket, pid, state = told(
+        capsys,
+        *("--check", "--node=mac:none9", "--epoch=4102444800000", f"--socket={tmp_path}/socket"),
+        *(f"--pid={tmp_path}/none/pid", f"--state={tmp_path}/state"),
+    )
+    assert node.startswith("--node 'mac:none9': there is no such interface")
+    assert epoch.startswith("--epoch 4102444800000: ")
+    assert socket == f"{tmp_path}/socket is no socket; remove it, or name another with --socket"
+    assert pid == (
+        f"the pid file's folder {tmp_path}/none does not exist; create it, or name another file"
+        " with --pid"
+    )
+    assert state == (
+        f"the state folder {tmp_path}/state does not exist; create it, or name another with --state"
+    )
+
+
+def test_a_socket_path_that_is_too_long_is_told(tmp_path: Path, state: Path) -> None:
+    """Before its folder is looked for."""
+    [line] = problems(Settings(tmp_path / ("s" * 108), state))
+    assert "and 107 is the most" in line
+
+
+def test_a_state_folder_that_others_can_write_to_is_told(tmp_path: Path, state: Path) -> None:
+    """With its mode, and the way out."""
+    state.chmod(0o777)
+    [line] = problems(Settings(None, state))
+    assert line.startswith(f"the state folder {state} can be written to by others (mode 0777)")
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [("nonsense\n", "it is damaged"), ("uuidd-state 99 sha256:0\n", "it has format '99'")],
+)
+def test_a_state_that_cannot_be_used_is_told(state: Path, content: str, why: str) -> None:
+    """A start would go on without it, which the administrator may want to know before."""
+    (state / "state").write_text(content)
+    [line] = problems(Settings(None, state))
+    assert line.startswith(f"{state}/state: {why}")
+    assert line.endswith("a start would set it aside and begin anew")
+    assert (state / "state").read_text() == content
+
+
+def test_a_pipe_in_the_states_place_keeps_no_check_waiting(state: Path) -> None:
+    """It is told of, and not read."""
+    os.mkfifo(state / "state")
+    assert problems(Settings(None, state)) == [f"{state}/state is no file; remove it"]
+
+
+def test_what_the_running_daemon_holds_is_not_looked_at_again(tmp_path: Path, state: Path) -> None:
+    """It may have given up the right to make its socket anew; another folder is looked at."""
+    running = Settings(tmp_path / "none" / "s", state, pid_file=tmp_path / "none" / "pid")
+    assert problems(running, running=running) == []
+    other = Settings(running.socket, tmp_path / "other", pid_file=running.pid_file)
+    assert len(problems(other, running=running)) == 1
+
+
+@pytest.fixture
+def held(state: Path) -> Iterator[None]:
+    """A store that holds the state folder."""
+    store = FolderStore(state, machine="")
+    yield
+    store.close()
+
+
+@pytest.mark.usefixtures("held")
+def test_a_folder_in_use_is_no_fault(state: Path) -> None:
+    """Options are checked while the daemon runs that they are for."""
+    assert problems(Settings(None, state)) == []
+
+
+@pytest.mark.system
+def test_a_running_daemon_is_neither_a_fault_nor_disturbed() -> None:
+    """The check passes, and the daemon answers as before."""
+    with Daemon() as daemon, daemon.connect() as line:
+        assert main(["--check", "-P", f"--socket={daemon.socket}", f"--state={daemon.state}"]) == 0
+        before = line.call("status")["connections_highest"]
+        assert before == 1

@@ -1,0 +1,122 @@
+"""What a start would be refused for, found without starting: for ``--check`` and for a reload."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from uuidd.clock import Clock
+from uuidd.node import NodeError, choose
+from uuidd.privileges import User
+from uuidd.server.doors import MAX_PATH
+from uuidd.server.settings import Settings
+from uuidd.server.starting import DescriptorsError, EpochError, check_descriptors, check_epoch
+from uuidd.store import UnusableError, decode, machine_hash
+
+
+def problems(settings: Settings, *, running: Settings | None = None) -> list[str]:
+    """Give a line for each reason for which a start with *settings* would be refused.
+
+    Nothing is changed, locked or connected to, so a daemon that runs is no reason. *running* are
+    the settings of the daemon that asks: what it holds already is not looked at again. To root
+    without ``--user`` a state folder of any one user is right, for a service is started as a user
+    that its options do not name.
+    """
+    found = [
+        *_refused(lambda: choose(settings.node), NodeError),
+        *_refused(lambda: check_epoch(settings.epoch, Clock().now()), EpochError),
+        *_refused(check_descriptors, DescriptorsError),
+    ]
+    if settings.socket and not (running and running.socket == settings.socket):
+        found += _of_socket(settings.socket)
+    if settings.pid_file and not (running and running.pid_file == settings.pid_file):
+        found += _of_pid_file(settings.pid_file)
+    if not (running and running.state == settings.state):
+        found += _of_folder(settings.state, settings.user)
+    return [*found, *_of_state(settings)]
+
+
+def _refused(check: Callable[[], object], refusal: type[Exception]) -> Iterator[str]:
+    try:
+        check()
+    except refusal as error:
+        yield str(error)
+
+
+def _of_socket(path: Path) -> Iterator[str]:
+    size = len(os.fsencode(path))
+    if size > MAX_PATH:
+        yield (
+            f"the socket path {path} has {size} bytes, and {MAX_PATH} is the most;"
+            " name a shorter one with --socket"
+        )
+    elif why := _unfit(path.parent):
+        yield f"the socket's folder {path.parent} {why} name another socket with --socket"
+    elif _mode(path) and not stat.S_ISSOCK(_mode(path)):
+        yield f"{path} is no socket; remove it, or name another with --socket"
+
+
+def _of_pid_file(path: Path) -> Iterator[str]:
+    if why := _unfit(path.parent):
+        yield f"the pid file's folder {path.parent} {why} name another file with --pid"
+    elif _mode(path) and not stat.S_ISREG(_mode(path)):
+        yield f"the pid file {path} is no file; name another with --pid, or none with --no-pid"
+
+
+def _of_folder(folder: Path, user: User | None) -> Iterator[str]:
+    if why := _unfit(folder):
+        yield f"the state folder {folder} {why} name another with --state"
+        return
+    found, own = folder.stat(), os.geteuid()
+    # Root's own choice of a user; otherwise root cannot know whom the service is started as.
+    uid = own or (found.st_uid if user is None else user.uid)
+    if found.st_uid not in (0, uid):
+        yield (
+            f"the state folder {folder} belongs to uid {found.st_uid}, and uuidd would be uid"
+            f" {uid}; chown it, or name another with --state"
+        )
+    if found.st_mode & 0o022:
+        yield (
+            f"the state folder {folder} can be written to by others (mode"
+            f" {found.st_mode & 0o7777:04o}); chmod go-w it, or name another with --state"
+        )
+
+
+def _of_state(settings: Settings) -> Iterator[str]:
+    """Say of a saved state that it cannot be used: a start would begin another, and log that."""
+    path = settings.state / "state"
+    if _mode(path) and not stat.S_ISREG(_mode(path)):
+        yield f"{path} is no file; remove it"
+        return
+    try:
+        state = decode(path.read_bytes())
+        if state.machine != machine_hash():
+            raise UnusableError("it is of another host (machine-id differs)")
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        yield f"{path} cannot be read: {error.strerror}"
+    except UnusableError as error:
+        yield f"{path}: {error}; a start would set it aside and begin anew"
+
+
+def _unfit(folder: Path) -> str:
+    """Give why no file can be made in a folder, "" if one can."""
+    mode = _mode(folder)
+    if not mode:
+        return "does not exist; create it, or"
+    if not stat.S_ISDIR(mode):
+        return "is no folder;"
+    if not os.access(folder, os.W_OK | os.X_OK, effective_ids=True):
+        return "cannot be written to;"
+    return ""
+
+
+def _mode(path: Path) -> int:
+    """Give the mode of what is at a path, 0 if nothing is."""
+    try:
+        return path.stat().st_mode
+    except OSError:
+        return 0

@@ -16,13 +16,17 @@ from uuidd.core.wire.methods import Make, RefusedError, Status, Take
 BLOCK = Block(0x1EC9414C232AB00, 300, 0x33C8, 0x9F6BDECED846)
 RESULT = {
     "first": 0x1EC9414C232AB00,
+    "unix_ms": 1_645_557_742_000,
+    "tick_in_ms": 0,
     "count": 300,
     "clock_seq": 0x33C8,
     "node": b"\x9f\x6b\xde\xce\xd8\x46",
 }
-STEADY = SteadyBlock(0x1EC9414C232AB00, 300, 0x9F6BDECED846, 1023, 1_288_834_974_657)
+STEADY = SteadyBlock(0x1EC9414C232AB01, 300, 0x9F6BDECED846, 1023, 1_288_834_974_657)
 STEADY_RESULT = {
-    "first": 0x1EC9414C232AB00,
+    "first": 0x1EC9414C232AB01,
+    "unix_ms": 1_645_557_742_000,
+    "tick_in_ms": 1,
     "count": 300,
     "node": b"\x9f\x6b\xde\xce\xd8\x46",
     "worker": 1023,
@@ -46,15 +50,18 @@ def refused(method: str, params: list[Any]) -> tuple[str, str]:
 @pytest.mark.parametrize(
     ("method", "params", "call"),
     [
-        ("take", ["utc", 1], Take("utc", 1, False)),
-        ("take", ["utc", 1_000_000], Take("utc", 1_000_000, False)),
-        ("take", ["utc", 300, False], Take("utc", 300, False)),
-        ("take", ["utc", 300, True], Take("utc", 300, True)),
-        ("take", ["steady", 1], Take("steady", 1, False)),
-        ("take", ["steady", 1_000_000, True], Take("steady", 1_000_000, True)),
-        ("make", ["v1"], Make("v1", 1)),
-        ("make", ["v4", 1], Make("v4", 1)),
-        ("make", ["v6", 1000], Make("v6", 1000)),
+        ("take", ["utc", 1], Take("utc", 1, False, True)),
+        ("take", ["utc", 1_000_000], Take("utc", 1_000_000, False, True)),
+        ("take", ["utc", 300, False], Take("utc", 300, False, True)),
+        ("take", ["utc", 300, True], Take("utc", 300, True, True)),
+        ("take", ["utc", 300, True, True], Take("utc", 300, True, True)),
+        ("take", ["utc", 300, True, False], Take("utc", 300, True, False)),
+        ("take", ["steady", 1], Take("steady", 1, False, True)),
+        ("take", ["steady", 1_000_000, True], Take("steady", 1_000_000, True, True)),
+        ("make", ["v1"], Make("v1", 1, True)),
+        ("make", ["v4", 1], Make("v4", 1, True)),
+        ("make", ["v6", 1000], Make("v6", 1000, True)),
+        ("make", ["v6", 1000, False], Make("v6", 1000, False)),
         ("status", [], Status()),
     ],
 )
@@ -66,7 +73,7 @@ def test_a_call_is_read(method: str, params: list[Any], call: Take | Make | Stat
 @pytest.mark.parametrize("kind", list(RECIPES))
 def test_every_kind_that_is_made_is_a_make(kind: str) -> None:
     """What can be made of the clock or of random bits alone is a kind of ``make``."""
-    assert methods.parse("make", [kind, 7]) == Make(kind, 7)
+    assert methods.parse("make", [kind, 7]) == Make(kind, 7, True)
 
 
 def test_the_names_of_timelines_and_kinds() -> None:
@@ -95,12 +102,22 @@ def test_make_refuses_a_count_out_of_range(count: Any) -> None:
     )
 
 
-@pytest.mark.parametrize("whole", [0, 1, 1.0, None, "true"])
-def test_take_refuses_a_whole_that_is_no_boolean(whole: Any) -> None:
-    """Whole is true or false, not an int that equals one."""
-    assert refused("take", ["utc", 1, whole]) == (
+@pytest.mark.parametrize("flag", [0, 1, 1.0, None, "true"])
+@pytest.mark.parametrize(
+    ("name", "method", "params"),
+    [
+        ("whole", "take", ["utc", 1]),
+        ("wait", "take", ["utc", 1, True]),
+        ("wait", "make", ["v1", 1]),
+    ],
+)
+def test_a_flag_that_is_no_boolean_is_refused(
+    name: str, method: str, params: list[Any], flag: Any
+) -> None:
+    """Whole and wait are true or false, not an int that equals one."""
+    assert refused(method, [*params, flag]) == (
         "bad_params",
-        f"whole is {whole!r}; it must be true or false",
+        f"{name} is {flag!r}; it must be true or false",
     )
 
 
@@ -137,10 +154,10 @@ def test_a_missing_param_is_named(method: str, params: list[Any], message: str) 
     [
         (
             "take",
-            ["utc", 1, False, 0],
-            "4 params are too many; take takes timeline, count and whole",
+            ["utc", 1, False, True, 0],
+            "5 params are too many; take takes timeline, count, whole and wait",
         ),
-        ("make", ["v1", 1, 0], "3 params are too many; make takes kind and count"),
+        ("make", ["v1", 1, True, 0], "4 params are too many; make takes kind, count and wait"),
         ("status", [None], "1 params are too many; status takes none"),
     ],
 )
@@ -208,7 +225,7 @@ def test_a_deep_result_is_no_block() -> None:
 
 
 def test_a_take_result_has_the_blocks_fields() -> None:
-    """The result is a map of first, count, clock_seq, and the node as 6 bytes."""
+    """The result is a map of first in both forms, count, clock_seq, and the node as 6 bytes."""
     assert methods.take_result(BLOCK) == RESULT
 
 
@@ -238,7 +255,7 @@ def test_a_result_may_have_more_fields() -> None:
     assert methods.taken({**RESULT, "more": 1}) == BLOCK
 
 
-@pytest.mark.parametrize("name", list(RESULT))
+@pytest.mark.parametrize("name", ["first", "count", "clock_seq", "node"])
 def test_a_result_without_a_field_is_no_block(name: str) -> None:
     """All four fields are needed."""
     with pytest.raises(ValueError, match="is no block"):
@@ -274,7 +291,8 @@ def test_a_field_out_of_range_is_no_block(change: dict[str, Any]) -> None:
 @pytest.mark.parametrize("change", [{"first": 2**60 - 300}, {"first": 0}, {"clock_seq": 2**14 - 1}])
 def test_a_field_at_its_bound_is_a_block(change: dict[str, Any]) -> None:
     """The first and last values that fit are a block's."""
-    assert methods.take_result(methods.taken({**RESULT, **change})) == {**RESULT, **change}
+    result = methods.take_result(methods.taken({**RESULT, **change}))
+    assert {name: result[name] for name in change} == change
 
 
 @pytest.mark.parametrize("count", [1, 1_000_000])
@@ -297,11 +315,26 @@ def test_another_value_is_no_block(result: Any) -> None:
         methods.taken(result)
 
 
+@given(st.integers(UNIX_EPOCH, 2**60 - 1))
+def test_first_is_told_exactly_to_who_has_53_bits(first: int) -> None:
+    """Where numbers are exact below 2**53 only, the milliseconds and the tick in the last do."""
+    result = methods.take_result(Block(first, 1, 0, 0))
+    unix_ms, tick_in_ms = float(result["unix_ms"]), float(result["tick_in_ms"])
+    assert 0 <= unix_ms < 2**53
+    assert 0 <= tick_in_ms < 10_000
+    assert int(unix_ms) * 10_000 + int(tick_in_ms) + UNIX_EPOCH == first
+
+
+def test_first_itself_is_rounded_where_numbers_have_53_bits() -> None:
+    """As a float two different firsts of today are the same: that is why it is told twice."""
+    assert float(RESULT["first"]) == float(RESULT["first"] + 1)  # type: ignore[operator, arg-type]
+
+
 # --- results of steady
 
 
 def test_a_steady_take_result_has_the_blocks_fields() -> None:
-    """The result is a map of first, count, the node as 6 bytes, worker, and epoch in Unix ms."""
+    """The result has first in both forms, count, the node as 6 bytes, worker, epoch in Unix ms."""
     assert methods.take_result(STEADY) == STEADY_RESULT
 
 
@@ -334,7 +367,7 @@ def test_a_steady_result_may_have_more_fields() -> None:
     assert methods.steady_taken({**STEADY_RESULT, "more": 1}) == STEADY
 
 
-@pytest.mark.parametrize("name", list(STEADY_RESULT))
+@pytest.mark.parametrize("name", ["first", "count", "node", "worker", "epoch"])
 def test_a_steady_result_without_a_field_is_no_block(name: str) -> None:
     """All five fields are needed, worker too: only nil says that there is none."""
     with pytest.raises(ValueError, match="is no block"):
@@ -391,8 +424,8 @@ def test_a_boolean_steady_field_is_no_block(name: str) -> None:
 )
 def test_a_steady_field_at_its_bound_is_a_block(change: dict[str, Any]) -> None:
     """The first and last values that fit are a block's."""
-    result = {**STEADY_RESULT, **change}
-    assert methods.take_result(methods.steady_taken(result)) == result
+    result = methods.take_result(methods.steady_taken({**STEADY_RESULT, **change}))
+    assert {name: result[name] for name in change} == change
 
 
 @pytest.mark.parametrize("result", [None, True, 5, "x", [], {}, [1, 2, b"123456", 1, 1]])

@@ -172,9 +172,9 @@ class Inside:
         assert isinstance(block, Block)
         return block
 
-    async def take_soon(self, count: int = 1, *, whole: bool = False) -> Block:
+    async def take_soon(self, count: int = 1, *, whole: bool = False, wait: bool = True) -> Block:
         """Take as a request that may have to wait."""
-        block = await self.issuer.take_soon("utc", count, whole, uid=UID)
+        block = await self.issuer.take_soon("utc", count, whole, uid=UID, wait=wait)
         assert isinstance(block, Block)
         return block
 
@@ -184,9 +184,11 @@ class Inside:
         assert isinstance(block, SteadyBlock)
         return block
 
-    async def take_steady_soon(self, count: int = 1, *, whole: bool = False) -> SteadyBlock:
+    async def take_steady_soon(
+        self, count: int = 1, *, whole: bool = False, wait: bool = True
+    ) -> SteadyBlock:
         """Take of the steady timeline, as a request that may have to wait."""
-        block = await self.issuer.take_soon("steady", count, whole, uid=UID)
+        block = await self.issuer.take_soon("steady", count, whole, uid=UID, wait=wait)
         assert isinstance(block, SteadyBlock)
         return block
 

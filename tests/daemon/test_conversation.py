@@ -459,6 +459,7 @@ REFUSED: list[tuple[str, tuple[Any, ...], str]] = [
     ("take", ("utc", 1, 1), "bad_params"),
     ("take", ("utc", 1, None), "bad_params"),
     ("take", ("utc", 1, True, 0), "bad_params"),
+    ("take", ("utc", 1, True, True, 0), "bad_params"),
     ("take", ("mars", 1), "bad_params"),
     ("take", (["utc"], 1), "bad_params"),
     ("take", ("steady", 0), "bad_params"),
@@ -470,6 +471,7 @@ REFUSED: list[tuple[str, tuple[Any, ...], str]] = [
     ("make", ("v1", 1001), "bad_params"),
     ("make", ("v1", True), "bad_params"),
     ("make", ("v1", 1, 1), "bad_params"),
+    ("make", ("v1", 1, True, 1), "bad_params"),
     ("make", ("v7", 1001), "bad_params"),
     ("make", ("ulid", 0), "bad_params"),
     ("make", ("snowflake",), "no_worker_id"),
@@ -531,7 +533,7 @@ async def test_a_take_gives_a_block(inside: Inside, autojump_clock: MockClock) -
     """The result has first, count, clock_seq and node, and ends no later than now."""
     async with inside.talking() as peer:
         result = (await peer.call("take", "utc", 100)).result
-    assert set(result) == {"first", "count", "clock_seq", "node"}
+    assert set(result) == {*("first", "unix_ms", "tick_in_ms", "count", "clock_seq", "node")}
     assert result["count"] == 100
     assert result["first"] + 100 == inside.wall.now() + 1
     assert result["clock_seq"] == inside.open.clock_seq

@@ -11,7 +11,7 @@ from trio.testing import MockClock
 
 from tests.daemon.fakes import HOUR, Inside
 from uuidd.core.ids.snowflake import TWITTER_EPOCH
-from uuidd.core.ids.timebased import TICKS_PER_SECOND
+from uuidd.core.ids.timebased import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline import SteadyBlock
 from uuidd.core.timeline.utc import NeedsSave
 from uuidd.core.wire.methods import MAX_TAKE, RefusedError
@@ -403,8 +403,11 @@ async def test_a_steady_take_is_answered_with_a_map(
     settle(inside)
     async with inside.talking() as peer:
         result = (await peer.call("take", "steady", 100)).result
+    first = inside.wall.now() - 99
     assert result == {
-        "first": inside.wall.now() - 99,
+        "first": first,
+        "unix_ms": (first - UNIX_EPOCH) // 10_000,
+        "tick_in_ms": (first - UNIX_EPOCH) % 10_000,
         "count": 100,
         "node": inside.timeline.node.value.to_bytes(6, "big"),
         "worker": worker,

@@ -231,12 +231,13 @@ def _judge(each: rpc.Request, reply: list[Any], grants: Grants) -> str:
         return refused.code
     if error is not None:
         code = _code(error)
-        require(result is None and code in ERRORS, "an error is one that can be")
+        may_be = ERRORS if isinstance(call, methods.Status) or call.wait else {*ERRORS, "must_wait"}
+        require(result is None and code in may_be, "an error is one that can be")
         return code
     match call:
-        case methods.Take(timeline, count, whole):
+        case methods.Take(timeline, count, whole, _):
             grants.take(result, timeline, count, whole)
-        case methods.Make(kind, count):
+        case methods.Make(kind, count, _):
             require(len(result) == count, "as many ids are made as were asked for")
             grants.make(kind, result)
         case _:

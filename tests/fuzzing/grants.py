@@ -34,13 +34,15 @@ class Grants:
     def take(self, result: dict[str, Any], timeline: str, count: int, whole: bool) -> None:
         """Note the result of a take, as asked with these params."""
         first, given = result["first"], result["count"]
+        exact = _UNIX + result["unix_ms"] * TICKS_PER_MS + result["tick_in_ms"]
+        require(exact == first, "both forms of the first tick are the same")
         require(given == count if whole else 1 <= given <= count, "as many as asked, or fewer")
         node = result["node"]
         require(type(node) is bytes and len(node) == 6, "a node has 6 bytes")
         if timeline == "utc":
             self.block((int.from_bytes(node, "big"), result["clock_seq"]), first, given)
         else:
-            require(result.keys() == {"first", "count", "node", "worker", "epoch"}, "a steady one")
+            require(result.keys() == {*_TOLD, "worker", "epoch"}, "a steady one")
             self.block(STEADY, first, given)
 
     def v1(self, octets: bytes, count: int) -> None:
@@ -136,6 +138,9 @@ def _snowflake(text: str) -> int:
 
 
 _UNIX = 0x01B21DD213814000
+_TOLD = {"first", "unix_ms", "tick_in_ms", "count", "node"}
+"""What the result of a take of either timeline has."""
+
 _TICKS = {
     kind: lambda text, read=read: read(text) + _UNIX
     for kind, read in {

@@ -113,11 +113,12 @@ def calls(data: bytes) -> Sequence[str]:
         rpc.failure(1, refused.code, refused.message)
         return (refused.code,)
     match call:
-        case methods.Take(timeline, count, whole):
+        case methods.Take(timeline, count, whole, wait):
             require(timeline in methods.TIMELINES, "a timeline is a known one")
             require(type(count) is int and 1 <= count <= methods.MAX_TAKE, "a take is in range")
-            require(type(whole) is bool, "whole is true or false")
-        case methods.Make(kind, count):
+            require(type(whole) is type(wait) is bool, "whole and wait are true or false")
+        case methods.Make(kind, count, wait):
+            require(type(wait) is bool, "wait is true or false")
             require(kind in methods.KINDS, "a kind is a known one")
             require(type(count) is int and 1 <= count <= methods.MAX_MAKE, "a make is in range")
     return (type(call).__name__,)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from math import inf
 
 import trio
 
@@ -14,7 +15,7 @@ from uuidd.core.timeline.steady import Ahead
 from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.core.timeline.utc import Closed, NeedsSave
 from uuidd.core.wire.methods import RefusedError
-from uuidd.server.limits import ROOM_SECONDS, SAVE_SECONDS, Limits
+from uuidd.server.limits import ROOM_SECONDS, SAVE_SECONDS, SOON_SECONDS, Limits
 from uuidd.server.saver import Saver
 from uuidd.server.shares import OverShare, Shares
 
@@ -84,29 +85,33 @@ class Issuer:
         return self._timelines.worker
 
     async def take_soon(
-        self, timeline: str, count: int, whole: bool, *, uid: int
+        self, timeline: str, count: int, whole: bool, *, uid: int, wait: bool = True
     ) -> Block | SteadyBlock:
         """Give out a block, waiting for room 0.2 s at most, for a save or for UTC 0.8 s at most.
 
         When no save came utc turns volatile. Raises RefusedError: ``busy`` when there was no room,
         ``unavailable`` when the daemon is stopping and, of steady, when no save came (at once, when
-        none has for so long) or it is too far ahead of UTC.
+        none has for so long) or it is too far ahead of UTC. Unless *wait*, it is ``must_wait`` in
+        place of any wait of more than 0.05 s; then nothing was given out and nothing has changed.
         """
         begun = trio.current_time()
         no_room: float | None = None
+        soon = inf if wait else begun + SOON_SECONDS
         while True:
             try:
                 return self._take(timeline, count, whole, uid)
             except (NoneFree, OverShare) as none:
                 # From here on: the time that a save took is none that there was no room in.
                 no_room = no_room or trio.current_time() + ROOM_SECONDS
-                wait = none.wait / TICKS_PER_SECOND
+                pause = none.wait / TICKS_PER_SECOND
                 if isinstance(none, OverShare):
-                    wait = max(wait, LEAST_WAIT)
+                    pause = max(pause, LEAST_WAIT)
                 held = self._held() if timeline == "steady" else ""
-                if trio.current_time() + wait > (begun + SAVE_SECONDS if held else no_room):
+                if trio.current_time() + pause > (begun + SAVE_SECONDS if held else no_room):
                     raise _no_room(count, held, none, uid) from None
-                await self._sleep(wait, uid)
+                if trio.current_time() + pause > soon:
+                    raise _must_wait(held or _room(count, pause, none, uid)) from None
+                await self._sleep(pause, uid)
             except NeedsSave:
                 until = begun + SAVE_SECONDS
                 if timeline == "steady" and self._saver.unsaved_since is not None:
@@ -116,7 +121,9 @@ class Issuer:
                 if trio.current_time() >= until:
                     self._do_without_save(timeline)
                     continue
-                with trio.move_on_at(until):
+                if trio.current_time() >= soon:
+                    raise _must_wait(self._unsaved()) from None
+                with trio.move_on_at(min(until, soon)):
                     await self._saver.settled()
             except Ahead as ahead:
                 raise RefusedError("unavailable", _ahead(ahead)) from None
@@ -146,6 +153,12 @@ class Issuer:
             return f"UTC stepped back, and steady ids wait {lead / TICKS_PER_SECOND:.3f} s for it"
         return ""
 
+    def _unsaved(self) -> str:
+        """Give what keeps the state from being saved."""
+        if self._saver.trouble:
+            return f"the state could not be saved ({self._saver.trouble}), and is to be saved again"
+        return f"the state is being saved, for {self._saver.slow_seconds:.2f} s so far"
+
     def _do_without_save(self, timeline: str) -> None:
         cause = self._saver.trouble or "it is still under way"
         if timeline == "utc":
@@ -164,6 +177,16 @@ def _no_room(count: int, held: str, none: NoneFree | OverShare, uid: int) -> Ref
     if isinstance(none, OverShare):
         return _busy(f"uid {uid} has had its share, one of {none.parts}, of the ticks there are")
     return _busy(f"{count} ticks are not free within {ROOM_SECONDS} s")
+
+
+def _room(count: int, pause: float, none: NoneFree | OverShare, uid: int) -> str:
+    if isinstance(none, OverShare):
+        return f"uid {uid} has had its share of the ticks, and has another one in {pause:.3f} s"
+    return f"{count} ticks are free in {pause:.3f} s"
+
+
+def _must_wait(cause: str) -> RefusedError:
+    return RefusedError("must_wait", f"{cause}; ask again with wait")
 
 
 def _busy(cause: str) -> RefusedError:

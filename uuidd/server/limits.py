@@ -62,6 +62,10 @@ SAVE_SECONDS = 0.8
 """How long a request waits for a save before the timeline turns volatile. Less than the second
 that our client waits for an answer by default; libuuid's callers would wait without an end."""
 
+SOON_SECONDS = 0.05
+"""How long a request with ``wait=false`` may take. A save to a disk that works takes less, and our
+client takes a daemon for silent after four times as long."""
+
 STOP_SECONDS = 2.0
 """How long a stopping daemon goes on with what is being answered."""
 

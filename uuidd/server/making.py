@@ -52,7 +52,9 @@ class Maker:
                 return await self._made(call, block)
         except MUST_WAIT:
             # Not in his turn, for his other requests may not have to.
-            block = await self._issuer.take_soon(*wanted, uid=uid) if wanted else None
+            block = None
+            if wanted:
+                block = await self._issuer.take_soon(*wanted, uid=uid, wait=call.wait)
         async with turns.turn(uid):
             return await self._made(call, block)
 

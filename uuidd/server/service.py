@@ -60,7 +60,10 @@ class Service:
         try:
             call = self._parse(request)
             if type(call) is Take:
-                return self._reply_block(request, self._issuer.take(*call, uid=uid))
+                timeline, count, whole, _ = call
+                return self._reply_block(
+                    request, self._issuer.take(timeline, count, whole, uid=uid)
+                )
             if type(call) is Make:
                 ids = self._maker.make(call, uid=uid)
                 return None if ids is None else self._reply_ids(request, ids)
@@ -75,7 +78,9 @@ class Service:
         try:
             call = self._parse(request)
             if type(call) is Take:
-                return self._reply_block(request, await self._issuer.take_soon(*call, uid=uid))
+                timeline, count, whole, wait = call
+                block = await self._issuer.take_soon(timeline, count, whole, uid=uid, wait=wait)
+                return self._reply_block(request, block)
             if type(call) is Make:
                 ids = await self._maker.make_soon(call, uid=uid, turns=turns)
                 return self._reply_ids(request, ids)

@@ -118,6 +118,22 @@ MUTATIONS = [
         ("tests/daemon/test_issuer.py::test_only_so_many_requests_of_one_user_wait_for_room",),
     ),
     Mutation(
+        "must-wait-not-told",
+        "a caller takes a daemon whose disk is slow for a silent one",
+        "uuidd/server/issuer.py",
+        "soon = inf if wait else begun + SOON_SECONDS",
+        "soon = inf",
+        ("tests/daemon/test_must_wait.py",),
+    ),
+    Mutation(
+        "must-wait-gives-up-the-stored-node",
+        "a request that does not wait turns utc volatile",
+        "uuidd/server/issuer.py",
+        "if trio.current_time() >= until:",
+        "if trio.current_time() >= min(until, soon):",
+        ("tests/daemon/test_must_wait.py",),
+    ),
+    Mutation(
         "unread-per-uid-not-bounded",
         "one user's unread replies fill the memory",
         CONVERSATION,

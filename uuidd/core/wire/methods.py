@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from uuidd.core.ids.kinds import KINDS as MADE
 from uuidd.core.ids.snowflake import MACHINE_BITS
 from uuidd.core.ids.timebased import CLOCK_SEQ_BITS, NODE_BITS, TICK_BITS, UNIX_EPOCH
+from uuidd.core.ids.timefield import TICKS_PER_MS
 from uuidd.core.timeline import Block, SteadyBlock
 
 TIMELINES = ("utc", "steady")
@@ -24,7 +25,8 @@ MAX_MAKE = 1000
 class RefusedError(Exception):
     """A request whose answer is an error: a *code* for programs, a *message* for people.
 
-    Codes: ``bad_params``, ``unknown_method``, ``unavailable``, ``no_worker_id``, ``busy``.
+    Codes: ``bad_params``, ``unknown_method``, ``unavailable``, ``no_worker_id``, ``busy``,
+    ``must_wait``.
     """
 
     def __init__(self, code: str, message: str) -> None:
@@ -34,18 +36,23 @@ class RefusedError(Exception):
 
 
 class Take(NamedTuple):
-    """Take up to *count* ticks, or exactly *count* if *whole*."""
+    """Take up to *count* ticks, or exactly *count* if *whole*.
+
+    Unless *wait*, a request that has to wait is refused with ``must_wait``.
+    """
 
     timeline: str
     count: int  # type: ignore[assignment]  # a tuple has a method of that name, which is not used
     whole: bool
+    wait: bool
 
 
 class Make(NamedTuple):
-    """Make exactly *count* ids of *kind*."""
+    """Make exactly *count* ids of *kind*. *wait* is as in ``Take``."""
 
     kind: str
     count: int  # type: ignore[assignment]  # likewise
+    wait: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,19 +66,20 @@ def parse(method: str, params: list[Any]) -> Take | Make | Status:
     Raises RefusedError, naming the param, its value and its range or the known names.
     """
     if method == "take":
-        if len(params) > 3:
-            raise _too_many(params, "take takes timeline, count and whole")
+        given = len(params)
+        if given > 4:
+            raise _too_many(params, "take takes timeline, count, whole and wait")
         timeline = _known("timeline", params, 0, TIMELINES)
         count = _count(params, 1, MAX_TAKE)
-        whole = params[2] if len(params) > 2 else False
-        if type(whole) is not bool:
-            raise RefusedError("bad_params", f"whole is {_show(whole)}; it must be true or false")
-        return Take(timeline, count, whole)
+        whole = _flag("whole", params[2]) if given > 2 else False
+        return Take(timeline, count, whole, _flag("wait", params[3]) if given > 3 else True)
     if method == "make":
-        if len(params) > 2:
-            raise _too_many(params, "make takes kind and count")
+        given = len(params)
+        if given > 3:
+            raise _too_many(params, "make takes kind, count and wait")
         kind = _known("kind", params, 0, KINDS)
-        return Make(kind, _count(params, 1, MAX_MAKE) if len(params) > 1 else 1)
+        count = _count(params, 1, MAX_MAKE) if given > 1 else 1
+        return Make(kind, count, _flag("wait", params[2]) if given > 2 else True)
     if method == "status":
         if params:
             raise _too_many(params, "status takes none")
@@ -84,19 +92,27 @@ def parse(method: str, params: list[Any]) -> Take | Make | Status:
 def take_result(block: Block | SteadyBlock) -> dict[str, Any]:
     """Give the result of a ``take``: a map of first, count, node (6 bytes), and what follows.
 
-    That is clock_seq for utc; worker, an int or nil, and epoch, in Unix milliseconds, for steady.
+    That is ``unix_ms`` and ``tick_in_ms``, which tell first to clients whose numbers are exact
+    below 2**53 only; clock_seq for utc; worker, an int or nil, and epoch, in Unix milliseconds,
+    for steady.
     """
     if isinstance(block, Block):
         first, count, clock_seq, node = block
+        unix_ms, tick_in_ms = divmod(first - UNIX_EPOCH, TICKS_PER_MS)
         return {
             "first": first,
+            "unix_ms": unix_ms,
+            "tick_in_ms": tick_in_ms,
             "count": count,
             "node": node.to_bytes(6, "big"),
             "clock_seq": clock_seq,
         }
     first, count, node, worker, epoch = block
+    unix_ms, tick_in_ms = divmod(first - UNIX_EPOCH, TICKS_PER_MS)
     return {
         "first": first,
+        "unix_ms": unix_ms,
+        "tick_in_ms": tick_in_ms,
         "count": count,
         "node": node.to_bytes(6, "big"),
         "worker": worker,
@@ -150,6 +166,12 @@ def _count(params: list[Any], index: int, most: int) -> int:
     if type(count) is not int or not 1 <= count <= most:
         raise RefusedError("bad_params", f"count is {_show(count)}; it must be an int, 1 to {most}")
     return count
+
+
+def _flag(name: str, value: Any) -> bool:
+    if type(value) is not bool:
+        raise RefusedError("bad_params", f"{name} is {_show(value)}; it must be true or false")
+    return value
 
 
 def _known(name: str, params: list[Any], index: int, names: tuple[str, ...]) -> str:

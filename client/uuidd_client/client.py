@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from uuidd.core.ids.kinds import KINDS
 from uuidd_client import late
-from uuidd_client.clocks import elapsed, instants
+from uuidd_client.clocks import instants, utc
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -176,10 +176,10 @@ class Client:
 
         # As in drawer(), but for the time, which is read in C, and just before.
         def draw(now: float) -> Any:
-            ids, deadline = cell[0]
+            ids, begin, deadline = cell[0]
             try:
                 drawn = next(ids)
-                if now < deadline[0]:
+                if begin <= now < deadline[0]:
                     return drawn
             except StopIteration:
                 pass
@@ -221,13 +221,13 @@ class Client:
         if not _GIL:
             return self._locked_drawer(kind, form)
         cell, refill = self._cell(kind, form)
-        clock = elapsed
+        clock = utc
 
         def draw() -> Any:
-            ids, deadline = cell[0]
+            ids, begin, deadline = cell[0]
             try:
                 drawn = next(ids)
-                if clock() < deadline[0]:
+                if begin <= clock() < deadline[0]:
                     return drawn
             except StopIteration:
                 pass
@@ -279,7 +279,7 @@ class _Sessions:
         return following
 
 
-_EMPTY: Run = (iter(()), memoryview(bytes(8)).cast("d"))
+_EMPTY: Run = (iter(()), 0.0, memoryview(bytes(8)).cast("d"))
 
 
 def _known(kind: object, form: object) -> str:

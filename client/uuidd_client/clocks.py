@@ -1,4 +1,4 @@
-"""The clock of the client's hot path: for ages."""
+"""The clocks of the client."""
 
 from __future__ import annotations
 
@@ -8,9 +8,14 @@ from functools import partial
 from itertools import repeat, starmap
 
 elapsed = partial(time.clock_gettime, time.CLOCK_BOOTTIME)
-"""Seconds on a clock that is never set, and that counts a suspend too."""
+"""Seconds on a clock that is never set, and that counts a suspend too: for time-outs and rates."""
+
+utc = partial(time.clock_gettime, time.CLOCK_REALTIME)
+"""Seconds of UTC since 1970: for ages, so that a block ends with a step of UTC in either direction.
+
+It is read by a function that freezegun leaves alone. time-machine changes it for all readers."""
 
 
 def instants() -> Iterator[float]:
-    """Give an endless iterator of what ``elapsed`` says, each read when it is asked for."""
-    return starmap(time.clock_gettime, repeat((time.CLOCK_BOOTTIME,)))
+    """Give an endless iterator of what ``utc`` says, each read when it is asked for."""
+    return starmap(time.clock_gettime, repeat((time.CLOCK_REALTIME,)))

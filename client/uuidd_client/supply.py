@@ -7,8 +7,11 @@ Theory of operation
    atomic, so that drawing one needs no lock.
 2. One run is out at a time. To start another, or to make many ids at once, the supply takes back
    what is left of it, by drawing it to its end. So ids of a kind rise, whatever their form.
-3. Each block has a deadline, in memory that a fork wipes. Who draws an id checks the deadline
-   after that; past it, or in a forked child, the id is dropped and a new run asked for.
+3. Each block has a span of UTC in which its ids count: from the reading of UTC at the request to
+   a deadline, which is kept in memory that a fork wipes. Whoever draws an id reads UTC after that.
+   When UTC is past the deadline, or has gone back before the request, or the process is a fork's
+   child, the id is dropped and a new run is asked for.
+4. Random bits that are made ahead have such a span too, and never more of v4 than RANDOM_RUN.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from uuidd.core.ids.origin import Origin
 from uuidd.core.ids.recipes import RECIPES
 from uuidd.core.ids.timebased import TICKS_PER_SECOND
 from uuidd.core.timeline import Block, SteadyBlock
-from uuidd_client.clocks import elapsed
+from uuidd_client.clocks import elapsed, utc
 from uuidd_client.demand import Demand
 from uuidd_client.errors import NoWorkerId, RateExceeded
 from uuidd_client.forms import random_bytes, safety, uuids
@@ -36,6 +39,9 @@ when the form changes, and is worth the more the less often that happens."""
 LONG_RUNS = {"uuid": 512, "text": 1024, "int": 1024, "bytes": 1024}
 """The most ids of a run: more of them leave the processor's cache before they are used."""
 
+RANDOM_RUN = 128
+"""The most ids of a run of v4, which are secrets that wait in memory until they are drawn."""
+
 RANDOM_BLOCK = 1 << 30
 """Places of a block of ids without a time: no number of them means anything."""
 
@@ -43,11 +49,11 @@ REFETCHES = 3
 """How often another block is asked for when one holds nothing later than what was used."""
 
 
-Run: TypeAlias = "tuple[Iterator[Any], memoryview[float]]"
-"""What ids are drawn from: the *ids*, and their *deadline*.
+Run: TypeAlias = "tuple[Iterator[Any], float, memoryview[float]]"
+"""What ids are drawn from: *ids*, and *begin* and *deadline* of the span in which they count.
 
-What ``next(ids)`` gave counts if ``deadline[0]``, read after it, lies past the time. A plain tuple,
-for it is unpacked at each id, and a named one takes twice as long.
+What ``next(ids)`` gave counts if ``begin <= utc() < deadline[0]``, where both are read after it. A
+plain tuple, for it is unpacked at each id, and a named one takes twice as long.
 """
 
 
@@ -71,6 +77,7 @@ class Supply:
         self._first = self._end = self._not_before = 0
         self._origin = Origin(0)
         self._safe = SafeUUID.unknown
+        self._begin = 0.0
         self._deadline = page.slot(0.0)
         self._out: Iterator[Any] | None = None
         self._out_form = ""
@@ -89,8 +96,8 @@ class Supply:
         count = min(self._length, self._end - self._first, self._recipe.room(self._first))
         ids = iter(self._cut(form, count))
         self._out, self._out_form = ids, form
-        self._length = min(2 * self._length, LONG_RUNS[form])
-        return (ids, self._deadline), next(ids)
+        self._length = min(2 * self._length, LONG_RUNS[form] if self._timeline else RANDOM_RUN)
+        return (ids, self._begin, self._deadline), next(ids)
 
     def make(self, count: int, form: str) -> list[Any]:
         """Give exactly *count* ids in *form*.
@@ -160,7 +167,7 @@ class Supply:
 
     def _have_at_once(self, count: int) -> None:
         """See to it that there are *count* places, all current. Raises RateExceeded."""
-        if self._end - self._first >= count and elapsed() < self._deadline[0]:
+        if self._end - self._first >= count and self._counts():
             return
         self._deadline[0] = 0.0
         self._have(count)
@@ -170,7 +177,7 @@ class Supply:
 
     def _have(self, needed: int) -> None:
         """See to it that there are places, and that they are current."""
-        if self._first < self._end and elapsed() < self._deadline[0]:
+        if self._first < self._end and self._counts():
             return
         if self._timeline != "utc":
             # Whoever breaks off the fetch leaves no half of a block that seems current.
@@ -196,14 +203,19 @@ class Supply:
             if tries_left:
                 self._first = self._end = last_used + 1
 
+    def _counts(self) -> bool:
+        """Whether UTC is in the span in which the ids of the block count."""
+        return self._begin <= utc() < self._deadline[0]
+
     def _fetch(self, needed: int) -> None:
         recipe = self._recipe
+        begin, asked_at = utc(), elapsed()
         if not self._timeline:
-            # Random bits: there are always more, of this process's own, and they do not age.
-            self._first, self._end = self._end, self._end + RANDOM_BLOCK
-            self._deadline = self._page.slot(float("inf"))
+            # Random bits, of this process's own: with no age allowed, none is made ahead.
+            size = RANDOM_BLOCK if self._max_age else needed
+            self._first, self._end = self._end, self._end + size
+            self._span(begin, begin + self._max_age)
             return
-        asked_at = elapsed()
         asked = self._demand.size(recipe.ticks(needed), recipe.ticks(self._used), asked_at)
         block, from_daemon = self._take(asked)
         self._demand.came(elapsed())
@@ -218,7 +230,10 @@ class Supply:
         self._safe = safety(from_daemon)
         # Its first tick is that much older than the block.
         age = block.count / TICKS_PER_SECOND
-        self._deadline = self._page.slot(asked_at + self._max_age - age)
+        self._span(begin, begin + self._max_age - age)
+
+    def _span(self, begin: float, deadline: float) -> None:
+        self._begin, self._deadline = begin, self._page.slot(deadline)
 
     def _take(self, count: int) -> tuple[Block | SteadyBlock, bool]:
         if self._timeline == "utc":

@@ -32,15 +32,21 @@ class Time:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.ticks = 0
         self.utc = START
-        for module in (client, connection, source, supply):
+        for module in (connection, source, supply):
             monkeypatch.setattr(module, "elapsed", self.elapsed)
-        monkeypatch.setattr(client, "instants", lambda: starmap(self.elapsed, repeat(())))
+        for module in (client, supply):
+            monkeypatch.setattr(module, "utc", self.seconds)
+        monkeypatch.setattr(client, "instants", lambda: starmap(self.seconds, repeat(())))
         for module in (source, supply):
             monkeypatch.setattr(module, "utc_tick", lambda: self.utc)
 
     def elapsed(self) -> float:
         """Give the seconds elapsed, from 1000 on."""
         return 1000.0 + self.ticks / TICKS_PER_SECOND
+
+    def seconds(self) -> float:
+        """Give UTC in seconds since 1970."""
+        return (self.utc - UNIX_EPOCH) / TICKS_PER_SECOND
 
     def move(self, seconds: float) -> None:
         """Let so much time pass."""

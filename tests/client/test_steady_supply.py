@@ -100,7 +100,7 @@ def test_what_is_left_of_a_run_is_used_in_another_form(kind: str) -> None:
     """A change of form neither repeats a tick nor leaves one out."""
     supply = supply_of(Blocks(block(0, 100)), kind)
     form = "uuid" if kind == "v7" else "text"
-    (ids, _), first = supply.run("bytes" if kind != "push_id" else "text")
+    (ids, _, _), first = supply.run("bytes" if kind != "push_id" else "text")
     second = next(ids)
     third = supply.make(1, form)[0]
     assert first != second

@@ -152,7 +152,7 @@ class Inside:
         self.issuer = Issuer(self.timelines, self.saver, self.clock.read, self.limits)
         self.admission = Admission(self.limits, own_uid=own_uid)
         self.report = Report(self.timelines, self.saver, self.clock, self.admission, self.limits)
-        entropy = Entropy(random.Random(1).randbytes)
+        entropy = Entropy(random.Random(1).randbytes, lambda: 0.0)
         self.service = Service(self.issuer, entropy, self.report.status)
 
     @property

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uuidd.server.entropy import READ_AHEAD, Entropy
+from uuidd.server.entropy import MAX_AGE, READ_AHEAD, Entropy
 
 
 class Source:
@@ -28,10 +28,10 @@ def test_take_gives_as_many_bytes_as_asked(count: int) -> None:
     assert len(Entropy().take(count)) == count
 
 
-def test_256_uuids_take_one_read() -> None:
+def test_32_uuids_take_one_read() -> None:
     """Bytes are read ahead, and all of them are used before more are read."""
     source = Source()
-    entropy = Entropy(source)
+    entropy = Entropy(source, lambda: 1000.0)
     taken = [entropy.take(16) for _ in range(READ_AHEAD // 16)]
     assert source.given == [b"".join(taken)]
     entropy.take(16)
@@ -41,7 +41,7 @@ def test_256_uuids_take_one_read() -> None:
 def test_bytes_that_do_not_suffice_are_dropped() -> None:
     """What is asked comes from one read: what was left of the one before is not used."""
     source = Source()
-    entropy = Entropy(source)
+    entropy = Entropy(source, lambda: 1000.0)
     entropy.take(READ_AHEAD - 1)
     assert entropy.take(2) == source.given[1][:2]
     assert entropy.take(2) == source.given[1][2:4]
@@ -50,17 +50,34 @@ def test_bytes_that_do_not_suffice_are_dropped() -> None:
 def test_more_than_is_read_ahead_is_read_by_itself() -> None:
     """A large count is read at once, and what was read ahead is kept."""
     source = Source()
-    entropy = Entropy(source)
+    entropy = Entropy(source, lambda: 1000.0)
     entropy.take(16)
     assert entropy.take(READ_AHEAD + 1) == source.given[1]
     assert entropy.take(16) == source.given[0][16:32]
+
+
+@pytest.mark.parametrize("step", [MAX_AGE, 3600, -0.001, -3600])
+def test_bytes_that_have_waited_are_dropped(step: float) -> None:
+    """Past their age, or after a step of UTC, new ones are read: a clone of the machine differs."""
+    source, now = Source(), 1000.0
+    entropy = Entropy(source, lambda: now)
+    entropy.take(16)
+    now += step
+    assert entropy.take(16) == source.given[1][:16]
+
+
+def test_few_bytes_wait_to_be_used() -> None:
+    """Whoever reads the daemon's memory finds no more than 32 UUIDs' worth."""
+    source = Source()
+    Entropy(source, lambda: 1000.0).take(1)
+    assert sum(map(len, source.given)) <= 512
 
 
 @given(st.lists(st.integers(8, READ_AHEAD), max_size=40))
 def test_no_byte_is_given_twice(counts: list[int]) -> None:
     """Whatever is asked, each grant lies behind the one before in what was read."""
     source = Source()
-    entropy = Entropy(source)
+    entropy = Entropy(source, lambda: 1000.0)
     end = 0
     for count in counts:
         taken = entropy.take(count)

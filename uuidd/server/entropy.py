@@ -1,22 +1,33 @@
-"""Random bytes from the system, read ahead."""
+"""Random bytes from the system, a few of them read ahead for a moment."""
 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 
-READ_AHEAD = 4096
-"""Bytes read at once: one system call for 256 UUIDs."""
+READ_AHEAD = 512
+"""Bytes read at once: one system call for 32 UUIDs. Those that wait are the next secrets."""
+
+MAX_AGE = 0.1
+"""Seconds for which bytes wait to be used, as long as a client keeps a block."""
 
 
 class Entropy:
     """Random bits and bytes, from os.urandom unless told otherwise.
 
+    What is read ahead is dropped when *utc*, in seconds, has moved by MAX_AGE or has gone back: so
+    a core dump or a snapshot of the machine holds little of what is given out later.
+
     For one process only: what is read ahead would come again in a fork's child.
     """
 
-    def __init__(self, source: Callable[[int], bytes] = os.urandom) -> None:
+    def __init__(
+        self, source: Callable[[int], bytes] = os.urandom, utc: Callable[[], float] = time.time
+    ) -> None:
         self._source = source
+        self._utc = utc
+        self._read_at = 0.0
         self._ahead = b""
         self._used = 0
 
@@ -25,7 +36,8 @@ class Entropy:
         if count > READ_AHEAD:
             return self._source(count)
         end = self._used + count
-        if end > len(self._ahead):
+        if end > len(self._ahead) or not 0 <= self._utc() - self._read_at < MAX_AGE:
+            self._read_at = self._utc()
             self._ahead = self._source(READ_AHEAD)
             self._used, end = 0, count
         taken = self._ahead[self._used : end]

@@ -64,6 +64,14 @@ MUTATIONS = [
         ("tests/daemon/test_entropy.py",),
     ),
     Mutation(
+        "random-bytes-wait-for-good",
+        "a clone of the machine gives the random ids of the other",
+        "uuidd/server/entropy.py",
+        " or not 0 <= self._utc() - self._read_at < MAX_AGE:",
+        ":",
+        ("tests/daemon/test_entropy.py",),
+    ),
+    Mutation(
         "backfill-in-child",
         "a child's backfilled ids are its parent's",
         "client/uuidd_client/given.py",

@@ -1,0 +1,163 @@
+"""The span of UTC in which ids that were made ahead count, for each way of drawing them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.client.fakes import NODE, Time
+from uuidd.core.ids.kinds import KINDS
+from uuidd.core.timeline import Block, SteadyBlock
+from uuidd_client import Client, session, supply
+
+TIMED = [kind for kind, found in KINDS.items() if found.timeline]
+
+
+class Now:
+    """A source whose blocks end at the UTC of the request, and that counts the requests."""
+
+    def __init__(self, time: Time) -> None:
+        self._time = time
+        self.asked = 0
+
+    def take(self, _: int) -> tuple[Block, bool]:
+        """Give a thousand ticks of UTC."""
+        self.asked += 1
+        return Block(self._time.utc - 999, 1000, 5, NODE), True
+
+    def take_steady(self, _: int, *, fallback: bool) -> tuple[SteadyBlock, bool]:
+        """Give a thousand steady ticks."""
+        assert isinstance(fallback, bool)
+        self.asked += 1
+        return SteadyBlock(self._time.utc - 999, 1000, NODE, 5, 0), True
+
+
+@pytest.fixture
+def time(monkeypatch: pytest.MonkeyPatch) -> Time:
+    """Give a clock that is moved by hand."""
+    return Time(monkeypatch)
+
+
+@pytest.fixture
+def source(time: Time, monkeypatch: pytest.MonkeyPatch) -> Now:
+    """Give the source of all clients here."""
+    source = Now(time)
+    monkeypatch.setattr(session, "Source", lambda *_, **__: source)
+    return source
+
+
+def one_by_one(client: Client, kind: str) -> Callable[[], Any]:
+    """Draw by a function."""
+    return client.drawer(kind)
+
+
+def iterated(client: Client, kind: str) -> Callable[[], Any]:
+    """Draw by an iterator."""
+    ids = client.iter(kind)
+    return lambda: next(ids)
+
+
+def made(client: Client, kind: str) -> Callable[[], Any]:
+    """Draw by ``make``."""
+    return lambda: client.make(kind, 1)[0]
+
+
+WAYS = pytest.mark.parametrize("way", [one_by_one, iterated, made])
+
+
+@WAYS
+@pytest.mark.parametrize("kind", TIMED)
+@pytest.mark.parametrize("step", [-3600.0, -0.001, 0.2, 3600.0])
+def test_a_step_of_utc_ends_a_block(
+    source: Now, time: Time, way: Callable[..., Callable[[], Any]], kind: str, step: float
+) -> None:
+    """In either direction: otherwise ids would tell times ahead of UTC, or long past."""
+    draw = way(Client("/nowhere"), kind)
+    ids = {draw() for _ in range(3)}
+    assert source.asked == 1
+    time.utc += round(step * 10_000_000)
+    ids |= {draw() for _ in range(3)}
+    assert source.asked == 2
+    assert len(ids) == 6
+
+
+@WAYS
+def test_no_v1_is_ahead_of_utc_after_a_step_back(
+    source: Now, time: Time, way: Callable[..., Callable[[], Any]]
+) -> None:
+    """What is left of the block in hand would lie an hour in the future."""
+    draw = way(Client("/nowhere"), "v1")
+    draw()
+    time.utc -= 3600 * 10_000_000
+    assert source.asked == 1
+    assert draw().time <= time.utc
+
+
+@WAYS
+@pytest.mark.parametrize("kind", TIMED)
+def test_a_block_lasts_while_utc_stands_still(
+    source: Now, time: Time, way: Callable[..., Callable[[], Any]], kind: str
+) -> None:
+    """A clock that a test has frozen costs no request an id."""
+    draw = way(Client("/nowhere"), kind)
+    for _ in range(300):
+        draw()
+        time.ticks += 10_000_000
+    assert source.asked == 1
+
+
+# --- random ids
+
+
+@pytest.fixture
+def random(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Give the sizes of what was read of randomness; each id's bytes tell which read it is of."""
+    reads: list[int] = []
+
+    def read(count: int) -> bytes:
+        reads.append(count)
+        return (len(reads) - 1).to_bytes(2, "big") * (count // 2)
+
+    monkeypatch.setattr(supply, "random_bytes", read)
+    return reads
+
+
+@WAYS
+@pytest.mark.usefixtures("time")
+def test_few_v4_ids_wait_in_memory(
+    random: list[int], way: Callable[..., Callable[[], Any]]
+) -> None:
+    """However many were drawn, whoever reads the memory finds no more than a run of the next."""
+    draw = way(Client("/nowhere"), "v4")
+    for drawn in range(1, 3000):
+        draw()
+        assert sum(random) // 16 - drawn < supply.RANDOM_RUN <= 128
+
+
+@WAYS
+@pytest.mark.parametrize("step", [-1.0, 0.1])
+def test_v4_ids_that_wait_are_dropped_with_time(
+    time: Time, random: list[int], way: Callable[..., Callable[[], Any]], step: float
+) -> None:
+    """What a core dump or a snapshot held is no id of a later time."""
+    draw = way(Client("/nowhere", max_age=0.1), "v4")
+    for _ in range(40):
+        draw()
+    reads = len(random)
+    time.utc += round(step * 10_000_000)
+    assert int.from_bytes(draw().bytes[:2], "big") == reads
+
+
+@WAYS
+@pytest.mark.usefixtures("time")
+def test_without_any_age_no_v4_is_made_ahead(
+    random: list[int], way: Callable[..., Callable[[], Any]]
+) -> None:
+    """With max_age=0 nothing is kept for later."""
+    draw = way(Client("/nowhere", max_age=0), "v4")
+    for _ in range(40):
+        draw()
+    assert random == list(itertools.repeat(16, 40))

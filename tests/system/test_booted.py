@@ -110,6 +110,17 @@ def test_it_takes_util_linuxs_place_and_gives_it_back(booted: Booted, tmp_path: 
     assert False in ours[2]
 
 
+@pytest.mark.usefixtures("service")
+def test_the_commands_are_found_without_their_path(booted: Booted) -> None:
+    """With nothing but a shell's own PATH, and until the installation is undone."""
+    find = ("env", "-i", "sh", "-c", "command -v uuidd; command -v uuidctl; true")
+    assert booted.run(*find).split() == ["/usr/local/bin/uuidd", "/usr/local/bin/uuidctl"]
+    for page in ("man8/uuidd.8", "man1/uuidctl.1"):
+        assert booted.run("head", "-c3", f"/usr/local/share/man/{page}") == ".TH"
+    give_back(booted)
+    assert booted.run(*find).split() == [THEIRS]
+
+
 def test_libuuids_callers_get_ids(service: Booted) -> None:
     """uuidgen, which knows nothing of us, gets ids of the service's node."""
     node = int(service.status()["node"], 16)

@@ -1,4 +1,4 @@
-"""``uuidd install-units``: puts the files for systemd in place, or takes them away again."""
+"""``uuidd install-units``: puts files for systemd, and links, in place, or takes them away."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import uuidd
+from uuidd.cli import linking
 
 COMMAND = "install-units"
 
@@ -31,7 +32,7 @@ FILES = {
 uuidd takes the place of util-linux's, and gives it back."""
 
 _PLAIN = re.compile(r"[A-Za-z0-9/._+-]+")
-_NAMES_PROGRAM = re.compile(r"Exec(Start|Reload)=.*/uuidd ")
+_NAMES_PROGRAM = re.compile(r"Exec(Start|Reload)=/\S+ (--check )?--socket-activation ")
 
 KEPT = "default"
 """The file that is the administrator's once it is there."""
@@ -59,8 +60,9 @@ def parser() -> argparse.ArgumentParser:
     """Give the parser of the command's own options."""
     made = argparse.ArgumentParser(
         prog=f"uuidd {COMMAND}",
-        description="Put uuidd's service and socket for systemd, its user and its folders in place."
-        " They take the place of util-linux's uuidd until --undo.",
+        description="Put uuidd's service and socket for systemd, its user and its folders in place,"
+        " and links to its commands and manual pages into /usr/local. They take the place of"
+        " util-linux's uuidd until --undo.",
     )
     made.add_argument(
         "--prefix",
@@ -107,12 +109,19 @@ def install(prefix: Path, *, program: Path | None = None) -> list[str]:
             f"this uuidd is {program}, which its service could not see (ProtectHome=, PrivateTmp=);"
             " install it elsewhere, as in a virtual environment at /opt/uuidd"
         )
-    return list(_put(prefix, program))
+    return [*_put(prefix, program), *_linked(linking.put(prefix, program.parents[1]))]
 
 
 def undo(prefix: Path) -> list[str]:
-    """Take away the files below *prefix* that are still as they were put there."""
-    return list(_take(prefix))
+    """Take away the files below *prefix* that are still as they were put there, and the links."""
+    return [*_take(prefix), *_linked(linking.take(prefix))]
+
+
+def _linked(lines: Iterator[str]) -> Iterator[str]:
+    try:
+        yield from lines
+    except OSError as error:
+        raise InstallError(f"{error.filename} cannot be changed: {error.strerror}") from error
 
 
 def _put(prefix: Path, program: Path) -> Iterator[str]:

@@ -17,11 +17,12 @@ COPY . .
 
 # pip stays here: the venv that is shipped has none. Its .pyc files are made now, for the daemon can't
 # write any where it runs. They are not compared with their sources, whose times a copy may change.
+# With what "uuidctl status --openmetrics" needs: whoever runs an image can't add it.
 RUN python3 -m venv /tools \
     && /tools/bin/pip wheel --no-cache-dir --no-deps --wheel-dir /wheels . \
     && python3 -m venv --without-pip /opt/uuidd \
     && /tools/bin/pip --python /opt/uuidd/bin/python install --no-cache-dir --no-compile \
-        /wheels/uuidd-*.whl \
+        "$(echo /wheels/uuidd-*.whl)[metrics]" \
     && /opt/uuidd/bin/python -m compileall -q -x /_tests/ --invalidation-mode unchecked-hash \
         /opt/uuidd/lib
 
@@ -51,7 +52,9 @@ VOLUME ["/run/uuidd", "/var/lib/uuidd"]
 
 STOPSIGNAL SIGTERM
 
-# Asks the daemon, as any client does. The first one comes after an interval.
+# Whether the daemon answers; the first check comes after an interval. A container that is unhealthy
+# may be restarted, which frees no disk: whether all kinds of ids are served is told by
+# `uuidctl status --check`, for readiness.
 HEALTHCHECK --interval=5s --timeout=5s --start-period=10s --retries=3 CMD ["uuidctl", "status"]
 
 # In the foreground, without a pid file. Options follow: `docker run IMAGE --worker 5`.

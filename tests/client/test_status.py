@@ -9,6 +9,7 @@ import os
 import pty
 import re
 import select
+import signal
 import struct
 import subprocess
 import sys
@@ -24,8 +25,9 @@ from hypothesis import strategies as st
 from prometheus_client.core import Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from tests.rig import PATIENCE, Daemon
-from uuidd_client.command import metrics, panel
+from tests.rig import PATIENCE, Daemon, until
+from uuidd import __version__
+from uuidd_client.command import health, metrics, panel
 
 UUIDCTL = [
     sys.executable,
@@ -459,6 +461,15 @@ def test_every_metric_has_a_type_and_a_help() -> None:
     assert [family.name for family in families if not family.documentation] == []
 
 
+def test_every_help_is_a_sentence_that_stands_alone() -> None:
+    """Each says what it counts or measures in a full sentence, and no two say the same."""
+    told = [family.documentation for family in parsed(metrics.text(refusing()))]
+    assert len(set(told)) == len(told)
+    for text in told:
+        assert re.fullmatch(r"(The|How|Whether|This|Always) .{8,}[.]", text), text
+        assert len(text.split()) >= 6, text
+
+
 @pytest.mark.parametrize("state", STATES)
 def test_metrics_of_every_state_can_be_parsed(state: str) -> None:
     """What has no number then is left out, not made up."""
@@ -539,12 +550,93 @@ def test_without_the_library_a_line_says_what_to_install(daemon: Daemon, tmp_pat
 @pytest.mark.system
 def test_without_a_daemon_a_line_says_so() -> None:
     """In each form but --watch, with status 1."""
-    for form in ([], ["--json"], ["--openmetrics"]):
+    for form in ([], ["--json"], ["--openmetrics"], ["--check"]):
         assert uuidctl("status", *form, socket=Path("/nowhere/s")) == (
             1,
             "",
             "uuidctl: no answer from uuidd at /nowhere/s: No such file or directory\n",
         )
+
+
+# --- the check
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, []),
+        (IDLE, []),
+        (BUSY, []),
+        ({"saves__under_way_seconds": 0.7, "steady__lead": 0.009}, []),
+        ({"steady__lead": 3599.0}, []),
+        (FAILING, ["saves of the state fail (Transport endpoint is not connected)"]),
+        (
+            VOLATILE,
+            [
+                "saves of the state fail (No space left on device)",
+                "v1 and v6 come from a volatile node",
+            ],
+        ),
+        ({"saves__under_way_seconds": 2.0}, ["a save of the state has taken 2.0 s so far"]),
+        (
+            {"steady__held_for": 19.5},
+            ["the state was lost, so the steady kinds are held for 19.5 s"],
+        ),
+        (
+            {"steady__lead": 3601.0},
+            ["the steady kinds are refused: they are 3601.0 s ahead of UTC"],
+        ),
+        (
+            {"steady__lead": 2.5, "steady__rollback": "refuse"},
+            ["the steady kinds are refused until UTC, which stepped back 2.5 s, is there"],
+        ),
+        (
+            {"steady__lead": 2.5, "steady__rollback": "wait"},
+            ["the steady kinds wait 2.5 s for UTC, which stepped back"],
+        ),
+    ],
+)
+def test_what_keeps_callers_from_their_ids_is_a_fault(
+    changes: Mapping[str, Any], said: list[str]
+) -> None:
+    """Each in words; a daemon that is idle, busy, or slewed after a step back has none."""
+    assert list(health.faults(changed(**changes))) == said
+
+
+@pytest.mark.system
+def test_a_daemon_that_serves_all_is_well(daemon: Daemon) -> None:
+    """One line, and status 0."""
+    status, out, err = uuidctl("status", "--check", socket=daemon.socket)
+    assert (status, err) == (0, "")
+    assert out == f"uuidd {__version__}, pid {daemon.process.pid}: all is well\n"
+
+
+@pytest.mark.system
+def test_a_daemon_whose_saves_fail_is_not_well() -> None:
+    """One line that says so, and status 1; and it is well again once they succeed."""
+    with Daemon() as daemon, daemon.connect() as line:
+        # A folder in the temporary file's place: every save fails, as on a full disk.
+        (daemon.state / "state.new").mkdir()
+        until(lambda: line.call("take", "utc", 1) and line.call("status")["volatile"])
+        status, out, err = uuidctl("status", "--check", socket=daemon.socket)
+        assert (status, err) == (1, "")
+        assert out == (
+            f"uuidd {__version__}, pid {daemon.process.pid}: saves of the state fail (Is a"
+            " directory); v1 and v6 come from a volatile node\n"
+        )
+        (daemon.state / "state.new").rmdir()
+        until(lambda: not line.call("status")["saves"]["failing"])
+        assert uuidctl("status", "--check", socket=daemon.socket)[0] == 0
+
+
+@pytest.mark.system
+def test_a_silent_daemon_is_not_well() -> None:
+    """One that is stopped fails the check within seconds."""
+    with Daemon() as daemon:
+        daemon.process.send_signal(signal.SIGSTOP)
+        status, out, err = uuidctl("status", "--check", socket=daemon.socket)
+        assert (status, out) == (1, "")
+        assert err == f"uuidctl: no answer from uuidd at {daemon.socket}: silent for 1 s\n"
 
 
 # --- in a terminal

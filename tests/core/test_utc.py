@@ -551,6 +551,29 @@ def test_a_volatile_node_is_never_saved() -> None:
     assert save(utc) == State(Node(1 | MULTICAST, "random"), "host", 1, {1: NOW + LEAD}, NOW, 0)
 
 
+def test_a_volatile_node_that_is_needless_is_left_without_a_request() -> None:
+    """Once a save has completed, and the stored node may serve."""
+    told: list[Opening] = []
+    utc = begun(told=told)
+    utc.turn_volatile("hung")
+    utc.settle(now=NOW)
+    assert told[-1].reason == "hung"
+    save(utc)
+    utc.settle(now=NOW)
+    assert utc.volatile is None
+    assert told[-1].reason == "saved again"
+
+
+@pytest.mark.parametrize("now", [NOW - TOLERANCE - 1, NOW + LEAD])
+def test_a_volatile_node_that_is_needed_stays(now: int) -> None:
+    """After a step back, or where the save took so long that its horizon has passed."""
+    utc = serving()
+    utc.take(1, now=NOW)
+    utc.turn_volatile("hung")
+    utc.settle(now=now)
+    assert utc.volatile is not None
+
+
 def test_a_completed_save_ends_the_volatile_node() -> None:
     """The stored node goes on, past what the volatile one gave."""
     told: list[Opening] = []

@@ -360,6 +360,16 @@ def test_a_failing_disk_turns_it_volatile_and_back(daemon: Daemon) -> None:
     assert [line for line in daemon.lines if "WARNING: save succeeded again" in line]
 
 
+def test_trouble_that_is_over_is_told_no_longer(daemon: Daemon) -> None:
+    """The volatile node ends with the save that makes it needless, not with the next request."""
+    (daemon.state / "state.new").mkdir()
+    with daemon.connect() as line:
+        until(lambda: line.call("take", "utc", 1) and line.call("status")["volatile"])
+        (daemon.state / "state.new").rmdir()
+        until(lambda: not line.call("status")["saves"]["failing"])
+        assert line.call("status")["volatile"] is False
+
+
 def test_a_stop_that_cannot_save_is_a_failure(daemon: Daemon) -> None:
     """When the last save fails the status is 1, the log has the cause, and the old state stays."""
     mark = saved_mark(daemon)

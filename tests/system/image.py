@@ -150,6 +150,7 @@ class Image:
             *(sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"),
             *("--only-binary=:all:", f"--python-version={self.python}", f"--dest={folder}"),
             *(*project["build-system"]["requires"], *project["project"]["dependencies"]),
+            *project["project"]["optional-dependencies"]["metrics"],
         )
         return folder
 

@@ -13,7 +13,7 @@ from uuid import UUID
 import pytest
 import yaml
 
-from tests.rig import PATIENCE
+from tests.rig import PATIENCE, until
 from tests.system.image import PROJECT, SOCKETS, STATE, Image, Volumes, started
 from tests.tools import need
 
@@ -99,6 +99,32 @@ def test_health_is_whether_the_daemon_answers(image: Image, volumes: Volumes) ->
     assert said(check).returncode != 0
     with started(volumes, image.run(volumes, *image.command)):
         assert said(check).returncode == 0
+
+
+def test_readiness_is_whether_all_kinds_are_served(image: Image, volumes: Volumes) -> None:
+    """A daemon whose disk is full is alive and not ready, and ready again once there is room."""
+    alive = image.run(volumes, *image.config["Healthcheck"]["Test"][1:])
+    ready = image.run(volumes, "uuidctl", "status", "--check")
+    with started(volumes, image.run(volumes, *image.command)):
+        assert said(ready).returncode == 0
+        # A folder in the temporary file's place: every save fails, as on a full disk.
+        (volumes.state / "state.new").mkdir()
+        client = volumes.client()
+        until(lambda: client.uuid1().bytes and client.status()["volatile"])
+        done = said(ready)
+        assert (done.returncode, "saves of the state fail" in done.stdout) == (1, True)
+        assert said(alive).returncode == 0
+        (volumes.state / "state.new").rmdir()
+        until(lambda: not client.status()["saves"]["failing"])
+        assert said(ready).returncode == 0
+
+
+def test_metrics_come_from_the_image(image: Image, volumes: Volumes) -> None:
+    """What writes them is installed in it."""
+    with started(volumes, image.run(volumes, *image.command)):
+        done = said(image.run(volumes, "uuidctl", "status", "--openmetrics"))
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "uuidd_saves_failing 0.0" in done.stdout
 
 
 def test_a_client_outside_is_served_through_the_volume(image: Image, volumes: Volumes) -> None:
@@ -244,11 +270,12 @@ def assert_confined(pod: dict[str, Any], container: dict[str, Any]) -> None:
     assert {"cpu", "memory"} == set(container["resources"]["requests"])
 
 
-def assert_probed(image_command: list[str], container: dict[str, Any], *probes: str) -> None:
-    """See to it that these probes do as the image's health check."""
+def assert_probed(container: dict[str, Any], *probes: str) -> None:
+    """See to it that it has these probes: ready is who serves all, alive is who answers."""
     assert {name for name in container if name.endswith("Probe")} == set(probes)
     for probe in probes:
-        assert container[probe]["exec"]["command"] == image_command
+        more = ["--check"] if probe == "readinessProbe" else []
+        assert container[probe]["exec"]["command"] == ["uuidctl", "status", *more]
         assert container[probe]["timeoutSeconds"] == 5
 
 
@@ -269,7 +296,7 @@ def test_the_sidecar_shares_its_socket_and_nothing_else() -> None:
     )
     for container in (uuidd, app):
         assert_confined(pod, container)
-    assert_probed(["uuidctl", "status"], uuidd, "startupProbe", "livenessProbe")
+    assert_probed(uuidd, "startupProbe", "livenessProbe")
 
 
 def test_the_daemon_set_keeps_socket_and_state_on_the_node() -> None:
@@ -281,7 +308,7 @@ def test_the_daemon_set_keeps_socket_and_state_on_the_node() -> None:
         assert mounts(uuidd)[volume] == mounts(folders)[volume] == path
     assert set(mounts(uuidd)) == set(sources(pod))
     assert_confined(pod, uuidd)
-    assert_probed(["uuidctl", "status"], uuidd, "startupProbe", "readinessProbe", "livenessProbe")
+    assert_probed(uuidd, "startupProbe", "readinessProbe", "livenessProbe")
     assert folders["image"] == uuidd["image"]
     assert folders["command"][2] == f"{UID}:{UID}"
     assert folders["securityContext"]["capabilities"] == {"drop": ["ALL"], "add": ["CHOWN"]}

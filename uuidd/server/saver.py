@@ -153,6 +153,8 @@ class Saver:
             completed = True
         self._saving_since = None
         self._timelines.end_save(state, completed=completed)
+        # Not left to the next request, so that an idle daemon tells of no trouble that is over.
+        self._timelines.settle(at=self._read())
         self._settled.set()
         self._settled = trio.Event()
         return completed

@@ -14,6 +14,9 @@ from prometheus_client.core import (
 from prometheus_client.openmetrics.exposition import generate_latest
 from prometheus_client.registry import Collector
 
+Gauge = tuple[str, str, Any]
+"""A name without its prefix, the HELP text, and the value; None for none."""
+
 
 def text(status: dict[str, Any]) -> str:
     """Give the OpenMetrics text of a status, with its end mark."""
@@ -31,91 +34,156 @@ class _Status(Collector):
         status = self._status
         # A gauge, for node_exporter's textfile collector refuses a file with the type info.
         about = ["version", "node", "node_source"]
-        info = GaugeMetricFamily("uuidd_info", "The daemon.", labels=about)
+        info = GaugeMetricFamily(
+            "uuidd_info", "Always 1. The labels say which daemon and node this is.", labels=about
+        )
         info.add_metric([status[name] for name in about], 1)
         yield info
-        yield from self._gauges()
-        yield from self._counters()
-        refused = CounterMetricFamily(
-            "uuidd_refused", "Requests refused.", labels=["dialect", "reason"]
-        )
-        for dialect, tally in status["requests"].items():
-            for reason, count in tally["refused"].items():
-                refused.add_metric([dialect, reason], count)
-        yield refused
-
-    def _gauges(self) -> Iterator[Metric]:
-        status = self._status
-        utc, steady, saves = status["utc"], status["steady"], status["saves"]
-        yield GaugeMetricFamily("uuidd_uptime_seconds", "Since the start.", status["uptime"])
-        yield GaugeMetricFamily("uuidd_connections", "Open now.", status["connections"])
-        yield GaugeMetricFamily(
-            "uuidd_connections_highest", "Open at once so far.", status["connections_highest"]
-        )
-        for name, limit in status["limits"].items():
-            yield GaugeMetricFamily(f"uuidd_limit_{name}", "A limit in force.", limit)
-        yield GaugeMetricFamily(
-            "uuidd_volatile",
-            "1 while v1 and v6 come from a volatile node.",
-            int(status["volatile"]),
-        )
-        yield GaugeMetricFamily(
-            "uuidd_saves_failing", "1 while saves of the state fail.", int(saves["failing"])
-        )
-        yield GaugeMetricFamily(
-            "uuidd_horizon_seconds",
-            "Until the state must be saved; negative: idle.",
-            utc["horizon_in"],
-        )
-        yield GaugeMetricFamily(
-            "uuidd_steady_horizon_seconds", "The same of steady.", steady["horizon_in"]
-        )
-        yield GaugeMetricFamily("uuidd_last_save_age_seconds", "Since it.", saves["last_age"])
-        yield GaugeMetricFamily("uuidd_last_save_seconds", "What it took.", saves["last_seconds"])
-        yield GaugeMetricFamily(
-            "uuidd_save_under_way_seconds",
-            "Since the save under way began, 0 for none.",
-            saves["under_way_seconds"],
-        )
-        yield GaugeMetricFamily("uuidd_lanes_in_use", "In the last second.", utc["lanes_in_use"])
-        for name, told, about in (
-            ("clock_seq", utc["clock_seq"], "Of the lane that short grants come from."),
-            ("generation", utc["generation"], "Of clock sequences, that which is open."),
-            ("lag_seconds", utc["lag"], "From the last tick given out under it to now."),
-            ("worker", steady["worker"], "Of Snowflakes."),
-        ):
+        for name, help_text, value in (*_daemon(status), *_utc(status), *_steady(status)):
             # What is not there has no number.
-            if told is not None:
-                yield GaugeMetricFamily(f"uuidd_{name}", about, told)
-        yield GaugeMetricFamily(
-            "uuidd_steady_lead_seconds", "By how much steady leads UTC.", steady["lead"]
-        )
-        yield GaugeMetricFamily(
-            "uuidd_steady_max_lead_seconds", "By how much it may.", steady["max_lead"]
-        )
-        yield GaugeMetricFamily(
-            "uuidd_steady_held_seconds",
-            "Until it gives ids after a lost state.",
-            steady["held_for"],
-        )
+            if value is not None:
+                yield GaugeMetricFamily(f"uuidd_{name}", help_text, value)
+        for name, limit in status["limits"].items():
+            yield GaugeMetricFamily(
+                f"uuidd_limit_{name}", f"The limit in force that --max-{_flag(name)} sets.", limit
+            )
+        yield from _counters(status)
 
-    def _counters(self) -> Iterator[Metric]:
-        status = self._status
-        utc, saves = status["utc"], status["saves"]
-        requests = CounterMetricFamily("uuidd_requests", "Answered.", labels=["dialect"])
-        ids = CounterMetricFamily("uuidd_ids", "Ids or ticks given out.", labels=["dialect"])
-        for dialect, tally in status["requests"].items():
-            requests.add_metric([dialect], tally["requests"])
-            ids.add_metric([dialect], tally["ids"])
-        yield requests
-        yield ids
-        steps = CounterMetricFamily("uuidd_clock_steps", "Steps of UTC.", labels=["direction"])
-        steps.add_metric(["back"], utc["regressions"])
-        steps.add_metric(["forward"], utc["steps_forward"])
-        yield steps
-        yield CounterMetricFamily("uuidd_openings", "Clock sequences opened.", utc["openings"])
-        yield CounterMetricFamily("uuidd_saves", "Of the state.", saves["done"])
-        yield CounterMetricFamily("uuidd_saves_failed", "Of the state.", saves["failed"])
-        yield CounterMetricFamily(
-            "uuidd_connections_turned_away", "Over a limit.", status["connections_turned_away"]
-        )
+
+def _flag(limit: str) -> str:
+    return limit.replace("_", "-")
+
+
+def _daemon(status: dict[str, Any]) -> Iterator[Gauge]:
+    saves = status["saves"]
+    yield "uptime_seconds", "The time since the daemon started.", status["uptime"]
+    yield "connections", "The connections that are open now.", status["connections"]
+    yield (
+        "connections_highest",
+        "The most connections that were open at one time since the start.",
+        status["connections_highest"],
+    )
+    yield (
+        "saves_failing",
+        "Whether the last save of the state failed: 1 if it did, 0 if not.",
+        int(saves["failing"]),
+    )
+    yield (
+        "last_save_age_seconds",
+        "The time since the state was last saved. It grows while the daemon is idle.",
+        saves["last_age"],
+    )
+    yield "last_save_seconds", "How long the last save of the state took.", saves["last_seconds"]
+    yield (
+        "save_under_way_seconds",
+        "How long the save of the state that is under way has taken so far, 0 if there is none.",
+        saves["under_way_seconds"],
+    )
+
+
+def _utc(status: dict[str, Any]) -> Iterator[Gauge]:
+    utc = status["utc"]
+    yield (
+        "volatile",
+        "Whether v1 and v6 come from a volatile node, because the state cannot be saved:"
+        " 1 if they do, 0 if not.",
+        int(status["volatile"]),
+    )
+    yield (
+        "horizon_seconds",
+        "The time until v1 and v6 need another save of the state. It is negative while the daemon"
+        " is idle: then the next request waits for a save.",
+        utc["horizon_in"],
+    )
+    yield (
+        "lanes_in_use",
+        "The lanes that gave out v1 or v6 ids in the last second, of 16.",
+        utc["lanes_in_use"],
+    )
+    yield (
+        "clock_seq",
+        "The clock sequence in v1 and v6 ids that are made of short blocks.",
+        utc["clock_seq"],
+    )
+    yield (
+        "generation",
+        "The number of the open group of 16 clock sequences, 0 to 1023.",
+        utc["generation"],
+    )
+    yield (
+        "lag_seconds",
+        "The time from the last tick that was given out for v1 and v6 to now.",
+        utc["lag"],
+    )
+
+
+def _steady(status: dict[str, Any]) -> Iterator[Gauge]:
+    steady = status["steady"]
+    yield (
+        "steady_horizon_seconds",
+        "The time until the kinds that never go back need another save of the state. It is negative"
+        " while the daemon is idle: then the next request waits for a save.",
+        steady["horizon_in"],
+    )
+    yield (
+        "steady_lead_seconds",
+        "How far the kinds that never go back (v7, Snowflake, ULID, ...) are ahead of UTC.",
+        steady["lead"],
+    )
+    yield (
+        "steady_max_lead_seconds",
+        "How far the kinds that never go back may be ahead of UTC before they are refused, as"
+        " --max-lead sets it.",
+        steady["max_lead"],
+    )
+    yield (
+        "steady_held_seconds",
+        "The time until the kinds that never go back are given out again after the state was lost,"
+        " 0 if they are.",
+        steady["held_for"],
+    )
+    yield "worker", "This host's number in Snowflakes, as --worker sets it.", steady["worker"]
+
+
+def _counters(status: dict[str, Any]) -> Iterator[Metric]:
+    utc, saves, by_dialect = status["utc"], status["saves"], ["dialect"]
+    requests = CounterMetricFamily(
+        "uuidd_requests", "The requests that were answered, or refused.", labels=by_dialect
+    )
+    ids = CounterMetricFamily(
+        "uuidd_ids",
+        "The ids, and the ticks to make ids of, that were given out.",
+        labels=by_dialect,
+    )
+    refused = CounterMetricFamily(
+        "uuidd_refused", "The requests that were refused, by reason.", labels=["dialect", "reason"]
+    )
+    for dialect, tally in status["requests"].items():
+        requests.add_metric([dialect], tally["requests"])
+        ids.add_metric([dialect], tally["ids"])
+        for reason, count in tally["refused"].items():
+            refused.add_metric([dialect, reason], count)
+    yield requests
+    yield ids
+    yield refused
+    steps = CounterMetricFamily(
+        "uuidd_clock_steps", "The steps of UTC that were noticed.", labels=["direction"]
+    )
+    steps.add_metric(["back"], utc["regressions"])
+    steps.add_metric(["forward"], utc["steps_forward"])
+    yield steps
+    for name, help_text, value in (
+        (
+            "openings",
+            "The changes to another clock sequence, or to a volatile node and back.",
+            utc["openings"],
+        ),
+        ("saves", "The saves of the state that succeeded.", saves["done"]),
+        ("saves_failed", "The saves of the state that failed.", saves["failed"]),
+        (
+            "connections_turned_away",
+            "The connections that were turned away because a limit was reached.",
+            status["connections_turned_away"],
+        ),
+    ):
+        yield CounterMetricFamily(f"uuidd_{name}", help_text, value)

@@ -69,7 +69,7 @@ def _head(status: dict[str, Any], width: int) -> Iterator[Line]:
         state = Span("serving", GREEN)
     about = Span(f", pid {status['pid']}, up {_span(status['uptime'])}")
     yield from _row(Span(f"uuidd {status['version']}", BOLD), [state, about], width)
-    node = [Span(f"{_mac(status['node'])} ({_plain(status['node_source'])})")]
+    node = [Span(f"{_mac(status['node'])} ({plain(status['node_source'])})")]
     if status["volatile"]:
         node += [Span(", "), Span(f"in use {_mac(utc['node'])} (volatile)", RED)]
     yield from _row("node", node, width)
@@ -122,7 +122,7 @@ def _saves(status: dict[str, Any], width: int) -> Iterator[Line]:
     last = f"last {_span(saves['last_age'])} ago in {saves['last_seconds'] * 1000:.1f} ms"
     said = [Span(f"{saves['done']:,} done, {last}; {saves['failed']:,} failed")]
     if saves["failing"]:
-        said += [Span(", "), Span(f"still failing: {_plain(saves['trouble'])}", RED)]
+        said += [Span(", "), Span(f"still failing: {plain(saves['trouble'])}", RED)]
     if saves["under_way_seconds"] > 1:
         said += [Span(", "), Span(f"one under way for {saves['under_way_seconds']:.1f} s", YELLOW)]
     yield from _row("saves", said, width)
@@ -133,7 +133,7 @@ def _callers(status: dict[str, Any], width: int) -> Iterator[Line]:
     yield [Span(" " * LABEL), Span(f"{numbers}refused", DIM)]
     for dialect, tally in status["requests"].items():
         numbers = f"{tally['requests']:>13,} {tally['ids']:>18,}   "
-        refused = [f"{count:,}~{_plain(reason)}" for reason, count in tally["refused"].items()]
+        refused = [f"{count:,}~{plain(reason)}" for reason, count in tally["refused"].items()]
         folded = _folded([Span(", ".join(refused) or "-")], width - LABEL - len(numbers))
         for number, line in enumerate(folded):
             begin = [_label("" if number else dialect), Span(numbers)]
@@ -229,7 +229,7 @@ def _mac(node: str) -> str:
     return ":".join(digits[at : at + 2] for at in range(0, 12, 2))
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Give text that a daemon said without what would move a terminal's cursor."""
     return "".join(each if each.isprintable() and each != "~" else "?" for each in text)
 

@@ -13,10 +13,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from uuidd_client.client import Client
-from uuidd_client.command import panel
+from uuidd_client.command import health, panel
 from uuidd_client.errors import DaemonUnavailable
 
 WATCH_SECONDS = 1.0
+
+PATIENCE = 1.0
+"""Seconds for which the daemon may be silent: more than other callers grant, for it may be that it
+is slow which is looked into."""
 
 GLANCE_SECONDS = 0.2
 """Between two looks, from which the rate of a single status comes."""
@@ -40,11 +44,16 @@ def add_to(commands: Any) -> None:
         help="print it as OpenMetrics, for Prometheus and node_exporter's textfile collector",
     )
     form.add_argument("--watch", action="store_true", help="draw it anew each second")
+    form.add_argument(
+        "--check",
+        action="store_true",
+        help="print one line, and exit with 1 unless all kinds of ids are served as they should be",
+    )
     command.set_defaults(do=_do)
 
 
 def _do(given: argparse.Namespace) -> int:
-    client = Client(given.socket, fallback=False)
+    client = Client(given.socket, fallback=False, timeout=PATIENCE)
     if given.watch:
         return _watch(client)
     status = client.status()
@@ -52,11 +61,21 @@ def _do(given: argparse.Namespace) -> int:
         print(_json(status))
     elif given.openmetrics:
         print(_openmetrics(status), end="")
+    elif given.check:
+        return _check(status)
     else:
         time.sleep(GLANCE_SECONDS)
         later = client.status()
         print(_panel(later, status, GLANCE_SECONDS))
     return 0
+
+
+def _check(status: dict[str, Any]) -> int:
+    with _of_our_version():
+        faults = list(health.faults(status))
+        about = f"uuidd {status['version']}, pid {status['pid']}"
+    print(panel.plain(f"{about}: {'; '.join(faults) or 'all is well'}"))
+    return 1 if faults else 0
 
 
 def _json(status: dict[str, Any]) -> str:

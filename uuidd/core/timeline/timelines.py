@@ -60,6 +60,10 @@ class Timelines:
         self.utc.end_save(state, completed=completed)
         self.steady.end_save(state.steady, completed=completed)
 
+    def settle(self, *, at: Reading) -> None:
+        """Leave a volatile node, if the stored one can serve again."""
+        self.utc.settle(now=at.now)
+
     def close(self) -> None:
         """Give out nothing more, so that the next save can hold the exact marks."""
         self.utc.close()

@@ -158,6 +158,13 @@ class Utc:
             self._unsettled = None
         self._reckon()
 
+    def settle(self, *, now: int) -> None:
+        """Leave a volatile node that a save has made needless, without waiting for a request."""
+        if self._volatile is None or self._open is None:
+            return
+        if self._open.top - TOLERANCE <= now < self._limit:
+            self._leave_volatile()
+
     def close(self) -> None:
         """Give out nothing more, so that the next save can hold the exact marks."""
         self._closed = True

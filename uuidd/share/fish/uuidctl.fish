@@ -86,6 +86,7 @@ complete -c uuidctl -n '_shtab_uuidctl_using status' -s h -l help -d 'show this 
 complete -c uuidctl -n '_shtab_uuidctl_using status' -l json -d 'print it as JSON'
 complete -c uuidctl -n '_shtab_uuidctl_using status' -l openmetrics -d 'print it as OpenMetrics, for Prometheus and node_exporter'"'"'s textfile collector'
 complete -c uuidctl -n '_shtab_uuidctl_using status' -l watch -d 'draw it anew each second'
+complete -c uuidctl -n '_shtab_uuidctl_using status' -l check -d 'print one line, and exit with 1 unless all kinds of ids are served as they should be'
 complete -c uuidctl -n '_shtab_uuidctl_using; and test $_shtab_uuidctl_npos -eq 0' -a bench -d 'measure how fast the daemon answers and ids are made'
 complete -c uuidctl -n '_shtab_uuidctl_using bench' -s h -l help -d 'show this help message and exit'
 complete -c uuidctl -n '_shtab_uuidctl_using bench' -s k -l kind -xka "v1 v4 v6 v7 snowflake flake ulid ksuid push_id" -d 'the kinds of ids: v1, v4, v6, v7, snowflake, flake, ulid, ksuid, push_id (default: all)'

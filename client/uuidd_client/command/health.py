@@ -1,0 +1,32 @@
+"""What is wrong with a daemon that answers, as its status tells it: for ``status --check``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+SLOW_SECONDS = 0.8
+"""A save that takes longer is too late for the requests that wait for it."""
+
+LEAD_SECONDS = 0.01
+"""UTC may step back by so much without any effect on the steady kinds."""
+
+
+def faults(status: dict[str, Any]) -> Iterator[str]:
+    """Give what keeps some callers from getting the ids that they ask for, most urgent first."""
+    saves, steady = status["saves"], status["steady"]
+    if saves["failing"]:
+        yield f"saves of the state fail ({saves['trouble']})"
+    elif saves["under_way_seconds"] > SLOW_SECONDS:
+        yield f"a save of the state has taken {saves['under_way_seconds']:.1f} s so far"
+    if status["volatile"]:
+        yield "v1 and v6 come from a volatile node"
+    lead = steady["lead"]
+    if steady["held_for"]:
+        yield f"the state was lost, so the steady kinds are held for {steady['held_for']:.1f} s"
+    elif lead > steady["max_lead"]:
+        yield f"the steady kinds are refused: they are {lead:.1f} s ahead of UTC"
+    elif lead > LEAD_SECONDS and steady["rollback"] == "refuse":
+        yield f"the steady kinds are refused until UTC, which stepped back {lead:.1f} s, is there"
+    elif lead > LEAD_SECONDS and steady["rollback"] == "wait":
+        yield f"the steady kinds wait {lead:.1f} s for UTC, which stepped back"

@@ -1,4 +1,7 @@
-"""Hypothesis profiles: ``ci`` is repeatable and looks longer, ``dev`` draws anew each time."""
+"""What all tests share.
+
+Hypothesis profiles: ``ci`` is repeatable and looks longer, ``dev`` draws anew each time.
+"""
 
 from __future__ import annotations
 
@@ -9,3 +12,7 @@ from hypothesis import settings
 settings.register_profile("dev", deadline=None, max_examples=100)
 settings.register_profile("ci", deadline=None, max_examples=300, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+# For clients that are told no other, here and in the processes that tests start: a daemon on a busy
+# machine is slow, and not silent.
+os.environ["UUIDD_TIMEOUT"] = "20"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from uuidd.core.ids.kinds import KINDS
 from uuidd_client import late
-from uuidd_client.clocks import instants, utc
+from uuidd_client.clocks import YEAR, instants, utc
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -24,9 +24,6 @@ UuidKind = Literal["v1", "v4", "v6", "v7"]
 TextKind = Literal["flake", "ulid", "ksuid", "push_id"]
 IntKind = Literal["snowflake"]
 
-YEAR = 3e7
-"""Seconds that are as good as no end."""
-
 _GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
 
 
@@ -39,9 +36,10 @@ class Client:
     *fallback*: make ids in this process when no daemon answers; they are unique by 61 random bits
     and not marked safe. Otherwise, or with $UUIDD_FALLBACK=0, DaemonUnavailable is raised.
     *max_age*: seconds by which an id's time may lag; 0 makes each id a round trip, and so puts the
-    ids of all processes in order. *timeout*: seconds to wait for the daemon. *wait*: wait when more
-    ids are wanted than time has passed for (10 million a second of most kinds, 4,096,000
-    Snowflakes); otherwise RateExceeded is raised.
+    ids of all processes in order. *timeout*: seconds to wait for the daemon's answer (default:
+    $UUIDD_TIMEOUT, else 0.2); once one has not come, calls fall back or fail at once until the
+    daemon is heard again. *wait*: wait when more ids are wanted than time has passed for (10
+    million a second of most kinds, 4,096,000 Snowflakes); otherwise RateExceeded is raised.
     """
 
     def __init__(
@@ -49,14 +47,15 @@ class Client:
         socket: str | os.PathLike[str] | None = None,
         fallback: bool = True,
         max_age: float = 0.1,
-        timeout: float = 1.0,
+        timeout: float | None = None,
         *,
         wait: bool = True,
     ) -> None:
-        age, patience = _seconds("max_age", max_age), _seconds("timeout", timeout)
+        age = _seconds("max_age", max_age)
+        patience = None if timeout is None else _seconds("timeout", timeout)
         if age < 0:
             raise ValueError(f"max_age is {max_age!r}; it must be 0 or more seconds")
-        if patience <= 0:
+        if patience is not None and patience <= 0:
             raise ValueError(f"timeout is {timeout!r}; it must be more than 0 seconds")
         path = None if socket is None else os.fspath(socket)
         self._sessions = _Sessions((path, fallback, age, patience, wait))
@@ -262,7 +261,7 @@ class Client:
 class _Sessions:
     """The session of the process that asks, begun with the client's *settings* at its first id."""
 
-    def __init__(self, settings: tuple[str | None, bool, float, float, bool]) -> None:
+    def __init__(self, settings: tuple[str | None, bool, float, float | None, bool]) -> None:
         self._settings = settings
         self.begun: dict[str, Session] = {}
 
@@ -297,7 +296,7 @@ def _known(kind: object, form: object) -> str:
 def _seconds(name: str, value: object) -> float:
     """Give *value*, a year at most, or -1 if it is no finite number.
 
-    Raises TypeError if it is no number at all. Python's own time-outs overflow at some 292 years.
+    Raises TypeError if it is no number at all.
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"{name} is {value!r}; it must be a number of seconds")

@@ -15,6 +15,9 @@ utc = partial(time.clock_gettime, time.CLOCK_REALTIME)
 
 It is read by a function that freezegun leaves alone. time-machine changes it for all readers."""
 
+YEAR = 3e7
+"""Seconds that are as good as no end: Python's own time-outs overflow at some 292 years."""
+
 
 def instants() -> Iterator[float]:
     """Give an endless iterator of what ``utc`` says, each read when it is asked for."""

@@ -1,17 +1,29 @@
-"""The line to the daemon: one socket, rpc or, to a util-linux uuidd, its own dialect."""
+"""The connection to the daemon: rpc or, to a util-linux uuidd, libuuid's dialect.
+
+How a daemon that does not answer costs one call its time-out, and the calls after it nothing
+
+1. The connection of a request that timed out stays open: the request is the *probe*.
+2. Each later call first looks, without waiting, whether anything has come on that connection. While
+   nothing has, the daemon is silent, and the call fails at once.
+3. A late answer is dropped, for the time that it gives is past: the connection is closed, and the
+   call asks anew. It does so too when the daemon has closed the connection.
+4. Where the daemon's backlog was full there is no connection; then the probe is another try to
+   connect, which does not wait either.
+5. Connections of one process share a ``Silence``. What one of them has just found, the others do
+   not wait to find again: they send their request and do not wait for the answer.
+"""
 
 from __future__ import annotations
 
-import os
-import socket
 from collections.abc import Callable
-from struct import Struct
 from typing import Any, TypeVar
 
 from uuidd.core.timeline import Block, SteadyBlock
 from uuidd.core.wire import libuuid, methods, rpc
 from uuidd_client.clocks import elapsed
 from uuidd_client.errors import DaemonUnavailable
+from uuidd_client.silence import Silence
+from uuidd_client.stream import Stream
 
 AnyBlock = TypeVar("AnyBlock", Block, SteadyBlock)
 
@@ -31,55 +43,22 @@ class _Closed(Exception):
     """The daemon closed the connection without an answer."""
 
 
-class _Socket(socket.socket):
-    """A stream socket that knows whether its descriptor is still its own.
-
-    A process that becomes a daemon closes all it has; then the number is free, or a file's.
-    """
-
-    _identity: tuple[int, int] | None = None
-
-    def __init__(self) -> None:
-        super().__init__(socket.AF_UNIX, socket.SOCK_STREAM)
-        # Whatever the program has set by setdefaulttimeout.
-        self.setblocking(True)
-        made = os.fstat(self.fileno())
-        self._identity = (made.st_dev, made.st_ino)
-
-    def __del__(self) -> None:
-        # Nobody closes the client behind uuid1(); its socket is no leak to be warned of.
-        self.hang_up()
-
-    def is_there(self) -> bool:
-        """Whether the descriptor is still the socket that was opened."""
-        try:
-            found = os.fstat(self.fileno())
-        except OSError:
-            return False
-        return (found.st_dev, found.st_ino) == self._identity
-
-    def hang_up(self) -> None:
-        """Close the descriptor, unless it is another's by now."""
-        if self.is_there():
-            self.close()
-            return
-        descriptor = self.detach()
-        # Without an identity its making was broken off, so it is nobody's yet.
-        if self._identity is None and descriptor >= 0:
-            os.close(descriptor)
-
-
 class Connection:
-    """A line to the daemon at *path*, opened at need. A call takes *timeout* seconds at most.
+    """A connection to the daemon at *path*, opened at need. A call takes *timeout* seconds at most.
 
     Not for two threads at once.
     """
 
-    def __init__(self, path: str, timeout: float) -> None:
-        self._sock: _Socket | None = None
+    def __init__(self, path: str, timeout: float, silence: Silence | None = None) -> None:
+        self._sock: Stream | None = None
         self._path = path
         self._timeout = timeout
+        self._silence = silence or Silence()
+        self._asked_at = 0.0
+        # When the request was sent that timed out; there may be no socket for it, see above.
+        self._unanswered: float | None = None
         self._msgid = 0
+        self._closes_on_rpc = False
         self._libuuid_until = 0.0
 
     @property
@@ -89,8 +68,6 @@ class Connection:
 
     def take_steady(self, count: int) -> SteadyBlock:
         """Give a block of up to *count* ticks of the steady timeline. Raises DaemonUnavailable."""
-        if elapsed() < self._libuuid_until:
-            raise DaemonUnavailable(self._path, ONLY_V1)
         try:
             result = self._call("take", ["steady", count], self._deadline())
         except _Closed:
@@ -99,15 +76,20 @@ class Connection:
 
     def take(self, count: int) -> Block:
         """Give a block of up to *count* ticks of UTC. Raises DaemonUnavailable."""
+        deadline = self._deadline()
         if elapsed() < self._libuuid_until:
-            return self._take_by_libuuid(count)
+            return self._take_by_libuuid(count, deadline)
         try:
-            result = self._call("take", ["utc", count], self._deadline())
+            result = self._call("take", ["utc", count], deadline)
         except _Closed:
-            # util-linux's uuidd does so to what it does not know. If it gives a block it is one.
-            block = self._take_by_libuuid(count)
-            self._libuuid_until = elapsed() + KEEP_LIBUUID
+            # util-linux's uuidd closes on what it does not know, and gives a block in its dialect.
+            # Ours may do both once, when it is restarted in the midst of this call.
+            block = self._take_by_libuuid(count, deadline)
+            if self._closes_on_rpc:
+                self._libuuid_until = elapsed() + KEEP_LIBUUID
+            self._closes_on_rpc = True
             return block
+        self._closes_on_rpc = False
         return self._checked(methods.taken, result, count)
 
     def _checked(self, read: Callable[[Any], AnyBlock], result: Any, count: int) -> AnyBlock:
@@ -142,7 +124,32 @@ class Connection:
             self._sock = None
 
     def _deadline(self) -> float:
-        return elapsed() + self._timeout
+        """Give until when a call that begins now may wait.
+
+        Raises DaemonUnavailable at once if the request that timed out still has no answer.
+        """
+        if self._unanswered is not None:
+            if self._sock is None:
+                self._open(0)
+            elif self._sock.is_quiet():
+                raise self._late()
+            else:
+                self.close()
+            self._heard()
+        now = self._asked_at = elapsed()
+        return now if self._silence.known(now) else now + self._timeout
+
+    def _heard(self) -> None:
+        self._unanswered = None
+        self._silence.over()
+
+    def _late(self) -> DaemonUnavailable:
+        """Note that the daemon is silent, and give the error that says for how long."""
+        now = elapsed()
+        if self._unanswered is None:
+            self._unanswered = self._asked_at
+        seconds = self._silence.found(self._unanswered, now)
+        return DaemonUnavailable(self._path, f"silent for {seconds:.1f} s", late=True)
 
     def _call(self, method: str, params: list[Any], deadline: float) -> Any:
         self._msgid = (self._msgid + 1) % (rpc.MAX_MSGID + 1)
@@ -166,9 +173,11 @@ class Connection:
             self.close()
             raise DaemonUnavailable(self._path, f"an unusable answer: {error}") from error
         except BaseException:
-            # Ctrl-C, say: the answer may yet come, and is not the next request's.
-            self.close()
+            if self._unanswered is None:
+                # Ctrl-C, say: the answer may yet come, and is not the next request's.
+                self.close()
             raise
+        self._heard()
         if response.msgid != self._msgid:
             self.close()
             raise DaemonUnavailable(self._path, "an answer to another request")
@@ -176,8 +185,7 @@ class Connection:
             raise DaemonUnavailable(self._path, _printable(response.error), refused=True)
         return response.result
 
-    def _take_by_libuuid(self, count: int) -> Block:
-        deadline = self._deadline()
+    def _take_by_libuuid(self, count: int, deadline: float) -> Block:
         asked = min(count, MAX_FROM_LIBUUID)
         self._open(deadline)
         try:
@@ -197,32 +205,24 @@ class Connection:
             self._libuuid_until = 0.0
             raise DaemonUnavailable(self._path, f"an unusable answer: {error}") from error
         finally:
-            self.close()
+            if self._unanswered is None:
+                self.close()
 
     def _open(self, deadline: float) -> None:
         self.close()
         try:
-            sock = _Socket()
+            sock = Stream()
         except OSError as error:
             raise self._failed(error) from error
         try:
-            # A Unix socket's connect waits for a full backlog only on a socket that blocks.
-            while True:
-                sock.setsockopt(
-                    socket.SOL_SOCKET,
-                    socket.SO_SNDTIMEO,
-                    _timeval(max(deadline - elapsed(), 0.001)),
-                )
-                sock.connect(self._path)
-                try:
-                    sock.getpeername()
-                    break
-                except OSError:
-                    # A signal broke off the wait, which Python takes for the end of it.
-                    if elapsed() >= deadline:
-                        raise TimeoutError from None
+            sock.reach(self._path, deadline)
+        except (BlockingIOError, TimeoutError) as error:
+            sock.close()
+            raise self._late() from error
         except OSError as error:
             sock.close()
+            # Whoever was silent there is gone.
+            self._heard()
             raise self._failed(error) from error
         self._sock = sock
 
@@ -234,6 +234,10 @@ class Connection:
         except (BrokenPipeError, ConnectionResetError):
             self.close()
             raise _Closed from None
+        except TimeoutError as error:
+            # What was sent of the request is none.
+            self.close()
+            raise self._late() from error
         except OSError as error:
             self.close()
             raise self._failed(error) from error
@@ -248,6 +252,8 @@ class Connection:
             data = self._sock.recv(READ_BYTES)
         except ConnectionResetError:
             data = b""
+        except TimeoutError as error:
+            raise self._late() from error
         except OSError as error:
             self.close()
             raise self._failed(error) from error
@@ -257,21 +263,9 @@ class Connection:
         return data
 
     def _failed(self, error: OSError) -> DaemonUnavailable:
-        if isinstance(error, TimeoutError | BlockingIOError):
-            return DaemonUnavailable(self._path, f"silent for {self._timeout:g} s", late=True)
         return DaemonUnavailable(self._path, error.strerror or str(error))
 
 
 def _printable(text: str) -> str:
     """Give a daemon's words in one line, of which a terminal shows each as it is."""
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text[:1000])
-
-
-def _timeval(seconds: float) -> bytes:
-    """Give a struct timeval."""
-    return Struct("@ll").pack(int(seconds), int(seconds % 1 * 1e6))
-
-
-def default_path() -> str:
-    """Give the socket to use when none is named: $UUIDD_SOCKET, else where libuuid looks."""
-    return os.environ.get("UUIDD_SOCKET") or "/run/uuidd/request"

@@ -1,4 +1,4 @@
-"""What a client is in one process: a lock, a line, supplies. A fork's child gets another."""
+"""What a client is in one process: a channel for each timeline. A fork's child gets another."""
 
 from __future__ import annotations
 
@@ -7,32 +7,42 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
-from uuidd_client.connection import Connection, default_path
+from uuidd.core.ids.kinds import KINDS
+from uuidd_client.connection import Connection
+from uuidd_client.environment import default_path, default_timeout, may_fall_back
 from uuidd_client.page import Page
-from uuidd_client.source import Source, may_fall_back
+from uuidd_client.silence import Silence
+from uuidd_client.source import Source
 from uuidd_client.supply import Run, Supply
 
 Given = TypeVar("Given")
 
+STATUS = "status"
+"""The channel of requests for the status, beside those of the timelines."""
+
 
 class Session:
-    """The supplies of one process, one for each kind, over one line, under one lock.
+    """The ids of one process, and its connections to the daemon.
 
-    *socket* is None for the default; the rest is as for ``Client``.
+    *socket* and *timeout* are None for the default; the rest is as for ``Client``. Raises
+    ValueError when the environment holds a bad default.
     """
 
     def __init__(
-        self, socket: str | None, fallback: bool, max_age: float, timeout: float, wait: bool
+        self, socket: str | None, fallback: bool, max_age: float, timeout: float | None, wait: bool
     ) -> None:
         self._page = Page()
-        self._lock = threading.RLock()
-        self._busy = self._overtaken = False
-        self._connection = Connection(socket or default_path(), timeout)
-        self._source = Source(self._connection, fallback=may_fall_back(fallback))
-        self._supplies: dict[str, Supply] = {}
+        self._channels: dict[str, _Channel] = {}
+        self._new_channel = partial(
+            _Channel,
+            socket or default_path(),
+            default_timeout() if timeout is None else timeout,
+            Silence(),
+            may_fall_back(fallback),
+            partial(Supply, max_age=max_age, wait=wait),
+        )
         # Where a child puts the session that follows; see following().
         self._next: dict[str, Session] = {}
-        self._new_supply = partial(Supply, source=self._source, max_age=max_age, wait=wait)
         self._another = partial(Session, socket, fallback, max_age, timeout, wait)
 
     def following(self) -> Session:
@@ -44,35 +54,69 @@ class Session:
         if self._page.alive[0]:
             return self
         following = self._next.setdefault("next", self._another())
-        # The line is the parent's. Closing it here does not hang up there.
-        self._connection.close()
+        # The connections are the parent's. Closing them here does not hang up there.
+        for channel in list(self._channels.values()):
+            channel.connection.close()
         return following.following()
 
     def run(self, kind: str, form: str) -> tuple[Run, Any]:
         """Give a new run of ids of *kind* in *form*, and its first id."""
-        return self._in_turn(lambda session: session._supply(kind).run(form))
+        return self._of(kind).in_turn(lambda channel: channel.supply(kind).run(form))
 
     def make(self, kind: str, count: int, form: str) -> list[Any]:
         """Give exactly *count* ids of *kind* in *form*."""
-        return self._in_turn(lambda session: session._supply(kind).make(count, form))
+        return self._of(kind).in_turn(lambda channel: channel.supply(kind).make(count, form))
 
     def join(self, kind: str, count: int) -> bytes:
         """Give the bytes of exactly *count* ids of *kind*, in one piece."""
-        return self._in_turn(lambda session: session._supply(kind).join(count))
+        return self._of(kind).in_turn(lambda channel: channel.supply(kind).join(count))
 
     def status(self) -> dict[str, Any]:
         """Give the daemon's status."""
-        return self._in_turn(lambda session: session._connection.status())
+        return self._channel(STATUS).in_turn(lambda channel: channel.connection.status())
 
     def close(self) -> None:
         """Hang up; a later call connects anew."""
-        self._in_turn(lambda session: session._connection.close())
+        for channel in list(self._channels.values()):
+            channel.in_turn(lambda channel: channel.connection.close())
 
-    def _in_turn(self, use: Callable[[Session], Given]) -> Given:
-        """Give what *use* makes of the session, for one thread at a time.
+    def _of(self, kind: str) -> _Channel:
+        return self._channel(KINDS[kind].timeline)
+
+    def _channel(self, name: str) -> _Channel:
+        channel = self._channels.get(name)
+        # Atomic, as above.
+        return channel or self._channels.setdefault(name, self._new_channel())
+
+
+class _Channel:
+    """The supplies of one timeline's kinds, over one connection, under one lock.
+
+    Each timeline has its own, for what it waits for is its own too: a v1 is not held up by a v7
+    that waits for the daemon's disk.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        timeout: float,
+        silence: Silence,
+        fallback: bool,
+        new_supply: Callable[..., Supply],
+    ) -> None:
+        self._lock = threading.RLock()
+        self._busy = self._overtaken = False
+        self.connection = Connection(path, timeout, silence)
+        self._source = Source(self.connection, fallback=fallback)
+        self._supplies: dict[str, Supply] = {}
+        self._new_supply = new_supply
+        self._another = partial(_Channel, path, timeout, silence, fallback, new_supply)
+
+    def in_turn(self, use: Callable[[_Channel], Given]) -> Given:
+        """Give what *use* makes of the channel, for one thread at a time.
 
         It is this one, unless its own thread is in the middle of using it: then a signal handler
-        or a finalizer has come in between, and gets a session of its own rather than a deadlock.
+        or a finalizer has come in between, and gets a channel of its own rather than a deadlock.
         No generator, for one that an exception broke off holds the lock as long as its traceback.
         """
         with self._lock:
@@ -84,7 +128,7 @@ class Session:
                     return use(apart)
                 finally:
                     apart._give_up()
-                    apart.close()
+                    apart.connection.close()
             try:
                 self._busy = True
                 return use(self)
@@ -94,13 +138,14 @@ class Session:
                     self._overtaken = False
                     self._give_up()
 
+    def supply(self, kind: str) -> Supply:
+        """Give the supply of *kind*."""
+        supply = self._supplies.get(kind)
+        if supply is None:
+            supply = self._new_supply(kind, source=self._source, page=Page())
+            self._supplies[kind] = supply
+        return supply
+
     def _give_up(self) -> None:
         for supply in self._supplies.values():
             supply.give_up()
-
-    def _supply(self, kind: str) -> Supply:
-        supply = self._supplies.get(kind)
-        if supply is None:
-            supply = self._new_supply(kind, page=Page())
-            self._supplies[kind] = supply
-        return supply

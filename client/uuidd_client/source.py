@@ -6,7 +6,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from uuidd.core.ids.timebased import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline import Block, SteadyBlock
@@ -17,11 +17,9 @@ from uuidd_client.standin import StandIn
 
 AnyBlock = TypeVar("AnyBlock", Block, SteadyBlock)
 
-RETRY = 1.0
-"""Seconds after which a daemon that was not there is tried again."""
-
-MAX_RETRY = 60.0
-"""The most seconds until a daemon that let us wait in vain is tried again."""
+RETRY = 0.25
+"""Seconds after which a daemon that was not there, or gave nothing, is asked again. A silent one is
+looked after by the connection at each call, which costs next to nothing."""
 
 
 def utc_tick() -> int:
@@ -35,7 +33,7 @@ class Source:
     def __init__(self, connection: Connection, *, fallback: bool) -> None:
         self.connection = connection
         self._fallback = fallback
-        self._patience = {"utc": _Patience(), "steady": _Patience()}
+        self._retry_at = {"utc": 0.0, "steady": 0.0}
         self._stand_in: StandIn | None = None
         self._reached = 0
 
@@ -80,17 +78,15 @@ class Source:
         """Give a block of the daemon's; None when the fallback is to be used."""
         if not fallback:
             return take(count)
-        patience = self._patience[timeline]
-        if elapsed() < patience.until:
+        if elapsed() < self._retry_at[timeline]:
             return None
         try:
-            block = take(count)
+            return take(count)
         except DaemonUnavailable as unavailable:
-            patience.put_off(late=unavailable.late)
+            if not unavailable.late:
+                self._retry_at[timeline] = elapsed() + RETRY
             _warn(unavailable)
             return None
-        patience.retry = 0.0
-        return block
 
     def _take_later(self, count: int) -> SteadyBlock:
         """Give what is past all that was used here of a block of the daemon's.
@@ -113,24 +109,6 @@ class Source:
         if self._stand_in is None:
             self._stand_in = StandIn()
         return self._stand_in
-
-
-class _Patience:
-    """When the daemon is asked again after it failed to give blocks of a timeline."""
-
-    def __init__(self) -> None:
-        self.retry = 0.0
-        self.until = 0.0
-
-    def put_off(self, *, late: bool) -> None:
-        """Note a failure; *late* if it cost a time-out, so that a hung daemon costs few of them."""
-        self.retry = min(2 * self.retry, MAX_RETRY) if late and self.retry else RETRY
-        self.until = elapsed() + self.retry
-
-
-def may_fall_back(wanted: Any) -> bool:
-    """Give whether to fall back: if it is *wanted*, and $UUIDD_FALLBACK is not 0."""
-    return bool(wanted) and os.environ.get("UUIDD_FALLBACK") != "0"
 
 
 _warned_in = 0

@@ -10,11 +10,13 @@ import threading
 from collections.abc import Callable, Iterator
 from itertools import repeat, starmap
 from pathlib import Path
+from struct import pack
 from typing import Any
 
 import msgpack
 import pytest
 
+from uuidd.core.ids import timebased
 from uuidd.core.ids.timebased import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline import Block
 from uuidd_client import client, connection, source, supply
@@ -160,3 +162,16 @@ def in_turn(*answers: Answer) -> Answer:
     """Give an answer that is another one each time."""
     left: Iterator[Answer] = iter(answers)
     return lambda request: next(left)(request)
+
+
+def bulk_reply(tick: int, count: int) -> bytes:
+    """Give what util-linux's uuidd says to op 4."""
+    uuid = timebased.v1(tick, 9, NODE).to_bytes(16, "big")
+    return pack("=i", 20) + uuid + pack("=i", count)
+
+
+def util_linux(request: bytes) -> bytes | None:
+    """Answer as util-linux's uuidd does: op 4, and nothing that it does not know."""
+    if request[0] != 4:
+        return None
+    return bulk_reply(START, int.from_bytes(request[1:], "little"))

@@ -19,11 +19,22 @@ import msgpack
 import pytest
 
 from tests.client.breaking import break_off
-from tests.client.fakes import NODE, START, Answer, Server, Time, granted, grants, in_turn, result
-from uuidd.core.ids import timebased
+from tests.client.fakes import (
+    NODE,
+    START,
+    Answer,
+    Server,
+    Time,
+    bulk_reply,
+    granted,
+    grants,
+    in_turn,
+    result,
+    util_linux,
+)
 from uuidd.core.timeline import Block
 from uuidd.core.wire import rpc
-from uuidd_client import connection
+from uuidd_client import connection, stream
 from uuidd_client.clocks import elapsed
 from uuidd_client.connection import MAX_FROM_LIBUUID, Connection
 from uuidd_client.errors import DaemonUnavailable
@@ -65,19 +76,6 @@ def served(path: Path, answer: Answer) -> Iterator[tuple[Server, Connection]]:
     """Give a server and a connection to it."""
     with Server(path, answer) as server, line(path) as found:
         yield server, found
-
-
-def bulk_reply(tick: int, count: int) -> bytes:
-    """Give what util-linux's uuidd says to op 4."""
-    uuid = timebased.v1(tick, 9, NODE).to_bytes(16, "big")
-    return pack("=i", 20) + uuid + pack("=i", count)
-
-
-def util_linux(request: bytes) -> bytes | None:
-    """Answer as util-linux's uuidd does: op 4, and nothing that it does not know."""
-    if request[0] != 4:
-        return None
-    return bulk_reply(START, int.from_bytes(request[1:], "little"))
 
 
 # --- rpc
@@ -307,23 +305,13 @@ def test_a_path_too_long_for_a_socket_is_the_cause(tmp_path: Path) -> None:
 
 
 def test_silence_ends_with_the_time_out(path: Path) -> None:
-    """Who does not answer in time is late, and the error says how long he had."""
+    """A daemon that does not answer in time is late, and the error says how long it took so far."""
     with Server(path, lambda _: b""), line(path, timeout=0.1) as found:
         begun = real_time.monotonic()
-        with pytest.raises(DaemonUnavailable, match=r"silent for 0\.1 s") as caught:
+        with pytest.raises(DaemonUnavailable, match=r"silent for \d") as caught:
             found.take(1)
         assert 0.09 < real_time.monotonic() - begun < 5
     assert caught.value.late
-
-
-def test_an_answer_after_the_time_out_is_not_read(path: Path) -> None:
-    """The line is given up, so that its late answer is nobody's."""
-    with Server(path, in_turn(lambda _: b"", grants())) as server, line(path, 0.1) as found:
-        with pytest.raises(DaemonUnavailable):
-            found.take(1)
-        found._timeout = PATIENCE
-        found.take(1)
-    assert server.connections == 2
 
 
 def test_a_trickle_does_not_stretch_the_time_out(
@@ -456,15 +444,15 @@ def test_a_line_may_be_closed_while_it_is_closed(
     """In a fork's child the first calls of many threads close their parent's at once."""
     with served(path, grants()) as (_, found):
         found.take(1)
-        is_there = connection._Socket.is_there
+        is_there = stream.Stream.is_there
 
-        def closing_meanwhile(self: connection._Socket) -> bool:
-            monkeypatch.setattr(connection._Socket, "is_there", is_there)
+        def closing_meanwhile(self: stream.Stream) -> bool:
+            monkeypatch.setattr(stream.Stream, "is_there", is_there)
             there = is_there(self)
             found.close()
             return there
 
-        monkeypatch.setattr(connection._Socket, "is_there", closing_meanwhile)
+        monkeypatch.setattr(stream.Stream, "is_there", closing_meanwhile)
         found.close()
         found.take(1)
 
@@ -474,10 +462,10 @@ def test_without_a_descriptor_left_the_error_says_so(
 ) -> None:
     """It is an error of the one kind, so that the fallback can stand in."""
 
-    def none_left() -> connection._Socket:
+    def none_left() -> stream.Stream:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
-    monkeypatch.setattr(connection, "_Socket", none_left)
+    monkeypatch.setattr(connection, "Stream", none_left)
     with line(path) as found, pytest.raises(DaemonUnavailable, match="Too many open files"):
         found.take(1)
 
@@ -497,11 +485,22 @@ def test_the_dialect_is_kept_for_a_minute(path: Path, monkeypatch: pytest.Monkey
     time = Time(monkeypatch)
     with served(path, util_linux) as (server, found):
         found.take(1)
+        found.take(1)
         time.move(59)
         found.take(1)
         time.move(1)
         found.take(1)
-    assert [request[0] for request in server.requests] == [0x94, 4, 4, 0x94, 4]
+    assert [request[0] for request in server.requests] == [0x94, 4, 0x94, 4, 4, 0x94, 4]
+
+
+def test_a_daemon_that_closed_twice_in_a_call_is_not_taken_for_util_linuxs(path: Path) -> None:
+    """Ours may be restarted twice in a call, and speaks libuuid's dialect too; then it is ours."""
+    closes = [lambda _: None, lambda _: None]
+    answers = in_turn(grants(), *closes, util_linux, grants())
+    with served(path, answers) as (server, found):
+        for _ in range(3):
+            found.take(1)
+    assert [request[0] for request in server.requests] == [0x94, 0x94, 0x94, 4, 0x94]
 
 
 def test_no_more_is_asked_of_util_linux_than_its_clock_bears(path: Path) -> None:

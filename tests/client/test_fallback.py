@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import socket
 import subprocess
@@ -101,28 +102,6 @@ def test_the_environment_forbids_the_fallback(
         Client(tmp_path / "absent").uuid1()
 
 
-@contextlib.contextmanager
-def deaf(path: Path) -> Iterator[None]:
-    """Let a socket be there on which nobody ever answers."""
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(path))
-        listener.listen(64)
-        yield
-
-
-def test_a_daemon_that_hangs_costs_one_call_its_time_out(tmp_path: Path) -> None:
-    """The calls after it are not held up, though the socket takes connections."""
-    with deaf(tmp_path / "s"):
-        client = Client(tmp_path / "s", timeout=0.2)
-        begun = time.monotonic()
-        client.uuid1()
-        assert 0.15 < time.monotonic() - begun < 2
-        begun = time.monotonic()
-        for _ in range(1000):
-            client.uuid1()
-        assert time.monotonic() - begun < 0.2
-
-
 def test_one_warning_a_process_says_what_is_wrong(tmp_path: Path) -> None:
     """However many clients and calls there are, one line tells of the missing daemon."""
     program = (
@@ -160,8 +139,6 @@ def test_a_process_that_closed_all_descriptors_draws_on() -> None:
     with Daemon() as daemon:
         client = Client(daemon.socket, fallback=False, max_age=0)
         before = client.uuid1()
-        number = client.status()["connections"]
-        assert number == 1
         line = _descriptor_of_the_line(daemon.socket)
         os.close(line)
         with open(os.devnull) as file:
@@ -193,8 +170,10 @@ def _descriptor_of_the_line(path: Path) -> int:
     raise AssertionError("there is no line")
 
 
-@pytest.mark.parametrize("value", [None, "1", True, [1]])
-@pytest.mark.parametrize("name", ["max_age", "timeout"])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("max_age", None), *itertools.product(["max_age", "timeout"], ["1", True, [1]])],
+)
 def test_a_time_that_is_none_is_refused_by_name(name: str, value: object) -> None:
     """The error names the argument, its value and the rule."""
     with pytest.raises(TypeError, match=f"{name} is .*; it must be a number of seconds"):

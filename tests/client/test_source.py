@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import itertools
 import os
 import warnings
 from typing import cast
@@ -13,7 +12,7 @@ from uuidd.core.timeline import Block, SteadyBlock
 from uuidd_client import source
 from uuidd_client.connection import Connection
 from uuidd_client.errors import DaemonUnavailable
-from uuidd_client.source import MAX_RETRY, Source, may_fall_back
+from uuidd_client.source import RETRY, Source
 
 
 class Daemon:
@@ -67,11 +66,11 @@ def source_of(daemon: Daemon, *, fallback: bool = True) -> Source:
     return Source(cast(Connection, daemon), fallback=fallback)
 
 
-def tries(found: Source, daemon: Daemon, time: Time, *, seconds: int) -> list[float]:
-    """Take four times a second, for so long; give when the daemon was asked."""
-    for _ in range(4 * seconds):
+def tries(found: Source, daemon: Daemon, time: Time) -> list[float]:
+    """Take for a second, sixteen times; give when the daemon was asked."""
+    for _ in range(16):
         found.take(1)
-        time.move(0.25)
+        time.move(1 / 16)
     return daemon.asked_at
 
 
@@ -145,38 +144,34 @@ def test_without_fallback_each_call_asks(daemon: Daemon) -> None:
     assert found.take(1)[1] is True
 
 
-def test_an_absent_daemon_is_tried_once_a_second(daemon: Daemon, time: Time) -> None:
-    """An absent one costs next to nothing to try, so the pauses do not grow."""
-    assert tries(source_of(daemon), daemon, time, seconds=6) == [0, 1, 2, 3, 4, 5]
+def test_an_absent_daemon_is_tried_four_times_a_second(daemon: Daemon, time: Time) -> None:
+    """To try it costs next to nothing, and ids are to be safe soon after it is back."""
+    assert tries(source_of(daemon), daemon, time) == [0, 0.25, 0.5, 0.75]
 
 
-def test_the_daemon_serves_again_within_a_second(daemon: Daemon, time: Time) -> None:
-    """Once it is back, blocks are its own after a second at most."""
+def test_the_daemon_serves_again_once_it_is_tried(daemon: Daemon, time: Time) -> None:
+    """Once it is back, blocks are its own after a quarter of a second at most."""
     found = source_of(daemon)
     found.take(1)
     daemon.up = True
     assert found.take(1)[1] is False
-    time.move(1)
+    time.move(RETRY)
     assert found.take(1)[1] is True
 
 
-def test_a_hung_daemon_is_tried_at_growing_intervals(daemon: Daemon, time: Time) -> None:
-    """Each try costs a caller the time-out, so the pauses double."""
+def test_a_silent_daemon_is_looked_after_at_each_call(daemon: Daemon, time: Time) -> None:
+    """The connection knows that it is silent, and does not wait; so there is nothing to put off."""
     daemon.late = True
-    assert tries(source_of(daemon), daemon, time, seconds=32) == [0, 1, 3, 7, 15, 31]
+    found = source_of(daemon)
+    for _ in range(3):
+        assert found.take(1)[1] is False
+    daemon.up = True
+    assert found.take(1)[1] is True
+    assert len(daemon.asked_at) == 4
 
 
-def test_a_hung_daemon_is_tried_once_a_minute_at_least(daemon: Daemon, time: Time) -> None:
-    """The pauses grow no further, for one day it will answer."""
-    daemon.late = True
-    asked_at = tries(source_of(daemon), daemon, time, seconds=400)
-    pauses = [later - earlier for earlier, later in itertools.pairwise(asked_at)]
-    assert max(pauses) == MAX_RETRY == 60
-
-
-def test_a_slow_try_puts_off_the_next_from_its_end(daemon: Daemon, time: Time) -> None:
-    """The time-out itself is no part of the pause after it."""
-    daemon.late = True
+def test_a_try_that_took_long_puts_off_the_next_from_its_end(daemon: Daemon, time: Time) -> None:
+    """What the daemon took to refuse is no part of the pause after it."""
     found = source_of(daemon)
     original = daemon.take
 
@@ -188,34 +183,6 @@ def test_a_slow_try_puts_off_the_next_from_its_end(daemon: Daemon, time: Time) -
     found.take(1)
     found.take(1)
     assert len(daemon.asked_at) == 1
-
-
-def test_an_answer_ends_the_growing(daemon: Daemon, time: Time) -> None:
-    """After an answer the next failure is a first one again."""
-    daemon.late = True
-    found = source_of(daemon)
-    tries(found, daemon, time, seconds=8)
-    time.move(60)
-    daemon.up = True
-    assert found.take(1)[1] is True
-    daemon.up = False
-    daemon.asked_at.clear()
-    begun = time.elapsed() - 1000
-    asked_at = tries(found, daemon, time, seconds=4)
-    assert [at - begun for at in asked_at] == [0, 1, 3]
-
-
-def test_a_daemon_that_is_gone_after_it_hung_is_tried_each_second(
-    daemon: Daemon, time: Time
-) -> None:
-    """Only time-outs are dear, so only they put off for longer than a second."""
-    daemon.late = True
-    found = source_of(daemon)
-    tries(found, daemon, time, seconds=8)
-    daemon.late = False
-    daemon.asked_at.clear()
-    asked_at = tries(found, daemon, time, seconds=12)
-    assert [later - asked_at[0] for later in asked_at] == [0, 1, 2, 3, 4]
 
 
 def test_the_warning_comes_once(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,27 +221,6 @@ def test_nobody_is_warned_while_the_daemon_answers(
     monkeypatch.setattr(source, "_warned_in", 0)
     daemon.up = True
     source_of(daemon).take(1)
-
-
-@pytest.mark.parametrize(
-    ("wanted", "variable", "may"),
-    [
-        (True, None, True),
-        (True, "1", True),
-        (True, "", True),
-        (True, "0", False),
-        (False, None, False),
-        (False, "1", False),
-    ],
-)
-def test_the_fallback_takes_the_callers_and_the_administrators_consent(
-    wanted: bool, variable: str | None, may: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Either may forbid it, and neither can order what the other forbade."""
-    monkeypatch.delenv("UUIDD_FALLBACK", raising=False)
-    if variable is not None:
-        monkeypatch.setenv("UUIDD_FALLBACK", variable)
-    assert may_fall_back(wanted) is may
 
 
 # --- steady

@@ -254,6 +254,18 @@ def test_errors_go_nowhere_rather_than_among_the_ids() -> None:
     assert (done.returncode, done.stdout) == (1, b"")
 
 
+@pytest.mark.parametrize("command", ["new", "status", "bench"])
+def test_a_bad_time_out_in_the_environment_is_told_in_a_line(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The line names the variable, its value and the rule."""
+    monkeypatch.setenv("UUIDD_TIMEOUT", "soon")
+    assert main([command]) == 1
+    assert capsys.readouterr().err == (
+        "uuidctl: UUIDD_TIMEOUT is 'soon'; it must be a number of seconds above 0\n"
+    )
+
+
 def test_run_says_when_there_is_no_folder_for_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

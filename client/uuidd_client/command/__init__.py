@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from uuidd_client.command import benching, bounding, inspecting, making, running, showing
+from uuidd_client.command import asking, benching, bounding, inspecting, making, running, showing
 from uuidd_client.errors import DaemonUnavailable
 
 
@@ -24,6 +24,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except (
         DaemonUnavailable,
+        asking.SettingError,
         bounding.BoundsError,
         inspecting.InspectError,
         making.MakeError,

@@ -13,6 +13,7 @@ from typing import Any
 from uuidd.core.ids import namebased, uuids
 from uuidd.core.ids.kinds import KINDS
 from uuidd_client.client import Client
+from uuidd_client.command import asking
 
 NAME_BASED = {"v3": namebased.v3, "v5": namebased.v5}
 AT_ONCE = 10_000
@@ -57,7 +58,7 @@ def _do(command: argparse.ArgumentParser, given: argparse.Namespace) -> int:
     elif named:
         command.error(f"--namespace and --name are for {' and '.join(NAME_BASED)}")
     else:
-        ids = _ids(given.kind, given.count or 1, Client(given.socket))
+        ids = _ids(given.kind, given.count or 1, asking.client(given.socket))
     if given.json:
         print(json.dumps([text for some in ids for text in some]))
     else:

@@ -13,14 +13,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from uuidd_client.client import Client
-from uuidd_client.command import health, panel
+from uuidd_client.command import asking, health, panel
 from uuidd_client.errors import DaemonUnavailable
 
 WATCH_SECONDS = 1.0
-
-PATIENCE = 1.0
-"""Seconds for which the daemon may be silent: more than other callers grant, for it may be that it
-is slow which is looked into."""
 
 GLANCE_SECONDS = 0.2
 """Between two looks, from which the rate of a single status comes."""
@@ -53,7 +49,7 @@ def add_to(commands: Any) -> None:
 
 
 def _do(given: argparse.Namespace) -> int:
-    client = Client(given.socket, fallback=False, timeout=PATIENCE)
+    client = asking.client(given.socket, fallback=False)
     if given.watch:
         return _watch(client)
     status = client.status()

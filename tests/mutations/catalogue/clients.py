@@ -8,6 +8,7 @@ CLIENT = "client/uuidd_client/client.py"
 SUPPLY = "client/uuidd_client/supply.py"
 SOURCE = "client/uuidd_client/source.py"
 CONNECTION = "client/uuidd_client/connection.py"
+STREAM = "client/uuidd_client/stream.py"
 SUPPLY_TESTS = ("tests/client/test_supply.py", "tests/client/test_steady_supply.py")
 
 MUTATIONS = [
@@ -151,9 +152,9 @@ MUTATIONS = [
         "line-kept-after-interrupt",
         "the answer to a broken-off request is the next one's",
         CONNECTION,
-        "            # Ctrl-C, say: the answer may yet come, and is not the next request's.\n"
-        "            self.close()\n",
-        "",
+        "                # Ctrl-C, say: the answer may yet come, and is not the next request's.\n"
+        "                self.close()\n",
+        "                pass\n",
         ("tests/client/test_connection.py",),
     ),
     Mutation(
@@ -223,10 +224,10 @@ MUTATIONS = [
     Mutation(
         "fallback-without-consent",
         "ids are made without a daemon where that was forbidden",
-        SOURCE,
+        "client/uuidd_client/environment.py",
         'return bool(wanted) and os.environ.get("UUIDD_FALLBACK") != "0"',
         "return bool(wanted)",
-        ("tests/client/test_source.py",),
+        ("tests/client/test_environment.py",),
     ),
     Mutation(
         "stand-in-node-is-fixed",
@@ -239,7 +240,7 @@ MUTATIONS = [
     Mutation(
         "closed-descriptor-taken-for-line",
         "a program's own file is written to, or closed",
-        CONNECTION,
+        STREAM,
         "        return (found.st_dev, found.st_ino) == self._identity\n",
         "        return found.st_dev >= 0\n",
         ("tests/client/test_fallback.py",),
@@ -247,7 +248,7 @@ MUTATIONS = [
     Mutation(
         "line-is-left-to-the-collector",
         "a program that turns warnings into errors is warned of a socket that is no leak",
-        CONNECTION,
+        STREAM,
         "    def __del__(self) -> None:\n",
         "    def _unused(self) -> None:\n",
         ("tests/client/test_connection.py",),
@@ -255,9 +256,9 @@ MUTATIONS = [
     Mutation(
         "half-made-line-is-not-closed",
         "each Ctrl-C in a connect costs a descriptor",
-        CONNECTION,
+        STREAM,
         "        if self._identity is None and descriptor >= 0:\n"
-        "            os.close(descriptor)\n",
+        "            self._close_descriptor(descriptor)\n",
         "",
         ("tests/client/test_connection.py",),
     ),
@@ -265,17 +266,25 @@ MUTATIONS = [
         "want-of-descriptors-gets-through",
         "a program without a descriptor left gets an OSError where it had a fallback",
         CONNECTION,
-        "            sock = _Socket()\n        except OSError as error:\n",
-        "            sock = _Socket()\n        except TimeoutError as error:\n",
+        "            sock = Stream()\n        except OSError as error:\n",
+        "            sock = Stream()\n        except TimeoutError as error:\n",
         ("tests/client/test_connection.py",),
     ),
     Mutation(
         "signal-ends-the-connect",
         "a signal during a connect makes a line of what is none",
+        STREAM,
+        "                if elapsed() >= deadline:\n"
+        "                    raise TimeoutError from None\n",
+        "                raise OSError from None\n",
+        ("tests/client/test_connection.py",),
+    ),
+    Mutation(
+        "ours-taken-for-util-linuxs",
+        "a daemon that closed twice in one call makes no v7 for a minute",
         CONNECTION,
-        "                    if elapsed() >= deadline:\n"
-        "                        raise TimeoutError from None\n",
-        "                    raise OSError from None\n",
+        "            if self._closes_on_rpc:\n",
+        "            if True:\n",
         ("tests/client/test_connection.py",),
     ),
     Mutation(

@@ -1,0 +1,311 @@
+"""A daemon that does not answer costs one call its time-out, and the calls after it nothing.
+
+Nothing is timed here: a connection is given ten minutes for what it must not wait for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from uuid import SafeUUID
+
+import pytest
+
+from tests.client.breaking import break_off
+from tests.client.fakes import (
+    NODE,
+    START,
+    Answer,
+    Server,
+    Time,
+    granted,
+    result,
+    util_linux,
+)
+from tests.rig import Daemon, until
+from uuidd_client import Client, DaemonUnavailable, connection
+from uuidd_client.clocks import elapsed
+from uuidd_client.connection import Connection
+from uuidd_client.silence import Silence
+from uuidd_client.stream import Stream
+
+SHORT, TEN_MINUTES = 0.01, 600.0
+
+
+class Stopped:
+    """A daemon that takes connections and requests, and answers them only once it is *awake*."""
+
+    def __init__(self, path: Path, answer: Answer) -> None:
+        self.awake = threading.Event()
+        self._answer = answer
+        self.server = Server(path, self._late)
+
+    def _late(self, request: bytes) -> bytes | None:
+        self.awake.wait(60)
+        return self._answer(request)
+
+    def __enter__(self) -> Stopped:
+        self.server.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.awake.set()
+        self.server.__exit__()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Give where a socket may be made."""
+    return tmp_path / "s"
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float | None]:
+    """Give the time-outs of all waits for an answer; to look without waiting is none."""
+    waits: list[float | None] = []
+
+    class Watched(Stream):
+        def recv(self, size: int, flags: int = 0) -> bytes:
+            if self.gettimeout() != 0:
+                waits.append(self.gettimeout())
+            return super().recv(size, flags)
+
+    monkeypatch.setattr(connection, "Stream", Watched)
+    return waits
+
+
+def both(request: bytes) -> bytes:
+    """Answer a take of either timeline."""
+    steady = {"first": START, "count": 1, "node": NODE.to_bytes(6, "big"), "worker": 5, "epoch": 0}
+    return result(request, steady | granted(0, 1))
+
+
+WITHOUT_FALLBACK: list[Callable[[Client], object]] = [
+    Client.snowflake,
+    Client.status,
+    lambda client: next(client.iter("snowflake")),
+]
+
+DRAWS: list[Callable[[Client], object]] = [
+    Client.uuid1,
+    Client.uuid6,
+    Client.uuid7,
+    Client.flake,
+    Client.ulid,
+    Client.ksuid,
+    Client.push_id,
+    lambda client: client.make("v1", 3),
+    lambda client: client.make("v7", 3, "bytes"),
+    lambda client: next(client.iter("v6")),
+    *WITHOUT_FALLBACK,
+]
+
+
+@pytest.mark.parametrize("fallback", [True, False])
+def test_one_call_waits_for_a_silent_daemon_whatever_is_drawn(
+    path: Path, fallback: bool, waits: list[float | None]
+) -> None:
+    """While the silence is known every kind of call falls back, or fails, at once."""
+    failed = 0
+    with Stopped(path, both), Client(path, fallback=fallback, timeout=SHORT, max_age=0) as client:
+        for draw in DRAWS * 3:
+            try:
+                draw(client)
+            except DaemonUnavailable as unavailable:
+                failed += unavailable.late
+    assert failed == 3 * (len(WITHOUT_FALLBACK) if fallback else len(DRAWS))
+    assert len(waits) == 1
+
+
+def test_one_request_is_out_on_a_connection_while_the_daemon_is_silent(path: Path) -> None:
+    """A daemon that comes back is not met by a pile of requests."""
+    with Stopped(path, both) as stopped:
+        with Client(path, fallback=False, timeout=SHORT) as client:
+            for _ in range(20):
+                with pytest.raises(DaemonUnavailable):
+                    client.uuid7()
+        stopped.awake.set()
+        until(lambda: stopped.server.requests)
+    assert len(stopped.server.requests) == stopped.server.connections == 1
+
+
+def test_what_one_connection_found_the_others_do_not_wait_for(path: Path) -> None:
+    """A v1 does not wait to find what a v7 has just found."""
+    silence = Silence()
+    with Stopped(path, both):
+        first = Connection(str(path), SHORT, silence)
+        other = Connection(str(path), TEN_MINUTES, silence)
+        for found in (first, other, other):
+            with pytest.raises(DaemonUnavailable, match="silent for") as caught:
+                found.take(1)
+            assert caught.value.late
+        first.close()
+        other.close()
+
+
+def test_silence_is_known_for_as_long_as_it_lasts(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who calls once an hour does not wait each time: his request is still out."""
+    time = Time(monkeypatch)
+    silence = Silence()
+    with Stopped(path, both):
+        found = Connection(str(path), TEN_MINUTES, silence)
+        silence.found(time.elapsed(), time.elapsed())
+        for seconds in (0.0, 3600.0, 7200.0):
+            with pytest.raises(DaemonUnavailable, match=f"silent for {seconds} s"):
+                found.take(1)
+            time.move(3600)
+        found.close()
+
+
+def test_what_another_connection_found_long_ago_is_not_heeded(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody may have looked since, so a connection that has found nothing asks, and waits."""
+    time = Time(monkeypatch)
+    silence = Silence()
+    silence.found(time.elapsed(), time.elapsed())
+    time.move(1.0)
+    with Server(path, both):
+        found = Connection(str(path), TEN_MINUTES, silence)
+        assert found.take(1).count == 1
+        found.close()
+
+
+@contextlib.contextmanager
+def silenced(path: Path, wait: float = TEN_MINUTES) -> Iterator[Connection]:
+    """Give a connection whose request has had no answer; later ones may wait for *wait* seconds."""
+    silence = Silence()
+    found = Connection(str(path), wait, silence)
+    silence.found(elapsed(), elapsed())
+    try:
+        with pytest.raises(DaemonUnavailable, match="silent for"):
+            found.take(1)
+        yield found
+    finally:
+        found.close()
+
+
+def heard(found: Connection) -> bool:
+    """Whether a call is answered, as one is again some time after the daemon awoke."""
+    try:
+        return found.take(1).count == 1
+    except DaemonUnavailable as unavailable:
+        if not unavailable.late:
+            raise
+        return False
+
+
+def test_the_late_answer_ends_the_silence(path: Path) -> None:
+    """It is dropped, for its time is past, and the call that finds it asks anew and waits."""
+    with Stopped(path, both) as stopped, silenced(path) as found:
+        stopped.awake.set()
+        until(lambda: heard(found))
+        assert heard(found)
+    assert len(stopped.server.requests) == 3
+
+
+def test_a_daemon_that_closed_the_connection_is_asked_anew(path: Path) -> None:
+    """Whoever was silent has ended, or lost patience with a request that took long to come."""
+    answers = iter([lambda _: None, both, both])
+    with Stopped(path, lambda request: next(answers)(request)) as stopped, silenced(path) as found:
+        stopped.awake.set()
+        until(lambda: heard(found))
+
+
+def test_a_silent_daemon_that_ended_is_absent(path: Path) -> None:
+    """The error then is the one of a socket that is not there."""
+    with contextlib.ExitStack() as stack:
+        with Stopped(path, lambda _: None):
+            found = stack.enter_context(silenced(path))
+        with pytest.raises(DaemonUnavailable, match="No such file") as caught:
+            found.take(1)
+        assert not caught.value.late
+
+
+def test_a_daemon_whose_backlog_is_full_is_silent_until_it_has_room(path: Path) -> None:
+    """There is no request out then, and no connection; each call tries, and does not wait."""
+    with contextlib.ExitStack() as stack:
+        listener = stack.enter_context(socket.socket(socket.AF_UNIX))
+        listener.bind(str(path))
+        listener.listen(0)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                waiting = stack.enter_context(socket.socket(socket.AF_UNIX))
+                waiting.setblocking(False)
+                waiting.connect(str(path))
+        found = stack.enter_context(silenced(path))
+        for _ in range(3):
+            assert not heard(found)
+        path.unlink()
+        stack.enter_context(Server(path, both))
+        assert heard(found)
+
+
+def test_a_silent_util_linux_daemon_is_waited_for_once(path: Path) -> None:
+    """What was asked in its dialect is the probe as well; its late answer ends the silence."""
+    with Stopped(path, util_linux) as stopped:
+        silence = Silence()
+        found = Connection(str(path), TEN_MINUTES, silence)
+        stopped.awake.set()
+        assert [heard(found) for _ in range(3)] == [True] * 3
+        stopped.awake.clear()
+        silence.found(0, elapsed())
+        assert [heard(found) for _ in range(3)] == [False] * 3
+        stopped.awake.set()
+        until(lambda: heard(found))
+        found.close()
+    assert [request[0] for request in stopped.server.requests] == [0x94, 4, 0x94, 4, 4, 4, 4]
+
+
+def test_a_look_that_is_broken_off_anywhere_leaves_the_connection_sound(path: Path) -> None:
+    """Wherever a signal handler's exception comes, the next call looks again, and never waits."""
+    with Stopped(path, both) as stopped, silenced(path) as found:
+        for at in itertools.count(1):
+            if break_off(lambda: heard(found), at) is None:
+                break
+            assert not heard(found)
+        assert at > 5
+        stopped.awake.set()
+        until(lambda: heard(found))
+
+
+def test_a_forks_child_asks_anew(path: Path) -> None:
+    """What its parent knew, and the request that is out, are the parent's."""
+    with Stopped(path, both) as stopped, Client(path, fallback=False, timeout=SHORT) as client:
+        with pytest.raises(DaemonUnavailable):
+            client.uuid1()
+        # As the kernel does in a child.
+        client._session()._page.wipe()
+        with pytest.raises(DaemonUnavailable):
+            client.uuid1()
+        stopped.awake.set()
+        until(lambda: _drawn(client))
+    assert stopped.server.connections >= 2
+
+
+def _drawn(client: Client) -> bool:
+    try:
+        return bool(client.snowflake())
+    except DaemonUnavailable:
+        return False
+
+
+def test_the_ids_of_a_process_are_safe_again_once_a_stopped_daemon_goes_on() -> None:
+    """With a real daemon: stopped it costs one time-out, and it is heard when it goes on."""
+    with Daemon("--worker=5") as daemon:
+        client = Client(daemon.socket, timeout=0.2, max_age=0)
+        daemon.process.send_signal(signal.SIGSTOP)
+        assert {client.uuid1().is_safe for _ in range(5)} == {SafeUUID.unknown}
+        with pytest.raises(DaemonUnavailable, match="silent for"):
+            client.snowflake()
+        daemon.process.send_signal(signal.SIGCONT)
+        until(lambda: client.uuid1().is_safe is SafeUUID.safe)
+        until(lambda: _drawn(client))
+        client.close()

@@ -608,3 +608,32 @@ def test_a_client_that_is_dropped_hangs_up_at_once(daemon: Daemon) -> None:
         assert connection() is None
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        # A hook keeps the names of the program alive until those of the modules are gone.
+        "sys.excepthook = lambda *_: client\nclient.uuid1(); uuid7()",
+        "sys.excepthook = lambda *_: ids\nids = client.iter('v7'); next(ids)",
+        "atexit.register(client.uuid1); atexit.register(uuid7)",
+        "threading.Thread(target=lambda: main.join() or client.uuid1()).start()",
+        "threading.Thread(target=lambda: [client.uuid1() for _ in repeat(0)], daemon=True).start()",
+    ],
+)
+def test_a_process_ends_without_a_word(daemon: Daemon, program: str) -> None:
+    """A connection that is left open is no complaint, nor is an id that is drawn at the end."""
+    head = (
+        "import atexit, sys, threading; from itertools import repeat\n"
+        "from uuidd_client import Client, uuid7\n"
+        "client = Client(fallback=False, max_age=0); main = threading.main_thread()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-X", "dev", "-c", head + program],
+        env={**os.environ, "UUIDD_SOCKET": str(daemon.socket)},
+        capture_output=True,
+        timeout=PATIENCE,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")

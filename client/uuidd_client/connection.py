@@ -11,6 +11,9 @@ How a daemon that does not answer costs one call its time-out, and the calls aft
    connect, which does not wait either.
 5. Connections of one process share a ``Silence``. What one of them has just found, the others do
    not wait to find again: they send their request and do not wait for the answer.
+
+A daemon that has to wait itself, for its disk mostly, says so at once. It is not silent, so it is
+asked again, and given the time that it may wait besides the time-out.
 """
 
 from __future__ import annotations
@@ -35,6 +38,9 @@ KEEP_LIBUUID = 60.0
 for ours may have come in its place."""
 
 READ_BYTES = 65536
+
+WAIT_SECONDS = 0.8
+"""The most that a daemon lets a request wait, for a save of its state."""
 
 ONLY_V1 = "it closed the connection; if it is util-linux's, it makes no such ids"
 
@@ -69,7 +75,7 @@ class Connection:
     def take_steady(self, count: int) -> SteadyBlock:
         """Give a block of up to *count* ticks of the steady timeline. Raises DaemonUnavailable."""
         try:
-            result = self._call("take", ["steady", count], self._deadline())
+            result = self._take("steady", count, self._deadline())
         except _Closed:
             raise DaemonUnavailable(self._path, ONLY_V1) from None
         return self._checked(methods.steady_taken, result, count)
@@ -80,7 +86,7 @@ class Connection:
         if elapsed() < self._libuuid_until:
             return self._take_by_libuuid(count, deadline)
         try:
-            result = self._call("take", ["utc", count], deadline)
+            result = self._take("utc", count, deadline)
         except _Closed:
             # util-linux's uuidd closes on what it does not know, and gives a block in its dialect.
             # Ours may do both once, when it is restarted in the midst of this call.
@@ -91,6 +97,16 @@ class Connection:
             return block
         self._closes_on_rpc = False
         return self._checked(methods.taken, result, count)
+
+    def _take(self, timeline: str, count: int, deadline: float) -> Any:
+        try:
+            return self._call("take", [timeline, count, False, False], deadline)
+        except DaemonUnavailable as refusal:
+            if not (refusal.refused and refusal.cause.startswith("must_wait:")):
+                raise
+        self._asked_at = elapsed()
+        deadline = self._asked_at + self._timeout + WAIT_SECONDS
+        return self._call("take", [timeline, count, False, True], deadline)
 
     def _checked(self, read: Callable[[Any], AnyBlock], result: Any, count: int) -> AnyBlock:
         """Give the block that *read* finds in a result, if it is none larger than asked for."""

@@ -17,6 +17,7 @@ class DaemonUnavailable(Exception):
         self.path = path
         self.cause = cause
         self.late = late
+        self.refused = refused
 
     def __reduce__(self) -> tuple[Any, ...]:
         # An exception's own way would call the class with the message alone.

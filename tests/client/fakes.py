@@ -147,9 +147,17 @@ def result(request: bytes, value: Any) -> bytes:
     return packed
 
 
+def refused(request: bytes, error: str) -> bytes:
+    """Give the response that refuses an rpc request."""
+    packed: bytes = msgpack.packb([1, msgpack.unpackb(request)[1], error, None])
+    return packed
+
+
 def granted(first: int, count: int) -> dict[str, Any]:
-    """Give a good result of ``take``."""
-    return {"first": START + first, "count": count, "clock_seq": 5, "node": NODE.to_bytes(6, "big")}
+    """Give a good result of ``take``, of either timeline."""
+    steady = {"worker": 5, "epoch": 0}
+    node = NODE.to_bytes(6, "big")
+    return {"first": START + first, "count": count, "clock_seq": 5, "node": node} | steady
 
 
 def grants() -> Answer:

@@ -20,12 +20,13 @@ from types import FrameType
 from typing import Any
 from uuid import RFC_4122, UUID, SafeUUID
 
+import msgpack
 import pytest
 
 from tests.client import beside_util_linux, threading_and_forking
 from tests.client.breaking import break_off
-from tests.client.fakes import Server, granted, grants, result
-from tests.rig import Daemon
+from tests.client.fakes import Server, granted, grants, refused, result
+from tests.rig import Daemon, until
 from tests.tools import in_private_mounts, need
 from uuidd_client import Client, DaemonUnavailable, source
 from uuidd_client.connection import Connection
@@ -317,6 +318,38 @@ def test_threads_never_draw_the_same(client: Client) -> None:
         thread.join(PATIENCE)
     ids = [id for part in found for id in part]
     assert len(ids) == len(set(ids)) == 8 * 20_000 + 2 * 300 * 37 + 2 * 5000
+
+
+def test_an_id_of_one_timeline_is_not_held_up_by_a_wait_for_the_other(tmp_path: Path) -> None:
+    """A v1 is drawn, and the status told, while a v7 waits for the daemon's disk."""
+    path = tmp_path / "s"
+
+    def slow(request: bytes) -> bytes:
+        method, params = msgpack.unpackb(request)[2:]
+        if method == "status":
+            return result(request, {})
+        if params[0] == "utc":
+            return result(request, granted(0, 1))
+        return b"" if params[3] else refused(request, "must_wait: the state is being saved")
+
+    failed: list[DaemonUnavailable] = []
+    drawn_from = Client(path, fallback=False)
+
+    def draw() -> None:
+        with pytest.raises(DaemonUnavailable) as caught:
+            drawn_from.uuid7()
+        failed.append(caught.value)
+
+    with drawn_from:
+        thread = threading.Thread(target=draw)
+        with Server(path, slow) as server:
+            thread.start()
+            until(lambda: len(server.requests) == 2)
+            assert drawn_from.uuid1().is_safe is SafeUUID.safe
+            assert drawn_from.status() == {}
+            assert thread.is_alive()
+        thread.join(PATIENCE)
+    assert len(failed) == 1
 
 
 def test_threads_share_one_line(tmp_path: Path) -> None:

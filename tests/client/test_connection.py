@@ -29,6 +29,7 @@ from tests.client.fakes import (
     granted,
     grants,
     in_turn,
+    refused,
     result,
     util_linux,
 )
@@ -91,7 +92,53 @@ def test_a_take_asks_for_utc_and_the_count(path: Path) -> None:
     """The request is a MessagePack-RPC one, as published."""
     with served(path, grants()) as (server, found):
         found.take(12)
-    assert msgpack.unpackb(server.requests[0]) == [0, 1, "take", ["utc", 12]]
+    assert msgpack.unpackb(server.requests[0]) == [0, 1, "take", ["utc", 12, False, False]]
+
+
+def must_wait(request: bytes) -> bytes:
+    """Refuse to answer at once, as a daemon does whose disk is slow."""
+    return refused(request, "must_wait: the state is being saved; ask again with wait")
+
+
+@pytest.mark.parametrize("timeline", ["utc", "steady"])
+def test_a_daemon_that_must_wait_is_asked_to(path: Path, timeline: str) -> None:
+    """It lives, and gives the block once its disk has the state."""
+    answers = in_turn(must_wait, lambda request: result(request, granted(3, 4)))
+    with served(path, answers) as (server, found):
+        taken = found.take(4) if timeline == "utc" else found.take_steady(4)
+        assert (taken.first, taken.count) == (START + 3, 4)
+    params = [msgpack.unpackb(request)[3] for request in server.requests]
+    assert params == [[timeline, 4, False, wait] for wait in (False, True)]
+
+
+def test_a_daemon_that_waits_has_its_own_time_for_that(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time-out is for silence; what the daemon may wait for its disk comes on top."""
+    time = Time(monkeypatch)
+    left: list[float] = []
+    receive = Connection._receive
+
+    def measured(self: Connection, deadline: float) -> bytes:
+        left.append(deadline - time.elapsed())
+        time.move(0.05)
+        return receive(self, deadline)
+
+    monkeypatch.setattr(Connection, "_receive", measured)
+    with served(path, in_turn(must_wait, grants())) as (_, found):
+        found.take(1)
+    assert left == [pytest.approx(PATIENCE), pytest.approx(PATIENCE + 0.8)]
+
+
+def test_a_daemon_that_waited_in_vain_says_so(path: Path) -> None:
+    """The second answer counts, whatever it is."""
+    in_vain = "unavailable: the state could not be saved"
+    answers = in_turn(must_wait, lambda request: refused(request, in_vain))
+    with (
+        served(path, answers) as (_, found),
+        pytest.raises(DaemonUnavailable, match=in_vain),
+    ):
+        found.take(1)
 
 
 def test_one_connection_serves_many_calls(path: Path) -> None:

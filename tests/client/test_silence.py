@@ -18,8 +18,6 @@ import pytest
 
 from tests.client.breaking import break_off
 from tests.client.fakes import (
-    NODE,
-    START,
     Answer,
     Server,
     Time,
@@ -81,8 +79,7 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float | None]:
 
 def both(request: bytes) -> bytes:
     """Answer a take of either timeline."""
-    steady = {"first": START, "count": 1, "node": NODE.to_bytes(6, "big"), "worker": 5, "epoch": 0}
-    return result(request, steady | granted(0, 1))
+    return result(request, granted(0, 1))
 
 
 WITHOUT_FALLBACK: list[Callable[[Client], object]] = [

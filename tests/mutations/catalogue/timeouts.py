@@ -53,6 +53,24 @@ MUTATIONS = [
         ("tests/client/test_silence.py",),
     ),
     Mutation(
+        "one-channel-for-both-timelines",
+        "a v1 waits behind a v7 that waits for the daemon's disk",
+        "client/uuidd_client/session.py",
+        "return self._channel(KINDS[kind].timeline)",
+        'return self._channel("all")',
+        (
+            "tests/client/test_client.py::test_an_id_of_one_timeline_is_not_held_up_by_a_wait_for_the_other",
+        ),
+    ),
+    Mutation(
+        "slow-disk-is-silence",
+        "a disk that takes 0.3 s to sync leaves its host without safe ids",
+        CONNECTION,
+        "deadline = self._asked_at + self._timeout + WAIT_SECONDS",
+        "deadline = self._asked_at + self._timeout",
+        ("tests/client/test_connection.py",),
+    ),
+    Mutation(
         "silence-without-an-end",
         "a daemon that answers again is never heard",
         CONNECTION,

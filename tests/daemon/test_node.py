@@ -570,9 +570,9 @@ def test_a_start_takes_the_later_of_libuuids_marks(
     assert caplog.messages == []
     marks.openings.publish()
     assert caplog.messages == [
-        f"libuuid's mark imported: file={marks.clock} ahead=-1.000s",
-        f"libuuid's mark imported: file={marks.clock} ahead=+0.000s",
-        f"libuuid's mark imported: file={marks.cont} ahead=+10.000s",
+        f"beginning past what libuuid has used: file={marks.clock}, -1.000 s from now",
+        f"beginning past what libuuid has used: file={marks.clock}, +0.000 s from now",
+        f"beginning past what libuuid has used: file={marks.cont}, +10.000 s from now",
     ]
 
 
@@ -586,7 +586,8 @@ def test_a_mark_more_than_a_day_ahead_is_not_imported(
     marks.cont.write_bytes(f"cont: {CLOCK_MARK - UNIX_EPOCH + day + 1}\n".encode())
     assert marks.floor(CLOCK_MARK) == CLOCK_MARK
     assert caplog.messages == [
-        f"libuuid's mark is absurd, not imported: file={marks.cont} ahead=+86400.000s",
+        f"libuuid's clock file is of a time too far ahead, and is not heeded: file={marks.cont},"
+        " +86400.000 s from now",
     ]
     marks.cont.write_bytes(f"cont: {CLOCK_MARK - UNIX_EPOCH + day}\n".encode())
     assert marks.floor(CLOCK_MARK) == CLOCK_MARK + day
@@ -603,7 +604,7 @@ folder = Path("/var/lib/libuuid")
 mark = unix + 4 * 10**7
 (folder / "clock-cont.txt").write_text(f"cont: {mark:020d}\\n")
 with Daemon("--node=0x448899365732") as daemon, daemon.connect() as line:
-    print(*[said for said in daemon.lines if "libuuid's mark imported" in said], sep="\\n")
+    print(*[said for said in daemon.lines if "what libuuid has used" in said], sep="\\n")
     nodes, block = [], {}
     while block.get("node") != bytes.fromhex("448899365732"):
         block = line.call("take", "utc", 1000)
@@ -624,6 +625,8 @@ def test_a_daemon_repeats_nothing_of_libuuids() -> None:
     )
     assert done.stderr == ""
     clock, cont, last = done.stdout.splitlines()
-    assert clock.startswith("uuidd: INFO: libuuid's mark imported: file=/var/lib/libuuid/clock.txt")
-    assert "file=/var/lib/libuuid/clock-cont.txt ahead=+" in cont
+    assert clock.startswith(
+        "uuidd: INFO: beginning past what libuuid has used: file=/var/lib/libuuid/clock.txt"
+    )
+    assert "file=/var/lib/libuuid/clock-cont.txt, +" in cont
     assert last == f"2 True {(0x1261 >> 4) + 512}"

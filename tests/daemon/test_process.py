@@ -163,7 +163,7 @@ def test_an_idle_time_out_ends_it_in_order() -> None:
         assert not daemon.socket.exists()
         assert saved_mark(daemon) == block["first"] + block["count"]
         daemon.kill()
-        assert "uuidd: INFO: stopping: idle=1s" in daemon.lines
+        assert "uuidd: INFO: stopping: no request came for 1 s" in daemon.lines
 
 
 # Killed
@@ -182,7 +182,7 @@ def test_a_killed_daemon_with_a_mark_ahead_opens_the_next_generation(daemon: Dae
     after = take(daemon)
     assert after["node"] == before["node"]
     assert after["clock_seq"] == (before["clock_seq"] + 16) % (1 << 14)
-    assert [line for line in daemon.lines if "reason='the saved mark lies past now'" in line]
+    assert [line for line in daemon.lines if "the last run was not ended in order" in line]
     kept = decode(path.read_bytes())
     assert kept.marks[state.generation] == ahead[state.generation]
 
@@ -212,7 +212,8 @@ def test_the_state_of_another_host_is_set_aside(daemon: Daemon) -> None:
     assert (daemon.state / "state.unusable-1").exists()
     assert [line for line in daemon.lines if "it is of another host" in line]
     assert daemon.lines[-2] == (
-        "uuidd: WARNING: the state was lost, steady ids are held back: seconds=20"
+        "uuidd: WARNING: the state was lost, so v7, Snowflakes and all others that never go back"
+        " begin in 20 s"
     )
     assert "INFO: started:" in daemon.lines[-1]
     with daemon.connect() as line:
@@ -232,7 +233,7 @@ def test_a_state_that_is_gone_holds_steady_back(daemon: Daemon) -> None:
     daemon.stop()
     (daemon.state / "state").unlink()
     daemon.start()
-    assert [line for line in daemon.lines if "steady ids are held back: seconds=20" in line]
+    assert [line for line in daemon.lines if "that never go back begin in 20 s" in line]
     with daemon.connect() as line:
         _, _, error, _ = line.ask("make", "ulid", 1)
         assert error.startswith("unavailable: ")
@@ -356,8 +357,8 @@ def test_a_failing_disk_turns_it_volatile_and_back(daemon: Daemon) -> None:
         assert told["volatile"] is False
         assert told["saves"]["failing"] is False
     assert daemon.stop() == 0
-    assert [line for line in daemon.lines if "ERROR: save failed" in line]
-    assert [line for line in daemon.lines if "WARNING: save succeeded again" in line]
+    assert [line for line in daemon.lines if "ERROR: the state cannot be saved" in line]
+    assert [line for line in daemon.lines if "WARNING: the state is saved again" in line]
 
 
 def test_trouble_that_is_over_is_told_no_longer(daemon: Daemon) -> None:
@@ -376,7 +377,8 @@ def test_a_stop_that_cannot_save_is_a_failure(daemon: Daemon) -> None:
     (daemon.state / "state.new").mkdir()
     assert daemon.stop() == 1
     assert daemon.lines[-1] == (
-        "uuidd: ERROR: stopped: the exact state was not saved: cause='Is a directory'"
+        "uuidd: ERROR: stopped without saving the exact state, so the next start changes the clock"
+        " sequence: Is a directory"
     )
     assert not daemon.socket.exists()
     assert saved_mark(daemon) >= mark
@@ -387,7 +389,10 @@ def test_a_stop_with_a_hung_disk_ends_all_the_same(daemon: Daemon) -> None:
     # To open a FIFO that nobody reads is to wait, as on a disk that hangs.
     os.mkfifo(daemon.state / "state.new")
     assert daemon.stop() == 1
-    assert daemon.lines[-1] == "uuidd: ERROR: stopped: the exact state was not saved: cause='slow'"
+    assert daemon.lines[-1] == (
+        "uuidd: ERROR: stopped without saving the exact state, so the next start changes the clock"
+        " sequence: the disk took longer than 10 s"
+    )
     assert not daemon.socket.exists()
 
 

@@ -9,7 +9,7 @@ from trio.testing import MockClock
 
 from tests.daemon.fakes import Inside
 from tests.rig import Daemon
-from uuidd.server.refusals import SPAN, Refusals
+from uuidd.server.refusals import MEANINGS, SPAN, Refusals
 from uuidd.server.service import Tally
 
 
@@ -30,7 +30,11 @@ async def test_a_burst_is_one_line_with_numbers(
         other.refuse("malformed")
         await trio.sleep(0.2)
         nursery.cancel_scope.cancel()
-    assert caplog.messages == ["refused: in_seconds=10 bad_params=1 busy=14 malformed=1"]
+    assert caplog.messages == [
+        "refused within 10 s: 1 requests with wrong parameters (bad_params), 14 requests that found"
+        " no room, or were over a user's share (busy), 1 connections that sent bytes of neither"
+        " protocol (malformed)"
+    ]
     assert caplog.records[0].levelname == "WARNING"
     assert one.refused == {"busy": 7, "bad_params": 1}
 
@@ -48,7 +52,7 @@ async def test_there_is_a_line_in_ten_seconds_at_most(
         await trio.sleep(SPAN)
         nursery.cancel_scope.cancel()
     assert 9 <= len(caplog.messages) <= 11
-    told = [int(line.split("busy=")[1]) for line in caplog.messages]
+    told = [int(line.split()[4]) for line in caplog.messages]
     assert sum(told) == 10_000
 
 
@@ -69,7 +73,9 @@ async def test_while_nobody_is_refused_nothing_is_told_and_no_timer_runs(
         tally.refuse("unread")
         await trio.sleep(SPAN + 1)
         nursery.cancel_scope.cancel()
-    assert caplog.messages == ["refused: in_seconds=10 busy=1", "refused: in_seconds=10 unread=1"]
+    assert [line.split()[4:] for line in caplog.messages] == [
+        f"1 {MEANINGS[reason]} ({reason})".split() for reason in ("busy", "unread")
+    ]
 
 
 async def test_the_end_tells_what_was_not_told(
@@ -83,7 +89,18 @@ async def test_the_end_tells_what_was_not_told(
     await trio.sleep(3)
     refusals.log()
     refusals.log()
-    assert caplog.messages == ["refused: in_seconds=3 busy=1"]
+    assert caplog.messages == [f"refused within 3 s: 1 {MEANINGS['busy']} (busy)"]
+
+
+async def test_a_caller_that_would_not_wait_is_no_news(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Our client asks so first, and again with more patience."""
+    tally = Tally()
+    refusals = Refusals(tally)
+    tally.refuse("must_wait")
+    refusals.log()
+    assert caplog.messages == []
 
 
 async def test_what_was_refused_before_is_not_told(
@@ -114,9 +131,11 @@ async def test_every_kind_of_refusal_is_told(
         await peer.send(b"\x04\x01")
         await trio.sleep(6)
     refusals.log()
-    assert caplog.messages == [
-        "refused: in_seconds=12 bad_params=1 malformed=1 too_late=2 unknown_method=1"
-    ]
+    counts = {"bad_params": 1, "malformed": 1, "too_late": 2, "unknown_method": 1}
+    reasons = ", ".join(
+        f"{count} {MEANINGS[reason]} ({reason})" for reason, count in counts.items()
+    )
+    assert caplog.messages == [f"refused within 12 s: {reasons}"]
 
 
 @pytest.mark.system
@@ -131,6 +150,7 @@ def test_a_daemon_tells_of_refusals_at_the_latest_when_it_stops() -> None:
         assert daemon.stop() == 0
         assert daemon.lines[-3:] == [
             "uuidd: INFO: stopping: signal=SIGTERM",
-            "uuidd: WARNING: refused: in_seconds=1 bad_params=3 connections=1",
+            "uuidd: WARNING: refused within 1 s: 3 requests with wrong parameters (bad_params), 1"
+            " connections over a limit (connections)",
             "uuidd: INFO: stopped: state saved",
         ]

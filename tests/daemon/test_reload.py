@@ -166,7 +166,7 @@ def test_without_a_file_it_says_so_and_goes_on() -> None:
     """SIGHUP ends no daemon."""
     with Daemon() as daemon:
         assert reload(daemon) == [
-            "uuidd: INFO: nothing to reload: options came from the command line alone"
+            "uuidd: INFO: nothing to reload: all options came from the command line"
         ]
         assert limits(daemon)["connections"] == 16384
         assert daemon.stop() == 0

@@ -495,8 +495,8 @@ async def test_a_trouble_is_logged_once_when_it_begins_and_once_when_it_ends(
         failed = len(inside.disk.begun)
         await trio.sleep(30)
     assert log.messages == [
-        "save failed, retrying until it succeeds: cause='No space left on device'",
-        f"save succeeded again: failed_before={failed}",
+        "the state cannot be saved, which is tried again until it can: No space left on device",
+        f"the state is saved again, after {failed} failed saves",
     ]
     assert [record.levelname for record in log.records] == ["ERROR", "WARNING"]
 

@@ -369,7 +369,7 @@ def test_an_idle_service_ends_and_comes_back(service: Booted) -> None:
     service.run("systemctl", "restart", "uuidd.service")
     until(lambda: service.shown("ActiveState") == "inactive")
     assert time.monotonic() - begin > 2
-    service.logged(since, "stopping: idle=2s", "stopped: state saved")
+    service.logged(since, "stopping: no request came for 2 s", "stopped: state saved")
     assert service.shown("Result") == "success"
     with service.line() as line:
         assert len(line.call("make", "v7", 2)) == 2

@@ -157,9 +157,12 @@ def test_status_and_log_tell_of_steps(daemon: Daemon, fake_time: FakeTime) -> No
         utc = line.call("status")["utc"]
     assert (utc["steps_forward"], utc["regressions"], utc["openings"]) == (1, 1, 2)
     daemon.stop()
-    steps = [line for line in daemon.lines if "UTC stepped: seconds=" in line]
-    assert [line.rsplit("=", 1)[1] for line in steps] == ["+3600.000", "-7200.000"]
-    assert any("reason='UTC stepped back'" in line for line in daemon.lines)
+    steps = [line for line in daemon.lines if "WARNING: UTC was set " in line]
+    assert [line.split("UTC was set ")[1] for line in steps] == [
+        "forward by 3600.000 s",
+        "back by 7200.000 s",
+    ]
+    assert any("s behind the last id: clock_seq=" in line for line in daemon.lines)
 
 
 def test_a_step_of_five_milliseconds_is_waited_out(daemon: Daemon, fake_time: FakeTime) -> None:

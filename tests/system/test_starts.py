@@ -207,7 +207,7 @@ def test_a_state_that_cannot_be_used_is_set_aside(
             after = line.call("take", "utc", 1)
         assert before["node"] != after["node"]
         assert (daemon.state / "state.unusable-1").read_bytes() == damaged
-        (told,) = [line for line in daemon.lines if "state unusable" in line]
+        (told,) = [line for line in daemon.lines if "the state could not be used" in line]
         assert cause in told
         assert "set aside as state.unusable-1" in told
 

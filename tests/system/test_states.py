@@ -209,7 +209,7 @@ def test_a_daemon_sets_aside_what_it_cannot_use(
     path.write_bytes(changed)
     daemon.start()
     assert (daemon.state / "state.unusable-1").read_bytes() == changed
-    (line,) = [line for line in daemon.lines if "ERROR: state unusable, begun anew" in line]
+    (line,) = [line for line in daemon.lines if "ERROR: the state could not be used" in line]
     assert cause in line
     assert "set aside as state.unusable-1" in line
     callers.draw()

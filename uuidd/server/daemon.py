@@ -110,7 +110,7 @@ class Daemon:
         self._manager.tell(reloading=1, monotonic_usec=time.monotonic_ns() // 1000)
         try:
             if reread is None:
-                log.info("nothing to reload: options came from the command line alone")
+                log.info("nothing to reload: all options came from the command line")
                 return None
             found = reread()
         except RereadError as error:
@@ -120,7 +120,7 @@ class Daemon:
             logging.getLogger().setLevel(found.level)
             log.info("reloaded: level=%s", logging.getLevelName(found.level))
             if found.restart_for:
-                log.warning("changed, but only by a restart: %s", " ".join(found.restart_for))
+                log.warning("changed, but only for the next start: %s", " ".join(found.restart_for))
             return _within_descriptors(found.limits)
         finally:
             self._manager.tell(ready=1)
@@ -158,7 +158,7 @@ async def _until_idle(service: Service, seconds: int, done: trio.CancelScope) ->
         await trio.sleep(seconds / IDLE_LOOKS)
         asked = service.rpc.requests + service.libuuid.requests
         seen, quiet = asked, quiet + 1 if asked == seen else 0
-    log.info("stopping: idle=%ds", seconds)
+    log.info("stopping: no request came for %d s", seconds)
     done.cancel()
 
 
@@ -169,7 +169,12 @@ def _within_descriptors(limits: Limits) -> Limits:
     room = max(1, hard - SPARE_DESCRIPTORS)
     if hard == resource.RLIM_INFINITY or room >= limits.connections:
         return limits
-    log.warning("fewer connections than asked for: descriptors=%d connections=%d", hard, room)
+    log.warning(
+        "only %d descriptors may be open, so only %d connections are let in; see LimitNOFILE= or"
+        " ulimit -n",
+        hard,
+        room,
+    )
     return replace(
         limits, connections=room, connections_per_uid=min(limits.connections_per_uid, room // 2)
     )
@@ -179,4 +184,8 @@ def _note_stop(saved: bool, saver: Saver) -> None:
     if saved:
         log.info("stopped: state saved")
     else:
-        log.error("stopped: the exact state was not saved: cause=%r", saver.trouble or "slow")
+        log.error(
+            "stopped without saving the exact state, so the next start changes the clock sequence:"
+            " %s",
+            saver.trouble or f"the disk took longer than {LAST_SAVE_SECONDS:g} s",
+        )

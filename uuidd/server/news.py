@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from uuidd.core.ids.timebased import TICKS_PER_SECOND
+from uuidd.core.timeline.generation import LANE_BITS
 from uuidd.core.timeline.steady import Steady
 from uuidd.core.timeline.timelines import FAR, Reading
 from uuidd.core.timeline.utc import Opening
@@ -17,20 +18,22 @@ log = logging.getLogger("uuidd")
 
 def step(nanoseconds: int) -> None:
     """Log a step of UTC, by so many nanoseconds."""
-    log.warning("UTC stepped: seconds=%+.3f", nanoseconds / 1e9)
+    direction = "back" if nanoseconds < 0 else "forward"
+    log.warning("UTC was set %s by %.3f s", direction, abs(nanoseconds) / 1e9)
 
 
 def steady_at_start(timeline: Steady, at: Reading) -> None:
     """Say at the start what the steady timeline will not do for a while, and why."""
     if timeline.held_until:
         log.warning(
-            "the state was lost, steady ids are held back: seconds=%d",
+            "the state was lost, so v7, Snowflakes and all others that never go back begin in %d s",
             (timeline.held_until - at.now) / TICKS_PER_SECOND,
         )
     lead = timeline.lead(now=at.now, elapsed=at.elapsed)
     if lead > FAR:
         log.warning(
-            "the steady timeline is ahead of UTC: seconds=%.3f max_lead=%g rollback=%s",
+            "v7, Snowflakes and all others that never go back are %.3f s ahead of UTC"
+            " (--max-lead %g, --rollback %s)",
             lead / TICKS_PER_SECOND,
             timeline.max_lead / TICKS_PER_SECOND,
             timeline.rollback,
@@ -65,22 +68,53 @@ class Openings:
 
 
 def _opening(opening: Opening) -> None:
+    level, words = _OPENINGS.get(opening.reason, _VOLATILE)
     log.log(
-        logging.INFO if opening.reason in _ROUTINE else logging.WARNING,
-        "clock sequence opened: reason=%r generation=%d node=%012x back=%.3fs",
-        opening.reason,
-        opening.generation,
-        opening.node,
-        opening.back / TICKS_PER_SECOND,
+        level,
+        words + ": clock_seq=%(clock_seq)d node=0x%(node)012x",
+        {
+            "reason": opening.reason,
+            "seconds": opening.back / TICKS_PER_SECOND,
+            "clock_seq": opening.generation << LANE_BITS,
+            "node": opening.node,
+        },
     )
 
 
 def _mark_found(path: Path, ahead: int, heeded: bool) -> None:
     seconds = ahead / TICKS_PER_SECOND
     if heeded:
-        log.info("libuuid's mark imported: file=%s ahead=%+.3fs", path, seconds)
+        log.info("beginning past what libuuid has used: file=%s, %+.3f s from now", path, seconds)
     else:
-        log.warning("libuuid's mark is absurd, not imported: file=%s ahead=%+.3fs", path, seconds)
+        log.warning(
+            "libuuid's clock file is of a time too far ahead, and is not heeded: file=%s, %+.3f s"
+            " from now",
+            path,
+            seconds,
+        )
 
 
-_ROUTINE = ("no state", "saved again", "a generation is free again")
+_OPENINGS = {
+    "no state": (logging.INFO, "there was no state, so a new one was begun"),
+    "node changed": (logging.WARNING, "the node was changed, and so was the clock sequence"),
+    "the saved mark lies past now": (
+        logging.WARNING,
+        "the clock sequence was changed, for the last run was not ended in order, or UTC was set"
+        " back since; up to %(seconds).3f s from now may have been used",
+    ),
+    "UTC stepped back": (
+        logging.WARNING,
+        "the clock sequence was changed, for UTC is %(seconds).3f s behind the last id",
+    ),
+    "saved again": (
+        logging.INFO,
+        "the state can be saved again, so v1 and v6 come from the stored node again",
+    ),
+    "a generation is free again": (
+        logging.INFO,
+        "UTC has caught up, so v1 and v6 come from the stored node again",
+    ),
+}
+"""What a newcomer understands of each reason for an opening, and how much it matters."""
+
+_VOLATILE = (logging.WARNING, "v1 and v6 come from a volatile node (%(reason)s)")

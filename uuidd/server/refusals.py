@@ -13,6 +13,22 @@ SPAN = 10.0
 """Seconds from a first refusal to the line that tells of it and of those that came meanwhile: so
 many lines at most, whatever callers do, and no timer while nobody is refused."""
 
+MEANINGS = {
+    "bad_params": "requests with wrong parameters",
+    "busy": "requests that found no room, or were over a user's share",
+    "connections": "connections over a limit",
+    "malformed": "connections that sent bytes of neither protocol",
+    "no_worker_id": "requests for Snowflakes, which need --worker",
+    "too_late": "connections that took too long to send a request or to read a reply",
+    "unavailable": "requests for ids that cannot be given out now",
+    "unknown_method": "requests for a method that there is not",
+    "unread": "connections closed because their user left too many replies unread",
+}
+"""What each reason means; ``status`` counts by the reasons themselves."""
+
+ROUTINE = "must_wait"
+"""The answer to a request that asked to be told rather than to wait is no news."""
+
 log = logging.getLogger("uuidd")
 
 
@@ -39,9 +55,12 @@ class Refusals:
         count = self._count()
         new = count - self._logged
         if new:
-            reasons = " ".join(f"{reason}={number}" for reason, number in sorted(new.items()))
+            reasons = ", ".join(
+                f"{number} {MEANINGS.get(reason, 'others')} ({reason})"
+                for reason, number in sorted(new.items())
+            )
             seconds = max(1, round(trio.current_time() - self._since))
-            log.warning("refused: in_seconds=%d %s", seconds, reasons)
+            log.warning("refused within %d s: %s", seconds, reasons)
         self._logged = count
         self._first = trio.Event()
 
@@ -51,4 +70,6 @@ class Refusals:
             self._first.set()
 
     def _count(self) -> Counter[str]:
-        return sum((tally.refused for tally in self._tallies), Counter())
+        count: Counter[str] = sum((tally.refused for tally in self._tallies), Counter())
+        del count[ROUTINE]
+        return count

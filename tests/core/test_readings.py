@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,9 +36,11 @@ def kinds(text: str) -> list[str]:
     return [reading.kind for reading in readings(text)]
 
 
-def only(text: str, kind: str | None = None, epoch: int | None = None) -> Reading:
+def only(
+    text: str, kind: str | None = None, epoch: int | None = None, *, raw: bool = False
+) -> Reading:
     """Give the one reading of a text."""
-    (found,) = readings(text, kind=kind, epoch=epoch)
+    (found,) = readings(text, kind=kind, epoch=epoch, raw=raw)
     return found
 
 
@@ -431,7 +435,28 @@ def test_an_overlong_text_shows_only_its_beginning() -> None:
 def test_a_text_that_cannot_be_of_its_kind_is_refused(text: str, kind: str, why: str) -> None:
     """The error says what it is instead, or what is missing."""
     with pytest.raises(ValueError, match=why):
+        readings(text, kind=kind, raw=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("123", "ksuid"),
+        ("0", "ulid"),
+        ("f" * 40, "ksuid"),
+        (V1, "ulid"),
+        (V1, "flake"),
+        (ULID, "ncs"),
+        (str(int(V7.replace("-", ""), 16)), "v7"),
+        ("0x7fffffffffffffff", "snowflake"),
+        ("1", "apollo"),
+    ],
+)
+def test_a_kind_is_read_as_its_own_tools_read_it(text: str, kind: str) -> None:
+    """What they refuse is refused, unless bits are asked for, in whatever form they are."""
+    with pytest.raises(ValueError, match=f"is not written as a {kind} is; with raw, an integer"):
         readings(text, kind=kind)
+    assert only(text, kind, raw=True).kind == kind
 
 
 @pytest.mark.parametrize(
@@ -458,7 +483,7 @@ def test_a_text_that_cannot_be_of_its_kind_is_refused(text: str, kind: str, why:
 )
 def test_a_kind_that_is_asked_for_is_the_only_reading(text: str, kind: str, found: str) -> None:
     """Whether its time is plausible or not."""
-    assert next(iter({reading.kind for reading in readings(text, kind=kind)})) == found
+    assert next(iter({reading.kind for reading in readings(text, kind=kind, raw=True)})) == found
 
 
 def test_an_epoch_for_a_kind_without_one_is_refused() -> None:
@@ -500,9 +525,9 @@ def test_each_kind_of_ours_is_read_as_what_it_is(tick: int, node: int, random: i
 @given(st.text(max_size=48) | st.from_regex(r"[0-9a-fxA-Z.{}:-]{1,45}", fullmatch=True))
 def test_any_text_has_readings_or_is_refused(text: str) -> None:
     """No third thing, whatever kind is asked for; fields come in one order."""
-    for kind in (None, *KINDS):
+    for kind, raw in itertools.product((None, *KINDS), (False, True)):
         try:
-            found = readings(text, kind=kind)
+            found = readings(text, kind=kind, raw=raw)
         except ValueError:
             continue
         assert found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -12,11 +13,20 @@ from uuidd.cli import arguments, asking, background, installing, logs, options
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and give its exit status: 0, 1 for a failure, 2 for wrong usage."""
+    """Run the command and give its exit status: 0, 1 for a failure, 2 for wrong usage.
+
+    Ctrl-C is 130. While the command runs it raises KeyboardInterrupt, so that all ends in order;
+    before and after that, the script lets it end the process.
+    """
     background.fill_standard_descriptors()
+    before = signal.getsignal(signal.SIGINT)
     try:
+        if callable(before):
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         status = _main(list(sys.argv[1:] if argv is None else argv))
         sys.stdout.flush()
+    except KeyboardInterrupt:
+        return 130
     except BrokenPipeError:
         # Whoever read has seen enough.
         _give_up_output()
@@ -25,6 +35,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         _complain(f"standard output cannot be written: {error.strerror}")
         _give_up_output()
         return 1
+    finally:
+        if callable(before):
+            signal.signal(signal.SIGINT, before)
     return status
 
 
@@ -140,8 +153,6 @@ def _start(given: argparse.Namespace, words: Sequence[str]) -> int:
     ) as error:
         _complain(str(error))
         return 1
-    except KeyboardInterrupt:
-        return 130
 
 
 def _complain(line: str) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from uuidd_client.command import asking, benching, bounding, inspecting, making, running, showing
 from uuidd_client.errors import DaemonUnavailable
@@ -20,8 +22,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         _complain("standard output is closed")
         return 1
     try:
-        status: int = given.do(given)
-        sys.stdout.flush()
+        with _interruptible():
+            status: int = given.do(given)
+            sys.stdout.flush()
     except (
         DaemonUnavailable,
         asking.SettingError,
@@ -46,6 +49,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     return status
 
 
+@contextlib.contextmanager
+def _interruptible() -> Iterator[None]:
+    """While the context lasts Ctrl-C raises KeyboardInterrupt, so that all ends in order.
+
+    Before and after, where there is nothing to put in order, the script lets it end the process.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if not callable(before):
+        # Ignored, as of a command in a shell's background.
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def _complain(what: str) -> None:
     """Say on standard error what is wrong; if that is closed, nowhere."""
     if sys.stderr is not None:
@@ -59,11 +80,25 @@ def _give_up_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser that takes words for values, not options, of which *is_value* says so."""
+
+    @staticmethod
+    def is_value(_: str) -> bool:
+        """Whether a word is a value, though it begins as an option does."""
+        return False
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse the words; a value gets a space before it, by which argparse knows one."""
+        words = sys.argv[1:] if args is None else args
+        return super().parse_known_args(
+            [f" {word}" if self.is_value(word) else word for word in words], namespace
+        )
+
+
 def parser() -> argparse.ArgumentParser:
     """Give the parser of the command line."""
-    made = argparse.ArgumentParser(
-        prog="uuidctl", description="Make, read and watch the ids of this host's uuidd."
-    )
+    made = _Parser(prog="uuidctl", description="Make, read and watch the ids of this host's uuidd.")
     made.add_argument(
         "-s",
         "--socket",

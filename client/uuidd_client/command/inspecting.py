@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Iterator
 from functools import partial
@@ -23,6 +24,9 @@ _SHOWN = 40
 """Bytes of a line that its error shows."""
 
 
+_PUSH_ID = re.compile(r"-[-0-9A-Z_a-z]{19}\Z")
+
+
 class InspectError(Exception):
     """What was to be inspected is no id; one line that says why."""
 
@@ -38,8 +42,8 @@ def add_to(commands: Any) -> None:
         "ids",
         nargs="+",
         metavar="ID",
-        help="any id; - alone reads ids from standard input, one a line"
-        " (before a Push ID, which begins with -, put --)",
+        help="any id, also a Push ID, which begins with -; - alone reads ids from standard input,"
+        " one a line",
     )
     command.add_argument(
         "-k",
@@ -47,6 +51,11 @@ def add_to(commands: Any) -> None:
         choices=(*KINDS, *ALIASES),
         metavar="KIND",
         help=f"read them as this kind only: {', '.join((*KINDS, *ALIASES))}",
+    )
+    command.add_argument(
+        "--raw",
+        action="store_true",
+        help="with --kind: an ID may be its bits, as an integer or as bytes in hex",
     )
     command.add_argument(
         "--epoch",
@@ -59,10 +68,18 @@ def add_to(commands: Any) -> None:
         action="store_true",
         help="print one JSON array, or with - an object a line",
     )
+    command.is_value = _is_push_id
     command.set_defaults(do=partial(_do, command))
 
 
+def _is_push_id(word: str) -> bool:
+    """Whether a word of the command line is a Push ID; no option is as long, without a "="."""
+    return _PUSH_ID.match(word) is not None
+
+
 def _do(command: argparse.ArgumentParser, given: argparse.Namespace) -> int:
+    if given.raw and given.kind is None:
+        command.error("--raw says how a --kind is read; without a kind all forms are read")
     if given.ids == [STANDARD_INPUT]:
         return _from_input(given)
     if STANDARD_INPUT in given.ids:
@@ -136,7 +153,7 @@ def _beginning(line: bytes) -> str:
 
 
 def _read(text: str, given: argparse.Namespace) -> list[Reading]:
-    return readings(text, kind=given.kind, epoch=given.epoch)
+    return readings(text, kind=given.kind, epoch=given.epoch, raw=given.raw)
 
 
 def _for_people(some: list[Reading]) -> str:

@@ -79,6 +79,7 @@ complete -c uuidctl -n '_shtab_uuidctl_using bounds; and test $_shtab_uuidctl_np
 complete -c uuidctl -n '_shtab_uuidctl_using; and test $_shtab_uuidctl_npos -eq 0' -a inspect -d 'show what ids are made of'
 complete -c uuidctl -n '_shtab_uuidctl_using inspect' -s h -l help -d 'show this help message and exit'
 complete -c uuidctl -n '_shtab_uuidctl_using inspect' -s k -l kind -xka "v1 v2 v3 v4 v5 v6 v7 v8 nil max ncs guid ulid flake ksuid push_id apollo snowflake leaf sonyflake sonyflake2 uidgenerator cassandra" -d 'read them as this kind only: v1, v2, v3, v4, v5, v6, v7, v8, nil, max, ncs, guid, ulid, flake, ksuid, push_id, apollo, snowflake, leaf, sonyflake, sonyflake2, uidgenerator, cassandra'
+complete -c uuidctl -n '_shtab_uuidctl_using inspect' -l raw -d 'with --kind: an ID may be its bits, as an integer or as bytes in hex'
 complete -c uuidctl -n '_shtab_uuidctl_using inspect' -l epoch -x -d 'the epoch of Snowflakes, or of KIND, in Unix milliseconds'
 complete -c uuidctl -n '_shtab_uuidctl_using inspect' -l json -d 'print one JSON array, or with - an object a line'
 complete -c uuidctl -n '_shtab_uuidctl_using; and test $_shtab_uuidctl_npos -eq 0' -a status -d 'show how the daemon does'

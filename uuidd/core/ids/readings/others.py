@@ -14,6 +14,7 @@ from uuidd.core.ids import (
     sonyflake,
     uidgenerator,
     ulid,
+    uuids,
 )
 from uuidd.core.ids.readings import parts
 from uuidd.core.ids.readings.parts import Fields
@@ -53,6 +54,8 @@ def _ulid(value: int) -> Fields:
         **parts.time(ulid.TIME, ms),
         "random": f"0x{random:020x}",
         **parts.tick(random >> ulid.RANDOM_BITS),
+        # How a database's type for UUIDs shows it.
+        "uuid": uuids.to_text(value),
         "full_on": parts.full_on(ulid.TIME),
     }
 

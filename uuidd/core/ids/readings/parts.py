@@ -30,6 +30,7 @@ ORDER = (
     "custom_c",
     "random",
     "tick",
+    "uuid",
     "node_is",
     "base",
     "full_on",

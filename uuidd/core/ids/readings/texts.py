@@ -47,6 +47,15 @@ _UUID_MARKS = re.compile(r"[-{:]")
 _OCTETS = re.compile(r"(?:0[xX])?([0-9a-fA-F]{32}|[0-9a-fA-F]{40})\Z")
 _HEX = re.compile(r"0[xX][0-9a-fA-F]+\Z")
 
+_PLAIN_UUID = re.compile(r"[0-9a-fA-F]{32}\Z")
+_FORMS = {
+    "ulid": re.compile(rf".{{{ulid.WIDTH}}}\Z"),
+    "ksuid": re.compile(rf".{{{ksuid.WIDTH}}}\Z"),
+    "flake": re.compile(r"[0-9A-Za-z]{1,22}\Z"),
+    "apollo": re.compile(r".{8}[.]"),
+}
+"""How texts look of the kinds that no hyphen, brace or colon marks."""
+
 _SNOWFLAKE_DIGITS = {"base32": (12, 13), "base58": (10, 11), "base62": (10, 11)}
 """How many digits a likely Snowflake has, by base: with fewer it is of its epoch's first weeks.
 
@@ -57,12 +66,16 @@ _FLAKE_DIGITS = 22
 """Digits of the highest Flake."""
 
 
-def readings(text: str, *, kind: str | None = None, epoch: int | None = None) -> list[Reading]:
+def readings(
+    text: str, *, kind: str | None = None, epoch: int | None = None, raw: bool = False
+) -> list[Reading]:
     """Give the plausible readings of an id's text, most likely first; there is at least one.
 
-    With *kind*, one of ``KINDS`` or ``ALIASES``, the reading as that kind, likely or not; a
-    Snowflake in letters has one for each base that it may be in. *epoch*, in Unix milliseconds, is
-    that of Snowflakes, or that of *kind*. Space around the text is passed over.
+    With *kind*, one of ``KINDS`` or ``ALIASES``, the reading as that kind, likely or not, of a text
+    as that kind is written; a Snowflake in letters has one for each base that it may be in. With
+    *raw* beside it the text may also be the id's bits: an integer, bytes in hex, or the text of
+    another kind of as many bits. *epoch*, in Unix milliseconds, is that of Snowflakes, or that of
+    *kind*. Space around the text is passed over.
 
     Raises ValueError, naming the text, when nothing is plausible or it cannot be of *kind*, and for
     a *kind* or *epoch* that is none; TypeError for a text that is no str.
@@ -79,7 +92,7 @@ def readings(text: str, *, kind: str | None = None, epoch: int | None = None) ->
     if not bare.isascii():
         raise ValueError(f"{bare!r} is no id: {_ACCEPTED}")
     if kind is not None:
-        return _as_kind(bare, ALIASES.get(kind, kind), epoch)
+        return _as_kind(bare, ALIASES.get(kind, kind), epoch, raw)
     found = _spelled(bare)
     if not found or bare.isdecimal():
         found += _bits(bare, epoch)
@@ -150,18 +163,36 @@ def _snowflakes(bare: str, base: str, kind: str, epoch: int | None) -> Iterator[
     yield Reading(kind, value, epoch, base)
 
 
-def _as_kind(bare: str, kind: str, epoch: int | None) -> list[Reading]:
+def _as_kind(bare: str, kind: str, epoch: int | None, raw: bool) -> list[Reading]:
     """Give the readings as a kind that was asked for. ValueError, saying why, if there is none."""
     if kind not in KINDS:
         raise ValueError(f"kind is {kind!r}; it must be one of {', '.join((*KINDS, *ALIASES))}")
     if epoch is not None and kind not in EPOCHS:
         raise ValueError(f"epoch is {epoch}; a {kind} has no epoch to choose")
     if kind in EPOCHS:
-        return _as_number(bare, kind, epoch)
+        found = _as_number(bare, kind, epoch)
+        _check_form(bare, kind, raw)
+        return found
     value = _WRITERS[kind](bare)
-    if kind in UUID_KINDS and kind != "guid" and kind != (found := kind_of_uuid(value)):
-        raise ValueError(f"{bare!r} is no {kind}: it is {_said(found, value)}")
+    _check_form(bare, kind, raw)
+    if kind in UUID_KINDS and kind != "guid" and kind != (of := kind_of_uuid(value)):
+        raise ValueError(f"{bare!r} is no {kind}: it is {_said(of, value)}")
     return [Reading(kind, value)]
+
+
+def _check_form(bare: str, kind: str, raw: bool) -> None:
+    """See to it that a text is written as the kind's own tools write it, unless bits will do."""
+    if kind in UUID_KINDS:
+        fits = bool(_UUID_MARKS.search(bare) or _PLAIN_UUID.match(bare) or "." in bare)
+    elif kind in EPOCHS:
+        fits = not _HEX.match(bare)
+    else:
+        fits = kind == "push_id" or bool(_FORMS[kind].match(bare))
+    if not (fits or raw):
+        raise ValueError(
+            f"{bare!r} is not written as a {kind} is; with raw, an integer, or bytes in hex, is"
+            " read as one"
+        )
 
 
 def _said(kind: str, value: int) -> str:

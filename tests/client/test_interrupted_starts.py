@@ -1,0 +1,72 @@
+"""Ctrl-C while a command is being imported, or is at its end: status 130, and no traceback."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.rig import PATIENCE
+
+SCRIPTS = Path(__file__).parents[2] / "uuidd" / "scripts"
+
+INTERRUPT = "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n"
+"""What a module does here that Ctrl-C interrupts while it is imported."""
+
+
+def interrupted(
+    tmp_path: Path, module: str, *command: str, ignored: bool = False
+) -> tuple[int, str, str]:
+    """Give what a command does if Ctrl-C comes while it imports *module*."""
+    (tmp_path / f"{module}.py").write_text(INTERRUPT)
+    done = subprocess.run(
+        [sys.executable, SCRIPTS / command[0], *command[1:]],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        timeout=PATIENCE,
+        text=True,
+        check=False,
+        preexec_fn=(lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)) if ignored else None,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(
+    "module", ["uuidd_client", "threading", "argparse", "json", "tempfile", "subprocess"]
+)
+def test_uuidctl_ends_without_a_traceback(tmp_path: Path, module: str) -> None:
+    """Whatever of it is being imported."""
+    assert interrupted(tmp_path, module, "uuidctl", "new") == (130, "", "")
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("module", ["uuidd", "argparse", "logging", "shlex", "trio"])
+def test_uuidd_ends_without_a_traceback(tmp_path: Path, module: str) -> None:
+    """Also while a start imports what only the daemon needs."""
+    options = ("-F", "-P", f"--socket={tmp_path}/s", f"--state={tmp_path}")
+    assert interrupted(tmp_path, module, "uuidd", *options) == (130, "", "")
+    assert not (tmp_path / "s").exists()
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("name", ["uuidd", "uuidctl"])
+def test_an_end_is_not_interrupted_by_a_traceback(tmp_path: Path, name: str) -> None:
+    """What runs at the interpreter's end is no place for one either."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import atexit, os, signal\natexit.register(os.kill, os.getpid(), signal.SIGINT)\n"
+    )
+    status, _, err = interrupted(tmp_path, "none", name, "--help")
+    assert (status, err) == (130, "")
+
+
+@pytest.mark.system
+def test_a_command_that_ignores_interrupts_goes_on_ignoring_them(tmp_path: Path) -> None:
+    """As a shell lets those in its background."""
+    (tmp_path / "sitecustomize.py").write_text(INTERRUPT)
+    status, out, _ = interrupted(tmp_path, "none", "uuidctl", "--help", ignored=True)
+    assert (status, out.split()[0]) == (0, "usage:")

@@ -4,12 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uuidd_client.demand import AT_ONCE, MAX_BLOCK, Demand
+from uuidd_client.demand import AT_ONCE, LEAST_BLOCK, MAX_BLOCK, Demand
 
 
-def test_the_first_block_is_of_one_tick() -> None:
-    """A program that makes one id takes no more from the host than that."""
-    assert Demand(0.1).size(1, 0, 1000.0) == 1
+def test_no_block_is_smaller_than_64_ticks() -> None:
+    """They are 6.4 us of the host's time, and spare a burst of ids the second round trip."""
+    assert Demand(0.1).size(1, 0, 1000.0) == LEAST_BLOCK == 64
+
+
+def test_a_block_is_smaller_where_max_age_allows_no_more() -> None:
+    """Of 64 ticks the first would be too old before the last is used."""
+    assert Demand(0.000_001).size(1, 0, 1000.0) == 5
 
 
 def test_what_is_needed_at_once_is_asked_for_at_once() -> None:
@@ -24,13 +29,53 @@ def test_blocks_grow_with_the_rate_of_use() -> None:
     assert demand.size(1, 100, 1000.01) == pytest.approx(1000, abs=1)
 
 
-def test_blocks_shrink_when_less_is_used() -> None:
-    """After a burst, a slow user is down to small blocks with the next request."""
+def used(demand: Demand, *uses: tuple[float, int]) -> list[int]:
+    """Give what is asked for at each of these times, when so many were used since the one before.
+
+    All that is asked for comes at once.
+    """
+    asked = []
+    for now, count in uses:
+        asked.append(demand.size(1, count, now))
+        demand.came(now)
+    return asked
+
+
+def test_after_a_rest_the_last_burst_is_asked_for() -> None:
+    """Half as much again, and in one block, whatever number of blocks the last one took."""
+    asked = used(Demand(0.1), (1000.0, 0), (1000.001, 64), (1000.01, 900), (1001.0, 36))
+    assert asked[-1] == 1500
+
+
+def test_each_burst_counts_from_the_rest_before_it() -> None:
+    """After a smaller burst less is asked for."""
+    asked = used(
+        Demand(0.1), (1000.0, 0), (1000.001, 64), (1001.0, 936), (1002.0, 200), (1003.0, 0)
+    )
+    assert asked[2:] == [1500, 300, 64]
+
+
+def test_of_a_burst_longer_than_max_age_its_share_is_asked_for() -> None:
+    """What lasts is no burst but use at a rate, and a block is not to outlive max_age."""
+    steady = [(1000 + number / 20, 10_000) for number in range(1, 21)]
+    asked = used(Demand(0.1), (1000.0, 0), *steady, (1002.0, 0))
+    assert asked[-1] == 30_000
+
+
+def test_a_block_that_did_not_come_begins_no_burst() -> None:
+    """What was used is counted once, however often the daemon is asked in vain."""
     demand = Demand(0.1)
-    demand.came(1000.0)
-    assert demand.size(1, 10_000, 1000.01) > 10_000
-    demand.came(1000.01)
-    assert demand.size(1, 1, 1001.0) == 1
+    used(demand, (1000.0, 0), (1000.05, 64))
+    for number in range(10):
+        demand.size(1, 1000, 1000.06 + number / 1000)
+    assert used(demand, (1001.0, 1000)) == [1596]
+
+
+def test_blocks_shrink_when_less_is_used() -> None:
+    """After a burst, a slow user is down to the smallest blocks with the second rest."""
+    asked = used(Demand(0.1), (1000.0, 0), (1000.01, 10_000), (1001.0, 1), (1002.0, 1))
+    assert asked[1] > 10_000
+    assert asked[-1] == 64
 
 
 def test_demand_rises_again_after_a_pause() -> None:

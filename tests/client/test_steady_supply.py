@@ -115,10 +115,10 @@ def test_snowflakes_sit_on_the_blocks_slots() -> None:
     assert sequences == [*range(4096), *range(4096)]
 
 
-def test_a_snowflake_asks_for_three_ticks() -> None:
+def test_a_snowflake_without_any_age_asks_for_three_ticks() -> None:
     """One of them has a slot."""
     source = Blocks(block(0, 3))
-    supply_of(source, "snowflake").make(1, "int")
+    Supply("snowflake", cast(Source, source), Page(), 0).make(1, "int")
     assert source.asked == [3]
 
 

@@ -139,11 +139,11 @@ def test_a_call_that_spans_blocks_marks_each_id_by_its_own() -> None:
 
 
 @pytest.mark.usefixtures("time")
-def test_the_first_id_asks_for_one_tick() -> None:
-    """A program that makes one id takes one."""
-    source = Blocks(block(0, 1))
+def test_the_first_id_asks_for_64_ticks() -> None:
+    """A program that makes one id takes no more from the host than that."""
+    source = Blocks(block(0, 64))
     supply_of(source).run("uuid")
-    assert source.asked == [1]
+    assert source.asked == [64]
 
 
 @pytest.mark.usefixtures("time")
@@ -159,11 +159,11 @@ def test_what_was_taken_back_is_no_demand(time: Time) -> None:
     """Demand is measured by the ids that were used, not by those that a run had ready."""
     source = Blocks(block(0, 1000), block(2_000_000, 1000))
     supply = supply_of(source)
-    for form in ("text", "bytes", "uuid"):
+    for form in ("text", "bytes", "uuid") * 20:
         supply.run(form)
-    time.move(0.09999)
+    time.move(0.2)
     supply.run("text")
-    assert source.asked == [1, 3]
+    assert source.asked == [64, 90]
 
 
 def test_a_block_is_used_until_it_is_too_old(time: Time) -> None:
@@ -257,7 +257,7 @@ def test_the_time_that_a_block_took_to_come_is_no_lack_of_demand(time: Time) -> 
     supply = supply_of(source)
     supply.make(1, "text")
     supply.make(10, "text")
-    assert source.asked[0] == 1
+    assert source.asked[0] == 64
     assert source.asked[1] >= 100
 
 

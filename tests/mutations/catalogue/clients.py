@@ -93,6 +93,14 @@ MUTATIONS = [
         (*SUPPLY_TESTS, "tests/client/test_demand.py"),
     ),
     Mutation(
+        "burst-sized-by-its-last-block",
+        "each burst of ids costs more than one round trip",
+        "client/uuidd_client/demand.py",
+        "burst, since = self._burst + used, now - self._came_at",
+        "burst, since = used, now - self._came_at",
+        ("tests/client/test_demand.py", "tests/client/test_bursts.py"),
+    ),
+    Mutation(
         "safe-mark-on-all",
         "ids made without a daemon are marked safe",
         "client/uuidd_client/forms.py",

@@ -1,0 +1,72 @@
+"""A burst of ids, as a web request makes them, costs one round trip to the daemon."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgpack
+import pytest
+
+from tests.client.fakes import Server, Time, granted, result
+from uuidd.core.ids.timebased import TICKS_PER_SECOND
+from uuidd_client import Client
+
+REST = 0.2
+"""Seconds from one burst to the next."""
+
+
+@pytest.fixture
+def time(monkeypatch: pytest.MonkeyPatch) -> Time:
+    """Give a clock that is moved by hand."""
+    return Time(monkeypatch)
+
+
+@pytest.fixture
+def server(tmp_path: Path, time: Time) -> Iterator[Server]:
+    """Give a daemon that grants the latest ticks, as many as are asked for."""
+
+    def grant(request: bytes) -> bytes:
+        count = msgpack.unpackb(request)[3][1]
+        return result(request, granted(time.ticks + TICKS_PER_SECOND - count, count))
+
+    with Server(tmp_path / "s", grant) as server:
+        yield server
+
+
+def trips(server: Server, time: Time, kind: str, bursts: list[int], max_age: float) -> list[int]:
+    """Give how many requests each of these bursts cost; each id takes a microsecond."""
+    found: list[int] = []
+    with Client(server.path, fallback=False, max_age=max_age) as client:
+        draw: Any = client.drawer(kind)
+        for burst in bursts:
+            before = len(server.requests)
+            for _ in range(burst):
+                draw()
+                time.move(0.000_001)
+            found.append(len(server.requests) - before)
+            time.move(REST)
+    return found
+
+
+@pytest.mark.parametrize("kind", ["v1", "v7", "ksuid", "flake", "snowflake"])
+def test_a_small_burst_is_one_round_trip(server: Server, time: Time, kind: str) -> None:
+    """From the first on, for no block has room for less."""
+    assert trips(server, time, kind, [20] * 10, 0.1) == [1] * 10
+
+
+@pytest.mark.parametrize("size", [100, 1000, 20_000])
+@pytest.mark.parametrize("kind", ["v1", "v7", "ksuid", "flake", "snowflake"])
+def test_a_burst_like_the_last_one_is_one_round_trip(
+    server: Server, time: Time, kind: str, size: int
+) -> None:
+    """Once one was seen, a block has room for the next, and for half as much again."""
+    found = trips(server, time, kind, [size, size, size + size // 3, size // 2, size // 2], 0.1)
+    assert found[1:] == [1] * 4
+
+
+def test_without_any_age_each_id_of_a_burst_is_a_round_trip(server: Server, time: Time) -> None:
+    """And is the only one of its block."""
+    assert trips(server, time, "v1", [20, 20], 0) == [20, 20]
+    assert {msgpack.unpackb(request)[3][1] for request in server.requests} == {1}

@@ -284,6 +284,11 @@ class Peer:
             data += more
         return data
 
+    async def ended(self) -> None:
+        """Wait until the other side has closed, in an orderly way or not."""
+        with contextlib.suppress(trio.BrokenResourceError):
+            assert await self._some(1) == b""
+
     async def _some(self, most: int) -> bytes:
         # A daemon that neither answers nor closes fails a test, rather than hang it.
         with trio.fail_after(2 * HOUR):

@@ -16,17 +16,23 @@ from trio.testing import MockClock
 from tests.daemon.fakes import HOUR, Inside, Peer, request
 from uuidd.server.acceptor import GRACE, TURN, Acceptor
 from uuidd.server.limits import TURNED_AWAY, Limits
+from uuidd.server.wary import bar_descriptors
 
 NOBODY = 65534
 
 
 class Listener(socket.socket):
-    """A listening socket at a name of the kernel's choice; *errors* are raised by accept."""
+    """A listening socket at a name of the kernel's choice; *errors* are raised by accept.
 
-    def __init__(self) -> None:
+    Unless it *bars* descriptors, they may come over any of its connections.
+    """
+
+    def __init__(self, *, bars: bool = True) -> None:
         super().__init__(socket.AF_UNIX, socket.SOCK_STREAM)
         self.errors: list[int] = []
         self.setblocking(False)
+        if bars:
+            bar_descriptors(self)
         self.bind("")
         self.listen(1000)
 
@@ -61,13 +67,13 @@ class Serving:
 
 
 @contextlib.asynccontextmanager
-async def serving(**limits: Any) -> AsyncIterator[Serving]:
+async def serving(*, bars: bool = True, **limits: Any) -> AsyncIterator[Serving]:
     """An acceptor that serves meanwhile, with an hour's horizon and no user spared but root."""
     inside = Inside(Limits(**limits), own_uid=-1)
     for _ in range(2):
         state = inside.timeline.begin_save(now=inside.wall.now(), lead=int(2 * HOUR * 10**7))
         inside.timeline.end_save(state, completed=True)
-    with Listener() as listener:
+    with Listener(bars=bars) as listener:
         async with trio.open_nursery() as nursery:
             served = Serving(inside, listener)
             nursery.start_soon(served.run)
@@ -117,6 +123,26 @@ async def test_a_libuuid_request_that_is_there_already_is_answered_on_the_spot(
             replies = {await peer.rest() for peer in peers}
         assert {len(reply) for reply in replies} == {24}
         assert len(replies) == 200
+        assert served.inside.admission.open == 0
+
+
+async def test_a_descriptor_is_the_end_of_its_connection(autojump_clock: MockClock) -> None:
+    """What came with it is not answered; it is counted, and closed in the end."""
+    async with serving(bars=False) as served:
+        ours, theirs = os.pipe()
+        sock = socket.socket(socket.AF_UNIX)
+        sock.connect(served.listener.getsockname())
+        async with Peer(sock) as peer, served.connect() as other:
+            socket.send_fds(sock, [b"\x02"], [theirs])
+            os.close(theirs)
+            await peer.ended()
+            assert (await other.call("status")).error is None
+        # Its other end comes to its end once no descriptor of it is left.
+        await trio.lowlevel.wait_readable(ours)
+        os.close(ours)
+        assert served.inside.service.rpc.refused == {"descriptors": 1}
+        assert served.inside.service.libuuid.requests == 0
+        await trio.testing.wait_all_tasks_blocked()
         assert served.inside.admission.open == 0
 
 

@@ -24,6 +24,7 @@ from tests.fuzzing.spans import of_messagepack
 from tests.fuzzing.target import Target, require
 from uuidd.server.acceptor import Acceptor
 from uuidd.server.limits import Limits
+from uuidd.server.wary import bar_descriptors
 
 ROUNDS, AT_ONCE = 40, 16
 """Rounds in the life of a daemon, and connections of a round, at most."""
@@ -82,6 +83,8 @@ async def _life(data: bytes, outcomes: list[str]) -> None:
     )
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         listener.setblocking(False)
+        if not variant & 0x80:
+            bar_descriptors(listener)
         listener.bind("")
         listener.listen(1000)
         acceptor = Acceptor(listener, inside.service, inside.admission, inside.limits)

@@ -7,6 +7,7 @@ at work, goes on until its standard input ends, and then writes what it saw, as 
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import resource
@@ -287,6 +288,95 @@ def bulks(path: Path, *counts: int) -> dict[str, Any]:
     return {"answered": answered, "unanswered": unanswered, **seen.told()}
 
 
+def lingering(stack: contextlib.ExitStack, listener: socket.socket) -> socket.socket:
+    """Give a TCP socket that waits for its peer when it is closed; the peer, in *stack*, is silent.
+
+    It would wait for days.
+    """
+    sock = socket.socket()
+    sock.connect(listener.getsockname())
+    stack.enter_context(listener.accept()[0])
+    sock.setblocking(False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            sock.send(bytes(65536))
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 1_000_000))
+    return sock
+
+
+def heavy(stack: contextlib.ExitStack, mib: int) -> int:
+    """Give a memfd of so many MiB, all of them in use."""
+    fd = os.memfd_create("heavy")
+    stack.callback(os.close, fd)
+    for _ in range(mib):
+        os.write(fd, bytes(1 << 20))
+    return fd
+
+
+def watching(stack: contextlib.ExitStack, count: int) -> int:
+    """Give an epoll that watches so many descriptors."""
+    watcher = stack.enter_context(select.epoll())
+    for _ in range(count):
+        fd = os.eventfd(0)
+        stack.callback(os.close, fd)
+        watcher.register(fd, select.EPOLLIN)
+    return watcher.fileno()
+
+
+FIRST = b"\x02"
+WHOLE = msgpack.packb([0, 1, "make", ["v4", 1]])
+
+PASSED: dict[str, tuple[bytes, bytes]] = {
+    "with the first byte": (b"", FIRST),
+    "with the rest of a request": (b"\x94\x00", WHOLE[2:]),
+    "with a later request": (WHOLE, WHOLE),
+    "behind what is no request": (b"\xc1", FIRST),
+    "behind a request that ends it": (FIRST, FIRST),
+}
+"""When a descriptor is passed: behind the first bytes, and along with the second."""
+
+
+def passing(path: Path, rounds: int, mib: int, watched: int) -> dict[str, int]:
+    """Pass descriptors whose close takes long, over connections of each of PASSED."""
+    with contextlib.ExitStack() as stack:
+        at_work()
+        told = pass_descriptors(stack, path, rounds, mib, watched)
+        sys.stdin.read()
+    return told
+
+
+def pass_descriptors(
+    stack: contextlib.ExitStack, path: Path, rounds: int, mib: int, watched: int
+) -> dict[str, int]:
+    """Do as ``passing`` does; tell how often a descriptor was passed, and how often barred."""
+    passed = barred = 0
+    # Where its own close is the last one it is this process that waits, until a signal comes.
+    ends = time.monotonic() + LIFETIME
+    signal.signal(signal.SIGALRM, lambda *_: None if time.monotonic() < ends else os._exit(1))
+    signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
+    listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    for _ in range(rounds):
+        for before, along in PASSED.values():
+            with contextlib.ExitStack() as ours:
+                slow = ours.enter_context(lingering(stack, listener))
+                fds = [slow.fileno()]
+                if not passed + barred:
+                    fds += [heavy(ours, mib), watching(ours, watched)]
+                sock = stack.enter_context(connected(path))
+                try:
+                    if before:
+                        sock.sendall(before)
+                    socket.send_fds(sock, [along], fds)
+                    passed += 1
+                except OSError as error:
+                    # Else it was closed upon before.
+                    barred += error.errno == errno.EPERM
+                    slow.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, bytes(8))
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    return {"passed": passed, "barred": barred}
+
+
 def storm(path: Path, least: int) -> int:
     """Connect and be gone, with a byte said or none, as often as told or more."""
     done = 0
@@ -492,6 +582,7 @@ ROLES: dict[str, Callable[..., Any]] = {
         idle,
         hoard,
         bulks,
+        passing,
         storm,
         unread,
         dripping,

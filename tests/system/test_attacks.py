@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import resource
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -45,9 +45,11 @@ def _as_root() -> None:
 
 
 @contextlib.contextmanager
-def guarded(*arguments: str) -> Iterator[Daemon]:
+def guarded(
+    *arguments: str, wrap: Callable[..., list[str]] = lambda *command: list(command)
+) -> Iterator[Daemon]:
     """Give a daemon that runs as nobody, and see to it that no attack has changed what it is."""
-    daemon = Daemon("--user", "nobody", *arguments)
+    daemon = Daemon("--user", "nobody", *arguments, wrap=wrap)
     daemon.folder.chmod(0o755)
     with daemon:
         before = status(daemon)

@@ -23,6 +23,7 @@ from uuidd.server.peers import peer_uid
 from uuidd.server.service import Service
 from uuidd.server.stream import Stream
 from uuidd.server.turns import Turns
+from uuidd.server.wary import Dropper, WaryStream, may_hold_descriptors
 
 TURN = 8
 """Connections accepted, and perhaps answered, between two turns for the others."""
@@ -33,6 +34,9 @@ PAUSE = 0.1
 GRACE = 0.1
 """Seconds that a stop leaves to who has connected and said nothing yet: libuuid's callers are
 killed by SIGPIPE when they are closed upon before they have written."""
+
+DESCRIPTORS = "descriptors"
+"""Why a connection ended over which a descriptor was passed."""
 
 _FAMILY, _TYPE = int(socket.AF_UNIX), int(socket.SOCK_STREAM)
 
@@ -58,6 +62,7 @@ class Acceptor:
         self._accepting = trio.CancelScope()
         self._exhausted = self._draining = False
         self._ended = trio.Event()
+        self._dropper = Dropper(partial(service.rpc.refuse, DESCRIPTORS))
         self._hub = Hub(service, lambda: self.limits, hand_over=self._hand_over, hang_up=self._end)
 
     async def run(self) -> None:
@@ -65,6 +70,7 @@ class Acceptor:
         try:
             async with trio.open_nursery() as self._hub_nursery:
                 self._hub_nursery.start_soon(self._run_hub)
+                self._hub_nursery.start_soon(self._dropper.run)
                 async with trio.open_nursery() as new:
                     with self._accepting:
                         await self._accept(new)
@@ -124,7 +130,7 @@ class Acceptor:
                 continue
             self._exhausted = False
             try:
-                self._enter(Stream(sock, peer_uid(sock)), nursery)
+                self._enter(self._stream(sock), nursery)
             except MemoryError:
                 _end_without_memory()
             accepted += 1
@@ -135,6 +141,11 @@ class Acceptor:
         # What accept() does beside this is to look up enums, and takes as long again.
         fd, _ = self._listener._accept()  # type: ignore[attr-defined]
         return socket.SocketType(_FAMILY, _TYPE, 0, fd)
+
+    def _stream(self, sock: socket.SocketType) -> Stream:
+        if may_hold_descriptors(sock):
+            return WaryStream(sock, peer_uid(sock), self._dropper)
+        return Stream(sock, peer_uid(sock))
 
     def _enter(self, stream: Stream, nursery: trio.Nursery) -> None:
         refusal = self._admission.refusal(stream.uid)

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from uuidd.server.peers import peer_pid
+from uuidd.server.wary import bar_descriptors
 
 MAX_PATH = 107
 """Bytes of a Unix socket's path: sun_path has 108, one for the NUL (unix(7))."""
@@ -37,6 +38,7 @@ class Door:
 
     def __init__(self, sock: socket.socket, path: Path | None) -> None:
         sock.setblocking(False)
+        bar_descriptors(sock)
         self.sock = sock
         self.path = path
         self._file = _identity(path) if path else None
@@ -81,6 +83,8 @@ def open_door(path: Path) -> Door:
         old_mask = os.umask(0o111)
         try:
             sock.bind(os.fspath(path))
+            # Before it listens, so that it holds for every connection.
+            bar_descriptors(sock)
             sock.listen(BACKLOG)
         except OSError as error:
             if sock.getsockname():

@@ -12,6 +12,8 @@ CONVERSATION_TESTS = ("tests/daemon/test_conversation.py",)
 HUB = "uuidd/server/hub.py"
 HUB_TESTS = ("tests/daemon/test_hub.py",)
 SHARES = "uuidd/server/shares.py"
+WARY = "uuidd/server/wary.py"
+WARY_TESTS = ("tests/daemon/test_wary.py",)
 SHARES_TESTS = ("tests/daemon/test_shares.py",)
 
 _MORE = (
@@ -276,5 +278,29 @@ MUTATIONS = [
         "                    await trio.lowlevel.checkpoint()\n                    turn_ends",
         "                    turn_ends",
         HUB_TESTS,
+    ),
+    Mutation(
+        "descriptors-not-barred",
+        "a descriptor that is passed along, and closes slowly, stops the daemon",
+        WARY,
+        "listener.setsockopt(_LEVEL, SO_PASSRIGHTS, 0)",
+        "listener.setsockopt(_LEVEL, SO_PASSRIGHTS, 1)",
+        WARY_TESTS,
+    ),
+    Mutation(
+        "descriptor-closed-by-reader",
+        "on an older kernel a descriptor that closes slowly stops the daemon",
+        WARY,
+        "            if flags & socket.MSG_CTRUNC:\n",
+        "            if flags & socket.MSG_OOB:\n",
+        WARY_TESTS,
+    ),
+    Mutation(
+        "descriptor-closed-with-its-connection",
+        "on an older kernel a descriptor that closes slowly stops the daemon",
+        WARY,
+        "self._dropper.drop(self.sock)",
+        "self.sock.close()",
+        WARY_TESTS,
     ),
 ]

@@ -1,0 +1,95 @@
+"""A descriptor that a caller passes along (SCM_RIGHTS), and whose close takes long, delays nobody.
+
+A TCP socket with SO_LINGER waits for its peer when it is closed, here for good. Others take long
+for what they hold.
+"""
+
+from __future__ import annotations
+
+import socket
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from tests.rig import Daemon, until
+from tests.system.attacker import Actor, connected
+from tests.system.test_attacks import ATTACKER, guarded, served, status
+from tests.tools import need_root
+from uuidd.server.wary import bar_descriptors, may_hold_descriptors
+
+pytestmark = pytest.mark.system
+
+ROUNDS, MIB, WATCHED = 10, 500, 5000
+"""How many connections of each way, and how much there is to be freed."""
+
+
+@pytest.fixture(autouse=True)
+def _as_root() -> None:
+    """Only root can be several users."""
+    need_root()
+
+
+def this_kernel(*command: str) -> list[str]:
+    """Give the command of a daemon as it is."""
+    return list(command)
+
+
+def older_kernel(*command: str) -> list[str]:
+    """Give the command of a daemon that does as on a kernel without SO_PASSRIGHTS."""
+    return [command[0], "-m", "tests.system.older_kernel", *command[3:]]
+
+
+def bars() -> bool:
+    """Whether this kernel has SO_PASSRIGHTS."""
+    with socket.socket(socket.AF_UNIX) as sock:
+        bar_descriptors(sock)
+        return not may_hold_descriptors(sock)
+
+
+@pytest.mark.parametrize("kernel", [this_kernel, older_kernel])
+def test_a_descriptor_that_closes_slowly_delays_nobody(kernel: Callable[..., list[str]]) -> None:
+    """Where the kernel can bar them none gets through; else each is the end of its connection."""
+    with guarded(wrap=kernel) as daemon:
+        with Actor(daemon, ATTACKER, "passing", ROUNDS, MIB, WATCHED) as attacker:
+            served(daemon)
+            told = attacker.told()
+            if kernel is this_kernel and bars():
+                assert told == {"passed": 0, "barred": told["barred"]}
+                assert told["barred"] >= 3 * ROUNDS
+            else:
+                assert told["passed"] >= 3 * ROUNDS
+                assert status(daemon)["requests"]["rpc"]["refused"]["descriptors"] >= 3 * ROUNDS
+        until(lambda: status(daemon)["connections"] == 1)
+
+
+def test_a_descriptor_of_one_who_is_turned_away_delays_nobody() -> None:
+    """What is never read of a connection over the limit is closed just as well."""
+    with guarded("--max-connections-per-uid=2", wrap=older_kernel) as daemon:
+        with Actor(daemon, ATTACKER, "passing", ROUNDS, 1, 1) as attacker:
+            served(daemon)
+            assert attacker.told()["passed"] >= 3 * ROUNDS
+        until(lambda: status(daemon)["connections"] == 1)
+
+
+def test_a_descriptor_from_before_the_start_delays_nobody() -> None:
+    """Callers may have connected to a socket of systemd's before the daemon could bar anything."""
+
+    def activated(*command: str) -> list[str]:
+        path = next(word for word in command if word.startswith("--socket=")).partition("=")[2]
+        return [sys.executable, "-m", "tests.system.activated", path, str(ROUNDS), *command]
+
+    with guarded("--socket-activation", wrap=activated) as daemon:
+        served(daemon)
+        if bars():
+            with connected(daemon.socket) as sock, pytest.raises(PermissionError):
+                socket.send_fds(sock, [b"\x02"], [sock.fileno()])
+
+
+def test_a_stop_does_not_wait_for_descriptors() -> None:
+    """Those that are unread at the stop, and those that are being closed, end with the process."""
+    daemon = Daemon(wrap=older_kernel)
+    daemon.folder.chmod(0o755)
+    with daemon, Actor(daemon, ATTACKER, "passing", ROUNDS, 1, 1):
+        served(daemon)
+        assert daemon.stop() == 0

@@ -33,8 +33,9 @@ class Client:
     Thread-safe; a fork's child goes on with a line and blocks of its own. Nothing is connected
     before the first id is wanted.
 
-    *fallback*: make ids in this process when no daemon answers; they are unique by 61 random bits
-    and not marked safe. Otherwise, or with $UUIDD_FALLBACK=0, DaemonUnavailable is raised.
+    *fallback*: make ids in this process when no daemon answers. They are not marked safe: v1 and v6
+    are unique by 61 random bits of the process, Flakes by 47, the others by their own random bits.
+    Otherwise, or with $UUIDD_FALLBACK=0, DaemonUnavailable is raised.
     *max_age*: seconds by which an id's time may lag; 0 makes each id a round trip, and so puts the
     ids of all processes in order. *timeout*: seconds to wait for the daemon's answer (default:
     $UUIDD_TIMEOUT, else 0.2); once one has not come, calls fall back or fail at once until the
@@ -83,7 +84,8 @@ class Client:
     def uuid7(self) -> UUID:
         """Give a v7 UUID: Unix milliseconds first (RFC 9562, 5.7). Otherwise as uuid1.
 
-        Like all kinds below it rises in one process without exception, also when UTC steps back.
+        Like all kinds below it rises in one process, also when UTC steps back: by up to an hour
+        where there is no daemon, by any time where there is one.
         """
         return self._uuid7()
 

@@ -13,7 +13,7 @@ elapsed = partial(time.clock_gettime, time.CLOCK_BOOTTIME)
 utc = partial(time.clock_gettime, time.CLOCK_REALTIME)
 """Seconds of UTC since 1970: for ages, so that a block ends with a step of UTC in either direction.
 
-It is read by a function that freezegun leaves alone. time-machine changes it for all readers."""
+It is the system clock, which freezegun leaves alone, and time-machine sets for a whole process."""
 
 YEAR = 3e7
 """Seconds that are as good as no end: Python's own time-outs overflow at some 292 years."""

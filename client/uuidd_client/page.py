@@ -52,3 +52,15 @@ def _wipe_in_child() -> None:
 
 
 os.register_at_fork(after_in_child=_wipe_in_child)
+
+
+_ours = Page()
+
+
+def alive() -> memoryview[float]:
+    """Give a slot that holds 1.0 in this process, and 0.0 in each of its forks' children."""
+    global _ours
+    page = _ours
+    if not page.alive[0]:
+        page = _ours = Page()
+    return page.alive

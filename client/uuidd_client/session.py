@@ -12,7 +12,7 @@ from uuidd_client.connection import Connection
 from uuidd_client.environment import default_path, default_timeout, may_fall_back
 from uuidd_client.page import Page
 from uuidd_client.silence import Silence
-from uuidd_client.source import Source
+from uuidd_client.source import Reached, Source
 from uuidd_client.supply import Run, Supply
 
 Given = TypeVar("Given")
@@ -40,6 +40,7 @@ class Session:
             Silence(),
             may_fall_back(fallback),
             partial(Supply, max_age=max_age, wait=wait),
+            Reached(),
         )
         # Where a child puts the session that follows; see following().
         self._next: dict[str, Session] = {}
@@ -103,14 +104,15 @@ class _Channel:
         silence: Silence,
         fallback: bool,
         new_supply: Callable[..., Supply],
+        reached: Reached,
     ) -> None:
         self._lock = threading.RLock()
         self._busy = self._overtaken = False
         self.connection = Connection(path, timeout, silence)
-        self._source = Source(self.connection, fallback=fallback)
+        self._source = Source(self.connection, fallback=fallback, reached=reached)
         self._supplies: dict[str, Supply] = {}
         self._new_supply = new_supply
-        self._another = partial(_Channel, path, timeout, silence, fallback, new_supply)
+        self._another = partial(_Channel, path, timeout, silence, fallback, new_supply, reached)
 
     def in_turn(self, use: Callable[[_Channel], Given]) -> Given:
         """Give what *use* makes of the channel, for one thread at a time.

@@ -13,7 +13,7 @@ from uuidd.core.timeline import Block, SteadyBlock
 from uuidd_client.clocks import elapsed
 from uuidd_client.connection import Connection
 from uuidd_client.errors import DaemonUnavailable
-from uuidd_client.standin import StandIn
+from uuidd_client.standin import MAX_LEAD, here
 
 AnyBlock = TypeVar("AnyBlock", Block, SteadyBlock)
 
@@ -23,19 +23,30 @@ looked after by the connection at each call, which costs next to nothing."""
 
 
 def utc_tick() -> int:
-    """Give the tick that UTC is in."""
-    return time.time_ns() // 100 + UNIX_EPOCH
+    """Give the tick that UTC is in, by the same clock as ``utc``."""
+    return time.clock_gettime_ns(time.CLOCK_REALTIME) // 100 + UNIX_EPOCH
+
+
+class Reached:
+    """The *tick* that the steady ids of a client have got to, whatever they came from."""
+
+    __slots__ = ("tick",)
+
+    def __init__(self) -> None:
+        self.tick = 0
 
 
 class Source:
-    """Gives blocks from *connection* and, if *fallback*, from this process when that fails."""
+    """Gives blocks from *connection* and, if *fallback*, from this process when that fails.
 
-    def __init__(self, connection: Connection, *, fallback: bool) -> None:
+    Sources that share what they have *reached* give steady ticks that rise among all of them.
+    """
+
+    def __init__(self, connection: Connection, *, fallback: bool, reached: Reached) -> None:
         self.connection = connection
         self._fallback = fallback
         self._retry_at = {"utc": 0.0, "steady": 0.0}
-        self._stand_in: StandIn | None = None
-        self._reached = 0
+        self._reached = reached
 
     def take(self, count: int) -> tuple[Block, bool]:
         """Give up to *count* ticks of UTC, and whether they came from the daemon.
@@ -45,31 +56,35 @@ class Source:
         block = self._ask("utc", self.connection.take, count, self._fallback)
         if block is not None:
             return block, True
+        begun = elapsed()
         while True:
-            found = self._here().take(count, now=utc_tick())
+            found = here().take(count, now=utc_tick(), waited=elapsed() - begun)
             if not isinstance(found, int):
                 return found, False
-            # UTC stepped back a little: 10 ms at most, or the node would be another.
+            # UTC stepped back by 10 ms at most, or the node would be another.
             time.sleep(found / TICKS_PER_SECOND)
 
     def take_steady(self, count: int, *, fallback: bool = True) -> tuple[SteadyBlock, bool]:
         """Give up to *count* ticks of the steady timeline, and whether they came from the daemon.
 
-        They lie past all steady ticks given before, whatever those came from. Raises
-        DaemonUnavailable when they cannot, and there is no fallback.
+        They lie past all steady ticks given before, whatever those came from, unless that is more
+        than an hour ahead. Raises DaemonUnavailable when they cannot, and there is no fallback.
         """
         fallback = fallback and self._fallback
         block = self._ask("steady", self._take_later, count, fallback)
         safe = block is not None
         while block is None:
-            found = self._here().take_steady(
-                count, past=self._reached, now=utc_tick(), elapsed=int(elapsed() * TICKS_PER_SECOND)
-            )
+            since = int(elapsed() * TICKS_PER_SECOND)
+            past = self._reached.tick
+            found = here().take_steady(count, past=past, now=utc_tick(), elapsed=since)
             if isinstance(found, int):
                 time.sleep(found / TICKS_PER_SECOND)
             else:
                 block = found
-        self._reached = block.first + block.count
+        reached, end = self._reached, block.first + block.count
+        # No call stands between the reading and the setting, so no signal handler can come in.
+        if not 0 <= reached.tick - end <= MAX_LEAD:
+            reached.tick = end
         return block, safe
 
     def _ask(
@@ -91,24 +106,24 @@ class Source:
     def _take_later(self, count: int) -> SteadyBlock:
         """Give what is past all that was used here of a block of the daemon's.
 
-        One that is not at all is of a daemon whose clock is behind what this process has made
-        ids of without it, or that has lost its state.
+        A block of which nothing is comes from a daemon whose clock is behind what this process has
+        made ids of without it, or that has lost its state. One that is more than an hour behind is
+        used: what was used here was of a clock that was wrong, or that a test had set.
         """
+        # Before the request: what a signal handler gets in the middle of it is later.
+        reached = self._reached.tick
         block = self.connection.take_steady(count)
         end = block.first + block.count
-        if end <= self._reached:
-            behind = (self._reached - end + 1) / TICKS_PER_SECOND
+        if reached - end > MAX_LEAD:
+            return block
+        if end <= reached:
+            behind = (reached - end + 1) / TICKS_PER_SECOND
             raise DaemonUnavailable(
                 self.connection.path,
                 f"its steady timeline is {behind:.3f} s behind what this process has used",
             )
-        first = max(block.first, self._reached)
+        first = max(block.first, reached)
         return SteadyBlock(first, end - first, block.node, block.worker, block.epoch)
-
-    def _here(self) -> StandIn:
-        if self._stand_in is None:
-            self._stand_in = StandIn()
-        return self._stand_in
 
 
 _warned_in = 0

@@ -31,6 +31,7 @@ from uuidd_client.errors import NoWorkerId, RateExceeded
 from uuidd_client.forms import random_bytes, safety, uuids
 from uuidd_client.page import Page
 from uuidd_client.source import Source, utc_tick
+from uuidd_client.standin import MAX_LEAD
 
 SHORT_RUN = 16
 """Ids of a run, the first after a change of form. What is left of a run has to be drawn to its end
@@ -226,6 +227,9 @@ class Supply:
                 self._not_before = self._end - 1 + recipe.room(self._end - 1)
             self._origin = block.origin
         first, self._end = recipe.places(block.first, block.count)
+        if recipe.places(block.first + MAX_LEAD, 0)[0] < self._not_before:
+            # As the source did, which has let go of what is so far ahead.
+            self._not_before = 0
         self._first = min(max(first, self._not_before), self._end)
         self._safe = safety(from_daemon)
         # Its first tick is that much older than the block.

@@ -6,10 +6,16 @@ import os
 
 import pytest
 
-from uuidd_client import source
+from uuidd_client import source, standin
 
 
 @pytest.fixture(autouse=True)
 def _warned_already(monkeypatch: pytest.MonkeyPatch) -> None:
     """The fallback's warning comes once a process; here it has come, unless a test says not."""
     monkeypatch.setattr(source, "_warned_in", os.getpid())
+
+
+@pytest.fixture(autouse=True)
+def _nothing_made_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process has one stand-in; here each test has, so that none begins past another's time."""
+    monkeypatch.setattr(standin, "_here", standin.StandIn())

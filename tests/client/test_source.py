@@ -12,7 +12,7 @@ from uuidd.core.timeline import Block, SteadyBlock
 from uuidd_client import source
 from uuidd_client.connection import Connection
 from uuidd_client.errors import DaemonUnavailable
-from uuidd_client.source import RETRY, Source
+from uuidd_client.source import RETRY, Reached, Source
 
 
 class Daemon:
@@ -63,7 +63,7 @@ def daemon(time: Time) -> Daemon:
 
 def source_of(daemon: Daemon, *, fallback: bool = True) -> Source:
     """Give a source that asks *daemon*."""
-    return Source(cast(Connection, daemon), fallback=fallback)
+    return Source(cast(Connection, daemon), fallback=fallback, reached=Reached())
 
 
 def tries(found: Source, daemon: Daemon, time: Time) -> list[float]:
@@ -86,11 +86,20 @@ def test_a_block_made_here_is_not_the_daemons(daemon: Daemon) -> None:
 
 
 def test_a_block_made_here_has_a_random_node(daemon: Daemon) -> None:
-    """The node has the multicast bit, so it is no network card's; each source draws its own."""
-    blocks = [source_of(daemon).take(1)[0] for _ in range(50)]
-    assert all(found.node & MULTICAST for found in blocks)
-    assert len({found.node for found in blocks}) == 50
-    assert len({found.clock_seq for found in blocks}) > 25
+    """The node has the multicast bit, so it is no network card's."""
+    assert source_of(daemon).take(1)[0].node & MULTICAST
+
+
+def test_sources_of_one_process_go_on_after_one_another(daemon: Daemon, time: Time) -> None:
+    """What a handler or another client gets lies between what was got before and after."""
+    ticks: list[int] = []
+    for _ in range(5):
+        time.move(1e-5)
+        block, _ = source_of(daemon).take_steady(10)
+        ticks += range(block.first, block.first + block.count)
+        other, _ = source_of(daemon).take(10)
+        assert (other.node, other.clock_seq) == source_of(daemon).take(1)[0][3:1:-1]
+    assert ticks == sorted(set(ticks))
 
 
 def test_a_block_made_here_ends_now(daemon: Daemon) -> None:
@@ -293,6 +302,73 @@ def test_of_a_daemons_block_what_was_used_is_cut_off(daemon: Daemon, time: Time)
     time.move(2)
     block, safe = found.take_steady(10)
     assert (block.first, block.count, safe) == (ours.first + 1, 5, True)
+
+
+def test_what_a_handler_got_in_the_middle_of_a_request_is_no_sign_of_a_daemon_behind(
+    daemon: Daemon,
+) -> None:
+    """Its block is later than the one asked for before, and both are the daemon's."""
+    daemon.steady_up = True
+    reached = Reached()
+    found = Source(cast(Connection, daemon), fallback=False, reached=reached)
+    handlers = Source(cast(Connection, daemon), fallback=False, reached=reached)
+    original = daemon.take_steady
+    inside: list[SteadyBlock] = []
+
+    def interrupted(count: int) -> SteadyBlock:
+        block = original(count)
+        daemon.take_steady = original  # type: ignore[method-assign]
+        inside.append(handlers.take_steady(count)[0])
+        return block
+
+    daemon.take_steady = interrupted  # type: ignore[method-assign]
+    first, safe = found.take_steady(10)
+    assert safe
+    assert first.first < inside[0].first < found.take_steady(10)[0].first
+
+
+def test_sources_that_share_what_they_reached_rise_from_the_daemon_on(daemon: Daemon) -> None:
+    """A signal handler's source, which finds no daemon, stays past what the daemon has given."""
+    daemon.steady_up = True
+    daemon.steady_from = START + 15 * TICKS_PER_SECOND
+    reached = Reached()
+    theirs, _ = Source(cast(Connection, daemon), fallback=True, reached=reached).take_steady(10)
+    daemon.steady_up = False
+    ours, safe = Source(cast(Connection, daemon), fallback=True, reached=reached).take_steady(1)
+    assert not safe
+    assert ours.first >= theirs.first + theirs.count
+
+
+def test_a_daemon_more_than_an_hour_behind_is_used(daemon: Daemon, time: Time) -> None:
+    """What was used was of a clock that was wrong, or set by a test: order begins anew."""
+    found = source_of(daemon)
+    time.utc += 14 * 365 * 86400 * TICKS_PER_SECOND
+    ours, _ = found.take_steady(1)
+    time.utc -= 14 * 365 * 86400 * TICKS_PER_SECOND
+    daemon.steady_up = True
+    daemon.steady_from = time.utc
+    time.move(2)
+    assert found.take_steady(10) == (SteadyBlock(START, 10, NODE, 5, 0), True)
+    assert ours.first > START
+    assert found.take_steady(10)[0].first == START + 10
+
+
+def test_a_clock_that_stands_still_is_not_waited_for(daemon: Daemon, time: Time) -> None:
+    """Ticks come again under another node, after 20 ms the first time and at once from then on."""
+    found = source_of(daemon)
+    stopped, slept = time.utc, 0.0
+
+    def sleep(seconds: float) -> None:
+        nonlocal slept
+        slept += seconds
+        time.ticks += round(seconds * TICKS_PER_SECOND)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("uuidd_client.source.time.sleep", sleep)
+        blocks = [found.take(1)[0] for _ in range(50)]
+    assert {(block.first, block.count) for block in blocks} == {(stopped, 1)}
+    assert len({block.node for block in blocks}) == 50
+    assert 0.01 < slept < 0.1
 
 
 def test_without_fallback_a_daemon_behind_is_told_of(daemon: Daemon, time: Time) -> None:

@@ -209,3 +209,16 @@ def test_a_fetch_that_is_broken_off_anywhere_leaves_only_ticks_of_a_block() -> N
         if broken is None:
             break
     assert at > 10
+
+
+@pytest.mark.parametrize("kind", ["flake", "snowflake"])
+def test_ids_more_than_an_hour_ahead_are_not_waited_for(kind: str, time: Time) -> None:
+    """When the source has begun anew, so does the supply, also under another node or worker."""
+    hour = 3600 * 10_000_000
+    source = Blocks(block(2 * hour, 3), block(10, 10, node=1, worker=1))
+    supply = supply_of(source, kind)
+    (ahead,) = supply.make(1, "int")
+    time.move(1)
+    (after,) = supply.make(1, "int")
+    read = flake.fields if kind == "flake" else snowflake.fields
+    assert read(ahead).ms - read(after).ms == 7_200_000

@@ -424,7 +424,7 @@ def play(time: Time, steps: list[Step], sizes: list[int], turns: list[int]) -> d
     """Give the ids of each kind that these steps draw, in order."""
     found: dict[str, list[int]] = {kind: [] for kind in KINDS}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(session, "Source", lambda _, fallback: Changing(time, sizes, turns))
+        patch.setattr(session, "Source", lambda *_, **__: Changing(time, sizes, turns))
         client = Client("/nowhere")
         iters: dict[tuple[str, str], Iterator[Any]] = {
             (kind, form): client.iter(kind, form) for kind in KINDS for form in FORMS

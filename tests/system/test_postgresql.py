@@ -17,7 +17,7 @@ import pytest
 
 from tests.rig import PATIENCE
 from tests.tools import need
-from uuidd.core.ids import nodes, timebased, times, ulid, unixtime, uuids
+from uuidd.core.ids import ksuid, nodes, pushid, timebased, times, ulid, unixtime, uuids
 from uuidd.core.ids.timefield import GREGORIAN
 from uuidd_client.command import bounding
 
@@ -31,6 +31,8 @@ NOBODY = 65534
 
 MS = 1_645_557_742_000
 """2022-02-22T19:22:22Z, as in the statements."""
+
+TEXT_KINDS = ("ksuid", "push_id")
 
 Rows = list[list[str]]
 
@@ -177,6 +179,13 @@ def ids(kind: str, count: int) -> list[int]:
     return [build(*fields) for fields in v1_fields(count)]
 
 
+def text_of(kind: str, ms: int, rest: int) -> str:
+    """Give an id of a time, with *rest* for what it has besides."""
+    if kind == "ksuid":
+        return ksuid.to_text(ksuid.ksuid(ms // 1000, ms % 1000 << 100 | rest))
+    return pushid.to_text(pushid.push_id(ms, rest))
+
+
 def time_of(kind: str, value: int) -> int:
     """Give the time that an id carries, in its kind's unit."""
     if kind in ("v1", "v6"):
@@ -279,13 +288,39 @@ def test_the_bounds_are_those_that_the_command_beside_them_prints(
         given.do(given)
         printed = [line.split()[1] for line in capsys.readouterr().out.splitlines()]
         assert re.findall(r"'(.*?)'", statement) == printed, command
-    assert [command.split()[1] for command, _ in beside] == ["v7", "v6", "ulid"]
+    assert [command.split()[1] for command, _ in beside] == ["v7", "v6", "ulid", *TEXT_KINDS]
+
+
+@pytest.mark.usefixtures("blocks")
+@pytest.mark.parametrize("kind", TEXT_KINDS)
+def test_text_sorts_by_time_with_collate_c_alone(server: Server, kind: str) -> None:
+    """By a language's rules, as most databases sort, letters are not in their bytes' order."""
+    texts = [text_of(kind, MS + 1_234_567 * step, step << 50) for step in range(1000)]
+    assert texts == sorted(texts)
+    server.fill("events", ([text] for text in reversed(texts)))
+    assert server.psql("SELECT id FROM events ORDER BY id;") == [[text] for text in texts]
+    found = server.psql('SELECT id FROM events ORDER BY id COLLATE "en-x-icu";')
+    assert found != [[text] for text in texts]
+
+
+@pytest.mark.parametrize("kind", TEXT_KINDS)
+def test_the_bounds_find_the_texts_of_their_second_alone(
+    server: Server, blocks: list[str], kind: str
+) -> None:
+    """Those at both ends and within it, and none of the seconds beside it."""
+    [asked] = re.findall(rf"^-- uuidctl bounds {kind} .*\n([^;]*;)", "".join(blocks), re.MULTILINE)
+    inside = [text_of(kind, ms, rest) for ms in (MS, MS + 500, MS + 999) for rest in (0, 1 << 71)]
+    outside = [text_of(kind, ms, (1 << 71) - 1) for ms in (MS - 1, MS + 1000)]
+    server.fill("events", ([text] for text in (*inside, *outside)))
+    assert {text for (text,) in server.psql(asked)} == set(inside)
 
 
 def test_the_bounds_find_the_ids_of_their_second_alone(server: Server, blocks: list[str]) -> None:
     """Of ids around and at both ends of the second, those in it are found, for each kind."""
     asked = re.findall(r"^-- uuidctl bounds (\S+).*\n([^;]*;)", "".join(blocks), flags=re.MULTILINE)
     for kind, statement in asked:
+        if kind in TEXT_KINDS:
+            continue
         made = {}
         for ms in (MS - 1, MS, MS + 500, MS + 999, MS + 1000):
             tick = timebased.UNIX_EPOCH + ms * 10_000

@@ -216,7 +216,8 @@ def _add_limits(made: argparse.ArgumentParser) -> None:
 
 _LIMITED = {
     "request_bytes": "bytes of one request",
-    "pipelined": "requests of one connection that are answered before the others have a turn",
+    "pipelined": "requests of one connection that are answered before their replies are sent, and"
+    " others have their turn",
     "connections": "connections in all",
     "connections_per_uid": "connections of one user but root and the daemon's own",
     "waiting_per_uid": "requests of one user that wait for room",

@@ -13,8 +13,8 @@ class Limits:
     """Bytes of one rpc request. The longest useful one has about 40."""
 
     pipelined: int = 1024
-    """Requests of one connection answered before their replies are sent and others have a turn to
-    read theirs; what is sent beyond waits in the socket."""
+    """Requests of one connection that are answered before their replies are sent, and others have
+    their turn; what is sent beyond waits in the socket."""
 
     connections: int = 16384
     """Connections in all: each costs some KiB, and a process has about as many descriptors."""

@@ -79,7 +79,7 @@ complete -c uuidd -n _shtab_uuidd_using -l max-lead -x -d 'how far ahead of UTC 
 complete -c uuidd -n _shtab_uuidd_using -l rollback -xka "slew wait refuse" -d 'when UTC steps back: go on at half speed, wait for UTC, or refuse (default: slew)'
 complete -c uuidd -n _shtab_uuidd_using -l reset-steady -d 'begin them anew at UTC, after a clock that was far ahead; says what that gives up, and ends'
 complete -c uuidd -n _shtab_uuidd_using -l max-request-bytes -x -d 'bytes of one request (default: 4096)'
-complete -c uuidd -n _shtab_uuidd_using -l max-pipelined -x -d 'requests of one connection that are answered before the others have a turn (default: 1024)'
+complete -c uuidd -n _shtab_uuidd_using -l max-pipelined -x -d 'requests of one connection that are answered before their replies are sent, and others have their turn (default: 1024)'
 complete -c uuidd -n _shtab_uuidd_using -l max-connections -x -d 'connections in all (default: 16384)'
 complete -c uuidd -n _shtab_uuidd_using -l max-connections-per-uid -x -d 'connections of one user but root and the daemon'"'"'s own (default: 8192)'
 complete -c uuidd -n _shtab_uuidd_using -l max-waiting-per-uid -x -d 'requests of one user that wait for room (default: 64)'

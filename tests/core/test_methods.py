@@ -36,7 +36,7 @@ TIMELINES = ", ".join(methods.TIMELINES)
 KINDS = ", ".join(methods.KINDS)
 
 
-def refused(method: str, params: list[Any]) -> tuple[str, str]:
+def refused(method: Any, params: Any) -> tuple[str, str]:
     """Give code and message with which a call is refused."""
     with pytest.raises(RefusedError) as caught:
         methods.parse(method, params)
@@ -67,6 +67,21 @@ def refused(method: str, params: list[Any]) -> tuple[str, str]:
 )
 def test_a_call_is_read(method: str, params: list[Any], call: Take | Make | Status) -> None:
     """A method with params in their ranges is a call, with what was left out at its default."""
+    assert methods.parse(method, params) == call
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "call"),
+    [
+        (b"take", [b"steady", 5, True], Take("steady", 5, True, True)),
+        (b"make", [b"v7"], Make("v7", 1, True)),
+        (b"status", [], Status()),
+    ],
+)
+def test_bytes_that_are_utf8_are_text(
+    method: bytes, params: list[Any], call: Take | Make | Status
+) -> None:
+    """A client whose language has no text but bytes, or that sends names so, is understood."""
     assert methods.parse(method, params) == call
 
 
@@ -121,7 +136,7 @@ def test_a_flag_that_is_no_boolean_is_refused(
     )
 
 
-@pytest.mark.parametrize("timeline", ["UTC", "", "utc ", "Steady", b"utc", None, True, 0])
+@pytest.mark.parametrize("timeline", ["UTC", "", "utc ", "Steady", b"UTC", b"\xff", None, True, 0])
 def test_take_refuses_an_unknown_timeline(timeline: Any) -> None:
     """A timeline is one of the known names as text; the refusal lists them."""
     assert refused("take", [timeline, 1]) == (
@@ -130,7 +145,7 @@ def test_take_refuses_an_unknown_timeline(timeline: Any) -> None:
     )
 
 
-@pytest.mark.parametrize("kind", ["V1", "", "v2", b"v1", None, True, 1])
+@pytest.mark.parametrize("kind", ["V1", "", "v2", b"v2", b"\xff", None, True, 1])
 def test_make_refuses_an_unknown_kind(kind: Any) -> None:
     """A kind is one of the known names as text; the refusal lists them."""
     assert refused("make", [kind]) == ("bad_params", f"kind is {kind!r}; there are {KINDS}")
@@ -166,8 +181,20 @@ def test_too_many_params_are_refused(method: str, params: list[Any], message: st
     assert refused(method, params) == ("bad_params", message)
 
 
-@pytest.mark.parametrize("method", ["", "Take", "take ", "stop"])
-def test_an_unknown_method_is_refused(method: str) -> None:
+@pytest.mark.parametrize(
+    ("params", "shown"),
+    [(None, "None"), ({}, "a map"), ("utc", "'utc'"), (b"utc", "b'utc'"), (1, "1"), (True, "True")],
+)
+@pytest.mark.parametrize("method", ["take", "make", "status"])
+def test_params_that_are_no_array_are_refused(method: str, params: Any, shown: str) -> None:
+    """Params by name, or none at all, are told apart from a mistake in one of them."""
+    assert refused(method, params) == ("bad_params", f"params are {shown}; they must be an array")
+
+
+@pytest.mark.parametrize(
+    "method", ["", "Take", "take ", "stop", "\ufffd", None, True, 0, 1.5, b"\xfftake"]
+)
+def test_an_unknown_method_is_refused(method: Any) -> None:
     """A method that there is not has a code of its own, and the message lists those there are."""
     assert refused(method, []) == (
         "unknown_method",

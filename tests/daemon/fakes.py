@@ -319,11 +319,15 @@ class Peer:
 
 def request(method: str, *params: Any, msgid: int = 1) -> bytes:
     """Give the bytes of an rpc request."""
-    packed: bytes = msgpack.packb([0, msgid, method, list(params)])
-    return packed
+    return message(0, msgid, method, list(params))
 
 
 def notification(method: str, *params: Any) -> bytes:
     """Give the bytes of an rpc notification."""
-    packed: bytes = msgpack.packb([2, method, list(params)])
+    return message(2, method, list(params))
+
+
+def message(*items: Any) -> bytes:
+    """Give the bytes of an array."""
+    packed: bytes = msgpack.packb(items)
     return packed

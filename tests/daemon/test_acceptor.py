@@ -13,7 +13,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from tests.daemon.fakes import HOUR, Inside, Peer, request
+from tests.daemon.fakes import HOUR, Inside, Peer, notification, request
 from uuidd.server.acceptor import GRACE, TURN, Acceptor
 from uuidd.server.limits import TURNED_AWAY, Limits
 from uuidd.server.wary import bar_descriptors
@@ -201,6 +201,39 @@ async def test_past_the_limit_rpc_is_told_why(autojump_clock: MockClock) -> None
             assert await three.rest() == b""
             assert (await one.call("status")).result["connections_turned_away"] == 1
         assert served.inside.service.rpc.refused == {"connections": 1}
+
+
+async def test_past_the_limit_a_request_after_notifications_is_told_why(
+    autojump_clock: MockClock,
+) -> None:
+    """A client that greets the daemon first hears it too, in however many pieces it greets."""
+    async with serving(connections=1) as served, served.connect() as one:
+        await one.call("status")
+        for end in (b"", b"\xc1"):
+            async with served.connect() as two:
+                for piece in (notification("greeting"), notification("more")[:5]):
+                    await two.send(piece)
+                    await trio.testing.wait_all_tasks_blocked()
+                await two.send(notification("more")[5:] + request("status", msgid=9)[:-1])
+                await trio.testing.wait_all_tasks_blocked()
+                await two.send(end or request("status")[-1:])
+                reply = await two.reply()
+                assert (reply.msgid, reply.code) == (9, "busy")
+                assert await two.rest() == b""
+
+
+async def test_past_the_limit_notifications_are_read_up_to_a_requests_size(
+    autojump_clock: MockClock,
+) -> None:
+    """A client without a place that sends one after the other is closed upon, as if malformed."""
+    async with serving(connections=1, request_bytes=100) as served, served.connect() as one:
+        await one.call("status")
+        async with served.connect() as two:
+            for _ in range(5):
+                await two.send(notification("x" * 20))
+                await trio.testing.wait_all_tasks_blocked()
+            assert await two.rest() == b""
+            assert trio.current_time() == 0
 
 
 async def test_past_the_limit_libuuid_is_closed_upon_in_order(autojump_clock: MockClock) -> None:

@@ -16,7 +16,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from tests.daemon.fakes import HOUR, UID, Inside, Peer, notification, request
+from tests.daemon.fakes import HOUR, UID, Inside, Peer, message, notification, request
 from uuidd import __version__
 from uuidd.core.ids import timebased
 from uuidd.core.ids.kinds import KINDS
@@ -186,29 +186,75 @@ async def test_of_one_user_only_so_many_may_leave_their_replies_unread(
 # rpc: notifications
 
 
-async def test_notifications_are_done_and_never_answered(
-    inside: Inside, autojump_clock: MockClock
+@pytest.mark.parametrize(
+    "ignored",
+    [
+        pytest.param(notification("take", "utc", 1), id="a method"),
+        pytest.param(notification("take", "utc", 1_000_000, True), id="a method that may wait"),
+        pytest.param(notification("nonsense"), id="no method"),
+        pytest.param(message(2, b"nvim_set_client_info", ["x", {"a": 1}]), id="pynvim's greeting"),
+        pytest.param(message(2, "x", None), id="params nil"),
+        pytest.param(message(2, "x", {"timeline": "utc"}), id="params a map"),
+        pytest.param(message(2, None, {1: 2}), id="method nil"),
+        pytest.param(message(1, 7, None, "x"), id="a response"),
+    ],
+)
+async def test_what_wants_no_answer_is_ignored(
+    inside: Inside, autojump_clock: MockClock, ignored: bytes
 ) -> None:
-    """A notification moves the lane, and the next reply is that of the next request."""
+    """A notification, or a response, gives out nothing; the next reply is the next request's."""
     async with inside.talking() as peer:
-        before = inside.lanes[0]
-        await peer.send(notification("take", "utc", 1) + request("status", msgid=5))
+        before = inside.lanes, inside.steady.next
+        await peer.send(17 * ignored + request("status", msgid=5))
         reply = await peer.reply()
         assert (reply.msgid, reply.error) == (5, None)
-        assert inside.lanes[0] > before
-        assert inside.service.rpc.ids == 1
+        assert (inside.lanes, inside.steady.next) == before
+        assert (inside.service.rpc.requests, inside.service.rpc.ids) == (18, 0)
+        assert inside.service.rpc.refused == {}
         await peer.end_sending()
         assert await peer.rest() == b""
 
 
-async def test_notifications_that_are_refused_are_not_answered_either(
-    inside: Inside, autojump_clock: MockClock
+# rpc: what other clients send
+
+
+@pytest.mark.parametrize("msgid", [-(2**63), -1, 2**32, 2**53 + 1, 2**64 - 1])
+async def test_a_msgid_of_more_than_32_bits_comes_back(
+    inside: Inside, autojump_clock: MockClock, msgid: int
 ) -> None:
-    """A notification with a mistake is counted as refused, and the connection goes on."""
+    """Any integer that MessagePack has may be a msgid."""
     async with inside.talking() as peer:
-        await peer.send(notification("nonsense") + notification("take", "utc", 0))
-        assert (await peer.call("make", "v4", msgid=6)).msgid == 6
-    assert inside.service.rpc.refused == {"unknown_method": 1, "bad_params": 1}
+        reply = await peer.call("make", "v4", msgid=msgid)
+        assert (reply.msgid, reply.error) == (msgid, None)
+
+
+@pytest.mark.parametrize(
+    ("asked", "code"),
+    [
+        (message(0, 7, b"take", [b"utc", 1]), ""),
+        (message(0, 7, b"status", []), ""),
+        (message(0, 7, b"\xff", []), "unknown_method"),
+        (b"\x94\x00\x07\xa1\xff\x90", "unknown_method"),
+        (message(0, 7, None, []), "unknown_method"),
+        (message(0, 7, 3, []), "unknown_method"),
+        (message(0, 7, ["take"], []), "unknown_method"),
+        (message(0, 7, "take", None), "bad_params"),
+        (message(0, 7, "take", {"timeline": "utc"}), "bad_params"),
+        (message(0, 7, "take", "utc"), "bad_params"),
+        (message(0, 7, "take", [{1: 2}, 1]), "bad_params"),
+        (b"\x94\x00\x07\xa4take\x92\xa1\xff\x01", "bad_params"),
+    ],
+)
+async def test_a_request_however_odd_is_answered(
+    inside: Inside, autojump_clock: MockClock, asked: bytes, code: str
+) -> None:
+    """Whatever its method and params are, it gets its answer, and so does the next request."""
+    async with inside.talking() as peer:
+        await peer.send(asked)
+        reply = await peer.reply()
+        assert (reply.msgid, reply.code) == (7, code)
+        assert (await peer.call("take", "utc", 1, msgid=8)).error is None
+    assert inside.service.rpc.refused == ({code: 1} if code else {})
 
 
 # The first byte
@@ -385,12 +431,12 @@ async def test_a_caller_that_reads_slowly_but_in_time_is_served(
     [
         b"\xc1",
         b"\xc0",
-        b"\x94\x00\x01\xa4take\xc0",
-        b"\x94\x01\x01\xc0\xc0",
+        b"\x94\x00\xc0\xa4take\x90",
+        b"\x94\x01\x01\xc1\xc0",
         b"\x94\xc2\x01\xa4take\x90",
-        b"\x94\x00\xff\xa4take\x90",
+        b"\x94\x00\xca\x00\x00\x00\x00\xa4take\x90",
         b"\xdd\xff\xff\xff\xff",
-        b"\x93\x02\xa4take\x80",
+        b"\x93\x02\xa4take\xc1",
     ],
 )
 async def test_requests_before_malformed_bytes_are_answered(
@@ -406,6 +452,33 @@ async def test_requests_before_malformed_bytes_are_answered(
         assert trio.current_time() == 0
     assert inside.service.rpc.refused == {"malformed": 1}
     assert inside.service.rpc.requests == 2
+
+
+@pytest.mark.parametrize(
+    ("malformed", "told"),
+    [
+        (b"\x94\x00\x03\xc1", "cannot be read: no MessagePack"),
+        (b"\x94\x00\x03\xa1x\xdc\x00\x41", "cannot be read: 65 exceeds max_array_len(64)"),
+        (b"\x94\x00\x03\xa1x\x91" + b"\x91" * 2000, "cannot be read: nested too deep"),
+        (message(0, 3, "take"), "no MessagePack-RPC message"),
+        (
+            message(0, 3, "x" * 4000, ["x" * 1000]),
+            "a request of 5010 bytes or more; at most 4096 are read",
+        ),
+    ],
+)
+@pytest.mark.parametrize("before", [b"", request("make", "v4", msgid=2)], ids=["alone", "behind"])
+async def test_a_request_that_cannot_be_read_is_answered_before_the_end(
+    inside: Inside, autojump_clock: MockClock, before: bytes, malformed: bytes, told: str
+) -> None:
+    """Where its msgid can be read, whoever sent it is told what is wrong; then comes the end."""
+    async with inside.talking() as peer:
+        await peer.send(before + malformed)
+        unpacker = msgpack.Unpacker()
+        unpacker.feed(await peer.rest())
+        assert [*unpacker][-1] == [1, 3, f"bad_params: {told}; the connection is closed", None]
+        assert trio.current_time() == 0
+    assert inside.service.rpc.refused == {"malformed": 1}
 
 
 async def test_a_request_of_the_most_bytes_is_answered(
@@ -440,7 +513,11 @@ async def test_the_request_limit_can_be_set(inside: Inside, autojump_clock: Mock
     async with inside.talking(request_bytes=20) as peer:
         await peer.send(request("x" * 15))
         assert (await peer.reply()).error is not None
-        await peer.send(request("x" * 16))
+        await peer.send(request("x" * 16, msgid=2))
+        assert (await peer.reply()).error == (
+            "bad_params: a request of 21 bytes or more; at most 20 are read;"
+            " the connection is closed"
+        )
         assert await peer.rest() == b""
 
 

@@ -159,6 +159,16 @@ async def test_bytes_that_are_no_requests_end_a_connection(place: Place) -> None
     assert place.inside.service.rpc.refused == {"malformed": 1}
 
 
+async def test_a_request_that_cannot_be_read_is_answered_before_the_end(place: Place) -> None:
+    """What came before it is answered, then it is, without a task; then the connection ends."""
+    async with place.parked() as peer:
+        await peer.send(request("make", "v4") + b"\x94\x00\x02\xa4make\xc1")
+        assert [reply.code for reply in await peer.replies(2)] == ["", "bad_params"]
+        await until(place, hung_up=1)
+    assert place.handed_over == []
+    assert place.inside.service.rpc.refused == {"malformed": 1}
+
+
 async def test_the_other_dialect_in_the_midst_of_this_one_ends_a_connection(place: Place) -> None:
     """The first byte of a connection has told its dialect once and for all."""
     async with place.parked() as peer:

@@ -9,7 +9,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from tests.daemon.fakes import BEGIN, UID, Inside, notification
+from tests.daemon.fakes import BEGIN, UID, Inside
 from uuidd.core.ids import flake, ksuid, pushid, snowflake, timebased, ulid
 from uuidd.core.ids.kinds import KINDS
 from uuidd.core.ids.snowflake import TWITTER_EPOCH
@@ -271,17 +271,6 @@ async def test_a_wrong_count_of_snowflakes_is_told_first(autojump_clock: MockClo
     inside = Inside()
     async with inside.talking() as peer:
         assert (await peer.call("make", "snowflake", 1001)).code == "bad_params"
-
-
-async def test_a_notification_of_snowflakes_is_refused_in_silence(
-    autojump_clock: MockClock,
-) -> None:
-    """A notification is never answered, not with ``no_worker_id`` either; it is counted."""
-    inside = Inside()
-    async with inside.talking() as peer:
-        await peer.send(notification("make", "snowflake"))
-        assert (await peer.call("status", msgid=9)).msgid == 9
-    assert inside.service.rpc.refused == {"no_worker_id": 1}
 
 
 async def test_the_worker_number_0_is_one(autojump_clock: MockClock) -> None:

@@ -14,7 +14,6 @@ from tests.daemon.fakes import request
 from tests.fuzzing.grants import Grants
 from tests.fuzzing.scripts import Ending, Script
 from tests.fuzzing.target import Broken, require
-from uuidd.core.ids.kinds import KINDS
 from uuidd.core.wire import LIBUUID_FIRST, RPC_FIRST, libuuid, methods, rpc
 from uuidd.core.wire.libuuid import Op
 
@@ -99,9 +98,7 @@ class Caller:
     @property
     def unread(self) -> bool:
         """Whether the daemon may have given out what this caller did not read."""
-        if self._script.ending == Ending.GO:
-            return True
-        return any(each.msgid is None and _may_give(each) for each in self._asked()[0])
+        return self._script.ending == Ending.GO
 
     def ping(self) -> None:
         """Ask once more, if the connection is open still."""
@@ -134,26 +131,32 @@ class Caller:
         wanting = [each for each in asked if each.msgid is not None]
         if turned_away and (not got or (len(replies) == 1 and _is_busy(replies[0]))):
             return "turned away"
-        require(len(replies) == len(wanting), "each request is answered once")
         told = {"MalformedError"} if malformed else set()
+        if malformed is not None and malformed.msgid is not None:
+            require(len(replies) > len(wanting), "what cannot be read is answered")
+            _, msgid, error, _ = replies.pop()
+            require(msgid == malformed.msgid, "what cannot be read is answered last")
+            require(_code(error) == "bad_params", "what is wrong is told")
+            told.add("told")
+        require(len(replies) == len(wanting), "each request is answered once")
         for each, reply in zip(wanting, replies, strict=True):
             told.add(_judge(each, reply, grants))
         return "+".join(sorted(told)) or "unanswered"
 
-    def _asked(self) -> tuple[list[rpc.Request], bytes, bool]:
-        """Give the requests that were sent, what was sent beyond, and whether it was no request."""
+    def _asked(self) -> tuple[list[rpc.Request], bytes, rpc.MalformedError | None]:
+        """Give the requests that were sent, what was sent beyond, and what is wrong with that."""
         sent = bytes(self._sent)
         if not sent or sent[0] not in RPC_FIRST:
-            return [], sent, False
+            return [], sent, None
         asked: list[rpc.Request] = []
         end = 0
         try:
             for each, at in rpc.requests(sent, limit=self._limit):
                 asked.append(each)
                 end = at
-        except rpc.MalformedError:
-            return asked, b"", True
-        return asked, sent[end:], False
+        except rpc.MalformedError as error:
+            return asked, b"", error
+        return asked, sent[end:], None
 
     def _replies(self) -> list[list[Any]]:
         unpacker = msgpack.Unpacker()
@@ -209,16 +212,6 @@ def _code(error: Any) -> str:
     require(type(error) is str and ": " in error, "an error is a code and a message in one text")
     code: str = error.partition(": ")[0]
     return code
-
-
-def _may_give(each: rpc.Request) -> bool:
-    try:
-        call = methods.parse(each.method, each.params)
-    except methods.RefusedError:
-        return False
-    return isinstance(call, methods.Take) or (
-        isinstance(call, methods.Make) and bool(KINDS[call.kind].timeline)
-    )
 
 
 def _judge(each: rpc.Request, reply: list[Any], grants: Grants) -> str:

@@ -31,7 +31,7 @@ REQUESTS: list[Case] = [
     (NOTE, "ok"),
     # Longer heads than needed are MessagePack too.
     (LONG_HEADS, "ok"),
-    (b"\xdd\x00\x00\x00\x04\xcf" + bytes(8) + b"\xce" + bytes(4) + b"\xa1x\xde\x00\x00", "no"),
+    (b"\xdd\x00\x00\x00\x04\xcf" + bytes(8) + b"\xce" + bytes(4) + b"\xa1x\xde\x00\x00", "ok"),
     # Pipelined.
     (TAKE + NOTE + STATUS + MAKE * 40, "ok"),
     # A request, and a part of the next.
@@ -45,15 +45,24 @@ REQUESTS: list[Case] = [
     (b"\x90", "no"),
     (b"\x94\xc3\x01\xa6status\x90", "no"),
     (b"\x94\x00\xc2\xa6status\x90", "no"),
-    (b"\x94\x00\xff\xa6status\x90", "no"),
-    (b"\x94\x00\xcf\x00\x00\x00\x01\x00\x00\x00\x00\xa6status\x90", "no"),
-    (b"\x94\x01\x01\xc0\xc0", "no"),
-    # A method that is no UTF-8; a surrogate in one.
-    (b"\x94\x00\x01\xa1\xff\x90", "no"),
-    (b"\x94\x00\x01\xa3\xed\xa0\x80\x90", "no"),
+    (b"\x93\x00\x01\xa6status", "no"),
+    # A response to what was never asked.
+    (b"\x94\x01\x01\xc0\xc0", "ok"),
+    # A msgid below zero, and of more than 32 bits.
+    (b"\x94\x00\xff\xa6status\x90", "ok"),
+    (b"\x94\x00\xcf\x00\x00\x00\x01\x00\x00\x00\x00\xa6status\x90", "ok"),
+    # A method as bytes, as no text, and as text that is no UTF-8, or has a surrogate in it.
+    (b"\x94\x00\x01\xc4\x04make\x91\xc4\x02v4", "ok"),
+    (b"\x94\x00\x01\xc0\x90", "ok"),
+    (b"\x94\x00\x01\xa1\xff\x90", "ok"),
+    (b"\x94\x00\x01\xa3\xed\xa0\x80\x90", "ok"),
+    # Params that are no array; a notification with odd ones.
+    (b"\x94\x00\x01\xa4make\xc0", "ok"),
+    (b"\x94\x00\x01\xa4make\x81\xa4kind\xa2v4", "ok"),
+    (b"\x93\x02\xc4\x05hello\x81\x01\x02", "ok"),
     # Keys that are no text; times that are none, and one far off.
-    (b"\x94\x00\x01\xa1x\x91\x81\x01\x02", "no"),
-    (b"\x94\x00\x01\xa1x\x91\x81\x90\x02", "no"),
+    (b"\x94\x00\x01\xa1x\x91\x81\x01\x02", "ok"),
+    (b"\x94\x00\x01\xa1x\x91\x81\x90\x02", "ok"),
     (b"\x94\x00\x01\xa1x\x91\xc7\x03\xff\x00\x00\x00", "no"),
     (b"\x94\x00\x01\xa1x\x91\xd6\xff\x00\x00\x00\x00", "ok"),
     (b"\x94\x00\x01\xa1x\x91\xd7\xff" + b"\xff" * 8, "no"),
@@ -97,7 +106,11 @@ CALLS: list[Case] = [
     (b"\x92\xa4take\x92\xa3utc\xce\x00\x0f\x42\x41", "bad_params"),
     (b"\x92\xa4take\x92\xa3utc\xcf" + b"\xff" * 8, "bad_params"),
     (b"\x92\xa4take\x93\xa3utc\x01\x01", "bad_params"),
-    (b"\x92\xa4take\x92\xc4\x03utc\x01", "bad_params"),
+    (b"\x92\xc4\x04take\x92\xc4\x03utc\x01", "Take"),
+    (b"\x92\xa4take\x92\xc4\x03\xff\xff\xff\x01", "bad_params"),
+    (b"\x92\xa4take\x80", "bad_params"),
+    (b"\x92\xa6status\xc0", "bad_params"),
+    (b"\x92\xc0\x90", "unknown_method"),
     (b"\x92\xa4make\x92\xa2v1\xcd\x03\xe9", "bad_params"),
     (b"\x92\xa4make\x91" + DEEP, "bad_params"),
     (b"\x92\xa6status\x91\xc0", "bad_params"),

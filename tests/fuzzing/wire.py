@@ -40,14 +40,23 @@ def requests(data: bytes) -> Sequence[str]:
         for (msgid, method, params), at in rpc.requests(data, limit=LIMIT):
             if not end < at <= len(data):
                 raise Broken("each request ends past the one before")
-            if type(method) is not str or type(params) is not list:
-                raise Broken("a request has a method and params")
-            if msgid is not None and not 0 <= msgid <= rpc.MAX_MSGID:
-                raise Broken("a request's msgid has 32 bits")
+            if msgid is None:
+                require(method is params is None, "what wants no answer is not looked into")
+            else:
+                rpc.failure(msgid, "x", "")
             end = at
-    except MalformedError:
+    except MalformedError as error:
+        _told(error)
         return NO
     return OK if end else UNFINISHED
+
+
+def _told(error: MalformedError) -> None:
+    """Give the answer to what cannot be read."""
+    if len(str(error)) > 300:
+        raise Broken("what is wrong is told in few words") from error
+    if error.msgid is not None:
+        rpc.failure(error.msgid, "bad_params", str(error))
 
 
 def pieces(data: bytes) -> Sequence[str]:
@@ -89,12 +98,11 @@ def _read(some: list[bytes]) -> tuple[list[tuple[object, ...]], bytes, bool]:
 
 def _comparable(request: Request) -> tuple[object, ...]:
     """Give what is equal for equal requests, if they hold a NaN or are nested deep, too."""
-    msgid, method, params = request
     try:
-        return msgid, method, marshal.dumps(params, 0)
+        return request.msgid, marshal.dumps((request.method, request.params), 0)
     except ValueError:
         # An extension, which marshal does not know, or nested deeper than it goes.
-        return msgid, method, len(params)
+        return (request.msgid,)
 
 
 def calls(data: bytes) -> Sequence[str]:
@@ -102,8 +110,6 @@ def calls(data: bytes) -> Sequence[str]:
     try:
         method, params = msgpack.unpackb(data)
     except (ValueError, TypeError, msgpack.UnpackException):
-        return ("not put",)
-    if type(method) is not str or type(params) is not list:
         return ("not put",)
     try:
         call = methods.parse(method, params)

@@ -9,7 +9,7 @@ import trio
 
 from uuidd.core.wire import LIBUUID_FIRST, RPC_FIRST, libuuid, rpc
 from uuidd.server.limits import Limits
-from uuidd.server.service import Service
+from uuidd.server.service import MALFORMED, Service, reply_to
 from uuidd.server.stream import Stream
 from uuidd.server.turns import Turns
 
@@ -20,7 +20,6 @@ go costs little memory."""
 TURN_SECONDS = 0.0005
 """For how long requests of one connection are answered before others have a turn."""
 
-MALFORMED = "malformed"
 TOO_LATE = "too_late"
 UNREAD = "unread"
 
@@ -90,8 +89,6 @@ async def _rpc(
             part = _answer_some(stream, data, service, limits)
         if part.late is not None:
             part.replies += await service.answer_soon(part.late, uid=stream.uid, turns=turns)
-        if part.malformed:
-            service.rpc.refuse(MALFORMED)
         if not await _flush(stream, part.replies, service, limits, turns) or part.malformed:
             return False
         data = data[part.end :]
@@ -141,7 +138,9 @@ def _answer_some(stream: Stream, data: bytes, service: Service, limits: Limits) 
             ):
                 return part
         part.partial = True
-    except rpc.MalformedError:
+    except rpc.MalformedError as error:
+        service.rpc.refuse(MALFORMED)
+        part.replies += reply_to(error)
         part.malformed = True
     return part
 
@@ -168,17 +167,29 @@ async def _flush(
 async def turn_away(stream: Stream, data: bytes, reason: str, limits: Limits) -> None:
     """Read one request and, in the rpc dialect, answer that there is no room, and why.
 
-    It has to be read: libuuid's callers are killed by SIGPIPE when they are closed upon before.
+    It has to be read: libuuid's callers are killed by SIGPIPE when they are closed upon before. It
+    may come after notifications, all of them in no more bytes than one request may have.
     """
+    until = trio.current_time() + limits.request_seconds
     if not data:
-        data = await stream.receive_until(trio.current_time() + limits.request_seconds)
+        data = await stream.receive_until(until)
     if not data or data[0] not in RPC_FIRST:
         return
-    try:
-        for request, _ in rpc.requests(data, limit=limits.request_bytes):
-            if request.msgid is not None:
-                reply = rpc.failure(request.msgid, "busy", reason)
-                await stream.send(reply, seconds=limits.reply_seconds)
+    while True:
+        try:
+            requests = rpc.requests(data, limit=limits.request_bytes)
+            msgid = next((each.msgid for each, _ in requests if each.msgid is not None), None)
+        except rpc.MalformedError as error:
+            msgid = error.msgid
+            if msgid is None:
+                return
+        if msgid is not None:
+            reply = rpc.failure(msgid, "busy", reason)
+            await stream.send(reply, seconds=limits.reply_seconds)
             return
-    except rpc.MalformedError:
-        return
+        if len(data) > limits.request_bytes:
+            return
+        more = await stream.receive_until(until)
+        if not more:
+            return
+        data += more

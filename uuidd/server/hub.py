@@ -22,9 +22,8 @@ from time import monotonic
 import trio
 
 from uuidd.core.wire import RPC_FIRST, rpc
-from uuidd.server.conversation import MALFORMED
 from uuidd.server.limits import Limits
-from uuidd.server.service import Service
+from uuidd.server.service import MALFORMED, Service, reply_to
 from uuidd.server.stream import Stream
 
 EVENTS = 64
@@ -215,14 +214,17 @@ class Hub:
                 replies = replies + reply if replies else reply
                 end = request_end
                 answered += 1
-            malformed = False
-        except rpc.MalformedError:
-            malformed = True
+            malformed = None
+        except rpc.MalformedError as error:
+            malformed = error
         sent = stream.send_now(replies) if replies else 0
-        if malformed and sent == len(replies):
-            self._service.rpc.refuse(MALFORMED)
-            self._close(queue, stream)
-        elif end < len(data) or sent < len(replies):
+        if malformed is not None and sent == len(replies):
+            reply = reply_to(malformed)
+            if not reply or stream.send_now(reply):
+                self._service.rpc.refuse(MALFORMED)
+                self._close(queue, stream)
+                return
+        if end < len(data) or sent < len(replies):
             self._unpark(queue, stream)
             self._hand_over(stream, data[end:], replies[max(sent, 0) :])
 

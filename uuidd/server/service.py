@@ -18,6 +18,9 @@ from uuidd.server.issuer import MUST_WAIT, Issuer
 from uuidd.server.making import Maker
 from uuidd.server.turns import Turns
 
+MALFORMED = "malformed"
+"""The reason, in counts of refusals, for what is no request of either dialect."""
+
 AnyBlock = Block | SteadyBlock
 Call = methods.Take | methods.Make | methods.Status
 
@@ -56,37 +59,44 @@ class Service:
         self.libuuid = Tally()
 
     def answer(self, request: rpc.Request, *, uid: int) -> bytes | None:
-        """Give the reply to an rpc request, "" to a notification; None: it has to wait."""
+        """Give the reply to an rpc request, "" to what wants none; None: it has to wait.
+
+        Of a notification nothing is done: whoever sends one would not hear what was given out.
+        """
+        msgid = request.msgid
+        if msgid is None:
+            self.rpc.requests += 1
+            return b""
         try:
             call = self._parse(request)
             if type(call) is Take:
                 timeline, count, whole, _ = call
-                return self._reply_block(
-                    request, self._issuer.take(timeline, count, whole, uid=uid)
-                )
+                return self._reply_block(msgid, self._issuer.take(timeline, count, whole, uid=uid))
             if type(call) is Make:
                 ids = self._maker.make(call, uid=uid)
-                return None if ids is None else self._reply_ids(request, ids)
-            return self._reply_status(request)
+                return None if ids is None else self._reply_ids(msgid, ids)
+            return self._reply_status(msgid)
         except MUST_WAIT:
             return None
         except RefusedError as refused:
-            return self._refuse(request, refused)
+            return self._refuse(msgid, refused)
 
     async def answer_soon(self, request: rpc.Request, *, uid: int, turns: Turns) -> bytes:
-        """Give the reply to an rpc request that had to wait, "" to a notification."""
+        """Give the reply to an rpc request that had to wait."""
+        msgid = request.msgid
+        assert msgid is not None  # noqa: S101  (only what wants an answer waits for one)
         try:
             call = self._parse(request)
             if type(call) is Take:
                 timeline, count, whole, wait = call
                 block = await self._issuer.take_soon(timeline, count, whole, uid=uid, wait=wait)
-                return self._reply_block(request, block)
+                return self._reply_block(msgid, block)
             if type(call) is Make:
                 ids = await self._maker.make_soon(call, uid=uid, turns=turns)
-                return self._reply_ids(request, ids)
-            return self._reply_status(request)
+                return self._reply_ids(msgid, ids)
+            return self._reply_status(msgid)
         except RefusedError as refused:
-            return self._refuse(request, refused)
+            return self._refuse(msgid, refused)
 
     def answer_libuuid(self, ask: libuuid.Ask, *, uid: int) -> bytes | None:
         """Give the reply to a libuuid request, "" when it is refused; None: it has to wait."""
@@ -120,30 +130,25 @@ class Service:
             )
         return call
 
-    def _reply_block(self, request: rpc.Request, block: AnyBlock) -> bytes:
+    def _reply_block(self, msgid: int, block: AnyBlock) -> bytes:
         self.rpc.requests += 1
         self.rpc.ids += block.count
-        if request.msgid is None:
-            return b""
-        return rpc.response(request.msgid, methods.take_result(block))
+        return rpc.response(msgid, methods.take_result(block))
 
-    def _reply_ids(self, request: rpc.Request, ids: list[str]) -> bytes:
+    def _reply_ids(self, msgid: int, ids: list[str]) -> bytes:
         self.rpc.requests += 1
         self.rpc.ids += len(ids)
-        return b"" if request.msgid is None else rpc.response(request.msgid, ids)
+        return rpc.response(msgid, ids)
 
-    def _reply_status(self, request: rpc.Request) -> bytes:
+    def _reply_status(self, msgid: int) -> bytes:
         # Counted before, for it tells of itself too.
         self.rpc.requests += 1
-        status = self._status(self)
-        return b"" if request.msgid is None else rpc.response(request.msgid, status)
+        return rpc.response(msgid, self._status(self))
 
-    def _refuse(self, request: rpc.Request, refused: RefusedError) -> bytes:
+    def _refuse(self, msgid: int, refused: RefusedError) -> bytes:
         self.rpc.requests += 1
         self.rpc.refuse(refused.code)
-        if request.msgid is None:
-            return b""
-        return rpc.failure(request.msgid, refused.code, refused.message)
+        return rpc.failure(msgid, refused.code, refused.message)
 
     def _refuse_libuuid(self, refused: RefusedError) -> bytes:
         self.libuuid.requests += 1
@@ -170,6 +175,16 @@ class Service:
 
     def _random_uuid(self) -> int:
         return randombased.v4(self._entropy.bits(randombased.RANDOM_BITS))
+
+
+def reply_to(error: rpc.MalformedError) -> bytes:
+    """Give the reply to bytes that are no request, "" where no msgid can be known.
+
+    The connection is to be closed after it.
+    """
+    if error.msgid is None:
+        return b""
+    return rpc.failure(error.msgid, "bad_params", f"{error}; the connection is closed")
 
 
 _TIME = (Op.TIME_UUID, Op.BULK_TIME_UUID)

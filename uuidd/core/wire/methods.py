@@ -60,11 +60,15 @@ class Status:
     """Tell how the daemon does."""
 
 
-def parse(method: str, params: list[Any]) -> Take | Make | Status:
-    """Give the call that a method and its params stand for.
+def parse(method: Any, params: Any) -> Take | Make | Status:
+    """Give the call that a method and its params, as they were read, stand for.
 
-    Raises RefusedError, naming the param, its value and its range or the known names.
+    Bytes that are UTF-8 are text, for some clients send text so. Raises RefusedError, naming the
+    param, its value and its range or the known names.
     """
+    method = _text(method)
+    if type(params) is not list:
+        raise RefusedError("bad_params", f"params are {_show(params)}; they must be an array")
     if method == "take":
         given = len(params)
         if given > 4:
@@ -177,9 +181,20 @@ def _flag(name: str, value: Any) -> bool:
 def _known(name: str, params: list[Any], index: int, names: tuple[str, ...]) -> str:
     if len(params) <= index:
         raise RefusedError("bad_params", f"{name} is missing; there are {', '.join(names)}")
-    value = params[index]
+    value = _text(params[index])
     if type(value) is not str or value not in names:
-        raise RefusedError("bad_params", f"{name} is {_show(value)}; there are {', '.join(names)}")
+        shown = _show(params[index])
+        raise RefusedError("bad_params", f"{name} is {shown}; there are {', '.join(names)}")
+    return value
+
+
+def _text(value: Any) -> Any:
+    """Give bytes that are UTF-8 as the text, any other value as it is."""
+    if type(value) is bytes:
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return value
     return value
 
 

@@ -2,10 +2,14 @@
 
 A request is ``[0, msgid, method, params]``, its response ``[1, msgid, error, result]``, a
 notification ``[2, method, params]``.
+
+Whatever has one of these shapes is read, so that a request with a mistake in it can be answered.
+Text that is not UTF-8 has U+FFFD in it, and a map, which no method takes, comes without its items.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -16,6 +20,7 @@ import msgpack
 REQUEST, RESPONSE, NOTIFICATION = 0, 1, 2
 
 MAX_MSGID = (1 << 32) - 1
+"""The highest msgid that our client sends. Others may send any integer of MessagePack's."""
 
 MAX_ITEMS = 64
 """Items of one array or map. A request has 4 and its params 3 at most; the rest is room for a
@@ -28,15 +33,26 @@ MAX_RESULTS = 4096
 
 
 class MalformedError(Exception):
-    """These bytes are not MessagePack-RPC; nothing after them can be understood."""
+    """These bytes are not MessagePack-RPC; nothing after them can be understood.
+
+    *msgid* is that of the request that they begin as, None if they begin as none.
+    """
+
+    def __init__(self, message: str, msgid: int | None = None) -> None:
+        super().__init__(message)
+        self.msgid = msgid
 
 
 class Request(NamedTuple):
-    """A method called with params. *msgid* is None for a notification: it wants no answer."""
+    """A method called with params; both are any value that MessagePack has.
+
+    *msgid* is None when no answer is wanted: for a notification, and for a response, which the
+    daemon never asked for.
+    """
 
     msgid: int | None
-    method: str
-    params: list[Any]
+    method: Any
+    params: Any
 
 
 def requests(data: bytes, *, limit: int) -> Iterable[tuple[Request, int]]:
@@ -53,7 +69,8 @@ def requests(data: bytes, *, limit: int) -> Iterable[tuple[Request, int]]:
     except (ValueError, msgpack.UnpackException):
         return _one_by_one(data, limit)
     size = len(data)
-    _bound(size, limit)
+    if size > limit:
+        raise _too_long(data, limit)
     return ((_request(value), size),)
 
 
@@ -126,8 +143,7 @@ def _one_by_one(data: bytes, limit: int) -> Iterator[tuple[Request, int]]:
         max_str_len=limit,
         max_bin_len=limit,
         max_ext_len=limit,
-        max_array_len=MAX_ITEMS,
-        max_map_len=MAX_ITEMS,
+        **_READING,
     )
     unpacker.feed(data)
     end = 0
@@ -135,35 +151,54 @@ def _one_by_one(data: bytes, limit: int) -> Iterator[tuple[Request, int]]:
         try:
             value = unpacker.unpack()
         except msgpack.OutOfData:
-            _bound(len(data) - end, limit)
+            if len(data) - end > limit:
+                raise _too_long(data[end:], limit) from None
             return
         except (ValueError, msgpack.UnpackException) as error:
-            raise MalformedError(f"no MessagePack: {error}") from error
+            raise MalformedError(_cause(error), _msgid(data[end:])) from error
         begin, end = end, unpacker.tell()
-        _bound(end - begin, limit)
+        if end - begin > limit:
+            raise _too_long(data[begin:end], limit)
         yield _request(value), end
 
 
-def _bound(size: int, limit: int) -> None:
-    if size > limit:
-        raise MalformedError(f"a request of {size} bytes or more; at most {limit} are read")
+def _too_long(data: bytes, limit: int) -> MalformedError:
+    told = f"a request of {len(data)} bytes or more; at most {limit} are read"
+    return MalformedError(told, _msgid(data))
+
+
+def _cause(error: Exception) -> str:
+    if isinstance(error, msgpack.StackError):
+        return "cannot be read: nested too deep"
+    return f"cannot be read: {str(error) or 'no MessagePack'}"
+
+
+def _msgid(data: bytes) -> int | None:
+    """Give the msgid of the request that *data* begins as, None if it begins as none."""
+    unpacker = msgpack.Unpacker(max_buffer_size=_HEAD_BYTES)
+    unpacker.feed(data[:_HEAD_BYTES])
+    try:
+        unpacker.read_array_header()
+        kind, msgid = unpacker.unpack(), unpacker.unpack()
+    except (ValueError, msgpack.UnpackException):
+        return None
+    return _known(kind, msgid)
+
+
+def _known(kind: Any, msgid: Any) -> int | None:
+    return msgid if kind == REQUEST and type(kind) is type(msgid) is int else None
 
 
 def _request(value: Any) -> Request:
     # By type, for True and False are ints, and equal to 1 and 0. A pattern takes twice as long.
-    if type(value) is list and value and type(value[0]) is int:
-        msgid: Any = None
-        if len(value) == 4 and value[0] == REQUEST:
-            _, msgid, method, params = value
-            if type(msgid) is not int or not 0 <= msgid <= MAX_MSGID:
-                method = None
-        elif len(value) == 3 and value[0] == NOTIFICATION:
-            _, method, params = value
-        else:
-            method = params = None
-        if type(method) is str and type(params) is list:
-            return Request(msgid, method, params)
-    raise MalformedError("no MessagePack-RPC request")
+    if type(value) is not list or not value or type(value[0]) is not int:
+        raise MalformedError("no MessagePack-RPC message")
+    kind, size = value[0], len(value)
+    if kind == REQUEST and size == 4 and type(value[1]) is int:
+        return Request(value[1], value[2], value[3])
+    if (kind == NOTIFICATION and size == 3) or (kind == RESPONSE and size == 4):
+        return Request(None, None, None)
+    raise MalformedError("no MessagePack-RPC message", _known(kind, value[1] if size > 1 else None))
 
 
 def _pack(message: list[Any]) -> bytes:
@@ -171,6 +206,23 @@ def _pack(message: list[Any]) -> bytes:
     return packed
 
 
+def _emptied(items: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
+    """Give a map without its items, whose keys may be what no dict has, an array say."""
+    deque(items, maxlen=0)
+    return {}
+
+
+_HEAD_BYTES = 5 + 9 + 9
+"""Bytes of the head of an array and two integers, at the most."""
+
+_READING: dict[str, Any] = {
+    "max_array_len": MAX_ITEMS,
+    "max_map_len": MAX_ITEMS,
+    "unicode_errors": "replace",
+    "strict_map_key": False,
+    "object_pairs_hook": _emptied,
+}
+
 _packer = msgpack.Packer()
 
-_unpack_whole = partial(msgpack.unpackb, max_array_len=MAX_ITEMS, max_map_len=MAX_ITEMS)
+_unpack_whole = partial(msgpack.unpackb, **_READING)

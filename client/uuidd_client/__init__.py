@@ -14,14 +14,18 @@ thread-safe, and safe to use after a fork; the methods of ``Client`` say what ea
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from uuidd_client import late
 from uuidd_client.client import Client
 from uuidd_client.errors import DaemonUnavailable, NoWorkerId, RateExceeded
 
 if TYPE_CHECKING:
-    from uuidd.core.ids.readings import readings as inspect
+    from uuidd.core.ids import readings
     from uuidd_client.given import Backfill, bounds, form, sort_key
+else:
+    readings = late.Module("uuidd.core.ids.readings")
 
 __all__ = [
     "Backfill",
@@ -43,17 +47,44 @@ __all__ = [
     "uuid7",
 ]
 
+_Draw = TypeVar("_Draw", bound=Callable[[], Any])
+
 _shared = Client()
 
-# The drawing functions themselves, for a method around each would cost a tenth of its speed.
-uuid1 = _shared.drawer("v1")
-uuid6 = _shared.drawer("v6")
-uuid7 = _shared.drawer("v7")
-snowflake = _shared.drawer("snowflake")
-flake = _shared.drawer("flake")
-ulid = _shared.drawer("ulid")
-ksuid = _shared.drawer("ksuid")
-push_id = _shared.drawer("push_id")
+
+def _named(name: str, draw: _Draw) -> _Draw:
+    """Give *draw* as the function of this module that pickles, frameworks and people look for."""
+    method = getattr(Client, name)
+    draw.__module__, draw.__name__, draw.__qualname__ = __name__, name, name
+    draw.__doc__, draw.__annotations__ = method.__doc__, method.__annotations__
+    return draw
+
+
+# The drawing functions themselves, for one around each would cost a tenth of its speed.
+uuid1 = _named("uuid1", _shared.drawer("v1"))
+uuid6 = _named("uuid6", _shared.drawer("v6"))
+uuid7 = _named("uuid7", _shared.drawer("v7"))
+snowflake = _named("snowflake", _shared.drawer("snowflake"))
+flake = _named("flake", _shared.drawer("flake"))
+ulid = _named("ulid", _shared.drawer("ulid"))
+ksuid = _named("ksuid", _shared.drawer("ksuid"))
+push_id = _named("push_id", _shared.drawer("push_id"))
+
+
+def inspect(
+    text: str, *, kind: str | None = None, epoch: int | None = None, raw: bool = False
+) -> list[readings.Reading]:
+    """Give the plausible readings of an id's text, most likely first; there is at least one.
+
+    With *kind* the reading as that kind, likely or not, of a text as that kind is written. With
+    *raw* beside it the text may also be the id's bits: an integer, bytes in hex, or the text of
+    another kind of as many bits. *epoch*, in Unix milliseconds, is that of Snowflakes, or that of
+    *kind*. Space around the text is passed over.
+
+    Raises ValueError, naming the text, when nothing is plausible or it cannot be of *kind*, and for
+    a *kind* or *epoch* that is none; TypeError for a text that is no str.
+    """
+    return readings.readings(text, kind=kind, epoch=epoch, raw=raw)
 
 
 def __getattr__(name: str) -> Any:
@@ -62,8 +93,4 @@ def __getattr__(name: str) -> Any:
         from uuidd_client import given
 
         return getattr(given, name)
-    if name == "inspect":
-        from uuidd.core.ids.readings import readings
-
-        return readings
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

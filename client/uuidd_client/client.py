@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import math
 import os
 import sys
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import repeat, starmap
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from uuidd.core.ids.kinds import KINDS
 from uuidd_client import late
-from uuidd_client.clocks import YEAR, instants, utc
+from uuidd_client.arguments import counted, known, seconds, shown
+from uuidd_client.clocks import instants, utc
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from types import TracebackType
-    from uuid import UUID
+    import uuid
 
     from uuidd_client.session import Session
     from uuidd_client.supply import Run
+else:
+    uuid = late.Module("uuid")
 
 UuidKind = Literal["v1", "v4", "v6", "v7"]
 TextKind = Literal["flake", "ulid", "ksuid", "push_id"]
@@ -30,8 +32,9 @@ _GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
 class Client:
     """Draws ids from the uuidd at *socket* (default: $UUIDD_SOCKET, else /run/uuidd/request).
 
-    Thread-safe; a fork's child goes on with a line and blocks of its own. Nothing is connected
-    before the first id is wanted.
+    Thread-safe; a fork's child goes on with connections and blocks of its own. So does a copy, or
+    what comes out of a pickle: only the settings go with it. Nothing is connected before the first
+    id is wanted.
 
     *fallback*: make ids in this process when no daemon answers. They are not marked safe: v1 and v6
     are unique by 61 random bits of the process, Flakes by 47, the others by their own random bits.
@@ -52,14 +55,16 @@ class Client:
         *,
         wait: bool = True,
     ) -> None:
-        age = _seconds("max_age", max_age)
-        patience = None if timeout is None else _seconds("timeout", timeout)
+        age = seconds("max_age", max_age)
+        patience = None if timeout is None else seconds("timeout", timeout)
         if age < 0:
-            raise ValueError(f"max_age is {max_age!r}; it must be 0 or more seconds")
+            raise ValueError(f"max_age is {shown(max_age)}; it must be 0 or more seconds")
         if patience is not None and patience <= 0:
-            raise ValueError(f"timeout is {timeout!r}; it must be more than 0 seconds")
+            raise ValueError(f"timeout is {shown(timeout)}; it must be more than 0 seconds")
         path = None if socket is None else os.fspath(socket)
-        self._sessions = _Sessions((path, fallback, age, patience, wait))
+        self._settings = (path, fallback, age, patience)
+        self._wait = wait
+        self._sessions = _Sessions((*self._settings, wait))
         self._cells: dict[tuple[str, str], list[Run]] = {}
         self._uuid1 = self.drawer("v1")
         self._uuid6 = self.drawer("v6")
@@ -70,22 +75,22 @@ class Client:
         self._ksuid = self.drawer("ksuid")
         self._push_id = self.drawer("push_id")
 
-    def uuid1(self) -> UUID:
+    def uuid1(self) -> uuid.UUID:
         """Give a v1 UUID; ``is_safe`` is SafeUUID.safe if it came from the daemon (RFC 9562, 5.1).
 
         Raises DaemonUnavailable when there is no daemon, and no fallback.
         """
         return self._uuid1()
 
-    def uuid6(self) -> UUID:
+    def uuid6(self) -> uuid.UUID:
         """Give a v6 UUID: a v1 whose bytes sort by time (RFC 9562, 5.6). Otherwise as uuid1."""
         return self._uuid6()
 
-    def uuid7(self) -> UUID:
+    def uuid7(self) -> uuid.UUID:
         """Give a v7 UUID: Unix milliseconds first (RFC 9562, 5.7). Otherwise as uuid1.
 
-        Like all kinds below it rises in one process, also when UTC steps back: by up to an hour
-        where there is no daemon, by any time where there is one.
+        Like all kinds but v1, v4 and v6 it rises in one process, also when UTC steps back: by up to
+        an hour where there is no daemon, by any time where there is one.
         """
         return self._uuid7()
 
@@ -114,13 +119,13 @@ class Client:
         return self._push_id()
 
     @overload
-    def make(self, kind: UuidKind, count: int, form: None = None) -> list[UUID]: ...
+    def make(self, kind: UuidKind, count: int, form: None = None) -> list[uuid.UUID]: ...
     @overload
     def make(self, kind: TextKind, count: int, form: None = None) -> list[str]: ...
     @overload
     def make(self, kind: IntKind, count: int, form: None = None) -> list[int]: ...
     @overload
-    def make(self, kind: str, count: int, form: Literal["uuid"]) -> list[UUID]: ...
+    def make(self, kind: str, count: int, form: Literal["uuid"]) -> list[uuid.UUID]: ...
     @overload
     def make(self, kind: str, count: int, form: Literal["text"]) -> list[str]: ...
     @overload
@@ -133,15 +138,13 @@ class Client:
         """Give exactly *count* ids of *kind*, in rising order if the kind has one.
 
         *form* is ``uuid``, ``text`` or ``int`` for a list, ``bytes`` for all ids packed; a kind has
-        those that make sense for it, and None is the one in which it is mostly used. Raises
-        DaemonUnavailable when there is no daemon, and no fallback.
+        those that make sense for it, and None is the one in which it is mostly used.
+
+        Raises ValueError for more than 10,000,000, a second's worth of ticks: ``iter`` gives ids
+        without an end. Raises DaemonUnavailable when there is no daemon, and no fallback.
         """
-        form = _known(kind, form)
-        if type(count) is not int:
-            raise TypeError(f"count is {count!r}; it must be an int")
-        if count < 0:
-            raise ValueError(f"count is {count}; it must be 0 or more")
-        if not count:
+        form = known(kind, form)
+        if not counted(count):
             # For which nobody has to be asked.
             return b"" if form == "bytes" else []
         if form == "bytes":
@@ -149,13 +152,13 @@ class Client:
         return self._session().make(kind, count, form)
 
     @overload
-    def iter(self, kind: UuidKind, form: None = None) -> Iterator[UUID]: ...
+    def iter(self, kind: UuidKind, form: None = None) -> Iterator[uuid.UUID]: ...
     @overload
     def iter(self, kind: TextKind, form: None = None) -> Iterator[str]: ...
     @overload
     def iter(self, kind: IntKind, form: None = None) -> Iterator[int]: ...
     @overload
-    def iter(self, kind: str, form: Literal["uuid"]) -> Iterator[UUID]: ...
+    def iter(self, kind: str, form: Literal["uuid"]) -> Iterator[uuid.UUID]: ...
     @overload
     def iter(self, kind: str, form: Literal["text"]) -> Iterator[str]: ...
     @overload
@@ -170,7 +173,7 @@ class Client:
         *form* is as for ``make``, but ``bytes`` come one by one. Threads may share it. ``next``
         raises DaemonUnavailable when there is no daemon, and no fallback; it may be called again.
         """
-        form = _known(kind, form)
+        form = known(kind, form)
         if not _GIL:
             return starmap(self._locked_drawer(kind, form), repeat(()))
         cell, refill = self._cell(kind, form)
@@ -197,6 +200,9 @@ class Client:
         if self._sessions.begun:
             self._session().close()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(type(self), wait=self._wait), self._settings
+
     def __enter__(self) -> Client:
         return self
 
@@ -209,7 +215,7 @@ class Client:
         self.close()
 
     @overload
-    def drawer(self, kind: UuidKind, form: None = None) -> Callable[[], UUID]: ...
+    def drawer(self, kind: UuidKind, form: None = None) -> Callable[[], uuid.UUID]: ...
     @overload
     def drawer(self, kind: TextKind, form: None = None) -> Callable[[], str]: ...
     @overload
@@ -217,14 +223,18 @@ class Client:
     @overload
     def drawer(self, kind: str, form: str | None = None) -> Callable[[], Any]: ...
     def drawer(self, kind: str, form: str | None = None) -> Callable[[], Any]:
-        """Give a function that does what ``uuid1`` does, for *kind* in *form*, a little faster."""
-        form = _known(kind, form)
+        """Give a function that does what ``uuid1`` does, for *kind* in *form*, a little faster.
+
+        It cannot be pickled; the client, its methods and the functions of the module can.
+        """
+        form = known(kind, form)
         if not _GIL:
             return self._locked_drawer(kind, form)
         cell, refill = self._cell(kind, form)
         clock = utc
 
         def draw() -> Any:
+            """Give the next id, as the method of the client does that is named for its kind."""
             ids, begin, deadline = cell[0]
             try:
                 drawn = next(ids)
@@ -239,7 +249,12 @@ class Client:
     def _locked_drawer(self, kind: str, form: str) -> Callable[[], Any]:
         """Give a drawer for an interpreter without the GIL: there, next() is not atomic."""
         sessions = self._sessions
-        return lambda: sessions.current().make(kind, 1, form)[0]
+
+        def draw() -> Any:
+            """Give the next id, as the method of the client does that is named for its kind."""
+            return sessions.current().make(kind, 1, form)[0]
+
+        return draw
 
     def _cell(self, kind: str, form: str) -> tuple[list[Run], Callable[[], Any]]:
         """Give the place of the run that all drawers of a kind and form share, and its refill.
@@ -281,27 +296,3 @@ class _Sessions:
 
 
 _EMPTY: Run = (iter(()), 0.0, memoryview(bytes(8)).cast("d"))
-
-
-def _known(kind: object, form: object) -> str:
-    """Give the form that is meant. ValueError for one that *kind* has not, or an unknown kind."""
-    if not (isinstance(kind, str) and kind in KINDS):
-        raise ValueError(f"kind is {kind!r}; there are {', '.join(KINDS)}")
-    forms = KINDS[kind].forms
-    if form is None:
-        return forms[0]
-    if not (isinstance(form, str) and form in forms):
-        raise ValueError(f"form is {form!r}; of {kind} there are {', '.join(forms)}")
-    return form
-
-
-def _seconds(name: str, value: object) -> float:
-    """Give *value*, a year at most, or -1 if it is no finite number.
-
-    Raises TypeError if it is no number at all.
-    """
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"{name} is {value!r}; it must be a number of seconds")
-    if value in (math.inf, -math.inf) or value != value:
-        return -1
-    return min(value, YEAR)

@@ -9,7 +9,18 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from typing import Any, Generic, Literal, NamedTuple, TypedDict, TypeVar, Unpack, cast, overload
+from typing import (
+    Any,
+    Generic,
+    Literal,
+    NamedTuple,
+    NoReturn,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    cast,
+    overload,
+)
 from uuid import UUID
 
 from uuidd.core.ids import backfill, flake, forming, ksuid, pushid, snowflake, ulid
@@ -112,6 +123,12 @@ class Backfill(Generic[Id]):
         self._lock = threading.RLock()
         self._busy = False
         self._process = os.getpid()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a Backfill cannot be pickled or copied, for the copy would give its ids again: make"
+            " another one"
+        )
 
     def take(self, time: Time) -> Id:
         """Give an id for *time*: of that very time, or of its unit when that is taken.

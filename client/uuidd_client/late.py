@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from uuidd_client.session import Session
@@ -22,6 +23,20 @@ def session_type() -> type[Session]:
         from uuidd_client.session import Session
 
         return Session
+
+
+class Module:
+    """Stands for the module *name*, which is imported when something of it is asked for.
+
+    So annotations may name its types, and ``typing.get_type_hints`` finds them.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        with _importing:
+            return getattr(import_module(self._name), name)
 
 
 os.register_at_fork(

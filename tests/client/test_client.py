@@ -171,6 +171,15 @@ def test_few_requests_serve_many_ids(daemon: Daemon, client: Client) -> None:
         (("v9", 1), "kind is 'v9'; there are v1, v4, v6"),
         (("", 1), "kind is ''; there are v1, v4, v6"),
         (("v1", -1), "count is -1; it must be 0 or more"),
+        (
+            ("v1", 10_000_001),
+            "count is 10000001; make gives 10000000 at most: .* iter, which has no",
+        ),
+        (("v1", 2**70), "count is 1180591620717411303424; make gives 10000000 at most"),
+        (("v1", 10**5000), "count is <int too long to show>; make gives 10000000 at most"),
+        (("v1", -(10**5000)), "count is <int too long to show>; it must be 0 or more"),
+        ((["v1"], 1), r"kind is \['v1'\]; there are v1, v4, v6"),
+        ((10**5000, 1), "kind is <int too long to show>; there are v1, v4, v6"),
         (("v1", 1, "hex"), "form is 'hex'; of v1 there are uuid, text, bytes"),
     ],
 )
@@ -195,6 +204,12 @@ def test_iter_refuses_before_the_first_id(client: Client) -> None:
         client.iter("v3")
     with pytest.raises(ValueError, match="form is 'hex'; of v1 there are uuid, text, bytes"):
         client.iter("v1", form="hex")
+
+
+def test_an_age_that_python_does_not_write_is_refused() -> None:
+    """The error is ours, and not that of showing so long a number."""
+    with pytest.raises(ValueError, match="max_age is <int too long to show>; it must be 0 or more"):
+        Client(max_age=-(10**5000))
 
 
 @pytest.mark.parametrize("max_age", [-0.1, float("nan"), float("inf")])

@@ -1,0 +1,20 @@
+"""What a spawned process does with what it is sent."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from uuid import UUID
+
+from uuidd_client import Client
+
+
+def draw_of(draw: Callable[[], UUID]) -> UUID:
+    """Give what *draw* gives."""
+    with warnings.catch_warnings(action="ignore"):
+        return draw()
+
+
+def draw_with(client: Client) -> UUID:
+    """Give a v7 of *client*."""
+    return draw_of(client.uuid7)

@@ -1,0 +1,174 @@
+"""The public functions and classes as frameworks, pickles and people meet them."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import multiprocessing
+import os
+import pickle
+import pydoc
+import subprocess
+import sys
+import typing
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+import uuidd_client
+from tests.client.spawned import draw_of, draw_with
+from uuidd_client import Backfill, Client
+
+FUNCTIONS = {
+    "uuid1": UUID,
+    "uuid6": UUID,
+    "uuid7": UUID,
+    "snowflake": int,
+    "flake": str,
+    "ulid": str,
+    "ksuid": str,
+    "push_id": str,
+}
+"""The functions that draw, each with the type of its ids."""
+
+METHODS = [
+    name
+    for name, value in vars(Client).items()
+    if inspect.isfunction(value) and (not name.startswith("_") or name.endswith("__"))
+]
+
+PATIENCE = 60.0
+
+
+def revived(it: Any) -> Any:
+    """Give what comes out of a pickle of it."""
+    return pickle.loads(pickle.dumps(it))  # noqa: S301  (our own bytes)
+
+
+@pytest.mark.parametrize("name", [*FUNCTIONS, "inspect"])
+def test_a_public_function_is_known_by_its_public_name(name: str) -> None:
+    """Its module and name lead to it: that is all that a pickle or a migration keeps."""
+    function = getattr(uuidd_client, name)
+    assert inspect.isfunction(function)
+    assert (function.__module__, function.__name__, function.__qualname__) == (
+        "uuidd_client",
+        name,
+        name,
+    )
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_functions_signature_tells_what_it_gives(name: str) -> None:
+    """It takes nothing; the type is there for those who ask for it."""
+    function = getattr(uuidd_client, name)
+    assert not inspect.signature(function).parameters
+    assert typing.get_type_hints(function) == {"return": FUNCTIONS[name]}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_help_of_a_function_reads_well(name: str) -> None:
+    """It begins with the function's name and what it gives, as its method's does."""
+    shown = pydoc.plain(pydoc.render_doc(getattr(uuidd_client, name)))
+    assert shown.startswith(f"Python Library Documentation: function {name} in module uuidd_client")
+    assert f"{name}() -> " in shown
+    assert "    Give a" in shown
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_types_that_a_method_names_are_found(name: str) -> None:
+    """Frameworks that hand out dependencies look for them."""
+    assert typing.get_type_hints(getattr(Client, name)) or name == "close"
+
+
+PUBLIC = [getattr(uuidd_client, name) for name in uuidd_client.__all__]
+
+
+@pytest.mark.parametrize("public", PUBLIC, ids=uuidd_client.__all__)
+@pytest.mark.parametrize("way", [revived, copy.copy, copy.deepcopy])
+def test_what_is_public_comes_out_of_a_pickle_as_itself(
+    public: object, way: Callable[[object], object]
+) -> None:
+    """A function or a class is one, wherever it has been sent."""
+    assert way(public) is public
+
+
+@pytest.mark.parametrize("way", [revived, copy.copy, copy.deepcopy])
+def test_a_client_comes_out_of_a_pickle_with_its_settings(
+    way: Callable[[Client], Client],
+) -> None:
+    """It connects, and draws, on its own."""
+    client = Client("/nowhere/s", False, 0.5, 0.25, wait=False)
+    again = way(client)
+    assert (again._settings, again._wait) == (("/nowhere/s", False, 0.5, 0.25), False)
+    assert again._sessions is not client._sessions
+
+
+def test_a_method_of_a_client_can_be_sent_to_a_pool() -> None:
+    """It goes with its client."""
+    method = revived(Client("/nowhere/s").uuid7)
+    assert type(method()) is UUID
+
+
+def test_a_drawer_is_refused_by_pickles_in_one_clear_error() -> None:
+    """It is a function within a function, which leads nowhere; its doc names the way out."""
+    draw = Client("/nowhere/s").drawer("v7")
+    with pytest.raises((AttributeError, pickle.PicklingError), match=r"local object.*drawer"):
+        pickle.dumps(draw)
+    assert "cannot be pickled" in (Client.drawer.__doc__ or "")
+
+
+def test_a_backfill_is_neither_pickled_nor_copied() -> None:
+    """Two of a kind would give the same ids."""
+    made: Backfill[Any] = Backfill("v7")
+    for way in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match=r"cannot be pickled or copied, .* its ids again"):
+            way(made)
+
+
+def test_a_spawned_process_draws_with_what_it_is_sent(tmp_path: Path) -> None:
+    """A function, a client and a method of it, by way of multiprocessing's pickles."""
+    client = Client(tmp_path / "absent")
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        found = [
+            pool.apply_async(draw_of, [uuidd_client.uuid7]).get(PATIENCE),
+            pool.apply_async(draw_of, [client.uuid7]).get(PATIENCE),
+            pool.apply_async(draw_with, [client]).get(PATIENCE),
+        ]
+    assert len(set(found)) == 3
+
+
+def test_a_field_of_django_takes_a_function_for_its_default() -> None:
+    """A migration names it, and the migration that it writes can be read."""
+    program = (
+        "import django; from django.conf import settings\n"
+        "settings.configure(); django.setup()\n"
+        "from django.db import models; from django.db.migrations.writer import MigrationWriter\n"
+        "import uuidd_client\n"
+        f"for name in {list(FUNCTIONS)}:\n"
+        "    field = models.UUIDField(default=getattr(uuidd_client, name))\n"
+        "    text, imports = MigrationWriter.serialize(field)\n"
+        "    print(text, *imports)\n"
+        "    names = {}; exec('\\n'.join(imports), names)\n"
+        "    assert eval(text, names).default is getattr(uuidd_client, name)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "UUIDD_SOCKET": "/nowhere/s"},
+        capture_output=True,
+        check=False,
+        timeout=PATIENCE,
+        text=True,
+    )
+    assert done.stderr == ""
+    for line, name in zip(done.stdout.splitlines(), FUNCTIONS, strict=True):
+        assert f"default=uuidd_client.{name})" in line
+
+
+def test_the_readings_of_an_id_come_out_of_a_pickle() -> None:
+    """They may be made in one process and shown in another."""
+    found = uuidd_client.inspect("01ARYZ6S41TSV4RRFFQ69G5FAV")
+    again = revived(found)
+    assert [reading.fields for reading in again] == [reading.fields for reading in found]

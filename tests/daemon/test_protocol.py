@@ -1,0 +1,80 @@
+"""What uuidd/protocol.md tells those who write a client: it is complete, and its example works."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from itertools import pairwise
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from tests.rig import PATIENCE, Daemon
+from uuidd.core.ids import unixtime
+from uuidd.core.timeline import Block, SteadyBlock
+from uuidd.core.wire import methods
+
+PROTOCOL = (Path(__file__).parents[2] / "uuidd" / "protocol.md").read_text()
+
+CALLERS, BLOCKS = 4, 50
+"""Processes that take at the same time, and blocks of each timeline that each of them takes."""
+
+
+def example() -> str:
+    """Give the program in JavaScript."""
+    found = re.search(r"```js\n(.*?)```", PROTOCOL, re.DOTALL)
+    assert found is not None
+    return found[1]
+
+
+@pytest.mark.parametrize("whole", ["method", "params", "result"])
+def test_everything_that_can_be_asked_is_told(whole: str) -> None:
+    """Each method, kind and timeline, and each field of a block, has its name in the document."""
+    block = methods.take_result(Block(0, 1, 0, 0))
+    steady = methods.take_result(SteadyBlock(0, 1, 0, None, 0))
+    names = {
+        "method": methods.METHODS,
+        "params": [*methods.TIMELINES, *methods.KINDS],
+        "result": [*block, *steady],
+    }[whole]
+    assert [name for name in names if not re.search(rf"`\"?{name}\"?`", PROTOCOL)] == []
+
+
+def test_every_code_of_an_error_is_told() -> None:
+    """Those that a RefusedError may have stand in a table, with what to do."""
+    assert methods.RefusedError.__doc__ is not None
+    codes = re.findall(r"``(\w+)``", methods.RefusedError.__doc__)
+    assert len(codes) == 6
+    assert [code for code in codes if f"\n| `{code}` |" not in PROTOCOL] == []
+
+
+def test_blocks_taken_in_javascript_do_not_overlap(tmp_path: Path) -> None:
+    """Programs that take blocks at the same time, by unix_ms and tick_in_ms, share no tick."""
+    program = tmp_path / "example.mjs"
+    program.write_text(example())
+    with Daemon() as daemon:
+        environment = {**os.environ, "UUIDD_SOCKET": str(daemon.socket)}
+        running = [
+            subprocess.Popen(
+                ["node", str(program), str(BLOCKS)],
+                env=environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+            for _ in range(CALLERS)
+        ]
+        printed = [each.communicate(timeout=PATIENCE)[0] for each in running]
+    assert [each.returncode for each in running] == [0] * CALLERS, printed
+    ids = [[UUID(word) for word in line.split()] for said in printed for line in said.splitlines()]
+    assert len(ids) == CALLERS * BLOCKS
+    assert len({(first.clock_seq, first.node) for first, *_ in ids}) == 1
+    assert {(one.version, two.version) for one, _, two, _ in ids} == {(1, 7)}
+    utc = sorted((first.time, last.time) for first, last, _, _ in ids)
+    steady = sorted(
+        (unixtime.tick_of(first.int), unixtime.tick_of(last.int)) for _, _, first, last in ids
+    )
+    for blocks in (utc, steady):
+        assert all(first <= last < following for (first, last), (following, _) in pairwise(blocks))

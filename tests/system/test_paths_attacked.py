@@ -322,12 +322,15 @@ def test_a_lock_on_the_states_lock_stops_no_start(daemon: Daemon) -> None:
             assert line.call("take", "utc", 1)["count"] == 1
 
 
-def test_a_lock_on_the_pid_file_stops_no_start(daemon: Daemon) -> None:
-    """The file of a daemon that was killed may be read, and so locked, by all."""
+@pytest.mark.parametrize("holder", ["gone", "another process"])
+def test_a_lock_on_the_pid_file_stops_no_start(daemon: Daemon, holder: str) -> None:
+    """All may read the file of a daemon that was killed, lock it, and come by its pid."""
     daemon.kill()
     path = daemon.folder / "pid"
     daemon.start_with_pid_file(path)
     daemon.kill()
+    if holder != "gone":
+        path.write_text(f"{os.getpid():>8}\n")
     with locked(path):
         daemon.start()
         assert int(path.read_text()) == daemon.process.pid

@@ -1,4 +1,9 @@
-"""The pid file: which daemon runs, for scripts that look there."""
+"""The pid file: which daemon runs, for scripts that look there.
+
+Every user can read the file, and so lock it (flock(2), or a read lock of fcntl(2)). So the daemon
+holds the one kind of lock that takes the right to write: a write lock of fcntl(2). It is taken
+before the file has its name, while nobody else can open it.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +11,7 @@ import contextlib
 import fcntl
 import os
 import stat
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,66 +22,63 @@ class PidFileError(Exception):
 
 @contextlib.contextmanager
 def pid_file(path: Path) -> Iterator[None]:
-    """Hold *path*, locked, with this process's pid in it, and remove it at any end.
+    """Hold *path*, locked, with this process's pid in it; at any end remove it, if it is still it.
 
     Raises PidFileError when it cannot be written, or is held by another daemon; a file that was
     there is then as it was.
     """
-    fd = _opened(path)
+    _check(path)
     try:
-        if not _claim(fd, path):
-            # Its uuidd was killed; another holds a lock, for which it is enough to read a file.
-            os.close(fd)
-            path.unlink()
-            fd = _opened(path)
-            _claim(fd, path)
-        try:
-            yield
-        finally:
-            with contextlib.suppress(OSError):
+        fd = _put(path)
+    except OSError as error:
+        raise _refusal(path, f"cannot be written: {error.strerror}") from error
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            if os.path.samestat(os.fstat(fd), os.lstat(path)):
                 path.unlink()
+        os.close(fd)
+
+
+def _check(path: Path) -> None:
+    """See to it that what is at *path*, if anything, is the file of a daemon that has ended."""
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise _refusal(path, f"cannot be written: {error.strerror}") from error
+    try:
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode):
+            raise _refusal(path, "is no file")
+        if found.st_uid not in (0, os.geteuid()) or found.st_nlink > 1:
+            raise _refusal(path, f"belongs to uid {found.st_uid}, or has another name")
+        try:
+            # Only a write lock stands in the way of a read lock.
+            fcntl.lockf(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            holder = os.pread(fd, 32, 0).decode("ascii", "replace").strip() or "unknown"
+            raise _refusal(path, f"is held by the uuidd with pid {holder}") from None
     finally:
         os.close(fd)
 
 
-def _opened(path: Path) -> int:
+def _put(path: Path) -> int:
+    """Put a new file, locked and with this process's pid, in the place of what is at *path*."""
+    # Until it is locked it is open to its owner alone.
+    fd, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
-    except OSError as error:
-        raise _refusal(path, f"cannot be written: {error.strerror}") from error
-    try:
-        _check(fd, path)
-    except PidFileError:
+        fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.write(fd, f"{os.getpid():>8}\n".encode("ascii"))
+        os.fchmod(fd, 0o644)
+        os.rename(name, path)
+    except OSError:
+        os.unlink(name)
         os.close(fd)
         raise
     return fd
-
-
-def _check(fd: int, path: Path) -> None:
-    """See to it that nobody else could change the file, and nothing else is changed by it."""
-    found = os.fstat(fd)
-    if not stat.S_ISREG(found.st_mode):
-        raise _refusal(path, "is no file")
-    if found.st_uid not in (0, os.geteuid()) or found.st_nlink > 1:
-        raise _refusal(path, f"belongs to uid {found.st_uid}, or has another name")
-
-
-def _claim(fd: int, path: Path) -> bool:
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        holder = os.pread(fd, 32, 0).decode("ascii", "replace").strip() or "unknown"
-        if holder.isdigit() and not Path("/proc", holder).exists():
-            return False
-        raise _refusal(path, f"is held by the uuidd with pid {holder}") from None
-    try:
-        os.ftruncate(fd, 0)
-        os.pwrite(fd, f"{os.getpid():>8}\n".encode("ascii"), 0)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            path.unlink()
-        raise _refusal(path, f"cannot be written: {error.strerror}") from error
-    return True
 
 
 def _refusal(path: Path, why: str) -> PidFileError:

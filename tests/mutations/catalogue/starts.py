@@ -8,6 +8,8 @@ UTC = "uuidd/core/timeline/utc.py"
 STEADY = "uuidd/core/timeline/steady.py"
 STORE = "uuidd/store.py"
 STARTING = "uuidd/server/starting.py"
+PIDFILE = "uuidd/server/pidfile.py"
+PIDFILE_TESTS = ("tests/daemon/test_pidfile.py",)
 
 MUTATIONS = [
     Mutation(
@@ -97,5 +99,21 @@ MUTATIONS = [
         "        store.save(state)\n",
         "        pass\n",
         ("tests/daemon/test_survivors.py",),
+    ),
+    Mutation(
+        "start-takes-pid-file-of-a-living-daemon",
+        "of two daemons only one is in the pid file, and its end removes the other's",
+        PIDFILE,
+        "fcntl.lockf(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)",
+        "pass",
+        PIDFILE_TESTS,
+    ),
+    Mutation(
+        "stop-removes-anothers-pid-file",
+        "the next daemon's pid file is gone",
+        PIDFILE,
+        "if os.path.samestat(os.fstat(fd), os.lstat(path)):",
+        "if os.lstat(path):",
+        PIDFILE_TESTS,
     ),
 ]

@@ -24,7 +24,7 @@ class AskError(Exception):
 
 def time_uuids(path: Path, count: int | None) -> str:
     """Give what ``uuidd -t`` prints: a UUID, and how many more were reserved after it."""
-    if count is None:
+    if not count:
         return _text(_ask(path, Op.TIME_UUID))
     if count > libuuid.MAX_TIME:
         raise AskError(
@@ -32,12 +32,15 @@ def time_uuids(path: Path, count: int | None) -> str:
             " ask more often, for fewer"
         )
     first = _text(_ask(path, Op.BULK_TIME_UUID, count)[:16])
-    return first if count < 2 else f"{first} and {count - 1} subsequent UUIDs"
+    return f"{first} and {count - 1} subsequent UUID{'' if count == 2 else 's'}"
 
 
 def random_uuids(path: Path, count: int | None) -> Iterator[str]:
-    """Give the lines that ``uuidd -r`` prints: a UUID, or a list of them, as they come."""
-    if count is None:
+    """Give the lines that ``uuidd -r`` prints: a UUID, or a list of them, as they come.
+
+    A count of 0 is none, as util-linux has it.
+    """
+    if not count:
         yield _text(_ask(path, Op.RANDOM_UUID))
         return
     found = 0
@@ -49,8 +52,6 @@ def random_uuids(path: Path, count: int | None) -> Iterator[str]:
             yield "List of UUIDs:"
         yield from (f"\t{_text(uuid)}" for uuid in some)
         found += len(some)
-    if not count:
-        yield "List of UUIDs:"
 
 
 def kill(path: Path) -> int | None:

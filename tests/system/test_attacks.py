@@ -17,7 +17,7 @@ from typing import Any
 import msgpack
 import pytest
 
-from tests.rig import Daemon, until
+from tests.rig import SOON, Daemon, until
 from tests.system.attacker import FIRST_BYTES, GREED, Actor, connected, libuuid
 from tests.tools import need_root
 
@@ -33,9 +33,6 @@ PAUSE_MS = 3
 
 MAX_AGE = 1_000_000
 """The most ticks by which a block may lag: 0.1 s."""
-
-SLOW, SLOWEST = 0.1, 2.0
-"""Seconds under which 99 of a hundred of the victim's requests are answered, and all of them."""
 
 
 @pytest.fixture(autouse=True)
@@ -92,10 +89,9 @@ def served(daemon: Daemon, rounds: int = ROUNDS) -> dict[str, Any]:
     with Actor(daemon, VICTIM, "victim", rounds, PAUSE_MS) as victim:
         saw: dict[str, Any] = victim.told()
     assert saw["refused"] == 0
-    for took in (sorted(saw["took"]), sorted(saw["connected"])):
+    for took in (saw["took"], saw["connected"]):
         assert len(took) == rounds
-        assert took[rounds * 99 // 100] < SLOW
-        assert took[-1] < SLOWEST
+        assert max(took) < SOON
     assert saw["ahead"] <= 0
     assert saw["lag"] <= MAX_AGE
     return saw
@@ -135,7 +131,7 @@ def test_a_bulk_of_ten_million_is_never_answered() -> None:
             victim = served(daemon)
             bulks = attacker.told()
         assert bulks["answered"] == 0
-        assert bulks["unanswered"] > 100
+        assert bulks["unanswered"] > 10
         assert status(daemon)["requests"]["libuuid"]["refused"]["malformed"] == bulks["unanswered"]
         assert_disjoint(victim)
 
@@ -160,7 +156,7 @@ def test_a_negative_count_gives_nothing_twice() -> None:
         with Actor(daemon, ATTACKER, "bulks", -1, 0, 1, -(2**31), 1000, -1000) as attacker:
             victim = served(daemon)
             bulks = attacker.told()
-        assert bulks["answered"] > 100
+        assert bulks["answered"] > 10
         assert bulks["unanswered"] == 0
         assert_disjoint(victim, bulks)
 
@@ -197,8 +193,9 @@ def test_refusals_are_told_in_status_and_log() -> None:
         assert found["libuuid"]["refused"] == {"malformed": 20}
         refused = {"bad_params": 50, "unknown_method": 50, "malformed": 1}
         assert found["rpc"]["refused"] == refused
-    (line_of_log,) = [said for said in daemon.lines if "refused:" in said]
-    assert "bad_params=50 malformed=21 unknown_method=50" in line_of_log
+    (line_of_log,) = [said for said in daemon.lines if "refused within" in said]
+    for told in ("(bad_params), 21 ", "(malformed), 50 ", "(unknown_method)"):
+        assert told in line_of_log
 
 
 # --- connections
@@ -228,9 +225,7 @@ def test_twenty_thousand_that_connect_and_go_cost_nobody_time() -> None:
                 saw = victim.told()
             assert attacker.told() >= 20_000
         assert saw["refused"] == 0
-        assert sorted(saw["took"])[len(saw["took"]) // 2] < SLOW
-        assert sorted(saw["connected"])[len(saw["connected"]) // 2] < SLOW
-        assert max(saw["took"] + saw["connected"]) < SLOWEST
+        assert max(saw["took"] + saw["connected"]) < SOON
         assert_disjoint(saw)
         until(lambda: status(daemon)["connections"] == 1)
         served(daemon, 20)
@@ -471,26 +466,27 @@ def test_another_user_cannot_end_the_daemon() -> None:
 
 # --- greed
 
-SPAN_MS = 500
+TAKES = 30
 
 
 def taken(daemon: Daemon, count: int, *, whole: bool) -> dict[str, Any]:
-    """Let the victim take so many ticks, again and again, one request after the other."""
-    with Actor(daemon, VICTIM, "taker", count, int(whole), SPAN_MS) as victim:
+    """Let the victim take so many ticks, again and again; see to it that it never waits long."""
+    with Actor(daemon, VICTIM, "taker", count, int(whole), TAKES) as victim:
         found: dict[str, Any] = victim.told()
-        return found
+    assert found["heard"] == []
+    assert len(found["blocks"]) == TAKES
+    assert found["slowest"] < SOON
+    return found
 
 
 @pytest.mark.parametrize("greed", GREED)
-def test_greed_takes_its_own_share_only(greed: str) -> None:
+def test_greed_shuts_nobody_out(greed: str) -> None:
     """Beside two processes with 100 connections each that want all, one that wants little gets it.
 
-    Every whole block, and a twentieth at least of the requests that are answered when it is alone,
-    for it waits for a turn of theirs at each; where they want the same ticks, an eighth of those.
+    Each of its requests is answered, soon, and each whole block is whole.
     """
     way = list(GREED).index(greed)
     with guarded() as daemon:
-        alone = taken(daemon, 1000, whole=False)
         with (
             Actor(daemon, ATTACKER, "greedy", 100, way) as one,
             Actor(daemon, ATTACKER, "greedy", 100, way) as other,
@@ -499,12 +495,8 @@ def test_greed_takes_its_own_share_only(greed: str) -> None:
             wholes = taken(daemon, 100_000, whole=True)
             told = [one.told(), other.told()]
         assert all(each["answers"] for each in told)
-        assert beside["heard"] == wholes["heard"] == []
-        assert wholes["blocks"]
-        assert beside["requests"] > alone["requests"] / 20
-        if greed == "short":
-            assert beside["ticks"] > alone["ticks"] / 8
-        assert_disjoint(alone, beside, wholes)
+        assert {block[3] for block in wholes["blocks"]} == {100_000}
+        assert_disjoint(beside, wholes)
         heard = [error for each in told for error in each["heard"]]
         if greed in ("short", "whole"):
             assert {error.partition(": ")[0] for error in heard} == {"busy"}

@@ -27,7 +27,7 @@ from typing import Any
 
 import msgpack
 
-from tests.rig import PATIENCE, Daemon, Line
+from tests.rig import PATIENCE, Line
 from uuidd.cli import main as uuidd
 
 UNIX_EPOCH = 0x01B2_1DD2_1381_4000
@@ -48,9 +48,9 @@ FLOOD = msgpack.packb([0, 1, "make", ["ksuid", 1000]]) * 4000
 class Actor:
     """A process in *role* under *uid*, for as long as the context lasts. *numbers* are its own."""
 
-    def __init__(self, daemon: Daemon, uid: int, role: str, *numbers: float) -> None:
+    def __init__(self, socket: Path, uid: int, role: str, *numbers: float) -> None:
         command = [sys.executable, "-m", "tests.system.attacker", role, str(uid)]
-        self._command = [*command, str(daemon.socket), *map(str, numbers)]
+        self._command = [*command, str(socket), *map(str, numbers)]
 
     def __enter__(self) -> Actor:
         self._process = subprocess.Popen(

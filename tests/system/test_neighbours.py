@@ -107,7 +107,6 @@ HOSTILE = {
 }
 
 UNFINISHED = {
-    "nothing": b"",
     "a 4 GB text": b"\x94\x00\x01\xdb\xff\xff\xff\xff",
     "nesting 1,000 deep": b"\x94\x00\x01\xa4take" + b"\x91" * 1000,
     "half a libuuid op 4": b"\x04\x01",
@@ -139,6 +138,16 @@ def test_what_never_comes_to_its_end_is_closed_in_time(daemon: Daemon, what: str
     """A request has its time from the first byte to the last; here it is one second."""
     with sending(daemon, UNFINISHED[what]) as sock:
         assert 0.5 < seconds_until_closed(sock) < SOON
+
+
+def test_silence_is_free(daemon: Daemon) -> None:
+    """A caller that connects at its start is served, however much later it first asks."""
+    with sending(daemon, b"") as sock:
+        sock.settimeout(1.5)
+        with pytest.raises(TimeoutError):
+            sock.recv(1)
+        sock.sendall(b"\x02")
+        assert len(sock.recv(64)) == 20
 
 
 def test_a_byte_now_and_then_buys_no_time(daemon: Daemon) -> None:

@@ -232,8 +232,8 @@ _LIMITED = {
     "connections_per_uid": "connections of one user but root and the daemon's own",
     "waiting_per_uid": "requests of one user that wait for room",
     "unread_per_uid": "connections of one user whose replies wait to be read",
-    "request_seconds": "seconds from a request's first byte to its last, and from a connection to"
-    " its first request",
+    "request_seconds": "seconds from a request's first byte to its last; and from a connection to"
+    " its first request, where there is no room for another connection",
     "reply_seconds": "seconds for a reply to be read",
 }
 """What each limit counts; server/limits.py gives the reasons."""

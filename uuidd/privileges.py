@@ -7,6 +7,7 @@ import ctypes
 import os
 import pwd
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -79,6 +80,48 @@ def hand_over(folder: Path, to: User) -> None:
         ) from error
     finally:
         os.close(fd)
+
+
+def owner(folder: Path) -> User | None:
+    """Give the user whom *folder* belongs to; None when it is root, or there is no such folder."""
+    try:
+        found = folder.stat()
+    except OSError:
+        return None
+    if not found.st_uid:
+        return None
+    try:
+        entry = pwd.getpwuid(found.st_uid)
+    except KeyError:
+        # A container's volume may belong to a number that has no name here.
+        return User(str(found.st_uid), found.st_uid, found.st_gid)
+    return User(entry.pw_name, entry.pw_uid, entry.pw_gid)
+
+
+@contextlib.contextmanager
+def acting_as(to: User) -> Iterator[None]:
+    """Have the rights of a user, and no more, until the end of the context. Raises PrivilegeError.
+
+    For root, or who is that user already. The process can go back, so it runs nobody else's code.
+    """
+    if os.geteuid() == to.uid:
+        yield
+        return
+    groups, gid, uid = os.getgroups(), os.getegid(), os.geteuid()
+    try:
+        try:
+            os.initgroups(to.name, to.gid)
+            os.setegid(to.gid)
+            os.seteuid(to.uid)
+        except OSError as error:
+            raise PrivilegeError(f"--user {to.name!r}: {error.strerror}") from error
+        yield
+    finally:
+        os.seteuid(uid)
+        os.setegid(gid)
+        # Where this is refused, so was setting any others.
+        with contextlib.suppress(PermissionError):
+            os.setgroups(groups)
 
 
 def become(to: User) -> None:

@@ -4,43 +4,41 @@ Theory of operation
 
 1. A save writes a temporary file, syncs it, renames it over the old one, and syncs the folder. At
    any moment the folder holds the old state whole or the new one whole.
-2. The file is text. Its first line names the format, its version and the SHA-256 of the rest, so
-   damage of any kind shows; the rest is JSON, to be read by people.
-3. A file that cannot be used is set aside under another name, never deleted.
-4. The folder is locked for as long as the store is open; the lock file names its holder.
+2. A file that cannot be used is set aside under another name, never deleted.
+3. The folder is locked for as long as the store is open; the lock file names its holder. Once a
+   state was saved the lock file stays for good, so a folder without one has never been used.
+4. The path is followed once, and all files are opened relative to the folder that is locked. Where
+   the path leads elsewhere by now, another daemon may start without this state: so nothing more is
+   saved, and what was saved is to be used no longer.
 """
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
-import hashlib
-import json
 import os
 import stat
 import time
 from pathlib import Path
 from typing import Protocol
 
-from uuidd.core.ids.timebased import NODE_BITS, TICK_BITS
-from uuidd.core.timeline.generation import GENERATIONS
-from uuidd.core.timeline.state import Node, State
+from uuidd.core.timeline.state import State
+from uuidd.machine import check_machine
+from uuidd.statefile import UnusableError, decode, encode
 
-FORMAT = 1
-_MAGIC = "uuidd-state"
 HOLDER_SECONDS = 0.2
 """How long the one who has locked the folder may take to write who it is."""
 
+_STATE, _NEW, _LOCK = "state", "state.new", "lock"
+"""The files in the folder."""
+
 _MAX_BYTES = 1 << 20
-"""More than the 50 kB of a state in which every generation has a mark."""
+"""More than the 90 kB of a state in which every generation has a mark, and every machine number an
+epoch."""
 
 
 class StoreError(Exception):
     """The folder cannot serve as a store; one line that says why, and what to do."""
-
-
-class UnusableError(Exception):
-    """A state file that cannot be used: damaged, of a newer format, or of another host."""
 
 
 class Store(Protocol):
@@ -56,10 +54,10 @@ class Store(Protocol):
 class FolderStore:
     """Keeps the state in the file ``state`` of a folder, which it locks.
 
-    *machine* is what tells this host from others; a state of another is not used. After ``load``
-    *set_aside* says what became of a file that could not be used, None if all was well, and *lost*
-    whether there was a state of which nothing is known: one set aside, or gone from a folder that
-    has been used before.
+    *machine* is what tells this host from others, "" if it is not known; a state of another host is
+    not used. After ``load`` *set_aside* says what became of a file that could not be used, None if
+    all was well, and *lost* whether there was a state of which nothing is known: one set aside, or
+    gone from a folder that has been used before.
 
     Raises StoreError when the folder is missing, not writable, or held by another daemon.
     """
@@ -70,8 +68,6 @@ class FolderStore:
         self.set_aside: str | None = None
         self.lost = False
         self._saving = False
-        self._path = folder / "state"
-        self._temporary = folder / "state.new"
         try:
             self._check_link(folder)
             self._folder_fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -86,13 +82,7 @@ class FolderStore:
             ) from error
         try:
             self._check_owner()
-        except StoreError:
-            os.close(self._folder_fd)
-            raise
-        # The lock file stays for good; where there is none, no daemon has ever been.
-        self._was_used = (folder / "lock").exists()
-        try:
-            self._lock_fd = self._lock(folder / "lock")
+            self._lock_fd, self._unused = self._lock()
         except BaseException:
             os.close(self._folder_fd)
             raise
@@ -106,22 +96,22 @@ class FolderStore:
         try:
             # Without waiting, should it be a pipe.
             flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
-            fd = os.open(self._path, flags)
+            fd = os.open(_STATE, flags, dir_fd=self._folder_fd)
             with open(fd, "rb") as file:
                 found = os.fstat(fd)
                 if not stat.S_ISREG(found.st_mode):
-                    raise StoreError(f"{self._path} is no file; remove it")
-                _check_file(self._path, found)
+                    raise StoreError(f"{self.folder / _STATE} is no file; remove it")
+                self._check_file(_STATE, found)
                 data = file.read(_MAX_BYTES + 1)
         except FileNotFoundError:
-            self.lost = self._was_used
+            self.lost = not self._unused
             return None
         except OSError as error:
-            raise StoreError(f"{self._path} cannot be read: {error.strerror}") from error
+            raise StoreError(f"{self.folder / _STATE} cannot be read: {error.strerror}") from error
+        self._unused = False
         try:
             state = decode(data)
-            if state.machine != self.machine:
-                raise UnusableError("it is of another host (machine-id differs)")
+            check_machine(state, self.machine)
         except UnusableError as unusable:
             self.set_aside = f"{unusable}; set aside as {self._put_aside()}"
             self.lost = True
@@ -132,22 +122,24 @@ class FolderStore:
         """Keep *state* so that it survives a power cut.
 
         Raises OSError when it may not have: after that either the old state or this one is kept.
+        Nothing is written when the folder is not at its path any more.
         """
+        if misplaced := self.misplaced():
+            raise OSError(misplaced)
         self._saving = True
+        folder = self._folder_fd
         try:
-            fd = os.open(
-                self._temporary,
-                os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW,
-                0o644,
-            )
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+            fd = os.open(_NEW, flags, 0o644, dir_fd=folder)
             with open(fd, "wb") as file:
                 file.write(encode(state))
                 file.flush()
                 os.fsync(fd)
-            self._temporary.rename(self._path)
+            self._unused = False
+            os.rename(_NEW, _STATE, src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
             with contextlib.suppress(OSError):
-                self._temporary.unlink()
+                os.unlink(_NEW, dir_fd=folder)
             self._saving = False
             raise
         try:
@@ -155,14 +147,25 @@ class FolderStore:
         finally:
             self._saving = False
 
+    def misplaced(self) -> str:
+        """Give a line that says so when the folder is not at its path any more, else ""."""
+        try:
+            if os.path.samestat(os.stat(self.folder), os.fstat(self._folder_fd)):
+                return ""
+        except OSError:
+            pass
+        return f"the state folder is no longer at {self.folder}; move it back, or restart uuidd"
+
     def close(self) -> None:
-        """Unlock the folder.
+        """Unlock the folder, and leave no lock file where no state has ever been.
 
         Not while another thread hangs in a save: its rename may yet come, and must not come over
         the state of a next daemon. The lock then lasts as long as the process.
         """
         if self._saving:
             return
+        if self._unused:
+            self._remove_lock()
         os.close(self._lock_fd)
         os.close(self._folder_fd)
 
@@ -189,52 +192,86 @@ class FolderStore:
                 f" {found.st_mode & 0o7777:04o}); chmod go-w it, or name another with --state"
             )
 
-    def _lock(self, path: Path) -> int:
+    def _lock(self) -> tuple[int, bool]:
+        """Give the locked lock file, and whether it was made here: the folder is unused then."""
+        while True:
+            fd, made = self._open_lock()
+            try:
+                self._check_file(_LOCK, os.fstat(fd))
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if not self._is_there(fd):
+                    # A start that failed has removed it between the two calls.
+                    os.close(fd)
+                    continue
+                if os.fstat(fd).st_uid == os.geteuid():
+                    os.fchmod(fd, 0o600)
+                # Padded, so that the file never reads as a shorter pid than the one that holds it.
+                os.pwrite(fd, f"{os.getpid():>10}\n".encode(), 0)
+            except StoreError:
+                os.close(fd)
+                raise
+            except BlockingIOError:
+                holder = _holder(fd)
+                os.close(fd)
+                raise StoreError(
+                    f"the state folder {self.folder} is in use by the uuidd with pid {holder};"
+                    " stop that one, or name another folder with --state"
+                ) from None
+            except OSError as error:
+                if made:
+                    self._remove_lock()
+                os.close(fd)
+                raise StoreError(
+                    f"the state folder {self.folder} cannot be written to: {error.strerror};"
+                    " make room, or name another with --state"
+                ) from error
+            return fd, made
+
+    def _open_lock(self) -> tuple[int, bool]:
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         try:
             # No other user may open it, and so lock it (flock(2) needs no right to write).
-            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            with contextlib.suppress(FileExistsError):
+                return os.open(_LOCK, flags | os.O_EXCL, 0o600, dir_fd=self._folder_fd), True
+            return os.open(_LOCK, flags, 0o600, dir_fd=self._folder_fd), False
         except OSError as error:
             raise StoreError(
                 f"the state folder {self.folder} is not writable: {error.strerror};"
                 " mend that, or name another with --state"
             ) from error
+
+    def _is_there(self, fd: int) -> bool:
         try:
-            _check_file(path, os.fstat(fd))
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.fstat(fd).st_uid == os.geteuid():
-                os.fchmod(fd, 0o600)
-            # Padded, so that the file never reads as a shorter pid than the one that holds it.
-            os.pwrite(fd, f"{os.getpid():>10}\n".encode(), 0)
-        except StoreError:
-            os.close(fd)
-            raise
-        except BlockingIOError:
-            holder = _holder(fd)
-            os.close(fd)
+            there = os.stat(_LOCK, dir_fd=self._folder_fd, follow_symlinks=False)
+        except FileNotFoundError:
+            return False
+        return os.path.samestat(there, os.fstat(fd))
+
+    def _remove_lock(self) -> None:
+        """Remove the lock file while it is locked, so that nobody else holds it."""
+        with contextlib.suppress(OSError):
+            os.unlink(_LOCK, dir_fd=self._folder_fd)
+
+    def _check_file(self, name: str, found: os.stat_result) -> None:
+        """See to it that a file was left by nobody else. Raises StoreError."""
+        if found.st_uid not in (0, os.geteuid()):
             raise StoreError(
-                f"the state folder {self.folder} is in use by the uuidd with pid {holder};"
-                " stop that one, or name another folder with --state"
-            ) from None
-        except OSError as error:
-            # The file stays: to remove it could take it from under one who has just locked it.
-            os.close(fd)
-            raise StoreError(
-                f"the state folder {self.folder} cannot be written to: {error.strerror};"
-                " make room, or name another with --state"
-            ) from error
-        return fd
+                f"{self.folder / name} belongs to uid {found.st_uid}, and this is uid"
+                f" {os.geteuid()}; remove it"
+            )
 
     def _put_aside(self) -> str:
-        number = 1
-        while (name := self.folder / f"state.unusable-{number}").exists():
+        folder, number = self._folder_fd, 1
+        taken = set(os.listdir(folder))
+        while (name := f"{_STATE}.unusable-{number}") in taken:
             number += 1
         try:
-            self._path.rename(name)
+            os.rename(_STATE, name, src_dir_fd=folder, dst_dir_fd=folder)
         except OSError as error:
             raise StoreError(
-                f"{self._path} is unusable, and cannot be renamed: {error.strerror}"
+                f"{self.folder / _STATE} is unusable, and cannot be renamed: {error.strerror}"
             ) from error
-        return name.name
+        return name
 
 
 def _holder(fd: int) -> str:
@@ -245,84 +282,3 @@ def _holder(fd: int) -> str:
         if (holder and Path("/proc", holder).exists()) or time.monotonic() > deadline:
             return holder or "unknown"
         time.sleep(0.001)
-
-
-def _check_file(path: Path, found: os.stat_result) -> None:
-    """See to it that a file was left by nobody else. Raises StoreError."""
-    if found.st_uid not in (0, os.geteuid()):
-        raise StoreError(
-            f"{path} belongs to uid {found.st_uid}, and this is uid {os.geteuid()}; remove it"
-        )
-
-
-def encode(state: State) -> bytes:
-    """Give the bytes of the state file."""
-    body = {
-        "node": f"0x{state.node.value:012x}",
-        "node_source": state.node.source,
-        "machine": state.machine,
-        "generation": state.generation,
-        "floor": state.floor,
-        "steady": state.steady,
-        "marks": {str(number): state.marks[number] for number in sorted(state.marks)},
-    }
-    text = json.dumps(body, indent=1) + "\n"
-    return f"{_MAGIC} {FORMAT} sha256:{_digest(text.encode())}\n".encode() + text.encode()
-
-
-def decode(data: bytes) -> State:
-    """Give the state that the bytes of a state file tell of.
-
-    Raises UnusableError, saying what is wrong, for a file that is torn, changed or newer.
-    """
-    head, _, body = data.partition(b"\n")
-    words = head.decode("ascii", "replace").split(" ")
-    if len(words) != 3 or words[0] != _MAGIC:
-        raise UnusableError("it is damaged: its first line is no uuidd-state line")
-    if words[1] != str(FORMAT):
-        raise UnusableError(f"it has format {words[1]!r}, and this version reads {FORMAT}")
-    if words[2] != f"sha256:{_digest(body)}":
-        raise UnusableError("it is damaged: its checksum does not match")
-    try:
-        return _state(json.loads(body))
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise UnusableError(f"it is damaged: {type(error).__name__} {error}") from error
-
-
-def _state(body: dict[str, object]) -> State:
-    marks = body["marks"]
-    if not isinstance(marks, dict):
-        raise TypeError("marks is no map")
-    return State(
-        node=Node(_number(int(str(body["node"]), 16), NODE_BITS), str(body["node_source"])),
-        machine=str(body["machine"]),
-        generation=_number(body["generation"], GENERATIONS.bit_length() - 1),
-        marks={
-            _number(int(number), GENERATIONS.bit_length() - 1): _number(mark, TICK_BITS)
-            for number, mark in marks.items()
-        },
-        floor=_number(body["floor"], TICK_BITS),
-        steady=_number(body["steady"], TICK_BITS),
-    )
-
-
-def _number(value: object, bits: int) -> int:
-    if type(value) is not int or not 0 <= value < 1 << bits:
-        raise ValueError(f"{value!r} is no int of {bits} bits")
-    return value
-
-
-def _digest(body: bytes) -> str:
-    return hashlib.sha256(body).hexdigest()
-
-
-def machine_hash(path: Path = Path("/etc/machine-id")) -> str:
-    """Give what tells this host from others: a hash of its machine-id, "" if it has none.
-
-    Hashed, for machine-id(5) asks not to show it to others, and the state file can be read by all.
-    """
-    try:
-        machine_id = path.read_text().strip()
-    except (OSError, ValueError):
-        return ""
-    return _digest(b"uuidd " + machine_id.encode()) if machine_id else ""

@@ -15,7 +15,6 @@ from pathlib import Path
 import uuidd_client
 from tests.benchmarks import (
     chart,
-    greed,
     idle,
     kinds,
     loading,
@@ -48,7 +47,6 @@ BENCHMARKS: dict[str, Callable[[Place, int], Iterator[Result]]] = {
     "many": serving.many,
     "libuuid": serving.libuuid,
     "latency": waiting.rows,
-    "greed": greed.rows,
     "processes": together.processes,
     "stdlib": together.stdlib,
     "loops": together.loops,

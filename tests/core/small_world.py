@@ -84,6 +84,8 @@ class Bounds:
     one completes, and the daemon starts again at most *restarts* times. *nodes* are the nodes that
     a start may be told to use. *avoid* lets libuuid's clock file name any generation, or none.
 
+    With *moved* the folder of the state may be moved away, which voids the saves so far.
+
     The order of short grants is kept in mind only if *order* asks for it: else each may be the
     first, or be held back since the last one was of now; what lies between only makes it shorter.
     What the volatile node gave is kept only if *volatile* does: else it is as if drawn anew at each
@@ -102,6 +104,7 @@ class Bounds:
     steady: bool = False
     volatile: bool = False
     order: bool = False
+    moved: bool = False
     rollback: Rollback = "slew"
     max_lead: int = 100
     held: int = 2
@@ -216,6 +219,8 @@ class Host:
                 yield Move("take steady", now, gone, 1)
                 yield Move("take steady", now, gone, 2)
                 yield Move("take steady whole", now, gone, 2)
+            if bounds.moved:
+                yield Move("void saves")
             yield Move("close")
         yield from self._moves_of_saves()
         if self.restarts < bounds.restarts:
@@ -278,6 +283,8 @@ class Host:
                 self._take_steady(move.asked, at, whole=move.what == "take steady whole")
             case "turn volatile":
                 self.timelines.utc.turn_volatile("no save")
+            case "void saves":
+                self.timelines.void_saves()
             case "begin save":
                 self._begin_save(at, move.number)
             case "save completes":
@@ -731,6 +738,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--rollback", choices=["slew", "wait", "refuse"], default="slew")
     parser.add_argument("--volatile", action="store_true", help="look at volatile nodes too")
     parser.add_argument("--order", action="store_true", help="keep short grants in order")
+    parser.add_argument("--moved", action="store_true", help="the state's folder may be moved away")
     parser.add_argument("--avoid", action="store_true", help="another program names generations")
     chosen = vars(parser.parse_args(arguments))
     timelines = chosen.pop("timelines")

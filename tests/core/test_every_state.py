@@ -26,6 +26,10 @@ WORLDS = {
         14_500,
     ),
     "libuuid beside it": (Bounds(ticks=2, ring=2, restarts=0, nodes=("given",), avoid=True), 3_300),
+    "a folder that is moved away": (
+        Bounds(ticks=1, ring=1, steady=True, restarts=1, failures=0, moved=True),
+        10_000,
+    ),
     "steady": (Bounds(ticks=2, utc=False, steady=True, restarts=1), 6_900),
     "steady that waits": (
         Bounds(ticks=2, utc=False, steady=True, restarts=1, rollback="wait"),

@@ -445,3 +445,20 @@ def test_a_refused_request_is_no_use(mark: int | None) -> None:
     with pytest.raises(NeedsSave):
         steady.take(1, now=NOW, elapsed=0)
     assert not steady.used
+
+
+# --- saves that count no more
+
+
+def test_nothing_is_given_once_the_saves_are_void() -> None:
+    """Nor after a save that fails; one that completes lets it go on past what it gave."""
+    steady = saved(NOW)
+    first, given = steady.take(1, now=NOW + 10, elapsed=10)
+    steady.void_saves()
+    for _ in range(2):
+        with pytest.raises(NeedsSave):
+            steady.take(1, now=NOW + 20, elapsed=20)
+        mark = steady.begin_save(now=NOW + 20, elapsed=20, lead=LEAD)
+        steady.end_save(mark, completed=False)
+    save(steady, now=NOW + 20, elapsed=20)
+    assert steady.take(1, now=NOW + 20, elapsed=20)[0] >= first + given

@@ -90,6 +90,13 @@ class Host(stateful.RuleBasedStateMachine):
             self._end_save(fate)
             self._take("steady", count, whole=False)
 
+    @stateful.rule(name=NAMES, count=COUNTS, lead=SERVED)
+    def void_saves(self, name: str, count: int, lead: int | None) -> None:
+        """The folder of the state is moved away: only a save that is yet to complete counts."""
+        self.timelines.void_saves()
+        self.limited_by.append(None)
+        self._serve(lead, name, count)
+
     @stateful.rule(pick=PICKS, lost=st.booleans(), step=STEPS, way=WAYS, lead=SERVED)
     def crash(self, pick: int, lost: bool, step: int, way: Way, lead: int | None) -> None:
         """It dies and starts from what the disk may hold, if anything."""

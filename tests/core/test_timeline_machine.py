@@ -176,6 +176,13 @@ class Timeline(RuleBasedStateMachine):
         """A save completes, or fails: with the old state on disk, the new one, or either."""
         self._end_save(fate)
 
+    @rule(count=COUNTS, whole=st.booleans())
+    def void_saves(self, count: int, whole: bool) -> None:
+        """The folder of the state is moved away: only a save that is yet to complete counts."""
+        self.utc.void_saves()
+        self.limited_by.append(None)
+        self._take(count, whole)
+
     # --- several at once, since a turn round the ring takes many
 
     @rule(ticks=STEPS, lead=LEADS, count=COUNTS, whole=st.booleans())

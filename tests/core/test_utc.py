@@ -727,3 +727,62 @@ def test_a_floor_that_is_unknown_is_the_start() -> None:
     """Where nothing is known of others, the fixed node begins now."""
     utc = Utc(None, machine="host", now=NOW, random=Draws(), node=MAC_A, floor=lambda: None)
     assert save(utc).floor == NOW
+
+
+# --- saves that count no more
+
+
+def test_nothing_is_given_once_the_saves_are_void() -> None:
+    """A daemon that starts where the state was does not know of it."""
+    utc = serving()
+    utc.void_saves()
+    with pytest.raises(NeedsSave):
+        utc.take(1, now=NOW)
+
+
+def test_a_failed_save_after_void_ones_gives_nothing() -> None:
+    """Only one that completes shows that the state is where a next start looks."""
+    utc = serving()
+    utc.void_saves()
+    utc.end_save(utc.begin_save(now=NOW, lead=LEAD), completed=False)
+    with pytest.raises(NeedsSave):
+        utc.take(1, now=NOW)
+
+
+def test_a_save_after_void_ones_lets_the_same_generation_go_on() -> None:
+    """With the same node, past what it gave before."""
+    utc = serving()
+    before = utc.take(1, now=NOW)
+    utc.void_saves()
+    save(utc)
+    after = utc.take(1, now=NOW + 1)
+    assert (after.node, after.clock_seq) == (before.node, before.clock_seq)
+    assert after.first > before.first
+
+
+def test_a_volatile_node_serves_while_the_saves_are_void() -> None:
+    """As while they fail."""
+    utc = serving()
+    utc.void_saves()
+    utc.turn_volatile("no save")
+    assert utc.take(1, now=NOW).node != utc.node.value
+
+
+# --- a host whose machine-id changed
+
+
+@pytest.mark.parametrize("machine", ["", "other"])
+def test_a_host_known_by_another_machine_id_draws_a_new_node(machine: str) -> None:
+    """Many hosts may have begun with one state, in an image made before they had machine-ids."""
+    state = State(RANDOM, machine, 3, {3: NOW - 5}, 0, 0)
+    utc = begun(state)
+    assert utc.node != RANDOM
+    saved = save(utc)
+    assert saved.machine == "host"
+    assert saved.marks[3] == NOW - 5
+
+
+def test_a_fixed_node_does_not_depend_on_the_machine_id() -> None:
+    """It was chosen, and its marks count on."""
+    utc = begun(State(MAC_A, "", 3, {3: NOW - 5}, 0, 0), node=MAC_A)
+    assert (utc.node, number(utc)) == (MAC_A, 3)

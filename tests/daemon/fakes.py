@@ -88,6 +88,8 @@ class Disk:
         self.kept: list[State] = []
         self.gate: trio.Event | None = None
         self.broken = False
+        self.misplaced = ""
+        self.looks = 0
         self.kept_one: Callable[[], object] = lambda: None
         self.at_once = 0
         self.most_at_once = 0
@@ -101,12 +103,19 @@ class Disk:
             if self.gate is not None:
                 await self.gate.wait()
             await trio.lowlevel.checkpoint()
+            if self.misplaced:
+                raise OSError(self.misplaced)
             if self.broken:
                 raise OSError(errno.ENOSPC, "No space left on device")
             self.kept.append(state)
             self.kept_one()
         finally:
             self.at_once -= 1
+
+    def look(self) -> str:
+        """Give why the state is not where it was, as the store does."""
+        self.looks += 1
+        return self.misplaced
 
     @property
     def pauses(self) -> list[float]:
@@ -148,7 +157,7 @@ class Inside:
             at=at, lead=int(FIRST_LEAD * TICKS_PER_SECOND), bare_lead=0
         )
         self.timelines.end_save(first, completed=True)
-        self.saver = Saver(self.timelines, self.disk.save, self.clock.read)
+        self.saver = Saver(self.timelines, self.disk.save, self.clock.read, self.disk.look)
         self.issuer = Issuer(self.timelines, self.saver, self.clock.read, self.limits)
         self.admission = Admission(self.limits, own_uid=own_uid)
         self.report = Report(self.timelines, self.saver, self.clock, self.admission, self.limits)
@@ -219,8 +228,8 @@ class Inside:
         async def serve() -> None:
             stream = Stream(ours, UID)
             turns = Turns()
-            data = await stream.receive()
-            while data and await converse(stream, data, self.service, limits, turns):
+            data = b""
+            while await converse(stream, data, self.service, limits, turns):
                 data = await stream.receive()
                 if not data:
                     break

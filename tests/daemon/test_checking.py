@@ -89,7 +89,8 @@ def test_each_thing_that_is_wrong_has_a_line(
     (tmp_path / "socket").write_text("")
     node, epoch, socket, pid, state = told(
         capsys,
-        *("--check", "--node=mac:none9", "--epoch=4102444800000", f"--socket={tmp_path}/socket"),
+        *("--check", "--node=mac:none9", "--epoch=4102444800000", "--worker=0"),
+        f"--socket={tmp_path}/socket",
         *(f"--pid={tmp_path}/none/pid", f"--state={tmp_path}/state"),
     )
     assert node.startswith("--node 'mac:none9': there is no such interface")

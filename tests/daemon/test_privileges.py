@@ -16,7 +16,7 @@ from tests.rig import PATIENCE, Daemon
 from tests.tools import need
 from uuidd import privileges
 from uuidd.privileges import PrivilegeError, User, hand_over, user
-from uuidd.store import decode
+from uuidd.statefile import decode
 
 NOBODY = pwd.getpwnam("nobody")
 
@@ -373,12 +373,18 @@ def place() -> Iterator[Path]:
 
 
 def refused_start(place: Path, state: Path, name: str) -> str:
-    """Give the one line with which a start for a user is refused; no socket is left."""
-    start = [sys.executable, "-m", "uuidd", "-F", "-P", f"-s{place / 's'}", f"--state={state}"]
+    """Give the one line with which a start for a user is refused; nothing that it made is left."""
+    before = {*place.rglob("*"), *state.rglob("*")}
+    start = [sys.executable, "-m", "uuidd", "-F", f"-p{place / 'pid'}", f"-s{place / 's'}"]
     done = subprocess.run(
-        [*start, "--user", name], capture_output=True, timeout=PATIENCE, text=True, check=False
+        [*start, f"--state={state}", "--user", name],
+        capture_output=True,
+        timeout=PATIENCE,
+        text=True,
+        check=False,
     )
     assert (done.returncode, done.stdout) == (1, "")
+    assert {*place.rglob("*"), *state.rglob("*")} == before
     (line,) = done.stderr.splitlines()
     return line
 
@@ -410,6 +416,70 @@ def test_a_folder_of_another_user_is_refused_in_a_line(place: Path) -> None:
         " start with --user, chown it, or name another with --state"
     )
     assert owners(state) == {4711}
+
+
+@as_root
+@pytest.mark.system
+def test_a_disk_that_is_full_is_refused_in_a_line(place: Path) -> None:
+    """Socket and pid file are removed as root, though the state was to be saved as the user."""
+    state = place / "state"
+    (state / "state.new").mkdir(parents=True)
+    assert refused_start(place, state, "nobody").endswith(
+        "Is a directory; make room or mend the folder, or name another with --state"
+    )
+
+
+@as_root
+@pytest.mark.system
+def test_a_state_in_use_is_refused_in_a_line(daemon: Daemon, place: Path) -> None:
+    """By the daemon of the same user that uses it, and that goes on."""
+    with daemon:
+        line = refused_start(place, daemon.state, "nobody")
+        assert f"is in use by the uuidd with pid {daemon.process.pid}" in line
+
+
+@as_root
+def test_acting_as_a_user_ends_as_root(tmp_path: Path) -> None:
+    """In between files are the user's, and root's are out of reach; groups come back too."""
+    secret = tmp_path / "secret"
+    secret.touch(0o600)
+    code = f"""
+import os
+from pathlib import Path
+from uuidd.privileges import acting_as, user
+os.setgroups([0, 4])
+os.chown({str(tmp_path)!r}, {NOBODY.pw_uid}, -1)
+for folder in [Path({str(tmp_path)!r}), *Path({str(tmp_path)!r}).parents][:-2]:
+    folder.chmod(0o755)
+with acting_as(user("nobody")):
+    print(os.geteuid(), os.getegid(), os.getgroups())
+    Path({str(tmp_path)!r}, "made").touch()
+    print(os.access({str(secret)!r}, os.R_OK, effective_ids=True))
+print(os.getresuid(), os.getresgid(), os.getgroups())
+"""
+    uid, gid = NOBODY.pw_uid, NOBODY.pw_gid
+    assert child(code) == [f"{uid} {gid} [{gid}]", "False", "(0, 0, 0) (0, 0, 0) [0, 4]"]
+    assert (tmp_path / "made").stat().st_uid == uid
+
+
+@as_root
+def test_root_without_the_right_to_change_cannot_act_as_a_user() -> None:
+    """As in a container that dropped CAP_SETUID: in a line, not half changed."""
+    code = """
+import os
+from uuidd.privileges import PrivilegeError, acting_as, user
+try:
+    with acting_as(user("nobody")):
+        print("acted")
+except PrivilegeError as refused:
+    print(refused)
+print(os.getresuid(), os.getresgid())
+"""
+    without = [need("setpriv"), "--bounding-set=-setuid,-setgid", "--inh-caps=-setuid,-setgid"]
+    assert child(code, *without) == [
+        "--user 'nobody': Operation not permitted",
+        "(0, 0, 0) (0, 0, 0)",
+    ]
 
 
 @as_root

@@ -20,7 +20,7 @@ import pytest
 from tests.rig import PATIENCE, Daemon, until
 from tests.tools import need
 from uuidd.core.ids.timebased import UNIX_EPOCH
-from uuidd.store import decode, encode
+from uuidd.statefile import decode, encode
 
 pytestmark = pytest.mark.system
 
@@ -310,9 +310,17 @@ def refused_start(daemon: Daemon, *arguments: str) -> tuple[int, str]:
 @pytest.mark.parametrize(
     ("argument", "status", "words"),
     [
-        ("--epoch=4102444800000", 1, "--epoch 4102444800000: a Snowflake's 41 bits then tell 2100"),
-        ("--epoch=2100-01-01T00:00:00Z", 1, "--epoch 4102444800000: "),
-        ("--epoch=999999999999999", 1, "--epoch 999999999999999: a Snowflake's 41 bits then tell"),
+        (
+            "--worker=0 --epoch=4102444800000",
+            1,
+            "--epoch 4102444800000: a Snowflake's 41 bits then tell 2100",
+        ),
+        ("--worker=0 --epoch=2100-01-01T00:00:00Z", 1, "--epoch 4102444800000: "),
+        (
+            "--worker=0 --epoch=999999999999999",
+            1,
+            "--epoch 999999999999999: a Snowflake's 41 bits then tell",
+        ),
         ("--epoch=1956-01-01T00:00:00Z", 2, "'1956-01-01T00:00:00Z' lies before 1970"),
         ("--epoch=2015-01-01T00:00:00", 2, "nor a time with an offset"),
         ("--epoch=soon", 2, "'soon' is neither"),
@@ -326,7 +334,7 @@ def test_what_no_steady_ids_can_be_made_with_is_refused(
     daemon: Daemon, argument: str, status: int, words: str
 ) -> None:
     """A start is refused before anything is touched; the last line names option and value."""
-    found, line = refused_start(daemon, argument)
+    found, line = refused_start(daemon, *argument.split())
     assert found == status
     assert line.startswith("uuidd: ")
     assert words in line

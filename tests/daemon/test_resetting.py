@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 import re
 import subprocess
 import sys
@@ -13,11 +15,14 @@ from pathlib import Path
 import pytest
 
 from tests.rig import PATIENCE, Daemon
+from tests.tools import need_root
 from uuidd.core.ids import times
 from uuidd.core.ids.timebased import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline.state import Node, State
+from uuidd.machine import machine_hash
 from uuidd.server.resetting import reset_steady
-from uuidd.store import FolderStore, StoreError, decode, encode, machine_hash
+from uuidd.statefile import decode, encode
+from uuidd.store import FolderStore, StoreError
 
 YEAR = 365 * 86_400
 
@@ -255,3 +260,36 @@ def test_after_a_reset_the_daemon_gives_steady_ids_again(daemon: Daemon) -> None
         assert reset <= block["first"] <= now()
         assert line.call("status")["steady"]["lead"] < 1
         assert len(line.call("make", "snowflake", 1000)) == 1000
+
+
+# Root, in the folder of the daemon's user
+
+
+@pytest.mark.system
+def test_root_resets_a_state_that_is_a_users(tmp_path: Path) -> None:
+    """It acts as the user whose the folder is, so that all in it stays the user's."""
+    need_root()
+    nobody = pwd.getpwnam("nobody").pw_uid
+    for folder in (tmp_path, *tmp_path.parents[:-2]):
+        folder.chmod(0o755)
+    keep(tmp_path, state_with(now() + YEAR * TICKS_PER_SECOND))
+    for path in (tmp_path, *tmp_path.iterdir()):
+        os.chown(path, nobody, -1)
+    status, out, err = run(tmp_path)
+    assert (status, err) == (0, "")
+    assert in_one_line(out).startswith("reset: steady ids begin again at ")
+    assert kept(tmp_path).steady <= now()
+    assert {path.stat().st_uid for path in (tmp_path, *tmp_path.iterdir())} == {nobody}
+
+
+@pytest.mark.system
+def test_root_resets_the_state_of_a_number_without_a_name(tmp_path: Path) -> None:
+    """As of a container's volume."""
+    need_root()
+    for folder in (tmp_path, *tmp_path.parents[:-2]):
+        folder.chmod(0o755)
+    keep(tmp_path, state_with(now() + YEAR * TICKS_PER_SECOND))
+    for path in (tmp_path, *tmp_path.iterdir()):
+        os.chown(path, 4711, 4711)
+    assert run(tmp_path)[0] == 0
+    assert (tmp_path / "state").stat().st_uid == 4711

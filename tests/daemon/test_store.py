@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import hashlib
 import json
 import os
@@ -11,6 +12,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,9 @@ from hypothesis import strategies as st
 
 from tests.tools import need
 from uuidd.core.timeline.state import Node, State
-from uuidd.store import FolderStore, StoreError, UnusableError, decode, encode, machine_hash
+from uuidd.machine import machine_hash
+from uuidd.statefile import UnusableError, decode, encode
+from uuidd.store import FolderStore, StoreError
 
 STATE = State(
     node=Node(0x9F6BDECED846, "random"),
@@ -30,6 +34,7 @@ STATE = State(
     floor=0,
     steady=0x1EC9414C232AB01,
 )
+WITH_EPOCHS = replace(STATE, epochs={5: 1288834974657, 0: 0})
 NEXT = State(Node(1, "mac eth0"), "here", 829, {829: 5, **STATE.marks}, 7, 6)
 
 GOLDEN = b"""\
@@ -48,7 +53,29 @@ uuidd-state 1 sha256:c7c06a4402d07e5a6990699bd7eb9029bfcc89a326f036830120ea2d129
  }
 }
 """
-"""STATE, as the first version wrote it."""
+"""STATE, as format 1 has it."""
+
+GOLDEN_2 = b"""\
+uuidd-state 2 sha256:e51daff9413f9bc7bf6b8033f77eaff86d2beefbc55cc56c0a15cf8b55cf2b12
+{
+ "node": "0x9f6bdeced846",
+ "node_source": "random",
+ "machine": "here",
+ "generation": 828,
+ "floor": 0,
+ "steady": 138648505420000001,
+ "epochs": {
+  "0": 0,
+  "5": 1288834974657
+ },
+ "marks": {
+  "0": 1,
+  "827": 138648505419956224,
+  "828": 138648505420000000
+ }
+}
+"""
+"""WITH_EPOCHS, as format 2 has it."""
 
 GENERATIONS = st.integers(0, 1023)
 TICKS = st.integers(0, 2**60 - 1)
@@ -60,6 +87,7 @@ STATES = st.builds(
     marks=st.dictionaries(GENERATIONS, TICKS, max_size=20),
     floor=TICKS,
     steady=TICKS,
+    epochs=st.dictionaries(GENERATIONS, st.integers(0, 2**50 - 1), max_size=5),
 )
 
 
@@ -85,7 +113,7 @@ def names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()} - {"lock"}
 
 
-def signed(body: bytes, version: int = 1) -> bytes:
+def signed(body: bytes, version: int = 2) -> bytes:
     """Give a state file of *body* whose checksum is right."""
     digest = hashlib.sha256(body).hexdigest()
     return f"uuidd-state {version} sha256:{digest}\n".encode() + body
@@ -145,20 +173,22 @@ def test_any_state_comes_back_as_it_was(state: State) -> None:
 
 
 def test_a_state_with_every_mark_comes_back(store: FolderStore) -> None:
-    """1,024 marks, the most there are, fit."""
-    full = State(STATE.node, "here", 0, dict.fromkeys(range(1024), 2**60 - 1), 0, 0)
+    """1,024 marks and as many epochs, the most there are, fit."""
+    marks, epochs = (dict.fromkeys(range(1024), 2**bits - 1) for bits in (60, 50))
+    full = State(STATE.node, "here", 0, marks, 0, 0, epochs)
     store.save(full)
     assert store.load() == full
 
 
 def test_the_format_is_what_it_was() -> None:
-    """A state is written in the bytes in which the first version wrote it."""
-    assert encode(STATE) == GOLDEN
+    """A state is written in the bytes in which format 2 was first written."""
+    assert encode(WITH_EPOCHS) == GOLDEN_2
 
 
-def test_the_first_versions_file_is_read() -> None:
-    """A file that the first version wrote is read by this one."""
+def test_a_file_of_the_format_before_is_read() -> None:
+    """Format 1 tells all but the epochs, of which it knows none."""
     assert decode(GOLDEN) == STATE
+    assert decode(GOLDEN).epochs == {}
 
 
 def test_the_file_can_be_read_by_all(store: FolderStore) -> None:
@@ -281,17 +311,17 @@ def test_a_field_out_of_range_is_damage(data: bytes) -> None:
 
 def test_a_newer_format_is_told_as_such() -> None:
     """A file of a later version is not taken for damage."""
-    with pytest.raises(UnusableError, match=r"^it has format '2', and this version reads 1$"):
-        decode(signed(b"{}\n", version=2))
+    with pytest.raises(UnusableError, match=r"^it has format '3', and this version reads 1 to 2$"):
+        decode(signed(b"{}\n", version=3))
 
 
 def test_a_newer_file_is_set_aside(store: FolderStore) -> None:
     """After a downgrade the newer state is kept under another name, and the reason told."""
-    newer = signed(b"{}\n", version=2)
+    newer = signed(b"{}\n", version=3)
     (store.folder / "state").write_bytes(newer)
     assert store.load() is None
     assert store.set_aside == (
-        "it has format '2', and this version reads 1; set aside as state.unusable-1"
+        "it has format '3', and this version reads 1 to 2; set aside as state.unusable-1"
     )
     assert (store.folder / "state.unusable-1").read_bytes() == newer
 
@@ -383,10 +413,10 @@ def test_a_file_that_cannot_be_set_aside_is_an_error(
     path = store.folder / "state"
     path.write_bytes(b"garbage")
 
-    def rename(self: Path, target: object) -> None:
+    def rename(*names: str, **folders: int) -> None:
         raise OSError(errno.EROFS, "Read-only file system")
 
-    monkeypatch.setattr(Path, "rename", rename)
+    monkeypatch.setattr(os, "rename", rename)
     with pytest.raises(StoreError) as caught:
         store.load()
     assert str(caught.value) == f"{path} is unusable, and cannot be renamed: Read-only file system"
@@ -453,8 +483,8 @@ def test_a_refused_daemon_leaves_the_holders_pid(tmp_path: Path) -> None:
 
 def test_a_closed_store_frees_its_folder(tmp_path: Path) -> None:
     """After close another may lock the folder, although the lock file stays."""
-    with opened(tmp_path):
-        pass
+    with opened(tmp_path) as store:
+        store.save(STATE)
     assert (tmp_path / "lock").exists()
     with opened(tmp_path):
         pass
@@ -670,19 +700,20 @@ refused(lambda: FolderStore(folder, machine="here"))
     ]
 
 
-def test_a_save_to_a_disk_gone_read_only_fails(tmp_path: Path) -> None:
+def test_a_save_to_a_disk_gone_read_only_fails(
+    store: FolderStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The error is an OSError that says why, and the old state is loaded after."""
-    # The open lock keeps its own mount from becoming read-only, but not one over it.
-    script = """
-store = FolderStore(folder, machine="here"); store.save(STATE)
-subprocess.run(["mount", "--bind", folder, folder], check=True)
-remount("bind,ro")
-refused(lambda: store.save(NEXT))
-print(store.load() == STATE)
-"""
-    told, loaded = on_tmpfs(tmp_path, "64k", script)
-    assert told.startswith("OSError [Errno 30] Read-only file system")
-    assert loaded == "True"
+    store.save(STATE)
+
+    def read_only(path: str, flags: int, mode: int = 0o777, *, dir_fd: int) -> int:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "open", read_only)
+        with pytest.raises(OSError, match="Read-only file system"):
+            store.save(NEXT)
+    assert store.load() == STATE
 
 
 def test_a_full_disk_leaves_the_old_state(tmp_path: Path) -> None:
@@ -716,12 +747,12 @@ names()
 
 
 def test_a_full_folder_is_refused(tmp_path: Path) -> None:
-    """A folder without room for a lock's pid is refused in a line; the empty lock file stays."""
+    """A folder without room for a lock's pid is refused in a line, and no lock file stays."""
     script = 'fill(); refused(lambda: FolderStore(folder, machine="here")); names()'
     assert on_tmpfs(tmp_path, "64k", script) == [
         f"StoreError the state folder {tmp_path} cannot be written to: No space left on device;"
         " make room, or name another with --state",
-        "full lock",
+        "full",
     ]
 
 
@@ -738,7 +769,7 @@ def fail_at(
 ) -> list[tuple[str, str]]:
     """Do *act* before the fsync of the file or folder *name*; give the calls as they come."""
     calls: list[tuple[str, str]] = []
-    fsync, rename = os.fsync, Path.rename
+    fsync, rename = os.fsync, os.rename
 
     def recorded_fsync(fd: int) -> None:
         calls.append(("fsync", target(fd).name))
@@ -746,12 +777,12 @@ def fail_at(
             act()
         fsync(fd)
 
-    def recorded_rename(self: Path, target: Path) -> Path:
-        calls.append(("rename", f"{self.name} {target.name}"))
-        return rename(self, target)
+    def recorded_rename(old: str, new: str, *, src_dir_fd: int, dst_dir_fd: int) -> None:
+        calls.append(("rename", f"{old} {new}"))
+        rename(old, new, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
 
     monkeypatch.setattr(os, "fsync", recorded_fsync)
-    monkeypatch.setattr(Path, "rename", recorded_rename)
+    monkeypatch.setattr(os, "rename", recorded_rename)
     return calls
 
 
@@ -810,11 +841,11 @@ FolderStore(Path(sys.argv[1]), machine="here").save(STATE)
         check=True,
     )
     lines = [line for line in log.read_text().splitlines() if str(folder) in line]
-    new, old = re.escape(str(folder / "state.new")), re.escape(str(folder / "state"))
+    inside = re.escape(str(folder))
     patterns = [
-        rf"fsync\(\d+<{new}>\) += 0",
-        rf'rename\w*\(.*"{new}",.*"{old}".*\) += 0',
-        rf"fsync\(\d+<{re.escape(str(folder))}>\) += 0",
+        rf"fsync\(\d+<{inside}/state\.new>\) += 0",
+        rf'renameat2?\(\d+<{inside}>, "state\.new", \d+<{inside}>, "state".*\) += 0',
+        rf"fsync\(\d+<{inside}>\) += 0",
     ]
     assert len(lines) == len(patterns)
     for line, pattern in zip(lines, patterns, strict=True):
@@ -851,10 +882,10 @@ def test_a_failed_rename_leaves_the_old_state(
     """Without its name the new state is removed, and the old one stays."""
     store.save(STATE)
 
-    def rename(self: Path, target: object) -> None:
+    def rename(*names: str, **folders: int) -> None:
         broken()
 
-    monkeypatch.setattr(Path, "rename", rename)
+    monkeypatch.setattr(os, "rename", rename)
     with pytest.raises(OSError, match="Input/output error"):
         store.save(NEXT)
     assert store.load() == STATE
@@ -961,11 +992,43 @@ def test_a_state_that_is_gone_from_a_used_folder_is_lost(tmp_path: Path) -> None
     assert load(tmp_path) == (False, True)
 
 
-def test_a_state_that_was_never_saved_counts_as_lost(tmp_path: Path) -> None:
-    """A start that came no further than its lock cannot be told from a state that is gone."""
-    with opened(tmp_path):
-        pass
+def test_a_start_that_saved_nothing_leaves_an_unused_folder(tmp_path: Path) -> None:
+    """Nothing was given out before the first save, so nothing is lost, and no lock file stays."""
+    with opened(tmp_path) as store:
+        store.load()
+    assert list(tmp_path.iterdir()) == []
+    assert load(tmp_path) == (False, False)
+
+
+def test_a_start_that_was_killed_before_it_saved_counts_as_lost(tmp_path: Path) -> None:
+    """The lock file of a process that could not remove it may be that of a used folder."""
+    (tmp_path / "lock").touch(0o600)
     assert load(tmp_path) == (False, True)
+
+
+def test_a_start_that_lost_its_state_keeps_the_lock_file(tmp_path: Path) -> None:
+    """What was set aside by a start that failed then is lost for the next start as well."""
+    (tmp_path / "state").write_bytes(b"damaged")
+    assert load(tmp_path) == (False, True)
+    assert load(tmp_path) == (False, True)
+
+
+def test_a_lock_file_that_is_removed_meanwhile_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lock on a file that has lost its name would keep nobody else out."""
+    flock = fcntl.flock
+    removed: list[int] = []
+
+    def removes_once(fd: int, how: int) -> None:
+        if not removed:
+            removed.append(fd)
+            (tmp_path / "lock").unlink()
+        flock(fd, how)
+
+    monkeypatch.setattr(fcntl, "flock", removes_once)
+    with opened(tmp_path):
+        assert "is in use by" in refusal(tmp_path)
 
 
 def test_a_temporary_file_is_no_state(tmp_path: Path) -> None:
@@ -977,7 +1040,7 @@ def test_a_temporary_file_is_no_state(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "data",
-    [b"", encode(STATE)[:-1], signed(b"{}"), signed(b"{}", version=2), b"\0" * 500],
+    [b"", encode(STATE)[:-1], signed(b"{}"), signed(b"{}", version=3), b"\0" * 500],
     ids=["empty", "torn", "without fields", "newer", "zeros"],
 )
 @pytest.mark.parametrize("used", [True, False])
@@ -996,6 +1059,14 @@ def test_the_state_of_another_host_is_lost(tmp_path: Path) -> None:
     assert load(tmp_path, machine="there") == (False, True)
 
 
+@pytest.mark.parametrize(("before", "after"), [("", "here"), ("here", ""), ("", "")])
+def test_a_host_that_is_not_known_is_no_other(tmp_path: Path, before: str, after: str) -> None:
+    """A machine-id may appear after the first start, or not be seen from a container."""
+    with opened(tmp_path, before) as store:
+        store.save(replace(STATE, machine=before))
+    assert load(tmp_path, after) == (True, False)
+
+
 def test_a_lost_state_is_lost_no_more_once_saved(tmp_path: Path) -> None:
     """After the next save there is a state again."""
     save(tmp_path)
@@ -1007,9 +1078,9 @@ def test_a_lost_state_is_lost_no_more_once_saved(tmp_path: Path) -> None:
 # --- the host
 
 
-@pytest.mark.parametrize("content", [b"", b"\n", b" \n", b"\xff\xfe"])
+@pytest.mark.parametrize("content", [b"", b"\n", b" \n", b"\xff\xfe", b"uninitialized\n"])
 def test_a_host_without_a_machine_id_has_an_empty_hash(tmp_path: Path, content: bytes) -> None:
-    """An empty machine-id, as in an image before its first start, or an unreadable one is none."""
+    """An image has an empty one, or "uninitialized", before its first start (machine-id(5))."""
     path = tmp_path / "machine-id"
     path.write_bytes(content)
     assert machine_hash(path) == ""

@@ -15,7 +15,7 @@ from uuidd.core.ids.timebased import UNIX_EPOCH
 from uuidd.core.timeline import Block, SteadyBlock
 from uuidd.server import conversation
 from uuidd.server.stream import Stream
-from uuidd.store import decode
+from uuidd.statefile import decode
 from uuidd_client.connection import Connection
 from uuidd_client.errors import DaemonUnavailable
 from uuidd_client.standin import StandIn

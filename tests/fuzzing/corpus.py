@@ -199,6 +199,9 @@ STATE = b"""\
  "generation": 828,
  "floor": 0,
  "steady": 138648505420000001,
+ "epochs": {
+  "5": 1288834974657
+ },
  "marks": {
   "0": 1,
   "827": 138648505419956224,
@@ -213,7 +216,7 @@ STATES: list[Case] = [
     (b"!" + STATE, "UnusableError"),
     (b"!", "UnusableError"),
     (b"!uuidd-state 1 sha256:\n", "UnusableError"),
-    (b"!uuidd-state 2 sha256:\n", "UnusableError"),
+    (b"!uuidd-state 3 sha256:\n", "UnusableError"),
     (b"", "UnusableError"),
     # Deeper than Python's JSON goes.
     (b"[" * 8000, "UnusableError"),
@@ -226,6 +229,8 @@ STATES: list[Case] = [
     (STATE.replace(b'"0x9f6bdeced846"', b"9" * 5000), "UnusableError"),
     (STATE.replace(b'"random"', b'"\\ud800"'), "ok"),
     (STATE.replace(b'"828": ', b'"1024": '), "UnusableError"),
+    (STATE.replace(b'"5": ', b'"1024": '), "UnusableError"),
+    (STATE.replace(b'"5": ', b'"5": -'), "UnusableError"),
     (STATE.replace(b'"floor": 0', b'"floor": -1'), "UnusableError"),
     (STATE.replace(b'"floor": 0', b'"floor": true'), "UnusableError"),
     (STATE.replace(b'"floor": 0', b'"floor": 1e400'), "UnusableError"),

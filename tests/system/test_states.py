@@ -21,7 +21,8 @@ from uuidd.core.timeline.lane import NoneFree
 from uuidd.core.timeline.state import Node
 from uuidd.core.timeline.steady import Steady
 from uuidd.core.timeline.utc import NeedsSave, Utc
-from uuidd.store import FolderStore, machine_hash
+from uuidd.machine import machine_hash
+from uuidd.store import FolderStore
 
 pytestmark = pytest.mark.system
 
@@ -162,7 +163,7 @@ def test_a_bit_that_flipped_anywhere_repeats_nothing(memory: Path) -> None:
         begin_anew_from(host, bytes(damaged), now=BACK + 500)
 
 
-def signed(body: bytes, version: int = 1) -> bytes:
+def signed(body: bytes, version: int = 2) -> bytes:
     """Give a state file of *body* whose checksum is right."""
     return f"uuidd-state {version} sha256:{hashlib.sha256(body).hexdigest()}\n".encode() + body
 
@@ -189,7 +190,7 @@ OTHER_FILES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "zeros": (lambda state: bytes(len(state)), "it is damaged"),
     "a bit flipped": (flipped, "it is damaged"),
     "of another host": (of_another_host, "it is of another host"),
-    "newer": (lambda state: signed(state.partition(b"\n")[2], 2), "it has format '2'"),
+    "newer": (lambda state: signed(state.partition(b"\n")[2], 3), "it has format '3'"),
 }
 
 

@@ -23,11 +23,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if callable(before):
             signal.signal(signal.SIGINT, signal.default_int_handler)
-        try:
-            status = _main(list(sys.argv[1:] if argv is None else argv))
-        finally:
-            # After --help as well, which ends with SystemExit.
-            sys.stdout.flush()
+        status = _main(list(sys.argv[1:] if argv is None else argv))
+        sys.stdout.flush()
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
@@ -61,8 +58,8 @@ def _main(words: list[str]) -> int:
         return _check(given, words)
     if given.kill or given.random or given.time:
         return _ask(given)
-    if given.reset_steady:
-        return _reset_steady(given)
+    if given.reset_steady or given.reset_epoch:
+        return _reset(given)
     return _start(given, words)
 
 
@@ -108,12 +105,16 @@ def _ask(given: argparse.Namespace) -> int:
     return 0
 
 
-def _reset_steady(given: argparse.Namespace) -> int:
-    from uuidd.server.resetting import reset_steady
+def _reset(given: argparse.Namespace) -> int:
+    from uuidd.server.resetting import reset_epoch, reset_steady
     from uuidd.store import StoreError
 
+    folder = arguments.state_folder(given).absolute()
     try:
-        print(reset_steady(arguments.state_folder(given).absolute()))
+        if given.reset_steady:
+            print(reset_steady(folder))
+        if given.reset_epoch:
+            print(reset_epoch(folder))
     except StoreError as error:
         _complain(str(error))
         return 1

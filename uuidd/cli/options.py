@@ -14,7 +14,7 @@ from uuidd.cli.defaults import DefaultsError
 if TYPE_CHECKING:
     from uuidd.server.settings import Reread, Settings
 
-COMMANDS = ("kill", "random", "time", "reset_steady", "check", "defaults")
+COMMANDS = ("kill", "random", "time", "reset_steady", "reset_epoch", "check", "defaults")
 """Options that a file may not hold, for the daemon does not start with them."""
 
 EXCLUDING = (("pid", "no_pid"), ("random", "time"), ("debug", "quiet"))
@@ -32,7 +32,7 @@ def parsed(words: Sequence[str]) -> argparse.Namespace:
     Wrong usage ends the program with status 2, or with ``--check`` raises OptionsError, as
     whatever is wrong in the file does.
     """
-    parser = arguments.parser(_Checker if "--check" in words else arguments.Parser)
+    parser = arguments.parser(_Checker if "--check" in words else argparse.ArgumentParser)
     given = parser.parse_args(words)
     if given.defaults is not None:
         given = with_defaults(given.defaults, words)
@@ -42,7 +42,7 @@ def parsed(words: Sequence[str]) -> argparse.Namespace:
     return given
 
 
-class _Checker(arguments.Parser):
+class _Checker(argparse.ArgumentParser):
     """A parser that raises OptionsError where another shows its usage and ends the program."""
 
     def error(self, message: str) -> NoReturn:

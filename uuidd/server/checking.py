@@ -8,12 +8,19 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from uuidd.clock import Clock
+from uuidd.machine import check_machine, machine_hash
 from uuidd.node import NodeError, choose
 from uuidd.privileges import User
 from uuidd.server.doors import MAX_PATH
 from uuidd.server.settings import Settings
-from uuidd.server.starting import DescriptorsError, EpochError, check_descriptors, check_epoch
-from uuidd.store import UnusableError, decode, machine_hash
+from uuidd.server.starting import (
+    DescriptorsError,
+    EpochError,
+    check_descriptors,
+    check_epoch,
+    epochs_with,
+)
+from uuidd.statefile import UnusableError, decode
 
 
 def problems(settings: Settings, *, running: Settings | None = None) -> list[str]:
@@ -26,7 +33,7 @@ def problems(settings: Settings, *, running: Settings | None = None) -> list[str
     """
     found = [
         *_refused(lambda: choose(settings.node), NodeError),
-        *_refused(lambda: check_epoch(settings.epoch, Clock().now()), EpochError),
+        *_refused(lambda: check_epoch(settings, Clock().now()), EpochError),
         *_refused(check_descriptors, DescriptorsError),
     ]
     if settings.socket and not (running and running.socket == settings.socket):
@@ -92,14 +99,15 @@ def _of_state(settings: Settings) -> Iterator[str]:
         return
     try:
         state = decode(path.read_bytes())
-        if state.machine != machine_hash():
-            raise UnusableError("it is of another host (machine-id differs)")
+        check_machine(state, machine_hash())
     except FileNotFoundError:
         return
     except OSError as error:
         yield f"{path} cannot be read: {error.strerror}"
     except UnusableError as error:
         yield f"{path}: {error}; a start would set it aside and begin anew"
+    else:
+        yield from _refused(lambda: epochs_with(settings, state), EpochError)
 
 
 def _unfit(folder: Path) -> str:

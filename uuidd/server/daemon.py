@@ -67,7 +67,7 @@ class Daemon:
     async def _serve(self) -> bool:
         limits = _within_descriptors(self._settings.limits)
         admission = Admission(limits, own_uid=os.geteuid())
-        saver = Saver(self._timelines, self._save, self._clock.read)
+        saver = Saver(self._timelines, self._save, self._clock.read, self._store.misplaced)
         report = Report(self._timelines, saver, self._clock, admission, limits)
         issuer = Issuer(self._timelines, saver, self._clock.read, limits)
         service = Service(issuer, Entropy(), report.status)

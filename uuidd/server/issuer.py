@@ -61,6 +61,8 @@ class Issuer:
 
     def _take(self, timeline: str, count: int, whole: bool, uid: int) -> Block | SteadyBlock:
         at = self._read()
+        if at.elapsed >= self._saver.look_at:
+            self._saver.look(at.elapsed)
         if timeline == "utc":
             shares = self._whole if whole and count > 1 else self._short
         else:

@@ -102,10 +102,11 @@ class Report:
 
     def _saves(self) -> dict[str, Any]:
         saver = self._saver
+        saver.look(self._clock.read().elapsed)
         return {
             "done": saver.saves,
             "failed": saver.failed_saves,
-            "failing": bool(saver.failed_since_last),
+            "failing": bool(saver.trouble),
             "trouble": saver.trouble,
             "last_age": round(trio.current_time() - saver.last_at, 3),
             "last_seconds": round(saver.last_seconds, 6),

@@ -1,14 +1,21 @@
-"""The way out of a steady timeline that is far in the future: begin it anew at UTC."""
+"""The ways out of a state that is in the way: a mark in the far future, too early an epoch."""
 
 from __future__ import annotations
 
+import contextlib
+import os
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from uuidd.clock import Clock
 from uuidd.core.ids import times
 from uuidd.core.ids.timebased import TICKS_PER_SECOND
-from uuidd.store import FolderStore, StoreError, machine_hash
+from uuidd.core.timeline.epochs import NO_EPOCHS
+from uuidd.core.timeline.state import State
+from uuidd.machine import machine_hash
+from uuidd.privileges import PrivilegeError, acting_as, owner
+from uuidd.store import FolderStore, StoreError
 
 
 def reset_steady(folder: Path) -> str:
@@ -17,27 +24,12 @@ def reset_steady(folder: Path) -> str:
     A mark that does not lie past now is left alone. Raises StoreError, and changes nothing, when
     the folder cannot be used or a daemon is using it.
     """
-    if _is_empty(folder):
-        # Before it is locked: a lock file without a state would tell of one that was lost.
-        raise StoreError(f"no state to reset: there is none in {folder}")
-    store = FolderStore(folder, machine=machine_hash())
-    try:
-        state = store.load()
-        if state is None:
-            cause = store.set_aside or f"there is none in {folder}"
-            raise StoreError(f"no state to reset: {cause}")
+    with _opened(folder) as (store, state):
         now = Clock().now()
         given_up = state.steady - now
         if given_up <= 0:
             return f"nothing to reset: the steady timeline is not ahead of UTC in {folder}"
-        try:
-            store.save(replace(state, steady=now))
-        except OSError as error:
-            raise StoreError(
-                f"the state cannot be saved in {folder}: {error.strerror}; nothing was reset"
-            ) from error
-    finally:
-        store.close()
+        _save(store, replace(state, steady=now))
     return (
         f"reset: steady ids begin again at {times.text(now)} instead of"
         f" {times.text(state.steady)}, {given_up / TICKS_PER_SECOND:.3f} s earlier. Given up: that"
@@ -45,9 +37,46 @@ def reset_steady(folder: Path) -> str:
     )
 
 
-def _is_empty(folder: Path) -> bool:
-    """Whether a folder is there without a state; if it cannot be looked into the store says so."""
+def reset_epoch(folder: Path) -> str:
+    """Let Snowflakes begin to count at any time; give a line on what that gives up.
+
+    Raises StoreError, and changes nothing, when the folder cannot be used or a daemon is using it.
+    """
+    with _opened(folder) as (store, state):
+        if not state.epochs:
+            return f"nothing to reset: no Snowflakes were made from the state in {folder}"
+        _save(store, replace(state, epochs=NO_EPOCHS))
+    used = ", ".join(f"{epoch} (worker number {n})" for n, epoch in sorted(state.epochs.items()))
+    return (
+        f"reset: any --epoch may be named now. Given up: that Snowflakes made so far do not come"
+        f" again under an epoch later than {used}"
+    )
+
+
+@contextlib.contextmanager
+def _opened(folder: Path) -> Iterator[tuple[FolderStore, State]]:
+    """Give the store in *folder*, locked, and its state; root uses it as the user whose it is."""
+    user = None if os.geteuid() else owner(folder)
     try:
-        return folder.is_dir() and not (folder / "state").exists()
-    except OSError:
-        return False
+        with acting_as(user) if user else contextlib.nullcontext():
+            store = FolderStore(folder, machine=machine_hash())
+            try:
+                state = store.load()
+                if state is None:
+                    cause = store.set_aside or f"there is none in {folder}"
+                    raise StoreError(f"no state to reset: {cause}")
+                yield store, state
+            finally:
+                store.close()
+    except PrivilegeError as error:
+        raise StoreError(f"the state folder {folder} cannot be used: {error}") from error
+
+
+def _save(store: FolderStore, state: State) -> None:
+    try:
+        store.save(state)
+    except OSError as error:
+        raise StoreError(
+            f"the state cannot be saved in {store.folder}: {error.strerror or error};"
+            " nothing was reset"
+        ) from error

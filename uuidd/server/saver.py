@@ -19,6 +19,10 @@ FIRST_LEAD = 0.1
 """The lead right after a start: it then is half the uptime, so that a daemon that crashes again
 and again does not run its marks further ahead than it lives."""
 
+SURE_SECONDS = 0.01
+"""For how long one look at the state folder counts: nothing is given out later than that after the
+folder was moved away. So a start waits that long, lest the folder was moved for it just before."""
+
 RETRY = (0.1, 5.0)
 """Seconds between a failed save and the next try: the first time, and the most."""
 
@@ -40,6 +44,8 @@ class Saver:
     An idle daemon saves nothing: after the last use ``run`` waits to be woken. *read* reads the
     clock; all spans of time are measured on trio's clock, which is monotonic. *unsaved_since* is
     when the first save began of those of which none has succeeded yet; None when there is none.
+    *misplaced* gives why what was saved may not be used any more, "" while it may. ``look`` asks
+    it, and is called before anything is given out at or past *look_at*, in ticks of CLOCK_BOOTTIME.
     """
 
     def __init__(
@@ -47,8 +53,11 @@ class Saver:
         timelines: Timelines,
         save: Callable[[State], Awaitable[None]],
         read: Callable[[], Reading],
+        misplaced: Callable[[], str] = lambda: "",
     ) -> None:
         self._timelines = timelines
+        self._misplaced = misplaced
+        self.look_at = 0
         self._save = save
         self._read = read
         self._started = trio.current_time()
@@ -92,6 +101,16 @@ class Saver:
     def want(self) -> None:
         """Ask for a save: the horizon is reached, or the first use after idling has come."""
         self._wanted.set()
+
+    def look(self, elapsed: int) -> None:
+        """See whether what was saved may still be used; if not, void it and try to save again."""
+        if misplaced := self._misplaced():
+            self.look_at = 0
+            self.trouble = misplaced
+            self._timelines.void_saves()
+            self.want()
+        else:
+            self.look_at = elapsed + int(SURE_SECONDS * TICKS_PER_SECOND)
 
     async def settled(self) -> None:
         """Wait until the save under way, or else the next one, has ended, well or not."""

@@ -6,27 +6,32 @@ import contextlib
 import logging
 import os
 import resource
+import select
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
 
 from uuidd import __version__
 from uuidd.clock import Clock
 from uuidd.core.ids import snowflake, times
 from uuidd.core.ids.timebased import TICKS_PER_SECOND
+from uuidd.core.timeline.epochs import NO_EPOCHS, LaterEpoch, with_epoch
+from uuidd.core.timeline.state import Node, State
 from uuidd.core.timeline.steady import Steady
 from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.core.timeline.utc import Utc
+from uuidd.machine import machine_hash
 from uuidd.node import LIBUUID_CLOCK, LIBUUID_CONT, choose, libuuid_clock_seq, libuuid_mark
-from uuidd.privileges import become, hand_over
+from uuidd.privileges import acting_as, become, hand_over
 from uuidd.server import news
 from uuidd.server.daemon import SIGNALS, Daemon
 from uuidd.server.doors import Door, open_door
 from uuidd.server.entropy import Entropy
 from uuidd.server.limits import SPARE_DESCRIPTORS
 from uuidd.server.pidfile import pid_file
-from uuidd.server.saver import FIRST_LEAD
+from uuidd.server.saver import FIRST_LEAD, SURE_SECONDS
 from uuidd.server.settings import Settings
-from uuidd.store import FolderStore, StoreError, machine_hash
+from uuidd.store import FolderStore, StoreError
 from uuidd.systemd import inherited_socket, notifier
 
 log = logging.getLogger("uuidd")
@@ -42,14 +47,15 @@ class DescriptorsError(Exception):
 
 
 class EpochError(Exception):
-    """No Snowflake can be made with the epoch that was chosen; one line that says why."""
+    """No Snowflake may be made with the epoch that was chosen; one line that says why."""
 
 
 @contextlib.contextmanager
 def started(settings: Settings) -> Iterator[Daemon]:
     """Give a daemon that is ready to serve: it listens, and its first horizon is saved.
 
-    Root, told to become a user, does so as soon as it listens, before it touches the state.
+    Root, told to become a user, acts as the user from when it listens. It becomes the user for good
+    once nothing can fail any more, for until then it may have to remove what it made as root.
 
     Raises DoorError, StoreError, PidFileError, NodeError, EpochError, PrivilegeError,
     DescriptorsError or ActivationError, one line each, and leaves nothing half made. At the end of
@@ -59,7 +65,7 @@ def started(settings: Settings) -> Iterator[Daemon]:
         check_descriptors()
         node = choose(settings.node)
         clock = Clock(news.step)
-        check_epoch(settings.epoch, clock.now())
+        check_epoch(settings, clock.now())
         manager = notifier()
         undo.callback(manager.close)
         if settings.socket is None:
@@ -69,54 +75,68 @@ def started(settings: Settings) -> Iterator[Daemon]:
         undo.callback(door.close)
         if settings.pid_file is not None:
             undo.enter_context(pid_file(settings.pid_file))
-        if settings.user is not None:
-            # Before the state, for root must not write where another user may plant links.
-            hand_over(settings.state, settings.user)
-            become(settings.user)
-        store = FolderStore(settings.state, machine=machine_hash())
-        undo.callback(store.close)
-        loaded = store.load()
-        if store.set_aside:
-            log.error("the state could not be used, so a new one is begun: %s", store.set_aside)
-        entropy = Entropy()
-        openings = news.Openings()
-        at = clock.read()
-        utc = Utc(
-            loaded,
-            machine=store.machine,
-            now=at.now,
-            random=entropy.bits,
-            node=node,
-            avoid=libuuid_clock_seq,
-            floor=lambda: _libuuid_floor(at.now, openings),
-            tell=openings.tell,
-        )
-        steady = Steady(
-            None if loaded is None else loaded.steady,
-            now=at.now,
-            elapsed=at.elapsed,
-            lost=store.lost,
-            rollback=settings.rollback,
-            max_lead=max(1, int(settings.max_lead * TICKS_PER_SECOND)),
-        )
-        timelines = Timelines(utc, steady, worker=settings.worker, epoch=settings.epoch)
-        _save_first(timelines, store, at)
+        user = settings.user
+        if user is not None:
+            hand_over(settings.state, user)
+        # Root must not write where another user may plant links.
+        with acting_as(user) if user else contextlib.nullcontext():
+            store = FolderStore(settings.state, machine=machine_hash())
+            undo.callback(store.close)
+            openings = news.Openings()
+            timelines, at = _begun(settings, node, store, clock, openings)
+        if user is not None:
+            become(user)
         # Whoever reads that it has started may signal at once: until trio listens, signals wait.
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         openings.publish()
         if os.geteuid() == 0:
             log.info("running as root, which is not needed: see --user, or the unit for systemd")
-        news.steady_at_start(steady, at)
+        news.steady_at_start(timelines.steady, at)
         log.info(
             "started: version=%s pid=%d socket=%s state=%s node=0x%012x node_source=%r",
             __version__,
             os.getpid(),
             settings.socket or f"{door.sock.getsockname()} (systemd's)",
             settings.state,
-            utc.node.value,
-            utc.node.source,
+            timelines.utc.node.value,
+            timelines.utc.node.source,
         )
         yield Daemon(door, store, timelines, clock, manager, settings)
+
+
+def _begun(
+    settings: Settings, node: Node | None, store: FolderStore, clock: Clock, openings: news.Openings
+) -> tuple[Timelines, Reading]:
+    """Give the timelines, with their first horizon saved, and when they were begun."""
+    loaded = store.load()
+    epochs = epochs_with(settings, loaded)
+    if store.set_aside:
+        log.error("the state could not be used, so a new one is begun: %s", store.set_aside)
+    # A daemon whose folder was moved from here just before may give ids for so long.
+    # (Not by time.sleep, which fails where libfaketime sets the clock.)
+    select.select((), (), (), SURE_SECONDS)
+    at = clock.read()
+    utc = Utc(
+        loaded,
+        machine=store.machine,
+        now=at.now,
+        random=Entropy().bits,
+        node=node,
+        avoid=libuuid_clock_seq,
+        floor=lambda: _libuuid_floor(at.now, openings),
+        tell=openings.tell,
+    )
+    steady = Steady(
+        None if loaded is None else loaded.steady,
+        now=at.now,
+        elapsed=at.elapsed,
+        lost=store.lost,
+        rollback=settings.rollback,
+        max_lead=max(1, int(settings.max_lead * TICKS_PER_SECOND)),
+    )
+    timelines = Timelines(utc, steady, worker=settings.worker, epoch=settings.epoch, epochs=epochs)
+    _save_first(timelines, store, at)
+    return timelines, at
 
 
 def check_descriptors() -> None:
@@ -129,16 +149,34 @@ def check_descriptors() -> None:
         )
 
 
-def check_epoch(epoch: int, now: int) -> None:
-    """See to it that Snowflakes can be made. Raises EpochError."""
-    try:
-        snowflake.time_field(epoch).raw(now)
-    except ValueError:
-        field = snowflake.time_field(epoch)
+def check_epoch(settings: Settings, now: int) -> None:
+    """See to it that Snowflakes can be made, where there is a number for them; else EpochError."""
+    field = snowflake.time_field(settings.epoch)
+    if settings.worker is not None and not field.epoch <= now < field.end:
         raise EpochError(
-            f"--epoch {epoch}: a Snowflake's 41 bits then tell {times.text(field.epoch)} to"
-            f" {times.text(field.end - 1)}, and it is {times.text(now)} now; name an epoch before"
-            " now, in Unix milliseconds, and less than 69 years ago"
+            f"--epoch {settings.epoch}: a Snowflake's 41 bits then tell {times.text(field.epoch)}"
+            f" to {times.text(field.end - 1)}, and it is {times.text(now)} now; name an epoch"
+            " before now, in Unix milliseconds, and less than 69 years ago"
+        )
+
+
+def epochs_with(settings: Settings, loaded: State | None) -> Mapping[int, int]:
+    """Give the epochs of the state *loaded* with that of the settings, if they have a number.
+
+    Raises EpochError for an epoch that would make Snowflakes of the past again.
+    """
+    known = NO_EPOCHS if loaded is None else loaded.epochs
+    if settings.worker is None:
+        return known
+    try:
+        return with_epoch(known, settings.worker, settings.epoch)
+    except LaterEpoch as later:
+        span = timedelta(milliseconds=settings.epoch - later.earliest)
+        raise EpochError(
+            f"--epoch {settings.epoch}: Snowflakes of worker number {settings.worker} were made"
+            f" with {later.earliest}, and a later epoch makes those of the past again, for {span};"
+            f" keep --epoch {later.earliest}, name a --worker that was never used, or give up that"
+            " they differ, with uuidd --reset-epoch"
         ) from None
 
 
@@ -161,7 +199,7 @@ def _save_first(timelines: Timelines, store: FolderStore, at: Reading) -> None:
         store.save(state)
     except OSError as error:
         raise StoreError(
-            f"the state cannot be saved in {store.folder}: {error.strerror};"
+            f"the state cannot be saved in {store.folder}: {error.strerror or error};"
             " make room or mend the folder, or name another with --state"
         ) from error
     timelines.end_save(state, completed=True)

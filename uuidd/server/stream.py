@@ -22,13 +22,10 @@ READ_BYTES = 16384
 class Stream:
     """The bytes of *sock*, a socket that *uid* connected; no call blocks, whatever its mode.
 
-    *heard* is whether anything has come over it, or its end; until then, *silent_since* is when it
-    began to be waited for.
+    *heard* is whether anything has come over it, or its end.
     """
 
-    __slots__ = ("heard", "silent_since", "sock", "uid")
-
-    silent_since: float
+    __slots__ = ("heard", "sock", "uid")
 
     def __init__(self, sock: socket.SocketType, uid: int) -> None:
         self.sock = sock
@@ -72,11 +69,7 @@ class Stream:
     async def receive(self) -> bytes:
         """Give what arrives next, however late; "" at the end or when the peer is gone."""
         while (data := self.receive_now()) is None:
-            try:
-                await trio.lowlevel.wait_readable(self.sock)
-            except OSError:
-                # The system lets nothing more be waited for (fs.epoll.max_user_watches).
-                return b""
+            await trio.lowlevel.wait_readable(self.sock)
         return data
 
     async def receive_until(self, deadline: float) -> bytes:
@@ -94,10 +87,7 @@ class Stream:
         with trio.move_on_after(seconds):
             while 0 <= sent < len(view):
                 view = view[sent:]
-                try:
-                    await trio.lowlevel.wait_writable(self.sock)
-                except OSError:
-                    return False
+                await trio.lowlevel.wait_writable(self.sock)
                 sent = self.send_now(view)
             return sent == len(view)
         return False

@@ -18,7 +18,8 @@ _WRITE = """            with open(fd, "wb") as file:
                 file.flush()
                 os.fsync(fd)
 """
-_RENAME = "            self._temporary.rename(self._path)\n"
+_USED = "            self._unused = False\n"
+_RENAME = "            os.rename(_NEW, _STATE, src_dir_fd=folder, dst_dir_fd=folder)\n"
 
 MUTATIONS = [
     Mutation(
@@ -41,16 +42,16 @@ MUTATIONS = [
         "save-renames-first",
         "a crash in the middle leaves half a state",
         STORE,
-        _WRITE + _RENAME,
-        _RENAME + _WRITE,
+        _WRITE + _USED + _RENAME,
+        _RENAME + _WRITE + _USED,
         STORE_TESTS,
     ),
     Mutation(
         "save-in-place",
         "a crash in the middle leaves half a state",
         STORE,
-        'self._temporary = folder / "state.new"',
-        'self._temporary = folder / "state"',
+        '_STATE, _NEW, _LOCK = "state", "state.new", "lock"',
+        '_STATE, _NEW, _LOCK = "state", "state", "lock"',
         STORE_TESTS,
     ),
     Mutation(

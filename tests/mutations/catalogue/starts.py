@@ -7,6 +7,9 @@ from tests.mutations.mutation import Mutation
 UTC = "uuidd/core/timeline/utc.py"
 STEADY = "uuidd/core/timeline/steady.py"
 STORE = "uuidd/store.py"
+FILE = "uuidd/statefile.py"
+MACHINE = "uuidd/machine.py"
+EPOCHS = "uuidd/core/timeline/epochs.py"
 STARTING = "uuidd/server/starting.py"
 PIDFILE = "uuidd/server/pidfile.py"
 PIDFILE_TESTS = ("tests/daemon/test_pidfile.py",)
@@ -23,15 +26,15 @@ MUTATIONS = [
     Mutation(
         "start-takes-foreign-state",
         "two hosts make ids of one node",
-        STORE,
-        "if state.machine != self.machine:",
+        MACHINE,
+        'if "" not in (state.machine, machine) and state.machine != machine:',
         "if not state.machine:",
         ("tests/daemon/test_store.py",),
     ),
     Mutation(
         "start-takes-numbers-that-are-none",
         "a mark below zero or past all time is believed",
-        STORE,
+        FILE,
         "if type(value) is not int or not 0 <= value < 1 << bits:",
         "if type(value) is not int:",
         ("tests/daemon/test_store.py",),
@@ -48,7 +51,7 @@ MUTATIONS = [
         "start-forgets-lost-state",
         "a state that was deleted counts as none ever made",
         STORE,
-        "self.lost = self._was_used",
+        "self.lost = not self._unused",
         "self.lost = False",
         ("tests/daemon/test_store.py",),
     ),
@@ -115,5 +118,37 @@ MUTATIONS = [
         "if os.path.samestat(os.fstat(fd), os.lstat(path)):",
         "if os.lstat(path):",
         PIDFILE_TESTS,
+    ),
+    Mutation(
+        "start-keeps-node-of-unknown-host",
+        "hosts made from one image make ids of one node",
+        UTC,
+        "same = not loaded.node.fixed and loaded.machine == machine",
+        "same = not loaded.node.fixed",
+        ("tests/core/test_utc.py",),
+    ),
+    Mutation(
+        "start-with-a-later-epoch",
+        "Snowflakes of the past come again",
+        EPOCHS,
+        "    if epoch > earliest:\n",
+        "    if epoch > earliest + 1000:\n",
+        ("tests/core/test_epochs.py",),
+    ),
+    Mutation(
+        "start-forgets-the-epoch",
+        "a later epoch is noticed by nobody",
+        STARTING,
+        "worker=settings.worker, epoch=settings.epoch, epochs=epochs",
+        "worker=settings.worker, epoch=settings.epoch",
+        ("tests/daemon/test_epochs.py",),
+    ),
+    Mutation(
+        "failed-start-leaves-its-lock",
+        "after a first start that failed steady ids are held back for 20 s",
+        STORE,
+        "        if self._unused:\n            self._remove_lock()\n",
+        "",
+        ("tests/daemon/test_store.py",),
     ),
 ]

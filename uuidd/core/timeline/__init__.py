@@ -14,7 +14,7 @@ Theory of operation
 6. Kinds with no clock sequence have the *steady* timeline: one lane that never goes back, over a
    clock that goes on at half speed when UTC steps back past what was given out (``slew``), with a
    mark and a horizon of its own (``steady``).
-7. Both are saved as one state (``timelines``).
+7. Both are saved as one state (``timelines``), with the epochs of Snowflakes (``epochs``).
 
 Nothing here reads a clock, draws a random number or writes a file: now and randomness are
 arguments, and what is to be saved is a value (``state``).

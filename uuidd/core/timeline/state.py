@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from uuidd.core.ids.timebased import MULTICAST, NODE_BITS
 
@@ -33,6 +33,7 @@ class State:
     """The node, the host, the current generation, and a mark for every generation ever opened.
 
     Marks and *floor* are ticks of UTC; *steady* is the steady timeline's mark, on its own clock.
+    *epochs* is the earliest epoch, in Unix milliseconds, that each machine number was used with.
     Under a fixed node every mark counts as at least the floor: the tick at which the state began
     or last changed to such a node.
     """
@@ -43,6 +44,7 @@ class State:
     marks: Mapping[int, int]
     floor: int
     steady: int
+    epochs: Mapping[int, int] = field(default_factory=dict)
 
 
 def random_node(random: RandomBits) -> Node:

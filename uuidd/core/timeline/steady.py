@@ -133,6 +133,10 @@ class Steady:
             self._unsettled = None
             self._limit = mark
 
+    def void_saves(self) -> None:
+        """Give out nothing before a save that is yet to complete."""
+        self._saved = self._limit = 0
+
     def close(self) -> None:
         """Give out nothing more, so that the next save can hold the exact mark."""
         self._closed = True

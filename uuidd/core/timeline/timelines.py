@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from uuidd.core.ids.timebased import TICKS_PER_SECOND
 from uuidd.core.timeline.block import Block, SteadyBlock
+from uuidd.core.timeline.epochs import NO_EPOCHS
 from uuidd.core.timeline.state import State
 from uuidd.core.timeline.steady import Steady
 from uuidd.core.timeline.utc import Utc
@@ -22,13 +24,25 @@ class Reading(NamedTuple):
 
 
 class Timelines:
-    """Blocks of *utc* and *steady*; *worker* and *epoch* are what Snowflakes are made with."""
+    """Blocks of *utc* and *steady*; *worker* and *epoch* are what Snowflakes are made with.
 
-    def __init__(self, utc: Utc, steady: Steady, *, worker: int | None, epoch: int) -> None:
+    *epochs* is the earliest epoch of each machine number so far, this *epoch* among them.
+    """
+
+    def __init__(
+        self,
+        utc: Utc,
+        steady: Steady,
+        *,
+        worker: int | None,
+        epoch: int,
+        epochs: Mapping[int, int] = NO_EPOCHS,
+    ) -> None:
         self.utc = utc
         self.steady = steady
         self.worker = worker
         self.epoch = epoch
+        self.epochs = epochs
 
     def take(
         self, timeline: str, count: int, *, at: Reading, whole: bool = False
@@ -49,7 +63,7 @@ class Timelines:
         mark = self.steady.begin_save(
             now=at.now, elapsed=at.elapsed, lead=bare_lead if self.far(at) else lead
         )
-        return self.utc.begin_save(now=at.now, lead=lead, steady=mark)
+        return self.utc.begin_save(now=at.now, lead=lead, steady=mark, epochs=self.epochs)
 
     def far(self, at: Reading) -> bool:
         """Whether the steady timeline is far ahead of UTC."""
@@ -63,6 +77,14 @@ class Timelines:
     def settle(self, *, at: Reading) -> None:
         """Leave a volatile node, if the stored one can serve again."""
         self.utc.settle(now=at.now)
+
+    def void_saves(self) -> None:
+        """Give out nothing that rests on the saves so far; the next one that completes counts.
+
+        For a state that a next start may not find, because its folder was moved away.
+        """
+        self.utc.void_saves()
+        self.steady.void_saves()
 
     def close(self) -> None:
         """Give out nothing more, so that the next save can hold the exact marks."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from uuidd.core.timeline.block import Block
+from uuidd.core.timeline.epochs import NO_EPOCHS
 from uuidd.core.timeline.generation import GENERATIONS, LANE_BITS, LANES, Generation
 from uuidd.core.timeline.state import Node, RandomBits, State, random_node
 from uuidd.core.timeline.volatile import TOLERANCE, Volatile
@@ -77,7 +78,9 @@ class Utc:
             self._number = random(GENERATIONS.bit_length() - 1) % ring
             self._open_next(now, "no state", 0)
             return
-        kept = None if loaded.node.fixed else loaded.node
+        # A state from before the host's machine-id was known may be in many copies of one image.
+        same = not loaded.node.fixed and loaded.machine == machine
+        kept = loaded.node if same else None
         self.node = node or kept or random_node(random)
         changed = (self.node.value, self.node.fixed) != (loaded.node.value, loaded.node.fixed)
         self._marks = dict(loaded.marks)
@@ -130,10 +133,12 @@ class Utc:
             opened = self._volatile.generation
             self._opened(Opening(reason, opened.number, opened.node, 0))
 
-    def begin_save(self, *, now: int, lead: int, steady: int = 0) -> State:
+    def begin_save(
+        self, *, now: int, lead: int, steady: int = 0, epochs: Mapping[int, int] = NO_EPOCHS
+    ) -> State:
         """Give the state to save, with a horizon of *lead* ticks past now; exact marks once closed.
 
-        *steady* is the steady timeline's mark, which is saved along.
+        *steady*, the steady timeline's mark, and the *epochs* of Snowflakes are saved along.
         From here on nothing is given out at or past the lower of this horizon and the last one.
         One save at a time: ``end_save`` comes before the next.
         """
@@ -141,7 +146,7 @@ class Utc:
         if self._open is not None:
             top = self._open.top
             marks[self._number] = top if self._closed else max(top, now + lead)
-        state = State(self.node, self._machine, self._number, marks, self._floor, steady)
+        state = State(self.node, self._machine, self._number, marks, self._floor, steady, epochs)
         self._top_at_save = 0 if self._open is None else self._open.top
         self._unsettled = marks if self._unsettled is None else _lower(self._unsettled, marks)
         self._reckon()
@@ -164,6 +169,11 @@ class Utc:
             return
         if self._open.top - TOLERANCE <= now < self._limit:
             self._leave_volatile()
+
+    def void_saves(self) -> None:
+        """Give out nothing under the stored node before a save that is yet to complete."""
+        self._saved = {}
+        self._reckon()
 
     def close(self) -> None:
         """Give out nothing more, so that the next save can hold the exact marks."""

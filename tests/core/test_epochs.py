@@ -1,0 +1,66 @@
+"""The epochs of Snowflakes: which changes are taken, and that those repeat nothing."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from uuidd.core.ids.snowflake import of_place, places
+from uuidd.core.ids.timebased import UNIX_EPOCH
+from uuidd.core.ids.timefield import TICKS_PER_MS
+from uuidd.core.timeline.epochs import NO_EPOCHS, LaterEpoch, with_epoch
+
+NOW = UNIX_EPOCH + 1_000_000 * TICKS_PER_MS
+
+
+def test_a_first_epoch_is_kept() -> None:
+    """For its machine number alone."""
+    assert with_epoch(NO_EPOCHS, 5, 1000) == {5: 1000}
+    assert with_epoch({5: 1000}, 6, 2000) == {5: 1000, 6: 2000}
+
+
+def test_the_same_epoch_is_kept() -> None:
+    """As at every restart."""
+    assert with_epoch({5: 1000}, 5, 1000) == {5: 1000}
+
+
+def test_an_earlier_epoch_takes_its_place() -> None:
+    """Its Snowflakes are higher than all those so far."""
+    assert with_epoch({5: 1000}, 5, 999) == {5: 999}
+
+
+def test_a_later_epoch_is_refused_and_changes_nothing() -> None:
+    """The refusal tells the one that was used."""
+    epochs = {5: 1000}
+    with pytest.raises(LaterEpoch) as refused:
+        with_epoch(epochs, 5, 1001)
+    assert refused.value.earliest == 1000
+    assert epochs == {5: 1000}
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 1), st.integers(0, 8), st.integers(0, 3), st.integers(1, 20_000)),
+        max_size=30,
+    )
+)
+def test_no_snowflake_comes_twice_whatever_epochs_are_asked_for(
+    starts: list[tuple[int, int, int, int]],
+) -> None:
+    """Each start has a number, an epoch, time that passed, and ticks that it gives out."""
+    epochs, tick = NO_EPOCHS, NOW
+    made: set[int] = set()
+    for machine, epoch, gone, count in starts:
+        try:
+            epochs = with_epoch(epochs, machine, epoch)
+        except LaterEpoch:
+            continue
+        tick += gone * TICKS_PER_MS
+        first, end = places(tick, count)
+        tick += count
+        # The ends tell of all between, and every thousandth is looked at besides.
+        for place in {*range(first, end, 1000), end - 1} if end > first else ():
+            value = of_place(place, machine, epoch=epoch)
+            assert value not in made
+            made.add(value)

@@ -1,0 +1,265 @@
+"""A state folder that was moved away from its path: another daemon may begin there."""
+
+from __future__ import annotations
+
+import logging
+import select
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from tests.daemon.fakes import Inside
+from tests.daemon.test_store import NEXT, STATE, opened
+from tests.tools import need
+from uuidd.clock import Clock
+from uuidd.core.timeline.utc import NeedsSave
+from uuidd.core.wire.methods import RefusedError
+from uuidd.server import news, starting
+from uuidd.server.saver import SURE_SECONDS
+from uuidd.server.settings import Settings
+from uuidd.statefile import decode
+from uuidd.store import FolderStore
+
+GONE = "the state folder is no longer at /state"
+
+
+@pytest.fixture
+async def inside(autojump_clock: MockClock) -> Inside:
+    """A daemon's inside, just started."""
+    return Inside(worker=5)
+
+
+# --- the store
+
+
+def moved(folder: Path) -> Path:
+    """Move *folder* away, and put an empty one in its place; give where it is now."""
+    away = folder.with_name("away")
+    folder.rename(away)
+    folder.mkdir()
+    return away
+
+
+def deleted(folder: Path) -> None:
+    """Delete *folder* with all that is in it."""
+    shutil.rmtree(folder)
+
+
+def moved_with_its_parent(folder: Path) -> None:
+    """Move the folder that *folder* is in."""
+    folder.parent.rename(folder.parent.with_name("parent-away"))
+
+
+def led_elsewhere(folder: Path) -> None:
+    """Let the link on the way to *folder* lead to another one."""
+    link = folder.parent
+    other = link.with_name("other")
+    (other / folder.name).mkdir(parents=True)
+    link.unlink()
+    link.symlink_to(other)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder, below a link."""
+    (tmp_path / "real" / "state").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    return tmp_path / "link" / "state"
+
+
+def test_a_folder_at_its_path_is_not_misplaced(folder: Path) -> None:
+    """Nor is one that was moved and moved back."""
+    with opened(folder) as store:
+        assert store.misplaced() == ""
+        away = folder.with_name("away")
+        folder.rename(away)
+        assert store.misplaced() != ""
+        away.rename(folder)
+        assert store.misplaced() == ""
+
+
+@pytest.mark.parametrize("happens", [moved, deleted, moved_with_its_parent, led_elsewhere])
+def test_a_save_is_refused_once_the_path_leads_elsewhere(
+    folder: Path, happens: Callable[[Path], object]
+) -> None:
+    """The error names the path, and nothing is written there."""
+    with opened(folder) as store:
+        store.save(STATE)
+        happens(folder if happens is not moved_with_its_parent else folder.resolve())
+        with pytest.raises(OSError, match="no longer at") as refused:
+            store.save(NEXT)
+        assert str(refused.value) == store.misplaced()
+        assert store.misplaced() == (
+            f"the state folder is no longer at {folder}; move it back, or restart uuidd"
+        )
+        assert not folder.exists() or list(folder.iterdir()) == []
+
+
+def test_a_folder_below_a_mount_is_misplaced(folder: Path, tmp_path: Path) -> None:
+    """Another daemon would find the one that was mounted over it."""
+    script = """
+import subprocess, sys
+from pathlib import Path
+from uuidd.store import FolderStore
+folder = Path(sys.argv[1])
+store = FolderStore(folder, machine="")
+subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=0755", "none", folder], check=True)
+print(store.misplaced())
+"""
+    command = [need("unshare"), "-m", "--propagation", "private", need("python3"), "-c", script]
+    done = subprocess.run([*command, folder], capture_output=True, text=True, check=True)
+    assert "is no longer at" in done.stdout
+
+
+def test_a_save_goes_to_the_folder_that_is_locked(folder: Path) -> None:
+    """Also when the folder is moved after it was looked for: never over another daemon's state."""
+    with opened(folder) as store:
+        store.save(STATE)
+        looked = store.misplaced
+        with pytest.MonkeyPatch.context() as patched:
+            # As if it were moved between the look and the write.
+            patched.setattr(store, "misplaced", lambda: "")
+            away = moved(folder)
+            with opened(folder) as second:
+                second.save(STATE)
+                store.save(NEXT)
+                assert second.load() == STATE
+            assert decode((away / "state").read_bytes()) == NEXT
+        assert looked() != ""
+
+
+def test_a_state_is_loaded_from_the_folder_that_is_locked(folder: Path) -> None:
+    """And set aside there, if it cannot be used."""
+    with opened(folder) as store:
+        store.save(STATE)
+        away = moved(folder)
+        (folder / "state").write_bytes(b"another's")
+        assert store.load() == STATE
+        (away / "state").write_bytes(b"damaged")
+        assert store.load() is None
+    assert (folder / "state").read_bytes() == b"another's"
+    assert (away / "state.unusable-1").read_bytes() == b"damaged"
+
+
+# --- what is given out
+
+
+async def test_nothing_is_given_out_10_ms_after_the_folder_was_moved(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """Though the horizon is far: of steady nothing, of utc nothing under the stored node."""
+    async with inside.saving():
+        await inside.use(60)
+        inside.take_steady()
+        inside.disk.misplaced = GONE
+        await trio.sleep(SURE_SECONDS)
+        for take in (inside.take_steady, inside.take):
+            with pytest.raises(NeedsSave):
+                take()
+
+
+async def test_the_folder_is_not_looked_at_for_each_request(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """One look counts for 10 ms."""
+    for _ in range(100):
+        await trio.sleep(SURE_SECONDS / 100)
+        inside.take()
+    assert inside.disk.looks == 1
+
+
+async def test_a_save_under_way_gives_nothing_back(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """It may have been begun before the folder was moved, and complete after."""
+    async with inside.saving():
+        await inside.use(60)
+        inside.disk.gate = trio.Event()
+        inside.saver.want()
+        await trio.sleep(1)
+        inside.take_steady()
+        inside.disk.misplaced = GONE
+        await trio.sleep(SURE_SECONDS)
+        with pytest.raises(NeedsSave):
+            inside.take_steady()
+        inside.disk.misplaced = ""
+        inside.disk.gate.set()
+        await inside.saver.settled()
+        inside.disk.misplaced = GONE
+        with pytest.raises(NeedsSave):
+            inside.take_steady()
+
+
+async def test_utc_goes_on_under_a_volatile_node_and_steady_is_refused(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """As while saves fail; the refusal says where the folder is not."""
+    async with inside.saving():
+        inside.disk.misplaced = GONE
+        await trio.sleep(SURE_SECONDS)
+        block = await inside.take_soon(1)
+        assert block.node != inside.timeline.node.value
+        with pytest.raises(RefusedError, match=GONE):
+            await inside.take_steady_soon(1)
+
+
+async def test_the_stored_node_goes_on_once_the_folder_is_back(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """After a save in it, past all that was given before."""
+    async with inside.saving():
+        last = inside.take_steady()
+        inside.disk.misplaced = GONE
+        await inside.use(10)
+        inside.disk.misplaced = ""
+        await inside.use(10)
+        assert inside.timeline.volatile is None
+        assert inside.take_steady().first >= last.first + last.count
+
+
+async def test_status_and_log_tell_of_it_at_once(
+    inside: Inside, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Also while nobody takes anything; the log has one line, however often it is tried."""
+    caplog.set_level(logging.INFO, logger="uuidd")
+    async with inside.saving():
+        await trio.sleep(60)
+        inside.disk.misplaced = GONE
+        told = inside.report.status(inside.service)["saves"]
+        assert (told["failing"], told["trouble"]) == (True, GONE)
+        await trio.sleep(60)
+    told = [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
+    assert told == [f"the state cannot be saved, which is tried again until it can: {GONE}"]
+
+
+# --- a start where a folder was moved from
+
+
+def test_a_start_waits_until_the_daemon_before_must_have_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between locking the folder and the first tick that it may give out lie 10 ms."""
+    came: list[str] = []
+
+    def sleep(*what: object) -> None:
+        assert what == ((), (), (), SURE_SECONDS)
+        came.append("slept")
+
+    def utc() -> int:
+        came.append("read")
+        return time.time_ns()
+
+    monkeypatch.setattr(select, "select", sleep)
+    store = FolderStore(tmp_path, machine="")
+    clock = Clock(utc=utc)
+    came.clear()
+    settings = Settings(socket=None, state=tmp_path)
+    starting._begun(settings, None, store, clock, news.Openings())
+    store.close()
+    assert came[:2] == ["slept", "read"]

@@ -1,0 +1,123 @@
+"""A daemon whose state folder is moved away, and another that is started in its place."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.rig import Daemon, Line, until
+from uuidd.core.ids.timebased import TICKS_PER_SECOND
+
+pytestmark = pytest.mark.system
+
+
+@pytest.fixture
+def first() -> Iterator[Daemon]:
+    """A daemon that has made Snowflakes."""
+    with Daemon("--worker=5") as daemon:
+        with daemon.connect() as line:
+            line.call("make", "snowflake", 1000)
+        yield daemon
+
+
+def moved(daemon: Daemon) -> Path:
+    """Move a daemon's state folder away, make an empty one in its place; give where it is."""
+    away = daemon.state.with_name("away")
+    daemon.state.rename(away)
+    daemon.state.mkdir()
+    return away
+
+
+def in_its_place(daemon: Daemon) -> Daemon:
+    """Give another daemon, with another socket, whose state folder is at the same path."""
+    second = Daemon("--worker=5")
+    second.state.rmdir()
+    second.state = daemon.state
+    return second
+
+
+def made(line: Line) -> list[str]:
+    """Give what a request for Snowflakes gets; nothing when it is refused."""
+    ids: list[str] | None = line.ask("make", "snowflake", 1000)[3]
+    return ids or []
+
+
+def taken(line: Line) -> list[tuple[int, int]]:
+    """Give the run of ticks that a request gets, first and past the last; none when refused."""
+    block: dict[str, int] | None = line.ask("take", "steady", 100_000)[3]
+    return [(block["first"], block["first"] + block["count"])] if block else []
+
+
+def test_two_daemons_on_one_path_give_no_tick_twice(first: Daemon) -> None:
+    """Whoever takes from the first all along gets nothing from which the second makes Snowflakes.
+
+    A second long, for a daemon that has just started may be ahead of UTC for half of that.
+    """
+    runs: list[tuple[int, int]] = []
+    others: list[tuple[int, int]] = []
+    ends = threading.Event()
+
+    def draw() -> None:
+        with first.connect() as line:
+            while not ends.is_set():
+                runs.extend(taken(line))
+
+    drawing = threading.Thread(target=draw)
+    drawing.start()
+    try:
+        until(lambda: len(runs) > 10)
+        moved(first)
+        with in_its_place(first) as second, second.connect() as other:
+            while not others or others[-1][1] - others[0][0] < TICKS_PER_SECOND:
+                others += taken(other)
+    finally:
+        ends.set()
+        drawing.join()
+    in_order = sorted(runs + others)
+    assert [one for one, after in itertools.pairwise(in_order) if one[1] > after[0]] == []
+
+
+def test_a_daemon_whose_folder_is_gone_refuses_snowflakes_and_says_why(first: Daemon) -> None:
+    """The refusal names the path, and what to do."""
+    moved(first)
+    with first.connect() as line:
+        refused: str = until(lambda: line.ask("make", "snowflake", 1)[2] or "")
+        assert refused.startswith("unavailable: ")
+        assert f"no longer at {first.state}; move it back, or restart uuidd" in refused
+
+
+def test_the_second_daemons_state_is_its_own(first: Daemon) -> None:
+    """What the first saves never comes over it, also at its end."""
+    away = moved(first)
+    before = (away / "state").read_bytes()
+    with in_its_place(first) as second:
+        second.stop()
+        kept = (second.state / "state").read_bytes()
+        with first.connect() as line:
+            line.call("take", "utc", 1)
+        assert first.stop() == 1
+        assert (second.state / "state").read_bytes() == kept
+    assert (away / "state").read_bytes() == before
+
+
+def test_status_and_log_say_that_the_folder_is_gone_and_that_it_is_back(first: Daemon) -> None:
+    """Ids of v1 go on meanwhile, and Snowflakes again after it."""
+    with first.connect() as line:
+        stored = line.call("status")["node"]
+        away = moved(first)
+        told = line.call("status")["saves"]
+        assert told["failing"]
+        assert f"no longer at {first.state}" in told["trouble"]
+        assert line.call("take", "utc", 1)["node"].hex() != stored[2:]
+        assert until(
+            lambda: [said for said in first.lines if "ERROR: the state cannot be saved" in said]
+        )
+        first.state.rmdir()
+        away.rename(first.state)
+        assert until(lambda: made(line))
+        assert line.call("take", "utc", 1)["node"].hex() == stored[2:]
+        assert until(lambda: [said for said in first.lines if "the state is saved again" in said])

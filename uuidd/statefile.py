@@ -1,0 +1,94 @@
+"""The state file: text with a checksum, which people can read.
+
+Its first line names the format, its version and the SHA-256 of the rest, so damage of any kind
+shows; the rest is JSON. Format 2 added ``epochs``; a file of format 1 is read as one that has none.
+A daemon that knows only format 1 would drop them, so it has to refuse format 2.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+from uuidd.core.ids.snowflake import MACHINE_BITS
+from uuidd.core.ids.timebased import NODE_BITS, TICK_BITS
+from uuidd.core.timeline.generation import GENERATIONS
+from uuidd.core.timeline.state import Node, State
+
+FORMAT = 2
+EARLIEST_FORMAT = 1
+"""The oldest format that is still read."""
+
+EPOCH_BITS = 50
+"""Bits of an epoch in Unix milliseconds: up to the year 37648."""
+
+_MAGIC = "uuidd-state"
+_GENERATION_BITS = GENERATIONS.bit_length() - 1
+
+
+class UnusableError(Exception):
+    """A state file that cannot be used: damaged, of a newer format, or of another host."""
+
+
+def encode(state: State) -> bytes:
+    """Give the bytes of the state file."""
+    body = {
+        "node": f"0x{state.node.value:012x}",
+        "node_source": state.node.source,
+        "machine": state.machine,
+        "generation": state.generation,
+        "floor": state.floor,
+        "steady": state.steady,
+        "epochs": {str(number): state.epochs[number] for number in sorted(state.epochs)},
+        "marks": {str(number): state.marks[number] for number in sorted(state.marks)},
+    }
+    text = json.dumps(body, indent=1) + "\n"
+    return f"{_MAGIC} {FORMAT} sha256:{digest(text.encode())}\n".encode() + text.encode()
+
+
+def decode(data: bytes) -> State:
+    """Give the state that the bytes of a state file tell of.
+
+    Raises UnusableError, saying what is wrong, for a file that is torn, changed or newer.
+    """
+    head, _, body = data.partition(b"\n")
+    words = head.decode("ascii", "replace").split(" ")
+    if len(words) != 3 or words[0] != _MAGIC:
+        raise UnusableError("it is damaged: its first line is no uuidd-state line")
+    if words[1] not in map(str, range(EARLIEST_FORMAT, FORMAT + 1)):
+        raise UnusableError(f"it has format {words[1]!r}, and this version reads 1 to {FORMAT}")
+    if words[2] != f"sha256:{digest(body)}":
+        raise UnusableError("it is damaged: its checksum does not match")
+    try:
+        return _state(json.loads(body), int(words[1]))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise UnusableError(f"it is damaged: {type(error).__name__} {error}") from error
+
+
+def digest(data: bytes) -> str:
+    """Give the SHA-256 of *data* in hex."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def _state(body: dict[str, object], version: int) -> State:
+    return State(
+        node=Node(_number(int(str(body["node"]), 16), NODE_BITS), str(body["node_source"])),
+        machine=str(body["machine"]),
+        generation=_number(body["generation"], _GENERATION_BITS),
+        marks=_numbers("marks", body["marks"], _GENERATION_BITS, TICK_BITS),
+        floor=_number(body["floor"], TICK_BITS),
+        steady=_number(body["steady"], TICK_BITS),
+        epochs={} if version == 1 else _numbers("epochs", body["epochs"], MACHINE_BITS, EPOCH_BITS),
+    )
+
+
+def _numbers(name: str, value: object, key_bits: int, bits: int) -> dict[int, int]:
+    if not isinstance(value, dict):
+        raise TypeError(f"{name} is no map")
+    return {_number(int(key), key_bits): _number(number, bits) for key, number in value.items()}
+
+
+def _number(value: object, bits: int) -> int:
+    if type(value) is not int or not 0 <= value < 1 << bits:
+        raise ValueError(f"{value!r} is no int of {bits} bits")
+    return value

@@ -66,7 +66,8 @@ def parse(method: Any, params: Any) -> Take | Make | Status:
     Bytes that are UTF-8 are text, for some clients send text so. Raises RefusedError, naming the
     param, its value and its range or the known names.
     """
-    method = _text(method)
+    if type(method) is bytes:
+        method = _text(method)
     if type(params) is not list:
         raise RefusedError("bad_params", f"params are {_show(params)}; they must be an array")
     if method == "take":
@@ -181,21 +182,21 @@ def _flag(name: str, value: Any) -> bool:
 def _known(name: str, params: list[Any], index: int, names: tuple[str, ...]) -> str:
     if len(params) <= index:
         raise RefusedError("bad_params", f"{name} is missing; there are {', '.join(names)}")
-    value = _text(params[index])
+    value = params[index]
+    if type(value) is bytes:
+        value = _text(value)
     if type(value) is not str or value not in names:
         shown = _show(params[index])
         raise RefusedError("bad_params", f"{name} is {shown}; there are {', '.join(names)}")
     return value
 
 
-def _text(value: Any) -> Any:
-    """Give bytes that are UTF-8 as the text, any other value as it is."""
-    if type(value) is bytes:
-        try:
-            return value.decode()
-        except UnicodeDecodeError:
-            return value
-    return value
+def _text(value: bytes) -> str | bytes:
+    """Give bytes that are UTF-8 as the text, any other as they are."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value
 
 
 def _too_many(params: list[Any], told: str) -> RefusedError:

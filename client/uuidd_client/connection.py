@@ -182,7 +182,7 @@ class Connection:
     def _exchange(self, request: bytes, deadline: float) -> Any:
         data = b""
         try:
-            self._send(request, deadline)
+            self._send(request)
             while (response := rpc.read_response(data)) is None:
                 data += self._receive(deadline)
         except rpc.MalformedError as error:
@@ -205,7 +205,7 @@ class Connection:
         asked = min(count, MAX_FROM_LIBUUID)
         self._open(deadline)
         try:
-            self._send(libuuid.request(libuuid.Op.BULK_TIME_UUID, asked), deadline)
+            self._send(libuuid.request(libuuid.Op.BULK_TIME_UUID, asked))
             data = b""
             while (reply := libuuid.body(data)) is None:
                 data += self._receive(deadline)
@@ -242,11 +242,10 @@ class Connection:
             raise self._failed(error) from error
         self._sock = sock
 
-    def _send(self, data: bytes, deadline: float) -> None:
+    def _send(self, data: bytes) -> None:
         assert self._sock is not None  # noqa: S101  (_open was called; for the type checker)
         try:
-            self._sock.settimeout(max(deadline - elapsed(), 0.001))
-            self._sock.sendall(data)
+            self._sock.send_all(data)
         except (BrokenPipeError, ConnectionResetError):
             self.close()
             raise _Closed from None
@@ -264,8 +263,7 @@ class Connection:
             left = deadline - elapsed()
             if left <= 0:
                 raise TimeoutError
-            self._sock.settimeout(left)
-            data = self._sock.recv(READ_BYTES)
+            data = self._sock.receive(READ_BYTES, left)
         except ConnectionResetError:
             data = b""
         except TimeoutError as error:

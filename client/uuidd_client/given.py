@@ -26,6 +26,7 @@ from uuid import UUID
 from uuidd.core.ids import backfill, flake, forming, ksuid, pushid, snowflake, ulid
 from uuidd.core.ids import bounds as bounding
 from uuidd.core.ids.times import Time
+from uuidd_client.page import alive
 
 FormedUuids = Literal["v1", "v6", "v7"]
 BoundedUuids = Literal["v6", "v7", "cassandra"]
@@ -118,11 +119,12 @@ class Backfill(Generic[Id]):
         self: Backfill[Any], kind: str, *, unit: str | None = None, **fields: Unpack[Fields]
     ) -> None: ...
     def __init__(self, kind: str, *, unit: str | None = None, **fields: Unpack[Fields]) -> None:
+        # First, for a child would share what is drawn at random here.
+        self._alive = alive()
         self._ids: backfill.Backfill = backfill.Backfill(kind, random=_random, unit=unit, **fields)
         self._given: Callable[[int], Id] = cast("Any", _SHAPES[kind].given)
         self._lock = threading.RLock()
         self._busy = False
-        self._process = os.getpid()
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
@@ -138,11 +140,7 @@ class Backfill(Generic[Id]):
         and in a signal handler that came in the midst of another ``take``. What raises changes
         nothing.
         """
-        if os.getpid() != self._process:
-            raise RuntimeError(
-                f"this Backfill is process {self._process}'s, and would give its ids again in"
-                f" process {os.getpid()}: make one of its own there"
-            )
+        self._look()
         with self._lock:
             if self._busy:
                 raise RuntimeError(
@@ -154,7 +152,17 @@ class Backfill(Generic[Id]):
                 made = self._ids.take(time)
             finally:
                 self._busy = False
-        return self._given(made)
+        given = self._given(made)
+        # Once more, for a signal handler may have forked in the middle of it.
+        self._look()
+        return given
+
+    def _look(self) -> None:
+        if not self._alive[0]:
+            raise RuntimeError(
+                "this Backfill was made before a fork, and would give its parent's ids again in"
+                f" process {os.getpid()}: make another one there"
+            )
 
 
 @overload

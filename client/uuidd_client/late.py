@@ -1,5 +1,9 @@
 """All that the first id needs, imported then: a program that only imports us does not pay for it.
 
+A thread of its own imports it. CPython runs signal handlers in the main thread, so none comes in
+the middle of the import: one that draws waits for that thread, where it would find modules half
+imported otherwise.
+
 A fork waits while that goes on. Otherwise its child could be born with the lock of a module held by
 a thread that it does not have, and wait for it without an end.
 """
@@ -9,20 +13,58 @@ from __future__ import annotations
 import os
 import threading
 from importlib import import_module
+from time import sleep
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from uuidd_client.session import Session
 
+LOOK_SECONDS = 0.0005
+"""Seconds between two looks whether the import, which takes some 30 ms, has ended."""
+
 _importing = threading.RLock()
+_found: dict[str, type[Session] | BaseException] = {}
+
+
+class _Importer(threading.Thread):
+    """Puts the session's class, or what kept it from being imported, where all find it."""
+
+    def run(self) -> None:
+        try:
+            with _importing:
+                _found["session"] = _imported()
+        except BaseException as error:
+            _found["session"] = error
+
+
+def _imported() -> type[Session]:
+    from uuidd_client.session import Session
+
+    return Session
 
 
 def session_type() -> type[Session]:
-    """Give what a client is in one process."""
-    with _importing:
-        from uuidd_client.session import Session
-
-        return Session
+    """Give what a client is in one process. Raises what its import raised."""
+    if "session" not in _found:
+        if _importing._is_owned():  # type: ignore[attr-defined]  # as threading's Condition asks
+            # What draws here came in the middle of an import or a fork of this very thread.
+            return _imported()
+        # A handler, or another thread, starts one more: they import one after another.
+        importer = _Importer(name="uuidd_client import", daemon=True)
+        try:
+            importer.start()
+        except RuntimeError:
+            # No thread can be started, at the interpreter's end for one.
+            importer.run()
+        # No lock, which a handler could find held by what it has come into.
+        while "session" not in _found:
+            sleep(LOOK_SECONDS)
+    found = _found["session"]
+    if isinstance(found, BaseException):
+        # Another call tries again.
+        _found.pop("session", None)
+        raise found
+    return found
 
 
 class Module:

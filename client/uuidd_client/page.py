@@ -12,6 +12,10 @@ MADV_WIPEONFORK = 18
 _SLOTS = mmap.PAGESIZE // 8
 
 
+class Forked(Exception):
+    """Raised in a fork's child by what is its parent's."""
+
+
 class Page:
     """Numbers, one a slot, all 0.0 in a child of the process that set them.
 

@@ -10,12 +10,16 @@ from typing import Any, TypeVar
 from uuidd.core.ids.kinds import KINDS
 from uuidd_client.connection import Connection
 from uuidd_client.environment import default_path, default_timeout, may_fall_back
-from uuidd_client.page import Page
+from uuidd_client.errors import DaemonUnavailable, RateExceeded
+from uuidd_client.page import Forked, Page, alive
 from uuidd_client.silence import Silence
 from uuidd_client.source import Reached, Source
 from uuidd_client.supply import Run, Supply
 
 Given = TypeVar("Given")
+
+LOOK_SECONDS = 0.05
+"""Seconds after which a thread that waits for a lock looks whether its process has forked."""
 
 STATUS = "status"
 """The channel of requests for the status, beside those of the timelines."""
@@ -31,10 +35,11 @@ class Session:
     def __init__(
         self, socket: str | None, fallback: bool, max_age: float, timeout: float | None, wait: bool
     ) -> None:
-        self._page = Page()
+        self._alive = alive()
         self._channels: dict[str, _Channel] = {}
         self._new_channel = partial(
             _Channel,
+            self._alive,
             socket or default_path(),
             default_timeout() if timeout is None else timeout,
             Silence(),
@@ -52,7 +57,7 @@ class Session:
         Without a lock, for the child may have been born while another thread held it: setdefault
         is atomic, so all threads of the child find the same one.
         """
-        if self._page.alive[0]:
+        if self._alive[0]:
             return self
         following = self._next.setdefault("next", self._another())
         # The connections are the parent's. Closing them here does not hang up there.
@@ -62,27 +67,44 @@ class Session:
 
     def run(self, kind: str, form: str) -> tuple[Run, Any]:
         """Give a new run of ids of *kind* in *form*, and its first id."""
-        return self._of(kind).in_turn(lambda channel: channel.supply(kind).run(form))
+        return self._in_turn(KINDS[kind].timeline, lambda channel: channel.supply(kind).run(form))
 
     def make(self, kind: str, count: int, form: str) -> list[Any]:
         """Give exactly *count* ids of *kind* in *form*."""
-        return self._of(kind).in_turn(lambda channel: channel.supply(kind).make(count, form))
+        timeline = KINDS[kind].timeline
+        return self._in_turn(timeline, lambda channel: channel.supply(kind).make(count, form))
 
     def join(self, kind: str, count: int) -> bytes:
         """Give the bytes of exactly *count* ids of *kind*, in one piece."""
-        return self._of(kind).in_turn(lambda channel: channel.supply(kind).join(count))
+        return self._in_turn(KINDS[kind].timeline, lambda channel: channel.supply(kind).join(count))
 
     def status(self) -> dict[str, Any]:
         """Give the daemon's status."""
-        return self._channel(STATUS).in_turn(lambda channel: channel.connection.status())
+        return self._in_turn(STATUS, lambda channel: channel.connection.status())
 
     def close(self) -> None:
         """Hang up; a later call connects anew."""
-        for channel in list(self._channels.values()):
-            channel.in_turn(lambda channel: channel.connection.close())
+        for name in list(self._channels):
+            self._in_turn(name, lambda channel: channel.connection.close())
 
-    def _of(self, kind: str) -> _Channel:
-        return self._channel(KINDS[kind].timeline)
+    def _in_turn(self, name: str, use: Callable[[_Channel], Given]) -> Given:
+        """Give what *use* makes of a channel, in the process that gets it.
+
+        A signal handler may fork in the middle of that, and return in the child too. What comes of
+        it is the parent's alone: the child drops it, and begins again with a session of its own.
+        """
+        session = self
+        while True:
+            try:
+                given = session._channel(name).in_turn(use)
+            except (Forked, DaemonUnavailable, RateExceeded):
+                if session._alive[0]:
+                    raise
+            else:
+                # The last look, behind which no handler comes in before the caller has the ids.
+                if session._alive[0]:
+                    return given
+            session = session.following()
 
     def _channel(self, name: str) -> _Channel:
         channel = self._channels.get(name)
@@ -99,6 +121,7 @@ class _Channel:
 
     def __init__(
         self,
+        alive: memoryview[float],
         path: str,
         timeout: float,
         silence: Silence,
@@ -106,13 +129,16 @@ class _Channel:
         new_supply: Callable[..., Supply],
         reached: Reached,
     ) -> None:
+        self._alive = alive
         self._lock = threading.RLock()
         self._busy = self._overtaken = False
         self.connection = Connection(path, timeout, silence)
         self._source = Source(self.connection, fallback=fallback, reached=reached)
         self._supplies: dict[str, Supply] = {}
         self._new_supply = new_supply
-        self._another = partial(_Channel, path, timeout, silence, fallback, new_supply, reached)
+        self._another = partial(
+            _Channel, alive, path, timeout, silence, fallback, new_supply, reached
+        )
 
     def in_turn(self, use: Callable[[_Channel], Given]) -> Given:
         """Give what *use* makes of the channel, for one thread at a time.
@@ -120,17 +146,16 @@ class _Channel:
         It is this one, unless its own thread is in the middle of using it: then a signal handler
         or a finalizer has come in between, and gets a channel of its own rather than a deadlock.
         No generator, for one that an exception broke off holds the lock as long as its traceback.
+
+        Raises Forked in a child whose parent forked while another thread held the lock, which
+        nobody will release in the child.
         """
-        with self._lock:
+        try:
+            while not self._lock.acquire(timeout=LOOK_SECONDS):
+                if not self._alive[0]:
+                    raise Forked
             if self._busy:
-                # What is later than the blocks in use here is given out now.
-                self._overtaken = True
-                apart = self._another()
-                try:
-                    return use(apart)
-                finally:
-                    apart._give_up()
-                    apart.connection.close()
+                return self._between(use)
             try:
                 self._busy = True
                 return use(self)
@@ -139,6 +164,22 @@ class _Channel:
                 if self._overtaken:
                     self._overtaken = False
                     self._give_up()
+        finally:
+            try:  # noqa: SIM105  (a call before the release could be broken off)
+                self._lock.release()
+            except RuntimeError:
+                # Broken off before the lock was acquired.
+                pass
+
+    def _between(self, use: Callable[[_Channel], Given]) -> Given:
+        # What is later than the blocks in use here is given out now.
+        self._overtaken = True
+        apart = self._another()
+        try:
+            return use(apart)
+        finally:
+            apart._give_up()
+            apart.connection.close()
 
     def supply(self, kind: str) -> Supply:
         """Give the supply of *kind*."""

@@ -7,12 +7,18 @@ import socket
 from struct import Struct
 
 from uuidd_client.clocks import elapsed
+from uuidd_client.page import Forked, alive
 
 
 class Stream(socket.socket):
     """A Unix stream socket that knows whether its descriptor is still its own.
 
     A process that becomes a daemon closes all descriptors; then the number is free, or a file's.
+
+    A signal handler may fork in the middle of any call here, and return in the child too. The
+    connection is the parent's then: what would connect, read or write in the child raises Forked.
+    CPython runs handlers as calls return, and where a system call waits. So each call that could
+    connect, read or write stands right behind a look at *alive*, and does not wait.
     """
 
     _identity: tuple[int, int] | None = None
@@ -22,6 +28,8 @@ class Stream(socket.socket):
     _close_descriptor = staticmethod(os.close)
 
     def __init__(self) -> None:
+        # Before there is a descriptor that a child could inherit.
+        self._alive = alive()
         super().__init__(socket.AF_UNIX, socket.SOCK_STREAM)
         # Whatever the program has set by setdefaulttimeout.
         self.setblocking(True)
@@ -43,6 +51,9 @@ class Stream(socket.socket):
             self.setblocking(left > 0)
             if left > 0:
                 self.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _timeval(left))
+            if not self._alive[0]:
+                raise Forked
+            # It waits, but no child connects again: Python does not call connect(2) twice.
             self.connect(path)
             try:
                 self.getpeername()
@@ -52,12 +63,39 @@ class Stream(socket.socket):
                 if elapsed() >= deadline:
                     raise TimeoutError from None
 
+    def send_all(self, data: bytes) -> None:
+        """Send *data*, a request. Raises TimeoutError if the daemon has left so many unread."""
+        self.settimeout(0)
+        while data:
+            if not self._alive[0]:
+                raise Forked
+            try:
+                sent = self.send(data)
+            except BlockingIOError:
+                raise TimeoutError from None
+            data = data[sent:]
+
+    def receive(self, count: int, seconds: float) -> bytes:
+        """Give what has come, up to *count* bytes; waits for *seconds* if there is nothing."""
+        self.settimeout(seconds)
+        try:
+            # Waits, and takes nothing away.
+            self.recv(1, socket.MSG_PEEK)
+        except TimeoutError:
+            if self._alive[0]:
+                raise
+        if not self._alive[0]:
+            raise Forked
+        return self.recv(count)
+
     def is_quiet(self) -> bool:
         """Whether nothing has come: no byte, no end and no error. Does not wait."""
         if not self.is_there():
             return False
         try:
             self.settimeout(0)
+            if not self._alive[0]:
+                raise Forked
             self.recv(1)
         except BlockingIOError:
             return True

@@ -651,7 +651,7 @@ def test_a_client_that_is_dropped_hangs_up_at_once(daemon: Daemon) -> None:
     try:
         client = Client(daemon.socket, fallback=False)
         client.uuid1()
-        connection = weakref.ref(client._session()._of("v1").connection)
+        connection = weakref.ref(client._session()._channel("utc").connection)
         del client
         assert connection() is None
     finally:

@@ -4,12 +4,15 @@ import os
 import subprocess
 import sys
 import threading
+import warnings
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 import pytest
 
+from tests.client.raw import raw_fork
 from uuidd.core.ids import flake, ksuid, pushid, snowflake, ulid, unixtime
 from uuidd_client import given
 
@@ -124,14 +127,25 @@ def test_an_id_is_drawn_by_one_thread_at_a_time(monkeypatch: pytest.MonkeyPatch)
     assert {unixtime.tick_of(id.int) for id in made} == {TICK, TICK + 1}
 
 
-def test_another_process_may_not_use_a_backfill(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A fork would give its parent's ids again; it is told so, and nothing is taken."""
+@pytest.mark.parametrize("fork", [os.fork, raw_fork])
+def test_another_process_may_not_use_a_backfill(
+    fork: Callable[[], int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A child would give its parent's ids again, also if its pid is the same in a namespace."""
     ids = given.Backfill("v7")
-    parent = os.getpid()
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "getpid", lambda: parent + 1)
-        with pytest.raises(RuntimeError, match=f"process {parent}'s, .* process {parent + 1}"):
-            ids.take(TIME)
+    pid = os.getpid()
+    monkeypatch.setattr(os, "getpid", lambda: pid)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = fork()
+    if not child:
+        try:
+            with pytest.raises(RuntimeError, match=f"made before a fork, .* process {pid}"):
+                ids.take(TIME)
+            os._exit(0)
+        finally:
+            os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
     assert unixtime.tick_of(ids.take(TIME).int) == TICK
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from uuidd_client import late
 from uuidd_client.client import Client
-from uuidd_client.errors import DaemonUnavailable, NoWorkerId, RateExceeded
+from uuidd_client.errors import DaemonUnavailable, NoWorkerId, RateExceeded, TimeOutOfRange
 
 if TYPE_CHECKING:
     from uuidd.core.ids import readings
@@ -33,6 +33,7 @@ __all__ = [
     "DaemonUnavailable",
     "NoWorkerId",
     "RateExceeded",
+    "TimeOutOfRange",
     "bounds",
     "flake",
     "form",

@@ -33,6 +33,22 @@ class NoWorkerId(DaemonUnavailable):
         )
 
 
+class TimeOutOfRange(Exception):
+    """Ids of *kind* cannot tell the time that it is: only ticks from *begin* to before *end*."""
+
+    def __init__(self, kind: str, tick: int, begin: int, end: int) -> None:
+        from uuidd.core.ids.times import text
+
+        super().__init__(
+            f"the time is {text(tick)}; a {kind} tells times from {text(begin)} to {text(end - 1)}:"
+            " check the clock, or use another kind"
+        )
+        self.kind = kind
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _revived, (type(self), self.args), self.__dict__
+
+
 class RateExceeded(Exception):
     """More ids of *kind* were wanted than are free just now, by a client that does not wait.
 

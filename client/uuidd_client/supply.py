@@ -16,18 +16,19 @@ Theory of operation
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias
 from uuid import SafeUUID
 
 from uuidd.core.ids.kinds import KINDS
 from uuidd.core.ids.origin import Origin
-from uuidd.core.ids.recipes import RECIPES
+from uuidd.core.ids.recipes import RECIPES, time_fields
 from uuidd.core.ids.timebased import TICKS_PER_SECOND
 from uuidd.core.timeline import Block, SteadyBlock
 from uuidd_client.clocks import elapsed, utc
 from uuidd_client.demand import Demand
-from uuidd_client.errors import NoWorkerId, RateExceeded
+from uuidd_client.errors import DaemonUnavailable, NoWorkerId, RateExceeded, TimeOutOfRange
 from uuidd_client.forms import random_bytes, safety, uuids
 from uuidd_client.page import Page
 from uuidd_client.source import Source, utc_tick
@@ -48,6 +49,16 @@ RANDOM_BLOCK = 1 << 30
 
 REFETCHES = 3
 """How often another block is asked for when one holds nothing later than what was used."""
+
+MOST_EMPTY = 32
+"""Blocks in a row without a place, after which the daemon is found to be broken. A Snowflake has a
+place on 4 of 10 ticks; and after a change of the node, places begin with the next millisecond."""
+
+EMPTY_PAUSE = 0.0001
+"""Seconds between such requests."""
+
+MOST_NODES = 8
+"""Blocks in a row of one call, each under another node or worker, after which it is too."""
 
 
 Run: TypeAlias = "tuple[Iterator[Any], float, memoryview[float]]"
@@ -77,6 +88,8 @@ class Supply:
         self._demand = Demand(max_age, least=self._recipe.ticks(1))
         self._first = self._end = self._not_before = 0
         self._origin = Origin(0)
+        self._times = time_fields(self._origin.epoch).get(kind)
+        self._nodes = 0
         self._safe = SafeUUID.unknown
         self._begin = 0.0
         self._deadline = page.slot(0.0)
@@ -151,6 +164,7 @@ class Supply:
 
     def _take_back(self) -> None:
         """Take back what is left of the run that is out. Nobody can draw from it after that."""
+        self._nodes = 0
         if self._out is None:
             return
         left = list(self._out)
@@ -184,13 +198,16 @@ class Supply:
             # Whoever breaks off the fetch leaves no half of a block that seems current.
             self._deadline[0] = 0.0
             self._fetch(needed)
-            while self._first == self._end:
+            for _ in range(MOST_EMPTY):
+                if self._first < self._end:
+                    return
                 # Of three ticks in a row one has a place, but fewer may have been free; and under
                 # another node, ids go on in the next run.
                 if not self._wait:
                     raise RateExceeded(self._kind, needed, 0)
+                time.sleep(EMPTY_PAUSE)
                 self._fetch(needed)
-            return
+            raise self._broken(f"{MOST_EMPTY} blocks in a row have no place for a {self._kind}")
         last_used = self._first - 1
         self._deadline[0] = 0.0
         for tries_left in reversed(range(REFETCHES)):
@@ -221,7 +238,12 @@ class Supply:
         block, from_daemon = self._take(asked)
         self._demand.came(elapsed())
         self._used = 0
-        if block.origin != self._origin:
+        if block.origin == self._origin:
+            self._nodes = 0
+        else:
+            self._nodes += 1
+            if from_daemon and self._nodes > MOST_NODES:
+                raise self._broken(f"{self._nodes} answers in a row have each another node")
             if self._end and self._timeline == "steady" and not recipe.random:
                 # Within a run the node or the worker comes first in the order of ids.
                 self._not_before = self._end - 1 + recipe.room(self._end - 1)
@@ -246,4 +268,25 @@ class Supply:
         block, from_daemon = self._source.take_steady(count, fallback=self._kind != "snowflake")
         if self._kind == "snowflake" and block.worker is None:
             raise NoWorkerId(self._source.connection.path)
+        self._see(block, from_daemon)
         return block, from_daemon
+
+    def _see(self, block: SteadyBlock, from_daemon: bool) -> None:
+        """Raise TimeOutOfRange if ids of this kind cannot tell the time of a block.
+
+        Where they can tell what UTC is here, it is the daemon that is wrong: DaemonUnavailable.
+        """
+        if self._kind == "snowflake" and block.epoch != self._origin.epoch:
+            self._times = time_fields(block.epoch)[self._kind]
+        times = self._times
+        assert times is not None  # noqa: S101  (all steady kinds have such a field)
+        last = block.first + block.count - 1
+        if times.epoch <= block.first and last < times.end:
+            return
+        error = TimeOutOfRange(self._kind, last, times.epoch, times.end)
+        if from_daemon and times.epoch <= utc_tick() < times.end:
+            raise self._broken(str(error)) from error
+        raise error
+
+    def _broken(self, cause: str) -> DaemonUnavailable:
+        return DaemonUnavailable(self._source.connection.path, f"an unusable answer: {cause}")

@@ -6,7 +6,7 @@ import copy
 
 import pytest
 
-from uuidd_client import DaemonUnavailable, NoWorkerId, RateExceeded
+from uuidd_client import DaemonUnavailable, NoWorkerId, RateExceeded, TimeOutOfRange
 
 
 @pytest.mark.parametrize(
@@ -15,6 +15,7 @@ from uuidd_client import DaemonUnavailable, NoWorkerId, RateExceeded
         DaemonUnavailable("/path", "silent for 1 s", late=True),
         NoWorkerId("/path"),
         RateExceeded("v1", 10, 3),
+        TimeOutOfRange("ksuid", 10, 20, 30),
     ],
 )
 def test_an_error_comes_whole_out_of_another_process(error: Exception) -> None:

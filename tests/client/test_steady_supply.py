@@ -12,10 +12,10 @@ from tests.client.breaking import break_off
 from tests.client.fakes import NODE, START, UNAVAILABLE, Time
 from uuidd.core.ids import flake, ksuid, pushid, snowflake, ulid, unixtime
 from uuidd.core.timeline import SteadyBlock
-from uuidd_client import DaemonUnavailable, NoWorkerId, RateExceeded
+from uuidd_client import DaemonUnavailable, NoWorkerId, RateExceeded, TimeOutOfRange
 from uuidd_client.page import Page
 from uuidd_client.source import Source
-from uuidd_client.supply import Supply
+from uuidd_client.supply import MOST_EMPTY, MOST_NODES, Supply
 
 MS = 10_000
 RANDOM_TAILED = ["v7", "ulid", "ksuid", "push_id"]
@@ -222,3 +222,65 @@ def test_ids_more_than_an_hour_ahead_are_not_waited_for(kind: str, time: Time) -
     (after,) = supply.make(1, "int")
     read = flake.fields if kind == "flake" else snowflake.fields
     assert read(ahead).ms - read(after).ms == 7_200_000
+
+
+# --- a daemon that is wrong, and times that no id can tell
+
+
+def test_a_daemon_whose_blocks_have_no_place_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Snowflake is not waited for without an end; the error says why."""
+    monkeypatch.setattr("uuidd_client.supply.time.sleep", lambda _: None)
+    source = Blocks(*(block(1, 1) for _ in range(1000)))
+    with pytest.raises(DaemonUnavailable, match="32 blocks in a row have no place for a snowflake"):
+        supply_of(source, "snowflake").make(1, "int")
+    assert len(source.asked) == 1 + MOST_EMPTY
+
+
+def test_a_daemon_whose_node_is_another_each_time_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each would cost a millisecond, for ids go on with the next one."""
+    monkeypatch.setattr("uuidd_client.supply.time.sleep", lambda _: None)
+    source = Blocks(*(block(number * MS, 1, node=number) for number in range(1000)))
+    with pytest.raises(DaemonUnavailable, match="9 answers in a row have each another node"):
+        supply_of(source, "flake").make(500, "int")
+    assert len(source.asked) == 1 + MOST_NODES
+
+
+def test_a_node_that_changes_now_and_then_is_followed() -> None:
+    """From call to call the node may be another each time."""
+    source = Blocks(*(block(number * MS, 1, node=number) for number in range(100)))
+    supply = supply_of(source, "flake")
+    found = [supply.make(1, "int")[0] for _ in range(100)]
+    assert found == sorted(found)
+
+
+YEAR = 365 * 86400 * 10_000_000
+
+
+@pytest.mark.parametrize(
+    ("kind", "years", "words"),
+    [
+        ("snowflake", 60, "the time is 2083-.*a snowflake tells times from 2010-11.* to 2080-07"),
+        ("ksuid", 130, "the time is 2153-.*a ksuid tells times from 2014-05-13.* to 2150-06"),
+        ("ksuid", -11, "the time is 2012-.*a ksuid tells times from 2014-05-13.* to 2150-06"),
+        ("v7", -60, "the time is 1963-.*a v7 tells times from 1970-01-01"),
+    ],
+)
+def test_a_time_that_the_kind_cannot_tell_is_named(
+    kind: str, years: int, words: str, time: Time
+) -> None:
+    """With what it can tell; nothing is made."""
+    time.utc += years * YEAR
+    with pytest.raises(TimeOutOfRange, match=words) as caught:
+        supply_of(Blocks(block(years * YEAR, 3)), kind).make(1, "text")
+    assert caught.value.kind == kind
+
+
+@pytest.mark.parametrize("kind", ["snowflake", "ksuid"])
+def test_a_daemon_whose_time_no_id_can_tell_is_wrong(kind: str) -> None:
+    """Where UTC here is one that ids can tell."""
+    supply = supply_of(Blocks(block(130 * YEAR, 3), block(0, 3)), kind)
+    with pytest.raises(DaemonUnavailable, match="/path: an unusable answer: the time is 2153-"):
+        supply.make(1, "text")
+    assert supply.make(1, "text")

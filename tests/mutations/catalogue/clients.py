@@ -262,6 +262,22 @@ MUTATIONS = [
         SUPPLY_TESTS,
     ),
     Mutation(
+        "blocks-without-a-place-are-asked-for-without-an-end",
+        "a broken daemon holds a caller for good",
+        SUPPLY,
+        "for _ in range(MOST_EMPTY):",
+        "while True:",
+        SUPPLY_TESTS,
+    ),
+    Mutation(
+        "node-may-change-without-an-end",
+        "a broken daemon holds a caller for a minute",
+        SUPPLY,
+        "if from_daemon and self._nodes > MOST_NODES:",
+        "if not block:",
+        SUPPLY_TESTS,
+    ),
+    Mutation(
         "older-block-not-trimmed",
         "v1 ids fall from block to block",
         SUPPLY,

@@ -56,8 +56,8 @@ MUTATIONS = [
         "one-channel-for-both-timelines",
         "a v1 waits behind a v7 that waits for the daemon's disk",
         "client/uuidd_client/session.py",
-        "return self._channel(KINDS[kind].timeline)",
-        'return self._channel("all")',
+        "        channel = self._channels.get(name)\n",
+        '        name = "all"\n        channel = self._channels.get(name)\n',
         (
             "tests/client/test_client.py::test_an_id_of_one_timeline_is_not_held_up_by_a_wait_for_the_other",
         ),

@@ -21,6 +21,12 @@ import msgpack
 PATIENCE = 20.0
 """Seconds after which a daemon that does nothing has failed a test."""
 
+SOON = 5.0
+"""Seconds within which whatever waits for nobody happens, also on a machine that is busy (load 8).
+
+How fast it is on a quiet one is for the benchmarks to tell.
+"""
+
 LOOK = 0.01
 """Seconds between two looks at whether something has happened in another process."""
 

@@ -1,17 +1,15 @@
-"""What callers give: checked, and shown in the errors that refuse it."""
+"""What callers give, checked."""
 
 from __future__ import annotations
 
 import math
 
 from uuidd.core.ids.kinds import KINDS
+from uuidd.core.ids.shown import shown
 from uuidd_client.clocks import YEAR
 
 MAX_MAKE = 10_000_000
 """Ids of one call: a host has ticks for so many in a second, and as UUIDs they take a gigabyte."""
-
-SHOWN = 60
-"""Characters of a value that an error shows."""
 
 
 def known(kind: object, form: object) -> str:
@@ -50,13 +48,3 @@ def seconds(name: str, value: object) -> float:
     if value in (math.inf, -math.inf) or value != value:
         return -1
     return min(value, YEAR)
-
-
-def shown(value: object) -> str:
-    """Give a value as an error shows it: short, whatever it is."""
-    try:
-        text = repr(value)
-    except ValueError:
-        # Python does not write an int of more than 4,300 digits.
-        return f"<{type(value).__name__} too long to show>"
-    return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."

@@ -10,8 +10,9 @@ from itertools import repeat, starmap
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+from uuidd.core.ids.shown import shown
 from uuidd_client import late
-from uuidd_client.arguments import counted, known, seconds, shown
+from uuidd_client.arguments import counted, known, seconds
 from uuidd_client.clocks import instants, utc
 
 if TYPE_CHECKING:

@@ -25,6 +25,7 @@ from uuid import UUID
 
 from uuidd.core.ids import backfill, flake, forming, ksuid, pushid, snowflake, ulid
 from uuidd.core.ids import bounds as bounding
+from uuidd.core.ids.shown import named, shown
 from uuidd.core.ids.times import Time
 from uuidd_client.page import alive
 
@@ -241,11 +242,9 @@ def sort_key(kind: str, id: UUID | str | int) -> bytes:
     Raises ValueError for an unknown kind and for an id that is none of it, TypeError for one that
     is not of the kind's own type.
     """
-    shape = _SHAPES.get(kind)
-    if shape is None:
-        raise ValueError(f"kind is {kind!r}; it must be one of {', '.join(_SHAPES)}")
+    shape = named("kind", kind, _SHAPES)
     if not isinstance(id, shape.type):
-        raise TypeError(f"id is {id!r}; a {kind} must be a {shape.type.__name__}")
+        raise TypeError(f"id is {shown(id)}; a {kind} must be a {shape.type.__name__}")
     return bounding.sort_key(kind, shape.taken(id))
 
 

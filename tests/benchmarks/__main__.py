@@ -15,6 +15,7 @@ from pathlib import Path
 import uuidd_client
 from tests.benchmarks import (
     chart,
+    greed,
     idle,
     kinds,
     loading,
@@ -47,6 +48,7 @@ BENCHMARKS: dict[str, Callable[[Place, int], Iterator[Result]]] = {
     "many": serving.many,
     "libuuid": serving.libuuid,
     "latency": waiting.rows,
+    "greed": greed.rows,
     "processes": together.processes,
     "stdlib": together.stdlib,
     "loops": together.loops,

@@ -36,7 +36,7 @@ class Traffic:
 TAKE = Traffic(
     rpc.call(1, "take", ["utc", 1]),
     # A response, to request 1, without an error, a map of 4.
-    reply=bytes([0x94, rpc.RESPONSE, 1, 0xC0, 0x84]),
+    reply=bytes([0x94, rpc.RESPONSE, 1, 0xC0, 0x86]),
     anew=False,
 )
 TIME_UUID = Traffic(libuuid.request(Op.TIME_UUID), reply=bytes([16, 0, 0, 0]), anew=True)

@@ -36,12 +36,12 @@ def rows(place: Place, rounds: int) -> Iterator[Result]:
             with load.running(
                 loading, daemon.socket, TAKE, connections=OTHERS, seconds=TURN_SECONDS + 10
             ):
-                return _ask(asking, daemon.socket, beside)
+                return ask(asking, daemon.socket, beside)
 
         interleaved(
             rounds,
-            lambda: _ask(asking, daemon.socket, alone),
-            lambda: _ask(asking, echo, echoed),
+            lambda: ask(asking, daemon.socket, alone),
+            lambda: ask(asking, echo, echoed),
             beside_others,
         )
     for turns in (turns for times in (alone, echoed, beside) for turns in times.values()):
@@ -71,9 +71,9 @@ def _curve(name: str, times: Times) -> Curve:
     return Curve(name, {percentile: median(turns) for percentile, turns in times.items()})
 
 
-def _ask(program: Path, path: Path, times: Times) -> float:
+def ask(program: Path, path: Path, times: Times) -> float:
     """Ask for a turn, add to *times*, and give the median."""
-    how = [str(TURN_SECONDS), TAKE.request.hex(), TAKE.reply.hex(), *map(str, PERCENTILES)]
+    how = [str(TURN_SECONDS), TAKE.request.hex(), TAKE.reply.hex(), *map(str, times)]
     done = subprocess.run(
         [str(program), "ask", str(path), *how],
         check=True,
@@ -82,7 +82,7 @@ def _ask(program: Path, path: Path, times: Times) -> float:
         timeout=TURN_SECONDS + 30,
     )
     _, *found = map(int, done.stdout.split())
-    for percentile, nanoseconds in zip(PERCENTILES, found, strict=True):
+    for percentile, nanoseconds in zip(times, found, strict=True):
         times[percentile].append(nanoseconds / 1e3)
     return times[50.0][-1]
 

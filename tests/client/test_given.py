@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -12,6 +13,7 @@ from uuid import UUID
 
 import pytest
 
+import uuidd_client
 from tests.client.raw import raw_fork
 from uuidd.core.ids import flake, ksuid, pushid, snowflake, ulid, unixtime
 from uuidd_client import given
@@ -187,3 +189,41 @@ def test_the_package_does_not_import_it_at_once() -> None:
     """Who only draws ids does not pay for it."""
     code = "import sys, uuidd_client; sys.exit('uuidd_client.given' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+ODD: list[Any] = [[], {}, 10**5000, -(10**5000), [10**5000], "x" * 5000, float("nan"), b"v7"]
+
+TAKING: dict[str, Callable[[Any], object]] = {
+    "kind of form": lambda odd: given.form(odd, MS),
+    "kind of bounds": lambda odd: given.bounds(odd, MS),
+    "kind of sort_key": lambda odd: given.sort_key(odd, 1),
+    "kind of Backfill": lambda odd: given.Backfill(odd),
+    "kind of inspect": lambda odd: uuidd_client.inspect("1", kind=odd),
+    "text of inspect": lambda odd: uuidd_client.inspect(odd),
+    "epoch of inspect": lambda odd: uuidd_client.inspect("1", epoch=odd),
+    "time of form": lambda odd: given.form("v7", odd),
+    "time of bounds": lambda odd: given.bounds("v7", MS, odd),
+    "unit of bounds": lambda odd: given.bounds("v7", MS, unit=odd),
+    "unit of Backfill": lambda odd: given.Backfill("v7", unit=odd),
+    "epoch of bounds": lambda odd: given.bounds("snowflake", MS, epoch=odd),
+    "id of sort_key": lambda odd: given.sort_key("snowflake", odd),
+    "node of form": lambda odd: given.form("flake", MS, node=odd),
+    "worker of form": lambda odd: given.form("snowflake", MS, worker=odd),
+    "clock_seq of form": lambda odd: given.form("v7", MS, clock_seq=odd),
+    "sequence of form": lambda odd: given.form("flake", MS, sequence=odd),
+}
+
+
+@pytest.mark.parametrize(
+    "odd", ODD, ids=["list", "dict", "huge", "low", "deep", "long", "nan", "b"]
+)
+@pytest.mark.parametrize("taking", TAKING)
+def test_whatever_is_given_is_refused_in_a_short_line(taking: str, odd: object) -> None:
+    """Also what has no hash, what is long, and an int that Python does not write."""
+    with pytest.raises((TypeError, ValueError)) as caught:
+        TAKING[taking](odd)
+    said = str(caught.value)
+    assert re.search(r"\b(is|are|no|more)\b", said), said
+    assert len(said) < 300
+    assert "unhashable" not in said
+    assert "digits)" not in said

@@ -228,8 +228,8 @@ class Inside:
         async def serve() -> None:
             stream = Stream(ours, UID)
             turns = Turns()
-            data = b""
-            while await converse(stream, data, self.service, limits, turns):
+            data = await stream.receive()
+            while data and await converse(stream, data, self.service, limits, turns):
                 data = await stream.receive()
                 if not data:
                     break

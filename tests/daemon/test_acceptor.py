@@ -14,7 +14,8 @@ import trio
 from trio.testing import MockClock
 
 from tests.daemon.fakes import HOUR, Inside, Peer, notification, request
-from uuidd.server.acceptor import GRACE, TURN, Acceptor
+from tests.tools import need_root
+from uuidd.server.acceptor import GRACE, GRACE_LOOK, NEW_GRACE, TURN, Acceptor
 from uuidd.server.limits import TURNED_AWAY, Limits
 from uuidd.server.wary import bar_descriptors
 
@@ -170,6 +171,106 @@ async def test_the_silent_stop_nobody(autojump_clock: MockClock) -> None:
         last = await stack.enter_async_context(served.connect())
         assert (await last.call("take", "utc", 1)).error is None
         assert trio.current_time() == 0
+
+
+@pytest.mark.parametrize("seconds", [6, HOUR])
+async def test_silence_before_the_first_request_is_free(
+    autojump_clock: MockClock, seconds: float
+) -> None:
+    """A program that connects at its start and asks much later is served, in either dialect."""
+    async with serving() as served, served.connect() as one, served.connect() as other:
+        await trio.sleep(seconds)
+        assert (await one.call("make", "v4")).error is None
+        await other.send(b"\x02")
+        assert len(await other.rest()) == 20
+        await trio.testing.wait_all_tasks_blocked()
+        assert served.inside.admission.open == 1
+        assert served.inside.service.rpc.refused == {}
+
+
+async def test_a_first_request_in_pieces_has_five_seconds(autojump_clock: MockClock) -> None:
+    """They count from its first byte, whenever that comes."""
+    async with serving() as served, served.connect() as whole, served.connect() as half:
+        await trio.sleep(HOUR)
+        begin, end = request("make", "v4")[:3], request("make", "v4")[3:]
+        await whole.send(begin)
+        await half.send(b"\x04\x00")
+        await trio.sleep(4)
+        await whole.send(end)
+        assert (await whole.reply()).error is None
+        assert await half.rest() == b""
+        assert trio.current_time() == HOUR + 5
+
+
+async def test_what_is_no_request_ends_a_silence_too(autojump_clock: MockClock) -> None:
+    """Other first bytes are read, counted, and closed upon, however late they come."""
+    async with serving() as served, served.connect() as peer:
+        await trio.sleep(HOUR)
+        await peer.send(b"GET / HTTP/1.1\r\n\r\n")
+        assert await peer.rest() == b""
+        await trio.testing.wait_all_tasks_blocked()
+        assert served.inside.service.rpc.refused == {"malformed": 1}
+        assert served.inside.admission.open == 0
+
+
+async def test_those_long_silent_make_room(autojump_clock: MockClock) -> None:
+    """Where all connections are taken, those that asked nothing for 5 s are closed upon."""
+    async with (
+        serving(connections=3) as served,
+        served.connect() as used,
+        served.connect() as silent,
+    ):
+        await used.call("status")
+        await trio.sleep(5)
+        async with served.connect() as young:
+            await trio.sleep(1)
+            async with served.connect() as new:
+                assert (await new.call("status")).error is None
+                assert await silent.rest() == b""
+                assert (await young.call("status")).error is None
+                assert (await used.call("status")).error is None
+    assert served.inside.service.rpc.refused == {"silent": 1}
+
+
+async def test_those_just_silent_make_no_room(autojump_clock: MockClock) -> None:
+    """Nobody who connects often can take the time for a request from others."""
+    async with serving(connections=1) as served, served.connect() as young:
+        await trio.sleep(4.9)
+        async with served.connect() as new:
+            reply = await new.call("status")
+            assert reply.error is not None
+            assert reply.error.startswith("busy: ")
+        assert (await young.call("status")).error is None
+
+
+async def test_silence_is_looked_for_once_a_second(autojump_clock: MockClock) -> None:
+    """Looking takes long where there are thousands, and some may connect thousands of times."""
+    async with serving(connections=1) as served, served.connect():
+        await trio.sleep(4.5)
+        async with served.connect() as first:
+            assert (await first.call("status")).error is not None
+        await trio.sleep(0.6)
+        async with served.connect() as soon:
+            assert (await soon.call("status")).error is not None
+        await trio.sleep(0.5)
+        async with served.connect() as later:
+            assert (await later.call("status")).error is None
+
+
+async def test_one_users_silence_makes_no_room_for_another(autojump_clock: MockClock) -> None:
+    """Past a user's own share only connections of his own are closed upon."""
+    need_root()
+    async with serving(connections_per_uid=1) as served, served.connect() as roots:
+        with somebody():
+            one = served.connect()
+        async with one:
+            await trio.sleep(HOUR)
+            with somebody():
+                two = served.connect()
+            async with two:
+                assert (await two.call("status")).error is None
+                assert await one.rest() == b""
+                assert (await roots.call("status")).error is None
 
 
 async def test_a_caller_that_left_is_forgotten(autojump_clock: MockClock) -> None:
@@ -401,19 +502,49 @@ async def test_stop_ends_those_who_ask_nothing(autojump_clock: MockClock) -> Non
         assert served.inside.admission.open == 0
 
 
-async def test_stop_leaves_a_moment_to_who_has_yet_to_ask(autojump_clock: MockClock) -> None:
+async def test_stop_leaves_a_second_to_those_who_have_just_connected(
+    autojump_clock: MockClock,
+) -> None:
     """Libuuid's callers connect and then write, and SIGPIPE would kill them in between."""
     async with serving() as served:
         async with served.connect() as late, served.connect() as silent:
             await trio.testing.wait_all_tasks_blocked()
             served.acceptor.stop(drain=False)
-            await trio.sleep(GRACE / 2)
+            await trio.sleep(NEW_GRACE - 2 * GRACE_LOOK)
             await late.send(b"\x04" + pack("=i", 1))
             assert len(await late.rest()) == 24
             assert await silent.rest() == b""
         await served.ended.wait()
-        assert trio.current_time() == GRACE
+        assert trio.current_time() == pytest.approx(NEW_GRACE, abs=GRACE_LOOK)
         assert served.inside.admission.open == 0
+
+
+async def test_stop_does_not_wait_for_those_who_have_just_asked(autojump_clock: MockClock) -> None:
+    """The second ends as soon as nobody needs it."""
+    async with serving() as served, served.connect() as late:
+        await trio.testing.wait_all_tasks_blocked()
+        served.acceptor.stop(drain=False)
+        await trio.sleep(2 * GRACE)
+        assert (await late.call("take", "utc", 1)).error is None
+        assert await late.rest() == b""
+        await served.ended.wait()
+        assert trio.current_time() == pytest.approx(2 * GRACE, abs=2 * GRACE_LOOK)
+
+
+async def test_stop_hardly_waits_for_those_who_have_long_been_silent(
+    autojump_clock: MockClock,
+) -> None:
+    """A program that connects at its start, and asks hours later, delays no restart."""
+    async with serving() as served, served.connect() as silent:
+        await trio.sleep(HOUR)
+        served.acceptor.stop(drain=False)
+        await trio.sleep(GRACE / 2)
+        await silent.send(b"\x04" + pack("=i", 1))
+        assert len(await silent.rest()) == 24
+        async with served.connect():
+            pass
+        await served.ended.wait()
+        assert trio.current_time() == HOUR + GRACE
 
 
 async def test_stop_does_not_wait_for_the_silence_of_who_was_turned_away(

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
+import signal
 import socket
+import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -11,9 +16,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.rig import PATIENCE, until
+from tests.tools import need, need_root
 from uuidd.cli import asking
 from uuidd.cli.asking import AskError
 from uuidd.core.wire import libuuid
+
+NOBODY = 65534
 
 
 @pytest.fixture
@@ -54,6 +63,122 @@ def test_kill_signals_nobody_unless_it_was_told_a_daemons_pid(
         with pytest.raises(AskError, match="gave no pid of a daemon"):
             asking.kill(path)
         listener.shutdown(socket.SHUT_RDWR)
+
+
+def listens(path: Path) -> bool:
+    """Whether somebody listens at *path*."""
+    with socket.socket(socket.AF_UNIX) as sock:
+        return sock.connect_ex(str(path)) == 0
+
+
+def telling(path: Path, pid: int, *, uid: int) -> socket.socket:
+    """Give a socket that a user made, and that tells *pid* to whoever asks."""
+    body = str(pid).encode() + b"\0"
+    os.seteuid(uid)
+    try:
+        return answering(path, len(body).to_bytes(4, "little") + body)
+    finally:
+        os.seteuid(0)
+
+
+@contextlib.contextmanager
+def process(name: str, uid: int) -> Iterator[subprocess.Popen[bytes]]:
+    """Give a process of a user's that has a name, and ends with the context at the latest."""
+    running = subprocess.Popen([name, "60"], executable=need("sleep"), user=uid)
+    try:
+        yield running
+    finally:
+        running.kill()
+        running.wait()
+
+
+@pytest.mark.parametrize(
+    ("maker", "name", "owner", "why"),
+    [
+        (NOBODY, "uuidd", 0, f"is no uuidd of uid {NOBODY}, who made the socket; nothing was"),
+        (NOBODY, "uuidd", 1234, f"is no uuidd of uid {NOBODY}, who made the socket; nothing was"),
+        (NOBODY, "sleep", NOBODY, f"is no uuidd of uid {NOBODY}, who made the socket; nothing was"),
+        (0, "sleep", 0, "is no uuidd; nothing was ended"),
+    ],
+)
+def test_kill_believes_the_kernel_more_than_a_reply(
+    path: Path, maker: int, name: str, owner: int, why: str
+) -> None:
+    """A false socket can have no process ended but a uuidd of the user who made it."""
+    need_root()
+    path.parent.chmod(0o777)
+    with process(name, owner) as bystander, telling(path, bystander.pid, uid=maker) as listener:
+        with pytest.raises(AskError, match=f"gave the pid {bystander.pid}, which {why}"):
+            asking.kill(path)
+        assert bystander.poll() is None
+        listener.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.mark.parametrize(("maker", "owner"), [(0, 0), (0, NOBODY), (NOBODY, NOBODY)])
+def test_kill_ends_a_uuidd_of_the_sockets_maker(path: Path, maker: int, owner: int) -> None:
+    """Root may have made the socket for another user, as systemd and --user do."""
+    need_root()
+    path.parent.chmod(0o777)
+    with process("/usr/sbin/uuidd", owner) as daemon, telling(path, daemon.pid, uid=maker) as told:
+        assert asking.kill(path) == daemon.pid
+        assert daemon.wait(PATIENCE) == -signal.SIGTERM
+        told.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.mark.parametrize("name", ["uuidd", "sleep"])
+def test_kill_does_without_pidfds(path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel before 5.3 has none, and a sandbox may forbid them."""
+
+    def none(_: int) -> int:
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    need_root()
+    monkeypatch.setattr(os, "pidfd_open", none)
+    with process(name, 0) as running, telling(path, running.pid, uid=0) as told:
+        if name == "uuidd":
+            assert asking.kill(path) == running.pid
+            assert running.wait(PATIENCE) == -signal.SIGTERM
+        else:
+            with pytest.raises(AskError, match="is no uuidd; nothing was ended"):
+                asking.kill(path)
+            assert running.poll() is None
+        told.shutdown(socket.SHUT_RDWR)
+
+
+def test_kill_names_a_process_that_is_gone(path: Path) -> None:
+    """It ended in between, or never was."""
+    need_root()
+    with process("uuidd", 0) as gone:
+        pass
+    with telling(path, gone.pid, uid=0) as told:
+        with pytest.raises(
+            AskError, match=f"couldn't kill uuidd running at pid {gone.pid}: No such"
+        ):
+            asking.kill(path)
+        told.shutdown(socket.SHUT_RDWR)
+
+
+def test_kill_ends_nothing_across_pid_namespaces(path: Path) -> None:
+    """The pid that a daemon of a container tells is another process's here, and the other way."""
+    need_root()
+    with process("uuidd", 0) as bystander, telling(path, bystander.pid, uid=0) as told:
+        command = [need("unshare"), "--pid", "--fork", sys.executable, "-m", "uuidd", "-k"]
+        done = subprocess.run(
+            [*command, f"--socket={path}"], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 1
+        assert f"so here its pid {bystander.pid} is that of another process" in done.stderr
+        assert bystander.poll() is None
+        told.shutdown(socket.SHUT_RDWR)
+
+
+def test_kill_ends_util_linuxs_own_daemon(path: Path) -> None:
+    """As its own ``uuidd -k`` does."""
+    need_root()
+    with subprocess.Popen([need("uuidd"), "-F", "-P", "-s", str(path)]) as daemon:
+        until(lambda: listens(path))
+        assert asking.kill(path) == daemon.pid
+        daemon.wait(PATIENCE)
 
 
 def test_an_empty_reply_is_no_uuid(path: Path) -> None:

@@ -290,14 +290,6 @@ async def test_other_bytes_are_read_before_the_close(
 # Time
 
 
-async def test_a_silent_connection_is_closed_after_five_seconds(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
-    """Who connects and asks nothing is closed upon after 5 s."""
-    async with inside.talking() as peer:
-        assert await closed_at(peer) == 5
-
-
 async def test_silence_between_requests_is_free(inside: Inside, autojump_clock: MockClock) -> None:
     """Who asked once may be silent for an hour, and is answered then."""
     async with inside.talking() as peer:
@@ -735,7 +727,7 @@ async def test_status_tells_how_the_daemon_does(inside: Inside, autojump_clock: 
 
 async def test_status_shows_trouble(inside: Inside, autojump_clock: MockClock) -> None:
     """While saves fail the status names the cause, the failures, and the volatile node."""
-    async with inside.saving(), inside.talking() as peer:
+    async with inside.saving():
         await trio.sleep(3 * HOUR)
         inside.disk.broken = True
         async with inside.talking() as other:
@@ -746,7 +738,6 @@ async def test_status_shows_trouble(inside: Inside, autojump_clock: MockClock) -
         assert told["saves"]["failed"] == inside.saver.failed_saves > 0
         assert told["saves"]["trouble"] == "No space left on device"
         assert told["utc"]["node"] == f"0x{block['node'].hex()}" != told["node"]
-        await peer.rest()
 
 
 async def test_status_shows_steps_of_the_clock(inside: Inside, autojump_clock: MockClock) -> None:

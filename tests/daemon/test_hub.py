@@ -8,6 +8,7 @@ import select
 import socket
 from collections.abc import AsyncIterator
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import trio
@@ -28,13 +29,19 @@ class Place:
         self.inside = inside
         self.handed_over: list[tuple[bytes, bytes]] = []
         self.hung_up: list[Stream] = []
+        self.begun: list[bytes] = []
         self.hub = Hub(
             inside.service,
             lambda: inside.limits,
+            begin=self._begin,
             hand_over=self._hand_over,
             hang_up=self._hang_up,
         )
         self.changed = trio.Event()
+
+    def _begin(self, _: Stream, data: bytes) -> None:
+        self.begun.append(data)
+        self.changed.set()
 
     def _hand_over(self, _: Stream, data: bytes, unsent: bytes) -> None:
         self.handed_over.append((data, unsent))
@@ -477,3 +484,50 @@ async def test_replies_to_what_came_before_malformed_bytes_are_sent_whole(place:
             await until(place, handed_over=1)
     ((data, unsent),) = place.handed_over
     assert (data, len(unsent) > 0) == (b"\0", True)
+
+
+class FewWatches:
+    """An epoll, of which all together may watch so few descriptors (fs.epoll.max_user_watches)."""
+
+    left = 0
+    make = select.epoll
+
+    def __init__(self) -> None:
+        self._epoll = self.make()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._epoll, name)
+
+    def __enter__(self) -> None:
+        self._epoll.__enter__()
+
+    def __exit__(self, *_: object) -> None:
+        self._epoll.close()
+
+    def register(self, fd: int, events: int) -> None:
+        """Watch a descriptor. Raises OSError when that is one too many."""
+        if not FewWatches.left:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        FewWatches.left -= 1
+        self._epoll.register(fd, events)
+
+
+async def test_a_connection_that_cannot_be_watched_is_hung_up_on(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The system lets only so many be; those that are go on, and one more is counted as refused."""
+    monkeypatch.setattr(FewWatches, "left", 3)
+    monkeypatch.setattr(select, "epoll", FewWatches)
+    place = Place(Inside())
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(place.hub.run)
+        async with place.parked() as peer:
+            async with place.parked():
+                await until(place, hung_up=1)
+                theirs, ours = socket.socketpair()
+                with theirs, ours:
+                    # Its request can be answered all the same, by a task.
+                    assert not place.hub.answered(Stream(ours, UID), request("status"))
+            assert (await peer.call("status")).error is None
+        nursery.cancel_scope.cancel()
+    assert place.inside.service.rpc.refused == {"no_watch": 1}

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -13,12 +15,20 @@ import pytest
 from tests.rig import PATIENCE, Daemon
 
 UUIDD = [sys.executable, "-m", "uuidd"]
+UUIDCTL = [
+    sys.executable,
+    "-c",
+    "import sys; from uuidd_client.command import main; sys.exit(main())",
+]
 
 
-def shell(script: str, *arguments: str) -> tuple[int, str, str]:
-    """Give the exit status, the output and the errors of a shell that runs *script*."""
+def shell(script: str, *arguments: str, command: Sequence[str] = UUIDD) -> tuple[int, str, str]:
+    """Give the exit status, the output and the errors of a shell that runs *script*.
+
+    Its ``$@`` is *command* with *arguments*.
+    """
     done = subprocess.run(
-        ["bash", "-o", "pipefail", "-c", script, "bash", *UUIDD, *arguments],
+        ["bash", "-o", "pipefail", "-c", script, "bash", *command, *arguments],
         capture_output=True,
         timeout=PATIENCE,
         text=True,
@@ -85,3 +95,81 @@ def test_defaults_that_are_not_there_are_told_of(tmp_path: Path) -> None:
         assert daemon.lines[0] == (
             f"uuidd: WARNING: there is no file {tmp_path}/typo, so no option comes from it"
         )
+
+
+@pytest.mark.parametrize(
+    ("command", "asked"),
+    [
+        (UUIDD, ["--help"]),
+        (UUIDD, ["--version"]),
+        (UUIDD, ["install-units", "--help"]),
+        (UUIDCTL, ["--help"]),
+        (UUIDCTL, ["bench", "--help"]),
+    ],
+)
+def test_a_help_that_cannot_be_written_is_told_in_a_line(
+    command: list[str], asked: list[str]
+) -> None:
+    """With status 1, whether the help is longer than what is written at once, or shorter."""
+    status, _, err = shell('"$@" >/dev/full', *asked, command=command)
+    name = "uuidd" if command is UUIDD else "uuidctl"
+    said = f"{name}: standard output cannot be written: No space left on device\n"
+    assert (status, err) == (1, said)
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&- <&-"])
+def test_a_command_with_a_closed_descriptor_does_what_it_does(closed: str) -> None:
+    """What it says there is lost, as of util-linux's uuidd: the status is 0, or 1 of an error."""
+    with Daemon() as daemon:
+        asked = ["-t", f"--socket={daemon.socket}"]
+        status, out, err = shell(f'"$@" {closed}', *asked)
+        assert (status, err) == (0, "")
+        assert bool(out) == (">&-" not in closed.split())
+        with daemon.connect() as line:
+            assert line.call("status")["requests"]["libuuid"]["ids"] == 1
+    status, out, err = shell(f'"$@" {closed}', "-t", f"--socket={daemon.socket}")
+    assert (status, out) == (1, "")
+    assert bool(err) == ("2>&-" not in closed)
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&- <&-"])
+def test_a_daemon_with_a_closed_descriptor_serves_and_ends_well(
+    tmp_path: Path, closed: str
+) -> None:
+    """It is asked as any other, and its status at SIGTERM is 0; a log without a place is lost."""
+    state, path = tmp_path / "state", tmp_path / "s"
+    state.mkdir()
+    started = f"""
+        "$@" -F --socket={path} --state={state} {closed} & daemon=$!
+        for _ in $(seq 1000); do [ -S {path} ] && break; sleep 0.01; done
+        "$@" -t --socket={path} && kill $daemon && wait $daemon
+    """
+    status, out, err = shell(started, "-P")
+    assert (status, len(out), "Traceback" in err) == (0, 37, False)
+    assert ("started:" in err) == ("2>&-" not in closed)
+
+
+def test_a_usage_error_is_for_standard_error_alone() -> None:
+    """Where that is closed, standard output has no word of it."""
+    assert shell('"$@" 2>&-', "--nonsense") == (2, "", "")
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (["-t", "-n", "0"], "ID\n"),
+        (["-t", "-n", "1"], "ID and 0 subsequent UUIDs\n"),
+        (["-t", "-n", "2"], "ID and 1 subsequent UUID\n"),
+        (["-t", "-n", "3"], "ID and 2 subsequent UUIDs\n"),
+        (["-r", "-n", "0"], "ID\n"),
+        (["-r", "-n", "1"], "List of UUIDs:\n\tID\n"),
+        (["-r", "-n", "2"], "List of UUIDs:\n\tID\n\tID\n"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_a_count_is_told_as_util_linuxs_uuidd_tells_it(asked: list[str], said: str) -> None:
+    """A count of 0 is as none; of 2 it is one UUID more, in the singular."""
+    with Daemon() as daemon:
+        status, out, err = shell('"$@"', *asked, f"--socket={daemon.socket}")
+    assert (status, err) == (0, "")
+    assert re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "ID", out) == said

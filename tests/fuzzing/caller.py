@@ -89,6 +89,9 @@ class Caller:
             return False
         if self._script.ending != Ending.STAY:
             return True
+        if not self._sent:
+            # It may be silent for as long as it likes, but is answered when it is not.
+            return self._pinged and not self._replies()
         asked, rest, malformed = self._asked()
         if not asked or rest or malformed:
             return True
@@ -118,6 +121,8 @@ class Caller:
         sent, got = bytes(self._sent), bytes(self._got)
         if self._script.ending == Ending.GO:
             return "gone"
+        if not sent and self._pinged:
+            return self._judge_silent(grants, turned_away)
         if not sent or sent[0] not in (*LIBUUID_FIRST, *RPC_FIRST):
             require(not got, "what is in no dialect is not answered")
             return "closed"
@@ -142,6 +147,14 @@ class Caller:
         for each, reply in zip(wanting, replies, strict=True):
             told.add(_judge(each, reply, grants))
         return "+".join(sorted(told)) or "unanswered"
+
+    def _judge_silent(self, grants: Grants, turned_away: bool) -> str:
+        replies = self._replies()
+        if turned_away and (not replies or _is_busy(replies[0])):
+            return "turned away"
+        require(len(replies) == 1 and replies[0][1] == PING, "one long silent is answered")
+        grants.make("v4", replies[0][3])
+        return "silent"
 
     def _asked(self) -> tuple[list[rpc.Request], bytes, rpc.MalformedError | None]:
         """Give the requests that were sent, what was sent beyond, and what is wrong with that."""

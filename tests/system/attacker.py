@@ -27,7 +27,7 @@ from typing import Any
 
 import msgpack
 
-from tests.rig import PATIENCE, Daemon, Line
+from tests.rig import PATIENCE, Line
 from uuidd.cli import main as uuidd
 
 UNIX_EPOCH = 0x01B2_1DD2_1381_4000
@@ -48,9 +48,9 @@ FLOOD = msgpack.packb([0, 1, "make", ["ksuid", 1000]]) * 4000
 class Actor:
     """A process in *role* under *uid*, for as long as the context lasts. *numbers* are its own."""
 
-    def __init__(self, daemon: Daemon, uid: int, role: str, *numbers: float) -> None:
+    def __init__(self, socket: Path, uid: int, role: str, *numbers: float) -> None:
         command = [sys.executable, "-m", "tests.system.attacker", role, str(uid)]
-        self._command = [*command, str(daemon.socket), *map(str, numbers)]
+        self._command = [*command, str(socket), *map(str, numbers)]
 
     def __enter__(self) -> Actor:
         self._process = subprocess.Popen(
@@ -191,28 +191,23 @@ def victim(path: Path, rounds: int, pause_ms: int) -> dict[str, Any]:
     return {"took": took, "connected": connected_in, "refused": refused, **seen.told()}
 
 
-def taker(path: Path, count: int, whole: int, span_ms: int) -> dict[str, Any]:
-    """Take so many ticks, whole or not, one request after the other; tell how much was got."""
-    seen, asked_for, heard = Seen(), 0, set()
+def taker(path: Path, count: int, whole: int, times: int) -> dict[str, Any]:
+    """Take so many ticks, whole or not, one request after the other; tell what was got, and when.
+
+    *slowest* is how many seconds the slowest request took.
+    """
+    seen, slowest, heard = Seen(), 0.0, set()
     at_work()
     with lined(path) as line:
-        # May have to wait for a save, which is not what is measured.
-        line.ask("take", "utc", 1)
-        begun = time.monotonic()
-        while (took := time.monotonic() - begun) < span_ms / 1000:
-            asked = now()
+        for _ in range(times):
+            begun, asked = time.monotonic(), now()
             _, _, error, result = line.ask("take", "utc", count, bool(whole))
-            asked_for += 1
+            slowest = max(slowest, time.monotonic() - begun)
             if error:
                 heard.add(error)
             else:
                 seen.add_result(asked, result)
-    return {
-        "requests": asked_for / took,
-        "ticks": sum(block[3] for block in seen.blocks) / took,
-        "heard": sorted(heard),
-        **seen.told(),
-    }
+    return {"slowest": slowest, "heard": sorted(heard), **seen.told()}
 
 
 def silent(path: Path, count: int) -> None:
@@ -539,8 +534,12 @@ def greedy(path: Path, lines: int, way: int) -> dict[str, Any]:
         for _ in range(lines):
             begin()
         stack.callback(hang_up, selector)
-        at_work()
+        begun = False
         while goes_on():
+            if answers and not begun:
+                # Not before all its connections have asked, and one was answered.
+                at_work()
+                begun = True
             for key, _ in selector.select(0.1):
                 assert isinstance(key.fileobj, socket.socket)
                 reply = b""

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.rig import PATIENCE, Daemon, until
+from tests.rig import PATIENCE, SOON, Daemon, until
 from tests.system.callers import Callers
 from tests.system.conftest import forget
 from tests.system.fake_time import FakeTime
@@ -181,7 +181,7 @@ def test_a_disk_that_fails_stops_nobody_and_heals(mounts: Mounts, name: str) -> 
         for refused in callers.refused
         if not refused.startswith("unavailable: ") or f"({cause})" not in refused
     ]
-    assert callers.slowest < 2
+    assert callers.slowest < SOON
     log = "\n".join(daemon.lines)
     assert f"ERROR: the state cannot be saved, which is tried again until it can: {cause}" in log
     assert f"a volatile node (no save within 0.8 s ({cause}))" in log
@@ -230,4 +230,4 @@ def test_a_sync_that_hangs_for_fifteen_seconds_holds_nobody_up(mounts: Mounts) -
     assert not [refused for caller in callers.of_utc for refused in caller.refused]
     assert all(caller.refused for caller in callers.of_steady)
     assert all("could not be saved" in refused for refused in callers.refused)
-    assert callers.slowest < 1.5
+    assert callers.slowest < SOON

@@ -12,11 +12,11 @@ from pathlib import Path
 import msgpack
 import pytest
 
-from tests.rig import PATIENCE, Daemon, Line
+from tests.rig import PATIENCE, SOON, Daemon, Line
 
 pytestmark = pytest.mark.system
 
-CALLS = 2000
+CALLS = 200
 
 
 @pytest.fixture(scope="module")
@@ -26,15 +26,22 @@ def daemon() -> Iterator[Daemon]:
         yield daemon
 
 
-def slowest_of_a_hundred(daemon: Daemon) -> float:
-    """Give the 99th percentile of a single take's round trip, in seconds."""
+def slowest(daemon: Daemon) -> float:
+    """Give how long the slowest of many single takes took, in seconds."""
     times = []
     with daemon.connect() as line:
         for _ in range(CALLS):
             begun = time.monotonic()
             assert line.call("take", "utc", 1)["count"] == 1
             times.append(time.monotonic() - begun)
-    return sorted(times)[CALLS * 99 // 100]
+    return max(times)
+
+
+def too_late(daemon: Daemon) -> int:
+    """Give how many connections were closed so far because their time was up."""
+    with daemon.connect() as line:
+        requests = line.call("status")["requests"]
+    return sum(tally["refused"].get("too_late", 0) for tally in requests.values())
 
 
 def resident_kib(daemon: Daemon) -> int:
@@ -80,10 +87,10 @@ def greedy(daemon: Daemon) -> Iterator[None]:
         thread.join(PATIENCE)
 
 
-def test_a_single_take_is_fast_beside_silent_slow_and_greedy_callers(daemon: Daemon) -> None:
-    """One silent, one with half a request, one greedy: the 99th percentile stays under 50 ms."""
+def test_silent_slow_and_greedy_callers_keep_nobody_waiting(daemon: Daemon) -> None:
+    """One is silent, one sends half a request, one is greedy: each single take is answered soon."""
     with sending(daemon, b""), sending(daemon, b"\x94\x00"), greedy(daemon):
-        assert slowest_of_a_hundred(daemon) < 0.05
+        assert slowest(daemon) < SOON
 
 
 HOSTILE = {
@@ -100,7 +107,6 @@ HOSTILE = {
 }
 
 UNFINISHED = {
-    "nothing": b"",
     "a 4 GB text": b"\x94\x00\x01\xdb\xff\xff\xff\xff",
     "nesting 1,000 deep": b"\x94\x00\x01\xa4take" + b"\x91" * 1000,
     "half a libuuid op 4": b"\x04\x01",
@@ -109,14 +115,19 @@ UNFINISHED = {
 
 @pytest.mark.parametrize("what", HOSTILE)
 def test_what_no_caller_sends_is_closed_at_once(daemon: Daemon, what: str) -> None:
-    """Bytes that are no request get the connection closed, after an error if they have a msgid."""
+    """Bytes that are no request get the connection closed, after an error if they have a msgid.
+
+    That is before its time is up.
+    """
+    before = too_late(daemon)
     with sending(daemon, HOSTILE[what]) as sock:
         begun = time.monotonic()
         said = b""
         with contextlib.suppress(ConnectionResetError):
             while more := sock.recv(4096):
                 said += more
-        assert time.monotonic() - begun < 0.5
+        assert time.monotonic() - begun < SOON
+    assert too_late(daemon) == before
     told = said and msgpack.unpackb(said)[2]
     assert bool(told) == (b"\x00\x01" in HOSTILE[what])
     assert not told or told.startswith("bad_params: ")
@@ -126,7 +137,17 @@ def test_what_no_caller_sends_is_closed_at_once(daemon: Daemon, what: str) -> No
 def test_what_never_comes_to_its_end_is_closed_in_time(daemon: Daemon, what: str) -> None:
     """A request has its time from the first byte to the last; here it is one second."""
     with sending(daemon, UNFINISHED[what]) as sock:
-        assert 0.5 < seconds_until_closed(sock) < 1.5
+        assert 0.5 < seconds_until_closed(sock) < SOON
+
+
+def test_silence_is_free(daemon: Daemon) -> None:
+    """A caller that connects at its start is served, however much later it first asks."""
+    with sending(daemon, b"") as sock:
+        sock.settimeout(1.5)
+        with pytest.raises(TimeoutError):
+            sock.recv(1)
+        sock.sendall(b"\x02")
+        assert len(sock.recv(64)) == 20
 
 
 def test_a_byte_now_and_then_buys_no_time(daemon: Daemon) -> None:
@@ -134,7 +155,7 @@ def test_a_byte_now_and_then_buys_no_time(daemon: Daemon) -> None:
     request = msgpack.packb([0, 1, "take", ["utc", 1]])
     begun = time.monotonic()
     with sending(daemon, b"") as sock:
-        sock.settimeout(0.3)
+        sock.settimeout(0.9)
         for byte in request:
             with contextlib.suppress(BrokenPipeError):
                 sock.send(bytes([byte]))
@@ -145,7 +166,8 @@ def test_a_byte_now_and_then_buys_no_time(daemon: Daemon) -> None:
                 continue
             except ConnectionResetError:
                 break
-    assert time.monotonic() - begun < 2
+    # With a second for each byte it would be as many as the request has.
+    assert time.monotonic() - begun < SOON < 0.9 * len(request)
 
 
 def test_a_caller_that_never_reads_costs_little_and_is_closed(daemon: Daemon) -> None:
@@ -192,7 +214,7 @@ def test_a_caller_that_dies_in_mid_request_delays_nobody(daemon: Daemon) -> None
     for end in range(len(request)):
         with sending(daemon, request[:end]):
             pass
-    assert slowest_of_a_hundred(daemon) < 0.05
+    assert slowest(daemon) < SOON
 
 
 def test_a_refused_request_keeps_the_connection(daemon: Daemon) -> None:

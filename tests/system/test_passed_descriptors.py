@@ -51,7 +51,7 @@ def bars() -> bool:
 def test_a_descriptor_that_closes_slowly_delays_nobody(kernel: Callable[..., list[str]]) -> None:
     """Where the kernel can bar them none gets through; else each is the end of its connection."""
     with guarded(wrap=kernel) as daemon:
-        with Actor(daemon, ATTACKER, "passing", ROUNDS, MIB, WATCHED) as attacker:
+        with Actor(daemon.socket, ATTACKER, "passing", ROUNDS, MIB, WATCHED) as attacker:
             served(daemon)
             told = attacker.told()
             if kernel is this_kernel and bars():
@@ -66,7 +66,7 @@ def test_a_descriptor_that_closes_slowly_delays_nobody(kernel: Callable[..., lis
 def test_a_descriptor_of_one_who_is_turned_away_delays_nobody() -> None:
     """What is never read of a connection over the limit is closed just as well."""
     with guarded("--max-connections-per-uid=2", wrap=older_kernel) as daemon:
-        with Actor(daemon, ATTACKER, "passing", ROUNDS, 1, 1) as attacker:
+        with Actor(daemon.socket, ATTACKER, "passing", ROUNDS, 1, 1) as attacker:
             served(daemon)
             assert attacker.told()["passed"] >= 3 * ROUNDS
         until(lambda: status(daemon)["connections"] == 1)
@@ -90,6 +90,6 @@ def test_a_stop_does_not_wait_for_descriptors() -> None:
     """Those that are unread at the stop, and those that are being closed, end with the process."""
     daemon = Daemon(wrap=older_kernel)
     daemon.folder.chmod(0o755)
-    with daemon, Actor(daemon, ATTACKER, "passing", ROUNDS, 1, 1):
+    with daemon, Actor(daemon.socket, ATTACKER, "passing", ROUNDS, 1, 1):
         served(daemon)
         assert daemon.stop() == 0

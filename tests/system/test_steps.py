@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.rig import PATIENCE, Daemon
+from tests.rig import PATIENCE, SOON, Daemon
 from tests.system.callers import Callers
 from tests.system.fake_time import HOUR, FakeTime
 
@@ -101,7 +101,7 @@ def test_under_load_no_step_repeats_anything(steps: Steps) -> None:
                 callers.more()
     callers.assert_nothing_twice()
     assert not callers.refused
-    assert callers.slowest < 2
+    assert callers.slowest < SOON
 
 
 def test_between_end_and_start_no_step_repeats_anything(steps: Steps, daemon: Daemon) -> None:

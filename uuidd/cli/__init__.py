@@ -23,8 +23,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if callable(before):
             signal.signal(signal.SIGINT, signal.default_int_handler)
-        status = _main(list(sys.argv[1:] if argv is None else argv))
-        sys.stdout.flush()
+        try:
+            status = _main(list(sys.argv[1:] if argv is None else argv))
+        finally:
+            # After --help as well, which ends with SystemExit.
+            sys.stdout.flush()
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:

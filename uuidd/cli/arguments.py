@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import sys
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 from uuidd import __version__
 from uuidd.cli import values
@@ -19,9 +21,17 @@ PID_FILE = Path("/run/uuidd/uuidd.pid")
 STATE = Path("/var/lib/uuidd")
 
 
-def parser(
-    kind: type[argparse.ArgumentParser] = argparse.ArgumentParser,
-) -> argparse.ArgumentParser:
+class Parser(argparse.ArgumentParser):
+    """A parser that raises OSError when its help cannot be written; argparse passes over that."""
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        if file is sys.stdout:
+            sys.stdout.write(message)
+        else:
+            super()._print_message(message, file)
+
+
+def parser(kind: type[argparse.ArgumentParser] = Parser) -> argparse.ArgumentParser:
     """Give the parser of the command line; it is one of *kind*."""
     made = kind(
         prog="uuidd",
@@ -228,8 +238,8 @@ _LIMITED = {
     "connections_per_uid": "connections of one user but root and the daemon's own",
     "waiting_per_uid": "requests of one user that wait for room",
     "unread_per_uid": "connections of one user whose replies wait to be read",
-    "request_seconds": "seconds from a request's first byte to its last, and from a connection to"
-    " its first request",
+    "request_seconds": "seconds from a request's first byte to its last; and from a connection to"
+    " its first request, where there is no room for another connection",
     "reply_seconds": "seconds for a reply to be read",
 }
 """What each limit counts; server/limits.py gives the reasons."""

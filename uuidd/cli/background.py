@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import NoReturn
 
 _READY = b"+"
@@ -28,12 +29,16 @@ class Background:
 def fill_standard_descriptors() -> None:
     """Open those of 0, 1 and 2 that are closed, lest a socket gets one, and is written to.
 
-    A daemon may be started so by a program that closed them to detach.
+    A daemon may be started so by a program that closed them to detach. What is written to them is
+    lost, as util-linux's uuidd has it. Python has None for such a stream, and gets one.
     """
     fd = os.open(os.devnull, os.O_RDWR)
     while fd <= 2:
         fd = os.open(os.devnull, os.O_RDWR)
     os.close(fd)
+    sys.stdin = sys.stdin or os.fdopen(0, closefd=False)
+    sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False)
 
 
 def enter() -> Background:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import uuidd
-from uuidd.cli import linking
+from uuidd.cli import arguments, linking
 
 COMMAND = "install-units"
 
@@ -58,7 +58,7 @@ class InstallError(Exception):
 
 def parser() -> argparse.ArgumentParser:
     """Give the parser of the command's own options."""
-    made = argparse.ArgumentParser(
+    made = arguments.Parser(
         prog=f"uuidd {COMMAND}",
         description="Put uuidd's service and socket for systemd, its user and its folders in place,"
         " and links to its commands and manual pages into /usr/local. They take the place of"

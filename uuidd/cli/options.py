@@ -32,7 +32,7 @@ def parsed(words: Sequence[str]) -> argparse.Namespace:
     Wrong usage ends the program with status 2, or with ``--check`` raises OptionsError, as
     whatever is wrong in the file does.
     """
-    parser = arguments.parser(_Checker if "--check" in words else argparse.ArgumentParser)
+    parser = arguments.parser(_Checker if "--check" in words else arguments.Parser)
     given = parser.parse_args(words)
     if given.defaults is not None:
         given = with_defaults(given.defaults, words)
@@ -42,7 +42,7 @@ def parsed(words: Sequence[str]) -> argparse.Namespace:
     return given
 
 
-class _Checker(argparse.ArgumentParser):
+class _Checker(arguments.Parser):
     """A parser that raises OptionsError where another shows its usage and ends the program."""
 
     def error(self, message: str) -> NoReturn:

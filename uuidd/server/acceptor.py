@@ -31,16 +31,26 @@ TURN = 8
 PAUSE = 0.1
 """Seconds to wait when the system has no descriptor or no memory for another connection."""
 
-GRACE = 0.1
-"""Seconds that a stop leaves to who has connected and said nothing yet: libuuid's callers are
-killed by SIGPIPE when they are closed upon before they have written."""
+GRACE, NEW_GRACE = 0.1, 1.0
+"""Seconds that a stop leaves to callers that have asked nothing yet: to one that has been silent
+for longer than a request may take, and to one that has not. A caller of libuuid's is killed by
+SIGPIPE when it writes after the close."""
+
+GRACE_LOOK = 0.02
+"""Seconds between two looks whether all of them have asked."""
+
+ROOM_PAUSE = 1.0
+"""Seconds from one time that silent connections make room to the next: to find them takes long."""
+
+SILENT = "silent"
+"""Why a connection ended that asked nothing for long, where there was no room for another."""
 
 DESCRIPTORS = "descriptors"
 """Why a connection ended over which a descriptor was passed."""
 
 _FAMILY, _TYPE = int(socket.AF_UNIX), int(socket.SOCK_STREAM)
 
-_EXHAUSTED = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
+_EXHAUSTED = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.ENOSPC}
 
 log = logging.getLogger("uuidd")
 
@@ -63,7 +73,14 @@ class Acceptor:
         self._exhausted = self._draining = False
         self._ended = trio.Event()
         self._dropper = Dropper(partial(service.rpc.refuse, DESCRIPTORS))
-        self._hub = Hub(service, lambda: self.limits, hand_over=self._hand_over, hang_up=self._end)
+        self._hub = Hub(
+            service,
+            lambda: self.limits,
+            begin=self._begin,
+            hand_over=self._hand_over,
+            hang_up=self._end,
+        )
+        self._room_made_at = -ROOM_PAUSE
 
     async def run(self) -> None:
         """Serve until ``stop``, and then until the last connection has ended."""
@@ -104,10 +121,18 @@ class Acceptor:
                 stream.end_reading()
 
     async def _hear_out(self) -> None:
+        begun = trio.current_time()
         if not all(stream.heard for stream in self._open | self._turned_away):
             await trio.sleep(GRACE)
+        long_ago = begun - self.limits.request_seconds
+        until = begun + NEW_GRACE
+        while trio.current_time() < until and self._are_new(long_ago):  # noqa: ASYNC110  (once)
+            await trio.sleep(GRACE_LOOK)
         for stream in self._open | self._turned_away:
             stream.end_reading()
+
+    def _are_new(self, since: float) -> bool:
+        return any(not each.heard and each.silent_since > since for each in self._open)
 
     async def _accept(self, nursery: trio.Nursery, *, those_there: bool = False) -> None:
         # An accept that finds none takes five times as long as to ask first.
@@ -116,7 +141,10 @@ class Acceptor:
         accepted = 0
         while True:
             if not those_there and not connecting.poll(0):
-                await trio.lowlevel.wait_readable(self._listener)
+                try:
+                    await trio.lowlevel.wait_readable(self._listener)
+                except OSError as error:
+                    await self._after(error)
             try:
                 sock = self._accepted()
             except BlockingIOError:
@@ -149,6 +177,8 @@ class Acceptor:
 
     def _enter(self, stream: Stream, nursery: trio.Nursery) -> None:
         refusal = self._admission.refusal(stream.uid)
+        if refusal and self._make_room():
+            refusal = self._admission.refusal(stream.uid)
         data = stream.receive_now()
         if refusal:
             self._service.rpc.refuse("connections")
@@ -164,9 +194,40 @@ class Acceptor:
             self._admission.enter(stream.uid)
             self._open.add(stream)
             stream.bound_unread()
-            if not data or not self._hub.answered(stream, data):
-                talk = partial(converse, stream, data or b"")
-                nursery.start_soon(self._talk, stream, talk)
+            if data is None:
+                stream.silent_since = trio.current_time()
+                self._hub.park(stream)
+            elif not self._hub.answered(stream, data):
+                nursery.start_soon(self._talk, stream, partial(converse, stream, data))
+
+    def _make_room(self) -> bool:
+        """Hang up on those whose user, or all, have no room, and who have been silent for long.
+
+        The answer is whether there was any.
+        """
+        now = trio.current_time()
+        if now < self._room_made_at + ROOM_PAUSE:
+            return False
+        self._room_made_at = now
+        long_ago = now - self.limits.request_seconds
+        silent = [
+            stream
+            for stream in self._open
+            if not stream.heard
+            and stream.silent_since <= long_ago
+            and self._admission.refusal(stream.uid)
+        ]
+        for stream in silent:
+            self._service.rpc.refuse(SILENT)
+            self._hub.drop(stream)
+        return bool(silent)
+
+    def _begin(self, stream: Stream, data: bytes) -> None:
+        if self._answered(stream, data):
+            self._end(stream)
+        else:
+            talk = partial(converse, stream, data)
+            self._hub_nursery.start_soon(self._talk, stream, talk)
 
     def _answered(self, stream: Stream, data: bytes) -> bool:
         """Answer libuuid's callers on the spot where that takes no waiting: a task costs more."""

@@ -27,17 +27,13 @@ UNREAD = "unread"
 async def converse(
     stream: Stream, data: bytes, service: Service, limits: Limits, turns: Turns
 ) -> bool:
-    """Answer what comes over a new *stream*, of which *data* has come already, until it is silent.
+    """Answer what comes over a new *stream*, of which *data* has come, until it is silent.
 
     The first byte tells the dialect; with any other first byte the connection is read, and ends.
     The answer is whether another request may come; if not, it is left to the caller to close the
     stream.
     """
     deadline = trio.current_time() + limits.request_seconds
-    if not data:
-        data = await stream.receive_until(deadline)
-    if not data:
-        return False
     if data[0] in LIBUUID_FIRST:
         await _libuuid(stream, data, service, limits, turns, deadline)
         return False

@@ -2,8 +2,9 @@
 
 Theory of operation
 
-1. Between two requests of the rpc dialect a connection is *parked* here: it has no task and no
-   buffer, and an epoll waits for all of a user's (epoll(7)). So ten thousand cost little.
+1. Before its first request, and between two of the rpc dialect, a connection is *parked* here: it
+   has no task and no buffer, and an epoll waits for all of a user's (epoll(7)). So ten thousand
+   cost little.
 2. One more epoll waits for those of the users, who are served in turns: a user with thousands of
    connections delays the others by one turn.
 3. Nearly all requests come whole, and can be answered at once: that is done here, without a task.
@@ -50,8 +51,17 @@ PIPELINED = 16
 """Requests of one connection answered in one go; with more it gets a task, so that others get their
 turn."""
 
+NO_WATCH = "no_watch"
+"""Why a connection ended that the system lets no epoll wait for (fs.epoll.max_user_watches)."""
+
+PAUSE = 0.01
+"""Seconds between two looks while the system lets trio wait for nothing more."""
+
 HandOver = Callable[[Stream, bytes, bytes], None]
 """Goes on with a connection in a task, with what was not answered, and replies not sent."""
+
+Begin = Callable[[Stream, bytes], None]
+"""Goes on with a connection whose first bytes are not of the rpc dialect."""
 
 
 class _Queue:
@@ -70,18 +80,20 @@ CROWD = -1
 
 
 class Hub:
-    """Serves silent connections; *hang_up* closes one, *hand_over* goes on with it in a task."""
+    """Serves silent connections; *hang_up* closes one, *begin* and *hand_over* go on with it."""
 
     def __init__(
         self,
         service: Service,
         limits: Callable[[], Limits],
         *,
+        begin: Begin,
         hand_over: HandOver,
         hang_up: Callable[[Stream], None],
     ) -> None:
         self._limits = limits
         self._service = service
+        self._begin = begin
         self._hand_over = hand_over
         self._hang_up = hang_up
         self._users = select.epoll()
@@ -109,7 +121,10 @@ class Hub:
                     turn_ends = monotonic() + TURN_SECONDS
                     ready = self._linger()
                 if not ready:
-                    await trio.lowlevel.wait_readable(self._users.fileno())
+                    try:
+                        await trio.lowlevel.wait_readable(self._users.fileno())
+                    except OSError:
+                        await trio.sleep(PAUSE)
                     turn_ends = monotonic() + TURN_SECONDS
                 # All of them before any a second time: epoll would give the same first again.
                 for fd, _ in ready:
@@ -120,21 +135,37 @@ class Hub:
                         turn_ends = monotonic() + TURN_SECONDS
 
     def park(self, stream: Stream) -> None:
-        """Wait for the next request of a connection."""
-        self._park(stream)
+        """Wait for the next request of a connection; hang up if the system does not let us."""
+        if self._park(stream) is None:
+            self._service.rpc.refuse(NO_WATCH)
+            self._hang_up(stream)
+
+    def drop(self, stream: Stream) -> None:
+        """Hang up on a connection that is parked."""
+        fd = stream.sock.fileno()
+        for queue in (self._queues.get(stream.uid), self._queues[CROWD]):
+            if queue is not None and queue.streams.get(fd) is stream:
+                self._close(queue, stream)
+                return
 
     def answered(self, stream: Stream, data: bytes) -> bool:
         """Answer the rpc requests of a new connection, and park it; False: they need a task."""
         if data[0] not in RPC_FIRST:
             return False
-        self._answer(self._park(stream), stream, data, monotonic() + USER_SECONDS)
+        queue = self._park(stream)
+        if queue is None:
+            return False
+        self._answer(queue, stream, data, monotonic() + USER_SECONDS)
         return True
 
-    def _park(self, stream: Stream) -> _Queue:
+    def _park(self, stream: Stream) -> _Queue | None:
         queue = self._queues.get(stream.uid) or self._opened(stream.uid)
         fd = stream.sock.fileno()
+        try:
+            queue.epoll.register(fd, select.EPOLLIN)
+        except OSError:
+            return None
         queue.streams[fd] = stream
-        queue.epoll.register(fd, select.EPOLLIN)
         return queue
 
     def _opened(self, uid: int) -> _Queue:
@@ -192,13 +223,17 @@ class Hub:
                 break
 
     def _serve(self, queue: _Queue, stream: Stream, ends: float) -> None:
+        is_new = not stream.heard
         data = stream.receive_now()
         if data is None:
             return
-        if data:
-            self._answer(queue, stream, data, ends)
-        else:
+        if not data:
             self._close(queue, stream)
+        elif is_new and data[0] not in RPC_FIRST:
+            self._unpark(queue, stream)
+            self._begin(stream, data)
+        else:
+            self._answer(queue, stream, data, ends)
 
     def _answer(self, queue: _Queue, stream: Stream, data: bytes, ends: float) -> None:
         replies = b""

@@ -32,8 +32,9 @@ class Limits:
     is closed at once."""
 
     request_seconds: float = 5.0
-    """From a request's first byte to its last, and from a connection to its first request. Callers
-    send a request in one piece; only a broken or hostile one takes longer."""
+    """From a request's first byte to its last. Callers send a request in one piece; only a broken
+    or hostile one takes longer. Also how long a connection may wait for its first request where
+    there is no room for another connection."""
 
     reply_seconds: float = 5.0
     """For a reply to be read."""

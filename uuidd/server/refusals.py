@@ -17,6 +17,7 @@ MEANINGS = {
     "bad_params": "requests with wrong parameters",
     "busy": "requests that found no room, or were over a user's share",
     "connections": "connections over a limit",
+    "descriptors": "connections that passed a descriptor",
     "malformed": "connections that sent bytes of neither protocol",
     "no_worker_id": "requests for Snowflakes, which need --worker",
     "too_late": "connections that took too long to send a request or to read a reply",

@@ -22,10 +22,13 @@ READ_BYTES = 16384
 class Stream:
     """The bytes of *sock*, a socket that *uid* connected; no call blocks, whatever its mode.
 
-    *heard* is whether anything has come over it, or its end.
+    *heard* is whether anything has come over it, or its end; until then, *silent_since* is when it
+    began to be waited for.
     """
 
-    __slots__ = ("heard", "sock", "uid")
+    __slots__ = ("heard", "silent_since", "sock", "uid")
+
+    silent_since: float
 
     def __init__(self, sock: socket.SocketType, uid: int) -> None:
         self.sock = sock
@@ -69,7 +72,11 @@ class Stream:
     async def receive(self) -> bytes:
         """Give what arrives next, however late; "" at the end or when the peer is gone."""
         while (data := self.receive_now()) is None:
-            await trio.lowlevel.wait_readable(self.sock)
+            try:
+                await trio.lowlevel.wait_readable(self.sock)
+            except OSError:
+                # The system lets nothing more be waited for (fs.epoll.max_user_watches).
+                return b""
         return data
 
     async def receive_until(self, deadline: float) -> bytes:
@@ -87,7 +94,10 @@ class Stream:
         with trio.move_on_after(seconds):
             while 0 <= sent < len(view):
                 view = view[sent:]
-                await trio.lowlevel.wait_writable(self.sock)
+                try:
+                    await trio.lowlevel.wait_writable(self.sock)
+                except OSError:
+                    return False
                 sent = self.send_now(view)
             return sent == len(view)
         return False

@@ -16,12 +16,16 @@ from uuidd_client.errors import DaemonUnavailable
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and give its exit status: 0, 1 for a failure, 2 for wrong usage."""
-    given = parser().parse_args(argv)
     if sys.stdout is None:
         # Python's word for a descriptor 1 that is closed.
         _complain("standard output is closed")
         return 1
     try:
+        try:
+            given = parser().parse_args(argv)
+        finally:
+            # After --help as well, which ends with SystemExit.
+            sys.stdout.flush()
         with _interruptible():
             status: int = given.do(given)
             sys.stdout.flush()
@@ -87,6 +91,13 @@ class _Parser(argparse.ArgumentParser):
     def is_value(_: str) -> bool:
         """Whether a word is a value, though it begins as an option does."""
         return False
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        if file is sys.stdout:
+            # argparse's own passes over an OSError, and the status would be 0.
+            sys.stdout.write(message)
+        else:
+            super()._print_message(message, file)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse the words; a value gets a space before it, by which argparse knows one."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.mutations.mutation import Mutation
 
+ACCEPTOR = "uuidd/server/acceptor.py"
 ACCEPTOR_TESTS = ("tests/daemon/test_acceptor.py",)
 ADMISSION = "uuidd/server/admission.py"
 ADMISSION_TESTS = ("tests/daemon/test_admission.py",)
@@ -144,12 +145,36 @@ MUTATIONS = [
         CONVERSATION_TESTS,
     ),
     Mutation(
-        "first-request-unbounded-in-time",
+        "silence-makes-no-room",
         "silent callers use up the connections",
-        CONVERSATION,
-        "    deadline = trio.current_time() + limits.request_seconds\n    if not data:",
-        "    deadline = trio.current_time() + 1e6\n    if not data:",
-        CONVERSATION_TESTS,
+        ACCEPTOR,
+        "            self._hub.drop(stream)\n",
+        "            pass\n",
+        ACCEPTOR_TESTS,
+    ),
+    Mutation(
+        "silence-of-others-makes-room",
+        "one user's many connections have those of others closed",
+        ACCEPTOR,
+        "            and self._admission.refusal(stream.uid)\n",
+        "",
+        ACCEPTOR_TESTS,
+    ),
+    Mutation(
+        "stop-forgets-who-has-just-connected",
+        "a stop kills callers of libuuid's by SIGPIPE",
+        ACCEPTOR,
+        "until = begun + NEW_GRACE",
+        "until = begun",
+        ACCEPTOR_TESTS,
+    ),
+    Mutation(
+        "no-watch-left-ends-the-daemon",
+        "a low fs.epoll.max_user_watches ends the daemon",
+        HUB,
+        "        except OSError:\n            return None\n",
+        "        except KeyError:\n            return None\n",
+        HUB_TESTS,
     ),
     Mutation(
         "request-time-anew-with-each-byte",

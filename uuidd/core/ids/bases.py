@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from uuidd.core.ids.shown import shown
+
 BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 """Flake's and KSUID's: in the order of ASCII, so that texts of equal length sort as numbers."""
 
@@ -23,7 +25,7 @@ PUSH = "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"
 def encode(value: int, alphabet: str, width: int = 0) -> str:
     """Give *value* in the digits of *alphabet*, at least one, and zeros before up to *width*."""
     if value < 0:
-        raise ValueError(f"the number is {value}; it must be 0 or more")
+        raise ValueError(f"the number is {shown(value)}; it must be 0 or more")
     base = len(alphabet)
     digits = []
     while value:
@@ -49,11 +51,11 @@ def decode(text: str, alphabet: str, name: str, bits: int) -> int:
         digit = alphabet.find(character)
         if digit < 0:
             raise ValueError(
-                f"{text!r} is no {name}: {character!r} at {place} is not of {alphabet}"
+                f"{shown(text)} is no {name}: {character!r} at {place} is not of {alphabet}"
             )
         value = value * base + digit
         if value >> bits:
-            raise ValueError(f"{text!r} is no {name}: it is above the highest of {bits} bits")
+            raise ValueError(f"{shown(text)} is no {name}: it is above the highest of {bits} bits")
     if not text:
         raise ValueError(f"the text is empty; a {name} is expected")
     return value

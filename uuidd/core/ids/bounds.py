@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from uuidd.core.ids import flake, ksuid, pushid, snowflake, timebased, ulid, unixtime
 from uuidd.core.ids.forming import field_of
+from uuidd.core.ids.shown import named
 from uuidd.core.ids.timefield import TICKS_PER_MS, TimeField
 from uuidd.core.ids.times import Time, tick_of
 
@@ -127,9 +128,7 @@ def own_unit(field: TimeField) -> str:
 
 def ticks_of(unit: str, field: TimeField) -> int:
     """Give the ticks of a unit. ValueError if there is none such, or the field's own is longer."""
-    ticks = UNITS.get(unit)
-    if ticks is None:
-        raise ValueError(f"unit is {unit!r}; it must be one of {', '.join(UNITS)}")
+    ticks = named("unit", unit, UNITS)
     if ticks < field.unit:
         coarse = [name for name, ticks in UNITS.items() if ticks >= field.unit]
         raise ValueError(
@@ -218,7 +217,4 @@ KINDS = tuple(_ORDERS)
 
 
 def _order(kind: str) -> _Order:
-    order = _ORDERS.get(kind)
-    if order is None:
-        raise ValueError(f"kind is {kind!r}; it must be one of {', '.join(KINDS)}")
-    return order
+    return named("kind", kind, _ORDERS)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuidd.core.ids.shown import shown
+
 
 def check(name: str, value: int, bits: int) -> int:
     """Give *value* back if it fits into *bits* bits.
@@ -10,7 +12,8 @@ def check(name: str, value: int, bits: int) -> int:
     name the field, the value and the range.
     """
     if type(value) is not int:
-        raise TypeError(f"{name} is {value!r}; it must be an int")
+        raise TypeError(f"{name} is {shown(value)}; it must be an int")
     if not 0 <= value < 1 << bits:
-        raise ValueError(f"{name} is {value}; it must be 0 to {(1 << bits) - 1} ({bits} bits)")
+        most = (1 << bits) - 1
+        raise ValueError(f"{name} is {shown(value)}; it must be 0 to {most} ({bits} bits)")
     return value

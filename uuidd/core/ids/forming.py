@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from uuidd.core.ids import flake, ksuid, nodes, pushid, snowflake, timebased, ulid, unixtime
 from uuidd.core.ids.fields import check
+from uuidd.core.ids.shown import named, shown
 from uuidd.core.ids.timefield import GREGORIAN, TimeField, milliseconds
 from uuidd.core.ids.times import Time, tick_of
 
@@ -71,11 +72,12 @@ def field_of(kind: str, epoch: int = snowflake.TWITTER_EPOCH) -> TimeField:
     """
     needs = _needs(kind)
     if type(epoch) is not int:
-        raise TypeError(f"epoch is {epoch!r}; it must be an int, in Unix milliseconds")
+        raise TypeError(f"epoch is {shown(epoch)}; it must be an int, in Unix milliseconds")
     if needs.time is None:
+        check("epoch", epoch, snowflake.EPOCH_BITS)
         return snowflake.time_field(epoch)
     if epoch != snowflake.TWITTER_EPOCH:
-        raise ValueError(f"epoch is {epoch}; only a snowflake has one, a {kind} has not")
+        raise ValueError(f"epoch is {shown(epoch)}; only a snowflake has one, a {kind} has not")
     return needs.time
 
 
@@ -90,7 +92,7 @@ def pattern(kind: str, given: Given, random: RandomBits) -> Pattern:
         value = getattr(given, name)
         if value is not None and name not in needs.fields:
             has = f"has {', '.join(needs.fields)}" if needs.fields else "has none but its time"
-            raise ValueError(f"{name} is {value!r}; a {kind} has no {name}, it {has}")
+            raise ValueError(f"{name} is {shown(value)}; a {kind} has no {name}, it {has}")
     return Pattern(time, needs.settle(given, random))
 
 
@@ -183,7 +185,4 @@ KINDS = tuple(_KINDS)
 
 
 def _needs(kind: str) -> _Needs:
-    needs = _KINDS.get(kind)
-    if needs is None:
-        raise ValueError(f"kind is {kind!r}; it must be one of {', '.join(KINDS)}")
-    return needs
+    return named("kind", kind, _KINDS)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from uuidd.core.ids.bases import BASE62, decode, encode
 from uuidd.core.ids.fields import check
+from uuidd.core.ids.shown import shown
 from uuidd.core.ids.timebased import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.ids.timefield import unix
 
@@ -52,9 +53,10 @@ def ksuid(seconds: int, payload: int) -> int:
     """
     check("payload", payload, 128)
     if type(seconds) is not int:
-        raise TypeError(f"seconds is {seconds!r}; it must be an int")
+        raise TypeError(f"seconds is {shown(seconds)}; it must be an int")
     if not 0 <= seconds - EPOCH < 1 << 32:
-        raise ValueError(f"seconds is {seconds}; it must be {EPOCH} to {EPOCH + (1 << 32) - 1}")
+        last = EPOCH + (1 << 32) - 1
+        raise ValueError(f"seconds is {shown(seconds)}; it must be {EPOCH} to {last}")
     return seconds - EPOCH << 128 | payload
 
 
@@ -84,7 +86,7 @@ def from_text(text: str) -> int:
     highest KSUID, aWgEPTl1tmebfsQzFP4bxwgy80V.
     """
     if len(text) != WIDTH:
-        raise ValueError(f"{text!r} is no KSUID: it has {len(text)} characters, not {WIDTH}")
+        raise ValueError(f"{shown(text)} is no KSUID: it has {len(text)} characters, not {WIDTH}")
     return decode(text, BASE62, "KSUID", 160)
 
 

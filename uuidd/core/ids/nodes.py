@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from uuidd.core.ids.fields import check
+from uuidd.core.ids.shown import shown
 from uuidd.core.ids.timebased import NODE_BITS
 
 _TEXT = re.compile(r"[0-9a-f]{2}([:-])[0-9a-f]{2}(?:\1[0-9a-f]{2}){4}\Z")
@@ -21,7 +22,7 @@ def node(given: int | str) -> int:
     text = given.strip().lower()
     if not (_TEXT.match(text) or _HEX.match(text)):
         raise ValueError(
-            f"node is {given!r}; it must be six octets in hex, as 44:88:99:36:57:32, or an int"
+            f"node is {shown(given)}; it must be six octets in hex, as 44:88:99:36:57:32, or an int"
         )
     return int(text.removeprefix("0x").replace(":", "").replace("-", ""), 16)
 

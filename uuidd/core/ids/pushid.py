@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from uuidd.core.ids.bases import PUSH, decode, encode
 from uuidd.core.ids.fields import check
+from uuidd.core.ids.shown import shown
 from uuidd.core.ids.timefield import TICKS_PER_MS, milliseconds, unix
 
 TIME = unix("push_id", TICKS_PER_MS, 48)
@@ -64,5 +65,5 @@ def from_text(text: str) -> int:
     Raises ValueError, naming the text, for another length or another character.
     """
     if len(text) != WIDTH:
-        raise ValueError(f"{text!r} is no Push ID: it has {len(text)} characters, not {WIDTH}")
+        raise ValueError(f"{shown(text)} is no Push ID: it has {len(text)} characters, not {WIDTH}")
     return decode(text, PUSH, "Push ID", 120)

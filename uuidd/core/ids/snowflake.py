@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from uuidd.core.ids.bases import BASE32, BASE58, BASE62, decode, encode
 from uuidd.core.ids.fields import check
+from uuidd.core.ids.shown import named, shown
 from uuidd.core.ids.timebased import UNIX_EPOCH
 from uuidd.core.ids.timefield import TICKS_PER_MS, TimeField, milliseconds, unix
 
@@ -22,6 +23,9 @@ TWITTER_EPOCH = 1_288_834_974_657
 """2010-11-04T01:42:54.657Z, in Unix milliseconds."""
 
 TIME_BITS, MACHINE_BITS, WORKER_BITS, SEQUENCE_BITS = 41, 10, 5, 12
+
+EPOCH_BITS = 48
+"""Bits of an epoch in milliseconds: as many as the time of a v7 or a ULID has."""
 SLOTS = 1 << SEQUENCE_BITS
 
 ALPHABETS = {"decimal": "0123456789", "base32": BASE32, "base58": BASE58, "base62": BASE62}
@@ -61,11 +65,10 @@ def snowflake(ms: int, machine: int, sequence: int, *, epoch: int = TWITTER_EPOC
     check("sequence", sequence, SEQUENCE_BITS)
     for name, value in (("ms", ms), ("epoch", epoch)):
         if type(value) is not int:
-            raise TypeError(f"{name} is {value!r}; it must be an int")
+            raise TypeError(f"{name} is {shown(value)}; it must be an int")
     if not 0 <= ms - epoch < 1 << TIME_BITS:
-        raise ValueError(
-            f"ms is {ms}; with epoch {epoch} it must be {epoch} to {epoch + (1 << TIME_BITS) - 1}"
-        )
+        last = epoch + (1 << TIME_BITS) - 1
+        raise ValueError(f"ms is {shown(ms)}; with epoch {epoch} it must be {epoch} to {last}")
     return (ms - epoch) << 22 | machine << SEQUENCE_BITS | sequence
 
 
@@ -144,7 +147,4 @@ def from_text(text: str, base: str = "decimal") -> int:
 
 
 def _alphabet(base: str) -> str:
-    found = ALPHABETS.get(base)
-    if found is None:
-        raise ValueError(f"base is {base!r}; it must be one of {', '.join(ALPHABETS)}")
-    return found
+    return named("base", base, ALPHABETS)

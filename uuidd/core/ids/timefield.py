@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from uuidd.core.ids.fields import check
+from uuidd.core.ids.shown import shown
 from uuidd.core.ids.timebased import TICK_BITS, TICKS_PER_SECOND, UNIX_EPOCH
 
 TICKS_PER_MS = TICKS_PER_SECOND // 1000
@@ -30,7 +31,7 @@ class TimeField(NamedTuple):
         TypeError for what is no int.
         """
         if type(tick) is not int:
-            raise TypeError(f"tick is {tick!r}; it must be an int")
+            raise TypeError(f"tick is {shown(tick)}; it must be an int")
         if not self.epoch <= tick < self.end:
             raise ValueError(
                 f"tick is {tick}, and {self.kind} tells times from tick {self.epoch}"
@@ -53,7 +54,7 @@ GREGORIAN = {kind: TimeField(kind, 1, 0, TICK_BITS) for kind in ("v1", "v6")}
 def unix(kind: str, unit: int, bits: int, *, epoch_ms: int = 0) -> TimeField:
     """Give a field that begins *epoch_ms* after 1970-01-01T00:00:00Z. TypeError if it is no int."""
     if type(epoch_ms) is not int:
-        raise TypeError(f"epoch is {epoch_ms!r}; it must be an int")
+        raise TypeError(f"epoch is {shown(epoch_ms)}; it must be an int")
     return TimeField(kind, unit, UNIX_EPOCH + epoch_ms * TICKS_PER_MS, bits)
 
 

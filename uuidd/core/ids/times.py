@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 
+from uuidd.core.ids.shown import shown
 from uuidd.core.ids.timebased import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.ids.timefield import TimeField
 
@@ -38,12 +39,13 @@ def tick_of(time: Time, field: TimeField) -> int:
         tick = time if field.unit == 1 else UNIX_EPOCH + time * field.unit
     else:
         raise TypeError(
-            f"time is {time!r}; it must be an aware datetime or an int, for a float is not exact"
+            f"time is {shown(time)}; it must be an aware datetime or an int, for a float is not"
+            " exact"
         )
     if not field.epoch <= tick < field.end:
         last = text(field.end - field.unit, field.unit)
         raise ValueError(
-            f"time is {time if type(time) is int else text(tick, 10)}; a {field.kind} tells"
+            f"time is {shown(time) if type(time) is int else text(tick, 10)}; a {field.kind} tells"
             f" {text(field.epoch, field.unit)} to {last}"
         )
     return tick

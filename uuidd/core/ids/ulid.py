@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from uuidd.core.ids.bases import CROCKFORD, decode, encode
 from uuidd.core.ids.fields import check
+from uuidd.core.ids.shown import shown
 from uuidd.core.ids.timefield import TICKS_PER_MS, milliseconds, unix
 
 TIME = unix("ulid", TICKS_PER_MS, 48)
@@ -75,6 +76,6 @@ def from_text(text: str) -> int:
     highest ULID, 7ZZZZZZZZZZZZZZZZZZZZZZZZZ.
     """
     if len(text) != WIDTH:
-        raise ValueError(f"{text!r} is no ULID: it has {len(text)} characters, not {WIDTH}")
+        raise ValueError(f"{shown(text)} is no ULID: it has {len(text)} characters, not {WIDTH}")
     # Only ASCII, for upper() makes an S of a long s, and two of a sharp one.
     return decode(text.upper() if text.isascii() else text, CROCKFORD, "ULID", 128)

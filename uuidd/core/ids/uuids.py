@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from uuidd.core.ids.fields import check
+from uuidd.core.ids.shown import shown
 
 RFC_VARIANT = 0b10
 """The variant of every UUID that RFC 9562 lays out (4.1); Python's ``uuid`` calls it RFC 4122."""
@@ -70,7 +71,7 @@ def from_text(text: str) -> int:
         bare = bare[1:-1]
     if not (_HYPHENATED.match(bare) or _HEX.match(bare)):
         raise ValueError(
-            f"{text!r} is no UUID: it takes 32 hex digits, plain or as 8-4-4-4-12"
+            f"{shown(text)} is no UUID: it takes 32 hex digits, plain or as 8-4-4-4-12"
             " (braces and urn:uuid: are fine)"
         )
     return int(bare.replace("-", ""), 16)

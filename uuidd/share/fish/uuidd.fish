@@ -85,5 +85,5 @@ complete -c uuidd -n _shtab_uuidd_using -l max-connections -x -d 'connections in
 complete -c uuidd -n _shtab_uuidd_using -l max-connections-per-uid -x -d 'connections of one user but root and the daemon'"'"'s own (default: 8192)'
 complete -c uuidd -n _shtab_uuidd_using -l max-waiting-per-uid -x -d 'requests of one user that wait for room (default: 64)'
 complete -c uuidd -n _shtab_uuidd_using -l max-unread-per-uid -x -d 'connections of one user whose replies wait to be read (default: 256)'
-complete -c uuidd -n _shtab_uuidd_using -l max-request-seconds -x -d 'seconds from a request'"'"'s first byte to its last, and from a connection to its first request (default: 5)'
+complete -c uuidd -n _shtab_uuidd_using -l max-request-seconds -x -d 'seconds from a request'"'"'s first byte to its last; and from a connection to its first request, where there is no room for another connection (default: 5)'
 complete -c uuidd -n _shtab_uuidd_using -l max-reply-seconds -x -d 'seconds for a reply to be read (default: 5)'

@@ -18,15 +18,13 @@ from uuidd.core.ids.readings.kinds import KINDS, Reading
 from uuidd.core.ids.readings.others import EPOCHS
 from uuidd.core.ids.readings.uuidkinds import KINDS as UUID_KINDS
 from uuidd.core.ids.readings.uuidkinds import kind_of_uuid
+from uuidd.core.ids.shown import check_name, shown
 
 LONGEST = 100
 """Characters of the longest text that is looked at; the longest id, a UUID as a URN, has 47."""
 
 SHOWN = 40
 """Characters of an overlong text that its error shows."""
-
-EPOCH_BITS = 48
-"""Bits of an epoch in milliseconds: as many as the time of a v7 or a ULID has."""
 
 ALIASES = {"cassandra": "v1"}
 """Kinds by another name: Cassandra's TimeUUID is a v1."""
@@ -81,9 +79,9 @@ def readings(
     a *kind* or *epoch* that is none; TypeError for a text that is no str.
     """
     if not isinstance(text, str):
-        raise TypeError(f"text is {text!r}; it must be a str")
+        raise TypeError(f"text is {shown(text)}; it must be a str")
     if epoch is not None:
-        check("epoch", epoch, EPOCH_BITS)
+        check("epoch", epoch, snowflake.EPOCH_BITS)
     bare = text.strip()
     if len(bare) > LONGEST:
         raise ValueError(
@@ -92,6 +90,7 @@ def readings(
     if not bare.isascii():
         raise ValueError(f"{bare!r} is no id: {_ACCEPTED}")
     if kind is not None:
+        check_name("kind", kind, (*KINDS, *ALIASES))
         return _as_kind(bare, ALIASES.get(kind, kind), epoch, raw)
     found = _spelled(bare)
     if not found or bare.isdecimal():
@@ -165,10 +164,8 @@ def _snowflakes(bare: str, base: str, kind: str, epoch: int | None) -> Iterator[
 
 def _as_kind(bare: str, kind: str, epoch: int | None, raw: bool) -> list[Reading]:
     """Give the readings as a kind that was asked for. ValueError, saying why, if there is none."""
-    if kind not in KINDS:
-        raise ValueError(f"kind is {kind!r}; it must be one of {', '.join((*KINDS, *ALIASES))}")
     if epoch is not None and kind not in EPOCHS:
-        raise ValueError(f"epoch is {epoch}; a {kind} has no epoch to choose")
+        raise ValueError(f"epoch is {shown(epoch)}; a {kind} has no epoch to choose")
     if kind in EPOCHS:
         found = _as_number(bare, kind, epoch)
         _check_form(bare, kind, raw)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import pwd
 import re
@@ -131,6 +130,9 @@ def become(to: User) -> None:
     """
     if os.geteuid() == to.uid and os.getuid() == to.uid:
         return
+    # Not for a service, whose start would wait for it.
+    import ctypes
+
     try:
         os.initgroups(to.name, to.gid)
         os.setresgid(to.gid, to.gid, to.gid)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import logging
 import os
 import signal
@@ -144,6 +145,9 @@ def _start(given: argparse.Namespace, words: Sequence[str]) -> int:
     behind = None if stays else background.enter()
     try:
         with started(settings) as daemon:
+            # What was imported stays for good: the search for garbage need never look at it.
+            gc.freeze()
+            gc.enable()
             if behind is not None:
                 behind.ready()
                 logs.to_syslog(arguments.level_of(given))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import logging.handlers
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -36,6 +35,9 @@ def to_stderr(level: int) -> None:
 
 def to_syslog(level: int) -> None:
     """Log to syslog from *level* on, where there is one; a background has nowhere else."""
+    # Not for a service: it brings much along that a start would wait for.
+    import logging.handlers
+
     try:
         handler: logging.Handler = logging.handlers.SysLogHandler(
             str(SYSLOG), logging.handlers.SysLogHandler.LOG_DAEMON

@@ -183,7 +183,7 @@ SHELLS = pytest.mark.parametrize("offered", [in_bash, in_fish])
         ("uuidctl bounds v7 2022-02-22T19:22:22Z --unit m", ["ms"]),
         ("uuidd --rollback sl", ["slew"]),
         ("uuidd --node ran", ["random"]),
-        ("uuidd --reset", ["--reset-steady"]),
+        ("uuidd --reset", ["--reset-epoch", "--reset-steady"]),
         ("uuidd --user roo", ["root"]),
         ("uuidctl inspect --js", ["--json"]),
     ],

@@ -44,7 +44,7 @@ def ours(place: Place, *arguments: str, at: Path | None = None) -> Iterator[Runn
         # The same path each time: the client's module-level functions keep to one.
         path = at or place.folder / "request"
         command = [sys.executable, "-m", "uuidd", "-F", "-P", "-q", *arguments]
-        os.environ.update(UUIDD_SOCKET=str(path), UUIDD_FALLBACK="0")
+        os.environ.update(UUIDD_SOCKET=str(path), UUIDD_FALLBACK="0", UUIDD_TIMEOUT="20")
         with _running(
             [*command, f"--socket={path}", f"--state={folder}"], path, place.environment
         ) as running:

@@ -97,6 +97,7 @@ def _drawing(place: Place, name: str, count: int) -> Program:
         **place.environment,
         "UUIDD_SOCKET": os.environ["UUIDD_SOCKET"],
         "UUIDD_FALLBACK": "0",
+        "UUIDD_TIMEOUT": os.environ["UUIDD_TIMEOUT"],
     }
     return lambda: _run(command, environment)
 

@@ -8,7 +8,8 @@ from typing import Any
 class DaemonUnavailable(Exception):
     """No daemon gave what was asked for: *path* is the socket, *cause* says what happened there.
 
-    *refused*: that one answered, and gives nothing.
+    *late*: it did not answer within the time-out, or had not yet answered an earlier request.
+    *refused*: it answered, and gives nothing.
     """
 
     def __init__(self, path: str, cause: str, *, late: bool = False, refused: bool = False) -> None:

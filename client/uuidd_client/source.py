@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 import warnings
 from collections.abc import Callable
+from types import FrameType
 from typing import TypeVar
 
 from uuidd.core.ids.timebased import TICKS_PER_SECOND, UNIX_EPOCH
@@ -126,6 +128,8 @@ class Source:
         return SteadyBlock(first, end - first, block.node, block.worker, block.epoch)
 
 
+_PACKAGE = os.path.dirname(__file__) + os.sep
+
 _warned_in = 0
 
 
@@ -138,5 +142,15 @@ def _warn(unavailable: DaemonUnavailable) -> None:
             f"{unavailable}; ids are made in this process, and are not marked safe,"
             " until it answers",
             RuntimeWarning,
-            stacklevel=2,
+            stacklevel=_callers_level(),
         )
+
+
+def _callers_level() -> int:
+    """Give how far up the stack of ``_warn`` the line is that asked for an id."""
+    frame: FrameType | None = sys._getframe(1)
+    level = 1
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+        level += 1
+    return level

@@ -10,14 +10,14 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from uuid import UUID, SafeUUID
 
 import pytest
 
 from tests.rig import Daemon
-from uuidd_client import Client, DaemonUnavailable
+from uuidd_client import Client, DaemonUnavailable, source
 
 
 @pytest.fixture(autouse=True)
@@ -100,6 +100,28 @@ def test_the_environment_forbids_the_fallback(
     monkeypatch.setenv("UUIDD_FALLBACK", "0")
     with pytest.raises(DaemonUnavailable):
         Client(tmp_path / "absent").uuid1()
+
+
+DRAWS: list[Callable[[Client], object]] = [
+    lambda client: client.uuid1(),
+    lambda client: client.uuid7(),
+    lambda client: client.make("v6", 3),
+    lambda client: client.make("ulid", 3, "bytes"),
+    lambda client: next(client.iter("v1", "text")),
+    lambda client: client.drawer("ksuid")(),
+]
+
+
+@pytest.mark.parametrize("draw", DRAWS)
+def test_the_warning_names_the_line_that_drew(
+    draw: Callable[[Client], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From whatever depth it comes: a line of the program, and none of the client."""
+    monkeypatch.setattr(source, "_warned_in", 0)
+    with pytest.warns(RuntimeWarning, match="/nowhere/s") as warned:
+        draw(Client("/nowhere/s"))
+    line = draw.__code__.co_firstlineno
+    assert [(each.filename, each.lineno) for each in warned] == [(__file__, line)]
 
 
 def test_one_warning_a_process_says_what_is_wrong(tmp_path: Path) -> None:

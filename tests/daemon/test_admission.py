@@ -3,13 +3,15 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from tests.tools import need_root
+from tests.rig import Daemon
+from tests.tools import need, need_root
 from uuidd.server.admission import Admission
 from uuidd.server.limits import TURNED_AWAY, Limits
-from uuidd.server.peers import peer_uid
+from uuidd.server.peers import outsiders_uid, peer_uid
 
 OWN, USER, OTHER = 990, 1000, 1001
 
@@ -151,3 +153,46 @@ def test_another_peers_user_is_known(listener: socket.socket) -> None:
             os.setegid(0)
         with listener.accept()[0] as accepted:
             assert peer_uid(accepted) == 4343
+
+
+@pytest.mark.parametrize(
+    ("mapped", "overflow", "expected"),
+    [
+        ("         0          0 4294967295\n", "65534\n", None),
+        ("         0       1000          1\n", "65534\n", 65534),
+        ("         0       1000          1\n         1     100000      65536\n", "4242\n", 4242),
+        ("         0       1000          1\n", None, 65534),
+        (None, None, None),
+    ],
+)
+def test_users_outside_of_a_user_namespace_have_one_uid(
+    tmp_path: Path, mapped: str | None, overflow: str | None, expected: int | None
+) -> None:
+    """There are none where all uids are mapped; a host may say which uid is theirs."""
+    files = {"map": mapped, "overflow": overflow}
+    for name, text in files.items():
+        if text is not None:
+            (tmp_path / name).write_text(text)
+    assert outsiders_uid(tmp_path / "map", tmp_path / "overflow") == expected
+
+
+def test_users_outside_of_a_user_namespace_are_not_spared() -> None:
+    """Not even where the daemon has the uid that stands for all of them."""
+    admission = Admission(Limits(connections_per_uid=1), own_uid=65534, outsiders=65534)
+    assert admission.enter(65534) == ""
+    assert admission.enter(65534) != ""
+    assert admission.enter(0) == admission.enter(0) == ""
+
+
+def test_a_daemon_in_a_user_namespace_warns() -> None:
+    """In one line, which tells what to do."""
+
+    def inside(*command: str) -> list[str]:
+        return [need("unshare"), "--user", "--map-root-user", *command]
+
+    with Daemon(wrap=inside) as daemon:
+        (line,) = [line for line in daemon.lines if "in a user namespace" in line]
+        assert line.startswith("uuidd: WARNING: in a user namespace: users outside of it count as")
+        assert line.endswith("uid=65534")
+    with Daemon() as daemon:
+        assert not [line for line in daemon.lines if "in a user namespace" in line]

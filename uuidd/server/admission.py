@@ -8,11 +8,14 @@ from uuidd.server.limits import TURNED_AWAY, Limits
 
 
 class Admission:
-    """Counts connections, by user, against *limits*. Root and *own_uid* have no share of theirs."""
+    """Counts connections, by user, against *limits*. Root and *own_uid* have no share of theirs.
 
-    def __init__(self, limits: Limits, *, own_uid: int) -> None:
+    *outsiders* is the uid of all users outside of the daemon's user namespace. It is never spared.
+    """
+
+    def __init__(self, limits: Limits, *, own_uid: int, outsiders: int | None = None) -> None:
         self.limits = limits
-        self._spared = {0, own_uid}
+        self._spared = {0, own_uid} - {outsiders}
         self._by_uid: Counter[int] = Counter()
         self.open = 0
         self.highest = 0

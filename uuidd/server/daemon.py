@@ -22,6 +22,7 @@ from uuidd.server.doors import Door
 from uuidd.server.entropy import Entropy
 from uuidd.server.issuer import Issuer
 from uuidd.server.limits import LAST_SAVE_SECONDS, SPARE_DESCRIPTORS, STOP_SECONDS, Limits
+from uuidd.server.peers import outsiders_uid
 from uuidd.server.refusals import Refusals
 from uuidd.server.report import Report
 from uuidd.server.saver import Saver
@@ -66,7 +67,7 @@ class Daemon:
 
     async def _serve(self) -> bool:
         limits = _within_descriptors(self._settings.limits)
-        admission = Admission(limits, own_uid=os.geteuid())
+        admission = Admission(limits, own_uid=os.geteuid(), outsiders=outsiders_uid())
         saver = Saver(self._timelines, self._save, self._clock.read, self._store.misplaced)
         report = Report(self._timelines, saver, self._clock, admission, limits)
         issuer = Issuer(self._timelines, saver, self._clock.read, limits)

@@ -28,6 +28,7 @@ from uuidd.server.daemon import SIGNALS, Daemon
 from uuidd.server.doors import Door, open_door
 from uuidd.server.entropy import Entropy
 from uuidd.server.limits import SPARE_DESCRIPTORS
+from uuidd.server.peers import outsiders_uid
 from uuidd.server.pidfile import pid_file
 from uuidd.server.saver import FIRST_LEAD, SURE_SECONDS
 from uuidd.server.settings import Settings
@@ -91,6 +92,13 @@ def started(settings: Settings) -> Iterator[Daemon]:
         openings.publish()
         if os.geteuid() == 0:
             log.info("running as root, which is not needed: see --user, or the unit for systemd")
+        outsiders = outsiders_uid()
+        if outsiders is not None:
+            log.warning(
+                "in a user namespace: users outside of it count as one, with one share and one"
+                " limit; run uuidd outside to tell them apart: uid=%d",
+                outsiders,
+            )
         news.steady_at_start(timelines.steady, at)
         log.info(
             "started: version=%s pid=%d socket=%s state=%s node=0x%012x node_source=%r",

@@ -27,7 +27,7 @@ from uuidd.core.ids import (
 )
 from uuidd.core.ids.kinds import KINDS
 from uuidd.core.ids.timebased import UNIX_EPOCH
-from uuidd_client import Client, DaemonUnavailable, NoWorkerId, RateExceeded
+from uuidd_client import Client, DaemonUnavailable, NoWorkerId, RateExceeded, standin
 
 FORMS = [(kind, form) for kind, found in KINDS.items() for form in found.forms]
 ORDERED = [kind for kind, found in KINDS.items() if found.timeline]
@@ -238,9 +238,15 @@ def test_a_v7_made_here_is_not_marked_safe(alone: Client) -> None:
     assert alone.uuid7().is_safe is SafeUUID.unknown
 
 
-def test_flakes_of_two_processes_alone_have_two_nodes(tmp_path: Path) -> None:
+def test_flakes_of_two_processes_alone_have_two_nodes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Random ones, marked as such: nothing else tells their Flakes apart."""
-    ids = [Client(tmp_path / "absent").make("flake", 1, form="int")[0] for _ in range(2)]
+    ids = []
+    for _ in range(2):
+        # What each process has one of.
+        monkeypatch.setattr(standin, "_here", standin.StandIn())
+        ids += Client(tmp_path / "absent").make("flake", 1, form="int")
     nodes = {flake.fields(id).node for id in ids}
     assert len(nodes) == 2
     assert all(node & timebased.MULTICAST for node in nodes)

@@ -23,6 +23,14 @@ _RENAME = "            os.rename(_NEW, _STATE, src_dir_fd=folder, dst_dir_fd=fol
 
 MUTATIONS = [
     Mutation(
+        "volatile-until-the-next-request",
+        "an idle daemon tells of trouble that is over",
+        SAVER,
+        "        self._timelines.settle(at=self._read())\n",
+        "",
+        ("tests/daemon/test_process.py::test_trouble_that_is_over_is_told_no_longer",),
+    ),
+    Mutation(
         "save-without-fsync-of-file",
         "after a power cut the state is empty",
         STORE,

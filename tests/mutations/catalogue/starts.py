@@ -16,6 +16,22 @@ PIDFILE_TESTS = ("tests/daemon/test_pidfile.py",)
 
 MUTATIONS = [
     Mutation(
+        "reload-checks-no-start",
+        "what the next start refuses passes a reload",
+        "uuidd/cli/options.py",
+        "        wrong = problems(settings(given, words), running=settings(begun, words))\n",
+        "        wrong = []\n",
+        ("tests/daemon/test_reload.py::test_a_bad_file_keeps_what_was",),
+    ),
+    Mutation(
+        "service-fails-over-and-over",
+        "a service that cannot start fills the log",
+        "uuidd/scripts/uuidd",
+        "        time.sleep(2)\n",
+        "        pass\n",
+        ("tests/daemon/test_scripts.py",),
+    ),
+    Mutation(
         "start-ignores-mark",
         "after a crash the same generation goes on",
         UTC,

@@ -144,7 +144,7 @@ def test_a_signal_handler_may_come_in_between_anywhere(timeline: str) -> None:
     """What it gets is nobody else's, and all that is given after it is later."""
     for at in itertools.count(1):
         here = StandIn()
-        clock = itertools.count(START, 50)
+        clock = itertools.count(START, 5)
 
         def take(here: StandIn = here, clock: Callable[[], int] = clock.__next__) -> range:
             while True:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from uuidd_client.command import asking, benching, bounding, inspecting, making, running, showing
-from uuidd_client.errors import DaemonUnavailable
+from uuidd_client.errors import DaemonUnavailable, TimeOutOfRange
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -31,6 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             sys.stdout.flush()
     except (
         DaemonUnavailable,
+        TimeOutOfRange,
         asking.SettingError,
         bounding.BoundsError,
         inspecting.InspectError,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
+import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -12,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.rig import PATIENCE, Daemon
+from tests.rig import PATIENCE, Daemon, Line
 from tests.tools import need
 from uuidd import privileges
 from uuidd.privileges import PrivilegeError, User, hand_over, user
@@ -329,6 +332,25 @@ def test_a_daemon_started_by_root_serves_saves_and_stops_as_the_user(daemon: Dae
         assert not [said for said in daemon.lines if "running as root" in said]
         kept = decode((daemon.state / "state").read_bytes())
         assert kept.marks[kept.generation] == block["first"] + block["count"]
+
+
+@as_root
+@pytest.mark.system
+def test_a_daemon_in_the_background_serves_as_the_user() -> None:
+    """It needs nothing any more of a Python that only root can read."""
+    daemon = Daemon()
+    daemon.folder.chmod(0o755)
+    with contextlib.ExitStack() as undo:
+        undo.callback(shutil.rmtree, daemon.folder)
+        options = [f"--socket={daemon.socket}", f"--state={daemon.state}", "--user=nobody"]
+        started = [sys.executable, "-m", "uuidd", *options, f"--pid={daemon.folder}/pid"]
+        subprocess.run(started, check=True, timeout=60)
+        pid = int((daemon.folder / "pid").read_text())
+        pidfd = os.pidfd_open(pid)
+        undo.callback(os.close, pidfd)
+        undo.callback(signal.pidfd_send_signal, pidfd, signal.SIGKILL)
+        with Line(daemon.socket) as line:
+            assert line.call("take", "utc", 1)["count"] == 1
 
 
 @as_root

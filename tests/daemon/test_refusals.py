@@ -9,8 +9,11 @@ from trio.testing import MockClock
 
 from tests.daemon.fakes import Inside
 from tests.rig import Daemon
+from uuidd.server.acceptor import SILENT
+from uuidd.server.conversation import TOO_LATE, UNREAD
+from uuidd.server.hub import NO_WATCH
 from uuidd.server.refusals import MEANINGS, SPAN, Refusals
-from uuidd.server.service import Tally
+from uuidd.server.service import MALFORMED, Tally
 
 
 async def test_a_burst_is_one_line_with_numbers(
@@ -136,6 +139,12 @@ async def test_every_kind_of_refusal_is_told(
         f"{count} {MEANINGS[reason]} ({reason})" for reason, count in counts.items()
     )
     assert caplog.messages == [f"refused within 12 s: {reasons}"]
+
+
+@pytest.mark.parametrize("reason", [SILENT, NO_WATCH, MALFORMED, TOO_LATE, UNREAD])
+def test_each_reason_to_close_a_connection_is_told_in_words(reason: str) -> None:
+    """The log does not leave an administrator with the reason's name alone."""
+    assert reason in MEANINGS
 
 
 @pytest.mark.system

@@ -143,6 +143,8 @@ def _start(given: argparse.Namespace, words: Sequence[str]) -> int:
     _warn_without_defaults(given)
     stays = given.no_fork or given.socket_activation or given.debug
     behind = None if stays else background.enter()
+    if behind is not None:
+        logs.prepare_syslog()
     try:
         with started(settings) as daemon:
             # What was imported stays for good: the search for garbage need never look at it.

@@ -33,9 +33,14 @@ def to_stderr(level: int) -> None:
     _use(logging.StreamHandler(), form, level)
 
 
+def prepare_syslog() -> None:
+    """Import what ``to_syslog`` needs: after ``--user`` the process may not be able to read it."""
+    # Not at the head of this file: a service, which logs to the journal, would wait for it.
+    import logging.handlers  # noqa: F401  (to_syslog uses it)
+
+
 def to_syslog(level: int) -> None:
     """Log to syslog from *level* on, where there is one; a background has nowhere else."""
-    # Not for a service: it brings much along that a start would wait for.
     import logging.handlers
 
     try:

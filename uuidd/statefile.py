@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 
-from uuidd.core.ids.snowflake import MACHINE_BITS
+from uuidd.core.ids.snowflake import EPOCH_BITS, MACHINE_BITS
 from uuidd.core.ids.timebased import NODE_BITS, TICK_BITS
 from uuidd.core.timeline.generation import GENERATIONS
 from uuidd.core.timeline.state import Node, State
@@ -18,9 +18,6 @@ from uuidd.core.timeline.state import Node, State
 FORMAT = 2
 EARLIEST_FORMAT = 1
 """The oldest format that is still read."""
-
-EPOCH_BITS = 50
-"""Bits of an epoch in Unix milliseconds: up to the year 37648."""
 
 _MAGIC = "uuidd-state"
 _GENERATION_BITS = GENERATIONS.bit_length() - 1

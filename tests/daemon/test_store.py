@@ -21,6 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tools import need
+from uuidd.core.ids.snowflake import EPOCH_BITS
 from uuidd.core.timeline.state import Node, State
 from uuidd.machine import machine_hash
 from uuidd.statefile import UnusableError, decode, encode
@@ -87,7 +88,7 @@ STATES = st.builds(
     marks=st.dictionaries(GENERATIONS, TICKS, max_size=20),
     floor=TICKS,
     steady=TICKS,
-    epochs=st.dictionaries(GENERATIONS, st.integers(0, 2**50 - 1), max_size=5),
+    epochs=st.dictionaries(GENERATIONS, st.integers(0, 2**EPOCH_BITS - 1), max_size=5),
 )
 
 
@@ -174,7 +175,7 @@ def test_any_state_comes_back_as_it_was(state: State) -> None:
 
 def test_a_state_with_every_mark_comes_back(store: FolderStore) -> None:
     """1,024 marks and as many epochs, the most there are, fit."""
-    marks, epochs = (dict.fromkeys(range(1024), 2**bits - 1) for bits in (60, 50))
+    marks, epochs = (dict.fromkeys(range(1024), 2**bits - 1) for bits in (60, EPOCH_BITS))
     full = State(STATE.node, "here", 0, marks, 0, 0, epochs)
     store.save(full)
     assert store.load() == full

@@ -23,10 +23,10 @@ TWITTER_EPOCH = 1_288_834_974_657
 """2010-11-04T01:42:54.657Z, in Unix milliseconds."""
 
 TIME_BITS, MACHINE_BITS, WORKER_BITS, SEQUENCE_BITS = 41, 10, 5, 12
+SLOTS = 1 << SEQUENCE_BITS
 
 EPOCH_BITS = 48
-"""Bits of an epoch in milliseconds: as many as the time of a v7 or a ULID has."""
-SLOTS = 1 << SEQUENCE_BITS
+"""Bits of an epoch in Unix milliseconds: as many as the time of a v7 or a ULID has."""
 
 ALPHABETS = {"decimal": "0123456789", "base32": BASE32, "base58": BASE58, "base62": BASE62}
 """Alphabets in which Snowflakes are written; Go's library uses base32 and base58 as well."""

@@ -39,9 +39,6 @@ for ours may have come in its place."""
 
 READ_BYTES = 65536
 
-WAIT_SECONDS = 0.8
-"""The most that a daemon lets a request wait, for a save of its state."""
-
 ONLY_V1 = "it closed the connection; if it is util-linux's, it makes no such ids"
 
 
@@ -102,10 +99,10 @@ class Connection:
         try:
             return self._call("take", [timeline, count, False, False], deadline)
         except DaemonUnavailable as refusal:
-            if not (refusal.refused and refusal.cause.startswith("must_wait:")):
+            if refusal.code != "must_wait":
                 raise
         self._asked_at = elapsed()
-        deadline = self._asked_at + self._timeout + WAIT_SECONDS
+        deadline = self._asked_at + self._timeout + methods.SAVE_SECONDS
         return self._call("take", [timeline, count, False, True], deadline)
 
     def _checked(self, read: Callable[[Any], AnyBlock], result: Any, count: int) -> AnyBlock:
@@ -198,7 +195,8 @@ class Connection:
             self.close()
             raise DaemonUnavailable(self._path, "an answer to another request")
         if response.error is not None:
-            raise DaemonUnavailable(self._path, _printable(response.error), refused=True)
+            cause = _printable(response.error)
+            raise DaemonUnavailable(self._path, cause, code=response.code)
         return response.result
 
     def _take_by_libuuid(self, count: int, deadline: float) -> Block:
@@ -250,7 +248,7 @@ class Connection:
             self.close()
             raise _Closed from None
         except TimeoutError as error:
-            # What was sent of the request is none.
+            # No probe is out: the daemon answers no part of a request.
             self.close()
             raise self._late() from error
         except OSError as error:

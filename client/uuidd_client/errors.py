@@ -9,16 +9,19 @@ class DaemonUnavailable(Exception):
     """No daemon gave what was asked for: *path* is the socket, *cause* says what happened there.
 
     *late*: it did not answer within the time-out, or had not yet answered an earlier request.
-    *refused*: it answered, and gives nothing.
+    *code*: it answered with an error, which has this code; None for any other cause.
     """
 
-    def __init__(self, path: str, cause: str, *, late: bool = False, refused: bool = False) -> None:
+    def __init__(
+        self, path: str, cause: str, *, late: bool = False, code: str | None = None
+    ) -> None:
+        refused = code is not None
         what = f"uuidd at {path} gives none" if refused else f"no answer from uuidd at {path}"
         super().__init__(f"{what}: {cause}")
         self.path = path
         self.cause = cause
         self.late = late
-        self.refused = refused
+        self.code = code
 
     def __reduce__(self) -> tuple[Any, ...]:
         # An exception's own way would call the class with the message alone.
@@ -30,7 +33,9 @@ class NoWorkerId(DaemonUnavailable):
 
     def __init__(self, path: str) -> None:
         super().__init__(
-            path, "it has no worker number; start it with --worker N, 0 to 1023", refused=True
+            path,
+            "it has no worker number; start it with --worker N, 0 to 1023",
+            code="no_worker_id",
         )
 
 

@@ -13,8 +13,8 @@ from tests.daemon.fakes import HOUR, Inside
 from uuidd.core.ids.timebased import TICKS_PER_SECOND
 from uuidd.core.timeline import Block, NoneFree
 from uuidd.core.timeline.utc import NeedsSave
-from uuidd.core.wire.methods import MAX_TAKE, RefusedError
-from uuidd.server.limits import ROOM_SECONDS, SAVE_SECONDS
+from uuidd.core.wire.methods import MAX_TAKE, SAVE_SECONDS, RefusedError
+from uuidd.server.limits import ROOM_SECONDS
 
 
 @pytest.fixture

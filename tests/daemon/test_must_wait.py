@@ -10,8 +10,8 @@ from trio.testing import MockClock
 
 from tests.daemon.fakes import HOUR, UID, Inside
 from uuidd.core.ids.timebased import TICKS_PER_SECOND
-from uuidd.core.wire.methods import MAX_TAKE, RefusedError
-from uuidd.server.limits import SAVE_SECONDS, SOON_SECONDS
+from uuidd.core.wire.methods import MAX_TAKE, SAVE_SECONDS, RefusedError
+from uuidd.server.limits import SOON_SECONDS
 
 EITHER = pytest.mark.parametrize("timeline", ["utc", "steady"])
 

@@ -14,8 +14,8 @@ from uuidd.core.timeline.generation import LANES
 from uuidd.core.timeline.steady import Ahead
 from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.core.timeline.utc import Closed, NeedsSave
-from uuidd.core.wire.methods import RefusedError
-from uuidd.server.limits import ROOM_SECONDS, SAVE_SECONDS, SOON_SECONDS, Limits
+from uuidd.core.wire.methods import SAVE_SECONDS, RefusedError
+from uuidd.server.limits import ROOM_SECONDS, SOON_SECONDS, Limits
 from uuidd.server.saver import Saver
 from uuidd.server.shares import OverShare, Shares
 

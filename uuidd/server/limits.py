@@ -59,10 +59,6 @@ LEAST: dict[str, int | float] = {
 ROOM_SECONDS = 0.2
 """How long a whole grant waits for room: twice what the largest needs when nobody else asks."""
 
-SAVE_SECONDS = 0.8
-"""How long a request waits for a save before the timeline turns volatile. Less than the second
-that our client waits for an answer by default; libuuid's callers would wait without an end."""
-
 SOON_SECONDS = 0.05
 """How long a request with ``wait=false`` may take. A save to a disk that works takes less, and our
 client takes a daemon for silent after four times as long."""

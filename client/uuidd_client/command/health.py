@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-SLOW_SECONDS = 0.8
-"""A save that takes longer is too late for the requests that wait for it."""
+from uuidd.core.wire.methods import SAVE_SECONDS
 
 LEAD_SECONDS = 0.01
 """UTC may step back by so much without any effect on the steady kinds."""
@@ -17,7 +16,8 @@ def faults(status: dict[str, Any]) -> Iterator[str]:
     saves, steady = status["saves"], status["steady"]
     if saves["failing"]:
         yield f"saves of the state fail ({saves['trouble']})"
-    elif saves["under_way_seconds"] > SLOW_SECONDS:
+    elif saves["under_way_seconds"] > SAVE_SECONDS:
+        # Too late for the requests that wait for it.
         yield f"a save of the state has taken {saves['under_way_seconds']:.1f} s so far"
     if status["volatile"]:
         yield "v1 and v6 come from a volatile node"

@@ -66,7 +66,7 @@ MUTATIONS = [
         "slow-disk-is-silence",
         "a disk that takes 0.3 s to sync leaves its host without safe ids",
         CONNECTION,
-        "deadline = self._asked_at + self._timeout + WAIT_SECONDS",
+        "deadline = self._asked_at + self._timeout + methods.SAVE_SECONDS",
         "deadline = self._asked_at + self._timeout",
         ("tests/client/test_connection.py",),
     ),

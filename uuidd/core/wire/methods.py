@@ -22,6 +22,11 @@ MAX_MAKE = 1000
 """Ids of one ``make``: 38 kB of text, little enough to be made without delaying others."""
 
 
+SAVE_SECONDS = 0.8
+"""How long a request waits for a save of the state, unless it says not to wait. A client gives such
+a request so much more than its own time-out. libuuid's callers would wait without an end."""
+
+
 class RefusedError(Exception):
     """A request whose answer is an error: a *code* for programs, a *message* for people.
 
@@ -38,7 +43,7 @@ class RefusedError(Exception):
 class Take(NamedTuple):
     """Take up to *count* ticks, or exactly *count* if *whole*.
 
-    Unless *wait*, a request that has to wait is refused with ``must_wait``.
+    Unless *wait*, a request that would have to wait for long is refused with ``must_wait``.
     """
 
     timeline: str

@@ -41,7 +41,8 @@ def test_a_signal_handler_may_draw_in_the_middle_of_the_first_draw() -> None:
 
 def test_no_thread_is_left_of_the_import() -> None:
     """It lasts as long as the first draw does."""
-    assert run("import time; time.sleep(0.5); print(threading.active_count())") == "1\n"
+    wait = "for thread in threading.enumerate()[1:]: thread.join(20)"
+    assert run(f"{wait}\nprint(threading.active_count())") == "1\n"
 
 
 def test_threads_may_draw_first_at_once() -> None:

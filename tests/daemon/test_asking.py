@@ -57,7 +57,8 @@ def test_kill_signals_nobody_unless_it_was_told_a_daemons_pid(
     path: Path, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """0 and -1 would be groups of processes, 1 is init, and the rest is no pid."""
-    monkeypatch.setattr(os, "kill", lambda *_: pytest.fail("a process was signalled"))
+    for way in ("kill", "pidfd_open"):
+        monkeypatch.setattr(os, way, lambda *_: pytest.fail("a process was to be signalled"))
     body = told.encode() + b"\0"
     with answering(path, len(body).to_bytes(4, "little") + body) as listener:
         with pytest.raises(AskError, match="gave no pid of a daemon"):

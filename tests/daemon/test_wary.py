@@ -101,7 +101,8 @@ async def test_the_peer_sees_the_end_before_descriptors_are_closed(place: Place)
         place.peer.send(b"more")
     async with trio.open_nursery() as nursery:
         nursery.start_soon(place.dropper.run)
-        await trio.lowlevel.wait_readable(place.watched)
+        with trio.fail_after(20):
+            await trio.lowlevel.wait_readable(place.watched)
         nursery.cancel_scope.cancel()
 
 
@@ -127,7 +128,7 @@ async def test_descriptors_are_closed_once_a_thread_can_be_started(
         nursery.cancel_scope.cancel()
 
 
-async def test_after_its_end_the_dropper_leaves_all_to_the_processs(place: Place) -> None:
+async def test_after_its_end_the_dropper_leaves_all_to_the_process(place: Place) -> None:
     """A stop waits for no descriptor: none is closed by the thread that stops."""
     async with trio.open_nursery() as nursery:
         nursery.start_soon(place.dropper.run)

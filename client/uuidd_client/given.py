@@ -141,7 +141,7 @@ class Backfill(Generic[Id]):
         and in a signal handler that came in the midst of another ``take``. What raises changes
         nothing.
         """
-        self._look()
+        self._check_process()
         with self._lock:
             if self._busy:
                 raise RuntimeError(
@@ -155,10 +155,10 @@ class Backfill(Generic[Id]):
                 self._busy = False
         given = self._given(made)
         # Once more, for a signal handler may have forked in the middle of it.
-        self._look()
+        self._check_process()
         return given
 
-    def _look(self) -> None:
+    def _check_process(self) -> None:
         if not self._alive[0]:
             raise RuntimeError(
                 "this Backfill was made before a fork, and would give its parent's ids again in"

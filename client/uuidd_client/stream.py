@@ -1,4 +1,4 @@
-"""A stream socket that bears what programs do to their descriptors, and the interpreter's end."""
+"""The client's socket: sound after a fork, a closed descriptor, and the interpreter's end."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Stream(socket.socket):
                     raise TimeoutError from None
 
     def send_all(self, data: bytes) -> None:
-        """Send *data*, a request. Raises TimeoutError if the daemon has left so many unread."""
+        """Send *data*, a request. Raises TimeoutError if unread requests have filled the socket."""
         self.settimeout(0)
         while data:
             if not self._alive[0]:

@@ -268,10 +268,10 @@ class Supply:
         block, from_daemon = self._source.take_steady(count, fallback=self._kind != "snowflake")
         if self._kind == "snowflake" and block.worker is None:
             raise NoWorkerId(self._source.connection.path)
-        self._see(block, from_daemon)
+        self._check_time(block, from_daemon)
         return block, from_daemon
 
-    def _see(self, block: SteadyBlock, from_daemon: bool) -> None:
+    def _check_time(self, block: SteadyBlock, from_daemon: bool) -> None:
         """Raise TimeOutOfRange if ids of this kind cannot tell the time of a block.
 
         Where they can tell what UTC is here, it is the daemon that is wrong: DaemonUnavailable.

@@ -280,7 +280,9 @@ class Acceptor:
             return
         if not self._exhausted:
             self._exhausted = True
-            log.error("cannot accept, waiting: cause=%r", error.strerror)
+            log.error(
+                "cannot accept connections, which is tried again until it can: %s", error.strerror
+            )
         await trio.sleep(PAUSE)
 
 

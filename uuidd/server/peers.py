@@ -24,7 +24,7 @@ def peer_pid(sock: socket.SocketType) -> int:
 
 
 def peer_uid(sock: socket.SocketType) -> int:
-    """Give the user that connected."""
+    """Give the user that connected or, to a caller, the one that made the socket."""
     uid: int = _UCRED.unpack(sock.getsockopt(_LEVEL, _PEERCRED, _SIZE))[1]
     return uid
 

@@ -86,7 +86,7 @@ def _give_up_output() -> None:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that takes words for values, not options, of which *is_value* says so."""
+    """A parser whose *is_value* can say of words that begin as options do that they are values."""
 
     @staticmethod
     def is_value(_: str) -> bool:

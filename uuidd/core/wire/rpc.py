@@ -23,8 +23,8 @@ MAX_MSGID = (1 << 32) - 1
 """The highest msgid that our client sends. Others may send any integer of MessagePack's."""
 
 MAX_ITEMS = 64
-"""Items of one array or map. A request has 4 and its params 3 at most; the rest is room for a
-clear answer to too many. A head of 3 bytes makes the reader allocate 8 bytes an item, a thousand
+"""Items of one array or map. A request has 4, and so have its params at most; the rest is room for
+a clear answer to too many. A head of 3 bytes makes the reader allocate 8 bytes an item, a thousand
 times if nested, so this bounds what a small message can cost."""
 
 

@@ -11,7 +11,8 @@ from uuidd.statefile import UnusableError, digest
 def check_machine(state: State, machine: str) -> None:
     """See to it that a state is not of another host. Raises UnusableError.
 
-    One that is not known is no other: a host may get its machine-id later (machine-id(5)).
+    While one of both has no machine-id they count as the same: a host may get its own later
+    (machine-id(5)).
     """
     if "" not in (state.machine, machine) and state.machine != machine:
         raise UnusableError("it is of another host (machine-id differs)")
@@ -26,6 +27,6 @@ def machine_hash(path: Path = Path("/etc/machine-id")) -> str:
         machine_id = path.read_text().strip()
     except (OSError, ValueError):
         return ""
-    # The second is what an image has whose hosts get theirs at their first boot.
+    # An image has one of these until its hosts get their own at their first boot.
     known = machine_id not in ("", "uninitialized")
     return digest(b"uuidd " + machine_id.encode()) if known else ""

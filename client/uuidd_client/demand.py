@@ -37,8 +37,8 @@ class Demand:
             self._most, min(MAX_BLOCK, int(AT_ONCE * max_age * TICKS_PER_SECOND))
         )
         self._came_at: float | None = None
-        # Of the burst that goes on: when its first block came, and what was used of those before
-        # the last one. Then the same as it will be once the next block has come.
+        # Of the current burst: when its first block came, and what was used of all its blocks but
+        # the last. *_next* is the same two as they will be once the next block has come.
         self._begun_at: float | None = None
         self._burst = 0
         self._next: tuple[float | None, int] = None, 0

@@ -7,7 +7,7 @@ HEEDED = 1.0
 
 
 class Silence:
-    """Told by the connections of one process to one another, so that only one of them waits.
+    """A daemon's silence: the first connection of a process to find it spares the others a wait.
 
     Threads may share it: what a race between them loses is one time-out.
     """

@@ -58,7 +58,8 @@ EMPTY_PAUSE = 0.0001
 """Seconds between such requests."""
 
 MOST_NODES = 8
-"""Blocks in a row of one call, each under another node or worker, after which it is too."""
+"""Blocks in a row of one call, each under another node or worker, after which the daemon is found
+to be broken."""
 
 
 Run: TypeAlias = "tuple[Iterator[Any], float, memoryview[float]]"

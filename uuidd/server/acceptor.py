@@ -40,7 +40,7 @@ GRACE_LOOK = 0.02
 """Seconds between two looks whether all of them have asked."""
 
 ROOM_PAUSE = 1.0
-"""Seconds from one time that silent connections make room to the next: to find them takes long."""
+"""Seconds between two searches for silent connections that make room: a search takes long."""
 
 SILENT = "silent"
 """Why a connection ended that asked nothing for long, where there was no room for another."""
@@ -201,7 +201,7 @@ class Acceptor:
                 nursery.start_soon(self._talk, stream, partial(converse, stream, data))
 
     def _make_room(self) -> bool:
-        """Hang up on those whose user, or all, have no room, and who have been silent for long.
+        """Close connections that asked nothing for long, where their user or the whole has no room.
 
         The answer is whether there was any.
         """

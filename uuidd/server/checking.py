@@ -92,7 +92,7 @@ def _of_folder(folder: Path, user: User | None) -> Iterator[str]:
 
 
 def _of_state(settings: Settings) -> Iterator[str]:
-    """Say of a saved state that it cannot be used: a start would begin another, and log that."""
+    """Say why the saved state cannot be used, or not with this epoch."""
     path = settings.state / "state"
     if _mode(path) and not stat.S_ISREG(_mode(path)):
         yield f"{path} is no file; remove it"

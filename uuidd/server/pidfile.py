@@ -22,7 +22,7 @@ class PidFileError(Exception):
 
 @contextlib.contextmanager
 def pid_file(path: Path) -> Iterator[None]:
-    """Hold *path*, locked, with this process's pid in it; at any end remove it, if it is still it.
+    """Hold *path*, locked, with this process's pid in it; remove it in the end, but no other file.
 
     Raises PidFileError when it cannot be written, or is held by another daemon; a file that was
     there is then as it was.

@@ -38,7 +38,7 @@ def reset_steady(folder: Path) -> str:
 
 
 def reset_epoch(folder: Path) -> str:
-    """Let Snowflakes begin to count at any time; give a line on what that gives up.
+    """Forget all epochs, so that a later one may be named; give a line on what that gives up.
 
     Raises StoreError, and changes nothing, when the folder cannot be used or a daemon is using it.
     """
@@ -55,7 +55,7 @@ def reset_epoch(folder: Path) -> str:
 
 @contextlib.contextmanager
 def _opened(folder: Path) -> Iterator[tuple[FolderStore, State]]:
-    """Give the store in *folder*, locked, and its state; root uses it as the user whose it is."""
+    """Give the store in *folder*, locked, and its state; root acts as the folder's owner."""
     user = None if os.geteuid() else owner(folder)
     try:
         with acting_as(user) if user else contextlib.nullcontext():

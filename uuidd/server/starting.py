@@ -169,7 +169,7 @@ def check_epoch(settings: Settings, now: int) -> None:
 
 
 def epochs_with(settings: Settings, loaded: State | None) -> Mapping[int, int]:
-    """Give the epochs of the state *loaded* with that of the settings, if they have a number.
+    """Give the epochs of the state *loaded*, with that of *settings* if a worker number is set.
 
     Raises EpochError for an epoch that would make Snowflakes of the past again.
     """

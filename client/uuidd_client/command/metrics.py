@@ -65,7 +65,7 @@ def _daemon(status: dict[str, Any]) -> Iterator[Gauge]:
     )
     yield (
         "saves_failing",
-        "Whether the last save of the state failed: 1 if it did, 0 if not.",
+        "Whether the state cannot be saved: 1 if it cannot, 0 if it can.",
         int(saves["failing"]),
     )
     yield (

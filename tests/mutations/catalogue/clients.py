@@ -385,7 +385,7 @@ MUTATIONS = [
     ),
     Mutation(
         "ours-taken-for-util-linuxs",
-        "a daemon that closed twice in one call makes no v7 for a minute",
+        "each block of v1 from our own daemon costs a connection for a minute",
         CONNECTION,
         "            if self._closes_on_rpc:\n",
         "            if True:\n",

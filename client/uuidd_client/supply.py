@@ -242,8 +242,9 @@ class Supply:
         if block.origin == self._origin:
             self._nodes = 0
         else:
-            self._nodes += 1
-            if from_daemon and self._nodes > MOST_NODES:
+            # Not where the daemon comes and goes: this process has a node of its own, too.
+            self._nodes = self._nodes + 1 if from_daemon else 0
+            if self._nodes > MOST_NODES:
                 raise self._broken(f"{self._nodes} answers in a row have each another node")
             if self._end and self._timeline == "steady" and not recipe.random:
                 # Within a run the node or the worker comes first in the order of ids.

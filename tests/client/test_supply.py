@@ -6,7 +6,7 @@ from typing import Any, cast
 from uuid import UUID, SafeUUID
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.client.fakes import NODE, START, UNAVAILABLE, Blocks, Time, block
@@ -447,6 +447,8 @@ def play(time: Time, steps: list[Step], sizes: list[int], turns: list[int]) -> d
 
 
 @given(STEPS, SIZES, st.lists(st.integers(0, 2), min_size=1, max_size=20))
+# A daemon that comes and goes is not a broken one, whose every answer has another node.
+@example([("make", "v1", "text", 40)], [1], [0, 1])
 def test_no_id_comes_twice_and_all_rise(
     steps: list[Step], sizes: list[int], turns: list[int]
 ) -> None:

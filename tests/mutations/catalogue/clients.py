@@ -305,7 +305,7 @@ MUTATIONS = [
         "node-may-change-without-an-end",
         "a broken daemon holds a caller for a minute",
         SUPPLY,
-        "if from_daemon and self._nodes > MOST_NODES:",
+        "if self._nodes > MOST_NODES:",
         "if not block:",
         SUPPLY_TESTS,
     ),

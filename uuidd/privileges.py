@@ -113,7 +113,11 @@ def acting_as(to: User) -> Iterator[None]:
             os.setegid(to.gid)
             os.seteuid(to.uid)
         except OSError as error:
-            raise PrivilegeError(f"--user {to.name!r}: {error.strerror}") from error
+            # Not of --user, for a reset acts as the owner of the state's folder without it.
+            raise PrivilegeError(
+                f"uuidd cannot act as user {to.name!r}: {error.strerror}; let it have CAP_SETUID"
+                " and CAP_SETGID, or start it as that user"
+            ) from error
         yield
     finally:
         os.seteuid(uid)

@@ -499,7 +499,8 @@ print(os.getresuid(), os.getresgid())
 """
     without = [need("setpriv"), "--bounding-set=-setuid,-setgid", "--inh-caps=-setuid,-setgid"]
     assert child(code, *without) == [
-        "--user 'nobody': Operation not permitted",
+        "uuidd cannot act as user 'nobody': Operation not permitted; let it have CAP_SETUID and"
+        " CAP_SETGID, or start it as that user",
         "(0, 0, 0) (0, 0, 0)",
     ]
 

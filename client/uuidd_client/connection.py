@@ -25,6 +25,7 @@ from uuidd.core.timeline import Block, SteadyBlock
 from uuidd.core.wire import libuuid, methods, rpc
 from uuidd_client.clocks import elapsed
 from uuidd_client.errors import DaemonUnavailable
+from uuidd_client.page import Forked
 from uuidd_client.silence import Silence
 from uuidd_client.stream import Stream
 
@@ -240,10 +241,16 @@ class Connection:
             raise self._failed(error) from error
         self._sock = sock
 
+    def _opened(self) -> Stream:
+        """Give the socket. Raises Forked in a child whose signal handler has closed it."""
+        if self._sock is None:
+            raise Forked
+        return self._sock
+
     def _send(self, data: bytes) -> None:
-        assert self._sock is not None  # noqa: S101  (_open was called; for the type checker)
+        sock = self._opened()
         try:
-            self._sock.send_all(data)
+            sock.send_all(data)
         except (BrokenPipeError, ConnectionResetError):
             self.close()
             raise _Closed from None
@@ -256,12 +263,12 @@ class Connection:
             raise self._failed(error) from error
 
     def _receive(self, deadline: float) -> bytes:
-        assert self._sock is not None  # noqa: S101  (_open was called; for the type checker)
+        sock = self._opened()
         try:
             left = deadline - elapsed()
             if left <= 0:
                 raise TimeoutError
-            data = self._sock.receive(READ_BYTES, left)
+            data = sock.receive(READ_BYTES, left)
         except ConnectionResetError:
             data = b""
         except TimeoutError as error:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import threading
+from _thread import start_new_thread
 from importlib import import_module
 from time import sleep
 from typing import TYPE_CHECKING, Any
@@ -26,15 +27,13 @@ _importing = threading.RLock()
 _found: dict[str, type[Session] | BaseException] = {}
 
 
-class _Importer(threading.Thread):
-    """Puts the session's class, or what kept it from being imported, where all find it."""
-
-    def run(self) -> None:
-        try:
-            with _importing:
-                _found["session"] = _imported()
-        except BaseException as error:
-            _found["session"] = error
+def _find() -> None:
+    """Put the session's class, or what kept it from being imported, where all find it."""
+    try:
+        with _importing:
+            _found["session"] = _imported()
+    except BaseException as error:
+        _found["session"] = error
 
 
 def _imported() -> type[Session]:
@@ -43,21 +42,29 @@ def _imported() -> type[Session]:
     return Session
 
 
+def _start() -> None:
+    """Import in a thread. A handler, or another thread, starts one more: each waits its turn."""
+    try:
+        # Not a threading.Thread, which waits for the thread: a child would wait without an end.
+        start_new_thread(_find, ())
+    except RuntimeError:
+        # No thread can be started, at the interpreter's end for one.
+        _find()
+
+
 def session_type() -> type[Session]:
     """Give what a client is in one process. Raises what its import raised."""
     if "session" not in _found:
         if _importing._is_owned():  # type: ignore[attr-defined]  # as threading's Condition asks
             # What draws here came in the middle of an import or a fork of this very thread.
             return _imported()
-        # A handler, or another thread, starts one more: they import one after another.
-        importer = _Importer(name="uuidd_client import", daemon=True)
-        try:
-            importer.start()
-        except RuntimeError:
-            # No thread can be started, at the interpreter's end for one.
-            importer.run()
+        started_in = 0
         # No lock, which a handler could find held by what it has come into.
         while "session" not in _found:
+            if started_in != os.getpid():
+                # A child of a handler that forked here does not have its parent's thread.
+                started_in = os.getpid()
+                _start()
             sleep(LOOK_SECONDS)
     found = _found["session"]
     if isinstance(found, BaseException):

@@ -78,6 +78,9 @@ class Stream(socket.socket):
     def receive(self, count: int, seconds: float) -> bytes:
         """Give what has come, up to *count* bytes; waits for *seconds* if there is nothing."""
         self.settimeout(seconds)
+        if not self._alive[0]:
+            # The parent takes the answer, so the child would wait for all of its time-out.
+            raise Forked
         try:
             # Waits, and takes nothing away.
             self.recv(1, socket.MSG_PEEK)

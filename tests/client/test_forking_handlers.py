@@ -125,6 +125,34 @@ def test_no_id_comes_twice_wherever_a_handler_forks(
     assert at > 10
 
 
+@pytest.mark.parametrize("served", [True, False])
+def test_a_handler_may_fork_and_draw_wherever_it_comes(
+    daemon: Daemon, tmp_path: Path, served: bool
+) -> None:
+    """What it comes into is not there any more in the child, which begins again with its own."""
+    path = daemon.socket if served else tmp_path / "absent"
+    for at in itertools.count(1, 2):
+        client = Client(path, max_age=0, fallback=not served, timeout=20)
+        client.uuid7()
+        family = Family()
+        ids: list[str] = []
+
+        def fork_and_draw(
+            client: Client = client, family: Family = family, ids: list[str] = ids
+        ) -> None:
+            family.fork()
+            ids.append(str(client.uuid7()))
+
+        with family.failing():
+            ids.append(str(come_between(client.uuid7, at, fork_and_draw)))
+        found = family.end(ids)
+        client.close()
+        if not family.children:
+            break
+        assert len(set(found)) == len(found) == 4, at
+    assert at > 10
+
+
 def test_a_child_of_a_handler_leaves_the_parents_connection_alone(tmp_path: Path) -> None:
     """Wherever it forks: the parent's answer is the parent's, and its connection stays open."""
     with Server(tmp_path / "s", grants()) as server:

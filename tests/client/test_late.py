@@ -73,3 +73,30 @@ del sys.modules["msgpack"]
 print(Client("/nowhere").uuid7().version)
 """
     assert run("", program) == "True\n7\n"
+
+
+def test_a_signal_handler_may_fork_in_the_middle_of_the_first_draw() -> None:
+    """The child has no thread that imports, so it starts its own, and gets an id as well."""
+    program = """
+import os, signal
+from tests.client.breaking import come_between
+from uuidd_client import late
+
+def draw_first(at):
+    born = []
+    def fork():
+        born.append(os.fork())
+        signal.alarm(20)
+    come_between(late.session_type, at, fork)
+    os._exit(bool(born and born[0] and os.wait()[1]))
+
+failed = 0
+for at in (*range(1, 9), *range(9, 60, 5)):
+    pid = os.fork()
+    if not pid:
+        signal.alarm(20)
+        draw_first(at)
+    failed += os.waitpid(pid, 0)[1] != 0
+print(failed)
+"""
+    assert run("", program) == "0\n"

@@ -53,6 +53,22 @@ MUTATIONS = [
         ("tests/client/test_forking_handlers.py",),
     ),
     Mutation(
+        "error-of-a-parents-call-in-its-child",
+        "a handler forks and draws, and what it came into fails in the child",
+        "client/uuidd_client/connection.py",
+        "            raise Forked\n        return self._sock\n",
+        "            raise AssertionError\n        return self._sock\n",
+        ("tests/client/test_forking_handlers.py",),
+    ),
+    Mutation(
+        "child-waits-for-its-parents-import",
+        "a handler forks in the middle of the first draw, and the child never gets an id",
+        "client/uuidd_client/late.py",
+        "            if started_in != os.getpid():\n",
+        "            if not started_in:\n",
+        ("tests/client/test_late.py",),
+    ),
+    Mutation(
         "child-of-a-handler-reads",
         "a handler forks while its parent waits, and the child takes the parent's answer",
         "client/uuidd_client/stream.py",

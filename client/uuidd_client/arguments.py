@@ -5,18 +5,16 @@ from __future__ import annotations
 import math
 
 from uuidd.core.ids.kinds import KINDS
-from uuidd.core.ids.shown import shown
+from uuidd.core.ids.shown import named, shown
 from uuidd_client.clocks import YEAR
 
 MAX_MAKE = 10_000_000
 """Ids of one call: a host has ticks for so many in a second, and as UUIDs they take a gigabyte."""
 
 
-def known(kind: object, form: object) -> str:
+def known(kind: str, form: object) -> str:
     """Give the form that is meant. ValueError for one that *kind* has not, or an unknown kind."""
-    if not (isinstance(kind, str) and kind in KINDS):
-        raise ValueError(f"kind is {shown(kind)}; there are {', '.join(KINDS)}")
-    forms = KINDS[kind].forms
+    forms = named("kind", kind, KINDS).forms
     if form is None:
         return forms[0]
     if not (isinstance(form, str) and form in forms):

@@ -168,8 +168,8 @@ def test_few_requests_serve_many_ids(daemon: Daemon, client: Client) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("v9", 1), "kind is 'v9'; there are v1, v4, v6"),
-        (("", 1), "kind is ''; there are v1, v4, v6"),
+        (("v9", 1), "kind is 'v9'; it must be one of v1, v4, v6"),
+        (("", 1), "kind is ''; it must be one of v1, v4, v6"),
         (("v1", -1), "count is -1; it must be 0 or more"),
         (
             ("v1", 10_000_001),
@@ -178,8 +178,8 @@ def test_few_requests_serve_many_ids(daemon: Daemon, client: Client) -> None:
         (("v1", 2**70), "count is 1180591620717411303424; make gives 10000000 at most"),
         (("v1", 10**5000), "count is <int too long to show>; make gives 10000000 at most"),
         (("v1", -(10**5000)), "count is <int too long to show>; it must be 0 or more"),
-        ((["v1"], 1), r"kind is \['v1'\]; there are v1, v4, v6"),
-        ((10**5000, 1), "kind is <int too long to show>; there are v1, v4, v6"),
+        ((["v1"], 1), r"kind is \['v1'\]; it must be one of v1, v4, v6"),
+        ((10**5000, 1), "kind is <int too long to show>; it must be one of v1, v4, v6"),
         (("v1", 1, "hex"), "form is 'hex'; of v1 there are uuid, text, bytes"),
     ],
 )

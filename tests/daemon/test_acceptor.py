@@ -273,6 +273,51 @@ async def test_one_users_silence_makes_no_room_for_another(autojump_clock: MockC
                 assert (await roots.call("status")).error is None
 
 
+async def test_the_user_with_the_most_makes_room(autojump_clock: MockClock) -> None:
+    """Where all connections are taken, another user gets in, though the others have asked."""
+    need_root()
+    async with serving(connections=3) as served, contextlib.AsyncExitStack() as stack:
+        for _ in range(3):
+            peer = await stack.enter_async_context(served.connect())
+            assert (await peer.call("status")).error is None
+        with somebody():
+            newcomer = served.connect()
+        async with newcomer:
+            assert (await newcomer.call("status")).error is None
+            assert served.inside.admission.open == 3
+            assert served.inside.service.rpc.refused == {"made_room": 1}
+
+
+async def test_those_in_the_middle_of_a_request_make_room_soon(autojump_clock: MockClock) -> None:
+    """Half requests keep nobody out for longer than until he asks again."""
+    need_root()
+    async with serving(connections=3) as served, contextlib.AsyncExitStack() as stack:
+        for _ in range(3):
+            peer = await stack.enter_async_context(served.connect())
+            await peer.send(b"\x94\x00")
+        await trio.sleep(0.1)
+        codes = []
+        for _ in range(2):
+            with somebody():
+                newcomer = await stack.enter_async_context(served.connect())
+            codes.append((await newcomer.call("status")).code)
+        assert codes == ["busy", ""]
+        assert trio.current_time() == pytest.approx(0.1)
+
+
+async def test_who_has_as_many_makes_no_room(autojump_clock: MockClock) -> None:
+    """Users in one and the same case do not end each other's connections."""
+    need_root()
+    async with serving(connections=2) as served, served.connect() as roots:
+        assert (await roots.call("status")).error is None
+        with somebody():
+            one, two = served.connect(), served.connect()
+        async with one, two:
+            assert (await one.call("status")).error is None
+            assert (await two.call("status")).code == "busy"
+            assert (await roots.call("status")).error is None
+
+
 async def test_a_caller_that_left_is_forgotten(autojump_clock: MockClock) -> None:
     """A connection closed before it was accepted costs nothing."""
     async with serving() as served:

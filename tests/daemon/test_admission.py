@@ -37,6 +37,15 @@ def test_a_user_does_not_use_anothers_share(admission: Admission) -> None:
     assert enter(admission, USER, USER, USER, OTHER, OTHER) == [True, True, False, True, True]
 
 
+def test_who_could_lose_connections(admission: Admission) -> None:
+    """The user with the most, but none while there is room, and none to one who then had more."""
+    enter(admission, 0, 0, 0, USER)
+    assert admission.greediest(OTHER)[1] == 0
+    enter(admission, USER)
+    assert admission.greediest(OTHER) == (0, 2)
+    assert admission.greediest(USER) == (0, 0)
+
+
 @pytest.mark.parametrize("uid", [0, OWN])
 def test_root_and_the_daemons_user_have_no_share(admission: Admission, uid: int) -> None:
     """Root and the daemon's own user are bound by the limit in all only."""

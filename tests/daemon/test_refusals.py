@@ -12,10 +12,11 @@ from trio.testing import MockClock
 from tests.daemon.fakes import Inside
 from tests.rig import Daemon
 from uuidd.core.wire.methods import RefusedError
-from uuidd.server.acceptor import DESCRIPTORS, SILENT
+from uuidd.server.acceptor import DESCRIPTORS
 from uuidd.server.conversation import TOO_LATE, UNREAD
 from uuidd.server.hub import NO_WATCH
 from uuidd.server.refusals import MEANINGS, ROUTINE, SPAN, Refusals
+from uuidd.server.room import MADE_ROOM, SILENT
 from uuidd.server.service import MALFORMED, Tally
 
 
@@ -147,7 +148,17 @@ async def test_every_kind_of_refusal_is_told(
 def test_each_reason_is_told_in_words() -> None:
     """The log does not leave an administrator with the reason's name alone."""
     codes = re.findall(r"``(\w+)``", RefusedError.__doc__ or "")
-    reasons = {*codes, "connections", DESCRIPTORS, MALFORMED, NO_WATCH, SILENT, TOO_LATE, UNREAD}
+    reasons = {
+        *codes,
+        "connections",
+        DESCRIPTORS,
+        MALFORMED,
+        NO_WATCH,
+        SILENT,
+        MADE_ROOM,
+        TOO_LATE,
+        UNREAD,
+    }
     assert reasons - {ROUTINE} == set(MEANINGS)
 
 

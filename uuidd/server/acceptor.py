@@ -20,6 +20,7 @@ from uuidd.server.conversation import converse, go_on, turn_away
 from uuidd.server.hub import Hub
 from uuidd.server.limits import Limits
 from uuidd.server.peers import peer_uid
+from uuidd.server.room import Room
 from uuidd.server.service import Service
 from uuidd.server.stream import Stream
 from uuidd.server.turns import Turns
@@ -38,12 +39,6 @@ SIGPIPE when it writes after the close."""
 
 GRACE_LOOK = 0.02
 """Seconds between two looks whether all of them have asked."""
-
-ROOM_PAUSE = 1.0
-"""Seconds between two searches for silent connections that make room: a search takes long."""
-
-SILENT = "silent"
-"""Why a connection ended that asked nothing for long, where there was no room for another."""
 
 DESCRIPTORS = "descriptors"
 """Why a connection ended over which a descriptor was passed."""
@@ -80,7 +75,7 @@ class Acceptor:
             hand_over=self._hand_over,
             hang_up=self._end,
         )
-        self._room_made_at = -ROOM_PAUSE
+        self._room = Room(self._open, admission, self._hub.drop, service.rpc.refuse)
 
     async def run(self) -> None:
         """Serve until ``stop``, and then until the last connection has ended."""
@@ -177,7 +172,7 @@ class Acceptor:
 
     def _enter(self, stream: Stream, nursery: trio.Nursery) -> None:
         refusal = self._admission.refusal(stream.uid)
-        if refusal and self._make_room():
+        if refusal and self._room.make(stream.uid, self.limits.request_seconds):
             refusal = self._admission.refusal(stream.uid)
         data = stream.receive_now()
         if refusal:
@@ -199,28 +194,6 @@ class Acceptor:
                 self._hub.park(stream)
             elif not self._hub.answered(stream, data):
                 nursery.start_soon(self._talk, stream, partial(converse, stream, data))
-
-    def _make_room(self) -> bool:
-        """Close connections that asked nothing for long, where their user or the whole has no room.
-
-        The answer is whether there was any.
-        """
-        now = trio.current_time()
-        if now < self._room_made_at + ROOM_PAUSE:
-            return False
-        self._room_made_at = now
-        long_ago = now - self.limits.request_seconds
-        silent = [
-            stream
-            for stream in self._open
-            if not stream.heard
-            and stream.silent_since <= long_ago
-            and self._admission.refusal(stream.uid)
-        ]
-        for stream in silent:
-            self._service.rpc.refuse(SILENT)
-            self._hub.drop(stream)
-        return bool(silent)
 
     def _begin(self, stream: Stream, data: bytes) -> None:
         if self._answered(stream, data):

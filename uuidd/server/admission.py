@@ -33,6 +33,17 @@ class Admission:
             )
         return ""
 
+    def greediest(self, uid: int) -> tuple[int, int]:
+        """Give the user with the most connections, and how many he could lose to *uid*.
+
+        None unless all connections are taken; and no more than leave him as many as *uid* then has,
+        or the two would end each other's for ever.
+        """
+        if self.open < self.limits.connections:
+            return uid, 0
+        greediest = max(self._by_uid, key=self._by_uid.__getitem__)
+        return greediest, max(0, self._by_uid[greediest] - self._by_uid[uid] - 1)
+
     def enter(self, uid: int) -> str:
         """Count a connection of *uid* in and give ""; or give the reason why there is no room."""
         refusal = self.refusal(uid)

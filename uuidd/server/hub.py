@@ -140,13 +140,14 @@ class Hub:
             self._service.rpc.refuse(NO_WATCH)
             self._hang_up(stream)
 
-    def drop(self, stream: Stream) -> None:
-        """Hang up on a connection that is parked."""
+    def drop(self, stream: Stream) -> bool:
+        """Hang up on a connection if it is parked; whether it was."""
         fd = stream.sock.fileno()
         for queue in (self._queues.get(stream.uid), self._queues[CROWD]):
             if queue is not None and queue.streams.get(fd) is stream:
                 self._close(queue, stream)
-                return
+                return True
+        return False
 
     def answered(self, stream: Stream, data: bytes) -> bool:
         """Answer the rpc requests of a new connection, and park it; False: they need a task."""

@@ -18,6 +18,7 @@ MEANINGS = {
     "busy": "requests that found no room, or were over a user's share",
     "connections": "connections over a limit",
     "descriptors": "connections that passed a descriptor",
+    "made_room": "connections of the user with the most, closed to make room for another user",
     "malformed": "connections that sent bytes of neither protocol",
     "no_watch": "connections that the kernel has no room to watch (fs.epoll.max_user_watches)",
     "no_worker_id": "requests for Snowflakes, which need --worker",

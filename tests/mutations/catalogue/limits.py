@@ -7,6 +7,7 @@ from tests.mutations.mutation import Mutation
 ACCEPTOR = "uuidd/server/acceptor.py"
 ACCEPTOR_TESTS = ("tests/daemon/test_acceptor.py",)
 ADMISSION = "uuidd/server/admission.py"
+ROOM = "uuidd/server/room.py"
 ADMISSION_TESTS = ("tests/daemon/test_admission.py",)
 CONVERSATION = "uuidd/server/conversation.py"
 CONVERSATION_TESTS = ("tests/daemon/test_conversation.py",)
@@ -147,17 +148,33 @@ MUTATIONS = [
     Mutation(
         "silence-makes-no-room",
         "silent callers use up the connections",
-        ACCEPTOR,
-        "            self._hub.drop(stream)\n",
+        ROOM,
+        "            self._drop(stream)\n",
         "            pass\n",
         ACCEPTOR_TESTS,
     ),
     Mutation(
         "silence-of-others-makes-room",
         "one user's many connections have those of others closed",
-        ACCEPTOR,
+        ROOM,
         "            and self._admission.refusal(stream.uid)\n",
         "",
+        ACCEPTOR_TESTS,
+    ),
+    Mutation(
+        "some-users-shut-out-others",
+        "two users who keep all connections shut out all others for good",
+        ROOM,
+        " or self._end_some_of_most(uid)",
+        "",
+        ACCEPTOR_TESTS,
+    ),
+    Mutation(
+        "half-requests-keep-all-connections",
+        "two users who send a byte now and then shut out all others for good",
+        ROOM,
+        "                stream.end_reading()\n",
+        "                pass\n",
         ACCEPTOR_TESTS,
     ),
     Mutation(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -18,6 +19,11 @@ not find it here, behind a partial."""
 
 YEAR = 3e7
 """Seconds that are as good as no end: Python's own time-outs overflow at some 292 years."""
+
+
+def pause(seconds: float) -> None:
+    """Wait so many seconds. Under libfaketime the system call behind ``time.sleep`` may fail."""
+    select.select([], [], [], seconds)
 
 
 def instants() -> Iterator[float]:

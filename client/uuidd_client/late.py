@@ -14,8 +14,9 @@ import os
 import threading
 from _thread import start_new_thread
 from importlib import import_module
-from time import sleep
 from typing import TYPE_CHECKING, Any
+
+from uuidd_client.clocks import pause
 
 if TYPE_CHECKING:
     from uuidd_client.session import Session
@@ -65,7 +66,7 @@ def session_type() -> type[Session]:
                 # A child of a handler that forked here does not have its parent's thread.
                 started_in = os.getpid()
                 _start()
-            sleep(LOOK_SECONDS)
+            pause(LOOK_SECONDS)
     found = _found["session"]
     if isinstance(found, BaseException):
         # Another call tries again.

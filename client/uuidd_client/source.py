@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from uuidd.core.ids.timebased import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline import Block, SteadyBlock
-from uuidd_client.clocks import elapsed
+from uuidd_client.clocks import elapsed, pause
 from uuidd_client.connection import Connection
 from uuidd_client.errors import DaemonUnavailable
 from uuidd_client.standin import MAX_LEAD, here
@@ -64,7 +64,7 @@ class Source:
             if not isinstance(found, int):
                 return found, False
             # UTC stepped back by 10 ms at most, or the node would be another.
-            time.sleep(found / TICKS_PER_SECOND)
+            pause(found / TICKS_PER_SECOND)
 
     def take_steady(self, count: int, *, fallback: bool = True) -> tuple[SteadyBlock, bool]:
         """Give up to *count* ticks of the steady timeline, and whether they came from the daemon.
@@ -80,7 +80,7 @@ class Source:
             past = self._reached.tick
             found = here().take_steady(count, past=past, now=utc_tick(), elapsed=since)
             if isinstance(found, int):
-                time.sleep(found / TICKS_PER_SECOND)
+                pause(found / TICKS_PER_SECOND)
             else:
                 block = found
         reached, end = self._reached, block.first + block.count

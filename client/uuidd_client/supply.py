@@ -16,7 +16,6 @@ Theory of operation
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias
 from uuid import SafeUUID
@@ -26,7 +25,7 @@ from uuidd.core.ids.origin import Origin
 from uuidd.core.ids.recipes import RECIPES, time_fields
 from uuidd.core.ids.timebased import TICKS_PER_SECOND
 from uuidd.core.timeline import Block, SteadyBlock
-from uuidd_client.clocks import elapsed, utc
+from uuidd_client.clocks import elapsed, pause, utc
 from uuidd_client.demand import Demand
 from uuidd_client.errors import DaemonUnavailable, NoWorkerId, RateExceeded, TimeOutOfRange
 from uuidd_client.forms import random_bytes, safety, uuids
@@ -206,7 +205,7 @@ class Supply:
                 # another node, ids go on in the next run.
                 if not self._wait:
                     raise RateExceeded(self._kind, needed, 0)
-                time.sleep(EMPTY_PAUSE)
+                pause(EMPTY_PAUSE)
                 self._fetch(needed)
             raise self._broken(f"{MOST_EMPTY} blocks in a row have no place for a {self._kind}")
         last_used = self._first - 1

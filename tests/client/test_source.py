@@ -51,7 +51,7 @@ class Daemon:
 def time(monkeypatch: pytest.MonkeyPatch) -> Time:
     """Give a clock that is moved by hand; who sleeps moves it too."""
     time = Time(monkeypatch)
-    monkeypatch.setattr("uuidd_client.source.time.sleep", time.move)
+    monkeypatch.setattr("uuidd_client.source.pause", time.move)
     return time
 
 
@@ -365,7 +365,7 @@ def test_a_clock_that_stands_still_is_not_waited_for(daemon: Daemon, time: Time)
         time.ticks += round(seconds * TICKS_PER_SECOND)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("uuidd_client.source.time.sleep", sleep)
+        patch.setattr("uuidd_client.source.pause", sleep)
         blocks = [found.take(1)[0] for _ in range(50)]
     assert {(block.first, block.count) for block in blocks} == {(stopped, 1)}
     assert len({block.node for block in blocks}) == 50

@@ -229,7 +229,7 @@ def test_ids_more_than_an_hour_ahead_are_not_waited_for(kind: str, time: Time) -
 
 def test_a_daemon_whose_blocks_have_no_place_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """A Snowflake is not waited for without an end; the error says why."""
-    monkeypatch.setattr("uuidd_client.supply.time.sleep", lambda _: None)
+    monkeypatch.setattr("uuidd_client.supply.pause", lambda _: None)
     source = Blocks(*(block(1, 1) for _ in range(1000)))
     with pytest.raises(DaemonUnavailable, match="32 blocks in a row have no place for a snowflake"):
         supply_of(source, "snowflake").make(1, "int")
@@ -240,7 +240,7 @@ def test_a_daemon_whose_node_is_another_each_time_is_given_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Each would cost a millisecond, for ids go on with the next one."""
-    monkeypatch.setattr("uuidd_client.supply.time.sleep", lambda _: None)
+    monkeypatch.setattr("uuidd_client.supply.pause", lambda _: None)
     source = Blocks(*(block(number * MS, 1, node=number) for number in range(1000)))
     with pytest.raises(DaemonUnavailable, match="9 answers in a row have each another node"):
         supply_of(source, "flake").make(500, "int")

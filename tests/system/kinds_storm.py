@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
 import subprocess
 import sys
-import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -54,10 +52,6 @@ def draw(folder: Path, client: Client, go: int, *, tell: int) -> None:
 def _form(kind: str) -> str:
     """Let each kind be drawn in a form other than the one it is made in, if it has one."""
     return next((form for form in KINDS[kind].forms if form in ("uuid", "int")), "text")
-
-
-def _sleep(seconds: float) -> None:
-    select.select([], [], [], seconds)
 
 
 def rage(folder: Path) -> dict[str, Any]:
@@ -105,6 +99,4 @@ def rage(folder: Path) -> dict[str, Any]:
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore", RuntimeWarning)
-    # Under libfaketime the system call behind sleep() fails with EINVAL, and this does not.
-    setattr(time, "sleep", _sleep)  # noqa: B010  (types forbid the plain way)
     draw(Path(sys.argv[2]), Client(sys.argv[1]), 0, tell=int(sys.argv[3]))

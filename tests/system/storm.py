@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import select
 import sys
 import threading
 import traceback
@@ -18,7 +19,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from tests.rig import Daemon
+from tests.rig import PATIENCE, Daemon
 from uuidd_client import Client
 from uuidd_client.source import utc_tick
 
@@ -96,10 +97,10 @@ def kill_through(
         due = kill * a_share + dice.randrange(2, a_share)
         half = (parts + due) // 2
         while parts < half:
-            parts += len(os.read(tell, half - parts))
+            parts += _told(tell, half - parts)
         between(kill)
         while parts < due:
-            parts += len(os.read(tell, due - parts))
+            parts += _told(tell, due - parts)
         daemon.kill()
         found.append(parts)
         daemon.start()
@@ -109,6 +110,15 @@ def kill_through(
     for go in gos:
         os.write(go, b".")
     return found
+
+
+def _told(tell: int, most: int) -> int:
+    """Give how many more parts have been drawn, when some have. Fails if that does not come."""
+    # A part takes well under a second, also of eight drawers on a machine that is busy.
+    readable, _, _ = select.select([tell], [], [], 3 * PATIENCE)
+    told = os.read(tell, most) if readable else b""
+    assert told, "a drawer has ended early, or hangs: see what it said on standard error"
+    return len(told)
 
 
 def main(folder: Path) -> None:

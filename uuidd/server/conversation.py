@@ -17,9 +17,6 @@ FLUSH_BYTES = 65536
 """Replies are sent once there are so many bytes of them, so that a caller who asks for much in one
 go costs little memory."""
 
-TURN_SECONDS = 0.0005
-"""For how long requests of one connection are answered before others have a turn."""
-
 TOO_LATE = "too_late"
 UNREAD = "unread"
 
@@ -82,7 +79,7 @@ async def _rpc(
 ) -> bool:
     while True:
         async with turns.turn(stream.uid):
-            part = _answer_some(stream, data, service, limits)
+            part = _answer_some(stream, data, service, limits, turns.seconds)
         if part.late is not None:
             part.replies += await service.answer_soon(part.late, uid=stream.uid, turns=turns)
         if not await _flush(stream, part.replies, service, limits, turns) or part.malformed:
@@ -114,11 +111,13 @@ class _Part:
     partial: bool = False
 
 
-def _answer_some(stream: Stream, data: bytes, service: Service, limits: Limits) -> _Part:
-    """Answer requests for a turn."""
+def _answer_some(
+    stream: Stream, data: bytes, service: Service, limits: Limits, seconds: float
+) -> _Part:
+    """Answer requests for a turn of so many seconds."""
     part = _Part()
     answered = 0
-    ends = monotonic() + TURN_SECONDS
+    ends = monotonic() + seconds
     try:
         for request, part.end in rpc.requests(data, limit=limits.request_bytes):
             reply = service.answer(request, uid=stream.uid)

@@ -138,6 +138,14 @@ MUTATIONS = [
         ("tests/daemon/test_must_wait.py",),
     ),
     Mutation(
+        "turns-of-many-users-not-shorter",
+        "many users who ask for much keep a save of the state waiting",
+        "uuidd/server/turns.py",
+        "max(least, min(most, ROUND_SECONDS / max(1, len(self._locks))))",
+        "most",
+        CONVERSATION_TESTS,
+    ),
+    Mutation(
         "unread-per-uid-not-bounded",
         "one user's unread replies fill the memory",
         CONVERSATION,

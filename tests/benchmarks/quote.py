@@ -1,6 +1,6 @@
-"""``python -m tests.benchmarks.quote``: write README's figures from the results beside this file.
+"""``python -m tests.benchmarks.quote``: copy figures from results.json into the README beside it.
 
-README quotes one run and nothing else, so that what it says of speed was measured together.
+The README quotes one run and nothing else, so that what it says of speed was measured together.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from tests.benchmarks.table import number
 
 RESULTS = Path(__file__).with_name("results.json")
-README = Path(__file__).parents[2] / "README.md"
+README = Path(__file__).with_name("README.md")
 
 BEGIN, END = "<!-- figures -->\n", "<!-- end of figures -->\n"
 
@@ -41,11 +41,11 @@ COMPARED = (
     "stdlib uuid1() through our daemon / C uuidd",
     "4 C loops through our daemon / C uuidd",
 )
-"""The rows that README shows: one of ours, a slash, and what it is compared with."""
+"""The rows that the README shows: one of ours, a slash, and what it is compared with."""
 
 
 def quoted(results: dict[str, Any]) -> str:
-    """Give README's lines for what a run brought. KeyError for a row that it has not."""
+    """Return the README's lines for the results of a run. KeyError when a row is missing."""
     rows = {row["name"]: row for row in results["rows"]}
     run = results["run"]
     return "\n".join(
@@ -64,11 +64,11 @@ def quoted(results: dict[str, Any]) -> str:
 
 
 def replaced(readme: str, figures: str) -> str:
-    """Give *readme* with other figures. ValueError when it has no place for them."""
+    """Return *readme* with other figures. ValueError when it has no place for them."""
     before, begin, rest = readme.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
-        raise ValueError(f"README has no lines {BEGIN.strip()} and {END.strip()}")
+        raise ValueError(f"the README has no lines {BEGIN.strip()} and {END.strip()}")
     return before + begin + figures + end + after
 
 
@@ -80,7 +80,7 @@ def _line(name: str, row: dict[str, Any]) -> str:
 
 
 def main() -> int:
-    """Rewrite README."""
+    """Rewrite the README."""
     figures = quoted(json.loads(RESULTS.read_text()))
     README.write_text(replaced(README.read_text(), figures))
     return 0

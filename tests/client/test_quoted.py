@@ -7,14 +7,14 @@ import pytest
 from tests.benchmarks import quote
 
 
-def test_readme_quotes_the_results_that_lie_beside_the_benchmarks() -> None:
+def test_the_readme_of_the_benchmarks_quotes_the_results_beside_it() -> None:
     """Its figures are those of one run, and of no other."""
     readme = quote.README.read_text()
     figures = quote.quoted(json.loads(quote.RESULTS.read_text()))
     assert quote.replaced(readme, figures) == readme
 
 
-def test_the_results_that_readme_quotes_are_whole() -> None:
+def test_the_results_that_are_quoted_are_whole() -> None:
     """Nothing was left out of that run, and nothing broke."""
     results = json.loads(quote.RESULTS.read_text())
     assert (results["left_out"], results["failed"]) == ([], [])

@@ -1,4 +1,4 @@
-"""PostgreSQL's own view of our ids, and the statements that README.md gives to its users."""
+"""PostgreSQL's own view of our ids, and the statements in client/README.md."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from uuidd_client.command import bounding
 
 pytestmark = pytest.mark.system
 
-README = Path(__file__).parents[2] / "README.md"
-HEADING = "## For PostgreSQL users\n"
+README = Path(__file__).parents[2] / "client" / "README.md"
+HEADING = "## PostgreSQL\n"
 SERVER_PROGRAMS = Path("/usr/lib/postgresql")
 
 NOBODY = 65534
@@ -140,16 +140,16 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def blocks(server: Server) -> list[str]:
-    """The blocks of SQL in README.md's section, all run."""
+    """The blocks of SQL of the README, all run."""
     found = statements()
     server.psql("\n".join(found))
     return found
 
 
 def statements() -> list[str]:
-    """Give the blocks of SQL in README.md's section for PostgreSQL users."""
+    """Return the blocks of SQL in the README's section on PostgreSQL."""
     _, heading, rest = README.read_text().partition(HEADING)
-    assert heading, f"README.md has no {HEADING}"
+    assert heading, f"{README} has no {HEADING}"
     section = re.split(r"^## ", rest, maxsplit=1, flags=re.MULTILINE)[0]
     return re.findall(r"^```sql\n(.*?)^```$", section, flags=re.MULTILINE | re.DOTALL)
 
@@ -223,7 +223,7 @@ def test_the_kinds_in_time_order_sort_by_time(server: Server, kind: str) -> None
 
 @pytest.mark.usefixtures("blocks")
 def test_a_v1_of_a_time_clock_seq_and_node_is_ours(server: Server) -> None:
-    """README's function builds the very bits that ours does, at any microsecond."""
+    """The function builds the very bits that ours does, at any microsecond."""
     rows = []
     for tick, clock_seq, node in v1_fields(1000):
         whole = tick - tick % 10
@@ -236,7 +236,7 @@ def test_a_v1_of_a_time_clock_seq_and_node_is_ours(server: Server) -> None:
 
 @pytest.mark.usefixtures("blocks")
 def test_the_time_of_a_v1_is_ours_to_the_microsecond(server: Server) -> None:
-    """README's function takes out the time that is in it, without the last digit."""
+    """The function takes out the time that is in it, without the last digit."""
     rows = [
         (uuids.to_text(timebased.v1(*fields)), times.text(fields.tick, 10))
         for fields in v1_fields(1000)
@@ -248,7 +248,7 @@ def test_the_time_of_a_v1_is_ours_to_the_microsecond(server: Server) -> None:
 
 @pytest.mark.usefixtures("blocks")
 def test_the_v6_of_a_v1_is_ours(server: Server) -> None:
-    """README's function turns the one into the other as v1_to_v6 does."""
+    """The function turns the one into the other as v1_to_v6 does."""
     values = ids("v1", 1000)
     rows = [(uuids.to_text(value), uuids.to_text(timebased.v1_to_v6(value))) for value in values]
     server.load("expected", "v1 uuid, v6 uuid", rows)
@@ -272,7 +272,7 @@ def test_the_v6_of_a_v1_is_ours(server: Server) -> None:
     ],
 )
 def test_what_does_not_fit_is_an_error(server: Server, call: str, reason: str) -> None:
-    """README's functions refuse it; they neither wrap nor give NULL."""
+    """The functions refuse it; they neither wrap nor give NULL."""
     assert re.search(reason, server.refused(f"SELECT {call};"))
 
 
@@ -348,7 +348,7 @@ def test_the_index_on_the_time_serves_v1(server: Server, blocks: list[str]) -> N
 
 
 def test_the_example_is_the_v1_that_we_build(server: Server, blocks: list[str]) -> None:
-    """The call that README shows gives what our own function gives for the same fields."""
+    """The call in the README gives what our own function gives for the same fields."""
     call = re.search(r"^SELECT uuid_v1\('(.*?)', (\d+), '(.*?)'\);", "".join(blocks), re.MULTILINE)
     assert call is not None
     tick = times.tick_of(datetime.fromisoformat(call[1]), GREGORIAN["v1"])

@@ -1,0 +1,133 @@
+"""The documents agree with the code and with each other."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from dataclasses import fields
+from datetime import UTC, datetime
+
+import pytest
+
+from tests.documents import DOCUMENTS, FOLDERS, ROOT, anchors, blocks, text
+from uuidd.cli import arguments
+from uuidd.core.ids import snowflake, times
+from uuidd.core.ids.timefield import GREGORIAN
+from uuidd.server import refusals
+from uuidd.server.limits import LEAST, Limits
+from uuidd_client import DaemonUnavailable, NoWorkerId, RateExceeded, TimeOutOfRange, command
+
+MOST_LINES = 200
+"""Lines of the README for the person who decides in two minutes."""
+
+SOCKET = "/run/uuidd/request"
+
+SNOWFLAKE = snowflake.time_field(snowflake.TWITTER_EPOCH)
+IN_2090 = times.tick_of(datetime(2090, 1, 1, tzinfo=UTC), GREGORIAN["v1"])
+
+OF_OTHERS = {"--format", "--build-arg"}
+"""Options of docker and buildah."""
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_each_link_leads_somewhere(name: str) -> None:
+    """To a file of the repository, and to a heading in it."""
+    folder = (ROOT / name).parent
+    for link in re.findall(r"\]\(([^)\s]+)\)", text(name)):
+        if link.startswith("https://"):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (folder / path).resolve() if path else ROOT / name
+        assert target.is_file(), link
+        if anchor:
+            assert anchor in anchors(str(target.relative_to(ROOT))), link
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_each_file_that_is_named_is_there(name: str) -> None:
+    """Whoever looks for it finds it, also after files were moved."""
+    places = [ROOT / folder for folder in (*FOLDERS, (ROOT / name).parent)]
+    for path in re.findall(r"(?<![\w/.])[a-z_][\w/]*\.(?:py|yaml|inc|svg|h|c)\b", text(name)):
+        if path.startswith("prometheus."):
+            continue
+        assert any((place / path).is_file() for place in places), path
+
+
+def test_the_readme_is_short() -> None:
+    """A person who wants to know whether to use it has two minutes."""
+    assert len(text("README.md").splitlines()) <= MOST_LINES
+
+
+def test_ci_runs_the_test_command_of_the_readme() -> None:
+    """Word for word, and its Debian packages are those of the command."""
+    [command_line] = [block for block in blocks("README.md", "sh") if "pytest" in block]
+    script = (ROOT / ".ci" / "run").read_text()
+    assert command_line in script
+    packages = re.findall(r"apt-get install -qqy ([a-z0-9 -]+)", script)
+    assert len(packages) == 2
+    assert packages[0].split() == packages[1].split()
+
+
+def test_the_table_of_limits_is_that_of_the_code() -> None:
+    """Each limit with its option, its default, and the least that it can be set to."""
+    rows = re.findall(
+        r"^\| `--max-([a-z-]+)` \| ([\d.]+) \| ([\d.]+) \|", text("systemd/README.md"), re.MULTILINE
+    )
+    told = {name.replace("-", "_"): (float(default), float(least)) for name, default, least in rows}
+    assert told == {field.name: (field.default, LEAST[field.name]) for field in fields(Limits)}
+
+
+@pytest.mark.parametrize(
+    "name", ["README.md", "SECURITY.md", "client/README.md", "systemd/README.md"]
+)
+def test_each_option_that_is_named_exists(name: str) -> None:
+    """An option in a document is one of uuidd or uuidctl."""
+    known = _options(arguments.parser()) | _options(command.parser()) | {"--undo"} | OF_OTHERS
+    named = set(re.findall(r"`[^`\n]*?(--[a-z][a-z-]+)", text(name)))
+    assert named - known == set()
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        DaemonUnavailable(SOCKET, "No such file or directory"),
+        DaemonUnavailable(SOCKET, "silent for 0.2 s"),
+        DaemonUnavailable(SOCKET, "unavailable: ...", refused=True),
+        NoWorkerId(SOCKET),
+        RateExceeded("snowflake", 10_000_000, 368_640),
+        TimeOutOfRange("snowflake", IN_2090, SNOWFLAKE.epoch, SNOWFLAKE.end),
+    ],
+)
+def test_errors_are_quoted_as_they_are(error: Exception) -> None:
+    """Whoever searches the document for what a program said finds it."""
+    assert f"`{error}`" in text("client/README.md")
+
+
+def test_lines_of_the_log_are_quoted_as_they_are() -> None:
+    """Each piece of a line between dots stands in the code, so that people find what they saw."""
+    sources = "".join(path.read_text() for path in (ROOT / "uuidd").rglob("*.py"))
+    # A text that goes on in the next line is one.
+    told = re.sub(r'"\s*\n\s*f?"', "", sources)
+    table = text("systemd/README.md").partition("| line in the log |")[2].partition("\n\n")[0]
+    lines = re.findall(r"^\| `(.*?)` \|", table, flags=re.MULTILINE)
+    assert len(lines) > 5
+    for line in lines:
+        for piece in line.replace("set back", "set ...").split("..."):
+            words = piece.strip()
+            assert words in told, line
+
+
+def test_each_reason_for_a_refusal_is_explained() -> None:
+    """In the glossary of the status, which counts by them."""
+    design = text("uuidd/README.md")
+    assert [reason for reason in refusals.MEANINGS if f"`{reason}`" not in design] == []
+
+
+def _options(parser: argparse.ArgumentParser) -> set[str]:
+    found = set()
+    for action in parser._actions:
+        found |= set(action.option_strings)
+        if isinstance(action, argparse._SubParsersAction):
+            for subparser in action.choices.values():
+                found |= _options(subparser)
+    return found

@@ -1,0 +1,162 @@
+"""What the documents show is run: examples, names of the status, alert rules."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+from tests.documents import ROOT, blocks, text
+from tests.rig import PATIENCE, Daemon
+from tests.tools import need
+from uuidd_client import Client
+from uuidd_client.command import metrics, panel
+
+pytestmark = pytest.mark.system
+
+ALERTS = ROOT / "systemd" / "alerts.yaml"
+
+OF_NODE_EXPORTER = {"node_textfile_mtime_seconds"}
+
+
+@pytest.fixture(scope="module")
+def daemon() -> Iterator[Daemon]:
+    """A daemon with a worker number."""
+    with Daemon("--worker", "5") as daemon:
+        yield daemon
+
+
+@pytest.fixture(scope="module")
+def status(daemon: Daemon) -> dict[str, Any]:
+    """What it tells of itself."""
+    with Client(daemon.socket, fallback=False) as client:
+        client.uuid1()
+        client.uuid7()
+        return client.status()
+
+
+@pytest.mark.parametrize("name", ["README.md", "client/README.md"])
+def test_the_examples_in_python_run(daemon: Daemon, name: str) -> None:
+    """One after the other, as a reader would copy them, without a warning."""
+    examples = "\n".join(blocks(name, "python"))
+    assert examples
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", examples],
+        env={**os.environ, "UUIDD_SOCKET": str(daemon.socket), "UUIDD_FALLBACK": "0"},
+        capture_output=True,
+        timeout=PATIENCE,
+        text=True,
+        check=False,
+    )
+    assert (done.stderr, done.returncode) == ("", 0)
+
+
+def test_the_warning_is_quoted_as_it_is(tmp_path: Path) -> None:
+    """Whoever searches the document for what a program said finds it."""
+    done = subprocess.run(
+        [sys.executable, "-c", "import uuidd_client; uuidd_client.uuid1()"],
+        env={**os.environ, "UUIDD_SOCKET": f"{tmp_path}/s", "UUIDD_FALLBACK": ""},
+        capture_output=True,
+        timeout=PATIENCE,
+        text=True,
+        check=True,
+    )
+    [warning] = re.findall("RuntimeWarning: .*", done.stderr)
+    quoted = warning.replace(f"{tmp_path}/s", "/run/uuidd/request")
+    assert f"\n{quoted}\n" in text("client/README.md")
+
+
+def test_each_name_in_the_status_is_explained(status: dict[str, Any]) -> None:
+    """In the table that the glossary has of it."""
+    design = text("uuidd/README.md")
+    # These two hold a name for each limit and kind.
+    names = [*_names({**status, "limits": 0, "full_on": 0})]
+    missing = [name for name in names if f"`{name}`" not in design]
+    # The counters of both dialects are told of together.
+    assert [name for name in missing if not name.startswith("requests.")] == []
+    assert {name.rpartition(".")[2] for name in missing} <= {"requests", "ids", "refused"}
+
+
+def test_the_screen_in_the_glossary_has_the_lines_of_the_command(status: dict[str, Any]) -> None:
+    """Each label that the command prints stands there, in the same order."""
+    [screen] = [block for block in blocks("uuidd/README.md", "") if block.startswith("uuidd 0.")]
+    drawn = panel.draw(status, 0.0, width=80, coloured=False)
+    assert _labels(screen) == _labels(drawn)
+
+
+def test_promtool_accepts_the_alerts() -> None:
+    """Prometheus can load the file."""
+    _promtool("check", "rules", str(ALERTS))
+
+
+def test_the_alerts_fire_when_they_should(tmp_path: Path) -> None:
+    """And not for a daemon that is well."""
+    rules = yaml.safe_load(ALERTS.read_text())["groups"][0]["rules"]
+    cases = yaml.safe_load((Path(__file__).with_name("alerts.yaml")).read_text())
+    assert {case["alertname"] for case in cases["fire"]} == {rule["alert"] for rule in rules}
+    file = tmp_path / "tests.yaml"
+    told = {
+        "rule_files": [str(ALERTS)],
+        "evaluation_interval": "1m",
+        "tests": [_unit(case, fires=True) for case in cases["fire"]]
+        + [_unit({**cases["well"], "alertname": rule["alert"]}, fires=False) for rule in rules],
+    }
+    file.write_text(yaml.safe_dump(told))
+    _promtool("test", "rules", str(file))
+
+
+def test_each_metric_in_the_alerts_is_one_of_ours(status: dict[str, Any]) -> None:
+    """As ``uuidctl status --openmetrics`` writes it, or node_exporter."""
+    told = metrics.text(status)
+    families = text_string_to_metric_families(told)  # type: ignore[no-untyped-call]  # theirs has none
+    ours = {sample.name for family in families for sample in family.samples}
+    # There is a sample of it for each reason, and none before the first refusal.
+    ours.add("uuidd_refused_total")
+    named = set(re.findall(r"\b(?:uuidd|node)_\w+", _expressions()))
+    assert named - ours == OF_NODE_EXPORTER
+
+
+def _expressions() -> str:
+    rules = yaml.safe_load(ALERTS.read_text())["groups"][0]["rules"]
+    return "\n".join(rule["expr"] for rule in rules)
+
+
+def _unit(case: dict[str, Any], *, fires: bool) -> dict[str, Any]:
+    """Return a test as promtool reads it: whether an alert fires an hour after the series began."""
+    series = [{"series": name, "values": values} for name, values in case["series"].items()]
+    alert = f'ALERTS{{alertname="{case["alertname"]}",alertstate="firing"}}'
+    expected = [{"labels": "{}", "value": case.get("alerts", 1)}] if fires else []
+    return {
+        "interval": "1m",
+        "input_series": series,
+        "promql_expr_test": [
+            {"expr": f"count({alert})", "eval_time": "1h", "exp_samples": expected}
+        ],
+    }
+
+
+def _promtool(*words: str) -> None:
+    done = subprocess.run(
+        [need("promtool"), *words], capture_output=True, timeout=PATIENCE, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def _names(told: dict[str, Any], before: str = "") -> Iterator[str]:
+    for name, value in told.items():
+        if isinstance(value, dict) and value:
+            yield from _names(value, f"{before}{name}.")
+        else:
+            yield f"{before}{name}"
+
+
+def _labels(screen: str) -> list[str]:
+    return re.findall(r"^(?:uuidd|\w[\w ]{0,11}?)(?=  | \d)", screen, flags=re.MULTILINE)

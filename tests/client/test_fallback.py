@@ -1,4 +1,4 @@
-"""Without a daemon ids go on, unmarked; with one again they are the daemon's (DESIGN 7)."""
+"""Without a daemon ids go on, unmarked; with one again they are the daemon's."""
 
 from __future__ import annotations
 

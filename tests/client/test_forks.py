@@ -1,4 +1,4 @@
-"""After a fork, parent and children never draw the same id (DESIGN's P1)."""
+"""After a fork, parent and children never draw the same id (P1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Users of a host who mean harm: nobody else loses an id, a request or much time (DESIGN's P5).
+"""Users of a host who mean harm: nobody else loses an id, a request or much time (P5).
 
 The daemon runs as a user of its own, attackers and victim as others. That a silent, slow or greedy
 caller of the same user harms nobody is in test_neighbours; children of a fork are in

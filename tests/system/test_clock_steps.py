@@ -1,4 +1,4 @@
-"""Steps of the clock under a running daemon: no id twice, and it tells of them (DESIGN's P1)."""
+"""Steps of the clock under a running daemon: no id twice, and it tells of them (P1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Faults of processes: killed, stopped, started twice, forked by the hundred (DESIGN's P1, P3)."""
+"""Faults of processes: killed, stopped, started twice, forked by the hundred (P1, P3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ids that two processes draw at once are current and not of the future (DESIGN's P2, P3, P4)."""
+"""Ids that two processes draw at once are current and not of the future (P2, P3, P4)."""
 
 from __future__ import annotations
 

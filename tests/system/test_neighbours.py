@@ -1,4 +1,4 @@
-"""No caller harms another, whatever it sends or does not send (DESIGN's P5)."""
+"""No caller harms another, whatever it sends or does not send (P5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The very same moments once more, after a kill, a stop or a step of the clock (DESIGN's P1)."""
+"""The very same moments once more, after a kill, a stop or a step of the clock (P1)."""
 
 from __future__ import annotations
 

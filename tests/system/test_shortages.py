@@ -1,4 +1,4 @@
-"""The daemon runs short of descriptors and of memory: nothing is given twice (DESIGN's P1, P5)."""
+"""The daemon runs short of descriptors and of memory: nothing is given twice (P1, P5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No id twice, from many processes, through kill -9 of the daemon (DESIGN's P1)."""
+"""No id twice, from many processes, through kill -9 of the daemon (P1)."""
 
 from __future__ import annotations
 

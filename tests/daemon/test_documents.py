@@ -92,7 +92,7 @@ def test_each_option_that_is_named_exists(name: str) -> None:
     [
         DaemonUnavailable(SOCKET, "No such file or directory"),
         DaemonUnavailable(SOCKET, "silent for 0.2 s"),
-        DaemonUnavailable(SOCKET, "unavailable: ...", refused=True),
+        DaemonUnavailable(SOCKET, "unavailable: ...", code="unavailable"),
         NoWorkerId(SOCKET),
         RateExceeded("snowflake", 10_000_000, 368_640),
         TimeOutOfRange("snowflake", IN_2090, SNOWFLAKE.epoch, SNOWFLAKE.end),

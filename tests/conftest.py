@@ -6,6 +6,7 @@ Hypothesis profiles: ``ci`` is repeatable and looks longer, ``dev`` draws anew e
 from __future__ import annotations
 
 import os
+import signal
 
 from hypothesis import settings
 
@@ -16,3 +17,8 @@ settings.load_profile("ci" if os.environ.get("CI") else "dev")
 # For clients that are told no other, here and in the processes that tests start: a daemon on a busy
 # machine is slow, and not silent.
 os.environ["UUIDD_TIMEOUT"] = "20"
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # As in the background of a shell that is no terminal's. Processes that tests start would ignore
+    # it too, and some are to be ended by it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)

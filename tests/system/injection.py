@@ -12,13 +12,17 @@ from pathlib import Path
 from tests.rig import PATIENCE
 from tests.tools import need
 
+SYNCS = "fsync,fdatasync"
+
 
 @contextlib.contextmanager
-def injected(pid: int, fault: str) -> Iterator[None]:
-    """Let each sync of process *pid* meet *fault*, in strace's words, while the context lasts."""
-    syncs = "fsync,fdatasync"
-    command = [need("strace"), "-f", "-qq", "-o", "/dev/null", "-e", f"trace={syncs}"]
-    command += ["-e", f"inject={syncs}:{fault}", "-p", str(pid)]
+def injected(pid: int, fault: str, *, calls: str = SYNCS) -> Iterator[None]:
+    """Let each of the *calls* of process *pid* meet *fault* while the context lasts.
+
+    Both are in strace's words.
+    """
+    command = [need("strace"), "-f", "-qq", "-o", "/dev/null", "-e", f"trace={calls}"]
+    command += ["-e", f"inject={calls}:{fault}", "-p", str(pid)]
     with subprocess.Popen(command) as tracer:
         try:
             deadline = time.monotonic() + PATIENCE

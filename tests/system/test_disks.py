@@ -122,12 +122,13 @@ def failing(mounts: Mounts, daemon: Daemon) -> Iterator[None]:
 
 @contextlib.contextmanager
 def read_only(mounts: Mounts, daemon: Daemon) -> Iterator[None]:
-    """Let nothing be written where the state is."""
-    # The open lock keeps its own mount from becoming read-only, but not one over it.
-    mounts.run("mount", "--bind", str(daemon.state), str(daemon.state))
-    mounts.run("mount", "-o", "remount,bind,ro", str(daemon.state))
-    yield
-    mounts.run("umount", str(daemon.state))
+    """Let the daemon open no file, as where the kernel has made the disk read-only after an error.
+
+    To remount it so would not do: the open lock keeps its mount from that, and the daemon works
+    below a mount that is put over its folder.
+    """
+    with injected(daemon.process.pid, "error=EROFS", calls="openat"):
+        yield
 
 
 FAULTS: dict[str, tuple[Fault, str]] = {

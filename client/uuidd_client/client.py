@@ -90,8 +90,8 @@ class Client:
     def uuid7(self) -> uuid.UUID:
         """Give a v7 UUID: Unix milliseconds first (RFC 9562, 5.7). Otherwise as uuid1.
 
-        Like all kinds but v1, v4 and v6 it rises in one process, also when UTC steps back: by up to
-        an hour where there is no daemon, by any time where there is one.
+        Like all kinds but v1, v4 and v6 those of one client rise, also when UTC steps back: by up
+        to an hour where there is no daemon, by any time where there is one.
         """
         return self._uuid7()
 

@@ -24,7 +24,7 @@ FOLDERS = (
     "uuidd",
     "uuidd/server",
     "uuidd/core/ids",
-    "uuidd/core/ids/readings",
+    "uuidd/core/ids/inspect",
     "uuidd/core/timeline",
     "client/uuidd_client",
     "systemd",

@@ -22,10 +22,10 @@ from uuidd_client.client import Client
 from uuidd_client.errors import DaemonUnavailable, NoWorkerId, RateExceeded, TimeOutOfRange
 
 if TYPE_CHECKING:
-    from uuidd.core.ids import readings
-    from uuidd_client.given import Backfill, bounds, form, sort_key
+    from uuidd.core.ids import inspect as inspecting
+    from uuidd_client.times import Backfill, bounds, form, sort_key
 else:
-    readings = late.Module("uuidd.core.ids.readings")
+    inspecting = late.Module("uuidd.core.ids.inspect")
 
 __all__ = [
     "Backfill",
@@ -74,7 +74,7 @@ push_id = _named("push_id", _shared.drawer("push_id"))
 
 def inspect(
     text: str, *, kind: str | None = None, epoch: int | None = None, raw: bool = False
-) -> list[readings.Reading]:
+) -> list[inspecting.Reading]:
     """Give the plausible readings of an id's text, most likely first; there is at least one.
 
     With *kind* the reading as that kind, likely or not, of a text as that kind is written. With
@@ -85,13 +85,13 @@ def inspect(
     Raises ValueError, naming the text, when nothing is plausible or it cannot be of *kind*, and for
     a *kind* or *epoch* that is none; TypeError for a text that is no str.
     """
-    return readings.readings(text, kind=kind, epoch=epoch, raw=raw)
+    return inspecting.readings(text, kind=kind, epoch=epoch, raw=raw)
 
 
 def __getattr__(name: str) -> Any:
     """Import at first use what makes no ids of the present: it costs as much as all the rest."""
     if name in ("Backfill", "bounds", "form", "sort_key"):
-        from uuidd_client import given
+        from uuidd_client import times
 
-        return getattr(given, name)
+        return getattr(times, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

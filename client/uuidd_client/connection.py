@@ -25,7 +25,7 @@ from uuidd.core.timeline import Block, SteadyBlock
 from uuidd.core.wire import libuuid, methods, rpc
 from uuidd_client.clocks import elapsed
 from uuidd_client.errors import DaemonUnavailable
-from uuidd_client.page import Forked
+from uuidd_client.fork_guard import Forked
 from uuidd_client.silence import Silence
 from uuidd_client.stream import Stream
 
@@ -216,7 +216,7 @@ class Connection:
             raise DaemonUnavailable(
                 self._path, "it closed the connection without an answer"
             ) from None
-        except libuuid.UnreasonableError as error:
+        except libuuid.ProtocolError as error:
             self._libuuid_until = 0.0
             raise DaemonUnavailable(self._path, f"an unusable answer: {error}") from error
         finally:

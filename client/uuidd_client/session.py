@@ -11,7 +11,7 @@ from uuidd.core.ids.kinds import KINDS
 from uuidd_client.connection import Connection
 from uuidd_client.environment import default_path, default_timeout, may_fall_back
 from uuidd_client.errors import DaemonUnavailable, RateExceeded
-from uuidd_client.page import Forked, Page, alive
+from uuidd_client.fork_guard import Forked, ForkGuard, alive
 from uuidd_client.silence import Silence
 from uuidd_client.source import Reached, Source
 from uuidd_client.supply import Run, Supply
@@ -185,7 +185,7 @@ class _Channel:
         """Give the supply of *kind*."""
         supply = self._supplies.get(kind)
         if supply is None:
-            supply = self._new_supply(kind, source=self._source, page=Page())
+            supply = self._new_supply(kind, source=self._source, page=ForkGuard())
             self._supplies[kind] = supply
         return supply
 

@@ -15,7 +15,7 @@ from uuidd.core.timeline import Block, SteadyBlock
 from uuidd_client.clocks import elapsed, pause
 from uuidd_client.connection import Connection
 from uuidd_client.errors import DaemonUnavailable
-from uuidd_client.standin import MAX_LEAD, here
+from uuidd_client.fallback import MAX_LEAD, here
 
 AnyBlock = TypeVar("AnyBlock", Block, SteadyBlock)
 

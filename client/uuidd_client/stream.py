@@ -7,7 +7,7 @@ import socket
 from struct import Struct
 
 from uuidd_client.clocks import elapsed
-from uuidd_client.page import Forked, alive
+from uuidd_client.fork_guard import Forked, alive
 
 
 class Stream(socket.socket):

@@ -21,17 +21,17 @@ from typing import Any, TypeAlias
 from uuid import SafeUUID
 
 from uuidd.core.ids.kinds import KINDS
+from uuidd.core.ids.layouts import RECIPES, time_fields
 from uuidd.core.ids.origin import Origin
-from uuidd.core.ids.recipes import RECIPES, time_fields
 from uuidd.core.ids.timebased import TICKS_PER_SECOND
 from uuidd.core.timeline import Block, SteadyBlock
 from uuidd_client.clocks import elapsed, pause, utc
 from uuidd_client.demand import Demand
 from uuidd_client.errors import DaemonUnavailable, NoWorkerId, RateExceeded, TimeOutOfRange
+from uuidd_client.fallback import MAX_LEAD
+from uuidd_client.fork_guard import ForkGuard
 from uuidd_client.forms import random_bytes, safety, uuids
-from uuidd_client.page import Page
 from uuidd_client.source import Source, utc_tick
-from uuidd_client.standin import MAX_LEAD
 
 SHORT_RUN = 16
 """Ids of a run, the first after a change of form. What is left of a run has to be drawn to its end
@@ -76,7 +76,7 @@ class Supply:
     """
 
     def __init__(
-        self, kind: str, source: Source, page: Page, max_age: float, *, wait: bool = True
+        self, kind: str, source: Source, page: ForkGuard, max_age: float, *, wait: bool = True
     ) -> None:
         self._kind = kind
         self._timeline = KINDS[kind].timeline

@@ -54,7 +54,7 @@ def a_place() -> Iterator[Place]:
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
         environment["PYTHONPYCACHEPREFIX"] = os.path.join(name, "pycache")
         subprocess.run(
-            [sys.executable, "-c", "import uuidd.cli, uuidd.server.starting, uuidd_client"],
+            [sys.executable, "-c", "import uuidd.cli, uuidd.server.startup, uuidd_client"],
             env=environment,
             check=True,
             timeout=60,

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from uuidd_client import source, standin
+from uuidd_client import fallback, source
 
 
 @pytest.fixture(autouse=True)
@@ -18,4 +18,4 @@ def _warned_already(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def _nothing_made_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process has one stand-in; here each test has, so that none begins past another's time."""
-    monkeypatch.setattr(standin, "_here", standin.StandIn())
+    monkeypatch.setattr(fallback, "_here", fallback.StandIn())

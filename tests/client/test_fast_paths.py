@@ -25,7 +25,7 @@ from tests.client.fakes import START, Time
 from uuidd.core.ids import (
     flake,
     ksuid,
-    pushid,
+    push_id,
     randombased,
     snowflake,
     timebased,
@@ -51,7 +51,7 @@ PLAIN: dict[str, Callable[[int, Origin, int], int]] = {
     "flake": lambda tick, origin, _: flake.of_tick(tick, origin.node),
     "ulid": lambda tick, _, random: ulid.of_tick(tick, random),
     "ksuid": lambda tick, _, random: ksuid.of_tick(tick, random),
-    "push_id": lambda tick, _, random: pushid.of_tick(tick, random),
+    "push_id": lambda tick, _, random: push_id.of_tick(tick, random),
 }
 """The plain functions, of a place (a tick or, for Snowflakes, a slot), an origin and randomness."""
 
@@ -59,7 +59,7 @@ RANDOM_BITS = {
     "v7": unixtime.RANDOM_BITS,
     "ulid": ulid.RANDOM_BITS,
     "ksuid": ksuid.RANDOM_BITS,
-    "push_id": pushid.RANDOM_BITS,
+    "push_id": push_id.RANDOM_BITS,
 }
 """The random bits, which are an id's lowest; other kinds have none."""
 
@@ -68,7 +68,7 @@ TEXT: dict[str, Callable[[int], str]] = {
     "flake": flake.to_text,
     "ulid": ulid.to_text,
     "ksuid": ksuid.to_text,
-    "push_id": pushid.to_text,
+    "push_id": push_id.to_text,
 }
 BYTES = {"snowflake": 8, "ksuid": ksuid.BYTES}
 
@@ -285,7 +285,7 @@ def test_each_id_has_its_tick_over_random_bits_of_its_own(kind: str) -> None:
     form, bits = PACKED[kind], RANDOM_BITS[kind]
     with client_of(Told((stretch, ONES.origin)), Random(1).randbytes) as client:
         ids = made(client, kind, form, stretch.size)
-    read = pushid.from_text if form == "text" else lambda id: int.from_bytes(id, "big")
+    read = push_id.from_text if form == "text" else lambda id: int.from_bytes(id, "big")
     randoms = [read(id) & (1 << bits) - 1 for id in ids]
     assert len(set(randoms)) == stretch.size
     assert ids == [

@@ -24,7 +24,7 @@ from tests.client.fakes import Server, grants
 from tests.client.raw import raw_fork
 from tests.rig import Daemon
 from uuidd_client import Client
-from uuidd_client.given import Backfill
+from uuidd_client.times import Backfill
 
 SECONDS = 1.5
 

@@ -17,7 +17,7 @@ from tests.rig import Daemon
 from uuidd.core.ids import (
     flake,
     ksuid,
-    pushid,
+    push_id,
     randombased,
     snowflake,
     timebased,
@@ -27,7 +27,7 @@ from uuidd.core.ids import (
 )
 from uuidd.core.ids.kinds import KINDS
 from uuidd.core.ids.timebased import UNIX_EPOCH
-from uuidd_client import Client, DaemonUnavailable, NoWorkerId, RateExceeded, standin
+from uuidd_client import Client, DaemonUnavailable, NoWorkerId, RateExceeded, fallback
 
 FORMS = [(kind, form) for kind, found in KINDS.items() for form in found.forms]
 ORDERED = [kind for kind, found in KINDS.items() if found.timeline]
@@ -54,7 +54,7 @@ READ_TEXT = {
     "flake": flake.from_text,
     "ulid": ulid.from_text,
     "ksuid": ksuid.from_text,
-    "push_id": pushid.from_text,
+    "push_id": push_id.from_text,
 }
 
 
@@ -96,7 +96,7 @@ def unix_seconds(kind: str, bits: int) -> float:
         "snowflake": lambda: snowflake.fields(bits).ms,
         "flake": lambda: flake.fields(bits).ms,
         "ulid": lambda: ulid.fields(bits).ms,
-        "push_id": lambda: pushid.fields(bits).ms,
+        "push_id": lambda: push_id.fields(bits).ms,
     }[kind]()
     return ms / 1000
 
@@ -245,7 +245,7 @@ def test_flakes_of_two_processes_alone_have_two_nodes(
     ids = []
     for _ in range(2):
         # What each process has one of.
-        monkeypatch.setattr(standin, "_here", standin.StandIn())
+        monkeypatch.setattr(fallback, "_here", fallback.StandIn())
         ids += Client(tmp_path / "absent").make("flake", 1, form="int")
     nodes = {flake.fields(id).node for id in ids}
     assert len(nodes) == 2

@@ -26,7 +26,7 @@ from tests.client.fakes import (
     util_linux,
 )
 from tests.rig import Daemon, until
-from uuidd_client import Client, DaemonUnavailable, connection, page
+from uuidd_client import Client, DaemonUnavailable, connection, fork_guard
 from uuidd_client.clocks import elapsed
 from uuidd_client.connection import Connection
 from uuidd_client.silence import Silence
@@ -280,7 +280,7 @@ def test_a_forks_child_asks_anew(path: Path) -> None:
         with pytest.raises(DaemonUnavailable):
             client.uuid1()
         # As the kernel does in a child.
-        page._ours.wipe()
+        fork_guard._ours.wipe()
         with pytest.raises(DaemonUnavailable):
             client.uuid1()
         stopped.awake.set()

@@ -10,10 +10,10 @@ import pytest
 
 from tests.client.breaking import break_off
 from tests.client.fakes import NODE, START, UNAVAILABLE, Time
-from uuidd.core.ids import flake, ksuid, pushid, snowflake, ulid, unixtime
+from uuidd.core.ids import flake, ksuid, push_id, snowflake, ulid, unixtime
 from uuidd.core.timeline import SteadyBlock
 from uuidd_client import DaemonUnavailable, NoWorkerId, RateExceeded, TimeOutOfRange
-from uuidd_client.page import Page
+from uuidd_client.fork_guard import ForkGuard
 from uuidd_client.source import Source
 from uuidd_client.supply import MOST_EMPTY, MOST_NODES, Supply
 
@@ -51,7 +51,7 @@ def block(first: int, count: int, *, node: int = NODE, worker: int | None = 5) -
 
 def supply_of(source: Blocks, kind: str, *, wait: bool = True) -> Supply:
     """Give a supply from *source*."""
-    return Supply(kind, cast(Source, source), Page(), 0.1, wait=wait)
+    return Supply(kind, cast(Source, source), ForkGuard(), 0.1, wait=wait)
 
 
 @pytest.fixture(autouse=True)
@@ -66,7 +66,7 @@ TICKS = {
     "v7": lambda id: unixtime.tick_of(id.int),
     "ulid": lambda id: ulid_tick(ulid.from_text(id)),
     "ksuid": lambda id: ksuid_tick(ksuid.from_text(id)),
-    "push_id": lambda id: push_tick(pushid.from_text(id)),
+    "push_id": lambda id: push_tick(push_id.from_text(id)),
 }
 
 
@@ -77,7 +77,9 @@ def ulid_tick(id: int) -> int:
 
 def push_tick(id: int) -> int:
     """Give the tick of one of our Push IDs."""
-    return pushid.TIME.tick(pushid.fields(id).ms) + (pushid.fields(id).random >> pushid.RANDOM_BITS)
+    return push_id.TIME.tick(push_id.fields(id).ms) + (
+        push_id.fields(id).random >> push_id.RANDOM_BITS
+    )
 
 
 def ksuid_tick(id: int) -> int:
@@ -118,7 +120,7 @@ def test_snowflakes_sit_on_the_blocks_slots() -> None:
 def test_a_snowflake_without_any_age_asks_for_three_ticks() -> None:
     """One of them has a slot."""
     source = Blocks(block(0, 3))
-    Supply("snowflake", cast(Source, source), Page(), 0).make(1, "int")
+    Supply("snowflake", cast(Source, source), ForkGuard(), 0).make(1, "int")
     assert source.asked == [3]
 
 

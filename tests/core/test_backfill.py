@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.draws import Draws
-from uuidd.core.ids import flake, ksuid, pushid, snowflake, timebased, ulid, unixtime
+from uuidd.core.ids import flake, ksuid, push_id, snowflake, timebased, ulid, unixtime
+from uuidd.core.ids.at_time import KINDS, field_of
 from uuidd.core.ids.backfill import Backfill
-from uuidd.core.ids.forming import KINDS, field_of
 from uuidd.core.ids.timefield import TICKS_PER_MS, milliseconds
 
 TIME = datetime(2022, 2, 22, 19, 22, 22, 123456, tzinfo=UTC)
@@ -46,8 +46,8 @@ def tick_of(kind: str, value: int) -> int:
         return ulid.TIME.tick(ulid.fields(value).ms) + (
             ulid.fields(value).random >> ulid.RANDOM_BITS
         )
-    push = pushid.fields(value)
-    return pushid.TIME.tick(push.ms) + (push.random >> pushid.RANDOM_BITS)
+    push = push_id.fields(value)
+    return push_id.TIME.tick(push.ms) + (push.random >> push_id.RANDOM_BITS)
 
 
 @pytest.mark.parametrize("kind", KINDS)

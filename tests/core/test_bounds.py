@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uuidd.core.ids import flake, ksuid, snowflake, timebased, ulid, unixtime, uuids
+from uuidd.core.ids.at_time import Given, pattern
 from uuidd.core.ids.bounds import (
     KINDS,
     UNITS,
@@ -18,7 +19,6 @@ from uuidd.core.ids.bounds import (
     span,
     whole,
 )
-from uuidd.core.ids.forming import Given, pattern
 from uuidd.core.ids.timefield import TICKS_PER_MS
 
 TIME = datetime(2022, 2, 22, 19, 22, 22, 123456, tzinfo=UTC)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from uuidd.core.timeline import Block
 from uuidd.core.wire import LIBUUID_FIRST, libuuid
-from uuidd.core.wire.libuuid import Ask, Op, UnreasonableError
+from uuidd.core.wire.libuuid import Ask, Op, ProtocolError
 
 FIRST = bytes.fromhex("c232ab00941411ecb3c89f6bdeced846")
 """RFC 9562's v1 example."""
@@ -80,14 +80,14 @@ def test_a_request_begins_with_a_byte_of_its_dialect(data: bytes, ask: Ask) -> N
 @pytest.mark.parametrize("op", range(6, 256))
 def test_another_op_is_unreasonable(op: int) -> None:
     """There are no ops past 5; the error names the one that was sent."""
-    with pytest.raises(UnreasonableError, match=f"op {op};"):
+    with pytest.raises(ProtocolError, match=f"op {op};"):
         libuuid.ask(bytes([op]))
 
 
 @pytest.mark.parametrize("count", ["41420f00", "80969800", "ffffff7f"])
 def test_more_than_a_million_is_unreasonable(count: str) -> None:
     """No caller of libuuid asks for more than a million; util-linux would burn clock sequences."""
-    with pytest.raises(UnreasonableError, match="at most 1000000"):
+    with pytest.raises(ProtocolError, match="at most 1000000"):
         libuuid.ask(b"\4" + native(count))
 
 
@@ -182,7 +182,7 @@ def test_a_part_of_a_reply_is_none_yet(reply: bytes, body: bytes) -> None:
 @pytest.mark.parametrize("size", ["ffffffff", "00000080", "f5030000", "ffffff7f"])
 def test_a_length_that_no_reply_has_is_unreasonable(size: str) -> None:
     """A length below 0 or past 4 + 63 * 16 is refused before anything is waited for."""
-    with pytest.raises(UnreasonableError, match="a reply of"):
+    with pytest.raises(ProtocolError, match="a reply of"):
         libuuid.body(native(size))
 
 
@@ -207,13 +207,13 @@ def test_a_bulk_time_reply_reserves_its_block(echo: int, count: int) -> None:
 )
 def test_another_body_reserves_nothing(body: bytes) -> None:
     """A client makes no ids from a reply that is no v1 UUID and a count."""
-    with pytest.raises(UnreasonableError, match="no v1 UUID and a count"):
+    with pytest.raises(ProtocolError, match="no v1 UUID and a count"):
         libuuid.reserved(body)
 
 
 def test_a_v6_reserves_nothing() -> None:
     """The UUIDs of libuuid are v1; another version is another server's."""
-    with pytest.raises(UnreasonableError, match="no v1 UUID and a count"):
+    with pytest.raises(ProtocolError, match="no v1 UUID and a count"):
         libuuid.reserved(bytes.fromhex("1ec9414c232a6b00b3c89f6bdeced846") + native("01000000"))
 
 
@@ -232,12 +232,12 @@ def test_random_uuids_are_16_bytes_each(count: int) -> None:
 @given(st.binary(max_size=12))
 @example(b"")
 def test_any_bytes_are_asked_or_none_or_unreasonable(data: bytes) -> None:
-    """Any bytes give a request in range, none yet, or UnreasonableError; more bytes change none."""
+    """Any bytes give a request in range, none yet, or ProtocolError; more bytes change none."""
     known: list[Ask | None] = []
     for end in range(len(data) + 1):
         try:
             ask = libuuid.ask(data[:end])
-        except UnreasonableError:
+        except ProtocolError:
             known.append(None)
             continue
         if ask is not None:
@@ -251,7 +251,7 @@ def test_any_count_is_granted_in_full_or_not_at_all(op: Op, count: int) -> None:
     """Whatever libuuid will use is reserved: it ignores the count of a time reply."""
     try:
         ask = libuuid.ask(libuuid.request(op, count))
-    except UnreasonableError:
+    except ProtocolError:
         assert op is Op.BULK_TIME_UUID
         assert count > 1_000_000
         return
@@ -263,10 +263,10 @@ def test_any_count_is_granted_in_full_or_not_at_all(op: Op, count: int) -> None:
 
 @given(st.binary(max_size=40))
 def test_any_reply_is_a_block_or_none_or_unreasonable(data: bytes) -> None:
-    """What a caller reads is a block, none yet, or UnreasonableError, and no third thing."""
+    """What a caller reads is a block, none yet, or ProtocolError, and no third thing."""
     try:
         body = libuuid.body(data)
         block = None if body is None else libuuid.reserved(body)
-    except UnreasonableError:
+    except ProtocolError:
         return
     assert block is None or block.count >= 1

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uuidd.core.ids.recipes import RECIPES
+from uuidd.core.ids.layouts import RECIPES
 from uuidd.core.ids.timebased import UNIX_EPOCH
 from uuidd.core.timeline import Block, SteadyBlock
 from uuidd.core.wire import methods, rpc

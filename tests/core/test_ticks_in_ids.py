@@ -15,7 +15,7 @@ from uuidd.core.ids import (
     dce,
     flake,
     ksuid,
-    pushid,
+    push_id,
     snowflake,
     sonyflake,
     uidgenerator,
@@ -52,9 +52,9 @@ def of_ulid(value: int) -> tuple[int, int]:
 
 def of_push_id(value: int) -> tuple[int, int]:
     """Give the tick and the random bits of a Push ID of ours."""
-    found = pushid.fields(value)
-    rest, random = divmod(found.random, 1 << pushid.RANDOM_BITS)
-    return pushid.TIME.tick(found.ms) + rest, random
+    found = push_id.fields(value)
+    rest, random = divmod(found.random, 1 << push_id.RANDOM_BITS)
+    return push_id.TIME.tick(found.ms) + rest, random
 
 
 def of_ksuid(value: int) -> tuple[int, int]:
@@ -73,7 +73,7 @@ def of_flake(value: int) -> tuple[int, int]:
 TICKED = {
     "v7": Ticked(unixtime.of_tick, of_v7, unixtime.TIME, 60),
     "ulid": Ticked(ulid.of_tick, of_ulid, ulid.TIME, 66),
-    "push_id": Ticked(pushid.of_tick, of_push_id, pushid.TIME, 58),
+    "push_id": Ticked(push_id.of_tick, of_push_id, push_id.TIME, 58),
     "ksuid": Ticked(ksuid.of_tick, of_ksuid, ksuid.TIME, 104),
     "flake": Ticked(flake.of_tick, of_flake, flake.TIME, 48, "node"),
 }
@@ -160,7 +160,7 @@ FIELDS = GREGORIAN | {
     "apollo": apollo.UID_TIME,
     "flake": flake.TIME,
     "ulid": ulid.TIME,
-    "push_id": pushid.TIME,
+    "push_id": push_id.TIME,
     "ksuid": ksuid.TIME,
     "snowflake": snowflake.time_field(),
     "sonyflake": sonyflake.time_field(),

@@ -22,7 +22,7 @@ from uuidd.core.ids import (
     ksuid,
     namebased,
     nodes,
-    pushid,
+    push_id,
     randombased,
     snowflake,
     sonyflake,
@@ -492,10 +492,10 @@ def ulid_monotonic(given: dict[str, Any], expected: Reads) -> None:
 def push_ids(given: dict[str, Any], expected: Reads) -> None:
     """A Push ID's time and random characters, and back."""
     assert given["alphabet"] == bases.PUSH
-    found = pushid.fields(pushid.from_text(given["id"]))
+    found = push_id.fields(push_id.from_text(given["id"]))
     assert found.ms == expected["time_ms"]
-    assert pushid.to_text(pushid.push_id(0, found.random))[8:] == expected["rand_chars"]
-    assert pushid.to_text(pushid.push_id(*found)) == given["id"]
+    assert push_id.to_text(push_id.push_id(0, found.random))[8:] == expected["rand_chars"]
+    assert push_id.to_text(push_id.push_id(*found)) == given["id"]
 
 
 # --- generators' states

@@ -23,13 +23,13 @@ from uuidd.core.timeline.steady import Rollback, Steady
 from uuidd.core.timeline.timelines import Timelines
 from uuidd.core.timeline.utc import Opening, Utc
 from uuidd.server.admission import Admission
-from uuidd.server.conversation import converse
+from uuidd.server.allocator import Allocator
+from uuidd.server.connection import serve_connection
 from uuidd.server.entropy import Entropy
-from uuidd.server.issuer import Issuer
 from uuidd.server.limits import Limits
-from uuidd.server.report import Report
 from uuidd.server.saver import FIRST_LEAD, Saver
 from uuidd.server.service import Service
+from uuidd.server.status import Report
 from uuidd.server.stream import Stream
 from uuidd.server.turns import Turns
 
@@ -158,11 +158,11 @@ class Inside:
         )
         self.timelines.end_save(first, completed=True)
         self.saver = Saver(self.timelines, self.disk.save, self.clock.read, self.disk.look)
-        self.issuer = Issuer(self.timelines, self.saver, self.clock.read, self.limits)
+        self.allocator = Allocator(self.timelines, self.saver, self.clock.read, self.limits)
         self.admission = Admission(self.limits, own_uid=own_uid)
         self.report = Report(self.timelines, self.saver, self.clock, self.admission, self.limits)
         entropy = Entropy(random.Random(1).randbytes, lambda: 0.0)
-        self.service = Service(self.issuer, entropy, self.report.status)
+        self.service = Service(self.allocator, entropy, self.report.status)
 
     @property
     def open(self) -> Generation:
@@ -177,19 +177,21 @@ class Inside:
 
     def take(self, count: int = 1, *, whole: bool = False) -> Block:
         """Take at once, as a request that need not wait."""
-        block = self.issuer.take("utc", count, whole, uid=UID)
+        block = self.allocator.take("utc", count, whole, uid=UID)
         assert isinstance(block, Block)
         return block
 
-    async def take_soon(self, count: int = 1, *, whole: bool = False, wait: bool = True) -> Block:
+    async def take_waiting(
+        self, count: int = 1, *, whole: bool = False, wait: bool = True
+    ) -> Block:
         """Take as a request that may have to wait."""
-        block = await self.issuer.take_soon("utc", count, whole, uid=UID, wait=wait)
+        block = await self.allocator.take_waiting("utc", count, whole, uid=UID, wait=wait)
         assert isinstance(block, Block)
         return block
 
     def take_steady(self, count: int = 1, *, whole: bool = False) -> SteadyBlock:
         """Take of the steady timeline, at once."""
-        block = self.issuer.take("steady", count, whole, uid=UID)
+        block = self.allocator.take("steady", count, whole, uid=UID)
         assert isinstance(block, SteadyBlock)
         return block
 
@@ -197,7 +199,7 @@ class Inside:
         self, count: int = 1, *, whole: bool = False, wait: bool = True
     ) -> SteadyBlock:
         """Take of the steady timeline, as a request that may have to wait."""
-        block = await self.issuer.take_soon("steady", count, whole, uid=UID, wait=wait)
+        block = await self.allocator.take_waiting("steady", count, whole, uid=UID, wait=wait)
         assert isinstance(block, SteadyBlock)
         return block
 
@@ -206,7 +208,7 @@ class Inside:
         end = trio.current_time() + seconds
         blocks = []
         while trio.current_time() < end:
-            blocks.append(await self.take_soon(1, whole=False))
+            blocks.append(await self.take_waiting(1, whole=False))
             await trio.sleep(every)
         return blocks
 
@@ -229,7 +231,7 @@ class Inside:
             stream = Stream(ours, UID)
             turns = Turns()
             data = await stream.receive()
-            while data and await converse(stream, data, self.service, limits, turns):
+            while data and await serve_connection(stream, data, self.service, limits, turns):
                 data = await stream.receive()
                 if not data:
                     break

@@ -16,8 +16,8 @@ from trio.testing import MockClock
 from tests.daemon.fakes import HOUR, Inside, Peer, notification, request
 from tests.tools import need_root
 from uuidd.server.acceptor import GRACE, GRACE_LOOK, NEW_GRACE, TURN, Acceptor
+from uuidd.server.descriptors import bar_descriptors
 from uuidd.server.limits import TURNED_AWAY, Limits
-from uuidd.server.wary import bar_descriptors
 
 NOBODY = 65534
 

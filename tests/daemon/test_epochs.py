@@ -17,7 +17,7 @@ from tests.daemon.test_store import GOLDEN
 from tests.rig import PATIENCE, Daemon
 from uuidd.core.timeline.state import State
 from uuidd.server.settings import Settings
-from uuidd.server.starting import EpochError, epochs_with, started
+from uuidd.server.startup import EpochError, epochs_with, started
 from uuidd.statefile import decode
 
 EPOCH = 1_420_070_400_000

@@ -10,7 +10,7 @@ import trio
 from trio.testing import MockClock
 
 from tests.daemon.fakes import BEGIN, UID, Inside
-from uuidd.core.ids import flake, ksuid, pushid, snowflake, timebased, ulid
+from uuidd.core.ids import flake, ksuid, push_id, snowflake, timebased, ulid
 from uuidd.core.ids.kinds import KINDS
 from uuidd.core.ids.snowflake import TWITTER_EPOCH
 from uuidd.core.ids.timebased import TICKS_PER_SECOND, UNIX_EPOCH
@@ -65,7 +65,7 @@ TIMES: dict[str, Callable[[str], float]] = {
     "flake": lambda text: (flake.from_text(text) >> 64) / 1e3,
     "ulid": lambda text: (ulid.from_text(text) >> 80) / 1e3,
     "ksuid": lambda text: (ksuid.from_text(text) >> 128) + 1_400_000_000.0,
-    "push_id": lambda text: (pushid.from_text(text) >> 72) / 1e3,
+    "push_id": lambda text: (push_id.from_text(text) >> 72) / 1e3,
 }
 """The Unix seconds that a text tells, read by the formats' own words."""
 
@@ -211,7 +211,7 @@ async def test_others_have_their_turn_between_the_pieces_of_a_make(
     turns = 0
     await trio.sleep(1)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(partial(inside.service.answer_soon, wanted, uid=UID, turns=Turns()))
+        nursery.start_soon(partial(inside.service.answer_waiting, wanted, uid=UID, turns=Turns()))
         while nursery.child_tasks:
             await trio.lowlevel.checkpoint()
             turns += 1
@@ -223,19 +223,19 @@ async def test_of_one_users_makes_only_one_is_half_made(
 ) -> None:
     """However many he asks for at once, they cost no more memory than that, and no tick waits."""
     happened: list[str] = []
-    take = inside.issuer.take
+    take = inside.allocator.take
 
     def noted(timeline: str, count: int, whole: bool, *, uid: int) -> Block | SteadyBlock:
         happened.append("begun")
         return take(timeline, count, whole, uid=uid)
 
-    monkeypatch.setattr(inside.issuer, "take", noted)
+    monkeypatch.setattr(inside.allocator, "take", noted)
     monkeypatch.setitem(PIECES, "v1", 40)
     turns = Turns()
 
     async def make_one() -> None:
         wanted = rpc.Request(1, "make", ["v1", 500])
-        await inside.service.answer_soon(wanted, uid=UID, turns=turns)
+        await inside.service.answer_waiting(wanted, uid=UID, turns=turns)
         happened.append("ended")
 
     await trio.sleep(1)

@@ -20,7 +20,7 @@ from tests.tools import need
 from uuidd.clock import Clock
 from uuidd.core.timeline.utc import NeedsSave
 from uuidd.core.wire.methods import RefusedError
-from uuidd.server import news, starting
+from uuidd.server import events, startup
 from uuidd.server.saver import SURE_SECONDS
 from uuidd.server.settings import Settings
 from uuidd.statefile import decode
@@ -203,7 +203,7 @@ async def test_utc_goes_on_under_a_volatile_node_and_steady_is_refused(
     async with inside.saving():
         inside.disk.misplaced = GONE
         await trio.sleep(SURE_SECONDS)
-        block = await inside.take_soon(1)
+        block = await inside.take_waiting(1)
         assert block.node != inside.timeline.node.value
         with pytest.raises(RefusedError, match=GONE):
             await inside.take_steady_soon(1)
@@ -260,6 +260,6 @@ def test_a_start_waits_until_the_daemon_before_must_have_noticed(
     clock = Clock(utc=utc)
     came.clear()
     settings = Settings(socket=None, state=tmp_path)
-    starting._begun(settings, None, store, clock, news.Openings())
+    startup._begun(settings, None, store, clock, events.Openings())
     store.close()
     assert came[:2] == ["slept", "read"]

@@ -41,7 +41,7 @@ async def refusal(
     """Give the error of a request that does not wait; check that it changed nothing."""
     before = standing(inside)
     with pytest.raises(RefusedError) as caught:
-        await inside.issuer.take_soon(timeline, count, whole, uid=UID, wait=False)
+        await inside.allocator.take_waiting(timeline, count, whole, uid=UID, wait=False)
     assert standing(inside) == before
     return caught.value
 
@@ -75,7 +75,7 @@ async def test_whoever_asks_again_with_wait_is_served_once_it_is_saved(
         async with trio.open_nursery() as nursery:
 
             async def ask() -> None:
-                block = await inside.issuer.take_soon(timeline, 1, False, uid=UID, wait=True)
+                block = await inside.allocator.take_waiting(timeline, 1, False, uid=UID, wait=True)
                 assert block.node == inside.timeline.node.value
 
             nursery.start_soon(ask)
@@ -94,7 +94,7 @@ async def test_a_save_of_some_milliseconds_is_waited_for(
         async with trio.open_nursery() as nursery:
 
             async def ask() -> None:
-                block = await inside.issuer.take_soon(timeline, 1, False, uid=UID, wait=False)
+                block = await inside.allocator.take_waiting(timeline, 1, False, uid=UID, wait=False)
                 assert block.count == 1
 
             nursery.start_soon(ask)
@@ -141,9 +141,9 @@ async def test_where_a_volatile_node_serves_there_is_no_wait(
     async with inside.saving():
         await trio.sleep(HOUR)
         inside.disk.gate = trio.Event()
-        volatile = await inside.take_soon()
+        volatile = await inside.take_waiting()
         begun = trio.current_time()
-        block = await inside.take_soon(wait=False)
+        block = await inside.take_waiting(wait=False)
         assert block.node == volatile.node
         assert inside.timeline.volatile is not None
         assert trio.current_time() == pytest.approx(begun, abs=1e-6)
@@ -171,7 +171,7 @@ async def test_room_that_comes_soon_is_waited_for(
     settle(inside)
     for _ in range(15):
         inside.take(MAX_TAKE, whole=True)
-    assert (await inside.take_soon(400_000, whole=True, wait=False)).count == 400_000
+    assert (await inside.take_waiting(400_000, whole=True, wait=False)).count == 400_000
     assert trio.current_time() == pytest.approx(0.04, abs=1e-5)
 
 
@@ -191,7 +191,7 @@ async def test_a_user_who_has_had_the_share_hears_when_there_is_more(
     """While two users want all there is, one who is over the share is told for how long."""
     settle(inside)
     inside.take(MAX_TAKE)
-    await inside.issuer.take_soon("utc", MAX_TAKE, False, uid=UID + 1)
+    await inside.allocator.take_waiting("utc", MAX_TAKE, False, uid=UID + 1)
     await trio.sleep(0.1)
     assert inside.take(MAX_TAKE).count > 999_000
     error = await refusal(inside, "utc")

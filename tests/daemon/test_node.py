@@ -17,7 +17,7 @@ from tests.tools import in_private_mounts, need
 from uuidd.core.ids.timebased import UNIX_EPOCH
 from uuidd.core.timeline.state import Node
 from uuidd.node import NodeError, choose, libuuid_clock_seq, libuuid_mark
-from uuidd.server import news, starting
+from uuidd.server import events, startup
 
 GOOD = "44:88:99:36:57:32"
 GOOD_VALUE = 0x448899365732
@@ -543,13 +543,13 @@ class Marks:
 
     def __init__(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.clock, self.cont = tmp_path / "clock.txt", tmp_path / "clock-cont.txt"
-        monkeypatch.setattr(starting, "LIBUUID_CLOCK", self.clock)
-        monkeypatch.setattr(starting, "LIBUUID_CONT", self.cont)
-        self.openings = news.Openings()
+        monkeypatch.setattr(startup, "LIBUUID_CLOCK", self.clock)
+        monkeypatch.setattr(startup, "LIBUUID_CONT", self.cont)
+        self.openings = events.Openings()
 
     def floor(self, now: int) -> int | None:
         """Give what a start at *now* passes on."""
-        return starting._libuuid_floor(now, self.openings)
+        return startup._libuuid_floor(now, self.openings)
 
 
 @pytest.fixture

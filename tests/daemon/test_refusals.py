@@ -13,8 +13,8 @@ from tests.daemon.fakes import Inside
 from tests.rig import Daemon
 from uuidd.core.wire.methods import RefusedError
 from uuidd.server.acceptor import DESCRIPTORS
-from uuidd.server.conversation import TOO_LATE, UNREAD
-from uuidd.server.hub import NO_WATCH
+from uuidd.server.connection import TOO_LATE, UNREAD
+from uuidd.server.poller import NO_WATCH
 from uuidd.server.refusals import MEANINGS, ROUTINE, SPAN, Refusals
 from uuidd.server.room import MADE_ROOM, SILENT
 from uuidd.server.service import MALFORMED, Tally

@@ -210,7 +210,7 @@ async def test_one_save_at_a_time(inside: Inside, autojump_clock: MockClock) -> 
         inside.disk.gate = trio.Event()
         async with trio.open_nursery() as nursery:
             for _ in range(20):
-                nursery.start_soon(partial(inside.take_soon, 1, whole=False))
+                nursery.start_soon(partial(inside.take_waiting, 1, whole=False))
             await trio.sleep(0.1)
             inside.disk.gate.set()
         await inside.use(60)
@@ -257,7 +257,7 @@ async def test_the_first_use_after_idling_is_served_after_one_save(
         await trio.sleep(HOUR)
         with pytest.raises(NeedsSave):
             inside.take()
-        block = await inside.take_soon(1, whole=False)
+        block = await inside.take_waiting(1, whole=False)
         assert len(inside.disk.kept) == 1
         assert block.first + 1 <= horizon(inside.disk.kept[0])
         assert inside.timeline.volatile is None
@@ -306,7 +306,7 @@ async def test_those_who_wait_do_not_hurry_a_failing_save(
 
         async def ask() -> None:
             with contextlib.suppress(RefusedError):
-                await inside.take_soon(1, whole=False)
+                await inside.take_waiting(1, whole=False)
 
         async with trio.open_nursery() as nursery:
             for _ in range(50):

@@ -937,11 +937,11 @@ def test_close_keeps_the_lock_while_a_save_hangs(
     """What hangs may yet come: nobody else gets the folder, during the save or after it."""
     folder = tmp_path / "folder"
     folder.mkdir()
-    hangs, go_on = threading.Event(), threading.Event()
+    hangs, resume = threading.Event(), threading.Event()
 
     def hang() -> None:
         hangs.set()
-        go_on.wait()
+        resume.wait()
 
     fail_at(monkeypatch, name, hang)
     with opened(folder) as store:
@@ -952,7 +952,7 @@ def test_close_keeps_the_lock_while_a_save_hangs(
             store.close()
             assert "is in use by" in refusal(folder)
         finally:
-            go_on.set()
+            resume.set()
             thread.join()
         assert "is in use by" in refusal(folder)
         assert store.load() == STATE

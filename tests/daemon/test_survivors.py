@@ -13,12 +13,12 @@ from tests.daemon.fakes import Inside, request
 from tests.rig import Daemon
 from uuidd.core.ids.timebased import UNIX_EPOCH
 from uuidd.core.timeline import Block, SteadyBlock
-from uuidd.server import conversation
+from uuidd.server import connection
 from uuidd.server.stream import Stream
 from uuidd.statefile import decode
 from uuidd_client.connection import Connection
 from uuidd_client.errors import DaemonUnavailable
-from uuidd_client.standin import StandIn
+from uuidd_client.fallback import StandIn
 
 PATIENCE = 8.0
 """Seconds of a time-out that must not pass twice."""
@@ -93,7 +93,7 @@ async def test_no_more_requests_are_answered_in_one_go_than_may_be_pipelined(
 
     monkeypatch.setattr(Stream, "send_now", noted)
     # So that no turn ends because it took long.
-    monkeypatch.setattr(conversation, "monotonic", lambda: 0.0)
+    monkeypatch.setattr(connection, "monotonic", lambda: 0.0)
     async with Inside().talking(pipelined=2) as peer:
         await peer.send(b"".join(request("nothing", msgid=number) for number in range(5)))
         replies = await peer.replies(5)

@@ -187,9 +187,9 @@ class Caller:
     def _judge_libuuid(self, sent: bytes, got: bytes, grants: Grants, turned_away: bool) -> str:
         try:
             ask = libuuid.ask(sent)
-        except libuuid.UnreasonableError:
+        except libuuid.ProtocolError:
             require(not got, "an unreasonable request is not answered")
-            return "UnreasonableError"
+            return "ProtocolError"
         if ask is None or not got:
             require(not got, "half a request is not answered")
             free = ask is not None and ask.op not in (Op.TIME_UUID, Op.BULK_TIME_UUID)

@@ -164,11 +164,11 @@ ASKS: list[Case] = [
         for op in (4, 5)
         for count in (-(1 << 31), -1, 0, 1, 63, 64, 1_000_000)
     ),
-    (b"\x04" + pack("=i", 1_000_001), "UnreasonableError"),
-    (b"\x04" + pack("=i", (1 << 31) - 1), "UnreasonableError"),
+    (b"\x04" + pack("=i", 1_000_001), "ProtocolError"),
+    (b"\x04" + pack("=i", (1 << 31) - 1), "ProtocolError"),
     (b"\x05" + pack("=i", (1 << 31) - 1), "ok"),
-    (b"\x06", "UnreasonableError"),
-    (b"\xff", "UnreasonableError"),
+    (b"\x06", "ProtocolError"),
+    (b"\xff", "ProtocolError"),
 ]
 
 UUID = bytes.fromhex("c232ab00941411ecb3c89f6bdeced846")
@@ -187,8 +187,8 @@ REPLIES: list[Case] = [
     (b"", "unfinished"),
     (b"\x02\x00\x00\x00\x35", "unfinished"),
     (pack("=i", 1012), "unfinished"),
-    (pack("=i", 1013), "UnreasonableError"),
-    (pack("=i", -1), "UnreasonableError"),
+    (pack("=i", 1013), "ProtocolError"),
+    (pack("=i", -1), "ProtocolError"),
 ]
 
 STATE = b"""\

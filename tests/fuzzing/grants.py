@@ -7,7 +7,7 @@ from bisect import bisect
 from typing import Any
 
 from tests.fuzzing.target import require
-from uuidd.core.ids import flake, ksuid, pushid, snowflake, ulid, unixtime, uuids
+from uuidd.core.ids import flake, ksuid, push_id, snowflake, ulid, unixtime, uuids
 from uuidd.core.ids.timebased import TICKS_PER_SECOND
 from uuidd.core.ids.timefield import TICKS_PER_MS
 
@@ -122,8 +122,8 @@ def _flake(text: str) -> int:
 
 
 def _push_id(text: str) -> int:
-    ms, random = pushid.fields(pushid.from_text(text))
-    return _unix(ms, random >> pushid.RANDOM_BITS)
+    ms, random = push_id.fields(push_id.from_text(text))
+    return _unix(ms, random >> push_id.RANDOM_BITS)
 
 
 def _ksuid(text: str) -> int:

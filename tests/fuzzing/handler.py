@@ -23,8 +23,8 @@ from tests.fuzzing.scripts import ENDINGS, Ending, Script, fewer, packed, unpack
 from tests.fuzzing.spans import of_messagepack
 from tests.fuzzing.target import Target, require
 from uuidd.server.acceptor import Acceptor
+from uuidd.server.descriptors import bar_descriptors
 from uuidd.server.limits import Limits
-from uuidd.server.wary import bar_descriptors
 
 ROUNDS, AT_ONCE = 40, 16
 """Rounds in the life of a daemon, and connections of a round, at most."""

@@ -9,8 +9,8 @@ from tests.fuzzing import corpus
 from tests.fuzzing.mutations import Mutations
 from tests.fuzzing.spans import of_words
 from tests.fuzzing.target import Broken, Target
-from uuidd.core.ids import apollo, flake, ksuid, namebased, pushid, snowflake, ulid, uuids
-from uuidd.core.ids.readings import ALIASES, KINDS, ORDER, readings
+from uuidd.core.ids import apollo, flake, ksuid, namebased, push_id, snowflake, ulid, uuids
+from uuidd.core.ids.inspect import ALIASES, KINDS, ORDER, readings
 
 _ASKED = (None, *KINDS, *ALIASES, "v9", "")
 _EPOCHS = (None, 0, 1_288_834_974_657, (1 << 48) - 1)
@@ -31,7 +31,7 @@ PARSERS: tuple[Parser, ...] = (
     (uuids.from_text, uuids.to_text),
     (ulid.from_text, ulid.to_text),
     (ksuid.from_text, ksuid.to_text),
-    (pushid.from_text, pushid.to_text),
+    (push_id.from_text, push_id.to_text),
     (flake.from_text, flake.to_text),
     (apollo.ncs_from_text, apollo.ncs_to_text),
     (apollo.uid_from_text, apollo.uid_to_text),

@@ -18,13 +18,13 @@ from tests.fuzzing.target import Broken, Target, require
 from uuidd.core.ids import timebased
 from uuidd.core.timeline import Block, SteadyBlock
 from uuidd.core.wire import libuuid, methods, rpc
-from uuidd.core.wire.libuuid import Op, UnreasonableError
+from uuidd.core.wire.libuuid import Op, ProtocolError
 from uuidd.core.wire.rpc import MalformedError, Request
 
 LIMIT = 4096
 
 OK, NO, UNFINISHED = ("ok",), ("MalformedError",), ("unfinished",)
-UNREASONABLE = ("UnreasonableError",)
+UNREASONABLE = ("ProtocolError",)
 
 
 def mutated(cases: list[Case], parts: Sequence[bytes]) -> Callable[[Random], Iterator[bytes]]:
@@ -203,7 +203,7 @@ def asks(data: bytes) -> Sequence[str]:
     """Read a libuuid request: its count is in range, and it is read by no less than all of it."""
     try:
         ask = libuuid.ask(data)
-    except UnreasonableError:
+    except ProtocolError:
         return UNREASONABLE
     if ask is None:
         return UNFINISHED
@@ -231,7 +231,7 @@ def replies(data: bytes) -> Sequence[str]:
     """Read a libuuid reply: the block that it reserves begins with its UUID, or it has UUIDs."""
     try:
         body = libuuid.body(data)
-    except UnreasonableError:
+    except ProtocolError:
         return UNREASONABLE
     if body is None:
         return UNFINISHED
@@ -239,7 +239,7 @@ def replies(data: bytes) -> Sequence[str]:
         raise Broken("UUIDs are what follows their count")
     try:
         block = libuuid.reserved(body)
-    except UnreasonableError:
+    except ProtocolError:
         return ("uuids",)
     if libuuid.time_uuid(block) != body[:16]:
         raise Broken("a block begins with the UUID of its reply")

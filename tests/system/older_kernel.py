@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 
 from uuidd.cli import main
-from uuidd.server import wary
+from uuidd.server import descriptors
 
 if __name__ == "__main__":
     # An option that no kernel has: it can neither be set nor be asked for.
-    wary.SO_PASSRIGHTS = 0x7FFF
+    descriptors.SO_PASSRIGHTS = 0x7FFF
     sys.exit(main())

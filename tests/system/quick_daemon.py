@@ -184,6 +184,6 @@ def _serve() -> None:
 
 if __name__ == "__main__":
     # What a daemon imports only when it starts.
-    from uuidd.server import starting  # noqa: F401  (it is the import that is wanted)
+    from uuidd.server import startup  # noqa: F401  (it is the import that is wanted)
 
     _serve()

@@ -69,7 +69,7 @@ class Taker:
         assert select.select([self.process.stdout], [], [], PATIENCE)[0]
         assert self.process.stdout.readline() == b"begun\n"
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Wait until it has been given more."""
         before = self._file.stat().st_size
         until(lambda: self._file.stat().st_size > before)

@@ -338,7 +338,7 @@ def test_a_client_stopped_with_a_block_in_hand_throws_it_away(tmp_path: Path) ->
             # Longer than a block lasts.
             time.sleep(3 * MAX_AGE)
             os.kill(pid, signal.SIGCONT)
-            takers[0].go_on()
+            takers[0].resume()
     drawn = [list(taker.given()) for taker in takers]
     ticks = [(each.first, each.ticks) for some in drawn for each in some]
     # Each was drawn after the clock had been read, so by that reading it is no older than max_age.

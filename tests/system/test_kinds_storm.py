@@ -12,7 +12,7 @@ from tests.system.conftest import forget
 from tests.system.kinds_storm import DRAWERS, EACH, KILLS, rage
 from tests.system.storm import PARTS
 from tests.tools import need
-from uuidd.core.ids import flake, ksuid, pushid, ulid, uuids
+from uuidd.core.ids import flake, ksuid, push_id, ulid, uuids
 from uuidd.core.ids.kinds import KINDS
 
 pytestmark = pytest.mark.system
@@ -23,7 +23,7 @@ READ: dict[str, Callable[[str], int]] = {
     "ulid": lambda text: ulid.from_text(text) if len(text) == ulid.WIDTH else uuids.from_text(text),
     "flake": lambda text: int(text) if len(text) > 30 else flake.from_text(text),
     "ksuid": ksuid.from_text,
-    "push_id": pushid.from_text,
+    "push_id": push_id.from_text,
 }
 
 

@@ -16,7 +16,7 @@ from tests.rig import Daemon, until
 from tests.system.attacker import Actor, connected
 from tests.system.test_attacks import ATTACKER, guarded, served, status
 from tests.tools import need_root
-from uuidd.server.wary import bar_descriptors, may_hold_descriptors
+from uuidd.server.descriptors import bar_descriptors, may_hold_descriptors
 
 pytestmark = pytest.mark.system
 

@@ -17,7 +17,7 @@ import pytest
 
 from tests.rig import PATIENCE
 from tests.tools import need
-from uuidd.core.ids import ksuid, nodes, pushid, timebased, times, ulid, unixtime, uuids
+from uuidd.core.ids import ksuid, nodes, push_id, timebased, times, ulid, unixtime, uuids
 from uuidd.core.ids.timefield import GREGORIAN
 from uuidd_client.command import bounding
 
@@ -183,7 +183,7 @@ def text_of(kind: str, ms: int, rest: int) -> str:
     """Give an id of a time, with *rest* for what it has besides."""
     if kind == "ksuid":
         return ksuid.to_text(ksuid.ksuid(ms // 1000, ms % 1000 << 100 | rest))
-    return pushid.to_text(pushid.push_id(ms, rest))
+    return push_id.to_text(push_id.push_id(ms, rest))
 
 
 def time_of(kind: str, value: int) -> int:

@@ -110,7 +110,7 @@ def _ask(given: argparse.Namespace) -> int:
 
 
 def _reset(given: argparse.Namespace) -> int:
-    from uuidd.server.resetting import reset_epoch, reset_steady
+    from uuidd.server.reset import reset_epoch, reset_steady
     from uuidd.store import StoreError
 
     folder = arguments.state_folder(given).absolute()
@@ -129,9 +129,9 @@ def _start(given: argparse.Namespace, words: Sequence[str]) -> int:
     # Only the daemon needs trio, which takes longer to import than a question to be answered.
     from uuidd import privileges
     from uuidd.node import NodeError
-    from uuidd.server.doors import DoorError
+    from uuidd.server.listeners import ListenerError
     from uuidd.server.pidfile import PidFileError
-    from uuidd.server.starting import DescriptorsError, EpochError, started
+    from uuidd.server.startup import DescriptorsError, EpochError, started
     from uuidd.store import StoreError
     from uuidd.systemd import ActivationError
 
@@ -155,7 +155,7 @@ def _start(given: argparse.Namespace, words: Sequence[str]) -> int:
                 logs.to_syslog(arguments.level_of(given))
             return 0 if daemon.serve() else 1
     except (
-        DoorError,
+        ListenerError,
         StoreError,
         PidFileError,
         NodeError,

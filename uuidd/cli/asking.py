@@ -144,7 +144,7 @@ def _asked(path: Path, op: Op, count: int = 1) -> tuple[bytes, int, int]:
     except OSError as error:
         cause = error.strerror or error
         raise AskError(f"error calling uuidd daemon at {path}: {cause}") from error
-    except libuuid.UnreasonableError as error:
+    except libuuid.ProtocolError as error:
         raise AskError(f"what answers at {path} is no uuidd: {error}") from error
 
 

@@ -16,15 +16,15 @@ import trio
 
 from uuidd.core.wire import LIBUUID_FIRST, libuuid
 from uuidd.server.admission import Admission
-from uuidd.server.conversation import converse, go_on, turn_away
-from uuidd.server.hub import Hub
+from uuidd.server.connection import resume, serve_connection, turn_away
+from uuidd.server.descriptors import Dropper, WaryStream, may_hold_descriptors
 from uuidd.server.limits import Limits
 from uuidd.server.peers import peer_uid
+from uuidd.server.poller import Poller
 from uuidd.server.room import Room
 from uuidd.server.service import Service
 from uuidd.server.stream import Stream
 from uuidd.server.turns import Turns
-from uuidd.server.wary import Dropper, WaryStream, may_hold_descriptors
 
 TURN = 8
 """Connections accepted, and perhaps answered, between two turns for the others."""
@@ -63,26 +63,26 @@ class Acceptor:
         self._turns = Turns()
         self._open: set[Stream] = set()
         self._turned_away: set[Stream] = set()
-        self._hub_nursery: trio.Nursery
+        self._task_nursery: trio.Nursery
         self._accepting = trio.CancelScope()
         self._exhausted = self._draining = False
         self._ended = trio.Event()
         self._dropper = Dropper(partial(service.rpc.refuse, DESCRIPTORS))
-        self._hub = Hub(
+        self._poller = Poller(
             service,
             lambda: self.limits,
             begin=self._begin,
             hand_over=self._hand_over,
             hang_up=self._end,
         )
-        self._room = Room(self._open, admission, self._hub.drop, service.rpc.refuse)
+        self._room = Room(self._open, admission, self._poller.drop, service.rpc.refuse)
 
     async def run(self) -> None:
         """Serve until ``stop``, and then until the last connection has ended."""
         try:
-            async with trio.open_nursery() as self._hub_nursery:
-                self._hub_nursery.start_soon(self._run_hub)
-                self._hub_nursery.start_soon(self._dropper.run)
+            async with trio.open_nursery() as self._task_nursery:
+                self._task_nursery.start_soon(self._run_poller)
+                self._task_nursery.start_soon(self._dropper.run)
                 async with trio.open_nursery() as new:
                     with self._accepting:
                         await self._accept(new)
@@ -92,14 +92,14 @@ class Acceptor:
                     while self._open:
                         self._ended = trio.Event()
                         await self._ended.wait()
-                self._hub_nursery.cancel_scope.cancel()
+                self._task_nursery.cancel_scope.cancel()
         finally:
             for stream in list(self._open):
                 self._end(stream)
 
-    async def _run_hub(self) -> None:
+    async def _run_poller(self) -> None:
         try:
-            await self._hub.run()
+            await self._poller.run()
         except MemoryError:
             _end_without_memory()
 
@@ -191,16 +191,16 @@ class Acceptor:
             stream.bound_unread()
             if data is None:
                 stream.silent_since = trio.current_time()
-                self._hub.park(stream)
-            elif not self._hub.answered(stream, data):
-                nursery.start_soon(self._talk, stream, partial(converse, stream, data))
+                self._poller.park(stream)
+            elif not self._poller.answered(stream, data):
+                nursery.start_soon(self._talk, stream, partial(serve_connection, stream, data))
 
     def _begin(self, stream: Stream, data: bytes) -> None:
         if self._answered(stream, data):
             self._end(stream)
         else:
-            talk = partial(converse, stream, data)
-            self._hub_nursery.start_soon(self._talk, stream, talk)
+            talk = partial(serve_connection, stream, data)
+            self._task_nursery.start_soon(self._talk, stream, talk)
 
     def _answered(self, stream: Stream, data: bytes) -> bool:
         """Answer libuuid's callers on the spot where that takes no waiting: a task costs more."""
@@ -208,7 +208,7 @@ class Acceptor:
             return False
         try:
             ask = libuuid.ask(data)
-        except libuuid.UnreasonableError:
+        except libuuid.ProtocolError:
             return False
         reply = self._service.answer_libuuid(ask, uid=stream.uid) if ask else None
         # It is the first thing sent, so a socket that takes it not at all, or in part, is a bug of
@@ -216,8 +216,8 @@ class Acceptor:
         return reply is not None and (not reply or stream.send_now(reply) != 0)
 
     def _hand_over(self, stream: Stream, data: bytes, unsent: bytes) -> None:
-        # Not in the nursery of the new connections, which may be closed before the hub has ended.
-        self._hub_nursery.start_soon(self._talk, stream, partial(go_on, stream, data, unsent))
+        # The nursery of new connections may be closed before the poller has ended.
+        self._task_nursery.start_soon(self._talk, stream, partial(resume, stream, data, unsent))
 
     async def _talk(self, stream: Stream, talk: Callable[..., Awaitable[bool]]) -> None:
         more = False
@@ -229,7 +229,7 @@ class Acceptor:
             if not more:
                 self._end(stream)
         if more:
-            self._hub.park(stream)
+            self._poller.park(stream)
 
     def _end(self, stream: Stream) -> None:
         self._open.remove(stream)

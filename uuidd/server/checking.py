@@ -11,9 +11,9 @@ from uuidd.clock import Clock
 from uuidd.machine import check_machine, machine_hash
 from uuidd.node import NodeError, choose
 from uuidd.privileges import User
-from uuidd.server.doors import MAX_PATH
+from uuidd.server.listeners import MAX_PATH
 from uuidd.server.settings import Settings
-from uuidd.server.starting import (
+from uuidd.server.startup import (
     DescriptorsError,
     EpochError,
     check_descriptors,

@@ -18,16 +18,16 @@ from uuidd.core.timeline.state import State
 from uuidd.core.timeline.timelines import Timelines
 from uuidd.server.acceptor import Acceptor
 from uuidd.server.admission import Admission
-from uuidd.server.doors import Door
+from uuidd.server.allocator import Allocator
 from uuidd.server.entropy import Entropy
-from uuidd.server.issuer import Issuer
 from uuidd.server.limits import LAST_SAVE_SECONDS, SPARE_DESCRIPTORS, STOP_SECONDS, Limits
+from uuidd.server.listeners import Listener
 from uuidd.server.peers import outsiders_uid
 from uuidd.server.refusals import Refusals
-from uuidd.server.report import Report
 from uuidd.server.saver import Saver
 from uuidd.server.service import Service
 from uuidd.server.settings import RereadError, Settings
+from uuidd.server.status import Report
 from uuidd.server.supervision import StatusLine, supervise
 from uuidd.store import FolderStore
 from uuidd.systemd import Notifier
@@ -47,14 +47,14 @@ class Daemon:
 
     def __init__(
         self,
-        door: Door,
+        listener: Listener,
         store: FolderStore,
         timelines: Timelines,
         clock: Clock,
         manager: Notifier,
         settings: Settings,
     ) -> None:
-        self._door = door
+        self._listener = listener
         self._store = store
         self._timelines = timelines
         self._clock = clock
@@ -70,16 +70,16 @@ class Daemon:
         admission = Admission(limits, own_uid=os.geteuid(), outsiders=outsiders_uid())
         saver = Saver(self._timelines, self._save, self._clock.read, self._store.misplaced)
         report = Report(self._timelines, saver, self._clock, admission, limits)
-        issuer = Issuer(self._timelines, saver, self._clock.read, limits)
-        service = Service(issuer, Entropy(), report.status)
-        acceptor = Acceptor(self._door.sock, service, admission, limits)
+        allocator = Allocator(self._timelines, saver, self._clock.read, limits)
+        service = Service(allocator, Entropy(), report.status)
+        acceptor = Acceptor(self._listener.sock, service, admission, limits)
         refusals = Refusals(service.rpc, service.libuuid)
         line = StatusLine(service, admission, self._timelines, saver, self._clock.read)
 
         def reload() -> None:
             found = self._reread()
             if found is not None:
-                admission.limits = acceptor.limits = report.limits = issuer.limits = found
+                admission.limits = acceptor.limits = report.limits = allocator.limits = found
 
         with trio.open_signal_receiver(*SIGNALS) as signals:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
@@ -93,10 +93,10 @@ class Daemon:
                         await _until_stopped(signals, service, self._settings.idle_timeout, reload)
                         watched.cancel_scope.cancel()
                     self._manager.tell(stopping=1, status="Stopping")
-                    self._door.leave()
-                    acceptor.stop(drain=self._door.path is not None)
+                    self._listener.leave()
+                    acceptor.stop(drain=self._listener.path is not None)
                     serving.cancel_scope.deadline = trio.current_time() + STOP_SECONDS
-                self._door.close()
+                self._listener.close()
                 refusals.log()
                 saved = await saver.finish(LAST_SAVE_SECONDS)
                 saving.cancel_scope.cancel()

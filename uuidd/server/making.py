@@ -8,12 +8,12 @@ from itertools import chain
 import trio
 
 from uuidd.core.ids.kinds import KINDS
+from uuidd.core.ids.layouts import RECIPES
 from uuidd.core.ids.origin import Origin
-from uuidd.core.ids.recipes import RECIPES
 from uuidd.core.timeline import Block, SteadyBlock
 from uuidd.core.wire.methods import MAX_MAKE, Make, RefusedError
+from uuidd.server.allocator import MUST_WAIT, Allocator
 from uuidd.server.entropy import Entropy
-from uuidd.server.issuer import MUST_WAIT, Issuer
 from uuidd.server.turns import Turns
 
 PIECES = {"flake": 40, "ksuid": 40}
@@ -22,25 +22,25 @@ microseconds each; of all other kinds as many as may be asked for are made in th
 
 
 class Maker:
-    """Makes ids from ticks of *issuer* and random bits of *entropy*."""
+    """Makes ids from ticks of *allocator* and random bits of *entropy*."""
 
-    def __init__(self, issuer: Issuer, entropy: Entropy) -> None:
-        self._issuer = issuer
+    def __init__(self, allocator: Allocator, entropy: Entropy) -> None:
+        self._allocator = allocator
         self._entropy = entropy
 
     def make(self, call: Make, *, uid: int) -> list[str] | None:
         """Give the ids as text; None, and nothing is taken, when they are too many for one go.
 
-        Raises RefusedError, or what ``Issuer.take`` raises when it has to wait.
+        Raises RefusedError, or what ``Allocator.take`` raises when it has to wait.
         """
         if call.count > PIECES.get(call.kind, MAX_MAKE):
             return None
         wanted = _wanted(call)
-        block = self._issuer.take(*wanted, uid=uid) if wanted else None
+        block = self._allocator.take(*wanted, uid=uid) if wanted else None
         return list(chain.from_iterable(self._pieces(call, block)))
 
-    async def make_soon(self, call: Make, *, uid: int, turns: Turns) -> list[str]:
-        """Give the ids as text, however many, waiting for ticks as ``Issuer.take_soon``.
+    async def make_waiting(self, call: Make, *, uid: int, turns: Turns) -> list[str]:
+        """Give the ids as text, however many, waiting for ticks as ``Allocator.take_waiting``.
 
         They are made in the user's own turn, between whose pieces other users have theirs. So of
         all that he asks for only one answer is half made, and in memory. Raises RefusedError.
@@ -48,13 +48,13 @@ class Maker:
         wanted = _wanted(call)
         try:
             async with turns.turn(uid):
-                block = self._issuer.take(*wanted, uid=uid) if wanted else None
+                block = self._allocator.take(*wanted, uid=uid) if wanted else None
                 return await self._made(call, block)
         except MUST_WAIT:
             # Not in his turn, for his other requests may not have to.
             block = None
             if wanted:
-                block = await self._issuer.take_soon(*wanted, uid=uid, wait=call.wait)
+                block = await self._allocator.take_waiting(*wanted, uid=uid, wait=call.wait)
         async with turns.turn(uid):
             return await self._made(call, block)
 

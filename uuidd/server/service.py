@@ -13,8 +13,8 @@ from uuidd.core.timeline import Block, SteadyBlock
 from uuidd.core.wire import libuuid, methods, rpc
 from uuidd.core.wire.libuuid import Op
 from uuidd.core.wire.methods import Make, RefusedError, Take
+from uuidd.server.allocator import MUST_WAIT, Allocator
 from uuidd.server.entropy import Entropy
-from uuidd.server.issuer import MUST_WAIT, Issuer
 from uuidd.server.making import Maker
 from uuidd.server.turns import Turns
 
@@ -42,18 +42,18 @@ class Tally:
 
 
 class Service:
-    """Answers requests from *issuer*, *entropy* and *status*; each may have to wait.
+    """Answers requests from *allocator*, *entropy* and *status*; each may have to wait.
 
     For either dialect there are two calls: one answers at once, or gives None when only the other,
     which waits, can answer.
     """
 
     def __init__(
-        self, issuer: Issuer, entropy: Entropy, status: Callable[[Service], dict[str, Any]]
+        self, allocator: Allocator, entropy: Entropy, status: Callable[[Service], dict[str, Any]]
     ) -> None:
-        self._issuer = issuer
+        self._allocator = allocator
         self._entropy = entropy
-        self._maker = Maker(issuer, entropy)
+        self._maker = Maker(allocator, entropy)
         self._status = status
         self.rpc = Tally()
         self.libuuid = Tally()
@@ -71,7 +71,9 @@ class Service:
             call = self._parse(request)
             if type(call) is Take:
                 timeline, count, whole, _ = call
-                return self._reply_block(msgid, self._issuer.take(timeline, count, whole, uid=uid))
+                return self._reply_block(
+                    msgid, self._allocator.take(timeline, count, whole, uid=uid)
+                )
             if type(call) is Make:
                 ids = self._maker.make(call, uid=uid)
                 return None if ids is None else self._reply_ids(msgid, ids)
@@ -81,7 +83,7 @@ class Service:
         except RefusedError as refused:
             return self._refuse(msgid, refused)
 
-    async def answer_soon(self, request: rpc.Request, *, uid: int, turns: Turns) -> bytes:
+    async def answer_waiting(self, request: rpc.Request, *, uid: int, turns: Turns) -> bytes:
         """Give the reply to an rpc request that had to wait."""
         msgid = request.msgid
         assert msgid is not None  # noqa: S101  (only what wants an answer waits for one)
@@ -89,10 +91,12 @@ class Service:
             call = self._parse(request)
             if type(call) is Take:
                 timeline, count, whole, wait = call
-                block = await self._issuer.take_soon(timeline, count, whole, uid=uid, wait=wait)
+                block = await self._allocator.take_waiting(
+                    timeline, count, whole, uid=uid, wait=wait
+                )
                 return self._reply_block(msgid, block)
             if type(call) is Make:
-                ids = await self._maker.make_soon(call, uid=uid, turns=turns)
+                ids = await self._maker.make_waiting(call, uid=uid, turns=turns)
                 return self._reply_ids(msgid, ids)
             return self._reply_status(msgid)
         except RefusedError as refused:
@@ -103,26 +107,26 @@ class Service:
         block = None
         try:
             if ask.op in _TIME:
-                block = self._issuer.take("utc", ask.count, True, uid=uid)
+                block = self._allocator.take("utc", ask.count, True, uid=uid)
         except MUST_WAIT:
             return None
         except RefusedError as refused:
             return self._refuse_libuuid(refused)
         return self._reply_libuuid(ask, block)
 
-    async def answer_libuuid_soon(self, ask: libuuid.Ask, *, uid: int) -> bytes:
+    async def answer_libuuid_waiting(self, ask: libuuid.Ask, *, uid: int) -> bytes:
         """Give the reply to a libuuid request that had to wait, "" when it is refused."""
         block = None
         try:
             if ask.op in _TIME:
-                block = await self._issuer.take_soon("utc", ask.count, True, uid=uid)
+                block = await self._allocator.take_waiting("utc", ask.count, True, uid=uid)
         except RefusedError as refused:
             return self._refuse_libuuid(refused)
         return self._reply_libuuid(ask, block)
 
     def _parse(self, request: rpc.Request) -> Call:
         call = methods.parse(request.method, request.params)
-        if type(call) is Make and call.kind == "snowflake" and self._issuer.worker is None:
+        if type(call) is Make and call.kind == "snowflake" and self._allocator.worker is None:
             raise RefusedError(
                 "no_worker_id",
                 "this uuidd has no worker number, so it makes no Snowflakes; start it with"

@@ -8,7 +8,7 @@ import re
 from datetime import datetime
 from typing import Any
 
-from uuidd.core.ids import bounds, flake, ksuid, pushid, snowflake, ulid, uuids
+from uuidd.core.ids import bounds, flake, ksuid, push_id, snowflake, ulid, uuids
 from uuidd.core.ids.timefield import TimeField
 from uuidd.core.ids.times import Time, text, tick_of
 
@@ -17,7 +17,7 @@ _TEXTS = {
     "ksuid": ksuid.to_text,
     "snowflake": snowflake.to_text,
     "flake": flake.to_text,
-    "push_id": pushid.to_text,
+    "push_id": push_id.to_text,
 }
 """How ids are written, but for the UUIDs."""
 

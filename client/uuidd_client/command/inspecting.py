@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any, BinaryIO
 
-from uuidd.core.ids.readings import ALIASES, KINDS, Reading, readings
+from uuidd.core.ids.inspect import ALIASES, KINDS, Reading, readings
 
 STANDARD_INPUT = "-"
 

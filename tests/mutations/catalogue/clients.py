@@ -216,7 +216,7 @@ MUTATIONS = [
     Mutation(
         "fallback-loses-a-handlers-change",
         "a signal handler and what it interrupted get the same ticks",
-        "client/uuidd_client/standin.py",
+        "client/uuidd_client/fallback.py",
         'if link.after.setdefault("next", following) is following:',
         'if link.after.setdefault("next", following):',
         ("tests/client/test_standin.py",),
@@ -224,7 +224,7 @@ MUTATIONS = [
     Mutation(
         "fallback-shared-with-child",
         "a child without a daemon goes on under its parent's node",
-        "client/uuidd_client/standin.py",
+        "client/uuidd_client/fallback.py",
         "while not found.alive[0]:",
         "while not found:",
         ("tests/client/test_standin.py",),
@@ -232,7 +232,7 @@ MUTATIONS = [
     Mutation(
         "frozen-clock-is-waited-for",
         "a v1 without a daemon hangs where a test has frozen the clock",
-        "client/uuidd_client/standin.py",
+        "client/uuidd_client/fallback.py",
         "still = waited >= STILL or now <= utc.still",
         "still = False",
         ("tests/client/test_standin.py",),
@@ -240,7 +240,7 @@ MUTATIONS = [
     Mutation(
         "fallback-never-lets-go",
         "one id drawn at a time far ahead leaves all later ones there",
-        "client/uuidd_client/standin.py",
+        "client/uuidd_client/fallback.py",
         "if end - now > MAX_LEAD:",
         "if end < now:",
         ("tests/client/test_standin.py",),
@@ -336,7 +336,7 @@ MUTATIONS = [
     Mutation(
         "stand-in-node-is-fixed",
         "two processes without a daemon make the same ids",
-        "client/uuidd_client/standin.py",
+        "client/uuidd_client/fallback.py",
         'return int.from_bytes(os.urandom((count + 7) // 8), "big") >> -count % 8',
         "return 0",
         ("tests/daemon/test_survivors.py",),

@@ -7,8 +7,8 @@ from tests.mutations.mutation import Mutation
 STORE = "uuidd/store.py"
 FILE = "uuidd/statefile.py"
 SAVER = "uuidd/server/saver.py"
-ISSUER = "uuidd/server/issuer.py"
-STARTING = "uuidd/server/starting.py"
+ISSUER = "uuidd/server/allocator.py"
+STARTING = "uuidd/server/startup.py"
 TESTS = ("tests/daemon/test_store.py",)
 MISPLACED = ("tests/daemon/test_misplaced.py",)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.mutations.mutation import Mutation
 
-PAGE = "client/uuidd_client/page.py"
+PAGE = "client/uuidd_client/fork_guard.py"
 
 _BUFFERED = """_ahead = bytearray()
 
@@ -106,7 +106,7 @@ MUTATIONS = [
     Mutation(
         "backfill-in-child",
         "a child's backfilled ids are its parent's",
-        "client/uuidd_client/given.py",
+        "client/uuidd_client/times.py",
         "if not self._alive[0]:",
         "if not self._alive:",
         ("tests/client/test_given.py",),

@@ -9,12 +9,12 @@ ACCEPTOR_TESTS = ("tests/daemon/test_acceptor.py",)
 ADMISSION = "uuidd/server/admission.py"
 ROOM = "uuidd/server/room.py"
 ADMISSION_TESTS = ("tests/daemon/test_admission.py",)
-CONVERSATION = "uuidd/server/conversation.py"
+CONVERSATION = "uuidd/server/connection.py"
 CONVERSATION_TESTS = ("tests/daemon/test_conversation.py",)
-HUB = "uuidd/server/hub.py"
+HUB = "uuidd/server/poller.py"
 HUB_TESTS = ("tests/daemon/test_hub.py",)
-SHARES = "uuidd/server/shares.py"
-WARY = "uuidd/server/wary.py"
+SHARES = "uuidd/server/fairness.py"
+WARY = "uuidd/server/descriptors.py"
 WARY_TESTS = ("tests/daemon/test_wary.py",)
 SHARES_TESTS = ("tests/daemon/test_shares.py",)
 
@@ -42,7 +42,7 @@ MUTATIONS = [
         CONVERSATION_TESTS,
     ),
     Mutation(
-        "request-bytes-not-heeded-in-hub",
+        "request-bytes-not-heeded-in-poller",
         "--max-request-bytes means nothing",
         HUB,
         "limit=self._limits().request_bytes",
@@ -116,7 +116,7 @@ MUTATIONS = [
     Mutation(
         "waiting-per-uid-not-bounded",
         "one user's waiting requests cost all the time there is",
-        "uuidd/server/issuer.py",
+        "uuidd/server/allocator.py",
         "if self._waiting[uid] >= most:",
         "if self._waiting[uid] < 0:",
         ("tests/daemon/test_issuer.py::test_only_so_many_requests_of_one_user_wait_for_room",),
@@ -124,7 +124,7 @@ MUTATIONS = [
     Mutation(
         "must-wait-not-told",
         "a caller takes a daemon whose disk is slow for a silent one",
-        "uuidd/server/issuer.py",
+        "uuidd/server/allocator.py",
         "soon = inf if wait else begun + SOON_SECONDS",
         "soon = inf",
         ("tests/daemon/test_must_wait.py",),
@@ -132,7 +132,7 @@ MUTATIONS = [
     Mutation(
         "must-wait-gives-up-the-stored-node",
         "a request that does not wait turns utc volatile",
-        "uuidd/server/issuer.py",
+        "uuidd/server/allocator.py",
         "if trio.current_time() >= until:",
         "if trio.current_time() >= min(until, soon):",
         ("tests/daemon/test_must_wait.py",),
@@ -242,7 +242,7 @@ MUTATIONS = [
         SHARES_TESTS,
     ),
     Mutation(
-        "hub-serves-from-the-first-again",
+        "poller-serves-from-the-first-again",
         "the first connections of a user shut out his others",
         HUB,
         "        if not queue.ready:\n            ready =",
@@ -250,7 +250,7 @@ MUTATIONS = [
         HUB_TESTS,
     ),
     Mutation(
-        "hub-user-without-end-of-turn",
+        "poller-user-without-end-of-turn",
         "one user with many connections shuts out the others",
         HUB,
         "            if monotonic() > ends:\n                break\n",
@@ -258,7 +258,7 @@ MUTATIONS = [
         HUB_TESTS,
     ),
     Mutation(
-        "hub-no-turn-for-tasks",
+        "poller-no-turn-for-tasks",
         "requests that had to wait are not answered while others come",
         HUB,
         "                    if monotonic() > turn_ends:\n",
@@ -277,8 +277,8 @@ MUTATIONS = [
         "server-snowflake-without-worker",
         "a host without a number makes Snowflakes",
         "uuidd/server/service.py",
-        "self._issuer.worker is None:",
-        "self._issuer.worker == -1:",
+        "self._allocator.worker is None:",
+        "self._allocator.worker == -1:",
         ("tests/daemon/test_making.py",),
     ),
     Mutation(
@@ -308,13 +308,13 @@ MUTATIONS = [
     Mutation(
         "failed-grant-is-charged",
         "who asks where there is nothing pays for it, and gets less than his share",
-        "uuidd/server/shares.py",
+        "uuidd/server/fairness.py",
         "        if self.contended and given:\n",
         "        if self.contended:\n",
         ("tests/daemon/test_shares.py",),
     ),
     Mutation(
-        "hub-lingers-for-everyone",
+        "poller-lingers-for-everyone",
         "a daemon that is asked now and then looks for more in vain each time",
         HUB,
         " and now < self._only_at + SOON",
@@ -322,7 +322,7 @@ MUTATIONS = [
         HUB_TESTS,
     ),
     Mutation(
-        "hub-lingers-before-others",
+        "poller-lingers-before-others",
         "one who asks without a pause lets those who connect wait for a millisecond each",
         HUB,
         "                    await trio.lowlevel.checkpoint()\n                    turn_ends",

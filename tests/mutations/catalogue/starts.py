@@ -10,7 +10,7 @@ STORE = "uuidd/store.py"
 FILE = "uuidd/statefile.py"
 MACHINE = "uuidd/machine.py"
 EPOCHS = "uuidd/core/timeline/epochs.py"
-STARTING = "uuidd/server/starting.py"
+STARTING = "uuidd/server/startup.py"
 PIDFILE = "uuidd/server/pidfile.py"
 PIDFILE_TESTS = ("tests/daemon/test_pidfile.py",)
 

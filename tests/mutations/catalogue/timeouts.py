@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.mutations.mutation import Mutation
 
 CONNECTION = "client/uuidd_client/connection.py"
-ISSUER = "uuidd/server/issuer.py"
+ISSUER = "uuidd/server/allocator.py"
 ISSUER_TESTS = (
     "tests/daemon/test_issuer.py::test_after_a_second_without_a_save_a_volatile_node_serves",
     "tests/daemon/test_issuer.py::test_no_whole_grant_waits_longer_than_a_fifth_of_a_second",

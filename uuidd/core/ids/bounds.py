@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from uuidd.core.ids import flake, ksuid, pushid, snowflake, timebased, ulid, unixtime
-from uuidd.core.ids.forming import field_of
+from uuidd.core.ids import flake, ksuid, push_id, snowflake, timebased, ulid, unixtime
+from uuidd.core.ids.at_time import field_of
 from uuidd.core.ids.shown import named
 from uuidd.core.ids.timefield import TICKS_PER_MS, TimeField
 from uuidd.core.ids.times import Time, tick_of
@@ -202,7 +202,7 @@ _ORDERS = {
         lambda tick: flake.flake(flake.TIME.raw(tick), 0, 0), (1 << 64) - 1, flake.fields, 16
     ),
     "push_id": _over(
-        lambda tick: pushid.push_id(pushid.TIME.raw(tick), 0), (1 << 72) - 1, pushid.fields, 15
+        lambda tick: push_id.push_id(push_id.TIME.raw(tick), 0), (1 << 72) - 1, push_id.fields, 15
     ),
     "cassandra": _Order(
         lambda tick, _epoch: _cassandra(tick, _CASSANDRA_LOW),

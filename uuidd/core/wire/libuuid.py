@@ -37,7 +37,7 @@ class Op(IntEnum):
 _BULK = (Op.BULK_TIME_UUID, Op.BULK_RANDOM_UUID)
 
 
-class UnreasonableError(Exception):
+class ProtocolError(Exception):
     """A request that no caller of libuuid sends; the connection is closed unanswered."""
 
 
@@ -58,12 +58,12 @@ def ask(data: bytes) -> Ask | None:
 
     A count of less than one means one, except that no random UUIDs is an answer of none.
 
-    Raises UnreasonableError for an op that there is not, or more than a million UUIDs.
+    Raises ProtocolError for an op that there is not, or more than a million UUIDs.
     """
     if not data:
         return None
     if data[0] > Op.BULK_RANDOM_UUID:
-        raise UnreasonableError(f"op {data[0]}; there are 0 to 5")
+        raise ProtocolError(f"op {data[0]}; there are 0 to 5")
     single = _SINGLE.get(data[0])
     if single is not None:
         return single
@@ -73,7 +73,7 @@ def ask(data: bytes) -> Ask | None:
     (echo,) = _INT.unpack_from(data, 1)
     if op is Op.BULK_TIME_UUID:
         if echo > MAX_TIME:
-            raise UnreasonableError(f"{echo} UUIDs at once; at most {MAX_TIME} are given")
+            raise ProtocolError(f"{echo} UUIDs at once; at most {MAX_TIME} are given")
         return Ask(op, max(1, echo), echo)
     return Ask(op, 1 if echo < 0 else min(echo, MAX_RANDOM), echo)
 
@@ -116,24 +116,24 @@ def time_uuid(block: Block) -> bytes:
 def body(data: bytes) -> bytes | None:
     """Give what a reply carries after its length, None while it has not arrived whole.
 
-    Raises UnreasonableError when the length is none that a reply has.
+    Raises ProtocolError when the length is none that a reply has.
     """
     if len(data) < _INT.size:
         return None
     (size,) = _INT.unpack_from(data)
     if not 0 <= size <= 4 + 16 * MAX_RANDOM:
-        raise UnreasonableError(f"a reply of {size} bytes")
+        raise ProtocolError(f"a reply of {size} bytes")
     return data[_INT.size : _INT.size + size] if len(data) >= _INT.size + size else None
 
 
 def reserved(reply: bytes) -> Block:
     """Give the block that the body of a BULK_TIME_UUID reply reserves.
 
-    Raises UnreasonableError when it does not begin with a v1 UUID.
+    Raises ProtocolError when it does not begin with a v1 UUID.
     """
     uuid = int.from_bytes(reply[:16], "big")
     if len(reply) != 16 + _INT.size or uuids.version(uuid) != 1:
-        raise UnreasonableError("a reply that is no v1 UUID and a count")
+        raise ProtocolError("a reply that is no v1 UUID and a count")
     (count,) = _INT.unpack_from(reply, 16)
     fields = timebased.fields(uuid)
     return Block(fields.tick, max(1, count), fields.clock_seq, fields.node)

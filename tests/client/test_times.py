@@ -1,0 +1,229 @@
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import threading
+import warnings
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+import uuidd_client
+from tests.client.raw import raw_fork
+from uuidd.core.ids import flake, ksuid, push_id, snowflake, ulid, unixtime
+from uuidd_client import times
+
+TIME = datetime(2022, 2, 22, 19, 22, 22, 123456, tzinfo=UTC)
+RFC_TIME = datetime(2022, 2, 22, 19, 22, 22, tzinfo=UTC)
+MS = 1_645_557_742_123
+TICK = 138648505420000000 + 1_234_560
+
+# Published: RFC 9562, A.1 and A.6.
+RFC_V1 = UUID("c232ab00-9414-11ec-b3c8-9f6bdeced846")
+RFC_V6 = UUID("1ec9414c-232a-6b00-b3c8-9f6bdeced846")
+
+
+def test_a_take_in_the_midst_of_a_take_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A signal handler's would wait for ever for what it has broken into."""
+    ids = times.Backfill("v7")
+    before = ids.take(TIME)
+    take = ids._ids.take
+
+    def interrupted(time: int) -> int:
+        with pytest.raises(RuntimeError, match="in the midst of a take"):
+            ids.take(TIME)
+        return take(time)
+
+    monkeypatch.setattr(ids._ids, "take", interrupted)
+    assert ids.take(TIME) > before
+
+
+def test_a_uuid_is_formed_as_a_uuid() -> None:
+    """RFC 9562's v1 and v6, by their fields; a v7 is of its version and holds the tick."""
+    assert times.form("v1", RFC_TIME, clock_seq=13256, node=0x9F6BDECED846) == RFC_V1
+    assert times.form("v6", RFC_TIME, clock_seq=13256, node="9f:6b:de:ce:d8:46") == RFC_V6
+    made = times.form("v7", TIME)
+    assert (made.version, unixtime.tick_of(made.int)) == (7, TICK)
+
+
+def test_a_text_is_formed_as_a_text() -> None:
+    """Each in its own alphabet, with the milliseconds or seconds of the time."""
+    assert ulid.fields(ulid.from_text(times.form("ulid", TIME))).ms == MS
+    assert ksuid.fields(ksuid.from_text(times.form("ksuid", TIME))).seconds == MS // 1000
+    assert push_id.fields(push_id.from_text(times.form("push_id", TIME))).ms == MS
+    made = times.form("flake", TIME, node=7, sequence=9)
+    assert flake.fields(flake.from_text(made)) == (MS, 7, 9)
+
+
+def test_a_snowflake_is_formed_as_an_int() -> None:
+    """Of its worker, from its epoch."""
+    assert times.form("snowflake", MS, worker=9, sequence=3, epoch=MS - 1) == 1 << 22 | 9 << 12 | 3
+
+
+def test_what_is_not_given_is_random() -> None:
+    """Two ids of one time are two."""
+    for kind in ("v1", "v6", "v7", "ulid", "ksuid", "flake", "push_id"):
+        assert times.form(kind, TIME) != times.form(kind, TIME)
+
+
+def test_what_the_core_refuses_is_refused() -> None:
+    """In its own words."""
+    with pytest.raises(ValueError, match="worker is missing"):
+        times.form("snowflake", TIME)
+    with pytest.raises(ValueError, match="kind is 'v4'; it must be one of v1"):
+        times.form("v4", TIME)
+    with pytest.raises(ValueError, match="kind is 'v4'; it must be one of v1"):
+        times.Backfill("v4")
+    with pytest.raises(ValueError, match="kind is 'v4'; it must be one of v6"):
+        times.bounds("v4", TIME)
+    with pytest.raises(ValueError, match="kind is 'v4'; it must be one of v1"):
+        times.sort_key("v4", 0)
+
+
+def test_a_backfill_gives_the_kinds_own_type() -> None:
+    """And no id twice, for one time."""
+    assert {type(times.Backfill("v6").take(TIME))} == {UUID}
+    assert {type(times.Backfill("ulid").take(TIME))} == {str}
+    assert {type(times.Backfill("snowflake", worker=1).take(TIME))} == {int}
+    ids = times.Backfill("v1", unit="ms", node=7, clock_seq=9)
+    made = [ids.take(TIME) for _ in range(100)]
+    assert len(set(made)) == 100
+    assert {(id.node, id.clock_seq) for id in made} == {(7, 9)}
+
+
+def test_threads_may_share_a_backfill() -> None:
+    """What they take is all different."""
+    ids = times.Backfill("snowflake", worker=1)
+    made: list[int] = []
+    threads = [
+        threading.Thread(target=lambda: made.extend([ids.take(MS) for _ in range(500)]))
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(made)) == len(made) == 2000
+
+
+def test_an_id_is_drawn_by_one_thread_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that comes while another still draws its random bits waits, and gets the next place."""
+    ids = times.Backfill("v7")
+    made: list[UUID] = []
+    other = threading.Thread(target=lambda: made.append(ids.take(TIME)))
+
+    def urandom(count: int) -> bytes:
+        if other.ident is None:
+            other.start()
+            other.join(0.02)
+        return bytes(count)
+
+    monkeypatch.setattr(os, "urandom", urandom)
+    made.append(ids.take(TIME))
+    other.join()
+    assert {unixtime.tick_of(id.int) for id in made} == {TICK, TICK + 1}
+
+
+@pytest.mark.parametrize("fork", [os.fork, raw_fork])
+def test_another_process_may_not_use_a_backfill(
+    fork: Callable[[], int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A child would give its parent's ids again, also if its pid is the same in a namespace."""
+    ids = times.Backfill("v7")
+    pid = os.getpid()
+    monkeypatch.setattr(os, "getpid", lambda: pid)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = fork()
+    if not child:
+        try:
+            with pytest.raises(RuntimeError, match=f"made before a fork, .* process {pid}"):
+                ids.take(TIME)
+            os._exit(0)
+        finally:
+            os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert unixtime.tick_of(ids.take(TIME).int) == TICK
+
+
+def test_bounds_are_of_the_kinds_own_type() -> None:
+    """The published ones, and texts that are read back."""
+    assert times.bounds("v7", 1_645_557_742_000) == (
+        UUID("017f22e2-79b0-7000-8000-000000000000"),
+        UUID("017f22e2-79b0-7fff-bfff-ffffffffffff"),
+    )
+    assert times.bounds("cassandra", 0)[0] == UUID("00000000-0000-1000-8080-808080808080")
+    low, high = times.bounds("ulid", MS)
+    assert (ulid.from_text(low), ulid.from_text(high)) == (MS << 80, (MS + 1 << 80) - 1)
+    assert times.bounds("snowflake", 0, 999, unit="s", epoch=0) == (0, (1000 << 22) - 1)
+    assert times.bounds("snowflake", snowflake.TWITTER_EPOCH)[0] == 0
+
+
+@pytest.mark.parametrize("kind", ["v6", "v7", "ulid", "ksuid", "push_id", "snowflake"])
+def test_an_id_is_within_the_bounds_of_its_time(kind: str) -> None:
+    """Compared as a database would: UUIDs, texts and ints alike sort by time."""
+    worker: dict[str, Any] = {"worker": 5} if kind == "snowflake" else {}
+    low, high = times.bounds(kind, TIME)
+    made: Any = times.form(kind, TIME, **worker)
+    assert low <= made <= high
+
+
+def test_a_sort_key_takes_the_kinds_own_type() -> None:
+    """And no other: a text may be any kind's."""
+    assert times.sort_key("v1", RFC_V1) == RFC_V6.bytes
+    assert times.sort_key("cassandra", RFC_V1)[8:] == bytes(b ^ 0x80 for b in RFC_V1.bytes[8:])
+    assert times.sort_key("ulid", "7" + "Z" * 25) == b"\xff" * 16
+    assert times.sort_key("snowflake", 5) == bytes(7) + b"\x05"
+    wrong: list[tuple[str, Any]] = [("v1", str(RFC_V1)), ("ulid", RFC_V1), ("snowflake", "5")]
+    for kind, id in wrong:
+        with pytest.raises(TypeError, match=f"a {kind} must be a "):
+            times.sort_key(kind, id)
+
+
+def test_the_package_does_not_import_it_at_once() -> None:
+    """Who only draws ids does not pay for it."""
+    code = "import sys, uuidd_client; sys.exit('uuidd_client.times' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+ODD: list[Any] = [[], {}, 10**5000, -(10**5000), [10**5000], "x" * 5000, float("nan"), b"v7"]
+
+TAKING: dict[str, Callable[[Any], object]] = {
+    "kind of form": lambda odd: times.form(odd, MS),
+    "kind of bounds": lambda odd: times.bounds(odd, MS),
+    "kind of sort_key": lambda odd: times.sort_key(odd, 1),
+    "kind of Backfill": lambda odd: times.Backfill(odd),
+    "kind of inspect": lambda odd: uuidd_client.inspect("1", kind=odd),
+    "text of inspect": lambda odd: uuidd_client.inspect(odd),
+    "epoch of inspect": lambda odd: uuidd_client.inspect("1", epoch=odd),
+    "time of form": lambda odd: times.form("v7", odd),
+    "time of bounds": lambda odd: times.bounds("v7", MS, odd),
+    "unit of bounds": lambda odd: times.bounds("v7", MS, unit=odd),
+    "unit of Backfill": lambda odd: times.Backfill("v7", unit=odd),
+    "epoch of bounds": lambda odd: times.bounds("snowflake", MS, epoch=odd),
+    "id of sort_key": lambda odd: times.sort_key("snowflake", odd),
+    "node of form": lambda odd: times.form("flake", MS, node=odd),
+    "worker of form": lambda odd: times.form("snowflake", MS, worker=odd),
+    "clock_seq of form": lambda odd: times.form("v7", MS, clock_seq=odd),
+    "sequence of form": lambda odd: times.form("flake", MS, sequence=odd),
+}
+
+
+@pytest.mark.parametrize(
+    "odd", ODD, ids=["list", "dict", "huge", "low", "deep", "long", "nan", "b"]
+)
+@pytest.mark.parametrize("taking", TAKING)
+def test_whatever_is_given_is_refused_in_a_short_line(taking: str, odd: object) -> None:
+    """Also what has no hash, what is long, and an int that Python does not write."""
+    with pytest.raises((TypeError, ValueError)) as caught:
+        TAKING[taking](odd)
+    said = str(caught.value)
+    assert re.search(r"\b(is|are|no|more)\b", said), said
+    assert len(said) < 300
+    assert "unhashable" not in said
+    assert "digits)" not in said

@@ -1,0 +1,398 @@
+"""How each kind is made of blocks: every form, every run, and what kinds have in common."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from uuidd.core.ids import (
+    flake,
+    ksuid,
+    push_id,
+    randombased,
+    snowflake,
+    timebased,
+    ulid,
+    unixtime,
+    uuids,
+)
+from uuidd.core.ids.bulk import RandomBytes
+from uuidd.core.ids.kinds import KINDS
+from uuidd.core.ids.layouts import RECIPES, time_fields
+from uuidd.core.ids.origin import Origin
+from uuidd.core.ids.timebased import TICKS_PER_SECOND, UNIX_EPOCH
+from uuidd.core.ids.timefield import TICKS_PER_MS
+
+EPOCH = 1_600_000_000_000
+TICK = UNIX_EPOCH + 1_700_000_000 * TICKS_PER_SECOND
+ORIGIN = Origin(0x9F6BDECED846, clock_seq=0x33C8, worker=0x2A5, epoch=EPOCH)
+
+FORMS = [(kind, form) for kind, recipe in RECIPES.items() for form in recipe.forms]
+EACH = pytest.mark.parametrize(("kind", "form"), FORMS)
+EACH_KIND = pytest.mark.parametrize("kind", RECIPES)
+STEADY = [kind for kind in RECIPES if KINDS[kind].timeline == "steady"]
+TICKS = st.integers(TICK, TICK + 100 * TICKS_PER_SECOND)
+
+MAKE: dict[str, Callable[[int, int], int]] = {
+    "v1": lambda tick, _: timebased.v1(tick, ORIGIN.clock_seq, ORIGIN.node),
+    "v4": lambda _, random: randombased.v4(random),
+    "v6": lambda tick, _: timebased.v6(tick, ORIGIN.clock_seq, ORIGIN.node),
+    "v7": unixtime.of_tick,
+    "snowflake": lambda place, _: snowflake.of_place(place, 0x2A5, epoch=EPOCH),
+    "flake": lambda tick, _: flake.of_tick(tick, ORIGIN.node),
+    "ulid": ulid.of_tick,
+    "ksuid": ksuid.of_tick,
+    "push_id": push_id.of_tick,
+}
+"""What the kinds' own functions give for a place and random bits."""
+
+FREE = {"v7": 60, "ulid": 66, "ksuid": 104, "push_id": 58}
+"""The lowest bits, which are random."""
+
+TEXT: dict[str, tuple[Callable[[int], str], Callable[[str], int]]] = {
+    **dict.fromkeys(("v1", "v4", "v6", "v7"), (uuids.to_text, uuids.from_text)),
+    "snowflake": (snowflake.to_text, snowflake.from_text),
+    "flake": (flake.to_text, flake.from_text),
+    "ulid": (ulid.to_text, ulid.from_text),
+    "ksuid": (ksuid.to_text, ksuid.from_text),
+    "push_id": (push_id.to_text, push_id.from_text),
+}
+
+WIDTH = {"snowflake": 8, "ksuid": 20}
+"""Of the bytes; 16 unless told."""
+
+
+def zeros(count: int) -> bytes:
+    """A source of zeros."""
+    return bytes(count)
+
+
+def ones(count: int) -> bytes:
+    """A source of ones."""
+    return b"\xff" * count
+
+
+def draw(kind: str, form: str, place: int, count: int, random: RandomBytes = zeros) -> list[Any]:
+    """Give the ids of so many places, all in one run."""
+    return list(RECIPES[kind].forms[form](place, count, ORIGIN, random))
+
+
+def read(kind: str, form: str, made: Any) -> int:
+    """Give the number of an id of any form, asserting that its form is the one of the kind."""
+    if form in {"uuid", "int"}:
+        assert type(made) is int
+        return made
+    if form == "bytes":
+        assert type(made) is bytes
+        assert len(made) == WIDTH.get(kind, 16)
+        return int.from_bytes(made, "big")
+    write, parse = TEXT[kind]
+    value = parse(made)
+    assert made == write(value)
+    return value
+
+
+def random_of(kind: str, value: int) -> int:
+    """Give the random bits of an id."""
+    return randombased.v4_bits(value) if kind == "v4" else value & (1 << FREE.get(kind, 0)) - 1
+
+
+def run_of(kind: str) -> tuple[int, int]:
+    """Give where a run of the kind begins, and how long it is."""
+    recipe = RECIPES[kind]
+    place = recipe.places(TICK, 1)[0]
+    begin = place + recipe.room(place)
+    return begin, recipe.room(begin)
+
+
+def all_of(kind: str, first: int, ticks: int) -> list[int]:
+    """Give the ids of all places of a block, run by run."""
+    recipe = RECIPES[kind]
+    place, end = recipe.places(first, ticks)
+    found: list[int] = []
+    form = next(form for form in recipe.forms if form != "bytes")
+    while place < end:
+        part = min(recipe.room(place), end - place)
+        found += [read(kind, form, made) for made in draw(kind, form, place, part, ones)]
+        place += part
+    return found
+
+
+def test_each_kind_that_is_made_has_a_recipe_in_each_form() -> None:
+    """None is missing, and there is none that no one can ask for."""
+    assert {kind: set(recipe.forms) for kind, recipe in RECIPES.items()} == {
+        kind: set(entry.forms) for kind, entry in KINDS.items()
+    }
+
+
+# --- each form of each kind
+
+
+@EACH
+@pytest.mark.parametrize(
+    ("numerator", "count"), [(0, 1), (0, 10_000), (1, 1), (1, 300), (2, 1_000), (3, 4_096)]
+)
+def test_ids_are_what_the_kinds_own_functions_give(
+    kind: str, form: str, numerator: int, count: int
+) -> None:
+    """At the begin, in the middle and at the end of a run, in each form and by any count."""
+    begin, run = run_of(kind)
+    count = min(count, run)
+    # At the begin, a third and two thirds in, and up to the end.
+    place = begin + min(numerator * run // 3, run - count)
+    made = draw(kind, form, place, count, Random(count).randbytes)
+    found = [read(kind, form, each) for each in made]
+    assert found == [MAKE[kind](place + at, random_of(kind, each)) for at, each in enumerate(found)]
+    assert len(found) == count
+    assert RECIPES[kind].room(place) >= count
+
+
+@EACH
+def test_the_last_of_a_run_and_the_first_of_the_next_are_right(kind: str, form: str) -> None:
+    """A run ends where its room does, and the next begins at the next place."""
+    begin, run = run_of(kind)
+    for place in (begin - 1, begin, begin + run - 1, begin + run):
+        (made,) = draw(kind, form, place, 1)
+        assert read(kind, form, made) == MAKE[kind](place, 0)
+
+
+@EACH
+def test_no_random_bit_is_fixed_and_none_touches_the_rest(kind: str, form: str) -> None:
+    """Of a source of zeros all are zeros, of ones all ones; kinds with none ask for none."""
+    begin, _ = run_of(kind)
+    full = (1 << (122 if kind == "v4" else FREE.get(kind, 0))) - 1
+    for source, random in ((zeros, 0), (ones, full)):
+        made = draw(kind, form, begin, 20, source)
+        assert [read(kind, form, each) for each in made] == [
+            MAKE[kind](begin + at, random) for at in range(20)
+        ]
+
+
+@EACH
+def test_only_kinds_with_random_bits_draw_any(kind: str, form: str) -> None:
+    """Where a place gives one id only, the source is left alone."""
+    asked: list[int] = []
+
+    def note(count: int) -> bytes:
+        asked.append(count)
+        return bytes(count)
+
+    draw(kind, form, run_of(kind)[0], 5, note)
+    assert bool(asked) == RECIPES[kind].random == (kind in {"v4", *FREE})
+
+
+@EACH
+def test_an_iterator_runs_in_c(kind: str, form: str) -> None:
+    """No step of it is Python's, so that several threads may share it."""
+    made = RECIPES[kind].forms[form](run_of(kind)[0], 3, ORIGIN, zeros)
+    assert iter(made) is made
+    assert not inspect.isgenerator(made)
+    assert type(made).__module__ in {"builtins", "itertools"}
+
+
+@EACH
+def test_no_ids_of_no_places(kind: str, form: str) -> None:
+    """None are asked for, and none are given."""
+    assert draw(kind, form, run_of(kind)[0], 0, ones) == []
+
+
+@pytest.mark.parametrize("form", RECIPES["snowflake"].forms)
+def test_a_snowflake_without_a_worker_is_refused(form: str) -> None:
+    """A made-up number could be another host's; the error names the field and the range."""
+    with pytest.raises(ValueError, match=r"^worker is None; .* 0 to 1023$"):
+        RECIPES["snowflake"].forms[form](run_of("snowflake")[0], 1, Origin(1), zeros)
+
+
+@pytest.mark.parametrize(
+    ("kind", "origin", "name"),
+    [
+        ("v1", Origin(1 << 48), "node"),
+        ("v6", Origin(1, clock_seq=1 << 14), "clock_seq"),
+        ("flake", Origin(1 << 48), "node"),
+        ("snowflake", Origin(1, worker=1024, epoch=EPOCH), "worker"),
+        ("snowflake", Origin(1, worker=1, epoch=EPOCH * 2), "ms"),
+    ],
+)
+def test_an_origin_that_does_not_fit_is_refused(kind: str, origin: Origin, name: str) -> None:
+    """In each form the error names the field."""
+    for form in RECIPES[kind].forms.values():
+        with pytest.raises(ValueError, match=f"^{name} is "):
+            form(run_of(kind)[0], 1, origin, zeros)
+
+
+# --- places, runs and ticks
+
+
+@pytest.mark.parametrize(
+    ("kind", "run"),
+    [
+        ("v1", 4_096),
+        ("v6", 4_096),
+        ("v7", TICKS_PER_MS),
+        ("snowflake", 4_096),
+        ("flake", TICKS_PER_MS),
+        ("ulid", TICKS_PER_MS),
+        ("ksuid", TICKS_PER_SECOND),
+        ("push_id", TICKS_PER_MS),
+    ],
+)
+def test_room_is_what_is_left_of_the_run(kind: str, run: int) -> None:
+    """It falls by one with each place, down to one, and is whole again after that."""
+    begin, _ = run_of(kind)
+    room = RECIPES[kind].room
+    assert [room(begin + at) for at in (0, 1, run // 2, run - 1, run)] == [
+        run,
+        run - 1,
+        run - run // 2,
+        1,
+        run,
+    ]
+
+
+@pytest.mark.parametrize("kind", [kind for kind in RECIPES if kind != "snowflake"])
+@given(first=TICKS, count=st.integers(1, 10**6))
+def test_a_place_is_a_tick(kind: str, first: int, count: int) -> None:
+    """For all kinds but Snowflakes, and so many ticks make so many ids."""
+    assert RECIPES[kind].places(first, count) == (first, first + count)
+    assert RECIPES[kind].ticks(count) == count
+
+
+@EACH_KIND
+@given(first=TICKS, one=st.integers(1, 50_000), other=st.integers(1, 50_000))
+def test_places_of_adjoining_blocks_adjoin(kind: str, first: int, one: int, other: int) -> None:
+    """None is in both, and none is lost between them."""
+    places = RECIPES[kind].places
+    begin, middle = places(first, one)
+    assert places(first + one, other) == (middle, places(first, one + other)[1])
+    assert begin <= middle
+
+
+@EACH_KIND
+@given(first=TICKS, count=st.integers(1, 50_000))
+def test_so_many_ticks_hold_so_many_ids(kind: str, first: int, count: int) -> None:
+    """Wherever a block begins, the ticks asked for are enough."""
+    recipe = RECIPES[kind]
+    begin, end = recipe.places(first, recipe.ticks(count))
+    assert end - begin >= count
+
+
+@given(TICKS)
+def test_three_ticks_in_a_row_hold_a_snowflake(first: int) -> None:
+    """Three are what one Snowflake takes; they hold two at most."""
+    recipe = RECIPES["snowflake"]
+    begin, end = recipe.places(first, 3)
+    assert recipe.ticks(1) == 3
+    assert 1 <= end - begin <= 2
+
+
+# --- what kinds have in common
+
+
+@pytest.mark.parametrize("kind", [kind for kind in RECIPES if kind != "v4"])
+@given(first=TICKS, count=st.integers(1, 200), back=st.integers(0, 60))
+def test_ids_of_a_block_rise_over_the_ends_of_runs(
+    kind: str, first: int, count: int, back: int
+) -> None:
+    """Each place has an id of its own, higher than the one before it, but for v1's layout."""
+    if back:
+        first += -(first - UNIX_EPOCH) % TICKS_PER_SECOND - back
+    found = all_of(kind, first, count)
+    if kind == "v1":
+        found = [timebased.v1_to_v6(value) for value in found]
+    assert found == sorted(set(found))
+
+
+@given(first=TICKS, count=st.integers(1, 100), back=st.integers(0, 60))
+def test_steady_kinds_of_one_block_name_the_same_milliseconds(
+    first: int, count: int, back: int
+) -> None:
+    """Each tick's millisecond is told alike by all, and by a Snowflake if it has a slot there."""
+    if back:
+        first += -(first - UNIX_EPOCH) % TICKS_PER_MS - back
+    told: dict[str, Callable[[int], int]] = {
+        "v7": lambda value: unixtime.fields(value).ms,
+        "flake": lambda value: flake.fields(value).ms,
+        "ulid": lambda value: ulid.fields(value).ms,
+        "push_id": lambda value: push_id.fields(value).ms,
+        "ksuid": lambda value: (
+            ksuid.fields(value).seconds * 1000
+            + (ksuid.fields(value).payload >> ksuid.RANDOM_BITS) // TICKS_PER_MS
+        ),
+    }
+    assert {*told, "snowflake"} == set(STEADY)
+    expected = [(tick - UNIX_EPOCH) // TICKS_PER_MS for tick in range(first, first + count)]
+    for kind, ms in told.items():
+        assert [ms(value) for value in all_of(kind, first, count)] == expected
+    begin, end = snowflake.places(first, count)
+    ticks = [snowflake.tick_of_place(place) for place in range(begin, end)]
+    assert [
+        snowflake.fields(value, epoch=EPOCH).ms for value in all_of("snowflake", first, count)
+    ] == [expected[tick - first] for tick in ticks]
+
+
+def test_snowflakes_at_a_low_rate_do_not_share_a_sequence_number() -> None:
+    """At 10 a second, some microseconds late each, they spread over all shards modulo 16."""
+    recipe, late = RECIPES["snowflake"], Random(7)
+    sequences = []
+    for at in range(100):
+        now = TICK + at * TICKS_PER_SECOND // 10 + late.randrange(TICKS_PER_MS)
+        place, _ = recipe.places(now, recipe.ticks(1))
+        (made,) = draw("snowflake", "int", place, 1)
+        sequences.append(snowflake.fields(made, epoch=EPOCH).sequence)
+    assert len(set(sequences)) > 90
+    assert {sequence % 16 for sequence in sequences} == set(range(16))
+
+
+# --- time fields
+
+
+def test_each_kind_with_a_time_has_a_time_field() -> None:
+    """All on a timeline have one, v4 has none, and it bears the kind's name."""
+    fields = time_fields(EPOCH)
+    assert set(fields) == {kind for kind in KINDS if KINDS[kind].timeline}
+    assert {kind: field.kind for kind, field in fields.items()} == {kind: kind for kind in fields}
+
+
+@given(TICKS)
+def test_a_time_field_tells_what_is_in_the_id(tick: int) -> None:
+    """For each kind, the field's value at a tick is the one that the id of the tick carries."""
+    value = {kind: MAKE[kind](tick, 0) for kind in KINDS if kind != "snowflake"}
+    place = snowflake.place_from(tick - (tick - UNIX_EPOCH) % TICKS_PER_MS)
+    carried = {
+        "v1": timebased.fields(value["v1"]).tick,
+        "v6": timebased.fields(value["v6"]).tick,
+        "v7": unixtime.fields(value["v7"]).ms,
+        "flake": flake.fields(value["flake"]).ms,
+        "ulid": ulid.fields(value["ulid"]).ms,
+        "push_id": push_id.fields(value["push_id"]).ms,
+        "ksuid": ksuid.fields(value["ksuid"]).timestamp,
+        "snowflake": snowflake.fields(MAKE["snowflake"](place, 0), epoch=EPOCH).timestamp,
+    }
+    assert {kind: field.raw(tick) for kind, field in time_fields(EPOCH).items()} == carried
+
+
+def test_the_time_field_of_snowflakes_follows_their_epoch() -> None:
+    """It is zero at the epoch that was chosen."""
+    field = time_fields(EPOCH)["snowflake"]
+    assert field.raw(UNIX_EPOCH + EPOCH * TICKS_PER_MS) == 0
+    assert field.bits == 41
+
+
+JOINED = [kind for kind, recipe in RECIPES.items() if recipe.joined]
+
+
+@pytest.mark.parametrize("kind", JOINED)
+@given(TICKS, st.integers(1, 5000))
+def test_bytes_in_one_piece_are_those_of_one_by_one(kind: str, first: int, count: int) -> None:
+    """Byte for byte, over all of a run, for the same random bytes."""
+    recipe = RECIPES[kind]
+    count = min(count, recipe.room(first))
+    assert recipe.joined is not None
+    joined = recipe.joined(first, count, ORIGIN, Random(1).randbytes)
+    assert joined == b"".join(recipe.forms["bytes"](first, count, ORIGIN, Random(1).randbytes))

@@ -1,0 +1,903 @@
+from __future__ import annotations
+
+import contextlib
+import datetime
+import itertools
+import os
+import socket
+import tracemalloc
+import uuid
+from dataclasses import replace
+from struct import pack, unpack
+from typing import Any
+
+import msgpack
+import pytest
+import trio
+from trio.testing import MockClock
+
+from tests.daemon.fakes import HOUR, UID, Inside, Peer, message, notification, request
+from uuidd import __version__
+from uuidd.core.ids import timebased
+from uuidd.core.ids.kinds import KINDS
+from uuidd.core.wire import RPC_FIRST
+from uuidd.server import connection
+from uuidd.server.connection import serve_connection
+from uuidd.server.stream import Stream
+from uuidd.server.turns import TURN_SECONDS
+from uuidd.server.turns import Turns as UserTurns
+
+HALF = request("take", "utc", 1)[:-3]
+
+
+@pytest.fixture
+async def inside(autojump_clock: MockClock) -> Inside:
+    """A daemon's inside with an hour's horizon, so that no save is ever waited for."""
+    inside = Inside()
+    for _ in range(2):
+        state = inside.timeline.begin_save(now=inside.wall.now(), lead=int(2 * HOUR * 10**7))
+        inside.timeline.end_save(state, completed=True)
+    return inside
+
+
+async def closed_at(peer: Peer) -> float:
+    """Wait for an orderly close without a byte, and tell when it came."""
+    assert await peer.rest() == b""
+    return trio.current_time()
+
+
+class Turns(trio.abc.Instrument):
+    """Notes the most rpc requests that were answered without a turn for others."""
+
+    def __init__(self, inside: Inside) -> None:
+        self._tally = inside.service.rpc
+        self._before = 0
+        self.most = 0
+
+    def before_task_step(self, task: trio.lowlevel.Task) -> None:
+        """Note what was answered so far."""
+        self._before = self._tally.requests
+
+    def after_task_step(self, task: trio.lowlevel.Task) -> None:
+        """Note what this turn answered."""
+        self.most = max(self.most, self._tally.requests - self._before)
+
+
+# rpc: order
+
+
+async def test_pipelined_requests_are_answered_in_order(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """Requests sent in one go are answered one by one, in their order, whatever they ask."""
+    async with inside.talking() as peer:
+        methods: list[tuple[str, list[Any]]] = [
+            ("take", ["utc", 1]),
+            ("status", []),
+            ("nonsense", []),
+            ("make", ["v4"]),
+            ("take", []),
+        ]
+        await peer.send(
+            b"".join(request(m, *params, msgid=9 - n) for n, (m, params) in enumerate(methods))
+        )
+        replies = await peer.replies(len(methods))
+    assert [reply.msgid for reply in replies] == [9, 8, 7, 6, 5]
+    assert [reply.error is None for reply in replies] == [True, True, False, True, False]
+
+
+async def test_a_request_that_waits_keeps_its_place(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """Requests after one that waits for room are answered after it."""
+    async with inside.talking() as peer:
+        whole = [request("take", "utc", 1_000_000, True, msgid=n) for n in range(16)]
+        await peer.send(b"".join([*whole, request("make", "v4", msgid=16)]))
+        replies = await peer.replies(17)
+    assert [reply.msgid for reply in replies] == list(range(17))
+    assert [reply.error for reply in replies] == [None] * 17
+    assert trio.current_time() == pytest.approx(0.1, abs=1e-5)
+
+
+async def test_more_requests_than_are_answered_at_once_are_all_answered(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """Five thousand pipelined requests get five thousand replies, in order."""
+    async with inside.talking() as peer, trio.open_nursery() as nursery:
+        sent = b"".join(request("take", "utc", 1, msgid=n) for n in range(5000))
+        nursery.start_soon(peer.send, sent)
+        replies = await peer.replies(5000)
+    assert [reply.msgid for reply in replies] == list(range(5000))
+
+
+async def test_a_request_cut_anywhere_is_answered(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """However a request is cut into pieces, it gets its one reply."""
+    whole = request("make", "v4", 2, msgid=77)
+    async with inside.talking() as peer:
+        for cut in range(1, len(whole)):
+            await peer.send(whole[:cut])
+            await trio.testing.wait_all_tasks_blocked()
+            await peer.send(whole[cut:])
+            reply = await peer.reply()
+            assert (reply.msgid, reply.error, len(reply.result)) == (77, None, 2)
+
+
+async def test_a_caller_of_many_gives_others_their_turn(
+    inside: Inside, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of many requests that take 0.1 ms each, so many are answered in one go as fit into a turn."""
+    looks = itertools.count()
+    monkeypatch.setattr(connection, "monotonic", lambda: next(looks) * 0.0001)
+    turns = Turns(inside)
+    async with inside.talking() as many:
+        trio.lowlevel.add_instrument(turns)
+        await many.send(b"".join(request("make", "v4", msgid=n) for n in range(500)))
+        await many.replies(500)
+        trio.lowlevel.remove_instrument(turns)
+    assert turns.most == round(TURN_SECONDS[1] / 0.0001) + 1
+
+
+async def test_a_users_requests_are_answered_one_connections_at_a_time(
+    inside: Inside, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many connections one user has, others wait for one turn of his."""
+    monkeypatch.setattr(connection, "monotonic", itertools.count().__next__)
+    order: list[int] = []
+    turns = UserTurns()
+
+    async def ask(uid: int) -> None:
+        async with turns.turn(uid):
+            order.append(uid)
+
+    async with trio.open_nursery() as nursery:
+        for uid in [1] * 50 + [2]:
+            nursery.start_soon(ask, uid)
+    assert order.index(2) < 3
+    assert sorted(order) == [1] * 50 + [2]
+
+
+@pytest.mark.parametrize(
+    ("users", "seconds"), [(1, 0.0005), (10, 0.0005), (25, 0.0002), (99, 0.0001)]
+)
+async def test_turns_are_shorter_where_many_users_have_one(users: int, seconds: float) -> None:
+    """All of them come before the next step of a save: they take 5 ms in all, or the least each."""
+    turns = UserTurns()
+    seen: list[float] = []
+
+    async def ask(uid: int) -> None:
+        async with turns.turn(uid):
+            await trio.testing.wait_all_tasks_blocked()
+            seen.append(turns.seconds)
+
+    async with trio.open_nursery() as nursery:
+        for uid in range(users):
+            nursery.start_soon(ask, uid)
+    assert seen[0] == pytest.approx(seconds)
+
+
+async def test_of_one_user_only_so_many_may_leave_their_replies_unread(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """One connection more is closed at once; the first has all the time that there is."""
+    limits = replace(inside.limits, unread_per_uid=1)
+    turns = UserTurns()
+    ended: list[tuple[int, float]] = []
+    many = request("make", "v4", 1000) * 16
+
+    async def serve(number: int, sock: socket.socket) -> None:
+        stream = Stream(sock, UID)
+        stream.bound_unread()
+        await serve_connection(stream, many, inside.service, limits, turns)
+        ended.append((number, trio.current_time()))
+
+    with contextlib.ExitStack() as socks:
+        async with trio.open_nursery() as nursery:
+            for number in range(2):
+                ours, theirs = socket.socketpair()
+                socks.enter_context(theirs)
+                nursery.start_soon(serve, number, socks.enter_context(ours))
+    assert sorted(when for _, when in ended) == [0.0, limits.reply_seconds]
+    assert inside.service.rpc.refused == {"unread": 2}
+    assert not +turns.unread
+
+
+# rpc: notifications
+
+
+@pytest.mark.parametrize(
+    "ignored",
+    [
+        pytest.param(notification("take", "utc", 1), id="a method"),
+        pytest.param(notification("take", "utc", 1_000_000, True), id="a method that may wait"),
+        pytest.param(notification("nonsense"), id="no method"),
+        pytest.param(message(2, b"nvim_set_client_info", ["x", {"a": 1}]), id="pynvim's greeting"),
+        pytest.param(message(2, "x", None), id="params nil"),
+        pytest.param(message(2, "x", {"timeline": "utc"}), id="params a map"),
+        pytest.param(message(2, None, {1: 2}), id="method nil"),
+        pytest.param(message(1, 7, None, "x"), id="a response"),
+    ],
+)
+async def test_what_wants_no_answer_is_ignored(
+    inside: Inside, autojump_clock: MockClock, ignored: bytes
+) -> None:
+    """A notification, or a response, gives out nothing; the next reply is the next request's."""
+    async with inside.talking() as peer:
+        before = inside.lanes, inside.steady.next
+        await peer.send(17 * ignored + request("status", msgid=5))
+        reply = await peer.reply()
+        assert (reply.msgid, reply.error) == (5, None)
+        assert (inside.lanes, inside.steady.next) == before
+        assert (inside.service.rpc.requests, inside.service.rpc.ids) == (18, 0)
+        assert inside.service.rpc.refused == {}
+        await peer.end_sending()
+        assert await peer.rest() == b""
+
+
+# rpc: what other clients send
+
+
+@pytest.mark.parametrize("msgid", [-(2**63), -1, 2**32, 2**53 + 1, 2**64 - 1])
+async def test_a_msgid_of_more_than_32_bits_comes_back(
+    inside: Inside, autojump_clock: MockClock, msgid: int
+) -> None:
+    """Any integer that MessagePack has may be a msgid."""
+    async with inside.talking() as peer:
+        reply = await peer.call("make", "v4", msgid=msgid)
+        assert (reply.msgid, reply.error) == (msgid, None)
+
+
+@pytest.mark.parametrize(
+    ("asked", "code"),
+    [
+        (message(0, 7, b"take", [b"utc", 1]), ""),
+        (message(0, 7, b"status", []), ""),
+        (message(0, 7, b"\xff", []), "unknown_method"),
+        (b"\x94\x00\x07\xa1\xff\x90", "unknown_method"),
+        (message(0, 7, None, []), "unknown_method"),
+        (message(0, 7, 3, []), "unknown_method"),
+        (message(0, 7, ["take"], []), "unknown_method"),
+        (message(0, 7, "take", None), "bad_params"),
+        (message(0, 7, "take", {"timeline": "utc"}), "bad_params"),
+        (message(0, 7, "take", "utc"), "bad_params"),
+        (message(0, 7, "take", [{1: 2}, 1]), "bad_params"),
+        (b"\x94\x00\x07\xa4take\x92\xa1\xff\x01", "bad_params"),
+    ],
+)
+async def test_a_request_however_odd_is_answered(
+    inside: Inside, autojump_clock: MockClock, asked: bytes, code: str
+) -> None:
+    """Whatever its method and params are, it gets its answer, and so does the next request."""
+    async with inside.talking() as peer:
+        await peer.send(asked)
+        reply = await peer.reply()
+        assert (reply.msgid, reply.code) == (7, code)
+        assert (await peer.call("take", "utc", 1, msgid=8)).error is None
+    assert inside.service.rpc.refused == ({code: 1} if code else {})
+
+
+# The first byte
+
+
+async def test_the_first_byte_tells_the_dialect(inside: Inside, autojump_clock: MockClock) -> None:
+    """Of all first bytes, 0 to 5 are libuuid's, four are rpc's, and any other is closed upon."""
+    outcomes: dict[int, str] = {}
+    for first in range(256):
+        begun = trio.current_time()
+        async with inside.talking() as peer:
+            await peer.send(bytes([first]))
+            answer = await peer.rest()
+        late = trio.current_time() - begun
+        outcomes[first] = "answered" if answer else f"closed after {late:g}"
+    expected = dict.fromkeys(range(256), "closed after 0")
+    expected |= dict.fromkeys((0, 1, 2, 3), "answered")
+    expected |= dict.fromkeys((4, 5, 0x93, 0x94, 0xDC, 0xDD), "closed after 5")
+    assert outcomes == expected
+    assert inside.service.rpc.refused == {"malformed": 246, "too_late": 4}
+    assert inside.service.libuuid.refused == {"too_late": 2}
+
+
+async def test_other_bytes_are_read_before_the_close(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """A caller in neither dialect sees an orderly end, not a reset."""
+    async with inside.talking() as peer:
+        await peer.send(b"GET / HTTP/1.1\r\n\r\n")
+        assert await closed_at(peer) == 0
+
+
+# Time
+
+
+async def test_silence_between_requests_is_free(inside: Inside, autojump_clock: MockClock) -> None:
+    """Who asked once may be silent for an hour, and is answered then."""
+    async with inside.talking() as peer:
+        await peer.call("status")
+        await trio.sleep(HOUR)
+        assert (await peer.call("take", "utc", 1)).error is None
+
+
+@pytest.mark.parametrize("half", [HALF, b"\x94", b"\x04", b"\x04\x01\x00\x00", b"\x05\x01"])
+async def test_half_a_request_is_closed_upon_after_five_seconds(
+    inside: Inside, autojump_clock: MockClock, half: bytes
+) -> None:
+    """A request that does not go on is closed upon 5 s after it began, without a byte."""
+    async with inside.talking() as peer:
+        await peer.send(half)
+        assert await closed_at(peer) == 5
+
+
+async def test_half_a_later_request_is_closed_upon_after_five_seconds(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """Also after an hour's silence, half a request has 5 s from its own first byte."""
+    async with inside.talking() as peer:
+        await peer.call("status")
+        await trio.sleep(HOUR)
+        await peer.send(HALF)
+        assert await closed_at(peer) == HOUR + 5
+
+
+async def test_half_a_request_behind_a_whole_one_has_five_seconds(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """What follows a request in the same piece gets its own 5 s."""
+    async with inside.talking() as peer:
+        await trio.sleep(3)
+        await peer.send(request("status") + HALF)
+        await peer.reply()
+        assert await closed_at(peer) == 8
+    assert inside.service.rpc.refused == {"too_late": 1}
+
+
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize(
+    "slow",
+    [request("take", "utc", 1), b"\xdd\x00\x00\x00\x04\x00\x01\xa4take"],
+    ids=["rpc", "long head"],
+)
+async def test_one_byte_a_second_ends_after_five_seconds(
+    inside: Inside, autojump_clock: MockClock, slow: bytes, late: bool
+) -> None:
+    """A request that drips is closed upon 5 s after its first byte, however it goes on."""
+    async with inside.talking() as peer, trio.open_nursery() as nursery:
+        if late:
+            await peer.call("status")
+            await trio.sleep(100)
+        begun = trio.current_time()
+
+        async def drip() -> None:
+            with contextlib.suppress(trio.BrokenResourceError):
+                for byte in slow:
+                    await peer.send(bytes([byte]))
+                    await trio.sleep(0.99)
+
+        nursery.start_soon(drip)
+        assert await closed_at(peer) == begun + 5
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_dripping_libuuid_request_ends_after_five_seconds(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """Half an op 4 that drips is closed upon 5 s after the connection, without a byte."""
+    async with inside.talking() as peer:
+        for byte in b"\x04\x01\x00":
+            await peer.send(bytes([byte]))
+            await trio.sleep(1.5)
+        assert await closed_at(peer) == 5
+
+
+async def test_a_caller_that_never_reads_is_closed_upon_after_five_seconds(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """Replies that are not read wait 5 s, and then the connection ends."""
+    async with inside.talking() as peer:
+        await peer.send(b"".join(request("make", "v4", 1000, msgid=n) for n in range(60)))
+        await trio.testing.wait_all_tasks_blocked()
+        assert inside.service.rpc.requests < 60
+        await trio.sleep(4.99)
+        assert inside.service.rpc.refused == {}
+        await trio.sleep(0.02)
+        assert inside.service.rpc.refused == {"unread": 1}
+        await peer.rest()
+
+
+async def test_a_caller_that_never_reads_costs_little_memory(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """Who asks for 30 MB at once and reads nothing makes the daemon hold less than 1 MB."""
+    asked = b"".join(request("make", "v1", 1000, msgid=n) for n in range(800))
+    async with inside.talking() as peer:
+        tracemalloc.start()
+        try:
+            await peer.send(asked)
+            await trio.sleep(6)
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert inside.service.rpc.refused == {"unread": 1}
+        assert inside.service.rpc.requests < 20
+        assert peak < 1_000_000
+
+
+async def test_a_caller_that_reads_slowly_but_in_time_is_served(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """The 5 s are for a reply to be read, not for a whole connection."""
+    async with inside.talking() as peer, trio.open_nursery() as nursery:
+        asked = b"".join(request("make", "v4", 1000, msgid=n) for n in range(30))
+        nursery.start_soon(peer.send, asked)
+        for number in range(30):
+            await trio.sleep(0.5)
+            assert (await peer.reply()).msgid == number
+    assert inside.service.rpc.refused == {}
+
+
+# Malformed
+
+
+@pytest.mark.parametrize(
+    "malformed",
+    [
+        b"\xc1",
+        b"\xc0",
+        b"\x94\x00\xc0\xa4take\x90",
+        b"\x94\x01\x01\xc1\xc0",
+        b"\x94\xc2\x01\xa4take\x90",
+        b"\x94\x00\xca\x00\x00\x00\x00\xa4take\x90",
+        b"\xdd\xff\xff\xff\xff",
+        b"\x93\x02\xa4take\xc1",
+    ],
+)
+async def test_requests_before_malformed_bytes_are_answered(
+    inside: Inside, autojump_clock: MockClock, malformed: bytes
+) -> None:
+    """Good requests before bytes that are none get their replies; then the connection ends."""
+    async with inside.talking() as peer:
+        good = request("take", "utc", 1, msgid=1) + request("make", "v4", msgid=2)
+        await peer.send(good + malformed + request("take", "utc", 1, msgid=3))
+        unpacker = msgpack.Unpacker()
+        unpacker.feed(await peer.rest())
+        assert [reply[1:3] for reply in unpacker] == [[1, None], [2, None]]
+        assert trio.current_time() == 0
+    assert inside.service.rpc.refused == {"malformed": 1}
+    assert inside.service.rpc.requests == 2
+
+
+@pytest.mark.parametrize(
+    ("malformed", "told"),
+    [
+        (b"\x94\x00\x03\xc1", "cannot be read: no MessagePack"),
+        (b"\x94\x00\x03\xa1x\xdc\x00\x41", "cannot be read: 65 exceeds max_array_len(64)"),
+        (b"\x94\x00\x03\xa1x\x91" + b"\x91" * 2000, "cannot be read: nested too deep"),
+        (message(0, 3, "take"), "no MessagePack-RPC message"),
+        (
+            message(0, 3, "x" * 4000, ["x" * 1000]),
+            "a request of 5010 bytes or more; at most 4096 are read",
+        ),
+    ],
+)
+@pytest.mark.parametrize("before", [b"", request("make", "v4", msgid=2)], ids=["alone", "behind"])
+async def test_a_request_that_cannot_be_read_is_answered_before_the_end(
+    inside: Inside, autojump_clock: MockClock, before: bytes, malformed: bytes, told: str
+) -> None:
+    """Where its msgid can be read, whoever sent it is told what is wrong; then comes the end."""
+    async with inside.talking() as peer:
+        await peer.send(before + malformed)
+        unpacker = msgpack.Unpacker()
+        unpacker.feed(await peer.rest())
+        assert [*unpacker][-1] == [1, 3, f"bad_params: {told}; the connection is closed", None]
+        assert trio.current_time() == 0
+    assert inside.service.rpc.refused == {"malformed": 1}
+
+
+async def test_a_request_of_the_most_bytes_is_answered(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """A request as long as the limit gets its answer, be it an error."""
+    async with inside.talking() as peer:
+        longest = request("x" * 4089)
+        assert len(longest) == inside.limits.request_bytes == 4096
+        await peer.send(longest)
+        assert (await peer.reply()).error is not None
+
+
+@pytest.mark.parametrize(
+    "longer",
+    [request("x" * 4090), request("status") + request("x" * 4090)[:4097]],
+    ids=["alone", "unfinished, behind another"],
+)
+async def test_a_longer_request_is_closed_upon(
+    inside: Inside, autojump_clock: MockClock, longer: bytes
+) -> None:
+    """A request of more bytes than the limit ends the connection as soon as it is seen."""
+    async with inside.talking() as peer:
+        await peer.send(longer)
+        await peer.rest()
+        assert trio.current_time() == 0
+    assert inside.service.rpc.refused == {"malformed": 1}
+
+
+async def test_the_request_limit_can_be_set(inside: Inside, autojump_clock: MockClock) -> None:
+    """Under a limit of 20 bytes a request of 21 ends the connection."""
+    async with inside.talking(request_bytes=20) as peer:
+        await peer.send(request("x" * 15))
+        assert (await peer.reply()).error is not None
+        await peer.send(request("x" * 16, msgid=2))
+        assert (await peer.reply()).error == (
+            "bad_params: a request of 21 bytes or more; at most 20 are read;"
+            " the connection is closed"
+        )
+        assert await peer.rest() == b""
+
+
+# Refusals
+
+REFUSED: list[tuple[str, tuple[Any, ...], str]] = [
+    ("take", (), "bad_params"),
+    ("take", ("utc",), "bad_params"),
+    ("take", ("utc", 0), "bad_params"),
+    ("take", ("utc", -1), "bad_params"),
+    ("take", ("utc", 1_000_001), "bad_params"),
+    ("take", ("utc", True), "bad_params"),
+    ("take", ("utc", 1.0), "bad_params"),
+    ("take", ("utc", "1"), "bad_params"),
+    ("take", ("utc", None), "bad_params"),
+    ("take", ("utc", 1, 1), "bad_params"),
+    ("take", ("utc", 1, None), "bad_params"),
+    ("take", ("utc", 1, True, 0), "bad_params"),
+    ("take", ("utc", 1, True, True, 0), "bad_params"),
+    ("take", ("mars", 1), "bad_params"),
+    ("take", (["utc"], 1), "bad_params"),
+    ("take", ("steady", 0), "bad_params"),
+    ("take", ("steady", 1_000_001), "bad_params"),
+    ("take", ("steady", 1, 1), "bad_params"),
+    ("make", (), "bad_params"),
+    ("make", ("v9",), "bad_params"),
+    ("make", ("v1", 0), "bad_params"),
+    ("make", ("v1", 1001), "bad_params"),
+    ("make", ("v1", True), "bad_params"),
+    ("make", ("v1", 1, 1), "bad_params"),
+    ("make", ("v1", 1, True, 1), "bad_params"),
+    ("make", ("v7", 1001), "bad_params"),
+    ("make", ("ulid", 0), "bad_params"),
+    ("make", ("snowflake",), "no_worker_id"),
+    ("status", (1,), "bad_params"),
+    ("", (), "unknown_method"),
+    ("Take", ("utc", 1), "unknown_method"),
+]
+
+
+@pytest.mark.parametrize(("method", "params", "code"), REFUSED)
+async def test_a_refused_request_moves_no_lane(
+    inside: Inside,
+    autojump_clock: MockClock,
+    method: str,
+    params: tuple[Any, ...],
+    code: str,
+) -> None:
+    """A request with a mistake is told which, moves no lane, and the connection goes on."""
+    async with inside.talking() as peer:
+        await peer.call("take", "utc", 10)
+        before = inside.lanes, inside.steady.next
+        error = (await peer.call(method, *params, msgid=2)).error
+        assert error is not None
+        assert error.startswith(f"{code}: ")
+        assert error.isprintable()
+        assert (inside.lanes, inside.steady.next) == before
+        assert inside.service.rpc.refused == {code: 1}
+        assert inside.service.rpc.ids == 10
+        assert (await peer.call("status", msgid=3)).msgid == 3
+
+
+async def test_busy_over_rpc_moves_no_lane(inside: Inside, autojump_clock: MockClock) -> None:
+    """Who finds no room for a whole grant is told ``busy``, and no lane has moved."""
+    async with inside.talking() as peer:
+        for _ in range(15):
+            await peer.call("take", "utc", 1_000_000, True)
+        inside.wall.stop()
+        before = inside.lanes
+        assert (await peer.call("take", "utc", 1_000_000, True)).code == "busy"
+        assert inside.lanes == before
+
+
+@pytest.mark.parametrize("asked", [b"\x04" + pack("=i", 1_000_001), b"\x06", b"\x04\x01"])
+async def test_a_refused_libuuid_request_moves_no_lane(
+    inside: Inside, autojump_clock: MockClock, asked: bytes
+) -> None:
+    """A libuuid request that is closed upon moves no lane."""
+    async with inside.talking() as peer:
+        before = inside.lanes
+        await peer.send(asked)
+        assert await peer.rest() == b""
+        assert inside.lanes == before
+
+
+# take, make and status
+
+
+async def test_a_take_gives_a_block(inside: Inside, autojump_clock: MockClock) -> None:
+    """The result has first, count, clock_seq and node, and ends no later than now."""
+    async with inside.talking() as peer:
+        result = (await peer.call("take", "utc", 100)).result
+    assert set(result) == {*("first", "unix_ms", "tick_in_ms", "count", "clock_seq", "node")}
+    assert result["count"] == 100
+    assert result["first"] + 100 == inside.wall.now() + 1
+    assert result["clock_seq"] == inside.open.clock_seq
+    assert result["node"] == inside.open.node.to_bytes(6, "big")
+
+
+async def test_a_take_may_be_shorter_than_asked(inside: Inside, autojump_clock: MockClock) -> None:
+    """When fewer ticks are free than were asked for, those come, at once."""
+    async with inside.talking() as peer:
+        await peer.call("take", "utc", 1_000_000)
+        await trio.sleep(0.001)
+        result = (await peer.call("take", "utc", 1_000_000)).result
+        assert result["count"] == 10_000
+        assert trio.current_time() == 0.001
+
+
+@pytest.mark.parametrize(("kind", "version"), [("v1", 1), ("v4", 4), ("v6", 6)])
+@pytest.mark.parametrize("count", [1, 2, 1000])
+async def test_make_gives_exactly_that_many_ids(
+    inside: Inside, autojump_clock: MockClock, kind: str, version: int, count: int
+) -> None:
+    """So many distinct ids of the kind come, as text of 36 characters."""
+    async with inside.talking() as peer:
+        found = [uuid.UUID(text) for text in (await peer.call("make", kind, count)).result]
+    assert len(set(found)) == len(found) == count
+    assert {(each.variant, each.version) for each in found} == {(uuid.RFC_4122, version)}
+    assert inside.service.rpc.ids == count
+
+
+@pytest.mark.parametrize("kind", ["v1", "v6"])
+async def test_made_ids_are_ticks_in_a_row_up_to_now(
+    inside: Inside, autojump_clock: MockClock, kind: str
+) -> None:
+    """Time-based ids of one ``make`` have the latest ticks, in order, under one clock_seq."""
+    async with inside.talking() as peer:
+        texts = (await peer.call("make", kind, 1000)).result
+    made = [timebased.fields(uuid.UUID(text).int) for text in texts]
+    last = inside.wall.now()
+    assert [each.tick for each in made] == list(range(last - 999, last + 1))
+    assert len({each.clock_seq for each in made}) == 1
+    assert {each.node for each in made} == {inside.open.node}
+
+
+async def test_make_gives_one_id_unless_told(inside: Inside, autojump_clock: MockClock) -> None:
+    """Without a count one id is made."""
+    async with inside.talking() as peer:
+        assert len((await peer.call("make", "v6")).result) == 1
+
+
+async def test_status_tells_how_the_daemon_does(inside: Inside, autojump_clock: MockClock) -> None:
+    """The status has all that it is to have, and what it says is so."""
+    async with inside.talking() as peer:
+        await peer.call("take", "utc", 100)
+        await peer.call("nonsense")
+        await trio.sleep(60)
+        told = (await peer.call("status")).result
+    utc = told.pop("utc")
+    saves = told.pop("saves")
+    steady = told.pop("steady")
+    full_on = told.pop("full_on")
+    assert told == {
+        "version": __version__,
+        "pid": os.getpid(),
+        "uptime": 60.0,
+        "node": f"0x{inside.timeline.node.value:012x}",
+        "node_source": "random",
+        "volatile": False,
+        "connections": 0,
+        "connections_highest": 0,
+        "connections_turned_away": 0,
+        "requests": {
+            "rpc": {"requests": 3, "ids": 100, "refused": {"unknown_method": 1}},
+            "libuuid": {"requests": 0, "ids": 0, "refused": {}},
+        },
+        "limits": {
+            "request_bytes": 4096,
+            "pipelined": 1024,
+            "connections": 16384,
+            "connections_per_uid": 8192,
+            "waiting_per_uid": 64,
+            "unread_per_uid": 256,
+            "request_seconds": 5.0,
+            "reply_seconds": 5.0,
+        },
+    }
+    assert list(full_on) == [kind for kind, told in KINDS.items() if told.timeline]
+    assert full_on["v1"] == full_on["v6"] == "5236-03-31"
+    assert steady == {
+        "next": inside.steady.next,
+        "lead": 0.0,
+        "max_lead": 3600.0,
+        "rollback": "slew",
+        "held_for": 0.0,
+        "horizon": inside.steady.horizon,
+        "horizon_in": pytest.approx(0.1 - 60),
+        "worker": None,
+        "epoch": 1_288_834_974_657,
+    }
+    assert utc == {
+        "generation": inside.open.number,
+        "clock_seq": inside.open.clock_seq,
+        "node": f"0x{inside.open.node:012x}",
+        "lanes_in_use": 0,
+        "next": max(inside.lanes),
+        "lag": pytest.approx(60),
+        "openings": 1,
+        "regressions": 0,
+        "steps_forward": 0,
+        "horizon": inside.timeline.horizon,
+        "horizon_in": pytest.approx(2 * HOUR - 60),
+    }
+    assert saves == {
+        "done": 1,
+        "failed": 0,
+        "failing": False,
+        "trouble": "",
+        "last_age": 60.0,
+        "last_seconds": 0.0,
+        "under_way_seconds": 0.0,
+    }
+
+
+async def test_status_shows_trouble(inside: Inside, autojump_clock: MockClock) -> None:
+    """While saves fail the status names the cause, the failures, and the volatile node."""
+    async with inside.saving():
+        await trio.sleep(3 * HOUR)
+        inside.disk.broken = True
+        async with inside.talking() as other:
+            block = (await other.call("take", "utc", 1)).result
+            told = (await other.call("status")).result
+        assert told["volatile"] is True
+        assert told["saves"]["failing"] is True
+        assert told["saves"]["failed"] == inside.saver.failed_saves > 0
+        assert told["saves"]["trouble"] == "No space left on device"
+        assert told["utc"]["node"] == f"0x{block['node'].hex()}" != told["node"]
+
+
+async def test_status_shows_steps_of_the_clock(inside: Inside, autojump_clock: MockClock) -> None:
+    """A step of UTC in either direction is counted against CLOCK_BOOTTIME."""
+    async with inside.saving(), inside.talking() as peer:
+        await peer.call("take", "utc", 1)
+        inside.wall.step(-100)
+        await peer.call("take", "utc", 1)
+        inside.wall.step(+50)
+        await peer.call("take", "utc", 1)
+        told = (await peer.call("status")).result["utc"]
+    assert (told["regressions"], told["steps_forward"]) == (1, 1)
+    assert told["openings"] == 2
+
+
+async def test_the_last_day_of_a_kind_is_the_last_its_field_can_tell() -> None:
+    """The day on which v1 is full is that of tick 2**60."""
+    seconds = (1 << 60) // 10**7
+    last = datetime.datetime(1582, 10, 15) + datetime.timedelta(seconds=seconds)
+    assert last.date().isoformat() == "5236-03-31"
+
+
+# libuuid
+
+
+async def ask(inside: Inside, data: bytes) -> bytes:
+    """Give all that a libuuid request is answered up to the close."""
+    async with inside.talking() as peer:
+        await peer.send(data)
+        return await peer.rest()
+
+
+async def test_getpid_is_answered(inside: Inside, autojump_clock: MockClock) -> None:
+    """Op 0 gives a length, and the pid in ASCII with a NUL that the length counts."""
+    text = f"{os.getpid()}\0".encode()
+    assert await ask(inside, b"\x00") == pack("=i", len(text)) + text
+
+
+async def test_get_maxop_is_answered(inside: Inside, autojump_clock: MockClock) -> None:
+    """Op 1 gives "5"."""
+    assert await ask(inside, b"\x01") == bytes.fromhex("02000000 3500")
+
+
+async def test_time_uuid_is_answered(inside: Inside, autojump_clock: MockClock) -> None:
+    """Op 2 gives one v1 UUID of now."""
+    reply = await ask(inside, b"\x02")
+    assert reply[:4] == bytes.fromhex("10000000")
+    made = uuid.UUID(bytes=reply[4:])
+    assert (made.version, made.time, made.node) == (1, inside.wall.now(), inside.open.node)
+
+
+async def test_random_uuid_is_answered(inside: Inside, autojump_clock: MockClock) -> None:
+    """Op 3 gives one v4 UUID."""
+    reply = await ask(inside, b"\x03")
+    assert reply[:4] == bytes.fromhex("10000000")
+    assert uuid.UUID(bytes=reply[4:]).version == 4
+
+
+@pytest.mark.parametrize(
+    ("asked", "reserved"), [(1, 1), (100, 100), (1_000_000, 1_000_000), (0, 1), (-1, 1), (-99, 1)]
+)
+async def test_bulk_time_uuid_reserves_all(
+    inside: Inside, autojump_clock: MockClock, asked: int, reserved: int
+) -> None:
+    """Op 4 reserves exactly n ticks up to now (one for n below 1), and echoes n."""
+    reply = await ask(inside, b"\x04" + pack("=i", asked))
+    size, first, echo = unpack("=i16si", reply)
+    made = uuid.UUID(bytes=first)
+    assert (size, echo, made.version) == (20, asked, 1)
+    assert made.time + reserved == inside.wall.now() + 1
+    assert inside.open.lanes[made.clock_seq & 15].next == made.time + reserved
+    assert inside.service.libuuid.ids == reserved
+
+
+@pytest.mark.parametrize(
+    ("asked", "given"), [(1, 1), (5, 5), (63, 63), (64, 63), (2**31 - 1, 63), (-1, 1), (0, 0)]
+)
+async def test_bulk_random_uuid_gives_what_fits(
+    inside: Inside, autojump_clock: MockClock, asked: int, given: int
+) -> None:
+    """Op 5 gives n UUIDs: below 0 one, above 63 63, and for 0 none."""
+    reply = await ask(inside, b"\x05" + pack("=i", asked))
+    assert unpack("=ii", reply[:8]) == (4 + 16 * given, given)
+    found = [uuid.UUID(bytes=reply[at : at + 16]) for at in range(8, len(reply), 16)]
+    assert [each.version for each in found] == [4] * given
+    assert len(set(found)) == given
+
+
+@pytest.mark.parametrize("asked", [1_000_001, 10_000_000, 2**31 - 1])
+async def test_an_unreasonable_count_is_closed_upon(
+    inside: Inside, autojump_clock: MockClock, asked: int
+) -> None:
+    """More than a million at once is read, and then closed upon at once without a byte."""
+    assert await ask(inside, b"\x04" + pack("=i", asked)) == b""
+    assert trio.current_time() == 0
+    assert inside.service.libuuid.refused == {"malformed": 1}
+
+
+async def test_a_libuuid_request_without_room_is_closed_upon(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """Where all of it cannot be reserved within 0.2 s, nothing is answered."""
+    for _ in range(15):
+        inside.take(1_000_000, whole=True)
+    inside.wall.stop()
+    assert await ask(inside, b"\x04" + pack("=i", 1_000_000)) == b""
+    assert trio.current_time() <= 0.2
+    assert inside.service.libuuid.refused == {"busy": 1}
+
+
+async def test_a_libuuid_request_waits_for_room(inside: Inside, autojump_clock: MockClock) -> None:
+    """A request that finds room within 0.2 s is answered then."""
+    for _ in range(15):
+        inside.take(1_000_000, whole=True)
+    assert len(await ask(inside, b"\x04" + pack("=i", 1_000_000))) == 24
+    assert trio.current_time() == pytest.approx(0.1, abs=1e-5)
+
+
+@pytest.mark.parametrize("op", [b"\x00", b"\x02", b"\x04\x01\x00\x00\x00"])
+async def test_one_libuuid_request_a_connection(
+    inside: Inside, autojump_clock: MockClock, op: bytes
+) -> None:
+    """Bytes after the first request are not answered: one reply, and the close."""
+    alone = await ask(inside, op)
+    assert len(await ask(inside, op + b"\x02\x02trailing")) == len(alone)
+    assert inside.service.libuuid.requests == 2
+
+
+async def test_a_libuuid_request_in_pieces_is_answered(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """A request that arrives byte by byte within 5 s gets its reply."""
+    async with inside.talking() as peer:
+        for byte in b"\x04\x01\x00\x00\x00":
+            await peer.send(bytes([byte]))
+            await trio.sleep(0.5)
+        assert len(await peer.rest()) == 24
+
+
+async def test_the_first_bytes_of_rpc_are_arrays(autojump_clock: MockClock) -> None:
+    """What the published protocol's messages begin with is what rpc is known by."""
+    heads = {request("status")[0], notification("status")[0], 0xDC, 0xDD}
+    assert heads == RPC_FIRST

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import pytest
+
+from uuidd.server.fairness import CONTENDED, IDLE_CREDIT, MAX_CREDIT, OverShare, Shares
+
+GREEDY, OTHER, THIRD = 1000, 1001, 1002
+
+
+def take(shares: Shares, uid: int, *, asked: int, given: int, at: int) -> bool:
+    """Take as the allocator does; the answer is whether the share allowed it."""
+    if shares.contended:
+        try:
+            shares.check(uid, at=at)
+        except OverShare:
+            return False
+    if shares.contended or given < asked:
+        shares.draw(uid, asked=asked, given=given, at=at)
+    shares.last = uid
+    return True
+
+
+def contended(lanes: int, *uids: int) -> Shares:
+    """Give shares of which each user in turn got less than he asked for."""
+    shares = Shares(lanes)
+    for uid in (*uids, uids[0]):
+        take(shares, uid, asked=2, given=1, at=0)
+    return shares
+
+
+def test_a_user_who_is_alone_has_no_bound() -> None:
+    """However much less than he asks for there is."""
+    shares = contended(1, GREEDY, GREEDY)
+    assert not shares.contended
+
+
+def test_users_who_get_what_they_ask_for_have_no_bound() -> None:
+    """Nothing is counted for them."""
+    shares = Shares(1)
+    for uid in (GREEDY, OTHER, GREEDY):
+        take(shares, uid, asked=500, given=500, at=0)
+    assert not shares.contended
+
+
+@pytest.mark.parametrize("users", [2, 3])
+def test_users_of_whole_grants_get_the_same_number_of_ticks(users: int) -> None:
+    """Each his share of 15 lanes, but for the last grant, whatever the size of his grants."""
+    uids = (GREEDY, OTHER, THIRD)[:users]
+    shares = contended(15, *uids)
+    got = dict.fromkeys(uids, 0)
+    for at in range(0, MAX_CREDIT, 10):
+        for uid, each in zip(uids, (1000, 300, 50), strict=False):
+            if take(shares, uid, asked=each, given=each, at=at):
+                got[uid] += each
+    assert list(got.values()) == pytest.approx([MAX_CREDIT * 15 / users] * users, abs=1001)
+
+
+def test_users_of_short_grants_get_the_same_time() -> None:
+    """Single ticks cost what they use up: one who takes them all the time waits half of it."""
+    shares = contended(1, GREEDY, OTHER)
+    ready = {GREEDY: 0, OTHER: 0}
+    for at in range(0, MAX_CREDIT, 10):
+        if take(shares, GREEDY, asked=1, given=1, at=at):
+            ready[GREEDY] += 1
+        elif take(shares, OTHER, asked=1000, given=10, at=at):
+            ready[OTHER] += 1
+    assert ready[GREEDY] == pytest.approx(MAX_CREDIT / 20, rel=0.1)
+    assert ready[OTHER] == pytest.approx(MAX_CREDIT / 20, rel=0.1)
+
+
+def test_a_grant_that_failed_costs_nothing() -> None:
+    """Who asks again and again where there is nothing is served once there is."""
+    shares = contended(1, GREEDY, OTHER)
+    for at in range(IDLE_CREDIT, 100 * IDLE_CREDIT, IDLE_CREDIT):
+        shares.draw(GREEDY, asked=2, given=0, at=at)
+    assert take(shares, GREEDY, asked=2, given=2, at=100 * IDLE_CREDIT)
+
+
+def test_who_wants_little_leaves_the_rest_to_the_others() -> None:
+    """He has no part in what is divided."""
+    shares = contended(15, GREEDY, OTHER)
+    got = {GREEDY: 0, OTHER: 0}
+    for at in range(0, MAX_CREDIT, 10):
+        take(shares, THIRD, asked=1, given=1, at=at)
+        for uid in (GREEDY, OTHER):
+            if take(shares, uid, asked=300, given=300, at=at):
+                got[uid] += 300
+    assert sum(got.values()) == pytest.approx(MAX_CREDIT * 15, rel=0.02)
+
+
+def test_a_shortage_is_forgotten_after_a_fifth_of_a_second() -> None:
+    """Then he who is left has all."""
+    shares = contended(1, GREEDY, OTHER)
+    shares.draw(GREEDY, asked=1, given=2 * CONTENDED, at=CONTENDED - 2)
+    with pytest.raises(OverShare):
+        shares.check(GREEDY, at=CONTENDED - 1)
+    shares.check(GREEDY, at=CONTENDED)
+    assert not shares.contended
+
+
+def test_it_says_when_a_share_is_no_longer_overdrawn() -> None:
+    """And not before."""
+    shares = contended(15, GREEDY, OTHER)
+    shares.draw(GREEDY, asked=14_998, given=14_998, at=0)
+    with pytest.raises(OverShare) as caught:
+        shares.check(GREEDY, at=0)
+    wait = caught.value.wait
+    with pytest.raises(OverShare):
+        shares.check(GREEDY, at=wait - 1)
+    shares.check(GREEDY, at=wait)
+    assert (wait, caught.value.parts) == (2000, 2)
+
+
+def test_an_account_gathers_for_a_hundredth_of_a_second() -> None:
+    """So who pauses does not have a second's worth at once."""
+    shares = contended(15, GREEDY, OTHER)
+    shares.check(GREEDY, at=CONTENDED - 1)
+    shares.draw(GREEDY, asked=1, given=MAX_CREDIT * 15, at=CONTENDED - 1)
+    with pytest.raises(OverShare):
+        shares.check(GREEDY, at=CONTENDED - 1)
+
+
+def test_what_was_drawn_before_a_shortage_does_not_count() -> None:
+    """Only what is drawn while it lasts."""
+    shares = Shares(15)
+    take(shares, GREEDY, asked=10**9, given=10**6, at=0)
+    take(shares, OTHER, asked=2, given=1, at=0)
+    assert shares.contended
+    shares.check(GREEDY, at=0)

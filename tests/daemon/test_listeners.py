@@ -1,0 +1,441 @@
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.tools import need
+from uuidd.server import listeners
+from uuidd.server.listeners import MAX_PATH, Listener, ListenerError, open_listener
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """An empty folder whose path is short, as sockets want it."""
+    with tempfile.TemporaryDirectory(prefix="uuidd") as name:
+        yield Path(name)
+
+
+@contextlib.contextmanager
+def opened(path: Path) -> Iterator[Listener]:
+    """Give an open listener, closed at the end."""
+    listener = open_listener(path)
+    try:
+        yield listener
+    finally:
+        listener.close()
+
+
+def leave_stale(path: Path) -> int:
+    """Leave the socket of a daemon that died, and give its inode."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+        sock.bind(str(path))
+        sock.listen()
+    return path.stat().st_ino
+
+
+def refusal(path: Path) -> str:
+    """Give the line with which *path* is refused."""
+    with pytest.raises(ListenerError) as caught:
+        open_listener(path)
+    line = str(caught.value)
+    assert "\n" not in line
+    return line
+
+
+def connects(path: Path) -> bool:
+    """Tell whether somebody listens at *path*."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
+        return caller.connect_ex(str(path)) == 0
+
+
+# --- opening
+
+
+def test_a_door_can_be_connected_to(folder: Path) -> None:
+    """A caller that connects is there to be accepted."""
+    with opened(folder / "s") as listener, socket.socket(socket.AF_UNIX) as caller:
+        caller.connect(str(folder / "s"))
+        listener.sock.accept()[0].close()
+
+
+def test_a_door_does_not_block(folder: Path) -> None:
+    """To accept when nobody is there does not wait: one caller that went cannot stop a daemon."""
+    with opened(folder / "s") as listener:
+        assert not listener.sock.getblocking()
+        with pytest.raises(BlockingIOError):
+            listener.sock.accept()
+
+
+def test_a_door_is_not_inherited(folder: Path) -> None:
+    """A program that the daemon starts does not hold the socket open."""
+    with opened(folder / "s") as listener:
+        assert not listener.sock.get_inheritable()
+
+
+@pytest.mark.parametrize("mask", [0o000, 0o022, 0o077, 0o777])
+def test_a_door_is_open_to_every_user(folder: Path, mask: int) -> None:
+    """The mode is 0666 under any umask, and the umask is as before."""
+    old = os.umask(mask)
+    try:
+        with opened(folder / "s"):
+            assert (folder / "s").stat().st_mode & 0o7777 == 0o666
+    finally:
+        assert os.umask(old) == mask
+
+
+def test_a_stale_socket_is_replaced(folder: Path) -> None:
+    """The socket that a killed daemon left is no hindrance."""
+    leave_stale(folder / "s")
+    with opened(folder / "s"):
+        assert connects(folder / "s")
+
+
+def test_a_path_of_107_bytes_is_used(folder: Path) -> None:
+    """The longest path that fits is served."""
+    path = folder / ("s" * (MAX_PATH - len(str(folder)) - 1))
+    assert len(str(path)) == 107
+    with opened(path):
+        assert connects(path)
+
+
+@pytest.mark.parametrize("letter", ["s", "\u00fc"])
+def test_a_path_of_108_bytes_is_refused(folder: Path, letter: str) -> None:
+    """A longer path is refused by its bytes, not letters, with both numbers and no file made."""
+    room = 108 - len(str(folder)) - 1
+    width = len(letter.encode())
+    path = folder / (letter * (room // width) + "s" * (room % width))
+    assert refusal(path) == (
+        f"the socket path {path} has 108 bytes, and 107 is the most;"
+        " name a shorter one with --socket"
+    )
+    assert list(folder.iterdir()) == []
+
+
+def test_a_missing_folder_is_refused(folder: Path) -> None:
+    """The line names the folder, and it is not made."""
+    assert refusal(folder / "missing" / "s") == (
+        f"the socket's folder {folder}/missing cannot be opened: No such file or directory;"
+        " create it, or name another socket with --socket"
+    )
+    assert list(folder.iterdir()) == []
+
+
+def test_a_file_for_a_folder_is_refused(folder: Path) -> None:
+    """A file is no folder for a socket."""
+    (folder / "file").touch()
+    assert "cannot be opened: Not a directory" in refusal(folder / "file" / "s")
+
+
+def test_a_read_only_folder_is_refused(folder: Path) -> None:
+    """Where no file can be made, the line says why."""
+    script = """
+import sys
+from pathlib import Path
+from uuidd.server.listeners import ListenerError, open_listener
+try:
+    open_listener(Path(sys.argv[1]) / "s")
+except ListenerError as error:
+    print(error)
+"""
+    root = [] if os.geteuid() == 0 else ["--map-root-user"]
+    mount = f'{need("mount")} -t tmpfs -o ro none "$1" && exec "$2" -c "$3" "$1"'
+    told = subprocess.run(
+        [
+            *[need("unshare"), "-m", "--propagation", "private", *root],
+            *["sh", "-c", mount, "sh", str(folder), sys.executable, script],
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert told == (
+        f"the socket {folder}/s cannot be made: Read-only file system; name another with --socket\n"
+    )
+
+
+# --- what stands there already
+
+LISTENER = """
+import sys
+from pathlib import Path
+from uuidd.server.listeners import open_listener
+listener = open_listener(Path(sys.argv[1]))
+print("listening", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_live_socket_is_refused_with_its_pid(folder: Path) -> None:
+    """A second daemon is told which process is the first, and leaves its socket alone."""
+    path = folder / "s"
+    with subprocess.Popen(
+        [sys.executable, "-c", LISTENER, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout
+        try:
+            assert process.stdout.readline() == b"listening\n"
+            assert refusal(path) == (
+                f"a daemon with pid {process.pid} is listening at {path};"
+                " stop that one, or name another socket with --socket"
+            )
+            assert connects(path)
+        finally:
+            process.kill()
+
+
+def test_a_socket_that_is_too_busy_to_answer_is_refused(folder: Path) -> None:
+    """A daemon whose queue is full is alive, and is not waited for."""
+    path = folder / "s"
+    with contextlib.ExitStack() as stack:
+        busy = stack.enter_context(socket.socket(socket.AF_UNIX))
+        busy.bind(str(path))
+        busy.listen(0)
+        full = False
+        while not full:
+            caller = stack.enter_context(socket.socket(socket.AF_UNIX))
+            caller.setblocking(False)
+            full = caller.connect_ex(str(path)) != 0
+        assert refusal(path) == f"a daemon is listening at {path}; stop that one first"
+        assert path.is_socket()
+
+
+def test_a_file_is_refused(folder: Path) -> None:
+    """What is no socket is never removed."""
+    path = folder / "s"
+    path.write_text("mine")
+    assert refusal(path) == f"{path} is no socket; remove it, or name another with --socket"
+    assert path.read_text() == "mine"
+
+
+def test_a_folder_is_refused(folder: Path) -> None:
+    """A folder in the socket's place stays."""
+    (folder / "s").mkdir()
+    assert "is no socket" in refusal(folder / "s")
+    assert (folder / "s").is_dir()
+
+
+@pytest.mark.parametrize("target", ["missing", "stale"])
+def test_a_link_is_refused(folder: Path, target: str) -> None:
+    """A link is no socket, wherever it leads, and stays with what it leads to."""
+    leave_stale(folder / "stale")
+    (folder / "s").symlink_to(target)
+    assert "is no socket" in refusal(folder / "s")
+    assert (folder / "s").is_symlink()
+    assert (folder / "stale").is_socket()
+
+
+def test_a_socket_of_another_type_is_refused(folder: Path) -> None:
+    """A datagram socket belongs to another program, and stays."""
+    path = folder / "s"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as other:
+        other.bind(str(path))
+        assert refusal(path) == (
+            f"the socket {path} cannot be tried: Protocol wrong type for socket"
+        )
+        assert path.is_socket()
+
+
+# --- closing
+
+
+def test_close_removes_the_file(folder: Path) -> None:
+    """After close nothing stands at the path."""
+    with opened(folder / "s"):
+        pass
+    assert list(folder.iterdir()) == []
+
+
+def test_who_has_connected_can_be_accepted_after_nobody_else_connects(folder: Path) -> None:
+    """Not even where the file could not be removed, for a moment or for good."""
+    with opened(folder / "s") as listener, contextlib.ExitStack() as stack:
+        one, other = (stack.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(2))
+        one.connect(str(folder / "s"))
+        (folder / "kept").hardlink_to(folder / "s")
+        listener.leave()
+        assert not (folder / "s").exists()
+        with pytest.raises(ConnectionRefusedError):
+            other.connect(str(folder / "kept"))
+        stack.enter_context(listener.sock.accept()[0])
+        with pytest.raises(BlockingIOError):
+            listener.sock.accept()
+
+
+def test_the_file_is_removed_only_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next daemon's may get the very number that is free again, while this one ends."""
+    monkeypatch.setattr(listeners, "_identity", lambda _: (1, 2))
+    with opened(folder / "s") as listener:
+        listener.leave()
+        with opened(folder / "s"):
+            listener.close()
+            assert (folder / "s").exists()
+
+
+def test_close_leaves_another_daemons_socket(folder: Path) -> None:
+    """A socket that took the place of ours stays, and goes on to be served."""
+    first = open_listener(folder / "s")
+    (folder / "s").unlink()
+    with opened(folder / "s"):
+        first.close()
+        assert connects(folder / "s")
+
+
+def test_close_leaves_another_file(folder: Path) -> None:
+    """A file that took the place of our socket stays."""
+    with opened(folder / "s"):
+        (folder / "s").unlink()
+        (folder / "s").write_text("mine")
+    assert (folder / "s").read_text() == "mine"
+
+
+def test_close_does_not_miss_a_file_that_is_gone(folder: Path) -> None:
+    """To close when the file was removed already is no error."""
+    with opened(folder / "s"):
+        (folder / "s").unlink()
+
+
+def test_close_leaves_a_file_that_others_made(folder: Path) -> None:
+    """The socket that systemd passed is closed, and its file is systemd's."""
+    sock = socket.socket(socket.AF_UNIX)
+    sock.bind(str(folder / "s"))
+    sock.listen()
+    listener = Listener(sock, None)
+    listener.close()
+    assert sock.fileno() == -1
+    assert (folder / "s").is_socket()
+
+
+# --- two daemons at once
+
+
+def test_the_folder_is_locked_from_the_look_to_the_listening(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody else may look between our removing the stale socket and our listening."""
+    locked: list[bool] = []
+    unlink, listen = Path.unlink, socket.socket.listen
+
+    def look() -> None:
+        fd = os.open(folder, os.O_RDONLY)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            locked.append(False)
+        except BlockingIOError:
+            locked.append(True)
+        finally:
+            os.close(fd)
+
+    def looking_unlink(self: Path) -> None:
+        look()
+        unlink(self)
+
+    def looking_listen(self: socket.socket, backlog: int) -> None:
+        listen(self, backlog)
+        look()
+
+    leave_stale(folder / "s")
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "unlink", looking_unlink)
+        patched.setattr(socket.socket, "listen", looking_listen)
+        listener = open_listener(folder / "s")
+    listener.close()
+    assert locked == [True, True]
+
+
+def test_an_open_door_locks_no_folder(folder: Path) -> None:
+    """Once a listener is open, or was refused, others may open theirs beside it."""
+    with opened(folder / "s"):
+        refusal(folder / "s")
+        with opened(folder / "other"):
+            pass
+
+
+RACER = """
+import sys, time
+from pathlib import Path
+from uuidd.server.listeners import ListenerError, open_listener
+listeners = []
+print("ready", flush=True)
+for line in sys.stdin:
+    path, start = line.split()
+    while time.monotonic_ns() < int(start):
+        pass
+    try:
+        listeners.append(open_listener(Path(path)))
+        print("won", flush=True)
+    except ListenerError as error:
+        print("lost" if "is listening at" in str(error) else error, flush=True)
+"""
+
+
+def racer() -> subprocess.Popen[str]:
+    """Start a process that opens each path it is told, at the time it is told."""
+    return subprocess.Popen(
+        [sys.executable, "-c", RACER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+
+
+def test_of_two_that_open_one_path_at_once_one_wins(folder: Path) -> None:
+    """Two processes that find the same stale socket never both replace it: 20 races of 20."""
+    with racer() as one, racer() as other:
+        try:
+            assert [said(one), said(other)] == ["ready", "ready"]
+            for number in range(20):
+                path = folder / f"s{number}"
+                leave_stale(path)
+                start = time.monotonic_ns() + 2_000_000
+                for process in (one, other):
+                    assert process.stdin
+                    process.stdin.write(f"{path} {start}\n")
+                    process.stdin.flush()
+                assert sorted([said(one), said(other)]) == ["lost", "won"]
+                assert connects(path)
+        finally:
+            one.kill()
+            other.kill()
+
+
+def said(process: subprocess.Popen[str]) -> str:
+    """Give the next line that *process* prints."""
+    assert process.stdout
+    return process.stdout.readline().strip()
+
+
+def test_a_folder_that_somebody_keeps_locked_stops_no_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Any user may lock a folder that he can read; the log tells of it."""
+    monkeypatch.setattr(listeners, "LOCK_SECONDS", 0.05)
+    fd = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(fd, fcntl.LOCK_EX)
+    listener = open_listener(tmp_path / "s")
+    listener.close()
+    os.close(fd)
+    assert caplog.messages == [
+        f"the socket's folder is locked, started without its lock: folder={tmp_path}"
+    ]
+
+
+def test_a_socket_that_cannot_listen_is_taken_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file is not left behind when it turns out that nobody will listen."""
+
+    class Deaf(socket.socket):
+        def listen(self, backlog: int = 0, /) -> None:
+            raise OSError(errno.ENOBUFS, os.strerror(errno.ENOBUFS))
+
+    monkeypatch.setattr(socket, "socket", Deaf)
+    with pytest.raises(ListenerError, match="No buffer space available"):
+        open_listener(tmp_path / "s")
+    assert not (tmp_path / "s").exists()

@@ -1,0 +1,295 @@
+"""``uuidd --reset-steady``: the way out of a steady timeline that is far in the future."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.rig import PATIENCE, Daemon
+from tests.tools import need_root
+from uuidd.core.ids import times
+from uuidd.core.ids.timebased import TICKS_PER_SECOND, UNIX_EPOCH
+from uuidd.core.timeline.state import Node, State
+from uuidd.machine import machine_hash
+from uuidd.server.reset import reset_steady
+from uuidd.statefile import decode, encode
+from uuidd.store import FolderStore, StoreError
+
+YEAR = 365 * 86_400
+
+
+def now() -> int:
+    """Give the tick that UTC is in."""
+    return time.time_ns() // 100 + UNIX_EPOCH
+
+
+def state_with(steady: int) -> State:
+    """Give a state of this host whose steady mark is at *steady*."""
+    return State(
+        node=Node(0x9F6BDECED846, "random"),
+        machine=machine_hash(),
+        generation=828,
+        marks={828: 0x1EC9414C232AB00, 827: 7},
+        floor=5,
+        steady=steady,
+    )
+
+
+def keep(folder: Path, state: State) -> None:
+    """Leave *state* in *folder*, as a daemon that has stopped does."""
+    store = FolderStore(folder, machine=machine_hash())
+    store.save(state)
+    store.close()
+
+
+def kept(folder: Path) -> State:
+    """Give the state in *folder*."""
+    return decode((folder / "state").read_bytes())
+
+
+def run(folder: Path, *more: str) -> tuple[int, str, str]:
+    """Give exit status, standard output and standard error of the command on *folder*."""
+    done = subprocess.run(
+        [sys.executable, "-m", "uuidd", "--reset-steady", f"--state={folder}", *more],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def in_one_line(text: str) -> str:
+    """Give what *text* says, which is one line."""
+    (line,) = text.splitlines()
+    return line
+
+
+# The function
+
+
+def test_a_mark_ahead_is_set_back_to_now_and_nothing_else(tmp_path: Path) -> None:
+    """Node, generations and floor stay as they are; steady begins again at UTC."""
+    ahead = state_with(now() + YEAR * TICKS_PER_SECOND)
+    keep(tmp_path, ahead)
+    before = now()
+    line = reset_steady(tmp_path)
+    after = kept(tmp_path)
+    assert before <= after.steady <= now()
+    assert after == replace(ahead, steady=after.steady)
+    assert line == (
+        f"reset: steady ids begin again at {times.text(after.steady)} instead of"
+        f" {times.text(ahead.steady)},"
+        f" {(ahead.steady - after.steady) / TICKS_PER_SECOND:.3f} s earlier. Given up: that they"
+        " rise over that time, and that Snowflakes and Flakes made in it do not come again"
+    )
+
+
+@pytest.mark.parametrize("seconds", [0, -1, -YEAR])
+def test_a_mark_that_is_not_ahead_is_left_alone(tmp_path: Path, seconds: int) -> None:
+    """Never forward: not a byte of the file changes, and the line says so."""
+    keep(tmp_path, state_with(now() + seconds * TICKS_PER_SECOND))
+    before = (tmp_path / "state").read_bytes()
+    assert reset_steady(tmp_path) == (
+        f"nothing to reset: the steady timeline is not ahead of UTC in {tmp_path}"
+    )
+    assert (tmp_path / "state").read_bytes() == before
+
+
+def test_without_a_state_there_is_nothing_to_reset(tmp_path: Path) -> None:
+    """No state is made up where there is none, nor a lock: the next start is a first one."""
+    with pytest.raises(StoreError) as caught:
+        reset_steady(tmp_path)
+    assert str(caught.value) == f"no state to reset: there is none in {tmp_path}"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_used_folder_without_its_state_keeps_its_lock(tmp_path: Path) -> None:
+    """A used folder without its state is told the same, and its lock file stays."""
+    keep(tmp_path, state_with(now()))
+    (tmp_path / "state").unlink()
+    with pytest.raises(StoreError, match="there is none in"):
+        reset_steady(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["lock"]
+
+
+def test_an_unusable_state_is_set_aside_and_named(tmp_path: Path) -> None:
+    """A torn file is treated as at a start: set aside, and nothing is put in its place."""
+    (tmp_path / "state").write_bytes(encode(state_with(0))[:-1])
+    with pytest.raises(StoreError, match=r"no state to reset: it is damaged: .*unusable-1"):
+        reset_steady(tmp_path)
+    assert not (tmp_path / "state").exists()
+    assert (tmp_path / "state.unusable-1").exists()
+
+
+def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
+    """While another holds the lock nothing is read or written."""
+    keep(tmp_path, state_with(now() + YEAR * TICKS_PER_SECOND))
+    before = (tmp_path / "state").read_bytes()
+    store = FolderStore(tmp_path, machine=machine_hash())
+    try:
+        with pytest.raises(StoreError, match="is in use by the uuidd with pid"):
+            reset_steady(tmp_path)
+    finally:
+        store.close()
+    assert (tmp_path / "state").read_bytes() == before
+
+
+def test_a_save_that_fails_is_told_and_resets_nothing(tmp_path: Path) -> None:
+    """The old mark stays, the cause is named, and the folder is free again."""
+    ahead = state_with(now() + YEAR * TICKS_PER_SECOND)
+    keep(tmp_path, ahead)
+    # A folder in the temporary file's place: every save fails, as on a broken disk.
+    (tmp_path / "state.new").mkdir()
+    for _ in range(2):
+        with pytest.raises(StoreError) as caught:
+            reset_steady(tmp_path)
+        assert str(caught.value) == (
+            f"the state cannot be saved in {tmp_path}: Is a directory; nothing was reset"
+        )
+    assert kept(tmp_path) == ahead
+    (tmp_path / "state.new").rmdir()
+    assert reset_steady(tmp_path).startswith("reset: ")
+
+
+# The command, and the daemon
+
+
+@pytest.mark.system
+def test_the_command_resets_once(tmp_path: Path) -> None:
+    """Status 0 and what it gives up; a second time there is nothing to do, and no failure."""
+    keep(tmp_path, state_with(now() + YEAR * TICKS_PER_SECOND))
+    status, out, err = run(tmp_path)
+    assert (status, err) == (0, "")
+    line = in_one_line(out)
+    assert line.startswith("reset: steady ids begin again at ")
+    assert re.search(r", 3153\d{4}\.\d{3} s earlier\. Given up: ", line)
+    reset = kept(tmp_path)
+    assert reset.steady <= now()
+    status, out, err = run(tmp_path)
+    assert (status, err) == (0, "")
+    assert in_one_line(out).startswith("nothing to reset: ")
+    assert kept(tmp_path) == reset
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("there", [True, False], ids=["empty", "missing"])
+def test_the_command_without_a_state_fails_in_a_line(tmp_path: Path, there: bool) -> None:
+    """An empty folder, or none, is status 1 and one line on standard error."""
+    folder = tmp_path if there else tmp_path / "none"
+    status, out, err = run(folder)
+    assert (status, out) == (1, "")
+    line = in_one_line(err)
+    assert line.startswith("uuidd: ")
+    assert str(folder) in line
+    assert ("no state to reset" if there else "does not exist") in line
+
+
+@pytest.fixture
+def daemon() -> Iterator[Daemon]:
+    """A daemon that was stopped, and left a steady mark a year ahead."""
+    with Daemon("--worker", "3") as daemon:
+        daemon.stop()
+        path = daemon.state / "state"
+        ahead = now() + YEAR * TICKS_PER_SECOND
+        path.write_bytes(encode(replace(decode(path.read_bytes()), steady=ahead)))
+        daemon.start()
+        yield daemon
+        daemon.kill()
+        assert not [line for line in daemon.lines if "Traceback" in line]
+
+
+@pytest.mark.system
+def test_a_daemon_a_year_ahead_refuses_steady_and_names_the_way_out(daemon: Daemon) -> None:
+    """It says by how much it leads and what to do, in answers, status and log; utc goes on."""
+    with daemon.connect() as line:
+        for asked in (("take", "steady", 1), ("make", "snowflake", 1), ("make", "v7", 1)):
+            _, _, error, _ = line.ask(*asked)
+            told = r"unavailable: the steady timeline is (\d+)\.\d{3} s ahead of UTC, "
+            lead = re.match(told, error)
+            assert lead is not None
+            assert YEAR - PATIENCE < int(lead[1]) <= YEAR
+            assert "--max-lead is 3600 s" in error
+            assert "uuidd --reset-steady" in error
+        assert line.call("take", "utc", 1)["count"] == 1
+        assert len(line.call("make", "v6", 10)) == 10
+        told = line.call("status")
+        assert YEAR - PATIENCE < told["steady"]["lead"] <= YEAR
+        assert told["volatile"] is False
+    (warned,) = [each for each in daemon.lines if "that never go back are " in each]
+    assert re.search(
+        r"WARNING: .* are 3153\d{4}\.\d{3} s ahead of UTC \(--max-lead 3600, --rollback slew\)$",
+        warned,
+    )
+
+
+@pytest.mark.system
+def test_a_reset_is_refused_while_the_daemon_runs(daemon: Daemon) -> None:
+    """The line names the daemon's pid, and the mark stays."""
+    before = kept(daemon.state).steady
+    status, out, err = run(daemon.state)
+    assert (status, out) == (1, "")
+    assert in_one_line(err) == (
+        f"uuidd: the state folder {daemon.state} is in use by the uuidd with pid"
+        f" {daemon.process.pid}; stop that one, or name another folder with --state"
+    )
+    assert kept(daemon.state).steady >= before
+
+
+@pytest.mark.system
+def test_after_a_reset_the_daemon_gives_steady_ids_again(daemon: Daemon) -> None:
+    """Once it was stopped and reset it begins at UTC, under the same node."""
+    with daemon.connect() as line:
+        node = line.call("take", "utc", 1)["node"]
+    assert daemon.stop() == 0
+    assert run(daemon.state)[0] == 0
+    reset = kept(daemon.state).steady
+    daemon.start()
+    with daemon.connect() as line:
+        block = line.call("take", "steady", 10)
+        assert (block["node"], block["worker"]) == (node, 3)
+        assert reset <= block["first"] <= now()
+        assert line.call("status")["steady"]["lead"] < 1
+        assert len(line.call("make", "snowflake", 1000)) == 1000
+
+
+# Root, in the folder of the daemon's user
+
+
+@pytest.mark.system
+def test_root_resets_a_state_that_is_a_users(tmp_path: Path) -> None:
+    """It acts as the user whose the folder is, so that all in it stays the user's."""
+    need_root()
+    nobody = pwd.getpwnam("nobody").pw_uid
+    for folder in (tmp_path, *tmp_path.parents[:-2]):
+        folder.chmod(0o755)
+    keep(tmp_path, state_with(now() + YEAR * TICKS_PER_SECOND))
+    for path in (tmp_path, *tmp_path.iterdir()):
+        os.chown(path, nobody, -1)
+    status, out, err = run(tmp_path)
+    assert (status, err) == (0, "")
+    assert in_one_line(out).startswith("reset: steady ids begin again at ")
+    assert kept(tmp_path).steady <= now()
+    assert {path.stat().st_uid for path in (tmp_path, *tmp_path.iterdir())} == {nobody}
+
+
+@pytest.mark.system
+def test_root_resets_the_state_of_a_number_without_a_name(tmp_path: Path) -> None:
+    """As of a container's volume."""
+    need_root()
+    for folder in (tmp_path, *tmp_path.parents[:-2]):
+        folder.chmod(0o755)
+    keep(tmp_path, state_with(now() + YEAR * TICKS_PER_SECOND))
+    for path in (tmp_path, *tmp_path.iterdir()):
+        os.chown(path, 4711, 4711)
+    assert run(tmp_path)[0] == 0
+    assert (tmp_path / "state").stat().st_uid == 4711

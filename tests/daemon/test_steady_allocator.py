@@ -1,0 +1,556 @@
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from tests.daemon.fakes import HOUR, Inside
+from uuidd.core.ids.snowflake import TWITTER_EPOCH
+from uuidd.core.ids.timebased import TICKS_PER_SECOND, UNIX_EPOCH
+from uuidd.core.timeline import SteadyBlock
+from uuidd.core.timeline.utc import NeedsSave
+from uuidd.core.wire.methods import MAX_TAKE, SAVE_SECONDS, RefusedError
+from uuidd.server.limits import ROOM_SECONDS
+
+
+@pytest.fixture
+async def inside(autojump_clock: MockClock) -> Inside:
+    """A daemon's inside, just started."""
+    return Inside()
+
+
+def settle(inside: Inside, seconds: float = 10) -> None:
+    """Let a horizon so far ahead be saved, for both timelines."""
+    lead = int(seconds * TICKS_PER_SECOND)
+    state = inside.timelines.begin_save(at=inside.clock.read(), lead=lead, bare_lead=lead)
+    inside.timelines.end_save(state, completed=True)
+
+
+async def refusal(inside: Inside, count: int = 1, *, whole: bool = False) -> str:
+    """Give the message with which a steady request is refused as ``unavailable``.
+
+    Nothing moves then: neither the steady lane nor one of utc's.
+    """
+    before = inside.steady.next, inside.lanes, inside.timeline.volatile
+    with pytest.raises(RefusedError) as caught:
+        await inside.take_steady_soon(count, whole=whole)
+    assert caught.value.code == "unavailable"
+    assert (inside.steady.next, inside.lanes, inside.timeline.volatile) == before
+    return caught.value.message
+
+
+def after_a_lost_state() -> Inside:
+    """An inside whose state was lost a second before it began: 19 s of the 20 are to come."""
+    return Inside(lost=True)
+
+
+def stepped_back(seconds: float, **how: Any) -> Inside:
+    """An inside that had given a steady tick when UTC stepped back."""
+    inside = Inside(**how)
+    settle(inside)
+    inside.take_steady()
+    inside.wall.step(-seconds)
+    return inside
+
+
+def past_max_lead() -> Inside:
+    """An inside whose steady timeline leads UTC by two hours, and one is the most."""
+    return stepped_back(2 * HOUR)
+
+
+REFUSING: list[tuple[Callable[[], Inside], str]] = [
+    (
+        after_a_lost_state,
+        "the state was lost, so steady ids begin in 19.0 s, past all that may have been given out"
+        " before",
+    ),
+    (
+        past_max_lead,
+        "the steady timeline is 7200.000 s ahead of UTC, and --max-lead is 3600 s; it is on again"
+        " once UTC is there, or after uuidd --reset-steady",
+    ),
+    (
+        partial(stepped_back, 60, rollback="wait"),
+        "UTC stepped back, and steady ids wait 60.000 s for it",
+    ),
+    (
+        partial(stepped_back, 60, rollback="refuse"),
+        "the steady timeline is 60.000 s ahead of UTC, which stepped back, and --rollback refuse"
+        " gives nothing until UTC is there",
+    ),
+]
+"""What stands in the way of steady ids beside a save, and what a caller is told then."""
+
+NAMES = ["lost", "max-lead", "wait", "refuse"]
+
+
+# Blocks
+
+
+async def test_a_steady_block_tells_what_its_ids_are_made_with(autojump_clock: MockClock) -> None:
+    """It ends now, and has the stored node, the worker number and the epoch."""
+    inside = Inside(worker=77)
+    settle(inside)
+    block = inside.take_steady(100)
+    assert block == SteadyBlock(
+        inside.wall.now() - 99, 100, inside.timeline.node.value, 77, TWITTER_EPOCH
+    )
+
+
+async def test_steady_and_utc_share_no_ticks_of_one_lane(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """What one timeline gives out takes nothing from the other."""
+    settle(inside)
+    steady = inside.take_steady(1000)
+    utc = inside.take(1000)
+    assert (steady.first, steady.count) == (utc.first, utc.count)
+
+
+async def test_many_who_ask_at_once_get_each_tick_once(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """Steady blocks of all sizes, whole or not, never share a tick, and come in rising order."""
+    async with inside.saving():
+        blocks: list[SteadyBlock] = []
+
+        async def ask(count: int, whole: bool) -> None:
+            for _ in range(20):
+                blocks.append(await inside.take_steady_soon(count, whole=whole))
+                await trio.sleep(0.001)
+
+        async with trio.open_nursery() as nursery:
+            for count in (1, 10, 1000):
+                for whole in (False, True):
+                    nursery.start_soon(ask, count, whole)
+    assert len(blocks) == 120
+    for sooner, later in itertools.pairwise(blocks):
+        assert later.first >= sooner.first + sooner.count
+
+
+async def test_a_whole_steady_grant_waits_for_room(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """When its one lane is used up, a million ticks come 0.1 s later."""
+    settle(inside)
+    inside.take_steady(MAX_TAKE)
+    block = await inside.take_steady_soon(MAX_TAKE, whole=True)
+    assert block.count == MAX_TAKE
+    assert trio.current_time() == pytest.approx(0.1, abs=1e-5)
+
+
+async def test_a_steady_grant_without_room_is_busy(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """Where only others' grants are in the way it is ``busy`` after 0.2 s, and the lane stays."""
+    settle(inside)
+    inside.take_steady(MAX_TAKE)
+    refused: list[RefusedError] = []
+    served: list[SteadyBlock] = []
+
+    async def ask() -> None:
+        try:
+            served.append(await inside.take_steady_soon(MAX_TAKE, whole=True))
+        except RefusedError as error:
+            refused.append(error)
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(5):
+            nursery.start_soon(ask)
+    assert trio.current_time() <= ROOM_SECONDS + 1e-5
+    assert [error.code for error in refused] == ["busy"] * (5 - len(served))
+    assert len(served) == 2
+    assert inside.steady.next == max(block.first + block.count for block in served)
+
+
+# What stands in the way
+
+
+@pytest.mark.parametrize(("make", "message"), REFUSING, ids=NAMES)
+async def test_a_refused_steady_request_says_why_and_how_long(
+    make: Callable[[], Inside], message: str, autojump_clock: MockClock
+) -> None:
+    """It is ``unavailable`` at once, since nobody could wait so long, and nothing has moved."""
+    inside = make()
+    assert await refusal(inside) == message
+    assert await refusal(inside, MAX_TAKE, whole=True) == message
+    assert trio.current_time() == 0
+
+
+@pytest.mark.parametrize(("make", "message"), REFUSING, ids=NAMES)
+async def test_utc_goes_on_while_steady_is_refused(
+    make: Callable[[], Inside], message: str, autojump_clock: MockClock
+) -> None:
+    """What is in the way of steady ids is none of utc's business: its own node serves."""
+    inside = make()
+    async with inside.saving():
+        assert await refusal(inside) == message
+        block = await inside.take_waiting(1)
+        assert await refusal(inside)
+        again = await inside.take_waiting(1)
+    assert block.node == again.node == inside.timeline.node.value
+    assert again.first > block.first
+    assert inside.timeline.volatile is None
+
+
+async def test_after_a_lost_state_steady_ids_begin_past_twenty_seconds(
+    autojump_clock: MockClock,
+) -> None:
+    """Nothing lies before 20 s past the start, and from then on they come."""
+    inside = after_a_lost_state()
+    begin = inside.steady.held_until
+    assert begin == inside.wall.now() + 19 * TICKS_PER_SECOND
+    async with inside.saving():
+        await trio.sleep(10)
+        assert "begin in 9.0 s" in await refusal(inside)
+        await trio.sleep(8.5)
+        # Less is left than a request waits for.
+        block = await inside.take_steady_soon(10)
+        assert block.first == begin
+        assert trio.current_time() == pytest.approx(19, abs=1e-3)
+        await trio.sleep(1)
+        assert inside.take_steady(10).first == inside.wall.now() - 9
+
+
+async def test_after_a_lost_state_the_wait_for_it_is_bounded(autojump_clock: MockClock) -> None:
+    """A request that would have to wait longer than 0.8 s is refused rather than kept waiting."""
+    inside = after_a_lost_state()
+    await trio.sleep(19 - SAVE_SECONDS - 0.05)
+    begun = trio.current_time()
+    assert "begin in 0.8 s" in await refusal(inside)
+    assert trio.current_time() == begun
+
+
+async def test_a_lost_state_is_no_reason_any_more_once_ids_came(autojump_clock: MockClock) -> None:
+    """What holds back after a later step of the clock is that step, and is told as such."""
+    inside = Inside(lost=True, rollback="wait")
+    async with inside.saving():
+        await trio.sleep(20)
+        await inside.take_steady_soon()
+        inside.wall.step(-30)
+        assert await refusal(inside) == "UTC stepped back, and steady ids wait 30.000 s for it"
+        assert (await told(inside))["held_for"] == 0.0
+        assert (await told(inside))["lead"] == 30.0
+
+
+async def test_steady_is_on_again_once_its_lead_is_small_enough(autojump_clock: MockClock) -> None:
+    """S goes on at half speed, so a lead of 4 s more than allowed is worn off after 8 s."""
+    inside = stepped_back(HOUR + 4)
+    async with inside.saving():
+        assert "is 3604.000 s ahead" in await refusal(inside)
+        await trio.sleep(7.9)
+        assert "is 3600.050 s ahead" in await refusal(inside)
+        await trio.sleep(0.2)
+        block = await inside.take_steady_soon()
+        assert inside.wall.now() + 3599 * TICKS_PER_SECOND < block.first
+
+
+async def test_a_slewed_step_back_is_not_noticed(autojump_clock: MockClock) -> None:
+    """By default steady ids go on after a step back, at once, and rise."""
+    inside = stepped_back(60)
+    async with inside.saving():
+        last = inside.steady.next - 1
+        for _ in range(200):
+            await trio.sleep(0.01)
+            block = await inside.take_steady_soon()
+            assert block.first > last
+            last = block.first
+    assert trio.current_time() == pytest.approx(2, abs=0.01)
+
+
+async def test_a_step_back_is_waited_out_where_that_is_chosen(autojump_clock: MockClock) -> None:
+    """With --rollback wait a request waits until UTC is back, if that is within 0.8 s."""
+    inside = stepped_back(0.5, rollback="wait")
+    last = inside.steady.next - 1
+    block = await inside.take_steady_soon()
+    assert trio.current_time() == pytest.approx(0.5, abs=1e-5)
+    assert inside.wall.now() >= block.first > last
+
+
+async def test_a_wait_for_utc_is_bounded_when_it_stands_still(autojump_clock: MockClock) -> None:
+    """With --rollback wait, and a UTC that does not come back, a request ends within 0.8 s."""
+    inside = stepped_back(0.5, rollback="wait")
+    inside.wall.stop()
+    assert await refusal(inside) == "UTC stepped back, and steady ids wait 0.500 s for it"
+    assert 0 < trio.current_time() <= SAVE_SECONDS
+
+
+async def test_a_small_step_back_is_waited_out_where_they_are_refused(
+    autojump_clock: MockClock,
+) -> None:
+    """With --rollback refuse a step of 5 ms back, within the tolerance, costs a wait of 5 ms."""
+    inside = stepped_back(0.005, rollback="refuse")
+    block = await inside.take_steady_soon()
+    assert trio.current_time() == pytest.approx(0.005, abs=1e-5)
+    assert block.first == inside.wall.now()
+
+
+async def test_refusing_ends_when_utc_is_back(autojump_clock: MockClock) -> None:
+    """With --rollback refuse the next tick after a step back is past the last before it."""
+    inside = stepped_back(5, rollback="refuse")
+    last = inside.steady.next - 1
+    await refusal(inside)
+    await trio.sleep(5.1)
+    assert (await inside.take_steady_soon()).first > last
+
+
+# Saves
+
+
+async def test_a_steady_request_waits_for_the_save_it_needs(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """A request past the horizon is served as soon as the save completes."""
+    async with inside.saving():
+        await trio.sleep(HOUR)
+        inside.disk.gate = trio.Event()
+        blocks: list[SteadyBlock] = []
+
+        async def ask() -> None:
+            blocks.append(await inside.take_steady_soon())
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask)
+            await trio.sleep(SAVE_SECONDS - 0.1)
+            assert blocks == []
+            inside.disk.gate.set()
+        assert trio.current_time() == pytest.approx(HOUR + SAVE_SECONDS - 0.1)
+        assert blocks[0].first < inside.disk.kept[-1].steady == inside.steady.horizon
+
+
+@pytest.mark.parametrize("hangs", [True, False], ids=["hung", "broken"])
+async def test_steady_never_turns_volatile(
+    inside: Inside, hangs: bool, autojump_clock: MockClock
+) -> None:
+    """Without a save steady is refused after 0.8 s, then at once, and utc keeps its node."""
+    cause = "it is still under way" if hangs else "No space left on device"
+    async with inside.saving():
+        await trio.sleep(HOUR)
+        if hangs:
+            inside.disk.gate = trio.Event()
+        inside.disk.broken = not hangs
+        for waits in (SAVE_SECONDS, 0, 0):
+            begun = trio.current_time()
+            assert await refusal(inside) == (
+                f"the state could not be saved within 0.8 s ({cause}), and steady ids wait for"
+                " that; it is tried on and on"
+            )
+            assert trio.current_time() - begun == pytest.approx(waits, abs=1e-6)
+        assert [opening.reason for opening in inside.openings] == ["no state"]
+
+
+async def test_a_volatile_utc_gives_steady_nothing(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """While utc serves from a volatile node steady waits on, and is back with the first save."""
+    async with inside.saving():
+        await trio.sleep(HOUR)
+        inside.disk.broken = True
+        volatile = await inside.take_waiting(1)
+        assert volatile.node != inside.timeline.node.value
+        assert "could not be saved" in await refusal(inside)
+        inside.disk.broken = False
+        await trio.sleep(5)
+        block = await inside.take_steady_soon()
+        assert block.node == inside.timeline.node.value
+
+
+async def test_no_steady_tick_lies_past_what_is_saved(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """With a disk that breaks, steady serves up to the horizon last saved, and no tick further."""
+    async with inside.saving():
+        for _ in range(2000):
+            await inside.take_steady_soon()
+            await trio.sleep(0.05)
+        inside.disk.broken = True
+        last, refused = 0, 0
+        for _ in range(300):
+            try:
+                block = inside.take_steady(1000)
+                last = block.first + block.count
+            except NeedsSave:
+                refused += 1
+            await trio.sleep(0.1)
+    saved = inside.disk.kept[-1].steady
+    assert saved - TICKS_PER_SECOND < last <= saved
+    assert refused > 90
+
+
+async def test_who_waits_for_steady_when_the_daemon_stops_is_told(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """A closed timeline is ``unavailable``, at once."""
+    inside.timelines.close()
+    assert await refusal(inside) == "the daemon is stopping; ask again"
+    assert trio.current_time() == 0
+
+
+# Over the wire
+
+
+@pytest.mark.parametrize("worker", [None, 0, 1023])
+async def test_a_steady_take_is_answered_with_a_map(
+    worker: int | None, autojump_clock: MockClock
+) -> None:
+    """The result has first, count, node, worker (an int or nil) and epoch in Unix ms."""
+    inside = Inside(worker=worker)
+    settle(inside)
+    async with inside.talking() as peer:
+        result = (await peer.call("take", "steady", 100)).result
+    first = inside.wall.now() - 99
+    assert result == {
+        "first": first,
+        "unix_ms": (first - UNIX_EPOCH) // 10_000,
+        "tick_in_ms": (first - UNIX_EPOCH) % 10_000,
+        "count": 100,
+        "node": inside.timeline.node.value.to_bytes(6, "big"),
+        "worker": worker,
+        "epoch": 1_288_834_974_657,
+    }
+    assert inside.service.rpc.ids == 100
+
+
+@pytest.mark.parametrize(("make", "message"), REFUSING, ids=NAMES)
+@pytest.mark.parametrize(
+    "asked", [("take", "steady", 1), ("take", "steady", 10, True), ("make", "v7", 10)]
+)
+async def test_a_refusal_over_the_wire_changes_nothing(
+    make: Callable[[], Inside], message: str, asked: tuple[Any, ...], autojump_clock: MockClock
+) -> None:
+    """Take and make get code and message; the request is counted once, and no id is."""
+    inside = make()
+    before = inside.steady.next, inside.lanes
+    async with inside.talking() as peer:
+        error = (await peer.call(*asked)).error
+        assert error == f"unavailable: {message}"
+        assert (inside.steady.next, inside.lanes) == before
+        assert (inside.service.rpc.requests, inside.service.rpc.ids) == (1, 0)
+        assert inside.service.rpc.refused == {"unavailable": 1}
+        assert (await peer.call("make", "v4")).error is None
+
+
+async def told(inside: Inside) -> dict[str, Any]:
+    """Give what ``status`` tells of the steady timeline."""
+    async with inside.talking() as peer:
+        found: dict[str, Any] = (await peer.call("status")).result["steady"]
+    return found
+
+
+async def test_status_tells_of_the_steady_timeline(autojump_clock: MockClock) -> None:
+    """In use it tells where it is and how far it may go; nothing is held back, and no lead."""
+    inside = Inside(worker=5)
+    settle(inside)
+    inside.take_steady()
+    await trio.sleep(4)
+    assert await told(inside) == {
+        "next": inside.wall.now() - 4 * TICKS_PER_SECOND + 1,
+        "lead": 0.0,
+        "max_lead": 3600.0,
+        "rollback": "slew",
+        "held_for": 0.0,
+        "horizon": inside.wall.now() + 6 * TICKS_PER_SECOND,
+        "horizon_in": 6.0,
+        "worker": 5,
+        "epoch": TWITTER_EPOCH,
+    }
+
+
+async def test_status_tells_for_how_long_steady_is_held_back(autojump_clock: MockClock) -> None:
+    """After a lost state it tells the seconds to come, down to none, and takes them for no lead."""
+    inside = after_a_lost_state()
+    for seconds, left in ((0, 19.0), (4, 15.0), (15, 0.0)):
+        await trio.sleep(seconds)
+        steady = await told(inside)
+        assert (steady["held_for"], steady["lead"]) == (left, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("rollback", "leads"), [("slew", [60, 50]), ("wait", [60, 40]), ("refuse", [60, 40])]
+)
+async def test_status_tells_of_a_lead(
+    rollback: str, leads: list[float], autojump_clock: MockClock
+) -> None:
+    """After a step back it tells by how much steady leads; half as fast as UTC goes on, or fast."""
+    inside = stepped_back(60, rollback=rollback)
+    found = []
+    for seconds in (0, 20):
+        await trio.sleep(seconds)
+        steady = await told(inside)
+        assert (steady["rollback"], steady["held_for"]) == (rollback, 0.0)
+        found.append(steady["lead"])
+    assert found == leads
+    await trio.sleep(200)
+    assert (await told(inside))["lead"] == 0.0
+
+
+async def test_status_shows_a_steady_past_its_bound(autojump_clock: MockClock) -> None:
+    """A lead past max_lead is told, beside what is allowed, while it is refused."""
+    inside = past_max_lead()
+    await refusal(inside)
+    steady = await told(inside)
+    assert (steady["lead"], steady["max_lead"]) == (7200.0, 3600.0)
+
+
+async def test_the_horizon_is_counted_on_the_steady_clock(autojump_clock: MockClock) -> None:
+    """While a step back is slewed the horizon of 10 s lasts 20: what is left is told by S."""
+    inside = stepped_back(60)
+    assert (await told(inside))["horizon_in"] == 10.0
+    await trio.sleep(16)
+    assert (await told(inside))["horizon_in"] == 2.0
+
+
+async def test_status_shows_a_horizon_that_was_passed(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """When saves fail the horizon lies behind: what is left is below zero."""
+    async with inside.saving():
+        await trio.sleep(HOUR)
+        inside.disk.broken = True
+        await refusal(inside)
+        assert (await told(inside))["horizon_in"] == pytest.approx(0.1 - HOUR - SAVE_SECONDS)
+
+
+async def test_while_saves_hang_only_the_first_steady_requests_wait(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """Later ones are refused at once, so that a caller of several kinds is not held up by one."""
+    inside.disk.gate = trio.Event()
+    async with inside.saving():
+        await trio.sleep(0.2)
+        await refusal(inside)
+        begun = trio.current_time()
+        message = await refusal(inside)
+        assert trio.current_time() == begun
+        assert "could not be saved within 0.8 s" in message
+
+
+async def test_who_is_woken_late_by_a_save_that_succeeded_is_served(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """A daemon short of the processor refuses nobody for that."""
+    async with inside.saving():
+        await trio.sleep(HOUR)
+        inside.disk.kept_one = partial(autojump_clock.jump, SAVE_SECONDS)
+        block = await inside.take_steady_soon(1)
+        assert trio.current_time() == HOUR + SAVE_SECONDS
+    assert block.count == 1
+
+
+async def test_once_a_save_succeeds_steady_requests_wait_for_the_next_again(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """And get their ids."""
+    gate = inside.disk.gate = trio.Event()
+    async with inside.saving():
+        await trio.sleep(0.2)
+        await refusal(inside)
+        inside.disk.gate = None
+        gate.set()
+        await trio.sleep(1)
+        assert (await inside.take_steady_soon()).count == 1

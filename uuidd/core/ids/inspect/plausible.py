@@ -1,0 +1,131 @@
+"""Which kinds bits are likely to be of, when nothing but the bits is known.
+
+A UUID of a version in use carries a mark of its kind. The other kinds carry none: any bits can be
+read as one, and only the time that it would tell speaks for or against it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+from uuidd.core.ids import apollo, flake, guid, ksuid, ulid
+from uuidd.core.ids.inspect.kinds import Reading
+from uuidd.core.ids.inspect.others import EPOCHS, time_field
+from uuidd.core.ids.inspect.uuidkinds import kind_of_uuid
+from uuidd.core.ids.timebased import TICKS_PER_SECOND, UNIX_EPOCH
+from uuidd.core.ids.timefield import TimeField
+
+FROM = UNIX_EPOCH + 946_684_800 * TICKS_PER_SECOND
+UNTIL = UNIX_EPOCH + 4_102_444_800 * TICKS_PER_SECOND
+"""2000-01-01 and 2100-01-01, as ticks: a time between them is plausible.
+
+Of the kinds without a mark only Apollo's is older than 2000, and 2100 leaves room for a clock or
+an epoch that is far off. The century is one in ninety of what 48 bits of milliseconds tell: few
+bits get in by chance.
+"""
+
+_NUMBERS = ("snowflake", "sonyflake", "sonyflake2", "uidgenerator")
+
+
+def of_integer(value: int, epoch: int | None) -> Iterator[Reading]:
+    """Give the plausible readings of an integer, most likely first; *epoch* is of Snowflakes."""
+    if value >> 64:
+        if value >> 128:
+            yield from _plausible_ksuid(value)
+        elif value >> 96:
+            # 128 bits begin with 32 zeros once in four thousand million times.
+            yield from of_octets(value)
+        return
+    if not value:
+        yield Reading("nil", value)
+    if not value >> 63:
+        for kind in _NUMBERS:
+            found = Reading(kind, value, epoch if kind == "snowflake" else None)
+            if is_plausible(found):
+                yield found
+    uid = apollo.uid_fields(value)
+    # Reserved bits should be 0; not to ask for that would make two in five integers a UID.
+    if not uid.reserved and uid.timestamp in _plausible(apollo.UID_TIME):
+        yield Reading("apollo", value)
+
+
+def of_octets(value: int) -> Iterator[Reading]:
+    """Give the plausible readings of 128 bits, most likely first.
+
+    A Flake comes before a UUID, for its 64 bits of time are hardly ever plausible by chance; a UUID
+    with a mark before a ULID, since more people have it; and that before a GUID, whose mark one
+    in sixteen has by chance.
+    """
+    yield from as_flake(value)
+    kind = kind_of_uuid(value)
+    if is_marked(kind):
+        yield Reading(kind, value)
+    yield from _plausible_ulid(value)
+    if not is_marked(kind):
+        yield from _marked_guid(value)
+    if kind == "ncs" and _is_marked_ncs(value):
+        yield Reading("ncs", value)
+
+
+def beside_uuid(value: int) -> Iterator[Reading]:
+    """Give what the 128 bits of a UUID without a mark may be, beside the UUID that they spell."""
+    yield from as_flake(value)
+    yield from _plausible_ulid(value)
+    yield from _marked_guid(value)
+
+
+def as_flake(value: int) -> Iterator[Reading]:
+    """Give the reading of 128 bits as a Flake, if that is plausible."""
+    if value >> 64 in _plausible(flake.TIME):
+        yield Reading("flake", value)
+
+
+def is_marked(kind: str) -> bool:
+    """Tell whether a UUID of this kind carries the mark of it."""
+    return kind not in ("ncs", "unknown")
+
+
+def is_plausible(reading: Reading) -> bool:
+    """Tell whether the time of a Snowflake, or of a kind like it, is plausible."""
+    kind, epoch = reading.kind, reading.epoch
+    raw = reading.value >> _SHIFTS[kind]
+    return raw in _plausible_since(kind, EPOCHS[kind] if epoch is None else epoch)
+
+
+_SHIFTS = {"snowflake": 22, "sonyflake": 24, "sonyflake2": 24, "uidgenerator": 35}
+"""How far from the right the time of a kind is."""
+
+
+def _plausible_ulid(value: int) -> Iterator[Reading]:
+    if value >> 80 in _plausible(ulid.TIME):
+        yield Reading("ulid", value)
+
+
+def _plausible_ksuid(value: int) -> Iterator[Reading]:
+    if value >> 128 in _plausible(ksuid.TIME):
+        yield Reading("ksuid", value)
+
+
+def _marked_guid(value: int) -> Iterator[Reading]:
+    if kind_of_uuid(guid.swapped(value)).startswith("v"):
+        yield Reading("guid", value)
+
+
+def _is_marked_ncs(value: int) -> bool:
+    """Tell whether reserved bits that nobody used, and a family, make it likely to be NCS's."""
+    found = apollo.ncs_fields(value)
+    return not found.reserved and found.family in apollo.FAMILIES and found.timestamp > 0
+
+
+@lru_cache(maxsize=64)
+def _plausible(field: TimeField) -> range:
+    """Give the values of a time field whose times are plausible."""
+    first = max(-((field.epoch - FROM) // field.unit), 0)
+    last = min(-((field.epoch - UNTIL) // field.unit), 1 << field.bits)
+    return range(first, max(first, last))
+
+
+@lru_cache(maxsize=64)
+def _plausible_since(kind: str, epoch: int) -> range:
+    return _plausible(time_field(kind, epoch))

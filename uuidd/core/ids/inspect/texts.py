@@ -1,0 +1,271 @@
+"""What an id's text may write, told by its length and its characters.
+
+Some texts spell their kind by their shape: 8-4-4-4-12 is a UUID, also in braces and after
+``urn:uuid:``, 26 characters are a ULID, 27 a KSUID, 20 a Push ID; dots are Apollo's. All others
+are bits: 32 or 40 hex digits are 16 or 20 bytes, and digits, or ``0x`` and hex digits, an integer.
+Letters in no such shape are digits of a Snowflake or a Flake.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from uuidd.core.ids import apollo, flake, ksuid, push_id, snowflake, ulid, uuids
+from uuidd.core.ids.fields import check
+from uuidd.core.ids.inspect import plausible
+from uuidd.core.ids.inspect.kinds import KINDS, Reading
+from uuidd.core.ids.inspect.others import EPOCHS
+from uuidd.core.ids.inspect.uuidkinds import KINDS as UUID_KINDS
+from uuidd.core.ids.inspect.uuidkinds import kind_of_uuid
+from uuidd.core.ids.shown import check_name, shown
+
+LONGEST = 100
+"""Characters of the longest text that is looked at; the longest id, a UUID as a URN, has 47."""
+
+SHOWN = 40
+"""Characters of an overlong text that its error shows."""
+
+ALIASES = {"cassandra": "v1"}
+"""Kinds by another name: Cassandra's TimeUUID is a v1."""
+
+_ACCEPTED = (
+    "what is taken is a UUID, a ULID (26 characters), a KSUID (27), a Push ID (20), a Flake,"
+    " a Snowflake, 16 or 20 bytes in hex, or an integer"
+)
+
+_WIDTHS: dict[int, tuple[str, Callable[[str], int]]] = {
+    push_id.WIDTH: ("push_id", push_id.from_text),
+    ulid.WIDTH: ("ulid", ulid.from_text),
+    ksuid.WIDTH: ("ksuid", ksuid.from_text),
+}
+"""Kinds whose texts have a length that they share with no other's."""
+
+_UUID_MARKS = re.compile(r"[-{:]")
+_OCTETS = re.compile(r"(?:0[xX])?([0-9a-fA-F]{32}|[0-9a-fA-F]{40})\Z")
+_HEX = re.compile(r"0[xX][0-9a-fA-F]+\Z")
+
+_PLAIN_UUID = re.compile(r"[0-9a-fA-F]{32}\Z")
+_FORMS = {
+    "ulid": re.compile(rf".{{{ulid.WIDTH}}}\Z"),
+    "ksuid": re.compile(rf".{{{ksuid.WIDTH}}}\Z"),
+    "flake": re.compile(r"[0-9A-Za-z]{1,22}\Z"),
+    "apollo": re.compile(r".{8}[.]"),
+}
+"""How texts look of the kinds that no hyphen, brace or colon marks."""
+
+_SNOWFLAKE_DIGITS = {"base32": (12, 13), "base58": (10, 11), "base62": (10, 11)}
+"""How many digits a likely Snowflake has, by base: with fewer it is of its epoch's first weeks.
+
+Without this every short word would be a Snowflake.
+"""
+
+_FLAKE_DIGITS = 22
+"""Digits of the highest Flake."""
+
+
+def readings(
+    text: str, *, kind: str | None = None, epoch: int | None = None, raw: bool = False
+) -> list[Reading]:
+    """Give the plausible readings of an id's text, most likely first; there is at least one.
+
+    With *kind*, one of ``KINDS`` or ``ALIASES``, the reading as that kind, likely or not, of a text
+    as that kind is written; a Snowflake in letters has one for each base that it may be in. With
+    *raw* beside it the text may also be the id's bits: an integer, bytes in hex, or the text of
+    another kind of as many bits. *epoch*, in Unix milliseconds, is that of Snowflakes, or that of
+    *kind*. Space around the text is passed over.
+
+    Raises ValueError, naming the text, when nothing is plausible or it cannot be of *kind*, and for
+    a *kind* or *epoch* that is none; TypeError for a text that is no str.
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"text is {shown(text)}; it must be a str")
+    if epoch is not None:
+        check("epoch", epoch, snowflake.EPOCH_BITS)
+    bare = text.strip()
+    if len(bare) > LONGEST:
+        raise ValueError(
+            f"the text {bare[:SHOWN]!r}... is no id: it has more than {LONGEST} characters"
+        )
+    if not bare.isascii():
+        raise ValueError(f"{bare!r} is no id: {_ACCEPTED}")
+    if kind is not None:
+        check_name("kind", kind, (*KINDS, *ALIASES))
+        return _as_kind(bare, ALIASES.get(kind, kind), epoch, raw)
+    found = _spelled(bare)
+    if not found or bare.isdecimal():
+        found += _bits(bare, epoch)
+    if not found:
+        raise ValueError(f"{bare!r} is no id: {_ACCEPTED}")
+    return found
+
+
+def _spelled(bare: str) -> list[Reading]:
+    """Give what a text's shape says, nothing if it has none. ValueError if it breaks its shape."""
+    if shape := _WIDTHS.get(len(bare)):
+        kind, from_text = shape
+        return [Reading(kind, from_text(bare))]
+    if _UUID_MARKS.search(bare):
+        value = uuids.from_text(bare)
+        kind = kind_of_uuid(value)
+        beside = [] if plausible.is_marked(kind) else plausible.beside_uuid(value)
+        return [Reading(kind, value), *beside]
+    if bare[8:9] == ".":
+        return [Reading("apollo", apollo.uid_from_text(bare))]
+    if bare[12:13] == ".":
+        return [Reading("ncs", apollo.ncs_from_text(bare))]
+    return []
+
+
+def _bits(bare: str, epoch: int | None) -> list[Reading]:
+    """Give the plausible readings of a text as an integer, as bytes and as letters."""
+    if not bare.isalnum():
+        return []
+    octets = _OCTETS.match(bare)
+    if octets is None:
+        if bare.isdecimal():
+            return list(plausible.of_integer(int(bare), epoch))
+        if _HEX.match(bare):
+            return list(plausible.of_integer(int(bare, 16), epoch))
+        return list(_letters(bare, epoch))
+    value = int(octets[1], 16)
+    if len(octets[1]) == 40:
+        return [Reading("ksuid", value)]
+    found = list(plausible.of_octets(value))
+    if bare.isdecimal() and bare[0] != "0":
+        # 32 digits without a letter are 16 bytes by chance only, and an integer of some length.
+        found = [*plausible.of_integer(int(bare), epoch), *found]
+    return found or [Reading(kind_of_uuid(value), value)]
+
+
+def _letters(bare: str, epoch: int | None) -> Iterator[Reading]:
+    """Give the plausible readings of a number's digits in a higher base than ten."""
+    for base, widths in _SNOWFLAKE_DIGITS.items():
+        if len(bare) in widths:
+            for found in _snowflakes(bare, base, "snowflake", epoch):
+                if plausible.is_plausible(found):
+                    yield found
+    if len(bare) <= _FLAKE_DIGITS:
+        try:
+            value = flake.from_text(bare)
+        except ValueError:
+            return
+        yield from plausible.as_flake(value)
+
+
+def _snowflakes(bare: str, base: str, kind: str, epoch: int | None) -> Iterator[Reading]:
+    """Give the Snowflake that a text is in a base, nothing if it is none in that."""
+    try:
+        value = snowflake.from_text(bare, base)
+    except ValueError:
+        return
+    yield Reading(kind, value, epoch, base)
+
+
+def _as_kind(bare: str, kind: str, epoch: int | None, raw: bool) -> list[Reading]:
+    """Give the readings as a kind that was asked for. ValueError, saying why, if there is none."""
+    if epoch is not None and kind not in EPOCHS:
+        raise ValueError(f"epoch is {shown(epoch)}; a {kind} has no epoch to choose")
+    if kind in EPOCHS:
+        found = _as_number(bare, kind, epoch)
+        _check_form(bare, kind, raw)
+        return found
+    value = _WRITERS[kind](bare)
+    _check_form(bare, kind, raw)
+    if kind in UUID_KINDS and kind != "guid" and kind != (of := kind_of_uuid(value)):
+        raise ValueError(f"{bare!r} is no {kind}: it is {_said(of, value)}")
+    return [Reading(kind, value)]
+
+
+def _check_form(bare: str, kind: str, raw: bool) -> None:
+    """See to it that a text is written as the kind's own tools write it, unless bits will do."""
+    if kind in UUID_KINDS:
+        fits = bool(_UUID_MARKS.search(bare) or _PLAIN_UUID.match(bare) or "." in bare)
+    elif kind in EPOCHS:
+        fits = not _HEX.match(bare)
+    else:
+        fits = kind == "push_id" or bool(_FORMS[kind].match(bare))
+    if not (fits or raw):
+        raise ValueError(
+            f"{bare!r} is not written as a {kind} is; with raw, an integer, or bytes in hex, is"
+            " read as one"
+        )
+
+
+def _said(kind: str, value: int) -> str:
+    if kind != "unknown":
+        return f"of kind {kind}"
+    return ", ".join(f"{name} {told}" for name, told in Reading(kind, value).fields.items())
+
+
+def _as_number(bare: str, kind: str, epoch: int | None) -> list[Reading]:
+    if kind in ("snowflake", "leaf") and bare.isalnum() and not bare.isdecimal():
+        found = [
+            reading
+            for base in _SNOWFLAKE_DIGITS
+            for reading in _snowflakes(bare, base, kind, epoch)
+        ]
+        if not _HEX.match(bare):
+            if not found:
+                raise ValueError(f"{bare!r} is no {kind}: in no base it has 63 bits at most")
+            return found
+    return [Reading(kind, _integer(bare, kind, 63), epoch)]
+
+
+def _integer(bare: str, kind: str, bits: int) -> int:
+    """Give the integer that a text writes, of *bits* bits at most."""
+    if bare.isdecimal():
+        value = int(bare)
+    elif _HEX.match(bare):
+        value = int(bare, 16)
+    else:
+        raise ValueError(f"{bare!r} is no {kind}: it is no integer, nor 0x and hex digits")
+    if value >> bits:
+        raise ValueError(f"{bare!r} is no {kind}: it has more than {bits} bits")
+    return value
+
+
+def _as_uuid(bare: str, kind: str = "UUID") -> int:
+    """Give the 128 bits that a text writes in any way."""
+    if octets := _OCTETS.match(bare):
+        return _integer(f"0x{octets[1]}", kind, 128)
+    if len(bare) == ulid.WIDTH and not bare.isdecimal():
+        return ulid.from_text(bare)
+    if bare.isdecimal() or _HEX.match(bare):
+        return _integer(bare, kind, 128)
+    if "." in bare:
+        return apollo.ncs_from_text(bare)
+    return uuids.from_text(bare)
+
+
+def _as_ulid(bare: str) -> int:
+    return ulid.from_text(bare) if len(bare) == ulid.WIDTH else _as_uuid(bare, "ulid")
+
+
+def _as_flake(bare: str) -> int:
+    if len(bare) <= _FLAKE_DIGITS:
+        return flake.from_text(bare)
+    return _integer(bare, "flake", 128) if bare.isdecimal() else _as_uuid(bare, "flake")
+
+
+def _as_ksuid(bare: str) -> int:
+    if octets := _OCTETS.match(bare):
+        return _integer(f"0x{octets[1]}", "ksuid", 160)
+    if len(bare) != ksuid.WIDTH and (bare.isdecimal() or _HEX.match(bare)):
+        return _integer(bare, "ksuid", 160)
+    return ksuid.from_text(bare)
+
+
+def _as_apollo(bare: str) -> int:
+    return apollo.uid_from_text(bare) if "." in bare else _integer(bare, "apollo", 64)
+
+
+_WRITERS: dict[str, Callable[[str], int]] = {
+    **dict.fromkeys(UUID_KINDS, _as_uuid),
+    "ulid": _as_ulid,
+    "flake": _as_flake,
+    "ksuid": _as_ksuid,
+    "push_id": push_id.from_text,
+    "apollo": _as_apollo,
+}
+"""What a text's bits are, by the kind that it is said to be of."""

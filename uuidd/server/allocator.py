@@ -1,0 +1,205 @@
+"""Gives out blocks: at once where it can, else after a bounded wait."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from math import inf
+
+import trio
+
+from uuidd.core.ids.timebased import TICKS_PER_SECOND
+from uuidd.core.timeline import Block, NoneFree, SteadyBlock
+from uuidd.core.timeline.generation import LANES
+from uuidd.core.timeline.steady import Ahead
+from uuidd.core.timeline.timelines import Reading, Timelines
+from uuidd.core.timeline.utc import Closed, NeedsSave
+from uuidd.core.wire.methods import SAVE_SECONDS, RefusedError
+from uuidd.server.fairness import OverShare, Shares
+from uuidd.server.limits import ROOM_SECONDS, SOON_SECONDS, Limits
+from uuidd.server.saver import Saver
+
+MUST_WAIT = (NoneFree, OverShare, NeedsSave, Closed, Ahead)
+"""What ``take`` raises when only ``take_waiting`` may help, or can say why not."""
+
+
+LEAST_WAIT = 0.001
+"""Seconds after which a user who has had his share is looked after again, at the least."""
+
+
+class Allocator:
+    """Hands out blocks of *timelines*, whose state *saver* saves. *read* reads the clock.
+
+    Each is for a user, *uid*: while users want more than there is, all have the same share.
+    """
+
+    def __init__(
+        self, timelines: Timelines, saver: Saver, read: Callable[[], Reading], limits: Limits
+    ) -> None:
+        self.limits = limits
+        self._timelines = timelines
+        self._saver = saver
+        self._read = read
+        self._short, self._whole, self._steady = Shares(1), Shares(LANES - 1), Shares(1)
+        self._waiting: Counter[int] = Counter()
+
+    def take(self, timeline: str, count: int, whole: bool, *, uid: int) -> Block | SteadyBlock:
+        """Give out a block at once. Raises one of MUST_WAIT, and changes nothing.
+
+        Raises RefusedError, ``busy``, in place of what says to wait when too many of the user's
+        requests wait already.
+        """
+        try:
+            return self._take(timeline, count, whole, uid)
+        except (NoneFree, OverShare):
+            most = self.limits.waiting_per_uid
+            if self._waiting[uid] >= most:
+                raise _busy(
+                    f"uid {uid} has {most} requests waiting for room, the most one user may have"
+                ) from None
+            raise
+
+    def _take(self, timeline: str, count: int, whole: bool, uid: int) -> Block | SteadyBlock:
+        at = self._read()
+        if at.elapsed >= self._saver.look_at:
+            self._saver.look(at.elapsed)
+        if timeline == "utc":
+            shares = self._whole if whole and count > 1 else self._short
+        else:
+            shares = self._steady
+        if shares.contended:
+            shares.check(uid, at=at.elapsed)
+        try:
+            block = self._timelines.take(timeline, count, at=at, whole=whole)
+        except NoneFree:
+            shares.draw(uid, asked=count, given=0, at=at.elapsed)
+            raise
+        if shares.contended or block.count < count:
+            shares.draw(uid, asked=count, given=block.count, at=at.elapsed)
+        shares.last = uid
+        if self._saver.idle:
+            self._saver.want()
+        return block
+
+    @property
+    def worker(self) -> int | None:
+        """The host's machine number for Snowflakes."""
+        return self._timelines.worker
+
+    async def take_waiting(
+        self, timeline: str, count: int, whole: bool, *, uid: int, wait: bool = True
+    ) -> Block | SteadyBlock:
+        """Give out a block, waiting for room 0.2 s at most, for a save or for UTC 0.8 s at most.
+
+        When no save came utc turns volatile. Raises RefusedError: ``busy`` when there was no room,
+        ``unavailable`` when the daemon is stopping and, of steady, when no save came (at once, when
+        none has for so long) or it is too far ahead of UTC. Unless *wait*, it is ``must_wait`` in
+        place of any wait of more than 0.05 s; then nothing was given out and nothing has changed.
+        """
+        begun = trio.current_time()
+        no_room: float | None = None
+        soon = inf if wait else begun + SOON_SECONDS
+        while True:
+            try:
+                return self._take(timeline, count, whole, uid)
+            except (NoneFree, OverShare) as none:
+                # From here on: the time that a save took is none that there was no room in.
+                no_room = no_room or trio.current_time() + ROOM_SECONDS
+                pause = none.wait / TICKS_PER_SECOND
+                if isinstance(none, OverShare):
+                    pause = max(pause, LEAST_WAIT)
+                held = self._held() if timeline == "steady" else ""
+                if trio.current_time() + pause > (begun + SAVE_SECONDS if held else no_room):
+                    raise _no_room(count, held, none, uid) from None
+                if trio.current_time() + pause > soon:
+                    raise _must_wait(held or _room(count, pause, none, uid)) from None
+                await self._sleep(pause, uid)
+            except NeedsSave:
+                until = begun + SAVE_SECONDS
+                if timeline == "steady" and self._saver.unsaved_since is not None:
+                    # Others have waited for it in vain; each would, for as long as it lasts.
+                    until = min(until, self._saver.unsaved_since + SAVE_SECONDS)
+                # Looked at only now, after a try: a save may have succeeded at the last moment.
+                if trio.current_time() >= until:
+                    self._do_without_save(timeline)
+                    continue
+                if trio.current_time() >= soon:
+                    raise _must_wait(self._unsaved()) from None
+                with trio.move_on_at(min(until, soon)):
+                    await self._saver.settled()
+            except Ahead as ahead:
+                raise RefusedError("unavailable", _ahead(ahead)) from None
+            except Closed:
+                raise RefusedError("unavailable", "the daemon is stopping; ask again") from None
+
+    async def _sleep(self, seconds: float, uid: int) -> None:
+        self._waiting[uid] += 1
+        try:
+            await trio.sleep(seconds)
+        finally:
+            self._waiting[uid] -= 1
+            if not self._waiting[uid]:
+                del self._waiting[uid]
+
+    def _held(self) -> str:
+        """Give why the steady timeline stands still, "" if it does not."""
+        steady, at = self._timelines.steady, self._read()
+        if steady.held_until > at.now:
+            seconds = (steady.held_until - at.now) / TICKS_PER_SECOND
+            return (
+                f"the state was lost, so steady ids begin in {seconds:.1f} s, past all that may"
+                " have been given out before"
+            )
+        lead = steady.lead(now=at.now, elapsed=at.elapsed)
+        if steady.rollback == "wait" and lead > 0:
+            return f"UTC stepped back, and steady ids wait {lead / TICKS_PER_SECOND:.3f} s for it"
+        return ""
+
+    def _unsaved(self) -> str:
+        """Give what keeps the state from being saved."""
+        if self._saver.trouble:
+            return f"the state could not be saved ({self._saver.trouble}), and is to be saved again"
+        return f"the state is being saved, for {self._saver.slow_seconds:.2f} s so far"
+
+    def _do_without_save(self, timeline: str) -> None:
+        cause = self._saver.trouble or "it is still under way"
+        if timeline == "utc":
+            self._timelines.utc.turn_volatile(f"no save within {SAVE_SECONDS:g} s ({cause})")
+            return
+        raise RefusedError(
+            "unavailable",
+            f"the state could not be saved within {SAVE_SECONDS:g} s ({cause}), and steady ids wait"
+            " for that; it is tried on and on",
+        )
+
+
+def _no_room(count: int, held: str, none: NoneFree | OverShare, uid: int) -> RefusedError:
+    if held:
+        return RefusedError("unavailable", held)
+    if isinstance(none, OverShare):
+        return _busy(f"uid {uid} has had its share, one of {none.parts}, of the ticks there are")
+    return _busy(f"{count} ticks are not free within {ROOM_SECONDS} s")
+
+
+def _room(count: int, pause: float, none: NoneFree | OverShare, uid: int) -> str:
+    if isinstance(none, OverShare):
+        return f"uid {uid} has had its share of the ticks, and has another one in {pause:.3f} s"
+    return f"{count} ticks are free in {pause:.3f} s"
+
+
+def _must_wait(cause: str) -> RefusedError:
+    return RefusedError("must_wait", f"{cause}; ask again with wait")
+
+
+def _busy(cause: str) -> RefusedError:
+    return RefusedError("busy", f"{cause}; ask for fewer, or again later")
+
+
+def _ahead(ahead: Ahead) -> str:
+    lead = f"the steady timeline is {ahead.lead / TICKS_PER_SECOND:.3f} s ahead of UTC"
+    if not ahead.most:
+        return f"{lead}, which stepped back, and --rollback refuse gives nothing until UTC is there"
+    return (
+        f"{lead}, and --max-lead is {ahead.most / TICKS_PER_SECOND:g} s; it is on again once UTC"
+        " is there, or after uuidd --reset-steady"
+    )

@@ -1,0 +1,190 @@
+"""What is said over one connection, in either dialect, as long as there is something to say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from time import monotonic
+
+import trio
+
+from uuidd.core.wire import LIBUUID_FIRST, RPC_FIRST, libuuid, rpc
+from uuidd.server.limits import Limits
+from uuidd.server.service import MALFORMED, Service, reply_to
+from uuidd.server.stream import Stream
+from uuidd.server.turns import Turns
+
+FLUSH_BYTES = 65536
+"""Replies are sent once there are so many bytes of them, so that a caller who asks for much in one
+go costs little memory."""
+
+TOO_LATE = "too_late"
+UNREAD = "unread"
+
+
+async def serve_connection(
+    stream: Stream, data: bytes, service: Service, limits: Limits, turns: Turns
+) -> bool:
+    """Answer what comes over a new *stream*, of which *data* has come, until it is silent.
+
+    The first byte tells the dialect; with any other first byte the connection is read, and ends.
+    The answer is whether another request may come; if not, it is left to the caller to close the
+    stream.
+    """
+    deadline = trio.current_time() + limits.request_seconds
+    if data[0] in LIBUUID_FIRST:
+        await _libuuid(stream, data, service, limits, turns, deadline)
+        return False
+    if data[0] in RPC_FIRST:
+        return await _rpc(stream, data, service, limits, turns, deadline)
+    service.rpc.refuse(MALFORMED)
+    return False
+
+
+async def resume(
+    stream: Stream, data: bytes, unsent: bytes, service: Service, limits: Limits, turns: Turns
+) -> bool:
+    """Go on with a conversation in the rpc dialect, as ``serve_connection``.
+
+    *unsent* is what is left of replies to requests before. *data* may begin with any byte.
+    """
+    deadline = trio.current_time() + limits.request_seconds
+    if unsent and not await _flush(stream, bytearray(unsent), service, limits, turns):
+        return False
+    return not data or await _rpc(stream, data, service, limits, turns, deadline)
+
+
+async def _libuuid(
+    stream: Stream, data: bytes, service: Service, limits: Limits, turns: Turns, deadline: float
+) -> None:
+    try:
+        while (ask := libuuid.ask(data)) is None:
+            more = await stream.receive_until(deadline)
+            if not more:
+                service.libuuid.refuse(TOO_LATE)
+                return
+            data += more
+    except libuuid.ProtocolError:
+        service.libuuid.refuse(MALFORMED)
+        return
+    async with turns.turn(stream.uid):
+        reply = service.answer_libuuid(ask, uid=stream.uid)
+    if reply is None:
+        reply = await service.answer_libuuid_waiting(ask, uid=stream.uid)
+    if reply:
+        await stream.send(reply, seconds=limits.reply_seconds)
+
+
+async def _rpc(
+    stream: Stream, data: bytes, service: Service, limits: Limits, turns: Turns, deadline: float
+) -> bool:
+    while True:
+        async with turns.turn(stream.uid):
+            part = _answer_some(stream, data, service, limits, turns.seconds)
+        if part.late is not None:
+            part.replies += await service.answer_waiting(part.late, uid=stream.uid, turns=turns)
+        if not await _flush(stream, part.replies, service, limits, turns) or part.malformed:
+            return False
+        data = data[part.end :]
+        if part.end:
+            deadline = trio.current_time() + limits.request_seconds
+            if not data:
+                return True
+        if part.partial:
+            more = await stream.receive_until(deadline)
+            if not more:
+                service.rpc.refuse(TOO_LATE)
+                return False
+            data += more
+
+
+@dataclass(slots=True)
+class _Part:
+    """The *replies* to the requests up to *end*, of which *late* has to wait for its own.
+
+    *partial*: what follows has not arrived whole.
+    """
+
+    replies: bytearray = field(default_factory=bytearray)
+    end: int = 0
+    late: rpc.Request | None = None
+    malformed: bool = False
+    partial: bool = False
+
+
+def _answer_some(
+    stream: Stream, data: bytes, service: Service, limits: Limits, seconds: float
+) -> _Part:
+    """Answer requests for a turn of so many seconds."""
+    part = _Part()
+    answered = 0
+    ends = monotonic() + seconds
+    try:
+        for request, part.end in rpc.requests(data, limit=limits.request_bytes):
+            reply = service.answer(request, uid=stream.uid)
+            if reply is None:
+                part.late = request
+                return part
+            part.replies += reply
+            answered += 1
+            if (
+                monotonic() > ends
+                or answered >= limits.pipelined
+                or len(part.replies) >= FLUSH_BYTES
+            ):
+                return part
+        part.partial = True
+    except rpc.MalformedError as error:
+        service.rpc.refuse(MALFORMED)
+        part.replies += reply_to(error)
+        part.malformed = True
+    return part
+
+
+async def _flush(
+    stream: Stream, replies: bytearray, service: Service, limits: Limits, turns: Turns
+) -> bool:
+    """Send *replies*. The answer is whether they could be sent in time."""
+    sent = stream.send_now(replies) if replies else 0
+    if sent == len(replies):
+        return True
+    uid = stream.uid
+    if sent >= 0 and turns.unread[uid] < limits.unread_per_uid:
+        turns.unread[uid] += 1
+        try:
+            if await stream.send(memoryview(replies)[sent:], seconds=limits.reply_seconds):
+                return True
+        finally:
+            turns.unread[uid] -= 1
+    service.rpc.refuse(UNREAD)
+    return False
+
+
+async def turn_away(stream: Stream, data: bytes, reason: str, limits: Limits) -> None:
+    """Read one request and, in the rpc dialect, answer that there is no room, and why.
+
+    It has to be read: libuuid's callers are killed by SIGPIPE when they are closed upon before. It
+    may come after notifications, all of them in no more bytes than one request may have.
+    """
+    until = trio.current_time() + limits.request_seconds
+    if not data:
+        data = await stream.receive_until(until)
+    if not data or data[0] not in RPC_FIRST:
+        return
+    while True:
+        try:
+            requests = rpc.requests(data, limit=limits.request_bytes)
+            msgid = next((each.msgid for each, _ in requests if each.msgid is not None), None)
+        except rpc.MalformedError as error:
+            msgid = error.msgid
+            if msgid is None:
+                return
+        if msgid is not None:
+            reply = rpc.failure(msgid, "busy", reason)
+            await stream.send(reply, seconds=limits.reply_seconds)
+            return
+        if len(data) > limits.request_bytes:
+            return
+        more = await stream.receive_until(until)
+        if not more:
+            return
+        data += more

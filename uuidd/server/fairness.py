@@ -1,0 +1,118 @@
+"""How ticks are shared out among users while there are fewer than they want.
+
+Theory of operation
+
+1. As long as everybody gets what he asks for, or is alone, nothing is counted.
+2. Once a user gets less than he asked for, and another one took last, the ticks are *contended* for
+   a while. Then each user has an account, into which his share flows, and from which what he uses
+   up is drawn. As long as it is overdrawn he waits.
+3. A share is what there is divided by the number of those who want more than theirs. So who wants
+   little gets it, however much others want.
+4. A grant from a single lane uses up the free ticks before it as well. So it costs the time since
+   the last one, however few ticks it gave: but for what nobody wanted for long.
+"""
+
+from __future__ import annotations
+
+from math import ceil
+
+from uuidd.core.ids.timebased import TICKS_PER_SECOND
+
+CONTENDED = TICKS_PER_SECOND // 5
+"""Ticks for which a shortage is remembered. Longer than a request waits for room."""
+
+MAX_CREDIT = TICKS_PER_SECOND // 100
+"""Ticks for which an account gathers what is not drawn."""
+
+IDLE_CREDIT = TICKS_PER_SECOND // 10_000
+"""Ticks that nobody took for so long are nobody's loss."""
+
+COUNTED = TICKS_PER_SECOND // 1000
+"""Ticks after which those who have a share are counted anew."""
+
+
+class OverShare(Exception):
+    """A user has overdrawn his share, one of *parts*; after *wait* ticks he no longer has."""
+
+    def __init__(self, wait: int, parts: int) -> None:
+        super().__init__(f"one share of {parts} is overdrawn for {wait} ticks")
+        self.wait = wait
+        self.parts = parts
+
+
+class _Account:
+    __slots__ = ("at", "balance", "wants_until")
+
+    def __init__(self, at: int) -> None:
+        self.at = at
+        self.balance = 0.0
+        self.wants_until = at
+
+
+class Shares:
+    """Shares of the ticks of *lanes* lanes. *at* is always a reading of CLOCK_BOOTTIME, in ticks.
+
+    *last* is the user who took last.
+    """
+
+    def __init__(self, lanes: int) -> None:
+        self._lanes = lanes
+        self._accounts: dict[int, _Account] = {}
+        self._until = 0
+        self._drawn_at = 0
+        self._counted_at = 0
+        self._parts = 1
+        self._pruned_at = 0
+        self.contended = False
+        self.last: int | None = None
+
+    def check(self, uid: int, *, at: int) -> None:
+        """Raise OverShare if *uid* has overdrawn his share."""
+        if at >= self._until:
+            self._accounts.clear()
+            self.contended = False
+        if not self.contended:
+            return
+        if at - self._counted_at >= COUNTED:
+            self._count(at)
+        account = self._account(uid, at)
+        share = self._lanes / self._parts
+        gathered = account.balance + (at - account.at) * share
+        account.balance, account.at = min(gathered, MAX_CREDIT * share), at
+        if gathered < 0:
+            account.wants_until = at + CONTENDED
+            raise OverShare(ceil(-gathered / share), self._parts)
+
+    def draw(self, uid: int, *, asked: int, given: int, at: int) -> None:
+        """Note that *uid* was given so many ticks of those that he asked for."""
+        if given < asked and self.last not in (uid, None):
+            if not self.contended:
+                self.contended = True
+                self._drawn_at = at
+            self._until = at + CONTENDED
+            for user in (uid, self.last):
+                self._account(user, at).wants_until = self._until
+            self._count(at)
+        if self.contended and given:
+            passed = min(at - self._drawn_at, IDLE_CREDIT) if self._lanes == 1 else 0
+            self._account(uid, at).balance -= max(given, passed)
+            self._drawn_at = at
+
+    def _account(self, uid: int | None, at: int) -> _Account:
+        assert uid is not None  # noqa: S101  (draw has seen to it; for the type checker)
+        account = self._accounts.get(uid)
+        if account is None:
+            account = self._accounts[uid] = _Account(at)
+        return account
+
+    def _count(self, at: int) -> None:
+        self._counted_at = at
+        if at - self._pruned_at >= CONTENDED:
+            self._pruned_at = at
+            self._accounts = {
+                uid: account
+                for uid, account in self._accounts.items()
+                if max(account.at, account.wants_until) > at - CONTENDED
+            }
+        wanting = sum(account.wants_until > at for account in self._accounts.values())
+        self._parts = max(1, wanting)

@@ -1,0 +1,217 @@
+"""A daemon's start: all that it holds is got, or it is told in one line why not."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import resource
+import select
+import signal
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+
+from uuidd import __version__
+from uuidd.clock import Clock
+from uuidd.core.ids import snowflake, times
+from uuidd.core.ids.timebased import TICKS_PER_SECOND
+from uuidd.core.timeline.epochs import NO_EPOCHS, LaterEpoch, with_epoch
+from uuidd.core.timeline.state import Node, State
+from uuidd.core.timeline.steady import Steady
+from uuidd.core.timeline.timelines import Reading, Timelines
+from uuidd.core.timeline.utc import Utc
+from uuidd.machine import machine_hash
+from uuidd.node import LIBUUID_CLOCK, LIBUUID_CONT, choose, libuuid_clock_seq, libuuid_mark
+from uuidd.privileges import acting_as, become, hand_over
+from uuidd.server import events
+from uuidd.server.daemon import SIGNALS, Daemon
+from uuidd.server.entropy import Entropy
+from uuidd.server.limits import SPARE_DESCRIPTORS
+from uuidd.server.listeners import Listener, open_listener
+from uuidd.server.peers import outsiders_uid
+from uuidd.server.pidfile import pid_file
+from uuidd.server.saver import FIRST_LEAD, SURE_SECONDS
+from uuidd.server.settings import Settings
+from uuidd.store import FolderStore, StoreError
+from uuidd.systemd import inherited_socket, notifier
+
+log = logging.getLogger("uuidd")
+
+
+ABSURD = 24 * 3600 * TICKS_PER_SECOND
+"""A mark of libuuid's further ahead than this was made by a clock that was wrong; to heed it would
+keep the fixed node out of use for as long."""
+
+
+class DescriptorsError(Exception):
+    """Too few descriptors may be open to serve anybody; one line that says how many."""
+
+
+class EpochError(Exception):
+    """No Snowflake may be made with the epoch that was chosen; one line that says why."""
+
+
+@contextlib.contextmanager
+def started(settings: Settings) -> Iterator[Daemon]:
+    """Give a daemon that is ready to serve: it listens, and its first horizon is saved.
+
+    Root, told to become a user, acts as the user from when it listens. It becomes the user for good
+    once nothing can fail any more, for until then it may have to remove what it made as root.
+
+    Raises ListenerError, StoreError, PidFileError, NodeError, EpochError, PrivilegeError,
+    DescriptorsError or ActivationError, one line each, and leaves nothing half made. At the end of
+    the context socket, lock and pid file are given back.
+    """
+    with contextlib.ExitStack() as undo:
+        check_descriptors()
+        node = choose(settings.node)
+        clock = Clock(events.step)
+        check_epoch(settings, clock.now())
+        manager = notifier()
+        undo.callback(manager.close)
+        if settings.socket is None:
+            listener = Listener(inherited_socket(), None)
+        else:
+            listener = open_listener(settings.socket)
+        undo.callback(listener.close)
+        if settings.pid_file is not None:
+            undo.enter_context(pid_file(settings.pid_file))
+        user = settings.user
+        if user is not None:
+            hand_over(settings.state, user)
+        # Root must not write where another user may plant links.
+        with acting_as(user) if user else contextlib.nullcontext():
+            store = FolderStore(settings.state, machine=machine_hash())
+            undo.callback(store.close)
+            openings = events.Openings()
+            timelines, at = _begun(settings, node, store, clock, openings)
+        if user is not None:
+            become(user)
+        # Whoever reads that it has started may signal at once: until trio listens, signals wait.
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+        openings.publish()
+        if os.geteuid() == 0:
+            log.info("running as root, which is not needed: see --user, or the unit for systemd")
+        outsiders = outsiders_uid()
+        if outsiders is not None:
+            log.warning(
+                "in a user namespace: users outside of it count as one, with one share and one"
+                " limit; run uuidd outside to tell them apart: uid=%d",
+                outsiders,
+            )
+        events.steady_at_start(timelines.steady, at)
+        log.info(
+            "started: version=%s pid=%d socket=%s state=%s node=0x%012x node_source=%r",
+            __version__,
+            os.getpid(),
+            settings.socket or f"{listener.sock.getsockname()} (systemd's)",
+            settings.state,
+            timelines.utc.node.value,
+            timelines.utc.node.source,
+        )
+        yield Daemon(listener, store, timelines, clock, manager, settings)
+
+
+def _begun(
+    settings: Settings,
+    node: Node | None,
+    store: FolderStore,
+    clock: Clock,
+    openings: events.Openings,
+) -> tuple[Timelines, Reading]:
+    """Give the timelines, with their first horizon saved, and when they were begun."""
+    loaded = store.load()
+    epochs = epochs_with(settings, loaded)
+    if store.set_aside:
+        log.error("the state could not be used, so a new one is begun: %s", store.set_aside)
+    # A daemon whose folder was moved from here just before may give ids for so long.
+    # (Not by time.sleep, which fails where libfaketime sets the clock.)
+    select.select((), (), (), SURE_SECONDS)
+    at = clock.read()
+    utc = Utc(
+        loaded,
+        machine=store.machine,
+        now=at.now,
+        random=Entropy().bits,
+        node=node,
+        avoid=libuuid_clock_seq,
+        floor=lambda: _libuuid_floor(at.now, openings),
+        tell=openings.tell,
+    )
+    steady = Steady(
+        None if loaded is None else loaded.steady,
+        now=at.now,
+        elapsed=at.elapsed,
+        lost=store.lost,
+        rollback=settings.rollback,
+        max_lead=max(1, int(settings.max_lead * TICKS_PER_SECOND)),
+    )
+    timelines = Timelines(utc, steady, worker=settings.worker, epoch=settings.epoch, epochs=epochs)
+    _save_first(timelines, store, at)
+    return timelines, at
+
+
+def check_descriptors() -> None:
+    """See to it that connections can be accepted at all. Raises DescriptorsError."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < SPARE_DESCRIPTORS:
+        raise DescriptorsError(
+            f"at most {hard} descriptors may be open, and uuidd needs {SPARE_DESCRIPTORS} beside"
+            " its connections; raise the limit (ulimit -n, LimitNOFILE=)"
+        )
+
+
+def check_epoch(settings: Settings, now: int) -> None:
+    """See to it that Snowflakes can be made, where there is a number for them; else EpochError."""
+    field = snowflake.time_field(settings.epoch)
+    if settings.worker is not None and not field.epoch <= now < field.end:
+        raise EpochError(
+            f"--epoch {settings.epoch}: a Snowflake's 41 bits then tell {times.text(field.epoch)}"
+            f" to {times.text(field.end - 1)}, and it is {times.text(now)} now; name an epoch"
+            " before now, in Unix milliseconds, and less than 69 years ago"
+        )
+
+
+def epochs_with(settings: Settings, loaded: State | None) -> Mapping[int, int]:
+    """Give the epochs of the state *loaded*, with that of *settings* if a worker number is set.
+
+    Raises EpochError for an epoch that would make Snowflakes of the past again.
+    """
+    known = NO_EPOCHS if loaded is None else loaded.epochs
+    if settings.worker is None:
+        return known
+    try:
+        return with_epoch(known, settings.worker, settings.epoch)
+    except LaterEpoch as later:
+        span = timedelta(milliseconds=settings.epoch - later.earliest)
+        raise EpochError(
+            f"--epoch {settings.epoch}: Snowflakes of worker number {settings.worker} were made"
+            f" with {later.earliest}, and a later epoch makes those of the past again, for {span};"
+            f" keep --epoch {later.earliest}, name a --worker that was never used, or give up that"
+            " they differ, with uuidd --reset-epoch"
+        ) from None
+
+
+def _libuuid_floor(now: int, openings: events.Openings) -> int | None:
+    """Give the tick at or past which libuuid has used none without us; None if nothing is known."""
+    heeded = []
+    for path in (LIBUUID_CLOCK, LIBUUID_CONT):
+        mark = libuuid_mark(path)
+        if mark is not None:
+            if mark - now <= ABSURD:
+                heeded.append(mark)
+            openings.mark_found(path, mark - now, heeded=mark - now <= ABSURD)
+    return max(heeded, default=None)
+
+
+def _save_first(timelines: Timelines, store: FolderStore, at: Reading) -> None:
+    """Save the first horizon: a daemon that cannot save from the start is not started."""
+    state = timelines.begin_save(at=at, lead=int(FIRST_LEAD * TICKS_PER_SECOND), bare_lead=0)
+    try:
+        store.save(state)
+    except OSError as error:
+        raise StoreError(
+            f"the state cannot be saved in {store.folder}: {error.strerror or error};"
+            " make room or mend the folder, or name another with --state"
+        ) from error
+    timelines.end_save(state, completed=True)

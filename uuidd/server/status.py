@@ -1,0 +1,130 @@
+"""What ``status`` tells: a map of plain values, the same for people, programs and metrics."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import trio
+
+from uuidd import __version__
+from uuidd.clock import Clock
+from uuidd.core.ids import times
+from uuidd.core.ids.layouts import time_fields
+from uuidd.core.ids.timebased import TICKS_PER_SECOND
+from uuidd.core.timeline.generation import Generation
+from uuidd.core.timeline.timelines import Timelines
+from uuidd.server.admission import Admission
+from uuidd.server.limits import Limits, as_settings
+from uuidd.server.saver import Saver
+from uuidd.server.service import Service, Tally
+
+
+class Report:
+    """Puts together what ``status`` tells."""
+
+    def __init__(
+        self,
+        timelines: Timelines,
+        saver: Saver,
+        clock: Clock,
+        admission: Admission,
+        limits: Limits,
+    ) -> None:
+        self._timelines = timelines
+        self._saver = saver
+        self._clock = clock
+        self._admission = admission
+        self.limits = limits
+        self._started = trio.current_time()
+
+    def status(self, service: Service) -> dict[str, Any]:
+        """Give the status. Ticks are ints, spans are seconds, nodes are hex."""
+        utc = self._timelines.utc
+        return {
+            "version": __version__,
+            "pid": os.getpid(),
+            "uptime": round(trio.current_time() - self._started, 3),
+            "node": f"0x{utc.node.value:012x}",
+            "node_source": utc.node.source,
+            "volatile": utc.volatile is not None,
+            "connections": self._admission.open,
+            "connections_highest": self._admission.highest,
+            "connections_turned_away": self._admission.turned_away,
+            "requests": {"rpc": _tally(service.rpc), "libuuid": _tally(service.libuuid)},
+            "utc": self._utc(),
+            "steady": self._steady(),
+            "saves": self._saves(),
+            "limits": as_settings(self.limits),
+            "full_on": {
+                kind: times.day(field.end)
+                for kind, field in time_fields(self._timelines.epoch).items()
+            },
+        }
+
+    def _utc(self) -> dict[str, Any]:
+        timeline, now = self._timelines.utc, self._clock.now()
+        serving = timeline.volatile or timeline.generation
+        told: dict[str, Any] = {
+            "generation": None,
+            "clock_seq": None,
+            "node": None,
+            "lanes_in_use": 0,
+            "next": None,
+            "lag": None,
+        }
+        if serving is not None:
+            told = _serving(serving, now)
+        told["openings"] = timeline.openings
+        told["regressions"] = self._clock.steps_back
+        told["steps_forward"] = self._clock.steps_forward
+        told["horizon"] = timeline.horizon
+        told["horizon_in"] = round((timeline.horizon - now) / TICKS_PER_SECOND, 3)
+        return told
+
+    def _steady(self) -> dict[str, Any]:
+        timelines, at = self._timelines, self._clock.read()
+        steady = timelines.steady
+        lead = steady.lead(now=at.now, elapsed=at.elapsed)
+        return {
+            "next": steady.next,
+            "lead": round(lead / TICKS_PER_SECOND, 7),
+            "max_lead": steady.max_lead / TICKS_PER_SECOND,
+            "rollback": steady.rollback,
+            "held_for": max(0.0, round((steady.held_until - at.now) / TICKS_PER_SECOND, 3)),
+            "horizon": steady.horizon,
+            "horizon_in": round(
+                (steady.horizon - steady.read(now=at.now, elapsed=at.elapsed)) / TICKS_PER_SECOND, 3
+            ),
+            "worker": timelines.worker,
+            "epoch": timelines.epoch,
+        }
+
+    def _saves(self) -> dict[str, Any]:
+        saver = self._saver
+        saver.look(self._clock.read().elapsed)
+        return {
+            "done": saver.saves,
+            "failed": saver.failed_saves,
+            "failing": bool(saver.trouble),
+            "trouble": saver.trouble,
+            "last_age": round(trio.current_time() - saver.last_at, 3),
+            "last_seconds": round(saver.last_seconds, 6),
+            "under_way_seconds": round(saver.slow_seconds, 3),
+        }
+
+
+def _serving(serving: Generation, now: int) -> dict[str, Any]:
+    used = serving.top > serving.begin
+    return {
+        "generation": serving.number,
+        "clock_seq": serving.clock_seq,
+        "node": f"0x{serving.node:012x}",
+        "lanes_in_use": serving.lanes_since(now - TICKS_PER_SECOND),
+        "next": serving.top if used else None,
+        "lag": round((now - serving.top) / TICKS_PER_SECOND, 7) if used else None,
+    }
+
+
+def _tally(tally: Tally) -> dict[str, Any]:
+    return {"requests": tally.requests, "ids": tally.ids, "refused": dict(tally.refused)}

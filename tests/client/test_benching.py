@@ -140,7 +140,7 @@ def test_snowflakes_are_left_out_without_a_worker_number(
         found = json.loads(capsys.readouterr().out)
         with pytest.raises(DaemonUnavailable, match="it has no worker number"):
             bench("-k", "snowflake", *BRIEF, socket=daemon.socket)
-    assert "Left out: snowflake, for the daemon has no worker number (--worker N)." in out
+    assert "Left out: snowflake, because the daemon has no worker number (--worker N)." in out
     assert "snowflake (int)" not in out
     assert found["left_out"] == {"snowflake": "no worker number"}
     assert list(found["ids_per_second"]) == [kind for kind in KINDS if kind != "snowflake"]
@@ -311,10 +311,10 @@ def test_numbers_stand_under_each_other() -> None:
         "v1 (uuid)         4,512,346     7,000,000",
         "v4 (uuid)         4,512,346     7,000,000",
         "",
-        "All ids with a time are the daemon's; none was made by the fallback.",
-        "Its clock has 10,000,000 a second for all callers, 4,096,000 for Snowflakes.",
-        "What was free before comes on top of that.",
-        "v4 is random, and made in this process: it asks no daemon.",
+        "All ids but v4 came from the daemon; the fallback made none.",
+        "One second has room for 10,000,000 ids of all callers, or 4,096,000 Snowflakes.",
+        "A measurement may exceed this, because it also uses time that was still free.",
+        "v4 is random, and is made in this process without the daemon.",
     ]
 
 
@@ -326,7 +326,7 @@ def test_ids_that_have_no_time_are_not_said_to_be_the_daemons() -> None:
         "ids a second  one at a time  1000 at once",
         "v4 (uuid)         4,512,346     7,000,000",
         "",
-        "v4 is random, and made in this process: it asks no daemon.",
+        "v4 is random, and is made in this process without the daemon.",
     ]
 
 

@@ -186,21 +186,21 @@ node         44:88:99:36:57:32 (mac eth0)
 worker       5, Snowflakes count from 2010-11-04
 
 ids          ███░░░░░░░░░░░░░░░░░░░  1,234,567 a second, 12.3% of 10 million
-horizon      ████████████████░░░░░░  15.0 s until it must be saved anew
+horizon      ████████████████░░░░░░  15.0 s until the next save is needed
 
 utc          clock_seq 12048, generation 753, 1 lane in use
-             1 opening; UTC was set back 0 times, forward 2
-steady       level with UTC (slew, 3600 s ahead at most)
-saves        81 done, last 5.2 s ago in 2.1 ms; 0 failed
+             1 opening; UTC was set back 0 times, forward 2 times
+steady       level with UTC (rollback slew, max lead 3600 s)
+saves        81 done (last 5.2 s ago, took 2.1 ms), 0 failed
 
                   requests                ids   refused
 rpc              1,234,567      9,876,543,210   -
 libuuid                  7                  8   -
-connections  12 open of 16,384, 345 at most so far, 6 turned away
+connections  12 open (limit 16,384), highest 345, 6 turned away
 
 limits       request bytes 4096, pipelined 1024, request 5 s, reply 4.5 s;
              per uid connections 8192, waiting 64, unread 256
-full on      2080-07-10 snowflake, 5236-03-31 v1 v6, +10889-08-02 v7,
+works until  2080-07-10 snowflake, 5236-03-31 v1 v6, +10889-08-02 v7,
              +584556019-04-03 flake"""
     )
 
@@ -240,7 +240,7 @@ def words(**changes: Any) -> str:
 def test_an_idle_daemon() -> None:
     """Nobody asks: no rate, and the next request waits for a save first."""
     assert "ids ░░░░░░░░░░░░░░░░░░░░░░ 0 a second, 0.0% of 10 million" in words(rate=0.0, **IDLE)
-    assert "horizon ░░░░░░░░░░░░░░░░░░░░░░ idle, the next request saves first" in words(**IDLE)
+    assert "horizon ░░░░░░░░░░░░░░░░░░░░░░ idle; the next request waits for a save" in words(**IDLE)
     assert "0 lanes in use" in words(**IDLE)
 
 
@@ -253,7 +253,7 @@ def test_a_busy_daemon() -> None:
     assert lines[at + 2].split() == ["1,000,000", "too_late"]
     assert lines[at + 3].endswith("   1 busy")
     assert "16 lanes in use" in words(**BUSY)
-    assert "16,384 open of 16,384, 16,384 at most so far, 1,234,567 turned away" in words(**BUSY)
+    assert "16,384 open (limit 16,384), highest 16,384, 1,234,567 turned away" in words(**BUSY)
 
 
 def test_a_rate_that_is_not_known_yet() -> None:
@@ -271,9 +271,9 @@ def test_a_volatile_daemon() -> None:
     said = words(**VOLATILE)
     assert said.startswith("uuidd 1.2.3 serving, v1 and v6 from a volatile node, pid 4711")
     assert "44:88:99:36:57:32 (mac eth0), in use e5:9c:ae:2c:ee:76 (volatile)" in said
-    assert "passed, a save is waited for" in said
+    assert "passed; requests wait for a save" in said
     assert "17 failed, still failing: No space left on device" in said
-    assert "one under way for 12.3 s" in said
+    assert "one has taken 12.3 s so far" in said
 
 
 def test_a_daemon_whose_saves_fail() -> None:
@@ -281,19 +281,19 @@ def test_a_daemon_whose_saves_fail() -> None:
     said = words(**FAILING)
     assert said.startswith("uuidd 1.2.3 serving, but saves fail, pid 4711")
     assert "1 failed, still failing: Transport endpoint is not connected" in said
-    assert "15.0 s until it must be saved anew" in said
+    assert "15.0 s until the next save is needed" in said
 
 
 def test_a_steady_timeline_that_is_ahead() -> None:
     """By how much, and what the administrator chose."""
     said = words(**AHEAD)
-    assert "steady 1,234.568 s ahead of UTC (refuse, 3600 s ahead at most)" in said
+    assert "steady 1,234.568 s ahead of UTC (rollback refuse, max lead 3600 s)" in said
 
 
 def test_a_steady_timeline_that_is_held_back() -> None:
     """For how long, and why; without a worker number there is no row of it."""
     said = words(**HELD)
-    assert "steady held back for 19.5 s, the state was lost (slew, " in said
+    assert "steady held for 19.5 s more: the state was lost (rollback slew, " in said
     assert "worker" not in said
 
 
@@ -317,7 +317,7 @@ def test_what_a_daemon_says_moves_no_cursor() -> None:
         (panel.RED, VOLATILE, "serving, v1 and v6 from a volatile node,"),
         (panel.YELLOW, FAILING, "serving, but saves fail,"),
         (panel.YELLOW, AHEAD, "1,234.568 s ahead of UTC"),
-        (panel.RED, HELD, "held back for 19.5 s, the state was lost"),
+        (panel.RED, HELD, "held for 19.5 s more: the state was lost"),
         (panel.YELLOW, {"utc__horizon_in": 1.0}, "█"),
         (panel.GREEN, {"utc__horizon_in": 1.0, "uptime": 2.0}, "█" * 22),
     ],
@@ -515,7 +515,7 @@ def test_a_real_daemons_status_is_a_screen_without_colours_in_a_pipe(daemon: Dae
     assert [line for line in lines if len(line) > 80] == []
     assert [line.split()[0] for line in lines if line[:1].strip()] == [
         *("uuidd", "node", "worker", "ids", "horizon", "utc", "steady", "saves"),
-        *("rpc", "libuuid", "connections", "limits", "full"),
+        *("rpc", "libuuid", "connections", "limits", "works"),
     ]
 
 
@@ -588,11 +588,11 @@ def test_without_a_daemon_a_line_says_so() -> None:
         ),
         (
             {"steady__lead": 2.5, "steady__rollback": "refuse"},
-            ["the steady kinds are refused until UTC, which stepped back 2.5 s, is there"],
+            ["the steady kinds are refused until UTC, which was set back, catches up (2.5 s)"],
         ),
         (
             {"steady__lead": 2.5, "steady__rollback": "wait"},
-            ["the steady kinds wait 2.5 s for UTC, which stepped back"],
+            ["the steady kinds wait until UTC, which was set back, catches up (2.5 s)"],
         ),
     ],
 )
@@ -769,7 +769,7 @@ def test_watch_tells_the_rate_from_the_second_screen_on(
 ) -> None:
     """What was given out between two screens counts in the second."""
     watch = terminal("status", "--watch", socket=daemon.socket)
-    watch.until(lambda shown: "full on" in shown)
+    watch.until(lambda shown: "works until" in shown)
     assert " a second," not in watch.shown
     with daemon.connect() as line:
         for _ in range(10):

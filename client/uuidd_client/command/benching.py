@@ -225,13 +225,13 @@ def lines(about: Mapping[str, Any], results: Results, left_out: Sequence[str]) -
     )
     yield ""
     for kind in left_out:
-        yield f"Left out: {kind}, for the daemon has no worker number (--worker N)."
+        yield f"Left out: {kind}, because the daemon has no worker number (--worker N)."
     if any(KINDS[kind].timeline for kind in results.rates):
-        yield "All ids with a time are the daemon's; none was made by the fallback."
-        yield "Its clock has 10,000,000 a second for all callers, 4,096,000 for Snowflakes."
-        yield "What was free before comes on top of that."
+        yield "All ids but v4 came from the daemon; the fallback made none."
+        yield "One second has room for 10,000,000 ids of all callers, or 4,096,000 Snowflakes."
+        yield "A measurement may exceed this, because it also uses time that was still free."
     if "v4" in results.rates:
-        yield "v4 is random, and made in this process: it asks no daemon."
+        yield "v4 is random, and is made in this process without the daemon."
 
 
 def _microseconds(value: float) -> str:

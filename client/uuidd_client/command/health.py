@@ -26,7 +26,6 @@ def faults(status: dict[str, Any]) -> Iterator[str]:
         yield f"the state was lost, so the steady kinds are held for {steady['held_for']:.1f} s"
     elif lead > steady["max_lead"]:
         yield f"the steady kinds are refused: they are {lead:.1f} s ahead of UTC"
-    elif lead > LEAD_SECONDS and steady["rollback"] == "refuse":
-        yield f"the steady kinds are refused until UTC, which stepped back {lead:.1f} s, is there"
-    elif lead > LEAD_SECONDS and steady["rollback"] == "wait":
-        yield f"the steady kinds wait {lead:.1f} s for UTC, which stepped back"
+    elif lead > LEAD_SECONDS and steady["rollback"] in ("refuse", "wait"):
+        done = "are refused" if steady["rollback"] == "refuse" else "wait"
+        yield f"the steady kinds {done} until UTC, which was set back, catches up ({lead:.1f} s)"

@@ -87,14 +87,14 @@ def _bars(status: dict[str, Any], rate: float | None, width: int) -> Iterator[Li
     yield _barred("ids", share, size, RED if share > 0.9 else GREEN, known)
     left = status["utc"]["horizon_in"]
     if left > 0:
-        said = f"{left:.1f} s until it must be saved anew"
+        said = f"{left:.1f} s until the next save is needed"
         # A young daemon's is half of its uptime.
         share = left / max(0.1, min(LEAD, status["uptime"] / 2))
         yield _barred("horizon", share, size, GREEN if share > 0.1 else YELLOW, said)
     elif status["volatile"] or status["saves"]["failing"]:
-        yield _barred("horizon", 0, size, "", "passed, a save is waited for")
+        yield _barred("horizon", 0, size, "", "passed; requests wait for a save")
     else:
-        yield _barred("horizon", 0, size, "", "idle, the next request saves first")
+        yield _barred("horizon", 0, size, "", "idle; the next request waits for a save")
 
 
 def _timelines(status: dict[str, Any], width: int) -> Iterator[Line]:
@@ -105,26 +105,30 @@ def _timelines(status: dict[str, Any], width: int) -> Iterator[Line]:
         lanes = _count(utc["lanes_in_use"], "lane") + " in use"
         said = Span(f"clock_seq {utc['clock_seq']}, generation {utc['generation']}, {lanes}")
     yield from _row("utc", [said], width)
-    steps = f"set back {_count(utc['regressions'], 'time')}, forward {utc['steps_forward']}"
-    yield from _row("", [Span(f"{_count(utc['openings'], 'opening')}; UTC was {steps}")], width)
+    back, forward = (_count(utc[name], "time") for name in ("regressions", "steps_forward"))
+    said = Span(f"{_count(utc['openings'], 'opening')}; UTC was set back {back}, forward {forward}")
+    yield from _row("", [said], width)
     if steady["held_for"]:
-        said = Span(f"held back for {steady['held_for']:.1f} s, the state was lost", RED)
+        said = Span(f"held for {steady['held_for']:.1f} s more: the state was lost", RED)
     elif steady["lead"] > 0.001:
         said = Span(f"{steady['lead']:,.3f} s ahead of UTC", YELLOW)
     else:
         said = Span("level with UTC")
-    rule = Span(f" ({steady['rollback']}, {steady['max_lead']:g} s ahead at most)")
+    rule = Span(f" (rollback {steady['rollback']}, max lead {steady['max_lead']:g} s)")
     yield from _row("steady", [said, rule], width)
 
 
 def _saves(status: dict[str, Any], width: int) -> Iterator[Line]:
     saves = status["saves"]
-    last = f"last {_span(saves['last_age'])} ago in {saves['last_seconds'] * 1000:.1f} ms"
-    said = [Span(f"{saves['done']:,} done, {last}; {saves['failed']:,} failed")]
+    last = f"{_span(saves['last_age'])} ago, took {saves['last_seconds'] * 1000:.1f} ms"
+    said = [Span(f"{saves['done']:,} done (last {last}), {saves['failed']:,} failed")]
     if saves["failing"]:
         said += [Span(", "), Span(f"still failing: {plain(saves['trouble'])}", RED)]
     if saves["under_way_seconds"] > 1:
-        said += [Span(", "), Span(f"one under way for {saves['under_way_seconds']:.1f} s", YELLOW)]
+        said += [
+            Span(", "),
+            Span(f"one has taken {saves['under_way_seconds']:.1f} s so far", YELLOW),
+        ]
     yield from _row("saves", said, width)
 
 
@@ -140,8 +144,8 @@ def _callers(status: dict[str, Any], width: int) -> Iterator[Line]:
             yield [*(begin if not number else [Span(" " * (LABEL + len(numbers)))]), *line]
     limits = status["limits"]
     said = (
-        f"{status['connections']:,} open of {limits['connections']:,},"
-        f" {status['connections_highest']:,} at most so far,"
+        f"{status['connections']:,} open (limit {limits['connections']:,}),"
+        f" highest {status['connections_highest']:,},"
         f" {status['connections_turned_away']:,} turned away"
     )
     yield from _row("connections", [Span(said)], width)
@@ -166,7 +170,7 @@ def _rest(status: dict[str, Any], width: int) -> Iterator[Line]:
         kinds.setdefault(day, []).append(kind)
     days = sorted(kinds, key=lambda day: (len(day), day))
     said = ", ".join(f"{day}~{'~'.join(kinds[day])}" for day in days)
-    yield from _row("full on", [Span(said)], width)
+    yield from _row("works until", [Span(said)], width)
 
 
 def _barred(label: str, share: float, size: int, colour: str, said: str) -> Line:

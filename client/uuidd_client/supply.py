@@ -28,7 +28,6 @@ from uuidd.core.timeline import Block, SteadyBlock
 from uuidd_client.clocks import elapsed, pause, utc
 from uuidd_client.demand import Demand
 from uuidd_client.errors import DaemonUnavailable, NoWorkerId, RateExceeded, TimeOutOfRange
-from uuidd_client.fallback import MAX_LEAD
 from uuidd_client.fork_guard import ForkGuard
 from uuidd_client.forms import random_bytes, safety, uuids
 from uuidd_client.source import Source, utc_tick
@@ -249,10 +248,11 @@ class Supply:
                 # Within a run the node or the worker comes first in the order of ids.
                 self._not_before = self._end - 1 + recipe.room(self._end - 1)
             self._origin = block.origin
-        first, self._end = recipe.places(block.first, block.count)
-        if recipe.places(block.first + MAX_LEAD, 0)[0] < self._not_before:
-            # As the source did, which has let go of what is so far ahead.
+        first, end = recipe.places(block.first, block.count)
+        if first < self._end:
+            # The source's blocks rise, unless it has begun again at a clock far behind.
             self._not_before = 0
+        self._end = end
         self._first = min(max(first, self._not_before), self._end)
         self._safe = safety(from_daemon)
         # Its first tick is that much older than the block.

@@ -8,7 +8,7 @@
 one shared ``Client``, with the socket of ``$UUIDD_SOCKET`` or else /run/uuidd/request. All are
 thread-safe, and safe to use after a fork; the methods of ``Client`` say what each gives.
 
-``form``, ``Backfill``, ``bounds`` and ``sort_key`` are for ids of times past and to come,
+``at_time``, ``Backfill``, ``bounds`` and ``sort_key`` are for ids of times past and to come,
 ``inspect`` is for ids of any origin; they ask no daemon.
 """
 
@@ -23,7 +23,7 @@ from uuidd_client.errors import DaemonUnavailable, NoWorkerId, RateExceeded, Tim
 
 if TYPE_CHECKING:
     from uuidd.core.ids import inspect as inspecting
-    from uuidd_client.times import Backfill, bounds, form, sort_key
+    from uuidd_client.times import Backfill, at_time, bounds, sort_key
 else:
     inspecting = late.Module("uuidd.core.ids.inspect")
 
@@ -34,9 +34,9 @@ __all__ = [
     "NoWorkerId",
     "RateExceeded",
     "TimeOutOfRange",
+    "at_time",
     "bounds",
     "flake",
-    "form",
     "inspect",
     "ksuid",
     "push_id",
@@ -62,14 +62,14 @@ def _named(name: str, draw: _Draw) -> _Draw:
 
 
 # The drawing functions themselves, for one around each would cost a tenth of its speed.
-uuid1 = _named("uuid1", _shared.drawer("v1"))
-uuid6 = _named("uuid6", _shared.drawer("v6"))
-uuid7 = _named("uuid7", _shared.drawer("v7"))
-snowflake = _named("snowflake", _shared.drawer("snowflake"))
-flake = _named("flake", _shared.drawer("flake"))
-ulid = _named("ulid", _shared.drawer("ulid"))
-ksuid = _named("ksuid", _shared.drawer("ksuid"))
-push_id = _named("push_id", _shared.drawer("push_id"))
+uuid1 = _named("uuid1", _shared.factory("v1"))
+uuid6 = _named("uuid6", _shared.factory("v6"))
+uuid7 = _named("uuid7", _shared.factory("v7"))
+snowflake = _named("snowflake", _shared.factory("snowflake"))
+flake = _named("flake", _shared.factory("flake"))
+ulid = _named("ulid", _shared.factory("ulid"))
+ksuid = _named("ksuid", _shared.factory("ksuid"))
+push_id = _named("push_id", _shared.factory("push_id"))
 
 
 def inspect(
@@ -90,7 +90,7 @@ def inspect(
 
 def __getattr__(name: str) -> Any:
     """Import at first use what makes no ids of the present: it costs as much as all the rest."""
-    if name in ("Backfill", "bounds", "form", "sort_key"):
+    if name in ("Backfill", "at_time", "bounds", "sort_key"):
         from uuidd_client import times
 
         return getattr(times, name)

@@ -67,14 +67,14 @@ class Client:
         self._wait = wait
         self._sessions = _Sessions((*self._settings, wait))
         self._cells: dict[tuple[str, str], list[Run]] = {}
-        self._uuid1 = self.drawer("v1")
-        self._uuid6 = self.drawer("v6")
-        self._uuid7 = self.drawer("v7")
-        self._snowflake = self.drawer("snowflake")
-        self._flake = self.drawer("flake")
-        self._ulid = self.drawer("ulid")
-        self._ksuid = self.drawer("ksuid")
-        self._push_id = self.drawer("push_id")
+        self._uuid1 = self.factory("v1")
+        self._uuid6 = self.factory("v6")
+        self._uuid7 = self.factory("v7")
+        self._snowflake = self.factory("snowflake")
+        self._flake = self.factory("flake")
+        self._ulid = self.factory("ulid")
+        self._ksuid = self.factory("ksuid")
+        self._push_id = self.factory("push_id")
 
     def uuid1(self) -> uuid.UUID:
         """Give a v1 UUID; ``is_safe`` is SafeUUID.safe if it came from the daemon (RFC 9562, 5.1).
@@ -176,10 +176,10 @@ class Client:
         """
         form = known(kind, form)
         if not _GIL:
-            return starmap(self._locked_drawer(kind, form), repeat(()))
+            return starmap(self._locked_factory(kind, form), repeat(()))
         cell, refill = self._cell(kind, form)
 
-        # As in drawer(), but for the time, which is read in C, and just before.
+        # As in factory(), but for the time, which is read in C, and just before.
         def draw(now: float) -> Any:
             ids, begin, deadline = cell[0]
             try:
@@ -216,21 +216,21 @@ class Client:
         self.close()
 
     @overload
-    def drawer(self, kind: UuidKind, form: None = None) -> Callable[[], uuid.UUID]: ...
+    def factory(self, kind: UuidKind, form: None = None) -> Callable[[], uuid.UUID]: ...
     @overload
-    def drawer(self, kind: TextKind, form: None = None) -> Callable[[], str]: ...
+    def factory(self, kind: TextKind, form: None = None) -> Callable[[], str]: ...
     @overload
-    def drawer(self, kind: IntKind, form: None = None) -> Callable[[], int]: ...
+    def factory(self, kind: IntKind, form: None = None) -> Callable[[], int]: ...
     @overload
-    def drawer(self, kind: str, form: str | None = None) -> Callable[[], Any]: ...
-    def drawer(self, kind: str, form: str | None = None) -> Callable[[], Any]:
+    def factory(self, kind: str, form: str | None = None) -> Callable[[], Any]: ...
+    def factory(self, kind: str, form: str | None = None) -> Callable[[], Any]:
         """Give a function that does what ``uuid1`` does, for *kind* in *form*, a little faster.
 
         It cannot be pickled; the client, its methods and the functions of the module can.
         """
         form = known(kind, form)
         if not _GIL:
-            return self._locked_drawer(kind, form)
+            return self._locked_factory(kind, form)
         cell, refill = self._cell(kind, form)
         clock = utc
 
@@ -247,8 +247,8 @@ class Client:
 
         return draw
 
-    def _locked_drawer(self, kind: str, form: str) -> Callable[[], Any]:
-        """Give a drawer for an interpreter without the GIL: there, next() is not atomic."""
+    def _locked_factory(self, kind: str, form: str) -> Callable[[], Any]:
+        """Return a factory for an interpreter without the GIL: there, next() is not atomic."""
         sessions = self._sessions
 
         def draw() -> Any:
@@ -258,12 +258,12 @@ class Client:
         return draw
 
     def _cell(self, kind: str, form: str) -> tuple[list[Run], Callable[[], Any]]:
-        """Give the place of the run that all drawers of a kind and form share, and its refill.
+        """Give the place of the run that all factories of a kind and form share, and its refill.
 
         The refill gives the first id of the new run.
         """
         cell = self._cells.setdefault((kind, form), [_EMPTY])
-        # Not self, which has the drawers: a client that is dropped hangs up at once.
+        # Not self, which has the factories: a client that is dropped hangs up at once.
         sessions = self._sessions
 
         def refill() -> Any:

@@ -23,13 +23,14 @@ from typing import (
 )
 from uuid import UUID
 
-from uuidd.core.ids import at_time, backfill, flake, ksuid, push_id, snowflake, ulid
+from uuidd.core.ids import backfill, flake, ksuid, push_id, snowflake, ulid
 from uuidd.core.ids import bounds as bounding
+from uuidd.core.ids.at_time import id_at_time
 from uuidd.core.ids.shown import named, shown
 from uuidd.core.ids.times import Time
 from uuidd_client.fork_guard import alive
 
-FormedUuids = Literal["v1", "v6", "v7"]
+TimedUuids = Literal["v1", "v6", "v7"]
 BoundedUuids = Literal["v6", "v7", "cassandra"]
 Uuids = Literal["v1", "v6", "v7", "cassandra"]
 Texts = Literal["ulid", "ksuid", "flake", "push_id"]
@@ -52,21 +53,21 @@ class Fields(TypedDict, total=False):
     epoch: int
 
 
-class FormFields(Fields, total=False):
+class IdFields(Fields, total=False):
     """The fields of one id: a Flake and a Snowflake take a sequence too."""
 
     sequence: int | None
 
 
 @overload
-def form(kind: FormedUuids, time: Time, **fields: Unpack[FormFields]) -> UUID: ...
+def at_time(kind: TimedUuids, time: Time, **fields: Unpack[IdFields]) -> UUID: ...
 @overload
-def form(kind: Texts, time: Time, **fields: Unpack[FormFields]) -> str: ...
+def at_time(kind: Texts, time: Time, **fields: Unpack[IdFields]) -> str: ...
 @overload
-def form(kind: Ints, time: Time, **fields: Unpack[FormFields]) -> int: ...
+def at_time(kind: Ints, time: Time, **fields: Unpack[IdFields]) -> int: ...
 @overload
-def form(kind: str, time: Time, **fields: Unpack[FormFields]) -> UUID | str | int: ...
-def form(kind: str, time: Time, **fields: Unpack[FormFields]) -> UUID | str | int:
+def at_time(kind: str, time: Time, **fields: Unpack[IdFields]) -> UUID | str | int: ...
+def at_time(kind: str, time: Time, **fields: Unpack[IdFields]) -> UUID | str | int:
     """Give the id of *kind* at *time*: an aware datetime, or an int in the kind's own unit.
 
     That is ticks of 100 ns since 1582-10-15 for v1 and v6, Unix seconds for ksuid, else Unix
@@ -77,7 +78,7 @@ def form(kind: str, time: Time, **fields: Unpack[FormFields]) -> UUID | str | in
     Raises ValueError, naming it, for a field that the kind lacks, needs or cannot hold, and for a
     time that it cannot tell; TypeError for a value of the wrong type.
     """
-    made = at_time.form(kind, time, **fields, random=_random)
+    made = id_at_time(kind, time, **fields, random=_random)
     return _SHAPES[kind].given(made)
 
 
@@ -89,20 +90,20 @@ class Backfill(Generic[Id]):
     microsecond of a datetime for v1 and v6 (the tick of an int), a millisecond for the others. A
     microsecond has 10 places, a millisecond 10,000, or 4096 for snowflake.
 
-    The fields are those of ``form``, without a sequence. v1, v6 and flake draw a random node and
+    The fields are those of ``at_time``, without a sequence. v1, v6 and flake draw a random node and
     clock_seq that are not given, once, so that their ids meet no others. With those given, and with
     a worker, it is for the caller to see that no one else makes ids with them for these times.
 
     Any thread may use it. A forked process may not, for it would give its parent's ids again.
 
-    Raises ValueError and TypeError as ``form`` does, and ValueError for a *unit* that is none or
+    Raises ValueError and TypeError as ``at_time`` does, and ValueError for a *unit* that is none or
     finer than the kind tells.
     """
 
     @overload
     def __init__(
         self: Backfill[UUID],
-        kind: FormedUuids,
+        kind: TimedUuids,
         *,
         unit: str | None = None,
         **fields: Unpack[Fields],

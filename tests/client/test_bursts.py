@@ -39,7 +39,7 @@ def trips(server: Server, time: Time, kind: str, bursts: list[int], max_age: flo
     """Give how many requests each of these bursts cost; each id takes a microsecond."""
     found: list[int] = []
     with Client(server.path, fallback=False, max_age=max_age) as client:
-        draw: Any = client.drawer(kind)
+        draw: Any = client.factory(kind)
         for burst in bursts:
             before = len(server.requests)
             for _ in range(burst):

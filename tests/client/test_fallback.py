@@ -108,7 +108,7 @@ DRAWS: list[Callable[[Client], object]] = [
     lambda client: client.make("v6", 3),
     lambda client: client.make("ulid", 3, "bytes"),
     lambda client: next(client.iter("v1", "text")),
-    lambda client: client.drawer("ksuid")(),
+    lambda client: client.factory("ksuid")(),
 ]
 
 

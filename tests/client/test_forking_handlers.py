@@ -176,7 +176,7 @@ def test_a_child_of_a_handler_leaves_the_parents_connection_alone(tmp_path: Path
 def test_ids_are_distinct_under_signals_whose_handler_forks(daemon: Daemon) -> None:
     """Wherever real signals come, in a system call also, parent and children share no id."""
     client = Client(daemon.socket, max_age=0, fallback=False, timeout=20)
-    draw = client.drawer("v7", "text")
+    draw = client.factory("v7", "text")
     family = Family()
     ids = [draw()]
     inherited = 0

@@ -51,7 +51,7 @@ def source(time: Time, monkeypatch: pytest.MonkeyPatch) -> Now:
 
 def one_by_one(client: Client, kind: str) -> Callable[[], Any]:
     """Draw by a function."""
-    return client.drawer(kind)
+    return client.factory(kind)
 
 
 def iterated(client: Client, kind: str) -> Callable[[], Any]:

@@ -45,38 +45,40 @@ def test_a_take_in_the_midst_of_a_take_is_refused(monkeypatch: pytest.MonkeyPatc
 
 def test_a_uuid_is_formed_as_a_uuid() -> None:
     """RFC 9562's v1 and v6, by their fields; a v7 is of its version and holds the tick."""
-    assert times.form("v1", RFC_TIME, clock_seq=13256, node=0x9F6BDECED846) == RFC_V1
-    assert times.form("v6", RFC_TIME, clock_seq=13256, node="9f:6b:de:ce:d8:46") == RFC_V6
-    made = times.form("v7", TIME)
+    assert times.at_time("v1", RFC_TIME, clock_seq=13256, node=0x9F6BDECED846) == RFC_V1
+    assert times.at_time("v6", RFC_TIME, clock_seq=13256, node="9f:6b:de:ce:d8:46") == RFC_V6
+    made = times.at_time("v7", TIME)
     assert (made.version, unixtime.tick_of(made.int)) == (7, TICK)
 
 
 def test_a_text_is_formed_as_a_text() -> None:
     """Each in its own alphabet, with the milliseconds or seconds of the time."""
-    assert ulid.fields(ulid.from_text(times.form("ulid", TIME))).ms == MS
-    assert ksuid.fields(ksuid.from_text(times.form("ksuid", TIME))).seconds == MS // 1000
-    assert push_id.fields(push_id.from_text(times.form("push_id", TIME))).ms == MS
-    made = times.form("flake", TIME, node=7, sequence=9)
+    assert ulid.fields(ulid.from_text(times.at_time("ulid", TIME))).ms == MS
+    assert ksuid.fields(ksuid.from_text(times.at_time("ksuid", TIME))).seconds == MS // 1000
+    assert push_id.fields(push_id.from_text(times.at_time("push_id", TIME))).ms == MS
+    made = times.at_time("flake", TIME, node=7, sequence=9)
     assert flake.fields(flake.from_text(made)) == (MS, 7, 9)
 
 
 def test_a_snowflake_is_formed_as_an_int() -> None:
     """Of its worker, from its epoch."""
-    assert times.form("snowflake", MS, worker=9, sequence=3, epoch=MS - 1) == 1 << 22 | 9 << 12 | 3
+    assert (
+        times.at_time("snowflake", MS, worker=9, sequence=3, epoch=MS - 1) == 1 << 22 | 9 << 12 | 3
+    )
 
 
 def test_what_is_not_given_is_random() -> None:
     """Two ids of one time are two."""
     for kind in ("v1", "v6", "v7", "ulid", "ksuid", "flake", "push_id"):
-        assert times.form(kind, TIME) != times.form(kind, TIME)
+        assert times.at_time(kind, TIME) != times.at_time(kind, TIME)
 
 
 def test_what_the_core_refuses_is_refused() -> None:
     """In its own words."""
     with pytest.raises(ValueError, match="worker is missing"):
-        times.form("snowflake", TIME)
+        times.at_time("snowflake", TIME)
     with pytest.raises(ValueError, match="kind is 'v4'; it must be one of v1"):
-        times.form("v4", TIME)
+        times.at_time("v4", TIME)
     with pytest.raises(ValueError, match="kind is 'v4'; it must be one of v1"):
         times.Backfill("v4")
     with pytest.raises(ValueError, match="kind is 'v4'; it must be one of v6"):
@@ -169,7 +171,7 @@ def test_an_id_is_within_the_bounds_of_its_time(kind: str) -> None:
     """Compared as a database would: UUIDs, texts and ints alike sort by time."""
     worker: dict[str, Any] = {"worker": 5} if kind == "snowflake" else {}
     low, high = times.bounds(kind, TIME)
-    made: Any = times.form(kind, TIME, **worker)
+    made: Any = times.at_time(kind, TIME, **worker)
     assert low <= made <= high
 
 
@@ -194,23 +196,23 @@ def test_the_package_does_not_import_it_at_once() -> None:
 ODD: list[Any] = [[], {}, 10**5000, -(10**5000), [10**5000], "x" * 5000, float("nan"), b"v7"]
 
 TAKING: dict[str, Callable[[Any], object]] = {
-    "kind of form": lambda odd: times.form(odd, MS),
+    "kind of at_time": lambda odd: times.at_time(odd, MS),
     "kind of bounds": lambda odd: times.bounds(odd, MS),
     "kind of sort_key": lambda odd: times.sort_key(odd, 1),
     "kind of Backfill": lambda odd: times.Backfill(odd),
     "kind of inspect": lambda odd: uuidd_client.inspect("1", kind=odd),
     "text of inspect": lambda odd: uuidd_client.inspect(odd),
     "epoch of inspect": lambda odd: uuidd_client.inspect("1", epoch=odd),
-    "time of form": lambda odd: times.form("v7", odd),
+    "time of at_time": lambda odd: times.at_time("v7", odd),
     "time of bounds": lambda odd: times.bounds("v7", MS, odd),
     "unit of bounds": lambda odd: times.bounds("v7", MS, unit=odd),
     "unit of Backfill": lambda odd: times.Backfill("v7", unit=odd),
     "epoch of bounds": lambda odd: times.bounds("snowflake", MS, epoch=odd),
     "id of sort_key": lambda odd: times.sort_key("snowflake", odd),
-    "node of form": lambda odd: times.form("flake", MS, node=odd),
-    "worker of form": lambda odd: times.form("snowflake", MS, worker=odd),
-    "clock_seq of form": lambda odd: times.form("v7", MS, clock_seq=odd),
-    "sequence of form": lambda odd: times.form("flake", MS, sequence=odd),
+    "node of at_time": lambda odd: times.at_time("flake", MS, node=odd),
+    "worker of at_time": lambda odd: times.at_time("snowflake", MS, worker=odd),
+    "clock_seq of at_time": lambda odd: times.at_time("v7", MS, clock_seq=odd),
+    "sequence of at_time": lambda odd: times.at_time("flake", MS, sequence=odd),
 }
 
 

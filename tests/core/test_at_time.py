@@ -18,7 +18,7 @@ from uuidd.core.ids import (
     unixtime,
     uuids,
 )
-from uuidd.core.ids.at_time import KINDS, field_of, form
+from uuidd.core.ids.at_time import KINDS, field_of, id_at_time
 
 # Published: RFC 9562, A.1, A.5 and A.6.
 RFC_TICK = 138648505420000000
@@ -49,60 +49,60 @@ def zeros(bits: int) -> int:
 @pytest.mark.parametrize("time", [RFC_TIME, RFC_TICK])
 def test_the_rfcs_own_ids_are_formed(kind: str, expected: str, node: int | str, time: Any) -> None:
     """Its time, clock_seq and node, in each way to write them, give its v1 and its v6."""
-    made = form(kind, time, clock_seq=13256, node=node, random=zeros)
+    made = id_at_time(kind, time, clock_seq=13256, node=node, random=zeros)
     assert uuids.to_text(made) == expected
 
 
 @pytest.mark.parametrize("kind", ["v1", "v6"])
 def test_a_drawn_node_is_marked_as_random(kind: str) -> None:
     """It has the multicast bit, so that it is no network card's."""
-    assert timebased.fields(form(kind, TICK, random=zeros)) == (TICK, 0, timebased.MULTICAST)
-    assert timebased.fields(form(kind, TICK, random=ones)) == (TICK, 0x3FFF, (1 << 48) - 1)
+    assert timebased.fields(id_at_time(kind, TICK, random=zeros)) == (TICK, 0, timebased.MULTICAST)
+    assert timebased.fields(id_at_time(kind, TICK, random=ones)) == (TICK, 0x3FFF, (1 << 48) - 1)
 
 
 @pytest.mark.parametrize("kind", ["v1", "v6"])
 def test_a_given_node_is_kept_as_it_is(kind: str) -> None:
     """Only what is missing is drawn."""
-    assert timebased.fields(form(kind, TICK, node=7, random=ones)) == (TICK, 0x3FFF, 7)
-    assert timebased.fields(form(kind, TICK, clock_seq=7, random=zeros)).clock_seq == 7
+    assert timebased.fields(id_at_time(kind, TICK, node=7, random=ones)) == (TICK, 0x3FFF, 7)
+    assert timebased.fields(id_at_time(kind, TICK, clock_seq=7, random=zeros)).clock_seq == 7
 
 
 def test_a_datetimes_microseconds_are_kept_in_the_kinds_of_milliseconds() -> None:
     """They are the tick that ours carry, with random bits after it."""
-    assert form("v7", TIME, random=ones) == unixtime.of_tick(TICK, ones(60))
-    assert form("ulid", TIME, random=ones) == ulid.of_tick(TICK, ones(66))
-    assert form("ksuid", TIME, random=ones) == ksuid.of_tick(TICK, ones(104))
-    assert form("push_id", TIME, random=ones) == push_id.of_tick(TICK, ones(58))
-    assert unixtime.tick_of(form("v7", TIME, random=zeros)) == TICK
+    assert id_at_time("v7", TIME, random=ones) == unixtime.of_tick(TICK, ones(60))
+    assert id_at_time("ulid", TIME, random=ones) == ulid.of_tick(TICK, ones(66))
+    assert id_at_time("ksuid", TIME, random=ones) == ksuid.of_tick(TICK, ones(104))
+    assert id_at_time("push_id", TIME, random=ones) == push_id.of_tick(TICK, ones(58))
+    assert unixtime.tick_of(id_at_time("v7", TIME, random=zeros)) == TICK
 
 
 def test_a_snowflake_takes_its_sequence_from_the_time() -> None:
     """It is the slot of the tick, unless it is given."""
-    found = snowflake.fields(form("snowflake", TIME, worker=1023, random=zeros))
+    found = snowflake.fields(id_at_time("snowflake", TIME, worker=1023, random=zeros))
     assert found == (MS, MS - snowflake.TWITTER_EPOCH, 1023, snowflake.slot_at(REST))
-    given = snowflake.fields(form("snowflake", TIME, worker=0, sequence=4095, random=zeros))
+    given = snowflake.fields(id_at_time("snowflake", TIME, worker=0, sequence=4095, random=zeros))
     assert (given.machine, given.sequence) == (0, 4095)
 
 
 def test_a_snowflakes_datacenter_and_worker_are_halves_of_one_number() -> None:
     """Five bits each, the datacenter first."""
-    made = form("snowflake", TIME, datacenter=31, worker=2, random=zeros)
+    made = id_at_time("snowflake", TIME, datacenter=31, worker=2, random=zeros)
     found = snowflake.fields(made)
     assert (found.datacenter, found.worker, found.machine) == (31, 2, 31 * 32 + 2)
 
 
 def test_a_snowflake_counts_from_its_epoch() -> None:
     """An int stays Unix milliseconds; the id counts from the epoch."""
-    made = form("snowflake", RFC_MS, worker=0, epoch=RFC_MS, random=zeros)
+    made = id_at_time("snowflake", RFC_MS, worker=0, epoch=RFC_MS, random=zeros)
     assert made == 0
 
 
 def test_a_flake_takes_its_sequence_from_the_time() -> None:
     """It is the tick in the millisecond, unless it is given; so is its node, or it is drawn."""
-    assert flake.fields(form("flake", TIME, node=7, random=zeros)) == (MS, 7, REST)
-    assert flake.fields(form("flake", MS, node=7, sequence=9, random=zeros)) == (MS, 7, 9)
-    assert flake.fields(form("flake", TIME, node=7, sequence=0, random=zeros)) == (MS, 7, 0)
-    assert flake.fields(form("flake", MS, random=zeros)).node == timebased.MULTICAST
+    assert flake.fields(id_at_time("flake", TIME, node=7, random=zeros)) == (MS, 7, REST)
+    assert flake.fields(id_at_time("flake", MS, node=7, sequence=9, random=zeros)) == (MS, 7, 9)
+    assert flake.fields(id_at_time("flake", TIME, node=7, sequence=0, random=zeros)) == (MS, 7, 0)
+    assert flake.fields(id_at_time("flake", MS, random=zeros)).node == timebased.MULTICAST
 
 
 @pytest.mark.parametrize(
@@ -168,14 +168,14 @@ def test_a_value_that_does_not_fit_is_refused(
 def test_a_value_of_the_wrong_type_is_refused(kind: str, given: dict[str, Any]) -> None:
     """A bool is no int, nor is a float or a text."""
     with pytest.raises(TypeError, match=f"{list(given)[-1]} is .*; it must be an int"):
-        form(kind, RFC_TIME, **given, random=zeros)
+        id_at_time(kind, RFC_TIME, **given, random=zeros)
 
 
 @pytest.mark.parametrize("kind", ["v4", "v8", "cassandra", "V1", ""])
 def test_an_unknown_kind_is_refused(kind: str) -> None:
     """The error lists those that there are."""
     with pytest.raises(ValueError, match=f"kind is '{kind}'; it must be one of v1, v6, v7, ulid"):
-        form(kind, RFC_TIME, random=zeros)
+        id_at_time(kind, RFC_TIME, random=zeros)
     with pytest.raises(ValueError, match="must be one of"):
         field_of(kind)
 
@@ -185,7 +185,7 @@ def test_a_time_that_the_kind_cannot_tell_is_refused(kind: str) -> None:
     """It never wraps."""
     for time in (field_of(kind).end, -1, datetime(1582, 10, 14, tzinfo=UTC)):
         with pytest.raises(ValueError, match=f"a {kind} tells"):
-            form(kind, time, **REQUIRED.get(kind, {}), random=zeros)
+            id_at_time(kind, time, **REQUIRED.get(kind, {}), random=zeros)
 
 
 @given(kind=st.sampled_from(KINDS), earlier=st.integers(0), later=st.integers(1))

@@ -31,7 +31,7 @@ STEPS = {2: -5.0, 5: -HOUR, 8: -HOUR - 5.0}
 
 def draw(folder: Path, client: Client, go: int, *, tell: int) -> None:
     """Draw ids of every kind, a share for each byte from *go*; leave each kind in a file."""
-    drawers = {kind: client.drawer(kind, _form(kind)) for kind in KINDS}
+    drawers = {kind: client.factory(kind, _form(kind)) for kind in KINDS}
     found: dict[str, list[Any]] = {kind: [] for kind in KINDS}
     for _ in range(KILLS + 1):
         os.read(go, 1)

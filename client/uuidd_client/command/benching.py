@@ -122,7 +122,7 @@ def _trips(kinds: Sequence[str], client: Client, results: Results) -> Iterator[M
         if timeline in timelines:
 
             def measure(seconds: float, moved: Moved, kind: str = kind) -> None:
-                taken = timed(client.drawer(kind, "uuid"), seconds, moved)
+                taken = timed(client.factory(kind, "uuid"), seconds, moved)
                 results.trips[kind] = percentiles(taken)
 
             yield Measurement(f"round trips of {kind}", measure)
@@ -133,7 +133,7 @@ def _rates(kinds: Sequence[str], client: Client, results: Results) -> Iterator[M
     for kind in kinds:
 
         def one(seconds: float, moved: Moved, kind: str = kind) -> None:
-            draw = client.drawer(kind, KINDS[kind].forms[0])
+            draw = client.factory(kind, KINDS[kind].forms[0])
 
             def batch() -> None:
                 for _ in repeat(None, BATCH):

@@ -37,7 +37,7 @@ class Pattern(NamedTuple):
     at: Callable[[int], int]
 
 
-def form(
+def id_at_time(
     kind: str,
     time: Time,
     *,
@@ -84,7 +84,7 @@ def field_of(kind: str, epoch: int = snowflake.TWITTER_EPOCH) -> TimeField:
 def pattern(kind: str, given: Given, random: RandomBits) -> Pattern:
     """Give the pattern of a kind's ids with these fields; what they lack is drawn now, once.
 
-    Raises ValueError and TypeError as ``form`` does.
+    Raises ValueError and TypeError as ``id_at_time`` does.
     """
     needs = _needs(kind)
     time = field_of(kind, given.epoch)

@@ -30,7 +30,7 @@ RUN python3 -m venv /tools \
 FROM ${BASE}
 
 LABEL org.opencontainers.image.title="uuidd" \
-      org.opencontainers.image.description="A local daemon that owns one host's clock and hands out time-based unique ids" \
+      org.opencontainers.image.description="A local daemon that hands out unique, time-based ids to all programs of a host" \
       org.opencontainers.image.licenses="MIT"
 
 COPY --from=build /opt/uuidd /opt/uuidd

@@ -12,7 +12,7 @@ from argparse_manpage.manpage import Manpage
 
 from uuidd import __version__
 
-DATE = "2026-11-21"
+DATE = "2026-11-22"
 """When what the pages say last changed; set by hand, so that making them anew changes nothing."""
 
 TITLES = {1: "User Commands", 8: "System Administration"}

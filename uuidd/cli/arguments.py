@@ -35,8 +35,9 @@ def parser(kind: type[argparse.ArgumentParser] = Parser) -> argparse.ArgumentPar
     """Give the parser of the command line; it is one of *kind*."""
     made = kind(
         prog="uuidd",
-        description="A daemon that owns this host's clock and hands out time-based unique ids.",
-        epilog="It goes to the background unless -F, -S or -d is given.",
+        description="A daemon that hands out unique, time-based ids to all programs of a host.",
+        epilog="uuidd goes to the background unless -F, -S or -d is given. Units for systemd are"
+        " installed by another command: see uuidd install-units --help.",
     )
     _add_util_linux(made)
     made.add_argument(
@@ -48,26 +49,28 @@ def parser(kind: type[argparse.ArgumentParser] = Parser) -> argparse.ArgumentPar
     made.add_argument(
         "--user",
         metavar="NAME",
-        help="become this user once the socket is there; for a start as root, without systemd",
+        help="switch to this user after the socket is open; for a start as root without systemd",
     )
     made.add_argument(
         "--defaults",
         type=values.path,
         metavar="FILE",
-        help='read more options from FILE, as UUIDD_OPTIONS="..."; limits and the log level again'
-        " on SIGHUP",
+        help='read more options from the line UUIDD_OPTIONS="..." in FILE; on SIGHUP the daemon'
+        " reads the limits and the log level there again",
     )
     made.add_argument(
         "--check",
         action="store_true",
-        help="check all options, those of --defaults too, and what a start would find; say what is"
-        " wrong, a line each, and end without a start",
+        help="check the options, also those in --defaults, and the files that the daemon would use;"
+        " print one line for each problem, and start no daemon",
     )
     made.add_argument(
         "--node",
         default="random",
         metavar="NODE",
-        help="random (made once and kept; the default), mac, mac:IFACE, ip:ADDR, or 0x... in hex",
+        help="the 48 bits that stand for this host in v1, v6 and Flakes: random (drawn once, then"
+        " kept), mac or mac:IFACE (a network card's address), ip:ADDR (the address of the card that"
+        " has this IP address), or a number in hex, 0x... (default: random)",
     )
     _add_steady(made)
     _add_limits(made)
@@ -134,12 +137,18 @@ def _add_util_linux(made: argparse.ArgumentParser) -> None:
         type=values.whole(0),
         default=0,
         metavar="SEC",
-        help="end after so many seconds without a request (default: 0, never)",
+        help="end after SEC seconds without a request (default: 0, never)",
     )
     add("-k", "--kill", action="store_true", help="end the running daemon")
     add("-r", "--random", action="store_true", help="ask the running daemon for a random UUID")
     add("-t", "--time", action="store_true", help="ask the running daemon for a time-based UUID")
-    add("-n", "--uuids", type=values.whole(0), metavar="NUM", help="ask for so many UUIDs at once")
+    add(
+        "-n",
+        "--uuids",
+        type=values.whole(0),
+        metavar="NUM",
+        help="with -r or -t: ask for NUM UUIDs",
+    )
     add("-P", "--no-pid", action="store_true", help="do not create a pid file")
     add("-F", "--no-fork", action="store_true", help="stay in the foreground")
     add(
@@ -153,7 +162,7 @@ def _add_util_linux(made: argparse.ArgumentParser) -> None:
         "--cont-clock",
         nargs="?",
         metavar="NUM[hd]",
-        help="accepted for compatibility: the clock is always continuous here",
+        help="accepted for compatibility with util-linux; has no effect",
     )
     add("-d", "--debug", action="store_true", help="log more, and stay in the foreground")
     add("-q", "--quiet", action="store_true", help="log errors only")
@@ -167,26 +176,30 @@ def _add_util_linux(made: argparse.ArgumentParser) -> None:
 
 
 def _add_steady(made: argparse.ArgumentParser) -> None:
-    group = made.add_argument_group("kinds that never go back (v7, Snowflake, ULID, ...)")
+    group = made.add_argument_group(
+        "steady kinds (v7, Snowflake, Flake, ULID, KSUID, Push ID)",
+        "Ids of these kinds keep their order when the clock (UTC) is set back.",
+    )
     add = group.add_argument
     add(
         "--worker",
         type=values.whole(0, (1 << MACHINE_BITS) - 1),
         metavar="N",
-        help="this host's number in Snowflakes, 0 to 1023, another on each host; none without it",
+        help="this host's number in Snowflakes, 0 to 1023, different on each host; without it the"
+        " daemon makes no Snowflakes",
     )
     add(
         "--datacenter",
         type=values.whole(0, (1 << WORKER_BITS) - 1),
         metavar="N",
-        help="split that number in two, 0 to 31 each, as Twitter did",
+        help="the data center's number in Snowflakes, 0 to 31; --worker must then be 0 to 31 too",
     )
     add(
         "--epoch",
         type=values.unix_ms,
         default=TWITTER_EPOCH,
         metavar="TIME",
-        help="where Snowflakes begin to count: Unix milliseconds, or a time like"
+        help="the time from which Snowflakes count: Unix milliseconds, or a time like"
         f" 2015-01-01T00:00:00Z (default: {TWITTER_EPOCH}, Twitter's)",
     )
     add(
@@ -194,25 +207,26 @@ def _add_steady(made: argparse.ArgumentParser) -> None:
         type=values.seconds(),
         default=float(MAX_LEAD_SECONDS),
         metavar="SEC",
-        help="how far ahead of UTC they may be after it stepped back (default: 3600)",
+        help="refuse these kinds while they are more than SEC seconds ahead of UTC (default: 3600)",
     )
     add(
         "--rollback",
         choices=("slew", "wait", "refuse"),
         default="slew",
-        help="when UTC steps back: go on at half speed, wait for UTC, or refuse (default: slew)",
+        help="what these kinds do after UTC was set back, until it catches up: go on at half speed"
+        " (slew), wait, or refuse requests (default: slew)",
     )
     add(
         "--reset-steady",
         action="store_true",
-        help="begin them anew at UTC, after a clock that was far ahead; says what that gives up,"
-        " and ends",
+        help="let these kinds start at UTC again, after the clock was far ahead; print what is"
+        " lost by that, and start no daemon",
     )
     add(
         "--reset-epoch",
         action="store_true",
-        help="forget which epochs Snowflakes were made with, so that a later one may be named; says"
-        " what that gives up, and ends",
+        help="forget which epochs Snowflakes were made with, so that a later --epoch is accepted;"
+        " print what is lost by that, and start no daemon",
     )
 
 
@@ -232,14 +246,14 @@ def _add_limits(made: argparse.ArgumentParser) -> None:
 
 _LIMITED = {
     "request_bytes": "bytes of one request",
-    "pipelined": "requests of one connection that are answered before their replies are sent, and"
-    " others have their turn",
+    "pipelined": "requests of one connection that are answered in a row, before the replies are"
+    " sent and other connections are served",
     "connections": "connections in all",
-    "connections_per_uid": "connections of one user but root and the daemon's own",
-    "waiting_per_uid": "requests of one user that wait for room",
-    "unread_per_uid": "connections of one user whose replies wait to be read",
-    "request_seconds": "seconds from a request's first byte to its last; and from a connection to"
-    " its first request, where there is no room for another connection",
-    "reply_seconds": "seconds for a reply to be read",
+    "connections_per_uid": "connections of one user; root and the daemon's own user are exempt",
+    "waiting_per_uid": "requests of one user that wait for free ticks",
+    "unread_per_uid": "connections of one user that have not read their replies",
+    "request_seconds": "seconds from a request's first byte to its last; when no more connections"
+    " are allowed, also from connecting to the first request",
+    "reply_seconds": "seconds for a client to read a reply",
 }
 """What each limit counts; server/limits.py gives the reasons."""

@@ -60,22 +60,22 @@ def parser() -> argparse.ArgumentParser:
     """Give the parser of the command's own options."""
     made = arguments.Parser(
         prog=f"uuidd {COMMAND}",
-        description="Put uuidd's service and socket for systemd, its user and its folders in place,"
-        " and links to its commands and manual pages into /usr/local. They take the place of"
-        " util-linux's uuidd until --undo.",
+        description="Install uuidd's units for systemd and its files for sysusers.d, tmpfiles.d and"
+        " /etc/default, and link its commands, manual pages and completion into /usr/local. They"
+        " take the place of util-linux's uuidd until --undo removes them.",
     )
     made.add_argument(
         "--prefix",
         type=Path,
         default=Path("/"),
         metavar="DIR",
-        help="below which folder to put them (default: /)",
+        help="install below this folder (default: /)",
     )
     made.add_argument(
         "--undo",
         action="store_true",
-        help="take away what is still as it was put there, and put back what was there before; the"
-        " state and the user stay",
+        help="remove what has not been changed since it was installed, and put back what was there"
+        " before; the state and the user stay",
     )
     return made
 

@@ -110,7 +110,10 @@ class _Parser(argparse.ArgumentParser):
 
 def parser() -> argparse.ArgumentParser:
     """Give the parser of the command line."""
-    made = _Parser(prog="uuidctl", description="Make, read and watch the ids of this host's uuidd.")
+    made = _Parser(
+        prog="uuidctl",
+        description="Make ids, show what ids are made of, and show the status of uuidd.",
+    )
     made.add_argument(
         "-s",
         "--socket",

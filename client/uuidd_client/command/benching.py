@@ -57,9 +57,9 @@ def add_to(commands: Any) -> None:
     """Add the command to an argparse parser's commands."""
     command = commands.add_parser(
         "bench",
-        help="measure how fast the daemon answers and ids are made",
-        description="Measure, against the running daemon, the time of single round trips, and how"
-        " many ids a second this process makes of the daemon's blocks.",
+        help="measure how fast the daemon answers and how fast ids are made",
+        description="Measure how long the running daemon takes to answer a request, and how many"
+        " ids a second this process makes from the daemon's blocks of time.",
     )
     command.add_argument(
         "-k",
@@ -75,7 +75,7 @@ def add_to(commands: Any) -> None:
         type=_seconds,
         default=SECONDS,
         metavar="S",
-        help=f"how long each measurement takes, up to {MOST_SECONDS:g} (default: {SECONDS:g})",
+        help=f"seconds for each measurement, at most {MOST_SECONDS:g} (default: {SECONDS:g})",
     )
     command.add_argument("--json", action="store_true", help="print one JSON object")
     command.set_defaults(do=_do)

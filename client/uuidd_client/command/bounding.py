@@ -38,16 +38,27 @@ def add_to(commands: Any) -> None:
     """Add the command to an argparse parser's commands."""
     command = commands.add_parser(
         "bounds",
-        help="show the lowest and the highest id of a time",
-        description="Show the lowest and the highest id that a unit of time can hold, or all units"
-        " from one time to another. Both ids are inclusive.",
+        help="show the lowest and the highest id of a span of time",
+        description="Show the lowest and the highest possible id of a unit of time, such as one"
+        " second, or of the span from one time to another. Both ids belong to the span.",
     )
-    command.add_argument("kind", metavar="KIND", help=f"the kind of id: {', '.join(bounds.KINDS)}")
-    when = "the time, as 2022-02-22T19:22:22Z (RFC 3339), or an integer in the kind's unit"
-    command.add_argument("time", metavar="TIME", help=when)
-    command.add_argument("until", metavar="TIME", nargs="?", help="the last time (default: TIME)")
     command.add_argument(
-        "--unit", choices=tuple(bounds.UNITS), help="hold whole units (default: the kind's own)"
+        "kind",
+        metavar="KIND",
+        help=f"the kind of id: {', '.join(bounds.KINDS)} (v1 in Cassandra's order)",
+    )
+    when = (
+        "the time, as 2022-02-22T19:22:22Z (RFC 3339), or an integer: Unix seconds for ksuid, ticks"
+        " of 100 ns since 1582-10-15 for v6 and cassandra, Unix milliseconds for the others"
+    )
+    command.add_argument("time", metavar="TIME", help=when)
+    command.add_argument(
+        "until", metavar="TIME", nargs="?", help="the end of the span (default: TIME)"
+    )
+    command.add_argument(
+        "--unit",
+        choices=tuple(bounds.UNITS),
+        help="extend the span to whole units (default: the kind's own unit)",
     )
     command.add_argument(
         "--epoch",

@@ -36,37 +36,37 @@ def add_to(commands: Any) -> None:
     command = commands.add_parser(
         "inspect",
         help="show what ids are made of",
-        description="Show what ids are made of, each as every kind of id that it is likely to be.",
+        description="Show what an ID is made of, once for each kind of id that it is likely to be.",
     )
     command.add_argument(
         "ids",
         nargs="+",
         metavar="ID",
-        help="any id, also a Push ID, which begins with -; - alone reads ids from standard input,"
-        " one a line",
+        help="an id of any kind, even one that begins with -; a single - reads ids from standard"
+        " input, one per line",
     )
     command.add_argument(
         "-k",
         "--kind",
         choices=(*KINDS, *ALIASES),
         metavar="KIND",
-        help=f"read them as this kind only: {', '.join((*KINDS, *ALIASES))}",
+        help=f"read the ids as this kind only: {', '.join((*KINDS, *ALIASES))}",
     )
     command.add_argument(
         "--raw",
         action="store_true",
-        help="with --kind: an ID may be its bits, as an integer or as bytes in hex",
+        help="with --kind: also accept the bits of an id, as an integer or as bytes in hex",
     )
     command.add_argument(
         "--epoch",
         type=_milliseconds,
         metavar="MS",
-        help="the epoch of Snowflakes, or of KIND, in Unix milliseconds",
+        help="the epoch of Snowflakes, or of the kind in --kind, in Unix milliseconds",
     )
     command.add_argument(
         "--json",
         action="store_true",
-        help="print one JSON array, or with - an object a line",
+        help="print one JSON array, or with - one JSON object per line",
     )
     command.is_value = _is_push_id
     command.set_defaults(do=partial(_do, command))

@@ -26,7 +26,7 @@ class MakeError(Exception):
 
 def add_to(commands: Any) -> None:
     """Add the command to an argparse parser's commands."""
-    command = commands.add_parser("new", help="make new ids, one a line")
+    command = commands.add_parser("new", help="make new ids, one per line")
     command.add_argument(
         "-k",
         "--kind",
@@ -40,9 +40,10 @@ def add_to(commands: Any) -> None:
     command.add_argument(
         "--namespace",
         metavar="UUID",
-        help=f"what the name of a v3 or v5 lies in: a UUID, or {', '.join(namebased.NAMESPACES)}",
+        help="for v3 and v5: the namespace of the name: a UUID, or"
+        f" {', '.join(namebased.NAMESPACES)}",
     )
-    command.add_argument("--name", help="what a v3 or v5 is made of, within its namespace")
+    command.add_argument("--name", help="for v3 and v5: the name that the id is made from")
     command.set_defaults(do=partial(_do, command))
 
 

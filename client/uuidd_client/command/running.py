@@ -35,18 +35,19 @@ def add_to(commands: Any) -> None:
     """Add the command to an argparse parser's commands."""
     command = commands.add_parser(
         "run",
-        help="run a command with a private daemon of its own",
-        description="Run a command with a private daemon in a temporary folder, for as long as the"
-        " command runs.",
+        help="run a command with a private daemon",
+        description="Run a command with a private daemon in a temporary folder. The daemon and the"
+        " folder are removed when the command ends.",
     )
     command.add_argument(
-        "--worker", metavar="N", help="the daemon's worker number: Snowflakes need one"
+        "--worker", metavar="N", help="the daemon's worker number, which Snowflakes need"
     )
     command.add_argument(
         "command",
         nargs=argparse.REMAINDER,
         metavar="-- CMD ...",
-        help="the command and its arguments, with UUIDD_SOCKET set for them",
+        help="the command and its arguments; the environment variable UUIDD_SOCKET leads it to the"
+        " private daemon",
     )
     command.set_defaults(do=lambda given: _do(command, given))
 

@@ -1,4 +1,4 @@
-"""``uuidctl status``: shows how the daemon does, to people and to programs."""
+"""``uuidctl status``: shows the daemon's status, as a screen, JSON, OpenMetrics or one line."""
 
 from __future__ import annotations
 
@@ -31,19 +31,22 @@ class StatusError(Exception):
 
 def add_to(commands: Any) -> None:
     """Add the command to an argparse parser's commands."""
-    command = commands.add_parser("status", help="show how the daemon does")
+    command = commands.add_parser("status", help="show the status of the daemon")
     form = command.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="print it as JSON")
+    form.add_argument("--json", action="store_true", help="print all fields as JSON")
     form.add_argument(
         "--openmetrics",
         action="store_true",
-        help="print it as OpenMetrics, for Prometheus and node_exporter's textfile collector",
+        help="print metrics in the OpenMetrics format, for Prometheus by way of node_exporter's"
+        " textfile collector",
     )
-    form.add_argument("--watch", action="store_true", help="draw it anew each second")
+    form.add_argument(
+        "--watch", action="store_true", help="refresh the screen every second, until Ctrl-C"
+    )
     form.add_argument(
         "--check",
         action="store_true",
-        help="print one line, and exit with 1 unless all kinds of ids are served as they should be",
+        help="print one line; exit with 1 if the daemon does not serve all kinds of ids normally",
     )
     command.set_defaults(do=_do)
 

@@ -149,12 +149,12 @@ class Daemon:
         self._reader.join(PATIENCE)
         return status
 
-    def connect(self) -> Line:
-        """Give a line to the daemon."""
-        return Line(self.socket)
+    def connect(self) -> Connection:
+        """Return a new connection to the daemon."""
+        return Connection(self.socket)
 
 
-class Line:
+class Connection:
     """A MessagePack-RPC connection that owes nothing to our own client or wire."""
 
     def __init__(self, path: Path) -> None:
@@ -164,7 +164,7 @@ class Line:
         self._unpacker = msgpack.Unpacker()
         self._msgid = 0
 
-    def __enter__(self) -> Line:
+    def __enter__(self) -> Connection:
         return self
 
     def __exit__(

@@ -120,22 +120,22 @@ class Server:
                         return
                     if key.fileobj is self._listener:
                         self.connections += 1
-                        line = open_ones.enter_context(self._listener.accept()[0])
-                        selector.register(line, selectors.EVENT_READ)
+                        connection = open_ones.enter_context(self._listener.accept()[0])
+                        selector.register(connection, selectors.EVENT_READ)
                     elif isinstance(key.fileobj, socket.socket) and not self._answered(key.fileobj):
                         selector.unregister(key.fileobj)
                         key.fileobj.close()
 
-    def _answered(self, line: socket.socket) -> bool:
+    def _answered(self, connection: socket.socket) -> bool:
         try:
-            request = line.recv(65536)
+            request = connection.recv(65536)
             if not request:
                 return False
             self.requests.append(request)
             reply = self._answer(request)
             if reply is None:
                 return False
-            line.sendall(reply)
+            connection.sendall(reply)
         except OSError:
             return False
         return True

@@ -78,7 +78,7 @@ def _by(fork: Callable[[], int], folder: Path) -> None:
 
 
 def main(way: str, folder: Path) -> None:
-    """Draw, so that what a child inherits is a block, a run and a line in use; fork; draw."""
+    """Draw, so that what a child inherits is a block, a run and a connection in use; fork; draw."""
     warnings.simplefilter("ignore", RuntimeWarning)
     draw(folder)
     {"os": by_os, "multiprocessing": by_multiprocessing, "raw": raw}[way](folder)

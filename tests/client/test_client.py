@@ -50,8 +50,8 @@ def client(daemon: Daemon) -> Iterator[Client]:
 
 def requests(daemon: Daemon) -> int:
     """Give the number of rpc requests that the daemon has had before this one."""
-    with daemon.connect() as line:
-        count: int = line.call("status")["requests"]["rpc"]["requests"]
+    with daemon.connect() as connection:
+        count: int = connection.call("status")["requests"]["rpc"]["requests"]
     return count
 
 
@@ -420,7 +420,7 @@ def test_a_signal_handler_may_end_a_call(tmp_path: Path) -> None:
 def test_a_signal_handler_may_draw_in_the_middle_of_a_draw(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It neither waits for ever nor disturbs the line on which an answer is due."""
+    """It neither waits for ever nor disturbs the connection on which an answer is due."""
     client.uuid1()
     found: list[UUID] = []
     original = Connection._receive
@@ -515,7 +515,7 @@ def test_no_id_comes_twice_when_a_thread_is_busy_at_the_fork(
     assert len(set(ids)) == len(ids)
 
 
-def test_a_child_has_a_line_of_its_own(tmp_path: Path) -> None:
+def test_a_child_has_a_connection_of_its_own(tmp_path: Path) -> None:
     """Neither of parent and child reads the other's answers."""
     path = tmp_path / "s"
     program = (
@@ -530,7 +530,7 @@ def test_a_child_has_a_line_of_its_own(tmp_path: Path) -> None:
     assert (server.connections, len(server.requests)) == (2, 3)
 
 
-def test_a_child_leaves_its_parents_line_open(tmp_path: Path) -> None:
+def test_a_child_leaves_its_parents_connection_open(tmp_path: Path) -> None:
     """The child closes the socket that it inherited, and does not hang up on its parent."""
     path = tmp_path / "s"
     program = (

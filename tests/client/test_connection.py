@@ -50,7 +50,7 @@ def path(tmp_path: Path) -> Path:
 
 
 @contextlib.contextmanager
-def line(path: Path, timeout: float = PATIENCE) -> Iterator[Connection]:
+def connect(path: Path, timeout: float = PATIENCE) -> Iterator[Connection]:
     """Give a connection that is closed in the end."""
     found = Connection(str(path), timeout)
     try:
@@ -75,7 +75,7 @@ def warnings_while_collected() -> Iterator[list[str]]:
 @contextlib.contextmanager
 def served(path: Path, answer: Answer) -> Iterator[tuple[Server, Connection]]:
     """Give a server and a connection to it."""
-    with Server(path, answer) as server, line(path) as found:
+    with Server(path, answer) as server, connect(path) as found:
         yield server, found
 
 
@@ -142,7 +142,7 @@ def test_a_daemon_that_waited_in_vain_says_so(path: Path) -> None:
 
 
 def test_one_connection_serves_many_calls(path: Path) -> None:
-    """The line stays open between calls."""
+    """The connection stays open between calls."""
     with served(path, grants()) as (server, found):
         for _ in range(20):
             found.take(1)
@@ -166,9 +166,9 @@ def test_msgids_wrap_around_after_32_bits(path: Path) -> None:
     assert [msgpack.unpackb(request)[1] for request in server.requests] == [(1 << 32) - 1, 0]
 
 
-def test_a_line_that_broke_is_made_anew(path: Path) -> None:
+def test_a_connection_that_broke_is_made_anew(path: Path) -> None:
     """A daemon restarted between two calls costs no error."""
-    with line(path) as found:
+    with connect(path) as found:
         for _ in range(2):
             with Server(path, grants()) as server:
                 found.take(1)
@@ -176,7 +176,7 @@ def test_a_line_that_broke_is_made_anew(path: Path) -> None:
 
 
 def test_a_request_that_broke_off_is_sent_once_more(path: Path) -> None:
-    """When an open line is hung up on, the same request goes over a new one."""
+    """When an open connection is hung up on, the same request goes over a new one."""
     answers = in_turn(grants(), lambda _: None, grants())
     with served(path, answers) as (server, found):
         found.take(1)
@@ -186,7 +186,7 @@ def test_a_request_that_broke_off_is_sent_once_more(path: Path) -> None:
 
 def test_an_answer_may_come_in_pieces(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A response is read until it is whole."""
-    with socket.socket(socket.AF_UNIX) as listener, line(path) as found:
+    with socket.socket(socket.AF_UNIX) as listener, connect(path) as found:
         listener.bind(str(path))
         listener.listen()
         found._open(real_time.clock_gettime(real_time.CLOCK_BOOTTIME) + PATIENCE)
@@ -228,8 +228,8 @@ def test_an_error_is_told_in_one_line_that_a_terminal_can_show(path: Path) -> No
     assert len(str(caught.value)) < 2000
 
 
-def test_an_error_leaves_the_line_open(path: Path) -> None:
-    """Who refuses is there, so the next call goes over the same line."""
+def test_an_error_leaves_the_connection_open(path: Path) -> None:
+    """Who refuses is there, so the next call goes over the same connection."""
     refusal = msgpack.packb([1, 1, "busy: no room", None])
     with served(path, in_turn(lambda _: refusal, grants())) as (server, found):
         with pytest.raises(DaemonUnavailable):
@@ -249,8 +249,8 @@ def test_an_answer_to_another_request_is_refused(path: Path, answered: int) -> N
         found.take(1)
 
 
-def test_after_an_answer_to_another_request_the_line_is_a_new_one(path: Path) -> None:
-    """What else may come over a line that is out of step is not waited for."""
+def test_after_an_answer_to_another_request_the_connection_is_a_new_one(path: Path) -> None:
+    """What else may come over a connection that is out of step is not waited for."""
     other = msgpack.packb([1, 77, None, granted(0, 1)])
     with served(path, in_turn(lambda _: other, grants())) as (server, found):
         with pytest.raises(DaemonUnavailable):
@@ -283,7 +283,7 @@ BAD_BLOCKS: list[Any] = [
 
 @pytest.mark.parametrize("bad", BAD_BLOCKS)
 def test_a_bad_block_is_refused(path: Path, bad: object) -> None:
-    """From what is no block no id is made, and the line is given up."""
+    """From what is no block no id is made, and the connection is given up."""
     with served(path, in_turn(lambda request: result(request, bad), grants())) as (server, found):
         with pytest.raises(DaemonUnavailable, match="an unusable answer"):
             found.take(1)
@@ -312,7 +312,7 @@ def test_a_bad_block_is_refused(path: Path, bad: object) -> None:
     ],
 )
 def test_garbage_is_an_unusable_answer(path: Path, garbage: bytes) -> None:
-    """Whatever speaks there, what is no response is one error, and the line is given up."""
+    """Whatever speaks there, what is no response is one error, and the connection is given up."""
     with served(path, in_turn(lambda _: garbage, grants())) as (server, found):
         with pytest.raises(DaemonUnavailable, match="an unusable answer"):
             found.take(1)
@@ -331,7 +331,7 @@ def test_a_status_is_what_the_daemon_says(path: Path) -> None:
 
 def test_an_absent_socket_is_the_cause(path: Path) -> None:
     """The error says which path was tried, and what was wrong with it."""
-    with line(path) as found, pytest.raises(DaemonUnavailable, match="No such file") as caught:
+    with connect(path) as found, pytest.raises(DaemonUnavailable, match="No such file") as caught:
         found.take(1)
     assert str(path) in str(caught.value)
     assert not caught.value.late
@@ -341,19 +341,22 @@ def test_a_socket_that_nobody_listens_on_is_the_cause(path: Path) -> None:
     """A dead daemon's socket is told from an absent one."""
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(str(path))
-    with line(path) as found, pytest.raises(DaemonUnavailable, match="Connection refused"):
+    with connect(path) as found, pytest.raises(DaemonUnavailable, match="Connection refused"):
         found.take(1)
 
 
 def test_a_path_too_long_for_a_socket_is_the_cause(tmp_path: Path) -> None:
     """Even a path that the system cannot take is an error of the one kind."""
-    with line(tmp_path / ("x" * 120)) as found, pytest.raises(DaemonUnavailable, match="too long"):
+    with (
+        connect(tmp_path / ("x" * 120)) as found,
+        pytest.raises(DaemonUnavailable, match="too long"),
+    ):
         found.take(1)
 
 
 def test_silence_ends_with_the_time_out(path: Path) -> None:
     """A daemon that does not answer in time is late, and the error says how long it took so far."""
-    with Server(path, lambda _: b""), line(path, timeout=0.1) as found:
+    with Server(path, lambda _: b""), connect(path, timeout=0.1) as found:
         begun = real_time.monotonic()
         with pytest.raises(DaemonUnavailable, match=r"silent for \d") as caught:
             found.take(1)
@@ -374,7 +377,7 @@ def test_a_trickle_does_not_stretch_the_time_out(
         time.move(0.3)
         return next(pieces)
 
-    with Server(path, lambda _: b""), line(path, timeout=1) as found:
+    with Server(path, lambda _: b""), connect(path, timeout=1) as found:
         monkeypatch.setattr(found, "_receive", receive)
         with pytest.raises(StopIteration):
             found.take(1)
@@ -397,7 +400,7 @@ def test_what_comes_after_the_time_out_is_not_waited_for(path: Path) -> None:
 
 def test_a_silence_after_a_piece_ends_with_the_time_out_of_the_whole(path: Path) -> None:
     """A piece of an answer gives its sender no more time than was left."""
-    with Server(path, lambda _: b""), line(path) as found:
+    with Server(path, lambda _: b""), connect(path) as found:
         found._open(elapsed() + PATIENCE)
         begun = real_time.monotonic()
         with pytest.raises(DaemonUnavailable, match="silent for"):
@@ -428,7 +431,7 @@ def test_a_full_backlog_ends_with_the_time_out(path: Path, signals: bool) -> Non
         # What the program sets for its own sockets is nothing to ours.
         stack.callback(socket.setdefaulttimeout, socket.getdefaulttimeout())
         socket.setdefaulttimeout(30)
-        found = stack.enter_context(line(path, timeout=0.1))
+        found = stack.enter_context(connect(path, timeout=0.1))
         begun = real_time.monotonic()
         with pytest.raises(DaemonUnavailable) as caught:
             found.take(1)
@@ -436,7 +439,7 @@ def test_a_full_backlog_ends_with_the_time_out(path: Path, signals: bool) -> Non
     assert caught.value.late
 
 
-def test_a_line_that_the_collector_ends_is_no_leak(path: Path) -> None:
+def test_a_connection_that_the_collector_ends_is_no_leak(path: Path) -> None:
     """Whichever of the connection and its socket the collector comes to first."""
     with Server(path, grants()), warnings_while_collected() as warned:
         found = Connection(str(path), PATIENCE)
@@ -470,7 +473,7 @@ def test_a_connect_that_is_broken_off_anywhere_leaves_no_socket(path: Path) -> N
 
 
 def test_a_hanging_up_that_is_broken_off_anywhere_leaves_no_socket(path: Path) -> None:
-    """What is not closed then is closed with the line."""
+    """What is not closed then is closed with the connection."""
     with socket.socket(socket.AF_UNIX) as listener, warnings_while_collected():
         listener.bind(str(path))
         listener.listen(1000)
@@ -486,7 +489,7 @@ def test_a_hanging_up_that_is_broken_off_anywhere_leaves_no_socket(path: Path) -
         assert at > 3
 
 
-def test_a_line_may_be_closed_while_it_is_closed(
+def test_a_connection_may_be_closed_while_it_is_closed(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In a fork's child the first calls of many threads close their parent's at once."""
@@ -514,7 +517,7 @@ def test_without_a_descriptor_left_the_error_says_so(
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
     monkeypatch.setattr(connection, "Stream", none_left)
-    with line(path) as found, pytest.raises(DaemonUnavailable, match="Too many open files"):
+    with connect(path) as found, pytest.raises(DaemonUnavailable, match="Too many open files"):
         found.take(1)
 
 

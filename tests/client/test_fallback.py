@@ -51,7 +51,7 @@ def test_ids_are_safe_again_soon_after_the_daemons_start() -> None:
 
 
 def test_a_restart_between_two_calls_goes_unnoticed() -> None:
-    """A line that broke is made anew, with no fallback in between."""
+    """A broken connection is replaced, with no fallback in between."""
     with Daemon() as daemon:
         client = Client(daemon.socket, fallback=False, max_age=0)
         before = client.uuid1()
@@ -157,31 +157,31 @@ def test_the_import_brings_nothing_heavy() -> None:
 
 
 def test_a_process_that_closed_all_descriptors_draws_on() -> None:
-    """A daemon closes what it has; the number of the line may then be a file's, and stays so."""
+    """Its number may then be that of a file of the daemon, which stays open."""
     with Daemon() as daemon:
         client = Client(daemon.socket, fallback=False, max_age=0)
         before = client.uuid1()
-        line = _descriptor_of_the_line(daemon.socket)
-        os.close(line)
+        descriptor = _descriptor_of_the_connection(daemon.socket)
+        os.close(descriptor)
         with open(os.devnull) as file:
-            assert file.fileno() == line
+            assert file.fileno() == descriptor
             after = client.uuid1()
             assert os.fstat(file.fileno())
         client.close()
     assert before != after
 
 
-def test_a_line_whose_descriptor_was_closed_is_made_anew() -> None:
+def test_a_connection_whose_descriptor_was_closed_is_made_anew() -> None:
     """A closed descriptor is no error to the one who draws."""
     with Daemon() as daemon:
         client = Client(daemon.socket, fallback=False, max_age=0)
         client.uuid1()
-        os.close(_descriptor_of_the_line(daemon.socket))
+        os.close(_descriptor_of_the_connection(daemon.socket))
         assert client.uuid1().is_safe is SafeUUID.safe
         client.close()
 
 
-def _descriptor_of_the_line(path: Path) -> int:
+def _descriptor_of_the_connection(path: Path) -> int:
     """Give the number of this process's connection to the socket at *path*."""
     for name in os.listdir("/proc/self/fd"):
         with contextlib.suppress(OSError):
@@ -189,7 +189,7 @@ def _descriptor_of_the_line(path: Path) -> int:
             with found:
                 if found.getpeername() == str(path):
                     return int(name)
-    raise AssertionError("there is no line")
+    raise AssertionError("there is no connection")
 
 
 @pytest.mark.parametrize(

@@ -614,10 +614,10 @@ def test_a_daemon_that_serves_all_is_well(daemon: Daemon) -> None:
 @pytest.mark.system
 def test_a_daemon_whose_saves_fail_is_not_well() -> None:
     """One line that says so, and status 1; and it is well again once they succeed."""
-    with Daemon() as daemon, daemon.connect() as line:
+    with Daemon() as daemon, daemon.connect() as connection:
         # A folder in the temporary file's place: every save fails, as on a full disk.
         (daemon.state / "state.new").mkdir()
-        until(lambda: line.call("take", "utc", 1) and line.call("status")["volatile"])
+        until(lambda: connection.call("take", "utc", 1) and connection.call("status")["volatile"])
         status, out, err = uuidctl("status", "--check", socket=daemon.socket)
         assert (status, err) == (1, "")
         assert out == (
@@ -625,7 +625,7 @@ def test_a_daemon_whose_saves_fail_is_not_well() -> None:
             " directory); v1 and v6 come from a volatile node\n"
         )
         (daemon.state / "state.new").rmdir()
-        until(lambda: not line.call("status")["saves"]["failing"])
+        until(lambda: not connection.call("status")["saves"]["failing"])
         assert uuidctl("status", "--check", socket=daemon.socket)[0] == 0
 
 
@@ -771,9 +771,9 @@ def test_watch_tells_the_rate_from_the_second_screen_on(
     watch = terminal("status", "--watch", socket=daemon.socket)
     watch.until(lambda shown: "works until" in shown)
     assert " a second," not in watch.shown
-    with daemon.connect() as line:
+    with daemon.connect() as connection:
         for _ in range(10):
-            line.call("take", "utc", 1000)
+            connection.call("take", "utc", 1000)
     shown = watch.until(lambda shown: " a second," in shown)
     (rate,) = re.findall(r"([0-9,]+) a second", shown)
     assert 0 < int(rate.replace(",", "")) < 20_000

@@ -162,7 +162,7 @@ def test_a_folder_in_use_is_no_fault(state: Path) -> None:
 @pytest.mark.system
 def test_a_running_daemon_is_neither_a_fault_nor_disturbed() -> None:
     """The check passes, and the daemon answers as before."""
-    with Daemon() as daemon, daemon.connect() as line:
+    with Daemon() as daemon, daemon.connect() as connection:
         assert main(["--check", "-P", f"--socket={daemon.socket}", f"--state={daemon.state}"]) == 0
-        before = line.call("status")["connections_highest"]
+        before = connection.call("status")["connections_highest"]
         assert before == 1

@@ -174,7 +174,9 @@ def test_no_snowflake_comes_twice_when_the_epoch_is_moved() -> None:
             with contextlib.suppress(AssertionError):
                 daemon.stop()
                 daemon.start()
-                with daemon.connect() as line:
-                    ids += [id for _ in range(300) for id in line.call("make", "snowflake", 1000)]
+                with daemon.connect() as connection:
+                    ids += [
+                        id for _ in range(300) for id in connection.call("make", "snowflake", 1000)
+                    ]
     assert len(ids) >= 300_000
     assert len(set(ids)) == len(ids)

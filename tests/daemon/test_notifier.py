@@ -182,8 +182,8 @@ def test_a_daemon_tells_of_its_whole_life(environment: dict[str, str]) -> None:
     with manager.sock, Daemon(environment=environment) as daemon:
         first = manager.told()
         assert first == {"READY": "1", "STATUS": "Serving 0 connections, 0 ids a second"}
-        with daemon.connect() as line:
-            line.call("take", "utc", 1)
+        with daemon.connect() as connection:
+            connection.call("take", "utc", 1)
             told = manager.until("STATUS")
         assert told["WATCHDOG"] == "1"
         assert told["STATUS"].startswith("Serving 1 connections, ")
@@ -250,10 +250,10 @@ def test_a_socket_that_is_not_there_is_refused_in_a_line(tmp_path: Path) -> None
 def test_a_daemon_goes_on_when_its_manager_has_gone(environment: dict[str, str]) -> None:
     """A manager that restarts is no reason to stop serving."""
     manager = Manager(environment["NOTIFY_SOCKET"])
-    with Daemon(environment=environment) as daemon, daemon.connect() as line:
+    with Daemon(environment=environment) as daemon, daemon.connect() as connection:
         manager.until("WATCHDOG")
         manager.sock.close()
         select.select([], [], [], 0.5)
-        assert line.call("take", "utc", 1)["count"] == 1
+        assert connection.call("take", "utc", 1)["count"] == 1
         assert daemon.stop() == 0
         assert not [said for said in daemon.lines if "Traceback" in said]

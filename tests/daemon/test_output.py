@@ -125,8 +125,8 @@ def test_a_command_with_a_closed_descriptor_does_what_it_does(closed: str) -> No
         status, out, err = shell(f'"$@" {closed}', *asked)
         assert (status, err) == (0, "")
         assert bool(out) == (">&-" not in closed.split())
-        with daemon.connect() as line:
-            assert line.call("status")["requests"]["libuuid"]["ids"] == 1
+        with daemon.connect() as connection:
+            assert connection.call("status")["requests"]["libuuid"]["ids"] == 1
     status, out, err = shell(f'"$@" {closed}', "-t", f"--socket={daemon.socket}")
     assert (status, out) == (1, "")
     assert bool(err) == ("2>&-" not in closed)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.rig import PATIENCE, Daemon, Line
+from tests.rig import PATIENCE, Connection, Daemon
 from tests.tools import need
 from uuidd import privileges
 from uuidd.privileges import PrivilegeError, User, hand_over, user
@@ -318,15 +318,15 @@ def daemon() -> Daemon:
 @pytest.mark.system
 def test_a_daemon_started_by_root_serves_saves_and_stops_as_the_user(daemon: Daemon) -> None:
     """With no uid or capability of root's, in a state folder that is now the user's."""
-    with daemon, daemon.connect() as line:
-        block = line.call("take", "utc", 5)
+    with daemon, daemon.connect() as connection:
+        block = connection.call("take", "utc", 5)
         status = Path(f"/proc/{daemon.process.pid}/status").read_text()
         assert f"Uid:\t{NOBODY.pw_uid}\t{NOBODY.pw_uid}\t{NOBODY.pw_uid}\t" in status
         assert f"Groups:\t{NOBODY.pw_gid} \n" in status
         assert "CapEff:\t0000000000000000" in status
         assert "NoNewPrivs:\t1" in status
         assert owners(daemon.state) == {NOBODY.pw_uid}
-        line.sock.close()
+        connection.sock.close()
         assert daemon.stop() == 0
         assert daemon.lines[-1] == "uuidd: INFO: stopped: state saved"
         assert not [said for said in daemon.lines if "running as root" in said]
@@ -349,8 +349,8 @@ def test_a_daemon_in_the_background_serves_as_the_user() -> None:
         pidfd = os.pidfd_open(pid)
         undo.callback(os.close, pidfd)
         undo.callback(signal.pidfd_send_signal, pidfd, signal.SIGKILL)
-        with Line(daemon.socket) as line:
-            assert line.call("take", "utc", 1)["count"] == 1
+        with Connection(daemon.socket) as connection:
+            assert connection.call("take", "utc", 1)["count"] == 1
 
 
 @as_root
@@ -360,8 +360,8 @@ def test_a_daemon_of_root_goes_on_as_the_user(daemon: Daemon) -> None:
     daemon.arguments = []
     with daemon:
         assert [said for said in daemon.lines if "running as root, which is not needed" in said]
-        with daemon.connect() as line:
-            node = line.call("take", "utc", 1)["node"]
+        with daemon.connect() as connection:
+            node = connection.call("take", "utc", 1)["node"]
         assert owners(daemon.state) == {0}
         daemon.kill()
         (daemon.state / "state.new").write_text("torn")
@@ -369,8 +369,8 @@ def test_a_daemon_of_root_goes_on_as_the_user(daemon: Daemon) -> None:
         for _ in range(2):
             # What root left in its folder would keep the user from listening there.
             daemon.start()
-            with daemon.connect() as line:
-                assert line.call("take", "utc", 1)["node"] == node
+            with daemon.connect() as connection:
+                assert connection.call("take", "utc", 1)["node"] == node
             assert daemon.stop() == 0
         assert owners(daemon.state) == {NOBODY.pw_uid}
 

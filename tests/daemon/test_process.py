@@ -40,15 +40,15 @@ def daemon() -> Iterator[Daemon]:
 
 def take(daemon: Daemon, count: int = 1) -> dict[str, Any]:
     """Give a block over a connection of its own."""
-    with daemon.connect() as line:
-        block: dict[str, Any] = line.call("take", "utc", count)
+    with daemon.connect() as connection:
+        block: dict[str, Any] = connection.call("take", "utc", count)
     return block
 
 
 def steady(daemon: Daemon, count: int = 1) -> dict[str, Any]:
     """Give a block of the steady timeline over a connection of its own."""
-    with daemon.connect() as line:
-        block: dict[str, Any] = line.call("take", "steady", count)
+    with daemon.connect() as connection:
+        block: dict[str, Any] = connection.call("take", "steady", count)
     return block
 
 
@@ -216,10 +216,10 @@ def test_the_state_of_another_host_is_set_aside(daemon: Daemon) -> None:
         " begin in 20 s"
     )
     assert "INFO: started:" in daemon.lines[-1]
-    with daemon.connect() as line:
-        _, _, error, _ = line.ask("take", "steady", 1)
+    with daemon.connect() as connection:
+        _, _, error, _ = connection.ask("take", "steady", 1)
         assert error.startswith("unavailable: the state was lost, so steady ids begin in ")
-        assert 0 < line.call("status")["steady"]["held_for"] <= 20
+        assert 0 < connection.call("status")["steady"]["held_for"] <= 20
 
 
 def test_a_first_start_holds_nothing_back(daemon: Daemon) -> None:
@@ -234,10 +234,10 @@ def test_a_state_that_is_gone_holds_steady_back(daemon: Daemon) -> None:
     (daemon.state / "state").unlink()
     daemon.start()
     assert [line for line in daemon.lines if "that never go back begin in 20 s" in line]
-    with daemon.connect() as line:
-        _, _, error, _ = line.ask("make", "ulid", 1)
+    with daemon.connect() as connection:
+        _, _, error, _ = connection.ask("make", "ulid", 1)
         assert error.startswith("unavailable: ")
-        assert line.call("take", "utc", 1)["count"] == 1
+        assert connection.call("take", "utc", 1)["count"] == 1
 
 
 def test_steady_goes_on_where_it_was(daemon: Daemon) -> None:
@@ -274,13 +274,16 @@ def test_a_start_far_ahead_adds_nothing_to_its_lead(daemon: Daemon) -> None:
 def test_worker_epoch_and_max_lead_are_what_was_chosen() -> None:
     """What the command line says of the steady timeline is in blocks, ids and ``status``."""
     chosen = ["--datacenter=3", "--worker=5", "--epoch=2015-01-01T00:00:00Z"]
-    with Daemon(*chosen, "--max-lead=7.5", "--rollback=wait") as daemon, daemon.connect() as line:
-        block = line.call("take", "steady", 1)
+    with (
+        Daemon(*chosen, "--max-lead=7.5", "--rollback=wait") as daemon,
+        daemon.connect() as connection,
+    ):
+        block = connection.call("take", "steady", 1)
         assert (block["worker"], block["epoch"]) == (101, 1_420_070_400_000)
-        (text,) = line.call("make", "snowflake")
+        (text,) = connection.call("make", "snowflake")
         assert int(text) >> 12 & 0x3FF == 101
         assert abs((int(text) >> 22) + 1_420_070_400_000 - time.time() * 1000) < 1000 * PATIENCE
-        told = line.call("status")
+        told = connection.call("status")
         assert told["steady"]["worker"] == 101
         assert told["steady"]["epoch"] == 1_420_070_400_000
         assert (told["steady"]["max_lead"], told["steady"]["rollback"]) == (7.5, "wait")
@@ -348,20 +351,20 @@ def test_a_failing_disk_turns_it_volatile_and_back(daemon: Daemon) -> None:
     own = take(daemon)["node"]
     # A folder in the temporary file's place: every save fails, as on a broken disk, also for root.
     (daemon.state / "state.new").mkdir()
-    with daemon.connect() as line:
+    with daemon.connect() as connection:
         for _ in range(200):
             wait(0.02)
-            if line.call("take", "utc", 1)["node"] != own:
+            if connection.call("take", "utc", 1)["node"] != own:
                 break
-        told = line.call("status")
+        told = connection.call("status")
         assert told["volatile"] is True
         assert told["saves"]["trouble"] == os.strerror(21) == "Is a directory"
         (daemon.state / "state.new").rmdir()
         for _ in range(400):
             wait(0.02)
-            if line.call("take", "utc", 1)["node"] == own:
+            if connection.call("take", "utc", 1)["node"] == own:
                 break
-        told = line.call("status")
+        told = connection.call("status")
         assert told["volatile"] is False
         assert told["saves"]["failing"] is False
     assert daemon.stop() == 0
@@ -372,11 +375,11 @@ def test_a_failing_disk_turns_it_volatile_and_back(daemon: Daemon) -> None:
 def test_trouble_that_is_over_is_told_no_longer(daemon: Daemon) -> None:
     """The volatile node ends with the save that makes it needless, not with the next request."""
     (daemon.state / "state.new").mkdir()
-    with daemon.connect() as line:
-        until(lambda: line.call("take", "utc", 1) and line.call("status")["volatile"])
+    with daemon.connect() as connection:
+        until(lambda: connection.call("take", "utc", 1) and connection.call("status")["volatile"])
         (daemon.state / "state.new").rmdir()
-        until(lambda: not line.call("status")["saves"]["failing"])
-        assert line.call("status")["volatile"] is False
+        until(lambda: not connection.call("status")["saves"]["failing"])
+        assert connection.call("status")["volatile"] is False
 
 
 def test_a_stop_that_cannot_save_is_a_failure(daemon: Daemon) -> None:
@@ -410,8 +413,8 @@ def test_a_stop_with_a_hung_disk_ends_all_the_same(daemon: Daemon) -> None:
 def test_an_idle_daemon_neither_wakes_up_nor_writes(daemon: Daemon) -> None:
     """In 1.5 s without requests no thread of it runs, and its state file stays as it is."""
     pid = daemon.process.pid
-    with daemon.connect() as line:
-        line.call("status")
+    with daemon.connect() as connection:
+        connection.call("status")
         # That nothing happens can only be seen by waiting; a first window may still hold the saves
         # that follow the first use, so the second is the one that counts.
         wait(WINDOW)
@@ -449,10 +452,10 @@ def test_a_refused_start_leaves_the_file_in_its_pid_files_place() -> None:
 
 def test_a_second_signal_does_not_break_off_the_stop(daemon: Daemon) -> None:
     """Whoever presses Ctrl-C twice loses nothing: the daemon ends in order."""
-    with daemon.connect() as line:
+    with daemon.connect() as connection:
         # Replies that are not read hold the stop up.
-        line.sock.sendall(msgpack.packb([0, 1, "make", ["v7", 1000]]) * 3)
-        assert line.sock.recv(1)
+        connection.sock.sendall(msgpack.packb([0, 1, "make", ["v7", 1000]]) * 3)
+        assert connection.sock.recv(1)
         daemon.process.send_signal(signal.SIGTERM)
         until(lambda: any("stopping:" in each for each in daemon.lines))
         daemon.process.send_signal(signal.SIGINT)

@@ -166,9 +166,9 @@ def test_each_reason_is_told_in_words() -> None:
 def test_a_daemon_tells_of_refusals_at_the_latest_when_it_stops() -> None:
     """The line comes before that of its end."""
     with Daemon("--max-connections=1") as daemon:
-        with daemon.connect() as line:
+        with daemon.connect() as connection:
             for _ in range(3):
-                line.ask("take", "utc", 0)
+                connection.ask("take", "utc", 0)
             with daemon.connect() as other:
                 other.ask("status")
         assert daemon.stop() == 0

@@ -47,8 +47,8 @@ def reload(daemon: Daemon, lines: int = 1) -> list[str]:
 
 def limits(daemon: Daemon) -> dict[str, Any]:
     """Give the limits in force."""
-    with daemon.connect() as line:
-        found: dict[str, Any] = line.call("status")["limits"]
+    with daemon.connect() as connection:
+        found: dict[str, Any] = connection.call("status")["limits"]
     return found
 
 
@@ -82,8 +82,8 @@ def test_new_connections_have_the_new_limits(daemon: Daemon, path: Path) -> None
     """A shorter request is the longest there may be, also before the first byte came."""
     options(path, "--max-request-bytes 64")
     reload(daemon)
-    with daemon.connect() as line:
-        _, _, error, _ = line.ask("x" * 70)
+    with daemon.connect() as connection:
+        _, _, error, _ = connection.ask("x" * 70)
         assert "at most 64 are read" in error
 
 
@@ -159,8 +159,8 @@ def test_what_cannot_change_stays(daemon: Daemon, path: Path) -> None:
     """A worker number comes with a start, and only then."""
     options(path, "--worker 5")
     reload(daemon)
-    with daemon.connect() as line:
-        assert line.call("status")["steady"]["worker"] is None
+    with daemon.connect() as connection:
+        assert connection.call("status")["steady"]["worker"] is None
 
 
 def test_without_a_file_it_says_so_and_goes_on() -> None:

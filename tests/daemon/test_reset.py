@@ -211,18 +211,18 @@ def daemon() -> Iterator[Daemon]:
 @pytest.mark.system
 def test_a_daemon_a_year_ahead_refuses_steady_and_names_the_way_out(daemon: Daemon) -> None:
     """It says by how much it leads and what to do, in answers, status and log; utc goes on."""
-    with daemon.connect() as line:
+    with daemon.connect() as connection:
         for asked in (("take", "steady", 1), ("make", "snowflake", 1), ("make", "v7", 1)):
-            _, _, error, _ = line.ask(*asked)
+            _, _, error, _ = connection.ask(*asked)
             told = r"unavailable: the steady timeline is (\d+)\.\d{3} s ahead of UTC, "
             lead = re.match(told, error)
             assert lead is not None
             assert YEAR - PATIENCE < int(lead[1]) <= YEAR
             assert "--max-lead is 3600 s" in error
             assert "uuidd --reset-steady" in error
-        assert line.call("take", "utc", 1)["count"] == 1
-        assert len(line.call("make", "v6", 10)) == 10
-        told = line.call("status")
+        assert connection.call("take", "utc", 1)["count"] == 1
+        assert len(connection.call("make", "v6", 10)) == 10
+        told = connection.call("status")
         assert YEAR - PATIENCE < told["steady"]["lead"] <= YEAR
         assert told["volatile"] is False
     (warned,) = [each for each in daemon.lines if "that never go back are " in each]
@@ -248,18 +248,18 @@ def test_a_reset_is_refused_while_the_daemon_runs(daemon: Daemon) -> None:
 @pytest.mark.system
 def test_after_a_reset_the_daemon_gives_steady_ids_again(daemon: Daemon) -> None:
     """Once it was stopped and reset it begins at UTC, under the same node."""
-    with daemon.connect() as line:
-        node = line.call("take", "utc", 1)["node"]
+    with daemon.connect() as connection:
+        node = connection.call("take", "utc", 1)["node"]
     assert daemon.stop() == 0
     assert run(daemon.state)[0] == 0
     reset = kept(daemon.state).steady
     daemon.start()
-    with daemon.connect() as line:
-        block = line.call("take", "steady", 10)
+    with daemon.connect() as connection:
+        block = connection.call("take", "steady", 10)
         assert (block["node"], block["worker"]) == (node, 3)
         assert reset <= block["first"] <= now()
-        assert line.call("status")["steady"]["lead"] < 1
-        assert len(line.call("make", "snowflake", 1000)) == 1000
+        assert connection.call("status")["steady"]["lead"] < 1
+        assert len(connection.call("make", "snowflake", 1000)) == 1000
 
 
 # Root, in the folder of the daemon's user

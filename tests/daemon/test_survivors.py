@@ -36,9 +36,9 @@ def test_the_first_horizon_is_on_the_disk_when_the_daemon_says_that_it_started()
 def test_a_larger_block_than_was_asked_for_is_refused(tmp_path: Path) -> None:
     """Nobody makes ids of ticks that he did not ask for."""
     with Server(tmp_path / "s", lambda asked: result(asked, granted(0, 11))):
-        line = Connection(str(tmp_path / "s"), 20)
+        connection = Connection(str(tmp_path / "s"), 20)
         with pytest.raises(DaemonUnavailable, match="11 ticks where 10 were asked for"):
-            line.take(10)
+            connection.take(10)
 
 
 def test_the_time_out_is_what_is_left_of_the_call_at_each_wait(
@@ -52,10 +52,10 @@ def test_the_time_out_is_what_is_left_of_the_call_at_each_wait(
         return b"\xdb\x00\x01\x00\x00"
 
     with Server(tmp_path / "s", a_part):
-        line = Connection(str(tmp_path / "s"), PATIENCE)
+        connection = Connection(str(tmp_path / "s"), PATIENCE)
         begun = time.monotonic()
         with pytest.raises(DaemonUnavailable, match="silent"):
-            line.take(1)
+            connection.take(1)
         assert time.monotonic() - begun < PATIENCE / 2
 
 
@@ -74,9 +74,9 @@ def test_two_processes_without_a_daemon_have_two_nodes() -> None:
 
 def test_the_request_limit_holds_on_a_connection_that_was_silent() -> None:
     """There requests are read in another place than a connection's first."""
-    with Daemon("--max-request-bytes=100") as daemon, daemon.connect() as line:
-        line.call("status")
-        _, _, error, _ = line.ask("status", 200 * "x")
+    with Daemon("--max-request-bytes=100") as daemon, daemon.connect() as connection:
+        connection.call("status")
+        _, _, error, _ = connection.ask("status", 200 * "x")
         assert "at most 100 are read" in error
 
 

@@ -27,7 +27,7 @@ from typing import Any
 
 import msgpack
 
-from tests.rig import PATIENCE, Line
+from tests.rig import PATIENCE, Connection
 from uuidd.cli import main as uuidd
 
 UNIX_EPOCH = 0x01B2_1DD2_1381_4000
@@ -126,11 +126,11 @@ def connected(path: Path) -> socket.socket:
     return sock
 
 
-def lined(path: Path) -> Line:
-    """Give a line, after a while if the backlog is full."""
+def connection_to(path: Path) -> Connection:
+    """Return a connection, after a while if the backlog is full."""
     while True:
         try:
-            return Line(path)
+            return Connection(path)
         except BlockingIOError:
             time.sleep(0.001)
 
@@ -175,14 +175,14 @@ def at_work() -> None:
 def victim(path: Path, rounds: int, pause_ms: int) -> dict[str, Any]:
     """Ask for ten ticks in either dialect, again and again; tell how long each took.
 
-    In rpc over one line, as libuuid does over a connection each.
+    In rpc over one connection, as libuuid does over a connection each.
     """
     seen, took, connected_in, refused = Seen(), [], [], 0
     at_work()
-    with lined(path) as line:
+    with connection_to(path) as connection:
         for _ in range(rounds):
             begun, asked = time.monotonic(), now()
-            seen.add_result(asked, line.call("take", "utc", 10))
+            seen.add_result(asked, connection.call("take", "utc", 10))
             between = time.monotonic()
             refused += not bulk(path, 10, seen)
             took.append(between - begun)
@@ -198,10 +198,10 @@ def taker(path: Path, count: int, whole: int, times: int) -> dict[str, Any]:
     """
     seen, slowest, heard = Seen(), 0.0, set()
     at_work()
-    with lined(path) as line:
+    with connection_to(path) as connection:
         for _ in range(times):
             begun, asked = time.monotonic(), now()
-            _, _, error, result = line.ask("take", "utc", count, bool(whole))
+            _, _, error, result = connection.ask("take", "utc", count, bool(whole))
             slowest = max(slowest, time.monotonic() - begun)
             if error:
                 heard.add(error)
@@ -223,14 +223,14 @@ def silent(path: Path, count: int) -> None:
 def idle(path: Path, count: int) -> dict[str, Any]:
     """Hold so many connections that have been served once."""
     seen, asked = Seen(), now()
-    lines: list[Line] = []
+    connections: list[Connection] = []
     with contextlib.ExitStack() as stack:
         for _ in range(count):
-            line = stack.enter_context(lined(path))
-            line.sock.sendall(msgpack.packb([0, 1, "take", ["utc", 1]]))
-            lines.append(line)
-        for line in lines:
-            seen.add_result(asked, line.read()[3])
+            connection = stack.enter_context(connection_to(path))
+            connection.sock.sendall(msgpack.packb([0, 1, "take", ["utc", 1]]))
+            connections.append(connection)
+        for connection in connections:
+            seen.add_result(asked, connection.read()[3])
         at_work()
         sys.stdin.read()
     return seen.told()
@@ -241,9 +241,9 @@ def hoard(path: Path, count: int) -> dict[str, Any]:
     held, heard, closed = 0, set(), 0
     with contextlib.ExitStack() as stack:
         for _ in range(count):
-            line = stack.enter_context(Line(path))
+            connection = stack.enter_context(Connection(path))
             try:
-                _, _, error, _ = line.ask("take", "utc", 1)
+                _, _, error, _ = connection.ask("take", "utc", 1)
             except (EOFError, ConnectionError):
                 closed += 1
             else:
@@ -473,18 +473,18 @@ def matching(path: Path, count: int) -> dict[str, Any]:
     seen, strange = Seen(), 0
     at_work()
     with contextlib.ExitStack() as stack:
-        lines = [stack.enter_context(Line(path)) for _ in range(count)]
+        connections = [stack.enter_context(Connection(path)) for _ in range(count)]
         socks = [stack.enter_context(connected(path)) for _ in range(count)]
         asked = now()
         for turn in range(5):
-            for number, line in enumerate(lines, 1):
+            for number, connection in enumerate(connections, 1):
                 request = [0, 1000 * number + turn, "take", ["utc", number, True]]
-                line.sock.sendall(msgpack.packb(request))
+                connection.sock.sendall(msgpack.packb(request))
         for number, sock in enumerate(socks, 1):
             sock.sendall(b"\x04" + struct.pack("=i", 1000 + number))
         for turn in range(5):
-            for number, line in enumerate(lines, 1):
-                kind, msgid, error, result = line.read()
+            for number, connection in enumerate(connections, 1):
+                kind, msgid, error, result = connection.read()
                 strange += (kind, msgid, error) != (1, 1000 * number + turn, None)
                 strange += result["count"] != number
                 seen.add_result(asked, result)
@@ -517,7 +517,7 @@ def hang_up(selector: selectors.BaseSelector) -> None:
         key.fileobj.close()
 
 
-def greedy(path: Path, lines: int, way: int) -> dict[str, Any]:
+def greedy(path: Path, connections: int, way: int) -> dict[str, Any]:
     """Ask for all that there is, over so many connections, in that of GREED that is told."""
     request = list(GREED.values())[way]
     heard: set[str] = set()
@@ -531,7 +531,7 @@ def greedy(path: Path, lines: int, way: int) -> dict[str, Any]:
             selector.register(sock, selectors.EVENT_READ, msgpack.Unpacker())
             pending[sock.fileno()] = request.count(b"\x94\x00")
 
-        for _ in range(lines):
+        for _ in range(connections):
             begin()
         stack.callback(hang_up, selector)
         begun = False

@@ -22,7 +22,7 @@ from types import TracebackType
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from tests.rig import PATIENCE, Line, until
+from tests.rig import PATIENCE, Connection, until
 from tests.tools import need
 from uuidd_client import Client
 
@@ -95,9 +95,9 @@ class Booted:
         """The daemon's socket, as seen from outside."""
         return self.path("/run/uuidd/request")
 
-    def line(self) -> Line:
-        """Give a line to the daemon, from outside."""
-        return Line(self.socket)
+    def connect(self) -> Connection:
+        """Return a new connection to the daemon, from outside."""
+        return Connection(self.socket)
 
     def words(self, *command: str) -> list[str]:
         """Give the words that run a command inside, as root."""
@@ -132,8 +132,8 @@ class Booted:
 
     def status(self) -> dict[str, Any]:
         """Give what our daemon says of itself."""
-        with self.line() as line:
-            found: dict[str, Any] = line.call("status")
+        with self.connect() as connection:
+            found: dict[str, Any] = connection.call("status")
         return found
 
     def now(self) -> float:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from tests.rig import PATIENCE, Daemon, Line
+from tests.rig import PATIENCE, Connection, Daemon
 from tests.system.test_clock_steps import Record
 from uuidd.core.ids import timebased, unixtime, uuids
 from uuidd.core.ids.timebased import UNIX_EPOCH
@@ -64,7 +64,7 @@ class Callers:
         self.utc = Record(daemon)
         self.steady = Record(daemon)
         self.faults: list[str] = []
-        self._lines: dict[str, Line] = {}
+        self._connections: dict[str, Connection] = {}
         self._ends: dict[str, int] = {}
         self._came = threading.Condition()
         self._up = threading.RLock()
@@ -153,7 +153,7 @@ class Callers:
         with self._up:
             downs = self._downs
         if self._seen.get(caller.name) != downs:
-            # Its line is one to a daemon that was there before.
+            # Its connection is one to a daemon that was there before.
             self._forget(caller.name)
         self._seen[caller.name] = downs
         try:
@@ -191,7 +191,7 @@ class Callers:
 
     def hang_up(self) -> None:
         """Leave the connections; the next call makes new ones."""
-        for name in list(self._lines):
+        for name in list(self._connections):
             self._forget(name)
 
     def assert_nothing_twice(self) -> None:
@@ -224,9 +224,9 @@ class Callers:
         before = self._ahead()
         with self._up:
             connected = self._daemon.connect()
-        with connected as line:
-            line.sock.sendall(libuuid.request(libuuid.Op.BULK_TIME_UUID, 64))
-            reply = libuuid.body(line.sock.recv(64))
+        with connected as connection:
+            connection.sock.sendall(libuuid.request(libuuid.Op.BULK_TIME_UUID, 64))
+            reply = libuuid.body(connection.sock.recv(64))
         if reply is None:
             raise EOFError
         given = libuuid.reserved(reply)
@@ -253,18 +253,18 @@ class Callers:
             raise EOFError from error
 
     def _ask(self, name: str, method: str, *params: object) -> Any:
-        if name not in self._lines:
+        if name not in self._connections:
             with self._up:
-                self._lines[name] = self._daemon.connect()
-        _, _, error, result = self._lines[name].ask(method, *params)
+                self._connections[name] = self._daemon.connect()
+        _, _, error, result = self._connections[name].ask(method, *params)
         if error is not None:
             raise RefusedError(error)
         return result
 
     def _forget(self, name: str) -> None:
-        line = self._lines.pop(name, None)
-        if line is not None:
-            line.sock.close()
+        connection = self._connections.pop(name, None)
+        if connection is not None:
+            connection.sock.close()
 
     def _check(self, name: str, last: int, before: float) -> None:
         ahead = max(before, self._ahead())

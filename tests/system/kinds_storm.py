@@ -85,8 +85,8 @@ def rage(folder: Path) -> dict[str, Any]:
         gos = [drawer.stdin.fileno() for drawer in drawers if drawer.stdin is not None]
         kill_through(daemon, gos, read_tell, KILLS, between=step)
         statuses = [drawer.wait(60) for drawer in drawers]
-        with daemon.connect() as line:
-            status = line.call("status")
+        with daemon.connect() as connection:
+            status = connection.call("status")
         daemon.stop()
     os.close(read_tell)
     return {

@@ -155,7 +155,7 @@ def forks(path: Path) -> Callable[[], list[bytes]]:
         return b"".join(RECORD.pack(client.uuid1().bytes, 1) for _ in range(EACH))
 
     def take() -> list[bytes]:
-        # So that what a child inherits is a line and a block in use.
+        # So that what a child inherits is a connection and a block in use.
         before = drawn()
         alive: set[int] = set()
         with tempfile.TemporaryFile("a+b", buffering=0) as found:

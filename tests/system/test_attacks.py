@@ -164,16 +164,16 @@ def test_a_negative_count_gives_nothing_twice() -> None:
 def test_no_descriptor_left_ends_nothing() -> None:
     """Who is connected is served on; who connects then waits, and is served once there is one."""
     # Of root's, for only who has its user may lower a process's limits.
-    with Daemon() as daemon, daemon.connect() as line:
+    with Daemon() as daemon, daemon.connect() as connection:
         daemon.folder.chmod(0o755)
-        line.call("take", "utc", 1)
+        connection.call("take", "utc", 1)
         pid = daemon.process.pid
         soft, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
         resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, hard))
         with daemon.connect() as waiting:
             waiting.sock.sendall(msgpack.packb([0, 1, "take", ["utc", 1]]))
             until(lambda: any("cannot accept" in said for said in daemon.lines))
-            assert line.call("take", "utc", 1)["count"] == 1
+            assert connection.call("take", "utc", 1)["count"] == 1
             resource.prlimit(pid, resource.RLIMIT_NOFILE, (soft, hard))
             assert waiting.read()[3]["count"] == 1
         served(daemon, 20)
@@ -182,10 +182,10 @@ def test_no_descriptor_left_ends_nothing() -> None:
 def test_refusals_are_told_in_status_and_log() -> None:
     """By reason, in each dialect, and in one line of the log for all of them."""
     with guarded() as daemon:
-        with daemon.connect() as line:
+        with daemon.connect() as connection:
             for _ in range(50):
-                line.ask("take", "utc", 0)
-                line.ask("shutdown")
+                connection.ask("take", "utc", 0)
+                connection.ask("shutdown")
         assert libuuid(daemon.socket, b"\x06") == b""
         for _ in range(20):
             assert libuuid(daemon.socket, b"\x04" + struct.pack("=i", 10_000_000)) == b""
@@ -365,8 +365,8 @@ NO_COUNTS: list[Any] = [
 
 
 def test_what_is_no_count_is_an_error_by_name() -> None:
-    """Of ticks or of ids, the request is refused, the next on the line is served."""
-    with guarded("--worker=1") as daemon, daemon.connect() as line:
+    """Of ticks or of ids, the request is refused, the next on the connection is served."""
+    with guarded("--worker=1") as daemon, daemon.connect() as connection:
         asked: list[tuple[Any, ...]] = [("take", "utc", count) for count in NO_COUNTS]
         asked += [("take", "steady", count) for count in NO_COUNTS]
         asked += [("make", "v1", count) for count in [*NO_COUNTS, 1001]]
@@ -375,11 +375,11 @@ def test_what_is_no_count_is_an_error_by_name() -> None:
         asked += [("take", "utc", 1, whole) for whole in no_bools]
         asked += [("take", what, 1) for what in (*NO_COUNTS, "UTC", "utc\0")]
         for method, *params in asked:
-            response = line.ask(method, *params)
+            response = connection.ask(method, *params)
             assert response[2].startswith("bad_params: "), (method, params)
             assert len(response[2]) < 300
             assert response[3] is None
-        assert line.call("take", "utc", 1)["count"] == 1
+        assert connection.call("take", "utc", 1)["count"] == 1
 
 
 def test_huge_numbers_for_a_request_are_closed_or_come_back() -> None:
@@ -432,17 +432,17 @@ def test_no_request_changes_or_ends_the_daemon() -> None:
             # Half a request is closed in its own time; here each has bytes enough.
             libuuid(daemon.socket, bytes([op]) + b"\xc1" * 8)
         values: list[Any] = [[], [1], ["limits", 1], [{"node": 1}], [None, None], [True] * 64]
-        with daemon.connect() as line:
+        with daemon.connect() as connection:
             for method in LIKELY:
                 for params in values:
-                    assert line.ask(method, *params)[2].startswith("unknown_method: ")
+                    assert connection.ask(method, *params)[2].startswith("unknown_method: ")
             for method in ("take", "make", "status"):
                 for params in values[1:]:
-                    assert line.ask(method, *params)[2].startswith("bad_params: ")
+                    assert connection.ask(method, *params)[2].startswith("bad_params: ")
             for method in (*LIKELY, "take", "make", "status"):
                 for params in values:
-                    line.sock.sendall(msgpack.packb([2, method, params]))
-            assert line.call("take", "utc", 1)["count"] == 1
+                    connection.sock.sendall(msgpack.packb([2, method, params]))
+            assert connection.call("take", "utc", 1)["count"] == 1
 
 
 def test_no_reply_goes_to_another() -> None:

@@ -133,8 +133,8 @@ def test_our_clients_get_ids_inside_and_outside(service: Booted) -> None:
     """Both uuidctl inside, and whoever reaches the socket by another path, are served."""
     node = int(service.status()["node"], 16)
     assert uuid_of(service, UUIDCTL, "new").node == node
-    with service.line() as line:
-        [made] = line.call("make", "v1", 1)
+    with service.connect() as connection:
+        [made] = connection.call("make", "v1", 1)
     assert UUID(made).node == node
 
 
@@ -244,20 +244,20 @@ def test_a_call_made_while_it_starts_is_answered(service: Booted) -> None:
     service.run("systemctl", "stop", "uuidd.service")
     service.run("systemctl", "start", "--no-block", "uuidd.service")
     until(lambda: service.shown("ActiveState") == "activating")
-    with service.line() as line:
+    with service.connect() as connection:
         assert service.shown("ActiveState") == "activating"
-        assert len(line.call("make", "v1", 3)) == 3
+        assert len(connection.call("make", "v1", 3)) == 3
     assert service.shown("ActiveState") == "active"
 
 
 def test_a_reload_takes_over_the_limits(service: Booted) -> None:
     """In the same process, whose connections live on."""
     since, pid = service.now(), service.pid
-    with service.line() as line:
-        assert line.call("status")["limits"]["pipelined"] == 1024
+    with service.connect() as connection:
+        assert connection.call("status")["limits"]["pipelined"] == 1024
         options(service, "--max-pipelined 77")
         service.run("systemctl", "reload", "uuidd.service")
-        until(lambda: line.call("status")["limits"]["pipelined"] == 77)
+        until(lambda: connection.call("status")["limits"]["pipelined"] == 77)
     service.logged(since, "reloaded: level=INFO")
     until(lambda: service.shown("ActiveState") == "active")
     assert service.pid == pid
@@ -295,9 +295,9 @@ def test_a_bad_option_fails_the_start_until_it_is_mended(service: Booted) -> Non
     [told] = [line for line in said.splitlines() if " uuidd[" in line]
     assert f"{DEFAULTS}: argument --max-pipelined: 'none' is no whole number" in told
     assert service.shown("ActiveState", "uuidd.socket") == "active"
-    with service.line() as line:
+    with service.connect() as connection:
         options(service, "")
-        assert len(line.call("make", "v1", 2)) == 2
+        assert len(connection.call("make", "v1", 2)) == 2
     until(lambda: service.shown("ActiveState") == "active")
 
 
@@ -313,7 +313,7 @@ def shortest_pause(service: Booted) -> float:
     """Give the fewest seconds between two tries to start the service, while a caller waits."""
     since = service.now()
     service.run("systemctl", "restart", "--no-block", "uuidd.service")
-    with service.line():
+    with service.connect():
         until(lambda: int(service.shown("NRestarts")) >= 2)
     lines = service.journal(since, "--output=short-unix").splitlines()
     tries = [float(line.split()[0]) for line in lines if "Starting uuidd.service" in line]
@@ -387,6 +387,6 @@ def test_an_idle_service_ends_and_comes_back(service: Booted) -> None:
     assert time.monotonic() - begin > 2
     service.logged(since, "stopping: no request came for 2 s", "stopped: state saved")
     assert service.shown("Result") == "success"
-    with service.line() as line:
-        assert len(line.call("make", "v7", 2)) == 2
+    with service.connect() as connection:
+        assert len(connection.call("make", "v7", 2)) == 2
     assert service.shown("ActiveState") == "active"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.rig import PATIENCE, Daemon, Line
+from tests.rig import PATIENCE, Connection, Daemon
 from tests.system.fake_time import HOUR, FakeTime
 from uuidd.core.ids import timebased
 from uuidd.core.wire import libuuid
@@ -38,16 +38,16 @@ class Record:
     def draw(self, times: int = 300) -> set[int]:
         """Draw in every way; give the clock sequences of lane 0 that came."""
         seen = set()
-        with self._daemon.connect() as line:
+        with self._daemon.connect() as connection:
             for number in range(times):
-                block = line.call("take", "utc", 100, number % 3 == 0)
+                block = connection.call("take", "utc", 100, number % 3 == 0)
                 node = int.from_bytes(block["node"], "big")
                 self.note(node, block["clock_seq"], block["first"], block["count"])
                 seen.add(block["clock_seq"] & ~0xF)
         for _ in range(times):
-            with Line(self._daemon.socket) as line:
-                line.sock.sendall(libuuid.request(libuuid.Op.BULK_TIME_UUID, 64))
-                reply = libuuid.body(line.sock.recv(64))
+            with Connection(self._daemon.socket) as connection:
+                connection.sock.sendall(libuuid.request(libuuid.Op.BULK_TIME_UUID, 64))
+                reply = libuuid.body(connection.sock.recv(64))
                 assert reply is not None
                 given = libuuid.reserved(reply)
                 self.note(given.node, given.clock_seq, given.first, given.count)
@@ -150,11 +150,11 @@ def test_a_clean_restart_goes_on_under_the_same_clock_sequence(
 
 def test_status_and_log_tell_of_steps(daemon: Daemon, fake_time: FakeTime) -> None:
     """Steps are counted both ways, and each is a line with its size."""
-    with daemon.connect() as line:
+    with daemon.connect() as connection:
         for offset in (0.0, HOUR, -HOUR):
             fake_time.set(offset)
-            line.call("take", "utc", 1)
-        utc = line.call("status")["utc"]
+            connection.call("take", "utc", 1)
+        utc = connection.call("status")["utc"]
     assert (utc["steps_forward"], utc["regressions"], utc["openings"]) == (1, 1, 2)
     daemon.stop()
     steps = [line for line in daemon.lines if "WARNING: UTC was set " in line]

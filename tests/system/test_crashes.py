@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.rig import PATIENCE, SOON, Line, until
+from tests.rig import PATIENCE, SOON, Connection, until
 from tests.system.quick_daemon import QuickDaemon, QuickStarts, is_start
 from tests.system.takers import CHILDREN, EACH, Given, Taker, assert_apart
 from tests.system.test_steady_crashes import lead
@@ -74,9 +74,9 @@ def is_steady(each: Given) -> bool:
     return each.space is None
 
 
-def taken(line: Line, timeline: str, count: int = 1000) -> Given | None:
-    """Take over a line; None when it is refused."""
-    _, _, error, block = line.ask("take", timeline, count)
+def taken(connection: Connection, timeline: str, count: int = 1000) -> Given | None:
+    """Take over a connection; None when it is refused."""
+    _, _, error, block = connection.ask("take", timeline, count)
     if error is not None:
         assert error.startswith("unavailable: ")
         return None
@@ -87,10 +87,10 @@ def taken(line: Line, timeline: str, count: int = 1000) -> Given | None:
 
 
 class Taking:
-    """Takes of both timelines over a line of its own, all the time, while the context lasts.
+    """Takes of both timelines over a connection of its own, all the time, while the context lasts.
 
-    *given* is what it was given, *refused* how often it was not. It ends with its line, when the
-    daemon is killed.
+    *given* is what it was given, *refused* how often it was not. It ends with its connection,
+    when the daemon is killed.
     """
 
     def __init__(self, daemon: QuickDaemon) -> None:
@@ -278,8 +278,8 @@ def test_of_two_that_start_at_once_one_serves(door: str, tmp_path: Path) -> None
             (refusal,) = [line for line in lines if is_refusal(line)]
             assert re.search(rf"\bpid {first}\b", refusal), refusal
             assert starts.ended(second) == 1
-            with Line(sockets[pids.index(first)]) as line:
-                given += [taken(line, timeline) for timeline in ("utc", "steady") * 10]
+            with Connection(sockets[pids.index(first)]) as connection:
+                given += [taken(connection, timeline) for timeline in ("utc", "steady") * 10]
             end, status = (signal.SIGTERM, 0) if number % 2 else (signal.SIGKILL, -signal.SIGKILL)
             os.kill(first, end)
             assert starts.ended(first) == status
@@ -307,13 +307,13 @@ def short_folder() -> Iterator[Path]:
 
 def test_five_hundred_forks_repeat_nothing(tmp_path: Path) -> None:
     """Each child draws by its parent's client, and ends: no id comes twice, no connection stays."""
-    with QuickDaemon() as daemon, daemon.connect() as line:
-        before = line.call("status")["connections"]
+    with QuickDaemon() as daemon, daemon.connect() as connection:
+        before = connection.call("status")["connections"]
         taker = Taker("forks", daemon.socket, tmp_path / "forks")
         with taker:
             taker.begun()
-        until(lambda: line.call("status")["connections"] == before)
-        assert line.call("status")["connections_highest"] > before + 1
+        until(lambda: connection.call("status")["connections"] == before)
+        assert connection.call("status")["connections_highest"] > before + 1
     ids = [id for id, _ in taker.records()]
     assert len(ids) == (CHILDREN + 2) * EACH
     assert len({timebased.fields(id) for id in ids}) == len(ids)

@@ -168,9 +168,9 @@ def test_a_disk_that_fails_stops_nobody_and_heals(mounts: Mounts, name: str) -> 
             refused = callers.refused_so_far()
             callers.more(3)
             assert len(callers.refused) == refused
-        with daemon.connect() as line:
-            assert int.from_bytes(line.call("take", "utc", 1)["node"], "big") == stored
-            assert line.call("take", "steady", 1)["count"] == 1
+        with daemon.connect() as connection:
+            assert int.from_bytes(connection.call("take", "utc", 1)["node"], "big") == stored
+            assert connection.call("take", "steady", 1)["count"] == 1
         callers.hang_up()
         assert daemon.stop() == 0
     callers.assert_nothing_twice()
@@ -222,8 +222,8 @@ def test_a_sync_that_hangs_for_fifteen_seconds_holds_nobody_up(mounts: Mounts) -
             callers.more(3)
             assert len(callers.refused) == refused
         callers.hang_up()
-        with daemon.connect() as line:
-            assert int.from_bytes(line.call("take", "utc", 1)["node"], "big") == stored
+        with daemon.connect() as connection:
+            assert int.from_bytes(connection.call("take", "utc", 1)["node"], "big") == stored
         assert daemon.stop() == 0
     callers.assert_nothing_twice()
     assert took > SLOW - 1

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.rig import Daemon, Line, until
+from tests.rig import Connection, Daemon, until
 from uuidd.core.ids.timebased import TICKS_PER_SECOND
 
 pytestmark = pytest.mark.system
@@ -19,8 +19,8 @@ pytestmark = pytest.mark.system
 def first() -> Iterator[Daemon]:
     """A daemon that has made Snowflakes."""
     with Daemon("--worker=5") as daemon:
-        with daemon.connect() as line:
-            line.call("make", "snowflake", 1000)
+        with daemon.connect() as connection:
+            connection.call("make", "snowflake", 1000)
         yield daemon
 
 
@@ -40,15 +40,15 @@ def in_its_place(daemon: Daemon) -> Daemon:
     return second
 
 
-def made(line: Line) -> list[str]:
+def made(connection: Connection) -> list[str]:
     """Give what a request for Snowflakes gets; nothing when it is refused."""
-    ids: list[str] | None = line.ask("make", "snowflake", 1000)[3]
+    ids: list[str] | None = connection.ask("make", "snowflake", 1000)[3]
     return ids or []
 
 
-def taken(line: Line) -> list[tuple[int, int]]:
+def taken(connection: Connection) -> list[tuple[int, int]]:
     """Give the run of ticks that a request gets, first and past the last; none when refused."""
-    block: dict[str, int] | None = line.ask("take", "steady", 100_000)[3]
+    block: dict[str, int] | None = connection.ask("take", "steady", 100_000)[3]
     return [(block["first"], block["first"] + block["count"])] if block else []
 
 
@@ -62,9 +62,9 @@ def test_two_daemons_on_one_path_give_no_tick_twice(first: Daemon) -> None:
     ends = threading.Event()
 
     def draw() -> None:
-        with first.connect() as line:
+        with first.connect() as connection:
             while not ends.is_set():
-                runs.extend(taken(line))
+                runs.extend(taken(connection))
 
     drawing = threading.Thread(target=draw)
     drawing.start()
@@ -84,8 +84,8 @@ def test_two_daemons_on_one_path_give_no_tick_twice(first: Daemon) -> None:
 def test_a_daemon_whose_folder_is_gone_refuses_snowflakes_and_says_why(first: Daemon) -> None:
     """The refusal names the path, and what to do."""
     moved(first)
-    with first.connect() as line:
-        refused: str = until(lambda: line.ask("make", "snowflake", 1)[2] or "")
+    with first.connect() as connection:
+        refused: str = until(lambda: connection.ask("make", "snowflake", 1)[2] or "")
         assert refused.startswith("unavailable: ")
         assert f"no longer at {first.state}; move it back, or restart uuidd" in refused
 
@@ -97,8 +97,8 @@ def test_the_second_daemons_state_is_its_own(first: Daemon) -> None:
     with in_its_place(first) as second:
         second.stop()
         kept = (second.state / "state").read_bytes()
-        with first.connect() as line:
-            line.call("take", "utc", 1)
+        with first.connect() as connection:
+            connection.call("take", "utc", 1)
         assert first.stop() == 1
         assert (second.state / "state").read_bytes() == kept
     assert (away / "state").read_bytes() == before
@@ -106,18 +106,18 @@ def test_the_second_daemons_state_is_its_own(first: Daemon) -> None:
 
 def test_status_and_log_say_that_the_folder_is_gone_and_that_it_is_back(first: Daemon) -> None:
     """Ids of v1 go on meanwhile, and Snowflakes again after it."""
-    with first.connect() as line:
-        stored = line.call("status")["node"]
+    with first.connect() as connection:
+        stored = connection.call("status")["node"]
         away = moved(first)
-        told = line.call("status")["saves"]
+        told = connection.call("status")["saves"]
         assert told["failing"]
         assert f"no longer at {first.state}" in told["trouble"]
-        assert line.call("take", "utc", 1)["node"].hex() != stored[2:]
+        assert connection.call("take", "utc", 1)["node"].hex() != stored[2:]
         assert until(
             lambda: [said for said in first.lines if "ERROR: the state cannot be saved" in said]
         )
         first.state.rmdir()
         away.rename(first.state)
-        assert until(lambda: made(line))
-        assert line.call("take", "utc", 1)["node"].hex() == stored[2:]
+        assert until(lambda: made(connection))
+        assert connection.call("take", "utc", 1)["node"].hex() == stored[2:]
         assert until(lambda: [said for said in first.lines if "the state is saved again" in said])

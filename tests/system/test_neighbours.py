@@ -12,7 +12,7 @@ from pathlib import Path
 import msgpack
 import pytest
 
-from tests.rig import PATIENCE, SOON, Daemon, Line
+from tests.rig import PATIENCE, SOON, Connection, Daemon
 
 pytestmark = pytest.mark.system
 
@@ -29,10 +29,10 @@ def daemon() -> Iterator[Daemon]:
 def slowest(daemon: Daemon) -> float:
     """Give how long the slowest of many single takes took, in seconds."""
     times = []
-    with daemon.connect() as line:
+    with daemon.connect() as connection:
         for _ in range(CALLS):
             begun = time.monotonic()
-            assert line.call("take", "utc", 1)["count"] == 1
+            assert connection.call("take", "utc", 1)["count"] == 1
             times.append(time.monotonic() - begun)
     return max(times)
 
@@ -67,9 +67,9 @@ def greedy(daemon: Daemon) -> Iterator[None]:
     done = threading.Event()
 
     def ask() -> None:
-        with daemon.connect() as line:
+        with daemon.connect() as connection:
             while not done.is_set():
-                line.ask("take", "utc", 1_000_000, True)
+                connection.ask("take", "utc", 1_000_000, True)
 
     thread = threading.Thread(target=ask)
     thread.start()
@@ -165,8 +165,8 @@ def test_a_byte_now_and_then_buys_no_time(daemon: Daemon) -> None:
 
 def test_a_caller_that_never_reads_costs_little_and_is_closed(daemon: Daemon) -> None:
     """Requests whose replies nobody reads pile up at the caller, not in the daemon."""
-    with daemon.connect() as line:
-        line.call("status")
+    with daemon.connect() as connection:
+        connection.call("status")
     before = resident_kib(daemon)
     flood = msgpack.packb([0, 1, "make", ["v1", 1000]]) * 2000
     with sending(daemon, b"") as sock:
@@ -189,8 +189,8 @@ def test_memory_stays_flat_under_hostile_bytes(daemon: Daemon) -> None:
         for data in [*HOSTILE.values(), *UNFINISHED.values()]:
             with sending(daemon, data):
                 pass
-    with daemon.connect() as line:
-        line.call("take", "utc", 1)
+    with daemon.connect() as connection:
+        connection.call("take", "utc", 1)
     assert resident_kib(daemon) - before < 2048
 
 
@@ -211,20 +211,20 @@ def test_a_caller_that_dies_in_mid_request_delays_nobody(daemon: Daemon) -> None
 
 
 def test_a_refused_request_keeps_the_connection(daemon: Daemon) -> None:
-    """After an error the same line goes on."""
-    with daemon.connect() as line:
-        assert line.ask("take", "utc", 0)[2].startswith("bad_params: ")
-        assert line.ask("nothing")[2].startswith("unknown_method: ")
-        assert line.call("take", "utc", 1)["count"] == 1
+    """After an error the same connection goes on."""
+    with daemon.connect() as connection:
+        assert connection.ask("take", "utc", 0)[2].startswith("bad_params: ")
+        assert connection.ask("nothing")[2].startswith("unknown_method: ")
+        assert connection.call("take", "utc", 1)["count"] == 1
 
 
 def test_an_idle_connection_costs_at_most_eight_kib(daemon: Daemon) -> None:
-    """Two thousand lines that have been used and are silent."""
+    """Two thousand connections that have been used and are silent."""
     with contextlib.ExitStack() as stack:
         before = resident_kib(daemon)
         for _ in range(2000):
-            line: Line = stack.enter_context(daemon.connect())
-            line.call("take", "utc", 1)
+            connection: Connection = stack.enter_context(daemon.connect())
+            connection.call("take", "utc", 1)
         assert resident_kib(daemon) - before < 2000 * 8
 
 

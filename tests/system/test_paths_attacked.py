@@ -183,8 +183,8 @@ def test_the_socket_of_a_living_daemon_stays(place: Path) -> None:
             f"uuidd: a daemon with pid {living.process.pid} is listening at {living.socket};"
             " stop that one, or name another socket with --socket"
         )
-        with living.connect() as line:
-            assert line.call("take", "utc", 1)["count"] == 1
+        with living.connect() as connection:
+            assert connection.call("take", "utc", 1)["count"] == 1
 
 
 # --- the pid file
@@ -309,8 +309,8 @@ def test_a_lock_on_the_sockets_folder_stops_no_start(daemon: Daemon) -> None:
     daemon.kill()
     with locked(daemon.folder):
         daemon.start()
-        with daemon.connect() as line:
-            assert line.call("take", "utc", 1)["count"] == 1
+        with daemon.connect() as connection:
+            assert connection.call("take", "utc", 1)["count"] == 1
 
 
 def test_a_lock_on_the_states_lock_stops_no_start(daemon: Daemon) -> None:
@@ -318,8 +318,8 @@ def test_a_lock_on_the_states_lock_stops_no_start(daemon: Daemon) -> None:
     daemon.kill()
     with locked(daemon.state / "lock"):
         daemon.start()
-        with daemon.connect() as line:
-            assert line.call("take", "utc", 1)["count"] == 1
+        with daemon.connect() as connection:
+            assert connection.call("take", "utc", 1)["count"] == 1
 
 
 @pytest.mark.parametrize("holder", ["gone", "another process"])

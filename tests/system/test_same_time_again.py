@@ -24,10 +24,10 @@ Given = tuple[bytes, int, int, int]
 def visit(daemon: Daemon, fake_time: FakeTime, at: float) -> list[Given]:
     """Take a short grant and a whole one when UTC is *at*, in seconds since 1970."""
     given = []
-    with daemon.connect() as line:
+    with daemon.connect() as connection:
         for whole in (False, True):
             fake_time.set(at - time.time())
-            block = line.call("take", "utc", WIDE, whole)
+            block = connection.call("take", "utc", WIDE, whole)
             given.append((block["node"], block["clock_seq"], block["first"], block["count"]))
     return given
 

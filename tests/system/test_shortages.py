@@ -13,7 +13,7 @@ from pathlib import Path
 import msgpack
 import pytest
 
-from tests.rig import PATIENCE, SOON, Daemon, Line, until
+from tests.rig import PATIENCE, SOON, Connection, Daemon, until
 from tests.system.takers import Given, assert_apart
 
 pytestmark = pytest.mark.system
@@ -25,13 +25,13 @@ ROOM = 4 << 20
 """Bytes of memory that it may have beside those that it has when it has served a little."""
 
 
-def takes(line: Line, seconds: float) -> Iterator[tuple[Given, float]]:
+def takes(connection: Connection, seconds: float) -> Iterator[tuple[Given, float]]:
     """Take of both timelines for so long; give each, and how long it took."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         for timeline in ("utc", "steady"):
             begun = time.monotonic()
-            block = line.call("take", timeline, 100)
+            block = connection.call("take", timeline, 100)
             space = (block["node"], block["clock_seq"]) if timeline == "utc" else None
             yield given(space, block), time.monotonic() - begun
 
@@ -74,17 +74,17 @@ def test_connections_beyond_the_limit_leave_descriptors_for_saves() -> None:
     def with_few(*command: str) -> list[str]:
         return ["prlimit", f"--nofile={DESCRIPTORS}:{DESCRIPTORS}", *command]
 
-    with Daemon(wrap=with_few) as daemon, daemon.connect() as line:
-        line.call("take", "utc", 1)
+    with Daemon(wrap=with_few) as daemon, daemon.connect() as connection:
+        connection.call("take", "utc", 1)
         with silent(daemon, 400):
             # For longer than was saved at the start, and than a request waits for a save.
-            found = list(takes(line, 2.5))
-            status = line.call("status")
+            found = list(takes(connection, 2.5))
+            status = connection.call("status")
         assert status["connections"] == DESCRIPTORS - 96
         assert status["connections_turned_away"] > 0
         assert (status["volatile"], status["saves"]["failed"]) == (False, 0)
         assert max(seconds for _, seconds in found) < SOON
-        until(lambda: bool(line.call("status")["connections"] == 1))
+        until(lambda: bool(connection.call("status")["connections"] == 1))
         with daemon.connect() as other:
             other.call("take", "steady", 1)
     assert_apart(each for each, _ in found)
@@ -92,30 +92,30 @@ def test_connections_beyond_the_limit_leave_descriptors_for_saves() -> None:
 
 
 def test_without_a_descriptor_who_is_connected_is_served_on() -> None:
-    """When no descriptor is left, lines go on, v1 within 5 s though nothing can be saved.
+    """When no descriptor is left, connections go on, v1 within 5 s though nothing can be saved.
 
     The log says once why nobody is accepted, and the first to come then is as soon as there is a
     descriptor again; then the state is saved, and nothing was given twice.
     """
-    with Daemon() as daemon, daemon.connect() as line:
-        before = [each for each, _ in takes(line, 0.2)]
+    with Daemon() as daemon, daemon.connect() as connection:
+        before = [each for each, _ in takes(connection, 0.2)]
         may_open(daemon, open_descriptors(daemon))
         meanwhile = []
         with daemon.connect() as waiting:
             end = time.monotonic() + 1.5
             while time.monotonic() < end:
                 begun = time.monotonic()
-                block = line.call("take", "utc", 100)
+                block = connection.call("take", "utc", 100)
                 assert time.monotonic() - begun < 5
                 meanwhile.append(given((block["node"], block["clock_seq"]), block))
-            status = line.call("status")
+            status = connection.call("status")
             assert status["connections"] == 1
             assert status["saves"]["trouble"] == "Too many open files"
             may_open(daemon, 1024)
             assert waiting.call("take", "utc", 1)["count"] == 1
-        until(lambda: not line.call("status")["saves"]["failing"])
-        after = [each for each, _ in takes(line, 0.2)]
-        assert line.call("status")["volatile"] is False
+        until(lambda: not connection.call("status")["saves"]["failing"])
+        after = [each for each, _ in takes(connection, 0.2)]
+        assert connection.call("status")["volatile"] is False
     assert_apart(before + meanwhile + after)
     assert len([each for each in daemon.lines if "cannot accept" in each]) == 1
 
@@ -128,8 +128,8 @@ def test_without_memory_the_daemon_ends_and_the_next_repeats_nothing() -> None:
     """
     flood = msgpack.packb([0, 1, "make", ["v1", 1000]]) * 400
     with Daemon() as daemon:
-        with daemon.connect() as line:
-            before = [each for each, _ in takes(line, 0.3)]
+        with daemon.connect() as connection:
+            before = [each for each, _ in takes(connection, 0.3)]
         memory = ROOM + _virtual_bytes(daemon)
         resource.prlimit(daemon.process.pid, resource.RLIMIT_AS, (memory, memory))
         with contextlib.ExitStack() as stack:
@@ -141,8 +141,8 @@ def test_without_memory_the_daemon_ends_and_the_next_repeats_nothing() -> None:
                     sock.send(flood, socket.MSG_DONTWAIT)
             assert daemon.process.wait(PATIENCE) == 1
         daemon.start()
-        with daemon.connect() as line:
-            after = [each for each, _ in takes(line, 0.3)]
+        with daemon.connect() as connection:
+            after = [each for each, _ in takes(connection, 0.3)]
     assert_apart(before + after)
     assert sum(map(len, daemon.lines)) < 100_000
 

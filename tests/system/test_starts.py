@@ -196,15 +196,15 @@ def test_a_state_that_cannot_be_used_is_set_aside(
 ) -> None:
     """Serving goes on under another node and clock sequence; the file is kept, and reported."""
     with Daemon() as daemon:
-        with daemon.connect() as line:
-            before = line.call("take", "utc", 1)
+        with daemon.connect() as connection:
+            before = connection.call("take", "utc", 1)
         daemon.stop()
         path = daemon.state / "state"
         damaged = damage(path.read_bytes())
         path.write_bytes(damaged)
         daemon.start()
-        with daemon.connect() as line:
-            after = line.call("take", "utc", 1)
+        with daemon.connect() as connection:
+            after = connection.call("take", "utc", 1)
         assert before["node"] != after["node"]
         assert (daemon.state / "state.unusable-1").read_bytes() == damaged
         (told,) = [line for line in daemon.lines if "the state could not be used" in line]
@@ -217,13 +217,13 @@ def test_another_node_moves_the_clock_sequence() -> None:
     need("unshare")
     # Without libuuid's clock file, which would have a say in where a fixed node goes on.
     with Daemon("--node=0x02aabbccddee", wrap=in_private_mounts) as daemon:
-        with daemon.connect() as line:
-            before = line.call("take", "utc", 1)
+        with daemon.connect() as connection:
+            before = connection.call("take", "utc", 1)
         daemon.stop()
         daemon.arguments = ["--node=0x02aabbccddef"]
         daemon.start()
-        with daemon.connect() as line:
-            after = line.call("take", "utc", 1)
+        with daemon.connect() as connection:
+            after = connection.call("take", "utc", 1)
     assert before["node"].hex() == "02aabbccddee"
     assert after["node"].hex() == "02aabbccddef"
     assert after["clock_seq"] == (before["clock_seq"] + 16) % (1 << 14)
@@ -238,8 +238,8 @@ def test_an_idle_timeout_ends_the_daemon() -> None:
 def test_a_signal_stops_the_daemon_with_its_exact_state_saved() -> None:
     """SIGTERM: status 0, the socket gone, the mark where the last tick was."""
     with Daemon() as daemon:
-        with daemon.connect() as line:
-            block = line.call("take", "utc", 1)
+        with daemon.connect() as connection:
+            block = connection.call("take", "utc", 1)
         assert daemon.stop() == 0
         assert not daemon.socket.exists()
         assert str(block["first"] + 1) in (daemon.state / "state").read_text()
@@ -248,13 +248,13 @@ def test_a_signal_stops_the_daemon_with_its_exact_state_saved() -> None:
 def test_a_killed_daemon_is_followed_by_another_at_the_same_socket() -> None:
     """After SIGKILL the stale socket is replaced, and ids go on where they were."""
     with Daemon() as daemon:
-        with daemon.connect() as line:
-            before = line.call("take", "utc", 1)
+        with daemon.connect() as connection:
+            before = connection.call("take", "utc", 1)
         daemon.kill()
         assert daemon.socket.exists()
         daemon.start()
-        with daemon.connect() as line:
-            after = line.call("take", "utc", 1)
+        with daemon.connect() as connection:
+            after = connection.call("take", "utc", 1)
     assert after["node"] == before["node"]
     assert after["first"] > before["first"]
 

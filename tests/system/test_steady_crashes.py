@@ -54,8 +54,8 @@ class Drawer:
             with self.down:
                 connected = self._daemon.connect()
             # A kill in the midst of a request is an end or an error; then the next one is asked.
-            with connected as line, contextlib.suppress(OSError, EOFError):
-                self._draw_from(line.ask)
+            with connected as connection, contextlib.suppress(OSError, EOFError):
+                self._draw_from(connection.ask)
 
     def _draw_from(self, ask: Callable[..., list[object]]) -> None:
         number = 0
@@ -94,8 +94,8 @@ def crash_loop(daemon: Daemon, drawer: Drawer, kills: int, *, apart: float) -> N
 
 def lead(daemon: Daemon) -> float:
     """Give by how many seconds the steady timeline leads UTC."""
-    with daemon.connect() as line:
-        found: float = line.call("status")["steady"]["lead"]
+    with daemon.connect() as connection:
+        found: float = connection.call("status")["steady"]["lead"]
     return found
 
 

@@ -131,14 +131,14 @@ def test_between_end_and_start_no_step_repeats_anything(steps: Steps, daemon: Da
 
 def test_steps_are_counted_where_they_are_large(steps: Steps, daemon: Daemon) -> None:
     """Each step of more than 10 ms is counted, back as regression; smaller ones never are."""
-    with daemon.connect() as line:
+    with daemon.connect() as connection:
 
         def counted(offset: float) -> tuple[int, int]:
             """Give how many steps back and forward are counted while UTC is set once."""
-            before = line.call("status")["utc"]
+            before = connection.call("status")["utc"]
             steps.by(offset)
-            line.call("take", "utc", 1)
-            after = line.call("status")["utc"]
+            connection.call("take", "utc", 1)
+            after = connection.call("status")["utc"]
             back, forward = (after[way] - before[way] for way in ("regressions", "steps_forward"))
             return back, forward
 

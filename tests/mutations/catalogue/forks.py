@@ -42,7 +42,7 @@ MUTATIONS = [
         "client/uuidd_client/session.py",
         "        if self._alive[0]:\n",
         "        if self._alive is not None:\n",
-        ("tests/client/test_client.py::test_a_child_has_a_line_of_its_own",),
+        ("tests/client/test_client.py::test_a_child_has_a_connection_of_its_own",),
     ),
     Mutation(
         "ids-of-a-fork-in-between-are-kept",

@@ -35,7 +35,7 @@ class _Status(Collector):
         # A gauge, for node_exporter's textfile collector refuses a file with the type info.
         about = ["version", "node", "node_source"]
         info = GaugeMetricFamily(
-            "uuidd_info", "Always 1. The labels say which daemon and node this is.", labels=about
+            "uuidd_info", "Always 1. The labels name the daemon's version and node.", labels=about
         )
         info.add_metric([status[name] for name in about], 1)
         yield info
@@ -45,7 +45,7 @@ class _Status(Collector):
                 yield GaugeMetricFamily(f"uuidd_{name}", help_text, value)
         for name, limit in status["limits"].items():
             yield GaugeMetricFamily(
-                f"uuidd_limit_{name}", f"The limit in force that --max-{_flag(name)} sets.", limit
+                f"uuidd_limit_{name}", f"The limit in force, set by --max-{_flag(name)}.", limit
             )
         yield from _counters(status)
 
@@ -56,7 +56,7 @@ def _flag(limit: str) -> str:
 
 def _daemon(status: dict[str, Any]) -> Iterator[Gauge]:
     saves = status["saves"]
-    yield "uptime_seconds", "The time since the daemon started.", status["uptime"]
+    yield "uptime_seconds", "How many seconds the daemon has run.", status["uptime"]
     yield "connections", "The connections that are open now.", status["connections"]
     yield (
         "connections_highest",
@@ -65,18 +65,22 @@ def _daemon(status: dict[str, Any]) -> Iterator[Gauge]:
     )
     yield (
         "saves_failing",
-        "Whether the state cannot be saved: 1 if it cannot, 0 if it can.",
+        "Whether saves of the state fail: 1 if they do, 0 if not.",
         int(saves["failing"]),
     )
     yield (
         "last_save_age_seconds",
-        "The time since the state was last saved. It grows while the daemon is idle.",
+        "How many seconds ago the state was last saved. This grows while the daemon is idle.",
         saves["last_age"],
     )
-    yield "last_save_seconds", "How long the last save of the state took.", saves["last_seconds"]
+    yield (
+        "last_save_seconds",
+        "How many seconds the last save of the state took.",
+        saves["last_seconds"],
+    )
     yield (
         "save_under_way_seconds",
-        "How long the save of the state that is under way has taken so far, 0 if there is none.",
+        "How many seconds the running save of the state has taken so far, 0 if none is running.",
         saves["under_way_seconds"],
     )
 
@@ -85,34 +89,35 @@ def _utc(status: dict[str, Any]) -> Iterator[Gauge]:
     utc = status["utc"]
     yield (
         "volatile",
-        "Whether v1 and v6 come from a volatile node, because the state cannot be saved:"
-        " 1 if they do, 0 if not.",
+        "Whether v1 and v6 contain a volatile (temporary, random) node, because the state cannot be"
+        " saved or no clock sequence is free: 1 if they do, 0 if not.",
         int(status["volatile"]),
     )
     yield (
         "horizon_seconds",
-        "The time until v1 and v6 need another save of the state. It is negative while the daemon"
-        " is idle: then the next request waits for a save.",
+        "How many seconds v1 and v6 can be given out before the state must be saved again. Negative"
+        " while the daemon is idle: the next request then waits for a save.",
         utc["horizon_in"],
     )
     yield (
         "lanes_in_use",
-        "The lanes that gave out v1 or v6 ids in the last second, of 16.",
+        "How many of the 16 lanes (the clock sequences of the open generation) gave out v1 or v6 in"
+        " the last second.",
         utc["lanes_in_use"],
     )
     yield (
         "clock_seq",
-        "The clock sequence in v1 and v6 ids that are made of short blocks.",
+        "The clock sequence of lane 0, which most v1 and v6 contain.",
         utc["clock_seq"],
     )
     yield (
         "generation",
-        "The number of the open group of 16 clock sequences, 0 to 1023.",
+        "The number of the open generation (a group of 16 clock sequences), 0 to 1023.",
         utc["generation"],
     )
     yield (
         "lag_seconds",
-        "The time from the last tick that was given out for v1 and v6 to now.",
+        "How many seconds the last tick given out for v1 and v6 lies in the past.",
         utc["lag"],
     )
 
@@ -121,38 +126,39 @@ def _steady(status: dict[str, Any]) -> Iterator[Gauge]:
     steady = status["steady"]
     yield (
         "steady_horizon_seconds",
-        "The time until the kinds that never go back need another save of the state. It is negative"
-        " while the daemon is idle: then the next request waits for a save.",
+        "How many seconds the steady kinds (v7, Snowflake, ULID, ...) can be given out before the"
+        " state must be saved again. Negative while the daemon is idle: the next request then waits"
+        " for a save.",
         steady["horizon_in"],
     )
     yield (
         "steady_lead_seconds",
-        "How far the kinds that never go back (v7, Snowflake, ULID, ...) are ahead of UTC.",
+        "How many seconds the steady kinds (v7, Snowflake, ULID, ...) are ahead of UTC.",
         steady["lead"],
     )
     yield (
         "steady_max_lead_seconds",
-        "How far the kinds that never go back may be ahead of UTC before they are refused, as"
-        " --max-lead sets it.",
+        "How many seconds the steady kinds may be ahead of UTC before they are refused, set by"
+        " --max-lead.",
         steady["max_lead"],
     )
     yield (
         "steady_held_seconds",
-        "The time until the kinds that never go back are given out again after the state was lost,"
-        " 0 if they are.",
+        "How many more seconds the steady kinds are held because the state was lost, 0 if they are"
+        " not.",
         steady["held_for"],
     )
-    yield "worker", "This host's number in Snowflakes, as --worker sets it.", steady["worker"]
+    yield "worker", "This host's worker number in Snowflakes, set by --worker.", steady["worker"]
 
 
 def _counters(status: dict[str, Any]) -> Iterator[Metric]:
     utc, saves, by_dialect = status["utc"], status["saves"], ["dialect"]
     requests = CounterMetricFamily(
-        "uuidd_requests", "The requests that were answered, or refused.", labels=by_dialect
+        "uuidd_requests", "The requests that were answered or refused.", labels=by_dialect
     )
     ids = CounterMetricFamily(
         "uuidd_ids",
-        "The ids, and the ticks to make ids of, that were given out.",
+        "The ids that were given out. A tick of a block counts as an id.",
         labels=by_dialect,
     )
     refused = CounterMetricFamily(
@@ -167,7 +173,7 @@ def _counters(status: dict[str, Any]) -> Iterator[Metric]:
     yield ids
     yield refused
     steps = CounterMetricFamily(
-        "uuidd_clock_steps", "The steps of UTC that were noticed.", labels=["direction"]
+        "uuidd_clock_steps", "How many times UTC was set back or forward.", labels=["direction"]
     )
     steps.add_metric(["back"], utc["regressions"])
     steps.add_metric(["forward"], utc["steps_forward"])
@@ -175,14 +181,14 @@ def _counters(status: dict[str, Any]) -> Iterator[Metric]:
     for name, help_text, value in (
         (
             "openings",
-            "The changes to another clock sequence, or to a volatile node and back.",
+            "The changes to another generation of clock sequences, or to a volatile node and back.",
             utc["openings"],
         ),
         ("saves", "The saves of the state that succeeded.", saves["done"]),
         ("saves_failed", "The saves of the state that failed.", saves["failed"]),
         (
             "connections_turned_away",
-            "The connections that were turned away because a limit was reached.",
+            "The connections that were turned away because of a limit.",
             status["connections_turned_away"],
         ),
     ):

@@ -23,8 +23,7 @@ from pathlib import Path
 from typing import Protocol
 
 from uuidd.core.timeline.state import State
-from uuidd.machine import check_machine
-from uuidd.statefile import UnusableError, decode, encode
+from uuidd.statefile import UnusableError, check_machine, decode, encode
 
 HOLDER_SECONDS = 0.2
 """How long the one who has locked the folder may take to write who it is."""

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from uuidd import __version__
-from uuidd.cli import arguments, main
+from uuidd.cli import arguments, main, options
 from uuidd.server.limits import LEAST, Limits
 
 
@@ -197,7 +197,7 @@ def flag_of(name: str) -> str:
 
 def limits(*argv: str) -> Limits:
     """Give the limits that a command line chooses."""
-    return arguments.limits_of(arguments.parser().parse_args(argv))
+    return options.limits_of(arguments.parser().parse_args(argv))
 
 
 def test_without_flags_the_limits_are_the_default_ones() -> None:
@@ -306,7 +306,7 @@ def test_flags_of_the_steady_timeline_are_taken(argv: list[str], name: str, valu
 
 def worker(*argv: str) -> int | None:
     """Give the machine number that a command line chooses."""
-    return arguments.worker_of(arguments.parser().parse_args(argv))
+    return options.worker_of(arguments.parser().parse_args(argv))
 
 
 @pytest.mark.parametrize(
@@ -416,7 +416,7 @@ def test_a_max_lead_of_no_seconds_is_refused(
 
 def folder(*argv: str) -> Path:
     """Give the state folder that a command line chooses."""
-    return arguments.state_folder(arguments.parser().parse_args(argv))
+    return options.state_folder(arguments.parser().parse_args(argv))
 
 
 def test_the_state_folder_is_ours_by_default(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,9 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.rig import PATIENCE
-from uuidd.cli import arguments, defaults
-from uuidd.cli.defaults import DefaultsError, options
-from uuidd.cli.options import OptionsError, reread, with_defaults
+from uuidd.cli import arguments, options
+from uuidd.cli.options import OptionsError, read_defaults, reread, with_defaults
 from uuidd.server.settings import RereadError
 
 
@@ -54,31 +53,31 @@ def refusal(path: Path) -> str:
 def test_options_are_read_as_a_shell_reads_them(path: Path, text: str, found: list[str]) -> None:
     """Quotes hold together, comments are none, and of several lines the last counts."""
     path.write_text(text)
-    assert options(path) == found
+    assert read_defaults(path) == found
 
 
 def test_without_a_file_there_are_no_options(path: Path) -> None:
     """A service starts without it."""
-    assert options(path) == []
+    assert read_defaults(path) == []
 
 
 def test_the_file_that_comes_with_it_has_no_options() -> None:
     """What is put in place at first changes nothing."""
-    assert options(Path(__file__).parents[2] / "systemd" / "default") == []
+    assert read_defaults(Path(__file__).parents[2] / "systemd" / "default") == []
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("--quiet\n", "line 1: '--quiet' is no UUIDD_OPTIONS=\"...\""),
-        ("# x\nOPTIONS=-q\n", "line 2: 'OPTIONS=-q' is no UUIDD_OPTIONS=\"...\""),
+        ("--quiet\n", "line 1: '--quiet' is not UUIDD_OPTIONS=\"...\""),
+        ("# x\nOPTIONS=-q\n", "line 2: 'OPTIONS=-q' is not UUIDD_OPTIONS=\"...\""),
         (
             "UUIDD_OPTIONS=-q --debug\n",
-            "line 1: 'UUIDD_OPTIONS=-q --debug' is no UUIDD_OPTIONS=\"...\"",
+            "line 1: 'UUIDD_OPTIONS=-q --debug' is not UUIDD_OPTIONS=\"...\"",
         ),
         (
             "export UUIDD_OPTIONS=-q\n",
-            "line 1: 'export UUIDD_OPTIONS=-q' is no UUIDD_OPTIONS=\"...\"",
+            "line 1: 'export UUIDD_OPTIONS=-q' is not UUIDD_OPTIONS=\"...\"",
         ),
         ("UUIDD_OPTIONS='-q\n", "line 1: No closing quotation"),
         ("""UUIDD_OPTIONS="--state 'a" """, "line 1: No closing quotation"),
@@ -124,10 +123,10 @@ def test_what_is_no_text_is_refused(path: Path) -> None:
 @given(st.binary() | st.text().map(str.encode))
 def test_any_file_is_read_or_refused(data: bytes) -> None:
     """Whatever is in it, there is no third thing."""
-    with tempfile.NamedTemporaryFile() as file, contextlib.suppress(DefaultsError):
+    with tempfile.NamedTemporaryFile() as file, contextlib.suppress(OptionsError):
         file.write(data)
         file.flush()
-        assert isinstance(options(Path(file.name)), list)
+        assert isinstance(read_defaults(Path(file.name)), list)
 
 
 # --- beside the command line
@@ -138,7 +137,7 @@ def test_the_command_line_comes_before_the_file(path: Path) -> None:
     path.write_text('UUIDD_OPTIONS="--worker 5 --max-connections 7 --node mac"\n')
     given = with_defaults(path, ["--worker=6", "-q"])
     assert (given.worker, given.node, given.quiet) == (6, "mac", True)
-    assert arguments.limits_of(given).connections == 7
+    assert options.limits_of(given).connections == 7
 
 
 def test_what_is_wrong_on_the_command_line_is_not_told_of_the_file(path: Path) -> None:
@@ -150,7 +149,7 @@ def test_what_is_wrong_on_the_command_line_is_not_told_of_the_file(path: Path) -
 
 def test_a_parser_for_a_file_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
     """Neither help nor version reaches the service's log."""
-    arguments.parser(defaults.Parser).print_help()
+    arguments.parser(options.FileParser).print_help()
     assert capsys.readouterr() == ("", "")
 
 

@@ -13,7 +13,7 @@ from tests.documents import DOCUMENTS, FOLDERS, ROOT, anchors, blocks, text
 from uuidd.cli import arguments
 from uuidd.core.ids import snowflake, times
 from uuidd.core.ids.timefield import GREGORIAN
-from uuidd.server import refusals
+from uuidd.server import events
 from uuidd.server.limits import LEAST, Limits
 from uuidd_client import DaemonUnavailable, NoWorkerId, RateExceeded, TimeOutOfRange, command
 
@@ -120,7 +120,7 @@ def test_lines_of_the_log_are_quoted_as_they_are() -> None:
 def test_each_reason_for_a_refusal_is_explained() -> None:
     """In the glossary of the status, which counts by them."""
     design = text("uuidd/README.md")
-    assert [reason for reason in refusals.MEANINGS if f"`{reason}`" not in design] == []
+    assert [reason for reason in events.MEANINGS if f"`{reason}`" not in design] == []
 
 
 def _options(parser: argparse.ArgumentParser) -> set[str]:

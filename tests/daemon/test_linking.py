@@ -10,8 +10,8 @@ import pytest
 
 from tests.rig import PATIENCE
 from tests.tools import need
-from uuidd.cli import linking
-from uuidd.cli.linking import LINKS
+from uuidd.cli import installing
+from uuidd.cli.installing import LINKS
 
 SHARE = Path(__file__).parents[2] / "uuidd" / "share"
 
@@ -37,7 +37,7 @@ def links(prefix: Path) -> dict[str, str]:
 
 def test_commands_and_manual_are_linked(tmp_path: Path, environment: Path) -> None:
     """Each at the path that it has in the environment, with a line on it."""
-    told = list(linking.put(tmp_path, environment))
+    told = list(installing.link(tmp_path, environment))
     assert links(tmp_path) == {name: str(environment / name) for name in LINKS}
     place = tmp_path / "usr/local/bin/uuidd"
     assert told[0] == f"linked {place} to {environment}/bin/uuidd"
@@ -46,16 +46,16 @@ def test_commands_and_manual_are_linked(tmp_path: Path, environment: Path) -> No
 
 def test_to_link_again_changes_nothing(tmp_path: Path, environment: Path) -> None:
     """Nor is there a word on it."""
-    list(linking.put(tmp_path, environment))
-    assert list(linking.put(tmp_path, environment)) == []
+    list(installing.link(tmp_path, environment))
+    assert list(installing.link(tmp_path, environment)) == []
 
 
 def test_links_follow_to_another_environment(tmp_path: Path, environment: Path) -> None:
     """Also from one that is not there any more."""
-    list(linking.put(tmp_path, environment))
+    list(installing.link(tmp_path, environment))
     newer = environment.with_name("newer")
     environment.rename(newer)
-    list(linking.put(tmp_path, newer))
+    list(installing.link(tmp_path, newer))
     assert links(tmp_path)["bin/uuidd"] == f"{newer}/bin/uuidd"
 
 
@@ -65,12 +65,12 @@ def test_what_is_anothers_stays(tmp_path: Path, environment: Path) -> None:
     bin.mkdir(parents=True)
     (bin / "uuidd").write_text("mine")
     (bin / "uuidctl").symlink_to("/usr/bin/other")
-    told = list(linking.put(tmp_path, environment))
+    told = list(installing.link(tmp_path, environment))
     assert told[:2] == [
         f"left {bin / name}, which is no link to an environment of uuidd's"
         for name in ("uuidd", "uuidctl")
     ]
-    list(linking.take(tmp_path))
+    list(installing.unlink(tmp_path))
     assert (bin / "uuidd").read_text() == "mine"
     assert links(tmp_path) == {"bin/uuidctl": "/usr/bin/other"}
 
@@ -78,7 +78,7 @@ def test_what_is_anothers_stays(tmp_path: Path, environment: Path) -> None:
 def test_what_the_environment_has_not_is_not_linked(tmp_path: Path, environment: Path) -> None:
     """An editable installation has no manual pages."""
     (environment / "share/man/man8/uuidd.8").unlink()
-    list(linking.put(tmp_path, environment))
+    list(installing.link(tmp_path, environment))
     assert set(links(tmp_path)) == {*LINKS} - {"share/man/man8/uuidd.8"}
 
 
@@ -87,18 +87,18 @@ def test_an_installation_in_usr_local_needs_no_links(tmp_path: Path) -> None:
     place = tmp_path / "usr/local/bin/uuidd"
     place.parent.mkdir(parents=True)
     place.write_text("a script")
-    assert list(linking.put(tmp_path, tmp_path / "usr/local")) == []
+    assert list(installing.link(tmp_path, tmp_path / "usr/local")) == []
     assert place.read_text() == "a script"
 
 
 def test_undo_takes_the_links_away(tmp_path: Path, environment: Path) -> None:
     """Each with a line; and nothing is said where there is none."""
-    list(linking.put(tmp_path, environment))
-    assert list(linking.take(tmp_path)) == [
+    list(installing.link(tmp_path, environment))
+    assert list(installing.unlink(tmp_path)) == [
         f"took away {tmp_path}/usr/local/{name}" for name in LINKS
     ]
     assert links(tmp_path) == {}
-    assert list(linking.take(tmp_path)) == []
+    assert list(installing.unlink(tmp_path)) == []
 
 
 @pytest.mark.system
@@ -108,7 +108,7 @@ def test_man_finds_the_pages_by_their_links(tmp_path: Path, section: int, name: 
     page = tmp_path / f"opt/uuidd/share/man/man{section}/{name}.{section}"
     page.parent.mkdir(parents=True)
     page.write_text((SHARE / "man" / page.name).read_text())
-    list(linking.put(tmp_path, tmp_path / "opt/uuidd"))
+    list(installing.link(tmp_path, tmp_path / "opt/uuidd"))
     man = [need("man"), f"--manpath={tmp_path}/usr/local/share/man", "--where", name]
     done = subprocess.run(man, capture_output=True, timeout=PATIENCE, text=True, check=True)
     assert Path(done.stdout.strip()).resolve() == page.resolve()

@@ -16,7 +16,8 @@ import uuidd
 from tests.tools import in_private_mounts, need
 from uuidd.core.ids.timebased import UNIX_EPOCH
 from uuidd.core.timeline.state import Node
-from uuidd.node import NodeError, choose, libuuid_clock_seq, libuuid_mark
+from uuidd.libuuid_clock import libuuid_clock_seq, libuuid_mark
+from uuidd.node import NodeError, choose
 from uuidd.server import events, startup
 
 GOOD = "44:88:99:36:57:32"

@@ -14,8 +14,8 @@ from tests.rig import Daemon
 from uuidd.core.wire.methods import RefusedError
 from uuidd.server.acceptor import DESCRIPTORS
 from uuidd.server.connection import TOO_LATE, UNREAD
+from uuidd.server.events import MEANINGS, ROUTINE, SPAN, Refusals
 from uuidd.server.poller import NO_WATCH
-from uuidd.server.refusals import MEANINGS, ROUTINE, SPAN, Refusals
 from uuidd.server.room import MADE_ROOM, SILENT
 from uuidd.server.service import MALFORMED, Tally
 

@@ -19,9 +19,8 @@ from tests.tools import need_root
 from uuidd.core.ids import times
 from uuidd.core.ids.timebased import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline.state import Node, State
-from uuidd.machine import machine_hash
 from uuidd.server.reset import reset_steady
-from uuidd.statefile import decode, encode
+from uuidd.statefile import decode, encode, machine_hash
 from uuidd.store import FolderStore, StoreError
 
 YEAR = 365 * 86_400

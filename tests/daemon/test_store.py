@@ -23,8 +23,7 @@ from hypothesis import strategies as st
 from tests.tools import need
 from uuidd.core.ids.snowflake import EPOCH_BITS
 from uuidd.core.timeline.state import Node, State
-from uuidd.machine import machine_hash
-from uuidd.statefile import UnusableError, decode, encode
+from uuidd.statefile import UnusableError, decode, encode, machine_hash
 from uuidd.store import FolderStore, StoreError
 
 STATE = State(

@@ -10,7 +10,7 @@ import trio
 from trio.testing import MockClock
 
 from tests.daemon.fakes import Inside
-from uuidd.server.supervision import TELL_SECONDS, StatusLine, supervise
+from uuidd.server.status import TELL_SECONDS, StatusLine, supervise
 from uuidd.systemd import Notifier
 
 

@@ -21,7 +21,7 @@ from uuidd.core.timeline.lane import NoneFree
 from uuidd.core.timeline.state import Node
 from uuidd.core.timeline.steady import Steady
 from uuidd.core.timeline.utc import NeedsSave, Utc
-from uuidd.machine import machine_hash
+from uuidd.statefile import machine_hash
 from uuidd.store import FolderStore
 
 pytestmark = pytest.mark.system

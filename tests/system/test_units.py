@@ -10,7 +10,7 @@ import pytest
 
 from tests.rig import PATIENCE
 from tests.tools import need
-from uuidd.cli import defaults, installing
+from uuidd.cli import installing, options
 
 pytestmark = pytest.mark.system
 
@@ -97,10 +97,10 @@ def test_tmpfiles_makes_the_services_folders(prefix: Path) -> None:
 def test_the_file_of_options_has_none_at_first(prefix: Path) -> None:
     """What it shows is a comment; so a service that was just installed has no options."""
     path = prefix / "etc/default/uuidd"
-    assert defaults.options(path) == []
+    assert options.read_defaults(path) == []
     shown = [line.removeprefix("# ") for line in path.read_text().splitlines() if "--" in line]
     path.write_text("\n".join(shown))
-    assert defaults.options(path) == ["--worker", "5", "--node", "mac:eth0"]
+    assert options.read_defaults(path) == ["--worker", "5", "--node", "mac:eth0"]
 
 
 def test_the_service_names_the_program_that_installed_it(prefix: Path) -> None:

@@ -83,7 +83,7 @@ def _check(given: argparse.Namespace, words: Sequence[str]) -> int:
 
 def _warn_without_defaults(given: argparse.Namespace) -> None:
     """Say that there is no such file of options: a typing error, or one that nobody needed."""
-    logs.to_stderr(arguments.level_of(given))
+    logs.to_stderr(options.level_of(given))
     if given.defaults is not None and not given.defaults.exists():
         logging.getLogger("uuidd").warning(
             "there is no file %s, so no option comes from it", given.defaults
@@ -113,7 +113,7 @@ def _reset(given: argparse.Namespace) -> int:
     from uuidd.server.reset import reset_epoch, reset_steady
     from uuidd.store import StoreError
 
-    folder = arguments.state_folder(given).absolute()
+    folder = options.state_folder(given).absolute()
     try:
         if given.reset_steady:
             print(reset_steady(folder))
@@ -152,7 +152,7 @@ def _start(given: argparse.Namespace, words: Sequence[str]) -> int:
             gc.enable()
             if behind is not None:
                 behind.ready()
-                logs.to_syslog(arguments.level_of(given))
+                logs.to_syslog(options.level_of(given))
             return 0 if daemon.serve() else 1
     except (
         ListenerError,

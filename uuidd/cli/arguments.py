@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import argparse
-import logging
-import os
 import sys
+from collections.abc import Callable
 from dataclasses import fields
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from uuidd import __version__
-from uuidd.cli import values
-from uuidd.core.ids.snowflake import MACHINE_BITS, TWITTER_EPOCH, WORKER_BITS, machine_of
+from uuidd.core.ids.snowflake import MACHINE_BITS, TWITTER_EPOCH, WORKER_BITS
 from uuidd.core.timeline.steady import MAX_LEAD_SECONDS
 from uuidd.server.limits import LEAST, Limits
 
 SOCKET = Path("/run/uuidd/request")
 PID_FILE = Path("/run/uuidd/uuidd.pid")
 STATE = Path("/var/lib/uuidd")
+
+MAX_WHOLE = 1_000_000_000
+"""More than any count or number of seconds that makes sense here."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -42,7 +44,7 @@ def parser(kind: type[argparse.ArgumentParser] = Parser) -> argparse.ArgumentPar
     _add_util_linux(made)
     made.add_argument(
         "--state",
-        type=values.path,
+        type=path,
         metavar="DIR",
         help=f"where the state is kept (default: $STATE_DIRECTORY, else {STATE})",
     )
@@ -53,7 +55,7 @@ def parser(kind: type[argparse.ArgumentParser] = Parser) -> argparse.ArgumentPar
     )
     made.add_argument(
         "--defaults",
-        type=values.path,
+        type=path,
         metavar="FILE",
         help='read more options from the line UUIDD_OPTIONS="..." in FILE; on SIGHUP the daemon'
         " reads the limits and the log level there again",
@@ -77,64 +79,26 @@ def parser(kind: type[argparse.ArgumentParser] = Parser) -> argparse.ArgumentPar
     return made
 
 
-def worker_of(given: argparse.Namespace) -> int | None:
-    """Give the machine number of Snowflakes: --worker, or --datacenter and --worker; None for none.
-
-    Raises ValueError, naming the option, its value and its range.
-    """
-    worker, datacenter = given.worker, given.datacenter
-    if datacenter is None:
-        machine: int | None = worker
-        return machine
-    if worker is None:
-        raise ValueError(f"--datacenter {datacenter} needs a --worker beside it, 0 to 31")
-    if worker >= 1 << WORKER_BITS:
-        raise ValueError(
-            f"--worker {worker}: beside --datacenter it must be 0 to {(1 << WORKER_BITS) - 1}"
-        )
-    return machine_of(datacenter, worker)
-
-
-def level_of(given: argparse.Namespace) -> int:
-    """Give the log level that was chosen."""
-    return logging.ERROR if given.quiet else logging.DEBUG if given.debug else logging.INFO
-
-
-def limits_of(given: argparse.Namespace) -> Limits:
-    """Give the limits that were chosen."""
-    return Limits(**{field.name: getattr(given, field.name) for field in fields(Limits)})
-
-
-def state_folder(given: argparse.Namespace) -> Path:
-    """Give the state folder: --state, else the one systemd made for the service, else ours."""
-    chosen: Path | None = given.state
-    if chosen is not None:
-        return chosen
-    # systemd gives several, with colons between, only to a unit that asks for several.
-    from_systemd = os.environ.get("STATE_DIRECTORY", "").split(":")[0]
-    return Path(from_systemd) if from_systemd else STATE
-
-
 def _add_util_linux(made: argparse.ArgumentParser) -> None:
     add = made.add_argument
     add(
         "-p",
         "--pid",
-        type=values.path,
+        type=path,
         metavar="FILE",
         help=f"path to pid file (default: {PID_FILE})",
     )
     add(
         "-s",
         "--socket",
-        type=values.path,
+        type=path,
         metavar="FILE",
         help=f"path to socket (default: {SOCKET})",
     )
     add(
         "-T",
         "--timeout",
-        type=values.whole(0),
+        type=whole(0),
         default=0,
         metavar="SEC",
         help="end after SEC seconds without a request (default: 0, never)",
@@ -145,7 +109,7 @@ def _add_util_linux(made: argparse.ArgumentParser) -> None:
     add(
         "-n",
         "--uuids",
-        type=values.whole(0),
+        type=whole(0),
         metavar="NUM",
         help="with -r or -t: ask for NUM UUIDs",
     )
@@ -183,20 +147,20 @@ def _add_steady(made: argparse.ArgumentParser) -> None:
     add = group.add_argument
     add(
         "--worker",
-        type=values.whole(0, (1 << MACHINE_BITS) - 1),
+        type=whole(0, (1 << MACHINE_BITS) - 1),
         metavar="N",
         help="this host's number in Snowflakes, 0 to 1023, different on each host; without it the"
         " daemon makes no Snowflakes",
     )
     add(
         "--datacenter",
-        type=values.whole(0, (1 << WORKER_BITS) - 1),
+        type=whole(0, (1 << WORKER_BITS) - 1),
         metavar="N",
         help="the data center's number in Snowflakes, 0 to 31; --worker must then be 0 to 31 too",
     )
     add(
         "--epoch",
-        type=values.unix_ms,
+        type=unix_ms,
         default=TWITTER_EPOCH,
         metavar="TIME",
         help="the time from which Snowflakes count: Unix milliseconds, or a time like"
@@ -204,7 +168,7 @@ def _add_steady(made: argparse.ArgumentParser) -> None:
     )
     add(
         "--max-lead",
-        type=values.seconds(),
+        type=seconds(),
         default=float(MAX_LEAD_SECONDS),
         metavar="SEC",
         help="refuse these kinds while they are more than SEC seconds ahead of UTC (default: 3600)",
@@ -233,14 +197,14 @@ def _add_steady(made: argparse.ArgumentParser) -> None:
 def _add_limits(made: argparse.ArgumentParser) -> None:
     group = made.add_argument_group("limits")
     for name, default in ((field.name, field.default) for field in fields(Limits)):
-        whole = isinstance(default, int)
+        count = isinstance(default, int)
         group.add_argument(
             f"--max-{name.replace('_', '-')}",
             dest=name,
-            type=values.whole(int(LEAST[name])) if whole else values.seconds(LEAST[name]),
+            type=whole(int(LEAST[name])) if count else seconds(LEAST[name]),
             default=default,
-            metavar="NUM" if whole else "SEC",
-            help=f"{_LIMITED.get(name, '')} (default: {default:{'' if whole else 'g'}})".lstrip(),
+            metavar="NUM" if count else "SEC",
+            help=f"{_LIMITED.get(name, '')} (default: {default:{'' if count else 'g'}})".lstrip(),
         )
 
 
@@ -257,3 +221,59 @@ _LIMITED = {
     "reply_seconds": "seconds for a client to read a reply",
 }
 """What each limit counts; server/limits.py gives the reasons."""
+
+
+def path(text: str) -> Path:
+    """Give a path. Raises ArgumentTypeError for an empty one."""
+    if not text:
+        raise argparse.ArgumentTypeError("the path is empty")
+    return Path(text)
+
+
+def whole(least: int, most: int = MAX_WHOLE) -> Callable[[str], int]:
+    """Give what reads a whole number from *least* to *most*, and names both where it refuses."""
+
+    def read(text: str) -> int:
+        plain = text.isascii() and text.isdigit() and len(text) <= len(str(MAX_WHOLE))
+        if not (plain and least <= int(text) <= most):
+            raise argparse.ArgumentTypeError(
+                f"{text[:40]!r} is no whole number from {least} to {most}"
+            )
+        return int(text)
+
+    return read
+
+
+def seconds(least: float = 0.0) -> Callable[[str], float]:
+    """Give what reads a number of seconds, *least* or more; with 0, any number above it."""
+    span = f"from {least:g} to {MAX_WHOLE}" if least else f"above 0, {MAX_WHOLE} at most"
+
+    def read(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = 0.0
+        if not (0 < value <= MAX_WHOLE and least <= value):
+            raise argparse.ArgumentTypeError(f"{text[:40]!r} is no number of seconds {span}")
+        return value
+
+    return read
+
+
+def unix_ms(text: str) -> int:
+    """Give the Unix milliseconds of a number of them, or of a time with an offset (RFC 3339)."""
+    if text.isascii() and text.isdigit() and len(text) < 16:
+        return int(text)
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        time = None
+    if time is None or time.tzinfo is None:
+        raise argparse.ArgumentTypeError(
+            f"{text[:40]!r} is neither a whole number of milliseconds since 1970 nor a time with an"
+            " offset, like 2015-01-01T00:00:00Z"
+        )
+    ms = (time - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
+    if ms < 0:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} lies before 1970")
+    return ms

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import uuidd
-from uuidd.cli import arguments, linking
+from uuidd.cli import arguments
 
 COMMAND = "install-units"
 
@@ -33,6 +33,21 @@ uuidd takes the place of util-linux's, and gives it back."""
 
 _PLAIN = re.compile(r"[A-Za-z0-9/._+-]+")
 _NAMES_PROGRAM = re.compile(r"Exec(Start|Reload)=/\S+ (--check )?--socket-activation ")
+
+LINKS = (
+    "bin/uuidd",
+    "bin/uuidctl",
+    "share/man/man8/uuidd.8",
+    "share/man/man1/uuidctl.1",
+    "share/bash-completion/completions/uuidd",
+    "share/bash-completion/completions/uuidctl",
+    "share/zsh/site-functions/_uuidd",
+    "share/zsh/site-functions/_uuidctl",
+    "share/fish/vendor_completions.d/uuidd.fish",
+    "share/fish/vendor_completions.d/uuidctl.fish",
+)
+"""Links below /usr/local, where shells and man(1) look before /usr. Each leads to the same path in
+the environment that uuidd is installed in."""
 
 KEPT = "default"
 """The file that is the administrator's once it is there."""
@@ -109,12 +124,12 @@ def install(prefix: Path, *, program: Path | None = None) -> list[str]:
             f"this uuidd is {program}, which its service could not see (ProtectHome=, PrivateTmp=);"
             " install it elsewhere, as in a virtual environment at /opt/uuidd"
         )
-    return [*_put(prefix, program), *_linked(linking.put(prefix, program.parents[1]))]
+    return [*_put(prefix, program), *_linked(link(prefix, program.parents[1]))]
 
 
 def undo(prefix: Path) -> list[str]:
     """Take away the files below *prefix* that are still as they were put there, and the links."""
-    return [*_take(prefix), *_linked(linking.take(prefix))]
+    return [*_take(prefix), *_linked(unlink(prefix))]
 
 
 def _linked(lines: Iterator[str]) -> Iterator[str]:
@@ -202,3 +217,37 @@ def _text(name: str) -> str:
         if (folder / name).is_file():
             return (folder / name).read_text()
     raise InstallError(f"{name} is not in this installation, neither in {folders[0]} nor beside it")
+
+
+def link(prefix: Path, environment: Path) -> Iterator[str]:
+    """Link to what *environment* has, and give a line on each; raises OSError.
+
+    A link of an earlier environment is replaced; whatever else is there is left, and told of.
+    """
+    for name in LINKS:
+        path, target = prefix / "usr/local" / name, environment / name
+        if not target.exists() or (path.exists() and path.samefile(target)):
+            # An editable installation has no manual; one in /usr/local needs no links.
+            continue
+        if _is_our_link(path, name):
+            path.unlink()
+        elif path.exists() or path.is_symlink():
+            yield f"left {path}, which is no link to an environment of uuidd's"
+            continue
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.symlink_to(target)
+        yield f"linked {path} to {target}"
+
+
+def unlink(prefix: Path) -> Iterator[str]:
+    """Take the links away again, and give a line on each; raises OSError."""
+    for name in LINKS:
+        path = prefix / "usr/local" / name
+        if _is_our_link(path, name):
+            path.unlink()
+            yield f"took away {path}"
+
+
+def _is_our_link(path: Path, name: str) -> bool:
+    """Whether it is a link to the same path below an environment, be that there or not."""
+    return path.is_symlink() and os.readlink(path).endswith(f"/{name}")

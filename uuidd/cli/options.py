@@ -1,21 +1,33 @@
-"""What the command line and a file of options choose: checked, and put together."""
+"""What the command line and a file of options choose: checked, and put together.
+
+The file, as /etc/default/uuidd for the service, holds ``UUIDD_OPTIONS="..."``. Options of the
+command line go over those of the file.
+"""
 
 from __future__ import annotations
 
 import argparse
+import logging
+import os
+import shlex
 from collections.abc import Sequence
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from uuidd.cli import arguments, defaults
-from uuidd.cli.defaults import DefaultsError
+from uuidd.cli import arguments
+from uuidd.core.ids.snowflake import WORKER_BITS, machine_of
+from uuidd.server.limits import Limits, as_settings
 
 if TYPE_CHECKING:
     from uuidd.server.settings import Reread, Settings
 
+NAME = "UUIDD_OPTIONS"
+"""The variable that a file of options sets."""
+
 COMMANDS = ("kill", "random", "time", "reset_steady", "reset_epoch", "check", "defaults")
-"""Options that a file may not hold, for the daemon does not start with them."""
+"""Options that a file may not hold, because the daemon does not start with them."""
 
 EXCLUDING = (("pid", "no_pid"), ("random", "time"), ("debug", "quiet"))
 
@@ -27,12 +39,12 @@ class OptionsError(Exception):
 
 
 def parsed(words: Sequence[str]) -> argparse.Namespace:
-    """Give what the command line says, over what the file of ``--defaults`` says.
+    """Return what the command line says, over what the file of ``--defaults`` says.
 
-    Wrong usage ends the program with status 2, or with ``--check`` raises OptionsError, as
-    whatever is wrong in the file does.
+    Wrong usage ends the program with status 2. With ``--check`` it raises OptionsError instead, as
+    a mistake in the file always does.
     """
-    parser = arguments.parser(_Checker if "--check" in words else arguments.Parser)
+    parser = arguments.parser(_RaisingParser if "--check" in words else arguments.Parser)
     given = parser.parse_args(words)
     if given.defaults is not None:
         given = with_defaults(given.defaults, words)
@@ -42,47 +54,67 @@ def parsed(words: Sequence[str]) -> argparse.Namespace:
     return given
 
 
-class _Checker(arguments.Parser):
-    """A parser that raises OptionsError where another shows its usage and ends the program."""
-
-    def error(self, message: str) -> NoReturn:
-        raise OptionsError(message)
-
-
 def with_defaults(path: Path, words: Sequence[str]) -> argparse.Namespace:
-    """Give what the options of a file and, over them, *words* say. Raises OptionsError."""
+    """Return what the options of a file and, over them, *words* say. Raises OptionsError."""
+    options = read_defaults(path)
+    parser = arguments.parser(FileParser)
     try:
-        options = defaults.options(path)
-    except DefaultsError as error:
-        raise OptionsError(str(error)) from None
-    try:
-        # Alone first, so that what is wrong in the file is told of the file.
-        alone = arguments.parser(defaults.Parser).parse_args(options)
+        # The file alone first, so that the error for a mistake in it names the file.
+        alone = parser.parse_args(options)
         for name in COMMANDS:
             if getattr(alone, name):
-                raise DefaultsError(f"--{name.replace('_', '-')} is not for a file")
-    except DefaultsError as error:
+                raise OptionsError(f"--{name.replace('_', '-')} is not for a file")
+    except OptionsError as error:
         raise OptionsError(f"{path}: {error}") from None
+    return parser.parse_args([*options, *words])
+
+
+def read_defaults(path: Path) -> list[str]:
+    """Return the options that the file at *path* holds, none when there is no such file.
+
+    It has lines as a shell reads them: ``UUIDD_OPTIONS="--worker 5"``, comments, and nothing else.
+    Raises OptionsError, naming the line, for anything else.
+    """
     try:
-        return arguments.parser(defaults.Parser).parse_args([*options, *words])
-    except DefaultsError as error:
-        raise OptionsError(str(error)) from None
+        text = path.read_text()
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise OptionsError(f"{path} cannot be read: {error.strerror}") from error
+    except ValueError as error:  # also a NUL in the path
+        raise OptionsError(f"{path} cannot be read: {error}") from error
+    options: list[str] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        try:
+            words = shlex.split(line, comments=True)
+            if words:
+                options = _value(words, line)
+        except ValueError as error:
+            raise OptionsError(f"{path}, line {number}: {error}") from error
+    return options
+
+
+def _value(words: list[str], line: str) -> list[str]:
+    name, _, value = words[0].partition("=")
+    if len(words) > 1 or name != NAME:
+        raise ValueError(f'{line.strip()[:60]!r} is not {NAME}="..."')
+    return shlex.split(value)
 
 
 def settings(given: argparse.Namespace, words: Sequence[str]) -> Settings:
-    """Give what the options choose. Raises OptionsError; *words* are the command line's."""
-    # Only the daemon needs these; -t, -r and -k are to be answered before they were imported.
+    """Return what the options choose. Raises OptionsError; *words* are the command line's."""
+    # Imported here because only the daemon needs these, and -t, -r and -k are to answer fast.
     from uuidd import privileges
     from uuidd.server.settings import Settings
 
     try:
-        worker = arguments.worker_of(given)
+        worker = worker_of(given)
         user = privileges.user(given.user) if given.user else None
     except (ValueError, privileges.PrivilegeError) as error:
         raise OptionsError(str(error)) from None
     return Settings(
         socket=None if given.socket_activation else _absolute(given.socket, arguments.SOCKET),
-        state=arguments.state_folder(given).absolute(),
+        state=state_folder(given).absolute(),
         node=given.node,
         pid_file=(
             None
@@ -90,7 +122,7 @@ def settings(given: argparse.Namespace, words: Sequence[str]) -> Settings:
             else _absolute(given.pid, arguments.PID_FILE)
         ),
         idle_timeout=given.timeout,
-        limits=arguments.limits_of(given),
+        limits=limits_of(given),
         worker=worker,
         epoch=given.epoch,
         max_lead=given.max_lead,
@@ -106,23 +138,81 @@ def _absolute(chosen: Path | None, default: Path) -> Path:
     return (chosen or default).absolute()
 
 
-def reread(path: Path, begun: argparse.Namespace, words: Sequence[str]) -> Reread:
-    """Give what a running daemon takes over of the file's options.
+def reread(path: Path, at_start: argparse.Namespace, words: Sequence[str]) -> Reread:
+    """Return what a running daemon takes over of the options that the file holds now.
 
-    All of them are checked as at a start. Raises RereadError, with all that is wrong in one line.
+    *at_start* and *words* are the options that the daemon was started with, and the command line
+    among them. All options are checked as at a start. Raises RereadError, with all that is wrong in
+    one line.
     """
     from uuidd.server.checking import problems
-    from uuidd.server.limits import as_settings
     from uuidd.server.settings import Reread, RereadError
 
     try:
         given = with_defaults(path, words)
-        wrong = problems(settings(given, words), running=settings(begun, words))
+        wrong = problems(settings(given, words), running=settings(at_start, words))
     except OptionsError as error:
         raise RereadError(str(error)) from error
     if wrong:
         raise RereadError("; ".join(wrong))
-    limits = arguments.limits_of(given)
-    changed = {name for name, value in vars(given).items() if value != getattr(begun, name)}
+    limits = limits_of(given)
+    changed = {name for name, value in vars(given).items() if value != getattr(at_start, name)}
     changed -= {*NOT_SETTINGS, *as_settings(limits)}
-    return Reread(limits, arguments.level_of(given), tuple(sorted(changed)))
+    return Reread(limits, level_of(given), tuple(sorted(changed)))
+
+
+def worker_of(given: argparse.Namespace) -> int | None:
+    """Return the machine number of Snowflakes, of --worker and --datacenter; None for none.
+
+    Raises ValueError, naming the option, its value and its range.
+    """
+    worker, datacenter = given.worker, given.datacenter
+    if datacenter is None:
+        machine: int | None = worker
+        return machine
+    if worker is None:
+        raise ValueError(f"--datacenter {datacenter} needs a --worker beside it, 0 to 31")
+    if worker >= 1 << WORKER_BITS:
+        raise ValueError(
+            f"--worker {worker}: beside --datacenter it must be 0 to {(1 << WORKER_BITS) - 1}"
+        )
+    return machine_of(datacenter, worker)
+
+
+def level_of(given: argparse.Namespace) -> int:
+    """Return the log level that was chosen."""
+    return logging.ERROR if given.quiet else logging.DEBUG if given.debug else logging.INFO
+
+
+def limits_of(given: argparse.Namespace) -> Limits:
+    """Return the limits that were chosen."""
+    return Limits(**{field.name: getattr(given, field.name) for field in fields(Limits)})
+
+
+def state_folder(given: argparse.Namespace) -> Path:
+    """Return the state folder: --state, else the one systemd made for the service, else ours."""
+    chosen: Path | None = given.state
+    if chosen is not None:
+        return chosen
+    # systemd passes several, with colons between, only to a unit that asks for several.
+    from_systemd = os.environ.get("STATE_DIRECTORY", "").split(":")[0]
+    return Path(from_systemd) if from_systemd else arguments.STATE
+
+
+class _RaisingParser(arguments.Parser):
+    """A parser that raises OptionsError where another shows its usage and ends the program."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise OptionsError."""
+        raise OptionsError(message)
+
+
+class FileParser(_RaisingParser):
+    """A parser of a file's options, where -h and -V have no place: it prints nothing."""
+
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
+        """Raise OptionsError."""
+        raise OptionsError(message or "-h and -V are not for a file")
+
+    def _print_message(self, message: str, file: object = None) -> None:
+        """Print nothing."""

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from uuidd.clock import Clock
-from uuidd.machine import check_machine, machine_hash
 from uuidd.node import NodeError, choose
 from uuidd.privileges import User
 from uuidd.server.listeners import MAX_PATH
@@ -20,7 +19,7 @@ from uuidd.server.startup import (
     check_epoch,
     epochs_with,
 )
-from uuidd.statefile import UnusableError, decode
+from uuidd.statefile import UnusableError, check_machine, decode, machine_hash
 
 
 def problems(settings: Settings, *, running: Settings | None = None) -> list[str]:

@@ -20,15 +20,14 @@ from uuidd.server.acceptor import Acceptor
 from uuidd.server.admission import Admission
 from uuidd.server.allocator import Allocator
 from uuidd.server.entropy import Entropy
+from uuidd.server.events import Refusals
 from uuidd.server.limits import LAST_SAVE_SECONDS, SPARE_DESCRIPTORS, STOP_SECONDS, Limits
 from uuidd.server.listeners import Listener
 from uuidd.server.peers import outsiders_uid
-from uuidd.server.refusals import Refusals
 from uuidd.server.saver import Saver
 from uuidd.server.service import Service
 from uuidd.server.settings import RereadError, Settings
-from uuidd.server.status import Report
-from uuidd.server.supervision import StatusLine, supervise
+from uuidd.server.status import Report, StatusLine, supervise
 from uuidd.store import FolderStore
 from uuidd.systemd import Notifier
 

@@ -13,8 +13,8 @@ from uuidd.core.ids import times
 from uuidd.core.ids.timebased import TICKS_PER_SECOND
 from uuidd.core.timeline.epochs import NO_EPOCHS
 from uuidd.core.timeline.state import State
-from uuidd.machine import machine_hash
 from uuidd.privileges import PrivilegeError, acting_as, owner
+from uuidd.statefile import machine_hash
 from uuidd.store import FolderStore, StoreError
 
 

@@ -20,8 +20,8 @@ from uuidd.core.timeline.state import Node, State
 from uuidd.core.timeline.steady import Steady
 from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.core.timeline.utc import Utc
-from uuidd.machine import machine_hash
-from uuidd.node import LIBUUID_CLOCK, LIBUUID_CONT, choose, libuuid_clock_seq, libuuid_mark
+from uuidd.libuuid_clock import LIBUUID_CLOCK, LIBUUID_CONT, libuuid_clock_seq, libuuid_mark
+from uuidd.node import choose
 from uuidd.privileges import acting_as, become, hand_over
 from uuidd.server import events
 from uuidd.server.daemon import SIGNALS, Daemon
@@ -32,6 +32,7 @@ from uuidd.server.peers import outsiders_uid
 from uuidd.server.pidfile import pid_file
 from uuidd.server.saver import FIRST_LEAD, SURE_SECONDS
 from uuidd.server.settings import Settings
+from uuidd.statefile import machine_hash
 from uuidd.store import FolderStore, StoreError
 from uuidd.systemd import inherited_socket, notifier
 

@@ -54,11 +54,17 @@ class Callers:
     """Callers of every sort at *daemon*: ``take`` and ``make`` by rpc, libuuid's, and our client's.
 
     *ahead* gives by how many seconds the daemon's UTC is ahead of ours at the most: no tick of utc
-    may lie past that. *faults* are what was out of order, or in the future. Whoever ends the daemon
+    may lie past that. *max_age* is our client's. *faults* are what was out of order, or in the future. Whoever ends the daemon
     while they draw does so in the context ``down``, and starts another one there.
     """
 
-    def __init__(self, daemon: Daemon, *, ahead: Callable[[], float] = lambda: 0.0) -> None:
+    def __init__(
+        self,
+        daemon: Daemon,
+        *,
+        ahead: Callable[[], float] = lambda: 0.0,
+        max_age: float = 0.005,
+    ) -> None:
         self._daemon = daemon
         self._ahead = ahead
         self.utc = Record(daemon)
@@ -73,7 +79,7 @@ class Callers:
         self._failures: list[BaseException] = []
         # Two, for the calls of one wait for each other.
         self._clients = {
-            kind: Client(daemon.socket, fallback=False, max_age=0.005, timeout=5)
+            kind: Client(daemon.socket, fallback=False, max_age=max_age, timeout=5)
             for kind in ("v1", "v7")
         }
         self.of_utc = [

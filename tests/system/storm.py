@@ -1,7 +1,7 @@
 """A storm: many processes draw ids while the daemon is killed again and again.
 
-Run in a private mount namespace as ``python -m tests.system.storm FOLDER``; what was drawn is left
-in FOLDER, for ``test_storm`` to look at.
+Run in a private mount namespace as ``python -m tests.system.storm FOLDER KILLS``; what was drawn is
+left in FOLDER, for ``test_storm`` to look at.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ from uuidd_client import Client
 from uuidd_client.source import utc_tick
 
 SOCKET = Path("/run/uuidd/request")
-KILLS = 20
-SHARES = KILLS + 1
 PARTS = 5
 """Parts of a share; a drawer tells of each that it has drawn."""
+
+CLIENT_SHARE, STDLIB_SHARE = 12_000, 5_000
+"""Ids that a process draws by our client, or by the standard library, in a share."""
 
 BACK = 1.1
 """Seconds after which every client asks the daemon again."""
 
 
-def draw(path: Path, make: Callable[[], uuid.UUID], count: int, go: int, *, tell: int) -> None:
-    """Draw *count* ids in shares, one for each byte that comes from *go*; leave them in *path*.
+def draw(
+    path: Path, make: Callable[[], uuid.UUID], share: int, shares: int, go: int, *, tell: int
+) -> None:
+    """Draw *shares* times *share* ids, each time when a byte comes from *go*; leave them in *path*.
 
     An id is left as its 16 bytes, and one more that says whether it is marked safe.
     """
-    part = -(-count // (SHARES * PARTS))
     with path.open("wb") as file:
-        drawn = 0
-        while drawn < count:
+        for _ in range(shares):
             os.read(go, 1)
             for _ in range(PARTS):
-                some = [make() for _ in range(min(part, count - drawn))]
-                drawn += len(some)
+                some = [make() for _ in range(share // PARTS)]
                 os.write(tell, b".")
                 file.write(
                     b"".join(
@@ -121,28 +121,21 @@ def _told(tell: int, most: int) -> int:
     return len(told)
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, kills: int) -> None:
     """Let 8 processes draw by our client, 4 by the standard library, and kill the daemon."""
     begin = utc_tick()
     read_tell, write_tell = os.pipe()
     with Daemon(socket=SOCKET) as daemon:
+        makers = [("client", number, Client(SOCKET).uuid1, CLIENT_SHARE) for number in range(8)]
+        makers += [("stdlib", number, uuid.uuid1, STDLIB_SHARE) for number in range(4)]
         drawers = [
             start(
-                partial(
-                    draw,
-                    folder / f"client-{number}",
-                    Client(SOCKET).uuid1,
-                    250_000,
-                    tell=write_tell,
-                )
+                partial(draw, folder / f"{name}-{number}", make, share, kills + 1, tell=write_tell)
             )
-            for number in range(8)
-        ] + [
-            start(partial(draw, folder / f"stdlib-{number}", uuid.uuid1, 100_000, tell=write_tell))
-            for number in range(4)
+            for name, number, make, share in makers
         ]
         os.close(write_tell)
-        kills = kill_through(daemon, [go for _, go in drawers], read_tell, KILLS)
+        killed = kill_through(daemon, [go for _, go in drawers], read_tell, kills)
         failed = sum(os.waitpid(pid, 0)[1] != 0 for pid, _ in drawers)
         daemon.stop()
         node = json.loads((daemon.state / "state").read_text().split("\n", 1)[1])["node"]
@@ -151,12 +144,12 @@ def main(folder: Path) -> None:
             "end": utc_tick(),
             "node": node,
             "failed": failed,
-            "kills": kills,
-            "parts": SHARES * len(drawers) * PARTS,
+            "kills": killed,
+            "parts": (kills + 1) * len(drawers) * PARTS,
             "log": daemon.lines,
         }
     (folder / "record.json").write_text(json.dumps(record))
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), int(sys.argv[2]))

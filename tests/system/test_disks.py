@@ -25,8 +25,6 @@ from uuidd_client import Client
 
 pytestmark = pytest.mark.system
 
-CUTS = 20
-SLOW = 15.0
 """Seconds that a sync hangs: longer than everyone's patience, as on a disk that is failing."""
 
 UUIDCTL = "import sys; from uuidd_client.command import main; sys.exit(main())"
@@ -57,8 +55,9 @@ def status_once(
     return until(look, seconds, instead=client.status)
 
 
-def test_twenty_power_cuts_repeat_nothing(
-    mounts: Mounts, fake_time: FakeTime, tmp_path: Path
+@pytest.mark.parametrize("cuts", [4, pytest.param(20, marks=pytest.mark.thorough)])
+def test_power_cuts_repeat_nothing(
+    cuts: int, mounts: Mounts, fake_time: FakeTime, tmp_path: Path
 ) -> None:
     """What was given before a cut is not given after, though the clock begins at the same moment.
 
@@ -78,7 +77,7 @@ def test_twenty_power_cuts_repeat_nothing(
         with daemon:
             callers = Callers(daemon, ahead=lambda: 120)
             with callers.drawing():
-                for cut in range(CUTS):
+                for cut in range(cuts):
                     # The same moment again: nothing keeps one from the other but the saved marks.
                     fake_time.set(at - time.time())
                     callers.more(5)
@@ -202,7 +201,8 @@ def by_uuidctl(daemon: Daemon) -> dict[str, Any]:
     return status
 
 
-def test_a_sync_that_hangs_for_fifteen_seconds_holds_nobody_up(mounts: Mounts) -> None:
+@pytest.mark.parametrize("seconds", [3.0, pytest.param(15.0, marks=pytest.mark.thorough)])
+def test_a_sync_that_hangs_holds_nobody_up(seconds: float, mounts: Mounts) -> None:
     """Calls take about a second at most: utc volatile, steady refused; and it heals by itself."""
     with Daemon(wrap=mounts.inside) as daemon:
         callers = Callers(daemon)
@@ -210,13 +210,13 @@ def test_a_sync_that_hangs_for_fifteen_seconds_holds_nobody_up(mounts: Mounts) -
         (stored,) = {node for node, _ in callers.utc.taken}
         begun = time.monotonic()
         with (
-            injected(daemon.process.pid, f"delay_enter={SLOW * 1e6:.0f}:when=1"),
+            injected(daemon.process.pid, f"delay_enter={seconds * 1e6:.0f}:when=1"),
             callers.drawing(),
         ):
             status = status_once(lambda status: status["volatile"], daemon, 10)
             assert status["saves"]["under_way_seconds"] > 0.5
             callers.more()
-            status = status_once(lambda status: not status["volatile"], daemon, SLOW + 10)
+            status = status_once(lambda status: not status["volatile"], daemon, seconds + 10)
             took = time.monotonic() - begun
             refused = callers.refused_so_far()
             callers.more(3)
@@ -226,7 +226,7 @@ def test_a_sync_that_hangs_for_fifteen_seconds_holds_nobody_up(mounts: Mounts) -
             assert int.from_bytes(connection.call("take", "utc", 1)["node"], "big") == stored
         assert daemon.stop() == 0
     callers.assert_nothing_twice()
-    assert took > SLOW - 1
+    assert took > seconds - 1
     assert status["saves"]["failed"] == 0
     assert not [refused for caller in callers.of_utc for refused in caller.refused]
     assert all(caller.refused for caller in callers.of_steady)

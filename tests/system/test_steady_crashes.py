@@ -99,41 +99,44 @@ def lead(daemon: Daemon) -> float:
     return found
 
 
-def test_a_crash_loop_does_not_run_steady_ahead() -> None:
-    """After 40 kills, half a second apart, the lead is below 5 s, and every block rose."""
+@pytest.mark.parametrize("kills", [6, pytest.param(40, marks=pytest.mark.thorough)])
+def test_a_crash_loop_does_not_run_steady_ahead(kills: int) -> None:
+    """After kills half a second apart the lead is below 5 s, and every block rose."""
     with Daemon() as daemon:
         with Drawer(daemon) as drawer:
-            crash_loop(daemon, drawer, 40, apart=APART)
+            crash_loop(daemon, drawer, kills, apart=APART)
             drawer.more()
         assert lead(daemon) < 5
-    assert len(drawer.blocks) > 40 * 10
+    assert len(drawer.blocks) > kills * 10
     assert_rising(drawer.blocks)
     assert not drawer.refused
 
 
-def test_a_crash_loop_right_after_the_start_does_not_run_steady_ahead() -> None:
-    """Killed as soon as it has given something, 20 times, it is ahead by little more than 1 s."""
+@pytest.mark.parametrize("kills", [5, pytest.param(20, marks=pytest.mark.thorough)])
+def test_a_crash_loop_right_after_the_start_does_not_run_steady_ahead(kills: int) -> None:
+    """A daemon killed as soon as it has given something is ahead by little more than 1 s."""
     with Daemon() as daemon:
         with Drawer(daemon) as drawer:
-            crash_loop(daemon, drawer, 20, apart=0)
+            crash_loop(daemon, drawer, kills, apart=0)
             drawer.more()
         assert lead(daemon) < 1.5
     assert_rising(drawer.blocks)
 
 
+@pytest.mark.parametrize("kills", [2, pytest.param(5, marks=pytest.mark.thorough)])
 def test_a_crash_loop_through_a_step_back_repeats_nothing(
-    daemon: Daemon, fake_time: FakeTime
+    kills: int, daemon: Daemon, fake_time: FakeTime
 ) -> None:
-    """UTC goes back an hour in the middle of ten kills: steady goes on, and ever upward."""
+    """UTC goes back an hour between kills: the steady timeline goes on, and upward."""
     daemon.kill()
     daemon.arguments = ["--max-lead=7200"]
     daemon.start()
     with Drawer(daemon) as drawer:
-        crash_loop(daemon, drawer, 5, apart=APART)
+        crash_loop(daemon, drawer, kills, apart=APART)
         before = lead(daemon)
         fake_time.set(-HOUR)
         drawer.more()
-        crash_loop(daemon, drawer, 5, apart=APART)
+        crash_loop(daemon, drawer, kills, apart=APART)
         drawer.more()
     after = lead(daemon)
     assert_rising(drawer.blocks)

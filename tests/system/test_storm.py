@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.system.storm import KILLS
+from tests.system.storm import CLIENT_SHARE, STDLIB_SHARE
 from tests.tools import in_private_mounts, need
 from uuidd.core.ids import timebased
 
@@ -24,6 +24,7 @@ class Storm(NamedTuple):
     client: list[tuple[list[bytes], bytes]]
     stdlib: list[tuple[list[bytes], bytes]]
     record: dict[str, Any]
+    kills: int
 
     def ids(self) -> Iterator[bytes]:
         """Give all ids."""
@@ -31,13 +32,14 @@ class Storm(NamedTuple):
             yield from ids
 
 
-@pytest.fixture(scope="module")
-def storm(tmp_path_factory: pytest.TempPathFactory) -> Storm:
+@pytest.fixture(scope="module", params=[4, pytest.param(20, marks=pytest.mark.thorough)])
+def storm(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Storm:
     """Run the storm once, in a mount namespace of its own."""
     need("unshare")
     folder = tmp_path_factory.mktemp("storm")
+    kills: int = request.param
     subprocess.run(
-        in_private_mounts(sys.executable, "-m", "tests.system.storm", str(folder)),
+        in_private_mounts(sys.executable, "-m", "tests.system.storm", str(folder), str(kills)),
         check=True,
         timeout=240,
     )
@@ -45,7 +47,8 @@ def storm(tmp_path_factory: pytest.TempPathFactory) -> Storm:
     def drawn(kind: str) -> list[tuple[list[bytes], bytes]]:
         return [_split(path) for path in sorted(folder.glob(f"{kind}-*"))]
 
-    return Storm(drawn("client"), drawn("stdlib"), json.loads((folder / "record.json").read_text()))
+    record = json.loads((folder / "record.json").read_text())
+    return Storm(drawn("client"), drawn("stdlib"), record, kills)
 
 
 def _split(path: Path) -> tuple[list[bytes], bytes]:
@@ -57,19 +60,20 @@ def _node(uuid: bytes) -> str:
     return f"0x{uuid[10:].hex()}"
 
 
-def test_all_were_drawn_while_the_daemon_was_killed_twenty_times(storm: Storm) -> None:
+def test_all_were_drawn_while_the_daemon_was_killed_again_and_again(storm: Storm) -> None:
     """Each kill came while there was more to draw, and nobody failed for it."""
     record = storm.record
     assert record["failed"] == 0
-    assert len(record["kills"]) == KILLS == 20
+    assert len(record["kills"]) == storm.kills
     assert max(record["kills"]) < record["parts"]
-    assert [len(ids) for ids, _ in storm.client] == [250_000] * 8
-    assert [len(ids) for ids, _ in storm.stdlib] == [100_000] * 4
+    assert [len(ids) for ids, _ in storm.client] == [(storm.kills + 1) * CLIENT_SHARE] * 8
+    assert [len(ids) for ids, _ in storm.stdlib] == [(storm.kills + 1) * STDLIB_SHARE] * 4
 
 
 def test_no_id_came_twice(storm: Storm) -> None:
     """Ids of the daemon, of the fallback and of libuuid's own differ, all of them."""
-    assert len(set(storm.ids())) == 8 * 250_000 + 4 * 100_000
+    ids = list(storm.ids())
+    assert len(set(ids)) == len(ids)
 
 
 def test_every_timestamp_is_of_the_run(storm: Storm) -> None:
@@ -91,7 +95,7 @@ def test_what_came_from_the_daemon_is_marked_safe_and_nothing_else_is(storm: Sto
 def test_both_the_daemon_and_the_fallback_gave_ids(storm: Storm) -> None:
     """The storm is one: ids went on while the daemon was down, and came from it again."""
     marks = b"".join(marks for _, marks in storm.client)
-    assert 0.2 < sum(marks) / len(marks) < 0.9
+    assert 0 < sum(marks) < len(marks)
     nodes = {_node(uuid) for ids, _ in storm.stdlib for uuid in ids[-1000:]}
     assert storm.record["node"] in nodes
 

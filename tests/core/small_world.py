@@ -30,13 +30,13 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from itertools import chain
 from typing import NamedTuple
 from unittest.mock import patch
 
 from uuidd.core.ids.timebased import MULTICAST, NODE_BITS
 from uuidd.core.timeline import Block, Generation, Lane, NoneFree
 from uuidd.core.timeline.generation import LANE_BITS, LANES
+from uuidd.core.timeline.horizon import Horizon
 from uuidd.core.timeline.slew import Slew
 from uuidd.core.timeline.state import Node, State
 from uuidd.core.timeline.steady import Ahead, Rollback, Steady
@@ -480,17 +480,14 @@ class Host:
         # What bars the search of the ring is heeded while none is open, and set when that begins.
         none_before = utc._none_before if utc._open is None else 0
         floor = utc._floor if utc.node.fixed else 0
-        out += (self.forgotten, names[utc.node.value], floor, none_before, utc._limit)
+        out += (self.forgotten, names[utc.node.value], floor, none_before)
         if self.bounds.order:
             out.append(utc._short_next)
         # The open one's mark is not read again before it is set anew.
         out.append(0 if utc._open is not None else utc._marks.get(utc._number, 0))
         out += [utc._marks.get(number, 0) for number in turned[1:]]
-        out += [utc._saved.get(number, 0) for number in turned]
-        if utc._unsettled is None:
-            out.append(NONE)
-        else:
-            out += [utc._unsettled.get(number, 0) for number in turned]
+        for number in turned:
+            _freeze_horizon(out, utc._horizons.get(number, Horizon()))
         for node in sorted(names, key=names.__getitem__):
             out.append(names[node])
             out += [max(self.ends.get((node, number), (0,))) for number in turned]
@@ -517,8 +514,11 @@ class Host:
         ran, rest = divmod(self.elapsed - steady._slew._since, 2)
         slewed = (steady._slew._from + ran, rest) if steady.rollback == "slew" else (0, 0)
         out += (self.steady_end, steady.next, *slewed, steady.held_until)
-        out += (steady._saved, steady._limit)
-        out.append(NONE if steady._unsettled is None else steady._unsettled)
+        _freeze_horizon(out, steady._horizon)
+
+
+def _freeze_horizon(out: list[int], horizon: Horizon) -> None:
+    out += (horizon._saved, NONE if horizon._in_flight is None else horizon._in_flight)
 
 
 def _by_row(found: tuple[list[int], State | None]) -> list[int]:
@@ -566,14 +566,11 @@ def _thaw_utc(at: Iterator[int], host: Host, names: int) -> Utc:
     utc._top_at_save = utc.openings = utc._number = 0
     host.forgotten = next(at)
     utc.node = NODES[next(at)]
-    utc._floor, utc._none_before, utc._limit = (next(at) for _ in range(3))
+    utc._floor, utc._none_before = next(at), next(at)
     utc._short_next = next(at) if bounds.order else 0
     utc._marks = _thaw_marks(at, bounds)
-    utc._saved = _thaw_marks(at, bounds)
-    first = next(at)
-    utc._unsettled = None
-    if first != NONE:
-        utc._unsettled = _thaw_marks(chain((first,), at), bounds)
+    utc._horizons = {number: _thaw_horizon(at) for number in range(bounds.ring)}
+    utc._horizon = utc._horizons[0]
     used = bounds.lanes + 1
     for _ in range(names):
         node = NODES[next(at)].value
@@ -621,10 +618,16 @@ def _thaw_steady(at: Iterator[int], host: Host) -> Steady:
     steady._slew = Slew.__new__(Slew)
     steady._slew._from, host.elapsed = next(at), next(at)
     steady._slew._since = 0
-    steady.held_until, steady._saved, steady._limit = (next(at) for _ in range(3))
-    unsettled = next(at)
-    steady._unsettled = None if unsettled == NONE else unsettled
+    steady.held_until = next(at)
+    steady._horizon = _thaw_horizon(at)
     return steady
+
+
+def _thaw_horizon(at: Iterator[int]) -> Horizon:
+    horizon, in_flight = Horizon(next(at)), next(at)
+    if in_flight != NONE:
+        horizon.begin_save(in_flight)
+    return horizon
 
 
 def _hear(_: Opening) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from tests.core import small_world
 from tests.core.small_world import Bounds, Host, Move, Repeated
+from uuidd.core.timeline.horizon import Horizon
 from uuidd.core.timeline.utc import Utc
 
 WORLDS = {
@@ -25,7 +26,7 @@ WORLDS = {
         Bounds(ticks=2, ring=1, restarts=2, failures=0, nodes=("random", "given")),
         14_500,
     ),
-    "libuuid beside it": (Bounds(ticks=2, ring=2, restarts=0, nodes=("given",), avoid=True), 3_300),
+    "libuuid beside it": (Bounds(ticks=2, ring=2, restarts=0, nodes=("given",), avoid=True), 3_200),
     "a folder that is moved away": (
         Bounds(ticks=1, ring=1, steady=True, restarts=1, failures=0, moved=True),
         10_000,
@@ -73,13 +74,13 @@ def test_a_state_made_from_bytes_is_whole() -> None:
 
 def test_a_horizon_one_tick_too_far_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A timeline that gives out the tick at its horizon is caught, with the way there."""
-    reckon = Utc._reckon
+    end_save = Horizon.end_save
 
-    def reckon_one_more(utc: Utc) -> None:
-        reckon(utc)
-        utc._limit += 1
+    def end_save_one_more(horizon: Horizon, mark: int, *, completed: bool) -> None:
+        end_save(horizon, mark, completed=completed)
+        horizon.limit += completed
 
-    monkeypatch.setattr(Utc, "_reckon", reckon_one_more)
+    monkeypatch.setattr(Horizon, "end_save", end_save_one_more)
     with pytest.raises(Repeated, match="at or past what the disk may hold") as caught:
         small_world.explore(Bounds(ticks=2, ring=1, restarts=0))
     assert any("begin save" in note for note in caught.value.__notes__)

@@ -8,8 +8,8 @@ Theory of operation
 3. When UTC steps back, ticks come again, so the next generation is opened: same ticks, another
    clock sequence. Each generation leaves a *mark* behind, past everything that it gave out, and
    is opened again only from that mark on (``utc``).
-4. What is open gives out ticks only below its mark in the state that is known to be saved (the
-   *horizon*), so a crash at any moment costs a generation or a few seconds, never a repeat.
+4. What is open gives out ticks only below its mark in the state that is known to be saved (its
+   ``horizon``), so a crash at any moment costs a generation or a few seconds, never a repeat.
 5. Where no state can be saved, a fresh random node stands in for it (``volatile``).
 6. Kinds with no clock sequence have the *steady* timeline: one lane that never goes back, over a
    clock that goes on at half speed when UTC steps back past what was given out (``slew``), with a

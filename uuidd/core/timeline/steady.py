@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Literal
 
 from uuidd.core.ids.timebased import TICKS_PER_SECOND
+from uuidd.core.timeline.horizon import Horizon
 from uuidd.core.timeline.lane import Lane, NoneFree
 from uuidd.core.timeline.slew import Slew
 from uuidd.core.timeline.utc import Closed, NeedsSave
@@ -61,9 +62,7 @@ class Steady:
         self.rollback: Rollback = rollback
         self.max_lead = max_lead
         self._closed = False
-        self._saved = 0 if mark is None else mark
-        self._unsettled: int | None = None
-        self._limit = self._saved
+        self._horizon = Horizon(mark or 0)
         self._next_at_save = begin
 
     def take(self, count: int, *, now: int, elapsed: int, whole: bool = False) -> tuple[int, int]:
@@ -82,7 +81,7 @@ class Steady:
             raise Ahead(lead, self.max_lead)
         if self.rollback == "refuse" and lead > TOLERANCE:
             raise Ahead(lead, 0)
-        if steady >= self._limit and self.next <= steady:
+        if steady >= self._horizon.limit and self.next <= steady:
             raise NeedsSave
         if whole and self.next > steady - count + 1:
             raise NoneFree(self.next - (steady - count + 1))
@@ -112,30 +111,22 @@ class Steady:
     def begin_save(self, *, now: int, elapsed: int, lead: int) -> int:
         """Give the mark to save: *lead* ticks past S, or ``next`` itself once closed.
 
-        From here on nothing is given out at or past the lower of this mark and the last one. One
-        save at a time: ``end_save`` comes before the next.
+        The mark counts for the horizon from here on. One save at a time: ``end_save`` comes before
+        the next.
         """
         ahead = self.read(now=now, elapsed=elapsed) + lead
         mark = self.next if self._closed else max(self.next, ahead)
         self._next_at_save = self.next
-        self._unsettled = mark if self._unsettled is None else min(self._unsettled, mark)
-        self._limit = min(self._saved, self._unsettled)
+        self._horizon.begin_save(mark)
         return mark
 
     def end_save(self, mark: int, *, completed: bool) -> None:
-        """Say how the save of *mark* ended.
-
-        One that failed may have reached the disk all the same, so it goes on to count as under
-        way until a later one completes.
-        """
-        if completed:
-            self._saved = mark
-            self._unsettled = None
-            self._limit = mark
+        """Take note of how the save of *mark* ended."""
+        self._horizon.end_save(mark, completed=completed)
 
     def void_saves(self) -> None:
         """Give out nothing before a save that is yet to complete."""
-        self._saved = self._limit = 0
+        self._horizon.void()
 
     def close(self) -> None:
         """Give out nothing more, so that the next save can hold the exact mark."""
@@ -154,4 +145,4 @@ class Steady:
     @property
     def horizon(self) -> int:
         """The tick at which it stops until the next save."""
-        return self._limit
+        return self._horizon.limit

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from uuidd.core.timeline.block import Block
 from uuidd.core.timeline.epochs import NO_EPOCHS
 from uuidd.core.timeline.generation import GENERATIONS, LANE_BITS, LANES, Generation
+from uuidd.core.timeline.horizon import Horizon
 from uuidd.core.timeline.state import Node, RandomBits, State, random_node
 from uuidd.core.timeline.volatile import TOLERANCE, Volatile
 
@@ -64,18 +65,17 @@ class Utc:
         self._volatile: Volatile | None = None
         self._open: Generation | None = None
         self._none_before = 0
-        self._limit = 0
         self._top_at_save = 0
         self.openings = 0
-        self._unsettled: Mapping[int, int] | None = None
         # Earlier runs gave nothing past their end, so short grants from here on are later.
         self._short_next = now
         if loaded is None:
             self.node = node or random_node(random)
             self._marks: dict[int, int] = {}
-            self._saved: Mapping[int, int] = {}
+            self._horizons: dict[int, Horizon] = {}
             self._floor = max(now, (floor() if self.node.fixed else None) or now)
             self._number = random(GENERATIONS.bit_length() - 1) % ring
+            self._horizon = self._horizon_of(self._number)
             self._open_next(now, "no state", 0)
             return
         # A state from before the host's machine-id was known may be in many copies of one image.
@@ -84,11 +84,12 @@ class Utc:
         self.node = node or kept or random_node(random)
         changed = (self.node.value, self.node.fixed) != (loaded.node.value, loaded.node.fixed)
         self._marks = dict(loaded.marks)
-        self._saved = loaded.marks
+        self._horizons = {number: Horizon(mark) for number, mark in loaded.marks.items()}
         self._floor = loaded.floor
         if changed and self.node.fixed:
             self._floor = max(now, floor() or now)
         self._number = loaded.generation
+        self._horizon = self._horizon_of(self._number)
         past = self._mark(self._number) - now
         if changed:
             self._open_next(now, "node changed", 0)
@@ -113,7 +114,7 @@ class Utc:
             serving = self._turn(now)
         if serving is None and self._volatile is None:
             self.turn_volatile("no generation can be opened")
-        if serving is None or now >= self._limit:
+        if serving is None or now >= self._horizon.limit:
             serving = self._volatile
         if serving is None:
             raise NeedsSave
@@ -139,8 +140,8 @@ class Utc:
         """Give the state to save, with a horizon of *lead* ticks past now; exact marks once closed.
 
         *steady*, the steady timeline's mark, and the *epochs* of Snowflakes are saved along.
-        From here on nothing is given out at or past the lower of this horizon and the last one.
-        One save at a time: ``end_save`` comes before the next.
+        The marks count for the horizons from here on. One save at a time: ``end_save`` comes before
+        the next.
         """
         marks = dict(self._marks)
         if self._open is not None:
@@ -148,32 +149,26 @@ class Utc:
             marks[self._number] = top if self._closed else max(top, now + lead)
         state = State(self.node, self._machine, self._number, marks, self._floor, steady, epochs)
         self._top_at_save = 0 if self._open is None else self._open.top
-        self._unsettled = marks if self._unsettled is None else _lower(self._unsettled, marks)
-        self._reckon()
+        for number, mark in marks.items():
+            self._horizon_of(number).begin_save(mark)
         return state
 
     def end_save(self, state: State, *, completed: bool) -> None:
-        """Say how the save of *state* ended.
-
-        One that failed may have reached the disk all the same, so it goes on to count as under
-        way until a later one completes.
-        """
-        if completed:
-            self._saved = state.marks
-            self._unsettled = None
-        self._reckon()
+        """Take note of how the save of *state* ended."""
+        for number, mark in state.marks.items():
+            self._horizon_of(number).end_save(mark, completed=completed)
 
     def settle(self, *, now: int) -> None:
         """Leave a volatile node that a save has made needless, without waiting for a request."""
         if self._volatile is None or self._open is None:
             return
-        if self._open.top - TOLERANCE <= now < self._limit:
+        if self._open.top - TOLERANCE <= now < self._horizon.limit:
             self._leave_volatile()
 
     def void_saves(self) -> None:
         """Give out nothing under the stored node before a save that is yet to complete."""
-        self._saved = {}
-        self._reckon()
+        for horizon in self._horizons.values():
+            horizon.void()
 
     def close(self) -> None:
         """Give out nothing more, so that the next save can hold the exact marks."""
@@ -197,7 +192,7 @@ class Utc:
     @property
     def horizon(self) -> int:
         """The tick at which the open generation stops until the next save."""
-        return self._limit
+        return self._horizon.limit
 
     def _mark(self, number: int) -> int:
         mark = self._marks.get(number, 0)
@@ -228,12 +223,11 @@ class Utc:
                 return
         # So that a later request need not search the ring to hear the same.
         self._none_before = min(self._mark(number) for number in range(self._ring))
-        self._reckon()
 
     def _open_number(self, number: int) -> None:
         self._number = number
+        self._horizon = self._horizon_of(number)
         self._open = Generation(number, node=self.node.value, begin=self._mark(number))
-        self._reckon()
 
     def _leave_volatile(self) -> None:
         self._volatile = None
@@ -243,14 +237,6 @@ class Utc:
         self.openings += 1
         self._tell(opening)
 
-    def _reckon(self) -> None:
-        """Set the limit: the lower of the open mark in the last completed save and under way."""
-        limit = self._saved.get(self._number, 0)
-        if self._unsettled is not None:
-            limit = min(limit, self._unsettled.get(self._number, 0))
-        self._limit = limit
-
-
-def _lower(one: Mapping[int, int], other: Mapping[int, int]) -> Mapping[int, int]:
-    """Give the lower of two marks of each generation; one that either lacks counts as zero."""
-    return {number: min(one[number], other[number]) for number in one.keys() & other.keys()}
+    def _horizon_of(self, number: int) -> Horizon:
+        """The horizon of a generation; one that no save has told of yet may give out nothing."""
+        return self._horizons.setdefault(number, Horizon())

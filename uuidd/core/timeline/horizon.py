@@ -1,0 +1,49 @@
+"""The horizon: the tick up to which ids may be given out, given what the disk may hold.
+
+Theory of operation
+
+1. A mark in the saved state says: everything given out lies below it. The next start gives out
+   nothing below the mark that it finds, so an id below it cannot come twice.
+2. A crash can happen at any moment, and the next start finds either the last save that completed or
+   one that was in flight. So nothing is given out at or past the lower of their marks.
+3. A save that failed may have reached the disk all the same: its rename may have been done before
+   the error. It counts as in flight until a later save completes, which replaces it on the disk.
+4. A save that has only begun can therefore lower the horizon, but only a completed save raises it.
+5. Saves can become void: the folder that holds them was moved away, and a start would not find
+   them. Then nothing is given out until a later save completes.
+"""
+
+from __future__ import annotations
+
+
+class Horizon:
+    """The horizon of one supply of ticks, whose mark in the last completed save is *saved*.
+
+    *limit* is the first tick that may not be given out; 0 lets none be given out.
+    """
+
+    __slots__ = ("_in_flight", "_saved", "limit")
+
+    def __init__(self, saved: int = 0) -> None:
+        self._saved = saved
+        self._in_flight: int | None = None
+        self.limit = saved
+
+    def begin_save(self, mark: int) -> None:
+        """Count *mark* as possibly on the disk from now on.
+
+        One save at a time: ``end_save`` comes before the next ``begin_save``.
+        """
+        lowest = mark if self._in_flight is None else min(self._in_flight, mark)
+        self._in_flight = lowest
+        self.limit = min(self._saved, lowest)
+
+    def end_save(self, mark: int, *, completed: bool) -> None:
+        """Take note of how the save of *mark* ended; a failed one still counts as in flight."""
+        if completed:
+            self._saved = self.limit = mark
+            self._in_flight = None
+
+    def void(self) -> None:
+        """Let nothing be given out before a later save completes."""
+        self._saved = self.limit = 0

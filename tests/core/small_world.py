@@ -37,11 +37,12 @@ from uuidd.core.ids.timebased import MULTICAST, NODE_BITS
 from uuidd.core.timeline import Block, Generation, Lane, NoneFree
 from uuidd.core.timeline.generation import LANE_BITS, LANES
 from uuidd.core.timeline.horizon import Horizon
+from uuidd.core.timeline.outcomes import Ahead, Closed, NeedsSave
 from uuidd.core.timeline.slew import Slew
 from uuidd.core.timeline.state import Node, State
-from uuidd.core.timeline.steady import Ahead, Rollback, Steady
+from uuidd.core.timeline.steady import Rollback, Steady
 from uuidd.core.timeline.timelines import Reading, Timelines
-from uuidd.core.timeline.utc import Closed, NeedsSave, Opening, Utc
+from uuidd.core.timeline.utc import Opening, Utc
 from uuidd.core.timeline.volatile import Volatile
 
 FIRST = 2

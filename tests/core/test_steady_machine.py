@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 
 from tests.core.draws import Draws
 from uuidd.core.timeline import Block, NoneFree
+from uuidd.core.timeline.outcomes import Ahead, Closed, NeedsSave
 from uuidd.core.timeline.state import State
-from uuidd.core.timeline.steady import LOST_SECONDS, Ahead, Rollback, Steady
+from uuidd.core.timeline.steady import LOST_SECONDS, Rollback, Steady
 from uuidd.core.timeline.timelines import FAR, Reading, Timelines
-from uuidd.core.timeline.utc import Closed, NeedsSave, Utc
+from uuidd.core.timeline.utc import Utc
 from uuidd.core.timeline.volatile import TOLERANCE
 
 HELD, START = LOST_SECONDS * FAR, 100 * LOST_SECONDS * FAR

@@ -30,8 +30,9 @@ from hypothesis.stateful import (
 from tests.core.draws import Draws
 from uuidd.core.ids.timebased import MULTICAST
 from uuidd.core.timeline import LANES, Block, Generation, NoneFree
+from uuidd.core.timeline.outcomes import Closed, NeedsSave
 from uuidd.core.timeline.state import Node, State
-from uuidd.core.timeline.utc import Closed, NeedsSave, Opening, Utc
+from uuidd.core.timeline.utc import Opening, Utc
 from uuidd.core.timeline.volatile import TOLERANCE
 
 START = 10 * TOLERANCE

@@ -8,10 +8,11 @@ from tests.core.draws import Draws
 from uuidd.core.ids.origin import Origin
 from uuidd.core.ids.timebased import TICKS_PER_SECOND
 from uuidd.core.timeline import Block, NoneFree, SteadyBlock
+from uuidd.core.timeline.outcomes import Closed, NeedsSave
 from uuidd.core.timeline.state import State
 from uuidd.core.timeline.steady import Steady
 from uuidd.core.timeline.timelines import FAR, Reading, Timelines
-from uuidd.core.timeline.utc import Closed, NeedsSave, Utc
+from uuidd.core.timeline.utc import Utc
 
 NOW = 1_000_000_000_000
 AT = Reading(NOW, 0)

@@ -5,8 +5,9 @@ import pytest
 from tests.core.draws import Draws
 from uuidd.core.ids.timebased import MULTICAST
 from uuidd.core.timeline import GENERATIONS, Block, NoneFree
+from uuidd.core.timeline.outcomes import Closed, NeedsSave
 from uuidd.core.timeline.state import Node, State, random_node
-from uuidd.core.timeline.utc import Closed, NeedsSave, Opening, Utc
+from uuidd.core.timeline.utc import Opening, Utc
 from uuidd.core.timeline.volatile import TOLERANCE
 
 NOW = 10_000_000

@@ -37,8 +37,9 @@ from uuidd.core.ids.timebased import UNIX_EPOCH
 from uuidd.core.ids.timefield import GREGORIAN, TICKS_PER_MS, milliseconds
 from uuidd.core.ids.times import text, tick_of
 from uuidd.core.timeline import Lane, NoneFree
+from uuidd.core.timeline.outcomes import NeedsSave
 from uuidd.core.timeline.state import random_node
-from uuidd.core.timeline.utc import NeedsSave, Utc
+from uuidd.core.timeline.utc import Utc
 from uuidd.core.timeline.volatile import TOLERANCE
 
 ROWS: list[dict[str, Any]] = json.loads(Path(__file__).with_name("vectors.json").read_text())

@@ -5,7 +5,7 @@ import pytest
 from tests.core.draws import Draws
 from uuidd.core.ids.timebased import MULTICAST
 from uuidd.core.timeline.block import Block
-from uuidd.core.timeline.lane import NoneFree
+from uuidd.core.timeline.outcomes import NoneFree
 from uuidd.core.timeline.volatile import TOLERANCE, Volatile
 
 NOW = 1_000_000

@@ -18,7 +18,7 @@ from tests.daemon.fakes import Inside
 from tests.daemon.test_store import NEXT, STATE, opened
 from tests.tools import need
 from uuidd.clock import Clock
-from uuidd.core.timeline.utc import NeedsSave
+from uuidd.core.timeline.outcomes import NeedsSave
 from uuidd.core.wire.methods import RefusedError
 from uuidd.server import events, startup
 from uuidd.server.saver import SURE_SECONDS

@@ -11,8 +11,8 @@ from trio.testing import MockClock
 from tests.daemon.fakes import HOUR, Inside
 from uuidd.core.ids.timebased import TICKS_PER_SECOND
 from uuidd.core.timeline import Block
+from uuidd.core.timeline.outcomes import Closed, NeedsSave
 from uuidd.core.timeline.state import State
-from uuidd.core.timeline.utc import Closed, NeedsSave
 from uuidd.core.wire.methods import RefusedError
 from uuidd.server.saver import leads_after
 

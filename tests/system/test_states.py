@@ -17,10 +17,10 @@ from tests.rig import Daemon
 from tests.system.callers import Callers
 from tests.system.fake_time import FakeTime
 from uuidd.core.ids.timebased import TICKS_PER_SECOND
-from uuidd.core.timeline.lane import NoneFree
+from uuidd.core.timeline.outcomes import NeedsSave, NoneFree
 from uuidd.core.timeline.state import Node
 from uuidd.core.timeline.steady import Steady
-from uuidd.core.timeline.utc import NeedsSave, Utc
+from uuidd.core.timeline.utc import Utc
 from uuidd.statefile import machine_hash
 from uuidd.store import FolderStore
 

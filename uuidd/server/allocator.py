@@ -11,17 +11,12 @@ import trio
 from uuidd.core.ids.timebased import TICKS_PER_SECOND
 from uuidd.core.timeline import Block, NoneFree, SteadyBlock
 from uuidd.core.timeline.generation import LANES
-from uuidd.core.timeline.steady import Ahead
+from uuidd.core.timeline.outcomes import Ahead, Closed, NeedsSave
 from uuidd.core.timeline.timelines import Reading, Timelines
-from uuidd.core.timeline.utc import Closed, NeedsSave
 from uuidd.core.wire.methods import SAVE_SECONDS, RefusedError
 from uuidd.server.fairness import OverShare, Shares
 from uuidd.server.limits import ROOM_SECONDS, SOON_SECONDS, Limits
 from uuidd.server.saver import Saver
-
-MUST_WAIT = (NoneFree, OverShare, NeedsSave, Closed, Ahead)
-"""What ``take`` raises when only ``take_waiting`` may help, or can say why not."""
-
 
 LEAST_WAIT = 0.001
 """Seconds after which a user who has had his share is looked after again, at the least."""
@@ -44,14 +39,15 @@ class Allocator:
         self._waiting: Counter[int] = Counter()
 
     def take(self, timeline: str, count: int, whole: bool, *, uid: int) -> Block | SteadyBlock:
-        """Give out a block at once. Raises one of MUST_WAIT, and changes nothing.
+        """A block, given out at once.
 
-        Raises RefusedError, ``busy``, in place of what says to wait when too many of the user's
-        requests wait already.
+        Raises NotNow when there is none at once: ``take_waiting`` waits for one, or says why there
+        will be none. Raises RefusedError, ``busy``, in place of NoneFree when too many of the
+        user's requests wait already. In both cases nothing was given out.
         """
         try:
             return self._take(timeline, count, whole, uid)
-        except (NoneFree, OverShare):
+        except NoneFree:
             most = self.limits.waiting_per_uid
             if self._waiting[uid] >= most:
                 raise _busy(
@@ -102,7 +98,7 @@ class Allocator:
         while True:
             try:
                 return self._take(timeline, count, whole, uid)
-            except (NoneFree, OverShare) as none:
+            except NoneFree as none:
                 # From here on: the time that a save took is none that there was no room in.
                 no_room = no_room or trio.current_time() + ROOM_SECONDS
                 pause = none.wait / TICKS_PER_SECOND
@@ -173,7 +169,7 @@ class Allocator:
         )
 
 
-def _no_room(count: int, held: str, none: NoneFree | OverShare, uid: int) -> RefusedError:
+def _no_room(count: int, held: str, none: NoneFree, uid: int) -> RefusedError:
     if held:
         return RefusedError("unavailable", held)
     if isinstance(none, OverShare):
@@ -181,7 +177,7 @@ def _no_room(count: int, held: str, none: NoneFree | OverShare, uid: int) -> Ref
     return _busy(f"{count} ticks are not free within {ROOM_SECONDS} s")
 
 
-def _room(count: int, pause: float, none: NoneFree | OverShare, uid: int) -> str:
+def _room(count: int, pause: float, none: NoneFree, uid: int) -> str:
     if isinstance(none, OverShare):
         return f"uid {uid} has had its share of the ticks, and has another one in {pause:.3f} s"
     return f"{count} ticks are free in {pause:.3f} s"

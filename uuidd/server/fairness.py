@@ -17,6 +17,7 @@ from __future__ import annotations
 from math import ceil
 
 from uuidd.core.ids.timebased import TICKS_PER_SECOND
+from uuidd.core.timeline import NoneFree
 
 CONTENDED = TICKS_PER_SECOND // 5
 """Ticks for which a shortage is remembered. Longer than a request waits for room."""
@@ -31,12 +32,11 @@ COUNTED = TICKS_PER_SECOND // 1000
 """Ticks after which those who have a share are counted anew."""
 
 
-class OverShare(Exception):
-    """A user has overdrawn his share, one of *parts*; after *wait* ticks he no longer has."""
+class OverShare(NoneFree):
+    """No tick is free for this user, whose share, one of *parts*, is overdrawn."""
 
     def __init__(self, wait: int, parts: int) -> None:
-        super().__init__(f"one share of {parts} is overdrawn for {wait} ticks")
-        self.wait = wait
+        super().__init__(wait)
         self.parts = parts
 
 

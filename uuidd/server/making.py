@@ -11,8 +11,9 @@ from uuidd.core.ids.kinds import KINDS
 from uuidd.core.ids.layouts import RECIPES
 from uuidd.core.ids.origin import Origin
 from uuidd.core.timeline import Block, SteadyBlock
+from uuidd.core.timeline.outcomes import NotNow
 from uuidd.core.wire.methods import MAX_MAKE, Make, RefusedError
-from uuidd.server.allocator import MUST_WAIT, Allocator
+from uuidd.server.allocator import Allocator
 from uuidd.server.entropy import Entropy
 from uuidd.server.turns import Turns
 
@@ -50,7 +51,7 @@ class Maker:
             async with turns.turn(uid):
                 block = self._allocator.take(*wanted, uid=uid) if wanted else None
                 return await self._made(call, block)
-        except MUST_WAIT:
+        except NotNow:
             # Not in his turn, for his other requests may not have to.
             block = None
             if wanted:

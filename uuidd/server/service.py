@@ -10,10 +10,11 @@ from typing import Any
 
 from uuidd.core.ids import randombased
 from uuidd.core.timeline import Block, SteadyBlock
+from uuidd.core.timeline.outcomes import NotNow
 from uuidd.core.wire import libuuid, methods, rpc
 from uuidd.core.wire.libuuid import Op
 from uuidd.core.wire.methods import Make, RefusedError, Take
-from uuidd.server.allocator import MUST_WAIT, Allocator
+from uuidd.server.allocator import Allocator
 from uuidd.server.entropy import Entropy
 from uuidd.server.making import Maker
 from uuidd.server.turns import Turns
@@ -78,7 +79,7 @@ class Service:
                 ids = self._maker.make(call, uid=uid)
                 return None if ids is None else self._reply_ids(msgid, ids)
             return self._reply_status(msgid)
-        except MUST_WAIT:
+        except NotNow:
             return None
         except RefusedError as refused:
             return self._refuse(msgid, refused)
@@ -108,7 +109,7 @@ class Service:
         try:
             if ask.op in _TIME:
                 block = self._allocator.take("utc", ask.count, True, uid=uid)
-        except MUST_WAIT:
+        except NotNow:
             return None
         except RefusedError as refused:
             return self._refuse_libuuid(refused)

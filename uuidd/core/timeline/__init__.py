@@ -22,6 +22,7 @@ arguments, and what is to be saved is a value (``state``).
 
 from uuidd.core.timeline.block import Block, SteadyBlock
 from uuidd.core.timeline.generation import GENERATIONS, LANES, Generation
-from uuidd.core.timeline.lane import Lane, NoneFree
+from uuidd.core.timeline.lane import Lane
+from uuidd.core.timeline.outcomes import NoneFree
 
 __all__ = ["GENERATIONS", "LANES", "Block", "Generation", "Lane", "NoneFree", "SteadyBlock"]

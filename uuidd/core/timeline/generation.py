@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from uuidd.core.timeline.block import Block
-from uuidd.core.timeline.lane import Lane, NoneFree
+from uuidd.core.timeline.lane import Lane
+from uuidd.core.timeline.outcomes import NoneFree
 
 LANE_BITS = 4
 LANES = 1 << LANE_BITS

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-
-class NoneFree(Exception):
-    """No tick is free just now. *wait* says after how many ticks there will be."""
-
-    def __init__(self, wait: int) -> None:
-        super().__init__(f"no tick is free for {wait} ticks")
-        self.wait = wait
+from uuidd.core.timeline.outcomes import NoneFree
 
 
 class Lane:

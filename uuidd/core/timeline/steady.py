@@ -9,9 +9,9 @@ from typing import Literal
 
 from uuidd.core.ids.timebased import TICKS_PER_SECOND
 from uuidd.core.timeline.horizon import Horizon
-from uuidd.core.timeline.lane import Lane, NoneFree
+from uuidd.core.timeline.lane import Lane
+from uuidd.core.timeline.outcomes import Ahead, Closed, NeedsSave, NoneFree
 from uuidd.core.timeline.slew import Slew
-from uuidd.core.timeline.utc import Closed, NeedsSave
 from uuidd.core.timeline.volatile import TOLERANCE
 
 Rollback = Literal["slew", "wait", "refuse"]
@@ -23,15 +23,6 @@ horizon, so what the lost state's run gave out lies before."""
 
 MAX_LEAD_SECONDS = 3600
 """The lead over UTC past which nothing is given, unless another is chosen."""
-
-
-class Ahead(Exception):
-    """The timeline leads UTC by *lead* ticks, past what is allowed; *most* is that, 0 for none."""
-
-    def __init__(self, lead: int, most: int) -> None:
-        super().__init__(f"{lead} ticks ahead of UTC, and {most} is the most")
-        self.lead = lead
-        self.most = most
 
 
 class Steady:

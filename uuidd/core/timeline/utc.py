@@ -9,16 +9,9 @@ from uuidd.core.timeline.block import Block
 from uuidd.core.timeline.epochs import NO_EPOCHS
 from uuidd.core.timeline.generation import GENERATIONS, LANE_BITS, LANES, Generation
 from uuidd.core.timeline.horizon import Horizon
+from uuidd.core.timeline.outcomes import Closed, NeedsSave
 from uuidd.core.timeline.state import Node, RandomBits, State, random_node
 from uuidd.core.timeline.volatile import TOLERANCE, Volatile
-
-
-class NeedsSave(Exception):
-    """The horizon is reached: nothing can be given out before a save of the state completes."""
-
-
-class Closed(Exception):
-    """The timeline has stopped for good: its last state is being saved."""
 
 
 class Opening(NamedTuple):

@@ -20,7 +20,6 @@ import os
 import stat
 import time
 from pathlib import Path
-from typing import Protocol
 
 from uuidd.core.timeline.state import State
 from uuidd.statefile import UnusableError, check_machine, decode, encode
@@ -38,16 +37,6 @@ epoch."""
 
 class StoreError(Exception):
     """The folder cannot serve as a store; one line that says why, and what to do."""
-
-
-class Store(Protocol):
-    """Where a state is kept."""
-
-    def load(self) -> State | None:
-        """Give the state last saved; None when there is none, or none that can be used."""
-
-    def save(self, state: State) -> None:
-        """Keep *state* so that it survives a power cut. Raises OSError when it may not have."""
 
 
 class FolderStore:
@@ -123,8 +112,8 @@ class FolderStore:
         Raises OSError when it may not have: after that either the old state or this one is kept.
         Nothing is written when the folder is not at its path any more.
         """
-        if misplaced := self.misplaced():
-            raise OSError(misplaced)
+        if reason := self.moved_away():
+            raise OSError(reason)
         self._saving = True
         folder = self._folder_fd
         try:
@@ -146,7 +135,7 @@ class FolderStore:
         finally:
             self._saving = False
 
-    def misplaced(self) -> str:
+    def moved_away(self) -> str:
         """Give a line that says so when the folder is not at its path any more, else ""."""
         try:
             if os.path.samestat(os.stat(self.folder), os.fstat(self._folder_fd)):

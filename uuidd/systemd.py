@@ -62,11 +62,11 @@ class Notifier:
         self.watchdog = watchdog
 
     @property
-    def asked(self) -> bool:
+    def connected(self) -> bool:
         """Whether anybody listens."""
         return self._sock is not None
 
-    def tell(self, **values: str | int) -> None:
+    def notify(self, **values: str | int) -> None:
         """Send what systemd knows by these names, in upper case: ready=1, status="..."."""
         if self._sock is not None:
             lines = "\n".join(f"{name.upper()}={value}" for name, value in values.items())

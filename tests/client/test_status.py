@@ -80,6 +80,7 @@ STATUS: dict[str, Any] = {
         "trouble": "",
         "last_age": 5.25,
         "last_seconds": 0.0021,
+        "reach_seconds": 20.0,
         "under_way_seconds": 0.0,
     },
     "limits": {
@@ -319,7 +320,7 @@ def test_what_a_daemon_says_moves_no_cursor() -> None:
         (panel.YELLOW, AHEAD, "1,234.568 s ahead of UTC"),
         (panel.RED, HELD, "held for 19.5 s more: the state was lost"),
         (panel.YELLOW, {"utc__horizon_in": 1.0}, "█"),
-        (panel.GREEN, {"utc__horizon_in": 1.0, "uptime": 2.0}, "█" * 22),
+        (panel.GREEN, {"utc__horizon_in": 1.0, "saves__reach_seconds": 1.0}, "█" * 22),
     ],
 )
 def test_trouble_has_a_colour(colour: str, changes: Mapping[str, Any], text: str) -> None:
@@ -350,7 +351,7 @@ def test_over_a_restart_there_is_no_rate() -> None:
 @given(st.floats(0, 1e10), st.integers(20, 200), st.floats(-1e6, 1e6))
 def test_any_numbers_are_drawn(rate: float, width: int, left: float) -> None:
     """A bar is never longer than its place, whatever the share."""
-    screen = drawn(rate, width, utc__horizon_in=left, uptime=0.0)
+    screen = drawn(rate, width, utc__horizon_in=left, saves__reach_seconds=0.1)
     assert max(len(line) for line in screen.split("\n")) <= width
 
 
@@ -423,7 +424,7 @@ WHERE = {
 IN_TICKS = {"utc.next", "utc.horizon", "steady.next", "steady.horizon"}
 """Ticks are more than a float holds; the lag and the horizons tell the same in seconds."""
 
-NO_MEASURE = {"pid", "steady.epoch"}
+NO_MEASURE = {"pid", "steady.epoch", "saves.reach_seconds"}
 
 
 def refusing() -> dict[str, Any]:

@@ -27,7 +27,7 @@ from uuidd.server.allocator import Allocator
 from uuidd.server.connection import serve_connection
 from uuidd.server.entropy import Entropy
 from uuidd.server.limits import Limits
-from uuidd.server.saver import FIRST_LEAD, Saver
+from uuidd.server.saver import FIRST_REACH, Saver
 from uuidd.server.service import Service
 from uuidd.server.status import Report
 from uuidd.server.stream import Stream
@@ -154,7 +154,7 @@ class Inside:
         )
         self.timelines = Timelines(self.timeline, self.steady, worker=worker, epoch=TWITTER_EPOCH)
         first = self.timelines.begin_save(
-            at=at, lead=int(FIRST_LEAD * TICKS_PER_SECOND), bare_lead=0
+            at=at, lead=int(FIRST_REACH * TICKS_PER_SECOND), bare_lead=0
         )
         self.timelines.end_save(first, completed=True)
         self.saver = Saver(self.timelines, self.disk.save, self.clock.read, self.disk.look)

@@ -741,6 +741,7 @@ async def test_status_tells_how_the_daemon_does(inside: Inside, autojump_clock: 
         "trouble": "",
         "last_age": 60.0,
         "last_seconds": 0.0,
+        "reach_seconds": 20.0,
         "under_way_seconds": 0.0,
     }
 

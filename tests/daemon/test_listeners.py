@@ -262,7 +262,7 @@ def test_who_has_connected_can_be_accepted_after_nobody_else_connects(folder: Pa
         one, other = (stack.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(2))
         one.connect(str(folder / "s"))
         (folder / "kept").hardlink_to(folder / "s")
-        listener.leave()
+        listener.stop_listening()
         assert not (folder / "s").exists()
         with pytest.raises(ConnectionRefusedError):
             other.connect(str(folder / "kept"))
@@ -275,7 +275,7 @@ def test_the_file_is_removed_only_once(folder: Path, monkeypatch: pytest.MonkeyP
     """The next daemon's may get the very number that is free again, while this one ends."""
     monkeypatch.setattr(listeners, "_identity", lambda _: (1, 2))
     with opened(folder / "s") as listener:
-        listener.leave()
+        listener.stop_listening()
         with opened(folder / "s"):
             listener.close()
             assert (folder / "s").exists()

@@ -21,7 +21,7 @@ from uuidd.clock import Clock
 from uuidd.core.timeline.outcomes import NeedsSave
 from uuidd.core.wire.methods import RefusedError
 from uuidd.server import events, startup
-from uuidd.server.saver import SURE_SECONDS
+from uuidd.server.saver import CHECK_SECONDS
 from uuidd.server.settings import Settings
 from uuidd.statefile import decode
 from uuidd.store import FolderStore
@@ -76,12 +76,12 @@ def folder(tmp_path: Path) -> Path:
 def test_a_folder_at_its_path_is_not_misplaced(folder: Path) -> None:
     """Nor is one that was moved and moved back."""
     with opened(folder) as store:
-        assert store.misplaced() == ""
+        assert store.moved_away() == ""
         away = folder.with_name("away")
         folder.rename(away)
-        assert store.misplaced() != ""
+        assert store.moved_away() != ""
         away.rename(folder)
-        assert store.misplaced() == ""
+        assert store.moved_away() == ""
 
 
 @pytest.mark.parametrize("happens", [moved, deleted, moved_with_its_parent, led_elsewhere])
@@ -94,8 +94,8 @@ def test_a_save_is_refused_once_the_path_leads_elsewhere(
         happens(folder if happens is not moved_with_its_parent else folder.resolve())
         with pytest.raises(OSError, match="no longer at") as refused:
             store.save(NEXT)
-        assert str(refused.value) == store.misplaced()
-        assert store.misplaced() == (
+        assert str(refused.value) == store.moved_away()
+        assert store.moved_away() == (
             f"the state folder is no longer at {folder}; move it back, or restart uuidd"
         )
         assert not folder.exists() or list(folder.iterdir()) == []
@@ -110,7 +110,7 @@ from uuidd.store import FolderStore
 folder = Path(sys.argv[1])
 store = FolderStore(folder, machine="")
 subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=0755", "none", folder], check=True)
-print(store.misplaced())
+print(store.moved_away())
 """
     command = [need("unshare"), "-m", "--propagation", "private", need("python3"), "-c", script]
     done = subprocess.run([*command, folder], capture_output=True, text=True, check=True)
@@ -121,7 +121,7 @@ def test_a_save_goes_to_the_folder_that_is_locked(folder: Path) -> None:
     """Also when the folder is moved after it was looked for: never over another daemon's state."""
     with opened(folder) as store:
         store.save(STATE)
-        looked = store.misplaced
+        looked = store.moved_away
         with pytest.MonkeyPatch.context() as patched:
             # As if it were moved between the look and the write.
             patched.setattr(store, "misplaced", lambda: "")
@@ -158,7 +158,7 @@ async def test_nothing_is_given_out_10_ms_after_the_folder_was_moved(
         await inside.use(60)
         inside.take_steady()
         inside.disk.misplaced = GONE
-        await trio.sleep(SURE_SECONDS)
+        await trio.sleep(CHECK_SECONDS)
         for take in (inside.take_steady, inside.take):
             with pytest.raises(NeedsSave):
                 take()
@@ -169,7 +169,7 @@ async def test_the_folder_is_not_looked_at_for_each_request(
 ) -> None:
     """One look counts for 10 ms."""
     for _ in range(100):
-        await trio.sleep(SURE_SECONDS / 100)
+        await trio.sleep(CHECK_SECONDS / 100)
         inside.take()
     assert inside.disk.looks == 1
 
@@ -185,7 +185,7 @@ async def test_a_save_under_way_gives_nothing_back(
         await trio.sleep(1)
         inside.take_steady()
         inside.disk.misplaced = GONE
-        await trio.sleep(SURE_SECONDS)
+        await trio.sleep(CHECK_SECONDS)
         with pytest.raises(NeedsSave):
             inside.take_steady()
         inside.disk.misplaced = ""
@@ -202,7 +202,7 @@ async def test_utc_goes_on_under_a_volatile_node_and_steady_is_refused(
     """As while saves fail; the refusal says where the folder is not."""
     async with inside.saving():
         inside.disk.misplaced = GONE
-        await trio.sleep(SURE_SECONDS)
+        await trio.sleep(CHECK_SECONDS)
         block = await inside.take_waiting(1)
         assert block.node != inside.timeline.node.value
         with pytest.raises(RefusedError, match=GONE):
@@ -235,7 +235,7 @@ async def test_status_and_log_tell_of_it_at_once(
         assert (told["failing"], told["trouble"]) == (True, GONE)
         await trio.sleep(60)
     told = [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
-    assert told == [f"the state cannot be saved, which is tried again until it can: {GONE}"]
+    assert told == [f"the state cannot be saved; uuidd keeps trying: {GONE}"]
 
 
 # --- a start where a folder was moved from
@@ -248,7 +248,7 @@ def test_a_start_waits_until_the_daemon_before_must_have_noticed(
     came: list[str] = []
 
     def sleep(*what: object) -> None:
-        assert what == ((), (), (), SURE_SECONDS)
+        assert what == ((), (), (), CHECK_SECONDS)
         came.append("slept")
 
     def utc() -> int:

@@ -69,8 +69,8 @@ def nothing_set(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_a_socket_nobody_is_told() -> None:
     """A start by hand tells nobody, and that is no error."""
     told = notifier()
-    assert not told.asked
-    told.tell(ready=1)
+    assert not told.connected
+    told.notify(ready=1)
     told.close()
 
 
@@ -78,11 +78,11 @@ def test_what_is_told_comes_as_lines(manager: Manager, monkeypatch: pytest.Monke
     """One datagram holds all values of one call, each on a line, with its name in capitals."""
     monkeypatch.setenv("NOTIFY_SOCKET", manager.name)
     told = notifier()
-    assert told.asked
-    told.tell(ready=1, status="Serving ä")
+    assert told.connected
+    told.notify(ready=1, status="Serving ä")
     told.close()
     assert manager.sock.recv(100) == "READY=1\nSTATUS=Serving ä".encode()
-    told.tell(ready=1)
+    told.notify(ready=1)
     assert manager.silent
 
 
@@ -159,11 +159,11 @@ def test_a_manager_that_has_gone_harms_nobody(
     before = signal.signal(signal.SIGALRM, too_long)
     signal.setitimer(signal.ITIMER_REAL, 2)
     for _ in range(10_000):
-        told.tell(watchdog=1)
+        told.notify(watchdog=1)
     signal.setitimer(signal.ITIMER_REAL, 0)
     signal.signal(signal.SIGALRM, before)
     manager.sock.close()
-    told.tell(stopping=1)
+    told.notify(stopping=1)
     told.close()
 
 

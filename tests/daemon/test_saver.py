@@ -14,7 +14,7 @@ from uuidd.core.timeline import Block
 from uuidd.core.timeline.outcomes import Closed, NeedsSave
 from uuidd.core.timeline.state import State
 from uuidd.core.wire.methods import RefusedError
-from uuidd.server.saver import leads_after
+from uuidd.server.saver import reaches_after
 
 
 @pytest.fixture
@@ -81,20 +81,20 @@ async def test_a_young_daemon_saves_shorter_leads(
 @pytest.mark.parametrize(
     ("uptime", "seconds"), [(0, 0.1), (0.2, 0.1), (1, 0.5), (10, 5), (40, 20), (1e9, 20)]
 )
-def test_the_lead_grows_with_the_uptime(uptime: float, seconds: float) -> None:
-    """The lead is half the uptime, between 0.1 s and 20 s."""
-    assert leads_after(uptime)[0] == seconds
+def test_the_reach_grows_with_the_uptime(uptime: float, seconds: float) -> None:
+    """The reach is half the uptime, between 0.1 s and 20 s."""
+    assert reaches_after(uptime)[0] == seconds
 
 
 @pytest.mark.parametrize(
     ("uptime", "seconds"), [(0, 0), (0.01, 0.005), (0.2, 0.1), (10, 5), (40, 20), (1e9, 20)]
 )
-def test_the_bare_lead_has_no_minimum(uptime: float, seconds: float) -> None:
-    """The lead of a steady timeline that is far ahead is half the uptime, however little."""
-    assert leads_after(uptime)[1] == seconds
+def test_the_bare_reach_has_no_minimum(uptime: float, seconds: float) -> None:
+    """The reach for a steady timeline that is far ahead is half the uptime, however little."""
+    assert reaches_after(uptime)[1] == seconds
 
 
-async def test_steady_has_the_same_lead(inside: Inside, autojump_clock: MockClock) -> None:
+async def test_steady_has_the_same_reach(inside: Inside, autojump_clock: MockClock) -> None:
     """While steady is with UTC one save puts both horizons as far ahead."""
     async with inside.saving():
         await inside.use(100)
@@ -122,7 +122,7 @@ async def test_a_steady_timeline_far_ahead_gets_no_more_than_half_the_uptime(
 async def test_a_steady_timeline_far_ahead_never_waits_for_a_save(
     inside: Inside, autojump_clock: MockClock
 ) -> None:
-    """Saves of a bare lead come in time, so those who ask all the time are served at once."""
+    """Saves with the bare reach come in time, so those who ask all the time are served at once."""
     inside.take_steady()
     inside.wall.step(-HOUR)
     async with inside.saving():
@@ -495,7 +495,7 @@ async def test_a_trouble_is_logged_once_when_it_begins_and_once_when_it_ends(
         failed = len(inside.disk.begun)
         await trio.sleep(30)
     assert log.messages == [
-        "the state cannot be saved, which is tried again until it can: No space left on device",
+        "the state cannot be saved; uuidd keeps trying: No space left on device",
         f"the state is saved again, after {failed} failed saves",
     ]
     assert [record.levelname for record in log.records] == ["ERROR", "WARNING"]
@@ -534,14 +534,14 @@ async def test_how_long_a_save_is_under_way_is_known(
 ) -> None:
     """A hung save shows in the seconds that it is under way."""
     async with inside.saving():
-        assert inside.saver.slow_seconds == 0
+        assert inside.saver.under_way_seconds == 0
         inside.disk.gate = trio.Event()
         inside.take()
         await trio.sleep(5)
-        assert inside.saver.slow_seconds == pytest.approx(5 - inside.disk.begun[0])
+        assert inside.saver.under_way_seconds == pytest.approx(5 - inside.disk.begun[0])
         inside.disk.gate.set()
         await trio.testing.wait_all_tasks_blocked()
-        assert inside.saver.slow_seconds == 0
+        assert inside.saver.under_way_seconds == 0
         assert inside.saver.last_seconds == pytest.approx(5 - inside.disk.begun[0])
 
 

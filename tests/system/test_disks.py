@@ -183,7 +183,7 @@ def test_a_disk_that_fails_stops_nobody_and_heals(mounts: Mounts, name: str) -> 
     ]
     assert callers.slowest < SOON
     log = "\n".join(daemon.lines)
-    assert f"ERROR: the state cannot be saved, which is tried again until it can: {cause}" in log
+    assert f"ERROR: the state cannot be saved; uuidd keeps trying: {cause}" in log
     assert f"a volatile node (no save within 0.8 s ({cause}))" in log
     assert "the state is saved again, after " in log
     assert "so v1 and v6 come from the stored node again" in log

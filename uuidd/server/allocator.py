@@ -57,8 +57,8 @@ class Allocator:
 
     def _take(self, timeline: str, count: int, whole: bool, uid: int) -> Block | SteadyBlock:
         at = self._read()
-        if at.elapsed >= self._saver.look_at:
-            self._saver.look(at.elapsed)
+        if at.elapsed >= self._saver.check_at:
+            self._saver.check(at.elapsed)
         if timeline == "utc":
             shares = self._whole if whole and count > 1 else self._short
         else:
@@ -155,7 +155,7 @@ class Allocator:
         """Give what keeps the state from being saved."""
         if self._saver.trouble:
             return f"the state could not be saved ({self._saver.trouble}), and is to be saved again"
-        return f"the state is being saved, for {self._saver.slow_seconds:.2f} s so far"
+        return f"the state is being saved, for {self._saver.under_way_seconds:.2f} s so far"
 
     def _do_without_save(self, timeline: str) -> None:
         cause = self._saver.trouble or "it is still under way"

@@ -67,7 +67,7 @@ class Daemon:
     async def _serve(self) -> bool:
         limits = _within_descriptors(self._settings.limits)
         admission = Admission(limits, own_uid=os.geteuid(), outsiders=outsiders_uid())
-        saver = Saver(self._timelines, self._save, self._clock.read, self._store.misplaced)
+        saver = Saver(self._timelines, self._save, self._clock.read, self._store.moved_away)
         report = Report(self._timelines, saver, self._clock, admission, limits)
         allocator = Allocator(self._timelines, saver, self._clock.read, limits)
         service = Service(allocator, Entropy(), report.status)
@@ -91,8 +91,8 @@ class Daemon:
                         watched.start_soon(supervise, self._manager, line)
                         await _until_stopped(signals, service, self._settings.idle_timeout, reload)
                         watched.cancel_scope.cancel()
-                    self._manager.tell(stopping=1, status="Stopping")
-                    self._listener.leave()
+                    self._manager.notify(stopping=1, status="Stopping")
+                    self._listener.stop_listening()
                     acceptor.stop(drain=self._listener.path is not None)
                     serving.cancel_scope.deadline = trio.current_time() + STOP_SECONDS
                 self._listener.close()
@@ -107,7 +107,7 @@ class Daemon:
     def _reread(self) -> Limits | None:
         """Take over the log level, and give the limits, from now on; None: all stays as it is."""
         reread = self._settings.reread
-        self._manager.tell(reloading=1, monotonic_usec=time.monotonic_ns() // 1000)
+        self._manager.notify(reloading=1, monotonic_usec=time.monotonic_ns() // 1000)
         try:
             if reread is None:
                 log.info("nothing to reload: all options came from the command line")
@@ -123,7 +123,7 @@ class Daemon:
                 log.warning("changed, but only for the next start: %s", " ".join(found.restart_for))
             return _within_descriptors(found.limits)
         finally:
-            self._manager.tell(ready=1)
+            self._manager.notify(ready=1)
 
     async def _save(self, state: State) -> None:
         # Abandoned only at the very end, when a hung disk outlasts the daemon's patience.

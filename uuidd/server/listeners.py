@@ -43,7 +43,7 @@ class Listener:
         self.path = path
         self._file = _identity(path) if path else None
 
-    def leave(self) -> None:
+    def stop_listening(self) -> None:
         """Remove the file, if it is still this socket's, and let nobody else connect.
 
         Those who have connected can be accepted yet. A socket that somebody else made stays as it
@@ -61,7 +61,7 @@ class Listener:
 
     def close(self) -> None:
         """Stop listening, and remove the file if it is still this socket's."""
-        self.leave()
+        self.stop_listening()
         self.sock.close()
 
 

@@ -12,16 +12,17 @@ from uuidd.core.ids.timebased import TICKS_PER_SECOND
 from uuidd.core.timeline.state import State
 from uuidd.core.timeline.timelines import Reading, Timelines
 
-LEAD = 20.0
-"""Seconds from a save to its horizon. The next save is due when half of them are used."""
+REACH = 20.0
+"""Seconds from a save to its horizon. The next save is due when half of them have passed."""
 
-FIRST_LEAD = 0.1
-"""The lead right after a start: it then is half the uptime, so that a daemon that crashes again
-and again does not run its marks further ahead than it lives."""
+FIRST_REACH = 0.1
+"""The reach right after a start. Later it is half the uptime, up to ``REACH``, so a daemon that
+crashes again and again does not run its marks further ahead than it lives."""
 
-SURE_SECONDS = 0.01
-"""For how long one look at the state folder counts: nothing is given out later than that after the
-folder was moved away. So a start waits that long, lest the folder was moved for it just before."""
+CHECK_SECONDS = 0.01
+"""How long a check of the state folder counts: nothing is given out later than that after the
+folder was moved away. A start waits that long too, because the folder may have been moved just
+before, from a daemon that still serves."""
 
 RETRY = (0.1, 5.0)
 """Seconds between a failed save and the next try: the first time, and the most."""
@@ -29,23 +30,26 @@ RETRY = (0.1, 5.0)
 log = logging.getLogger("uuidd")
 
 
-def leads_after(uptime: float) -> tuple[float, float]:
-    """Give the lead, in seconds, of a save made *uptime* seconds after the start, and a bare one.
+def reaches_after(uptime: float) -> tuple[float, float]:
+    """Return the reach of a save made *uptime* after the start, and a bare one; all in seconds.
 
-    The bare one has no minimum: it is for a steady timeline that is far ahead already.
+    The bare one has no minimum. It is for a steady timeline that is far ahead of UTC already.
     """
-    bare = min(LEAD, uptime / 2)
-    return max(FIRST_LEAD, bare), bare
+    bare = min(REACH, uptime / 2)
+    return max(FIRST_REACH, bare), bare
 
 
 class Saver:
-    """Keeps the horizons of *timelines* ahead, by *save*, which raises OSError when it fails.
+    """Keeps the horizons of *timelines* ahead of use, by *save*, which raises OSError if it fails.
 
-    An idle daemon saves nothing: after the last use ``run`` waits to be woken. *read* reads the
-    clock; all spans of time are measured on trio's clock, which is monotonic. *unsaved_since* is
-    when the first save began of those of which none has succeeded yet; None when there is none.
-    *misplaced* gives why what was saved may not be used any more, "" while it may. ``look`` asks
-    it, and is called before anything is given out at or past *look_at*, in ticks of CLOCK_BOOTTIME.
+    An idle daemon saves nothing: after the last use ``run`` waits for ``want``. *read* reads the
+    clock; spans of time are measured on trio's clock, which is monotonic. *unsaved_since* is
+    when the first of the saves began that have failed or are under way since the last success;
+    None when there is none.
+
+    *unusable* says why what was saved may not be used any more, "" while it may. ``check`` calls
+    it. Callers call ``check`` before anything is given out at or past *check_at*, in ticks of
+    CLOCK_BOOTTIME.
     """
 
     def __init__(
@@ -53,11 +57,11 @@ class Saver:
         timelines: Timelines,
         save: Callable[[State], Awaitable[None]],
         read: Callable[[], Reading],
-        misplaced: Callable[[], str] = lambda: "",
+        unusable: Callable[[], str] = lambda: "",
     ) -> None:
         self._timelines = timelines
-        self._misplaced = misplaced
-        self.look_at = 0
+        self._unusable = unusable
+        self.check_at = 0
         self._save = save
         self._read = read
         self._started = trio.current_time()
@@ -76,15 +80,15 @@ class Saver:
         self.trouble = ""
 
     async def run(self) -> None:
-        """Save whenever it is due or wanted, until ``finish``.
+        """Save whenever a save is due or wanted, until ``finish``.
 
-        The first save, with FIRST_LEAD, has been made already: a start that cannot save is refused.
+        The start has made the first save, with FIRST_REACH; a start that cannot save is refused.
         """
-        begun, lead, completed, retry = self._started, FIRST_LEAD, True, RETRY[0]
+        begun, reach, completed, retry = self._started, FIRST_REACH, True, RETRY[0]
         while True:
             if completed:
                 retry = RETRY[0]
-                await self._until_due(begun + lead / 2)
+                await self._until_due(begun + reach / 2)
             else:
                 await self._until_finishing(retry)
                 retry = min(2 * retry, RETRY[1])
@@ -92,9 +96,9 @@ class Saver:
                 break
             self._wanted = trio.Event()
             begun = trio.current_time()
-            leads = leads_after(begun - self._started)
-            lead = leads[self._timelines.far(self._read())]
-            completed = await self._save_once(*leads)
+            reaches = reaches_after(begun - self._started)
+            reach = reaches[self._timelines.far(self._read())]
+            completed = await self._save_once(*reaches)
         await self._save_once(0, 0)
         self._finished.set()
 
@@ -102,27 +106,27 @@ class Saver:
         """Ask for a save: the horizon is reached, or the first use after idling has come."""
         self._wanted.set()
 
-    def look(self, elapsed: int) -> None:
-        """See whether what was saved may still be used; if not, void it and try to save again."""
-        if misplaced := self._misplaced():
-            self.look_at = 0
-            self.trouble = misplaced
+    def check(self, elapsed: int) -> None:
+        """Check whether what was saved may still be used; if not, void it and save again."""
+        if reason := self._unusable():
+            self.check_at = 0
+            self.trouble = reason
             self._timelines.void_saves()
             self.want()
         else:
-            self.look_at = elapsed + int(SURE_SECONDS * TICKS_PER_SECOND)
+            self.check_at = elapsed + int(CHECK_SECONDS * TICKS_PER_SECOND)
 
     async def settled(self) -> None:
-        """Wait until the save under way, or else the next one, has ended, well or not."""
+        """Wait until the save under way, or the next one if there is none, has ended or failed."""
         if self._saving_since is None:
             self.want()
         await self._settled.wait()
 
     async def finish(self, patience: float) -> bool:
-        """Close the timeline, let the save under way end, and save the exact marks.
+        """Close the timelines, let the save under way end, and save the exact marks.
 
-        The answer is whether they were saved within *patience* seconds. If not, the last horizon
-        stands, and the next start opens another generation.
+        Return whether they were saved within *patience* seconds. If not, the last horizon stands,
+        and the next start opens another generation.
         """
         self._timelines.close()
         self._finishing = True
@@ -132,13 +136,18 @@ class Saver:
         return self._finished.is_set() and not self.failed_since_last
 
     @property
-    def slow_seconds(self) -> float:
-        """For how many seconds the save under way has been so; 0 when there is none."""
+    def reach(self) -> float:
+        """How many seconds ahead of now a save reaches, if it is made now."""
+        return reaches_after(trio.current_time() - self._started)[0]
+
+    @property
+    def under_way_seconds(self) -> float:
+        """How many seconds the save under way has taken so far; 0 when there is none."""
         since = self._saving_since
         return 0.0 if since is None else trio.current_time() - since
 
     async def _until_due(self, due: float) -> None:
-        """Wait until *due*, when half the lead is used, and a use since; or until one is wanted."""
+        """Wait until a save is due and something was given out since the last, or one is wanted."""
         with trio.move_on_at(due):
             await self._wanted.wait()
         if not self._wanted.is_set() and not self._timelines.used:
@@ -147,17 +156,17 @@ class Saver:
             self.idle = False
 
     async def _until_finishing(self, seconds: float) -> None:
-        """Wait so long, or until the end: those who wait want a save at once, over and over."""
+        """Wait *seconds*, or until ``finish``, whatever the requests that wait ask for meanwhile."""
         with trio.move_on_after(seconds):
             while not self._finishing:
                 self._wanted = trio.Event()
                 await self._wanted.wait()
 
-    async def _save_once(self, lead: float, bare_lead: float) -> bool:
+    async def _save_once(self, reach: float, bare_reach: float) -> bool:
         state = self._timelines.begin_save(
             at=self._read(),
-            lead=int(lead * TICKS_PER_SECOND),
-            bare_lead=int(bare_lead * TICKS_PER_SECOND),
+            lead=int(reach * TICKS_PER_SECOND),
+            bare_lead=int(bare_reach * TICKS_PER_SECOND),
         )
         begun = self._saving_since = trio.current_time()
         if self.unsaved_since is None:
@@ -172,7 +181,8 @@ class Saver:
             completed = True
         self._saving_since = None
         self._timelines.end_save(state, completed=completed)
-        # Not left to the next request, so that an idle daemon tells of no trouble that is over.
+        # Not left to the next request, so that an idle daemon does not report a trouble that is
+        # over.
         self._timelines.settle(at=self._read())
         self._settled.set()
         self._settled = trio.Event()
@@ -183,9 +193,7 @@ class Saver:
         self.failed_since_last += 1
         self.trouble = os.strerror(error.errno) if error.errno else str(error)
         if self.failed_since_last == 1:
-            log.error(
-                "the state cannot be saved, which is tried again until it can: %s", self.trouble
-            )
+            log.error("the state cannot be saved; uuidd keeps trying: %s", self.trouble)
 
     def _note_success(self, begun: float) -> None:
         self.saves += 1

@@ -30,7 +30,7 @@ from uuidd.server.limits import SPARE_DESCRIPTORS
 from uuidd.server.listeners import Listener, open_listener
 from uuidd.server.peers import outsiders_uid
 from uuidd.server.pidfile import pid_file
-from uuidd.server.saver import FIRST_LEAD, SURE_SECONDS
+from uuidd.server.saver import FIRST_REACH, CHECK_SECONDS
 from uuidd.server.settings import Settings
 from uuidd.statefile import machine_hash
 from uuidd.store import FolderStore, StoreError
@@ -127,7 +127,7 @@ def _begun(
         log.error("the state could not be used, so a new one is begun: %s", store.set_aside)
     # A daemon whose folder was moved from here just before may give ids for so long.
     # (Not by time.sleep, which fails where libfaketime sets the clock.)
-    select.select((), (), (), SURE_SECONDS)
+    select.select((), (), (), CHECK_SECONDS)
     at = clock.read()
     utc = Utc(
         loaded,
@@ -207,7 +207,7 @@ def _libuuid_floor(now: int, openings: events.Openings) -> int | None:
 
 def _save_first(timelines: Timelines, store: FolderStore, at: Reading) -> None:
     """Save the first horizon: a daemon that cannot save from the start is not started."""
-    state = timelines.begin_save(at=at, lead=int(FIRST_LEAD * TICKS_PER_SECOND), bare_lead=0)
+    state = timelines.begin_save(at=at, lead=int(FIRST_REACH * TICKS_PER_SECOND), bare_lead=0)
     try:
         store.save(state)
     except OSError as error:

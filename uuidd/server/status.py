@@ -107,7 +107,7 @@ class Report:
 
     def _saves(self) -> dict[str, Any]:
         saver = self._saver
-        saver.look(self._clock.read().elapsed)
+        saver.check(self._clock.read().elapsed)
         return {
             "done": saver.saves,
             "failed": saver.failed_saves,
@@ -115,7 +115,8 @@ class Report:
             "trouble": saver.trouble,
             "last_age": round(trio.current_time() - saver.last_at, 3),
             "last_seconds": round(saver.last_seconds, 6),
-            "under_way_seconds": round(saver.slow_seconds, 3),
+            "reach_seconds": round(saver.reach, 3),
+            "under_way_seconds": round(saver.under_way_seconds, 3),
         }
 
 
@@ -140,18 +141,18 @@ async def supervise(notifier: Notifier, line: Callable[[], str]) -> None:
 
     It runs in the loop that serves, so a loop that hangs falls silent, and is ended.
     """
-    if not notifier.asked:
+    if not notifier.connected:
         return
     pause = TELL_SECONDS if notifier.watchdog is None else notifier.watchdog / 3
     said = line()
-    notifier.tell(ready=1, status=said)
+    notifier.notify(ready=1, status=said)
     while True:
         await trio.sleep(pause)
         before, said = said, line()
         if said != before:
-            notifier.tell(watchdog=1, status=said)
+            notifier.notify(watchdog=1, status=said)
         else:
-            notifier.tell(watchdog=1)
+            notifier.notify(watchdog=1)
 
 
 class StatusLine:

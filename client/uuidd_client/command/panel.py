@@ -12,9 +12,6 @@ WIDTH = 100
 TICKS_A_SECOND = 10_000_000
 """What one clock has to give, by short grants."""
 
-LEAD = 20.0
-"""Seconds from a save to its horizon, once the daemon has run for a while."""
-
 LABEL = 13
 """Columns of the labels at the left."""
 
@@ -88,8 +85,7 @@ def _bars(status: dict[str, Any], rate: float | None, width: int) -> Iterator[Li
     left = status["utc"]["horizon_in"]
     if left > 0:
         said = f"{left:.1f} s until the next save is needed"
-        # A young daemon's is half of its uptime.
-        share = left / max(0.1, min(LEAD, status["uptime"] / 2))
+        share = left / max(left, status["saves"]["reach_seconds"])
         yield _barred("horizon", share, size, GREEN if share > 0.1 else YELLOW, said)
     elif status["volatile"] or status["saves"]["failing"]:
         yield _barred("horizon", 0, size, "", "passed; requests wait for a save")

@@ -30,7 +30,7 @@ from uuidd.server.limits import SPARE_DESCRIPTORS
 from uuidd.server.listeners import Listener, open_listener
 from uuidd.server.peers import outsiders_uid
 from uuidd.server.pidfile import pid_file
-from uuidd.server.saver import FIRST_REACH, CHECK_SECONDS
+from uuidd.server.saver import CHECK_SECONDS, FIRST_REACH
 from uuidd.server.settings import Settings
 from uuidd.statefile import machine_hash
 from uuidd.store import FolderStore, StoreError

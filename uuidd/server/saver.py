@@ -156,7 +156,7 @@ class Saver:
             self.idle = False
 
     async def _until_finishing(self, seconds: float) -> None:
-        """Wait *seconds*, or until ``finish``, whatever the requests that wait ask for meanwhile."""
+        """Wait *seconds*, or until ``finish``, whatever waiting requests ask for meanwhile."""
         with trio.move_on_after(seconds):
             while not self._finishing:
                 self._wanted = trio.Event()

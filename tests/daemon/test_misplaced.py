@@ -124,7 +124,7 @@ def test_a_save_goes_to_the_folder_that_is_locked(folder: Path) -> None:
         looked = store.moved_away
         with pytest.MonkeyPatch.context() as patched:
             # As if it were moved between the look and the write.
-            patched.setattr(store, "misplaced", lambda: "")
+            patched.setattr(store, "moved_away", lambda: "")
             away = moved(folder)
             with opened(folder) as second:
                 second.save(STATE)

@@ -1,22 +1,29 @@
-"""A trial: pytest run on a copy, and what came of it."""
+"""A trial: pytest run on a copy of the project, whole or broken, and what came of it."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.mutations.tree import environment
+from tests.mutations.mutation import Break
+
+TOP = Path(__file__).parents[2]
+"""Of the checkout."""
+
+PARTS = ("uuidd", "client", "tests", "systemd", "pyproject.toml")
 
 MAX_SECONDS = 50.0
-"""A run that takes longer hangs: that is seen too, but by nobody's assertion."""
+"""A run that takes longer hangs, and that counts as seen."""
 
 PASSED, FAILED = 0, 1
 """What pytest exits with; more is an error of another kind, as a module that cannot be imported."""
@@ -32,34 +39,92 @@ class Trial(NamedTuple):
     seconds: float
     output: str
 
+    @property
+    def caught(self) -> bool:
+        """Whether a test failed, or hung; a warning when all have passed does not count."""
+        return self.status is None or (self.status == FAILED and self.failed != "")
 
-def run(tree: Path, tests: Sequence[str]) -> Trial:
-    """Run tests of the copy in *tree* until the first fails."""
+
+@contextlib.contextmanager
+def copied(origin: Path = TOP) -> Iterator[Path]:
+    """Give a copy of the checkout, or of a copy with what was compiled of it, until the end."""
+    # In memory where that can be: it is the tests that are tried, not a busy disk.
+    shm = "/dev/shm" if os.path.isdir("/dev/shm") else None
+    compiled = shutil.ignore_patterns("__pycache__") if origin == TOP else None
+    with tempfile.TemporaryDirectory(
+        prefix="mutation-", dir=shm, ignore_cleanup_errors=True
+    ) as folder:
+        tree = Path(folder) / "tree"
+        tree.mkdir()
+        for part in PARTS:
+            if (origin / part).is_dir():
+                shutil.copytree(origin / part, tree / part, ignore=compiled)
+            else:
+                shutil.copy2(origin / part, tree / part)
+        yield tree
+
+
+def run_broken(tree: Path, broken: Break) -> Trial:
+    """Run the tests of a mutation on the copy in *tree*, which is whole again afterwards."""
+    path = tree / broken.path
+    whole, changed_at = path.read_bytes(), path.stat().st_mtime
+    try:
+        path.write_bytes(broken.source)
+        return run(tree, broken.tests)
+    finally:
+        path.write_bytes(whole)
+        # What was compiled of it is of this time, and is good again.
+        os.utime(path, (changed_at, changed_at))
+
+
+def run(tree: Path, tests: Sequence[str], *, compiling: bool = False) -> Trial:
+    """Run tests of the copy in *tree* until the first fails; what is compiled is kept if told."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-rfE", "--tb=short", "--color=no"]
     # Profile and import check are in a plugin; no cache is kept, and nothing runs side by side.
     command += ["-p", "tests.mutations.profile", "--hypothesis-profile=mutations"]
     command += ["-p", "no:cacheprovider", "-p", "no:xdist", *tests]
     begun = time.monotonic()
-    process = subprocess.Popen(
-        command,
-        cwd=tree,
-        env=environment(tree),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-    status: int | None
-    try:
-        output, _ = process.communicate(timeout=MAX_SECONDS)
-        status = process.returncode
-    except subprocess.TimeoutExpired:
-        output, status = _ended(process), None
-    finally:
-        _end_group(process.pid)
+    with _started(command, tree, compiling=compiling) as process:
+        status: int | None
+        try:
+            output, _ = process.communicate(timeout=None if compiling else MAX_SECONDS)
+            status = process.returncode
+        except subprocess.TimeoutExpired:
+            output, status = _ended(process), None
     first = _FAILED.search(output)
     return Trial(status, first[1] if first else "", time.monotonic() - begun, output)
+
+
+def environment(tree: Path, temporary: str) -> dict[str, str]:
+    """Return the environment in which programs, and those that they start, import the copy."""
+    # What is installed in editable mode comes after PYTHONPATH.
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(tree), str(tree / "client")]),
+        "TMPDIR": temporary,
+    }
+
+
+@contextlib.contextmanager
+def _started(command: list[str], tree: Path, *, compiling: bool) -> Iterator[subprocess.Popen[str]]:
+    with tempfile.TemporaryDirectory(dir=tree.parent, ignore_cleanup_errors=True) as temporary:
+        variables = environment(tree, temporary)
+        if not compiling:
+            variables["PYTHONDONTWRITEBYTECODE"] = "1"
+        process = subprocess.Popen(
+            command,
+            cwd=tree,
+            env=variables,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            yield process
+        finally:
+            _end_group(process.pid)
 
 
 def _ended(process: subprocess.Popen[str]) -> str:

@@ -4,110 +4,130 @@ from __future__ import annotations
 
 from tests.mutations.mutation import Mutation
 
-LANE = "uuidd/core/timeline/lane.py"
-GENERATION = "uuidd/core/timeline/generation.py"
-UTC = "uuidd/core/timeline/utc.py"
-LANE_TESTS = ("tests/core/test_lane.py",)
-TESTS = ("tests/core/test_generation.py",)
-
-_REFUSE = "        if first > now:\n            raise NoneFree(first - now)\n"
-_MOVE = "        self.next = end\n"
-
 MUTATIONS = [
     Mutation(
         "short-from-whole-lane",
         "small callers take the room of the large",
-        GENERATION,
-        "if whole and count > 1 else 0",
-        "if whole and count > 1 else 1",
-        TESTS,
+        "Generation.take",
+        "... if whole and count > 1 else 0",
+        "... if whole and count > 1 else 1",
+        ("test_generation",),
     ),
     Mutation(
         "whole-from-lane-0",
         "large callers take the room of the small",
-        GENERATION,
-        "for index in range(1, LANES):",
-        "for index in range(LANES):",
-        TESTS,
+        "Generation._with_room",
+        "range(1, LANES)",
+        "range(LANES)",
+        ("test_generation",),
     ),
     Mutation(
         "two-lanes-one-clock-seq",
         "two lanes give the same ids",
-        GENERATION,
-        "self.number << LANE_BITS | index, self.node",
-        "self.number << LANE_BITS | index & ~1, self.node",
-        TESTS,
+        "Generation.take",
+        "self.number << LANE_BITS | index",
+        "self.number << LANE_BITS | index & ~1",
+        ("test_generation",),
     ),
     Mutation(
         "generations-share-clock-seqs",
         "two generations give the same ids",
-        GENERATION,
-        "return Block(first, given, self.number << LANE_BITS | index,",
-        "return Block(first, given, self.number << LANE_BITS - 1 | index,",
-        TESTS,
+        "Generation.take",
+        "self.number << LANE_BITS | index",
+        "self.number << LANE_BITS - 1 | index",
+        ("test_generation",),
     ),
     Mutation(
         "lane-not-moved",
         "the same ticks are given twice",
-        LANE,
-        "        self.next = end\n",
+        "Lane.take",
+        "self.next = end",
         "",
-        LANE_TESTS,
+        ("test_lane",),
     ),
     Mutation(
         "lane-moved-too-little",
         "the last tick of a grant is given twice",
-        LANE,
-        "        self.next = end\n",
-        "        self.next = now\n",
-        LANE_TESTS,
+        "Lane.take",
+        """
+        first = end - count
+        if first < self.next:
+            first = self.next
+        if first < not_before:
+            first = not_before
+        if first > now:
+            raise NoneFree(first - now)
+        self.next = end
+        """,
+        """
+        first = end - count
+        if first < self.next:
+            first = self.next
+        if first < not_before:
+            first = not_before
+        if first > now:
+            raise NoneFree(first - now)
+        self.next = now
+        """,
+        ("test_lane",),
     ),
     Mutation(
         "refusal-moves-lane",
         "a refused request turns the lane back",
-        LANE,
-        _REFUSE + _MOVE,
-        _MOVE + _REFUSE,
-        LANE_TESTS,
+        "Lane.take",
+        """
+        if first > now:
+            raise NoneFree(first - now)
+        self.next = end
+        """,
+        """
+        self.next = end
+        if first > now:
+            raise NoneFree(first - now)
+        """,
+        ("test_lane",),
     ),
     Mutation(
         "grant-past-now",
         "an id is of the future",
-        LANE,
+        "Lane.take",
         "end = now + 1",
         "end = now + 2",
-        LANE_TESTS,
+        ("test_lane",),
     ),
     Mutation(
         "grant-before-next",
         "ticks that were given are given again",
-        LANE,
-        "        if first < self.next:\n            first = self.next\n",
+        "Lane.take",
+        """
+        if first < self.next:
+            first = self.next
+        """,
         "",
-        LANE_TESTS,
+        ("test_lane",),
     ),
     Mutation(
         "whole-grant-cut-short",
         "libuuid's callers use ticks that they were not given",
-        GENERATION,
-        "if self.lanes[index].next <= latest_begin:",
-        "if self.lanes[index].next <= now:",
-        TESTS,
+        "Generation._with_room",
+        "latest_begin = now - count + 1",
+        "latest_begin = now",
+        ("test_generation",),
     ),
     Mutation(
         "whole-steady-grant-cut-short",
         "fewer ids are made than were asked for",
-        "uuidd/core/timeline/steady.py",
-        "if whole and self.next > steady - count + 1:",
-        "if whole and self.next > steady:",
-        ("tests/core/test_steady.py",),
+        "Steady.take",
+        "self.next > steady - count + 1",
+        "self.next > steady",
+        ("test_steady",),
     ),
     Mutation(
         "order-forgotten-over-nodes",
         "ids fall where a volatile node begins or ends",
-        UTC,
-        "            self._short_next = block.first + block.count\n",
-        "            pass\n",
-        ("tests/core/test_utc.py",),
+        "Utc.take",
+        "self._short_next = block.first + block.count",
+        "",
+        ("test_utc",),
     ),
 ]

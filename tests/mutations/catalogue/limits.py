@@ -4,353 +4,380 @@ from __future__ import annotations
 
 from tests.mutations.mutation import Mutation
 
-ACCEPTOR = "uuidd/server/acceptor.py"
-ACCEPTOR_TESTS = ("tests/daemon/test_acceptor.py",)
-ADMISSION = "uuidd/server/admission.py"
-ROOM = "uuidd/server/room.py"
-ADMISSION_TESTS = ("tests/daemon/test_admission.py",)
-CONVERSATION = "uuidd/server/connection.py"
-CONVERSATION_TESTS = ("tests/daemon/test_conversation.py",)
-HUB = "uuidd/server/poller.py"
-HUB_TESTS = ("tests/daemon/test_hub.py",)
-SHARES = "uuidd/server/fairness.py"
-WARY = "uuidd/server/descriptors.py"
-WARY_TESTS = ("tests/daemon/test_wary.py",)
-SHARES_TESTS = ("tests/daemon/test_shares.py",)
-
-_MORE = (
-    "            more = await stream.receive_until({})\n            if not more:\n                "
-)
-_LEFT = "deadline"
-_ANEW = "trio.current_time() + limits.request_seconds"
-
 MUTATIONS = [
     Mutation(
         "request-bytes-not-bounded",
         "one request fills the memory",
-        "uuidd/core/wire/rpc.py",
-        "    if size > limit:",
-        "    if size > 1 << 30:",
-        ("tests/core/test_rpc.py",),
+        "requests",
+        "size > limit",
+        "size > 1 << 30",
+        ("test_rpc",),
     ),
     Mutation(
         "request-bytes-not-heeded-in-task",
         "--max-request-bytes means nothing",
-        CONVERSATION,
-        "for request, part.end in rpc.requests(data, limit=limits.request_bytes):",
-        "for request, part.end in rpc.requests(data, limit=1 << 30):",
-        CONVERSATION_TESTS,
+        "_answer_some",
+        "limits.request_bytes",
+        "1 << 30",
+        ("daemon.test_connection",),
     ),
     Mutation(
-        "request-bytes-not-heeded-in-poller",
+        "request-bytes-not-heeded-in-hub",
         "--max-request-bytes means nothing",
-        HUB,
-        "limit=self._limits().request_bytes",
-        "limit=1 << 30",
-        ("tests/daemon/test_survivors.py",),
+        "Poller._answer",
+        "self._limits().request_bytes",
+        "1 << 30",
+        ("test_survivors",),
     ),
     Mutation(
         "pipelined-not-bounded",
         "one caller's replies fill the memory",
-        CONVERSATION,
-        "                or answered >= limits.pipelined\n",
-        "",
-        ("tests/daemon/test_survivors.py",),
+        "_answer_some",
+        "answered >= limits.pipelined",
+        "False",
+        ("test_survivors",),
     ),
     Mutation(
         "connections-not-bounded",
         "the daemon runs out of descriptors",
-        ADMISSION,
-        "if self.open >= self.limits.connections:",
-        "if self.open < 0:",
-        ADMISSION_TESTS,
+        "Admission.refusal",
+        "self.open >= self.limits.connections",
+        "self.open < 0",
+        ("test_admission",),
     ),
     Mutation(
         "connections-per-uid-not-bounded",
         "one user shuts out all others",
-        ADMISSION,
-        "self._by_uid[uid] >= self.limits.connections_per_uid:",
-        "self._by_uid[uid] < 0:",
-        ADMISSION_TESTS,
+        "Admission.refusal",
+        "self._by_uid[uid] >= self.limits.connections_per_uid",
+        "self._by_uid[uid] < 0",
+        ("test_admission",),
     ),
     Mutation(
         "root-not-spared",
         "one user shuts out who would mend that",
-        ADMISSION,
-        "self._spared = {0, own_uid}",
-        "self._spared = {own_uid}",
-        ADMISSION_TESTS,
+        "Admission.__init__",
+        "{0, own_uid}",
+        "{own_uid}",
+        ("test_admission",),
     ),
     Mutation(
         "connection-not-counted-out",
         "after some days nobody is let in",
-        ADMISSION,
-        "        self.open -= 1\n",
+        "Admission.leave",
+        "self.open -= 1",
         "",
-        ADMISSION_TESTS,
+        ("test_admission",),
     ),
     Mutation(
         "turned-away-not-bounded",
         "those over the limit are kept without a limit",
-        ADMISSION,
-        "if self._being_told >= TURNED_AWAY:",
-        "if self._being_told < 0:",
-        ADMISSION_TESTS,
+        "Admission.begin_telling",
+        "self._being_told >= TURNED_AWAY",
+        "self._being_told < 0",
+        ("test_admission",),
     ),
     Mutation(
         "turned-away-may-stay",
         "those over the limit are kept for ever",
-        CONVERSATION,
-        "data = await stream.receive_until(until)\n    if not data or data[0] not in RPC_FIRST:",
-        "data = await stream.receive_until(1e9)\n    if not data or data[0] not in RPC_FIRST:",
-        ACCEPTOR_TESTS,
+        "turn_away",
+        """
+        if not data:
+            data = await stream.receive_until(until)
+        """,
+        """
+        if not data:
+            data = await stream.receive_until(1e9)
+        """,
+        ("test_acceptor",),
     ),
     Mutation(
         "peers-group-taken-for-uid",
         "limits are for the wrong user",
-        "uuidd/server/peers.py",
-        "uid: int = _UCRED.unpack(sock.getsockopt(_LEVEL, _PEERCRED, _SIZE))[1]",
-        "uid: int = _UCRED.unpack(sock.getsockopt(_LEVEL, _PEERCRED, _SIZE))[2]",
-        ADMISSION_TESTS,
+        "peer_uid",
+        "_UCRED.unpack(...)[1]",
+        "_UCRED.unpack(...)[2]",
+        ("test_admission",),
     ),
     Mutation(
         "waiting-per-uid-not-bounded",
         "one user's waiting requests cost all the time there is",
-        "uuidd/server/allocator.py",
-        "if self._waiting[uid] >= most:",
-        "if self._waiting[uid] < 0:",
-        ("tests/daemon/test_issuer.py::test_only_so_many_requests_of_one_user_wait_for_room",),
+        "Allocator.take",
+        "self._waiting[uid] >= most",
+        "self._waiting[uid] < 0",
+        ("test_only_so_many_requests_of_one_user_wait_for_room",),
     ),
     Mutation(
         "must-wait-not-told",
         "a caller takes a daemon whose disk is slow for a silent one",
-        "uuidd/server/allocator.py",
-        "soon = inf if wait else begun + SOON_SECONDS",
-        "soon = inf",
-        ("tests/daemon/test_must_wait.py",),
+        "Allocator.take_waiting",
+        "inf if wait else begun + SOON_SECONDS",
+        "inf",
+        ("test_must_wait",),
     ),
     Mutation(
         "must-wait-gives-up-the-stored-node",
         "a request that does not wait turns utc volatile",
-        "uuidd/server/allocator.py",
-        "if trio.current_time() >= until:",
-        "if trio.current_time() >= min(until, soon):",
-        ("tests/daemon/test_must_wait.py",),
+        "Allocator.take_waiting",
+        """
+        if trio.current_time() >= until:
+            ...
+        if trio.current_time() >= soon:
+            ...
+        """,
+        """
+        if trio.current_time() >= min(until, soon):
+            ...
+        if trio.current_time() >= soon:
+            ...
+        """,
+        ("test_must_wait",),
     ),
     Mutation(
         "turns-of-many-users-not-shorter",
         "many users who ask for much keep a save of the state waiting",
-        "uuidd/server/turns.py",
+        "Turns.seconds",
         "max(least, min(most, ROUND_SECONDS / max(1, len(self._locks))))",
         "most",
-        CONVERSATION_TESTS,
+        ("daemon.test_connection",),
     ),
     Mutation(
         "unread-per-uid-not-bounded",
         "one user's unread replies fill the memory",
-        CONVERSATION,
-        "turns.unread[uid] < limits.unread_per_uid:",
-        "turns.unread[uid] >= 0:",
-        CONVERSATION_TESTS,
+        "_flush",
+        "turns.unread[uid] < limits.unread_per_uid",
+        "turns.unread[uid] >= 0",
+        ("daemon.test_connection",),
     ),
     Mutation(
         "silence-makes-no-room",
         "silent callers use up the connections",
-        ROOM,
-        "            self._drop(stream)\n",
-        "            pass\n",
-        ACCEPTOR_TESTS,
+        "Room._end_silent",
+        "self._drop(stream)",
+        "",
+        ("test_acceptor",),
     ),
     Mutation(
         "silence-of-others-makes-room",
         "one user's many connections have those of others closed",
-        ROOM,
-        "            and self._admission.refusal(stream.uid)\n",
-        "",
-        ACCEPTOR_TESTS,
+        "Room._end_silent",
+        "self._admission.refusal(stream.uid)",
+        "True",
+        ("test_acceptor",),
     ),
     Mutation(
         "some-users-shut-out-others",
         "two users who keep all connections shut out all others for good",
-        ROOM,
-        " or self._end_some_of_most(uid)",
-        "",
-        ACCEPTOR_TESTS,
+        "Room.make",
+        "self._end_silent(long) or self._end_some_of_most(uid)",
+        "self._end_silent(long)",
+        ("test_acceptor",),
     ),
     Mutation(
         "half-requests-keep-all-connections",
         "two users who send a byte now and then shut out all others for good",
-        ROOM,
-        "                stream.end_reading()\n",
-        "                pass\n",
-        ACCEPTOR_TESTS,
+        "Room._end_some_of_most",
+        "stream.end_reading()",
+        "",
+        ("test_acceptor",),
     ),
     Mutation(
         "stop-forgets-who-has-just-connected",
         "a stop kills callers of libuuid's by SIGPIPE",
-        ACCEPTOR,
-        "until = begun + NEW_GRACE",
-        "until = begun",
-        ACCEPTOR_TESTS,
+        "Acceptor._hear_out",
+        "begun + NEW_GRACE",
+        "begun",
+        ("test_acceptor",),
     ),
     Mutation(
         "no-watch-left-ends-the-daemon",
         "a low fs.epoll.max_user_watches ends the daemon",
-        HUB,
-        "        except OSError:\n            return None\n",
-        "        except KeyError:\n            return None\n",
-        HUB_TESTS,
+        "Poller._park",
+        "OSError",
+        "KeyError",
+        ("test_poller",),
     ),
     Mutation(
         "request-time-anew-with-each-byte",
         "callers that drip use up the connections",
-        CONVERSATION,
-        _MORE.format(_LEFT) + "service.rpc",
-        _MORE.format(_ANEW) + "service.rpc",
-        CONVERSATION_TESTS,
+        "_rpc",
+        """
+        if part.end:
+            deadline = trio.current_time() + limits.request_seconds
+            ...
+        if part.partial:
+            more = await stream.receive_until(deadline)
+            ...
+        """,
+        """
+        if part.end:
+            deadline = trio.current_time() + limits.request_seconds
+            ...
+        if part.partial:
+            more = await stream.receive_until(trio.current_time() + limits.request_seconds)
+            ...
+        """,
+        ("daemon.test_connection",),
     ),
     Mutation(
         "libuuid-request-time-anew-with-each-byte",
         "callers that drip use up the connections",
-        CONVERSATION,
-        _MORE.format(_LEFT) + "service.libuuid",
-        _MORE.format(_ANEW) + "service.libuuid",
-        CONVERSATION_TESTS,
+        "_libuuid",
+        "stream.receive_until(deadline)",
+        "stream.receive_until(trio.current_time() + 10)",
+        ("daemon.test_connection",),
     ),
     Mutation(
         "reply-unbounded-in-time",
         "callers that never read use up the connections",
-        "uuidd/server/stream.py",
-        "with trio.move_on_after(seconds):",
-        "with trio.move_on_after(1e6):",
-        CONVERSATION_TESTS,
+        "Stream.send",
+        "trio.move_on_after(seconds)",
+        "trio.move_on_after(1e6)",
+        ("daemon.test_connection",),
     ),
     Mutation(
         "share-not-enforced",
         "one greedy user takes all ticks",
-        SHARES,
-        "if gathered < 0:",
-        "if gathered < -1e15:",
-        SHARES_TESTS,
+        "Shares.check",
+        "gathered < 0",
+        "gathered < -1e15",
+        ("test_fairness",),
     ),
     Mutation(
         "share-not-divided",
         "greedy users take the others' ticks",
-        SHARES,
-        "share = self._lanes / self._parts",
-        "share = float(self._lanes)",
-        SHARES_TESTS,
+        "Shares.check",
+        "self._lanes / self._parts",
+        "float(self._lanes)",
+        ("test_fairness",),
     ),
     Mutation(
-        "poller-serves-from-the-first-again",
+        "hub-serves-from-the-first-again",
         "the first connections of a user shut out his others",
-        HUB,
-        "        if not queue.ready:\n            ready =",
-        "        if True:\n            ready =",
-        HUB_TESTS,
+        "Poller._serve_some",
+        "not queue.ready",
+        "True",
+        ("test_poller",),
     ),
     Mutation(
-        "poller-user-without-end-of-turn",
+        "hub-user-without-end-of-turn",
         "one user with many connections shuts out the others",
-        HUB,
-        "            if monotonic() > ends:\n                break\n",
+        "Poller._serve_some",
+        """
+        if monotonic() > ends:
+            break
+        """,
         "",
-        HUB_TESTS,
+        ("test_poller",),
     ),
     Mutation(
-        "poller-no-turn-for-tasks",
+        "hub-no-turn-for-tasks",
         "requests that had to wait are not answered while others come",
-        HUB,
-        "                    if monotonic() > turn_ends:\n",
-        "                    if monotonic() > turn_ends + 1e6:\n",
-        HUB_TESTS,
+        "Poller.run",
+        "monotonic() > turn_ends",
+        "monotonic() > turn_ends + 1e6",
+        ("test_poller",),
     ),
     Mutation(
         "unread-kept-by-the-system-without-bound",
         "replies that nobody reads fill the memory",
-        "uuidd/server/stream.py",
-        "socket.SO_SNDBUF, UNREAD_BYTES)",
-        "socket.SO_SNDBUF, 1 << 30)",
-        (*HUB_TESTS, *CONVERSATION_TESTS),
+        "Stream.bound_unread",
+        "UNREAD_BYTES",
+        "1 << 30",
+        ("test_poller", "daemon.test_connection"),
     ),
     Mutation(
         "server-snowflake-without-worker",
         "a host without a number makes Snowflakes",
-        "uuidd/server/service.py",
-        "self._allocator.worker is None:",
-        "self._allocator.worker == -1:",
-        ("tests/daemon/test_making.py",),
+        "Service._parse",
+        "self._issuer.worker is None",
+        "self._issuer.worker == -1",
+        ("test_making",),
     ),
     Mutation(
         "make-in-one-go",
         "who asks for a thousand ids delays everyone by milliseconds",
-        "uuidd/server/making.py",
-        "        if call.count > PIECES.get(call.kind, MAX_MAKE):\n            return None\n",
+        "Maker.make",
+        """
+        if call.count > PIECES.get(call.kind, MAX_MAKE):
+            return None
+        """,
         "",
-        ("tests/daemon/test_hub.py", "tests/daemon/test_making.py"),
+        ("test_poller", "test_making"),
     ),
     Mutation(
         "makes-side-by-side",
         "who asks for thousands of ids at once has them all in the daemon's memory",
-        "uuidd/server/making.py",
-        "            async with turns.turn(uid):\n                block",
-        "            async with turns.turn(id(call)):\n                block",
-        ("tests/daemon/test_making.py",),
+        "Maker.make_waiting",
+        """
+        async with turns.turn(uid):
+            block = ...
+            return await self._made(call, block)
+        """,
+        """
+        async with turns.turn(id(call)):
+            block = ...
+            return await self._made(call, block)
+        """,
+        ("test_making",),
     ),
     Mutation(
         "pieces-without-a-turn",
         "who asks for a thousand ids delays everyone by milliseconds",
-        "uuidd/server/making.py",
-        "                await trio.lowlevel.checkpoint()\n",
-        "                pass\n",
-        ("tests/daemon/test_making.py",),
+        "Maker._made",
+        "await trio.lowlevel.checkpoint()",
+        "",
+        ("test_making",),
     ),
     Mutation(
         "failed-grant-is-charged",
         "who asks where there is nothing pays for it, and gets less than his share",
-        "uuidd/server/fairness.py",
-        "        if self.contended and given:\n",
-        "        if self.contended:\n",
-        ("tests/daemon/test_shares.py",),
+        "Shares.draw",
+        "self.contended and given",
+        "self.contended",
+        ("test_fairness",),
     ),
     Mutation(
-        "poller-lingers-for-everyone",
+        "hub-lingers-for-everyone",
         "a daemon that is asked now and then looks for more in vain each time",
-        HUB,
-        " and now < self._only_at + SOON",
-        "",
-        HUB_TESTS,
+        "Poller._serve_some",
+        "now < self._only_at + SOON",
+        "True",
+        ("test_poller",),
     ),
     Mutation(
-        "poller-lingers-before-others",
+        "hub-lingers-before-others",
         "one who asks without a pause lets those who connect wait for a millisecond each",
-        HUB,
-        "                    await trio.lowlevel.checkpoint()\n                    turn_ends",
-        "                    turn_ends",
-        HUB_TESTS,
+        "Poller.run",
+        """
+        self._lone = False
+        await trio.lowlevel.checkpoint()
+        """,
+        "self._lone = False",
+        ("test_poller",),
     ),
     Mutation(
         "descriptors-not-barred",
         "a descriptor that is passed along, and closes slowly, stops the daemon",
-        WARY,
+        "bar_descriptors",
         "listener.setsockopt(_LEVEL, SO_PASSRIGHTS, 0)",
         "listener.setsockopt(_LEVEL, SO_PASSRIGHTS, 1)",
-        WARY_TESTS,
+        ("test_descriptors",),
     ),
     Mutation(
         "descriptor-closed-by-reader",
         "on an older kernel a descriptor that closes slowly stops the daemon",
-        WARY,
-        "            if flags & socket.MSG_CTRUNC:\n",
-        "            if flags & socket.MSG_OOB:\n",
-        WARY_TESTS,
+        "WaryStream.receive_now",
+        "flags & socket.MSG_CTRUNC",
+        "flags & socket.MSG_OOB",
+        ("test_descriptors",),
     ),
     Mutation(
         "descriptor-closed-with-its-connection",
         "on an older kernel a descriptor that closes slowly stops the daemon",
-        WARY,
+        "WaryStream.close",
         "self._dropper.drop(self.sock)",
         "self.sock.close()",
-        WARY_TESTS,
+        ("test_descriptors",),
     ),
 ]

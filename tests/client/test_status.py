@@ -27,7 +27,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from tests.rig import PATIENCE, Daemon, until
 from uuidd import __version__
-from uuidd_client.command import health, metrics, panel
+from uuidd_client.command import metrics, panel, status
 
 UUIDCTL = [
     sys.executable,
@@ -601,7 +601,7 @@ def test_what_keeps_callers_from_their_ids_is_a_fault(
     changes: Mapping[str, Any], said: list[str]
 ) -> None:
     """Each in words; a daemon that is idle, busy, or slewed after a step back has none."""
-    assert list(health.faults(changed(**changes))) == said
+    assert list(status.faults(changed(**changes))) == said
 
 
 @pytest.mark.system

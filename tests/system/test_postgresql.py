@@ -19,7 +19,7 @@ from tests.rig import PATIENCE
 from tests.tools import need
 from uuidd.core.ids import ksuid, nodes, push_id, timebased, times, ulid, unixtime, uuids
 from uuidd.core.ids.timefield import GREGORIAN
-from uuidd_client.command import bounding
+from uuidd_client.command import bounds
 
 pytestmark = pytest.mark.system
 
@@ -281,7 +281,7 @@ def test_the_bounds_are_those_that_the_command_beside_them_prints(
 ) -> None:
     """Each WHERE asks for the low and the high id that its comment's uuidctl prints."""
     parser = argparse.ArgumentParser()
-    bounding.add_to(parser.add_subparsers())
+    bounds.add_to(parser.add_subparsers())
     beside = re.findall(r"^-- uuidctl (bounds .*)\n([^;]*);", "".join(blocks), flags=re.MULTILINE)
     for command, statement in beside:
         given = parser.parse_args(command.split())

@@ -10,7 +10,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from uuidd_client.command import asking, benching, bounding, inspecting, making, running, showing
+from uuidd_client.command import bench, bounds, inspect, new, run, status
+from uuidd_client.command.common import CommandError
 from uuidd_client.errors import DaemonUnavailable, TimeOutOfRange
 
 
@@ -27,18 +28,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             # After --help as well, which ends with SystemExit.
             sys.stdout.flush()
         with _interruptible():
-            status: int = given.do(given)
+            code: int = given.do(given)
             sys.stdout.flush()
-    except (
-        DaemonUnavailable,
-        TimeOutOfRange,
-        asking.SettingError,
-        bounding.BoundsError,
-        inspecting.InspectError,
-        making.MakeError,
-        running.RunError,
-        showing.StatusError,
-    ) as error:
+    except (CommandError, DaemonUnavailable, TimeOutOfRange) as error:
         _complain(str(error))
         return 1
     except KeyboardInterrupt:
@@ -51,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _complain(f"standard output cannot be written: {error.strerror}")
         _give_up_output()
         return 1
-    return status
+    return code
 
 
 @contextlib.contextmanager
@@ -121,6 +113,6 @@ def parser() -> argparse.ArgumentParser:
         help="path to socket (default: $UUIDD_SOCKET, else /run/uuidd/request)",
     )
     commands = made.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for command in (making, bounding, inspecting, showing, benching, running):
+    for command in (new, bounds, inspect, status, bench, run):
         command.add_to(commands)
     return made

@@ -15,6 +15,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from uuidd_client.command.common import CommandError
+
 STARTED = b"uuidd: INFO: started:"
 """What the daemon logs once it can be asked."""
 PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
@@ -25,10 +27,6 @@ ROUTINE = b"uuidd: INFO:"
 
 START_SECONDS = 30.0
 STOP_SECONDS = 15.0
-
-
-class RunError(Exception):
-    """The daemon or the command could not be started; one line that says why."""
 
 
 def add_to(commands: Any) -> None:
@@ -69,7 +67,7 @@ def _folder() -> Iterator[Path]:
         made = tempfile.TemporaryDirectory(prefix="uuidd-", ignore_cleanup_errors=True)
         Path(made.name, "state").mkdir()
     except OSError as error:
-        raise RunError(
+        raise CommandError(
             f"no temporary folder can be made: {error.strerror}; name one in TMPDIR"
         ) from error
     with made as folder:
@@ -93,7 +91,7 @@ def _daemon(folder: Path, socket: Path, worker: str | None) -> Iterator[None]:
             preexec_fn=_end_with_parent,
         )
     except OSError as error:
-        raise RunError(f"the daemon cannot be run: {error.strerror}") from error
+        raise CommandError(f"the daemon cannot be run: {error.strerror}") from error
     with started as daemon:
         log = _Log(daemon)
         reader = threading.Thread(target=log.read, daemon=True)
@@ -138,11 +136,11 @@ class _Log:
         self._settled.set()
 
     def await_start(self) -> None:
-        """Wait until the daemon has started. Raises RunError with its last line if it did not."""
+        """Wait until the daemon has started. Raises CommandError with its last line if it ends."""
         if not self._settled.wait(START_SECONDS):
-            raise RunError(f"the daemon did not start within {START_SECONDS:g} s")
+            raise CommandError(f"the daemon did not start within {START_SECONDS:g} s")
         if not self._started:
-            raise RunError(f"the daemon did not start: {self._last}")
+            raise CommandError(f"the daemon did not start: {self._last}")
 
 
 def _run(command: list[str], environment: dict[str, str], signals: _Signals) -> int:
@@ -156,7 +154,7 @@ def _run(command: list[str], environment: dict[str, str], signals: _Signals) -> 
             preexec_fn=_unblock,
         )
     except OSError as error:
-        raise RunError(f"{command[0]} cannot be run: {error.strerror}") from error
+        raise CommandError(f"{command[0]} cannot be run: {error.strerror}") from error
     finally:
         _unblock()
     with process:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.rig import PATIENCE
-from uuidd_client.command import inspecting, main
+from uuidd_client.command import inspect, main
 
 V1 = "c232ab00-9414-11ec-b3c8-9f6bdeced846"
 KSUID = "0uk1HcdvF0p8C20KtTfdRSB9XIm"
@@ -234,7 +234,7 @@ def test_json_is_one_array(uuidctl: Uuidctl) -> None:
 )
 def test_integers_that_a_float_cannot_hold_are_text(value: Any, told: Any) -> None:
     """At any depth; those that it holds stay integers."""
-    assert inspecting._portable(value) == told
+    assert inspect._portable(value) == told
 
 
 def test_ids_come_from_standard_input(uuidctl: Uuidctl) -> None:

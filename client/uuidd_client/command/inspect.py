@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, BinaryIO
 
 from uuidd.core.ids.inspect import ALIASES, KINDS, Reading, readings
+from uuidd_client.command.common import CommandError
 
 STANDARD_INPUT = "-"
 
@@ -25,10 +26,6 @@ _SHOWN = 40
 
 
 _PUSH_ID = re.compile(r"-[-0-9A-Z_a-z]{19}\Z")
-
-
-class InspectError(Exception):
-    """What was to be inspected is no id; one line that says why."""
 
 
 def add_to(commands: Any) -> None:
@@ -88,7 +85,7 @@ def _do(command: argparse.ArgumentParser, given: argparse.Namespace) -> int:
     try:
         found = [(text, _read(text, given)) for text in given.ids]
     except ValueError as error:
-        raise InspectError(str(error)) from error
+        raise CommandError(str(error)) from error
     if given.json:
         print(json.dumps([_for_programs(text, some) for text, some in found], indent=2))
     else:
@@ -99,7 +96,7 @@ def _do(command: argparse.ArgumentParser, given: argparse.Namespace) -> int:
 def _from_input(given: argparse.Namespace) -> int:
     """Show the ids of standard input as they come; give 1 if a line was none."""
     if sys.stdin is None:
-        raise InspectError("standard input cannot be read: it is closed")
+        raise CommandError("standard input cannot be read: it is closed")
     refused = False
     before = ""
     for number, line in enumerate(_lines(sys.stdin.buffer), 1):
@@ -136,7 +133,7 @@ def _read_line(file: BinaryIO) -> bytes:
         return file.readline(LONGEST_LINE)
     except OSError as error:
         # Told here, or it would be taken for a failure to write.
-        raise InspectError(f"standard input cannot be read: {error.strerror}") from error
+        raise CommandError(f"standard input cannot be read: {error.strerror}") from error
 
 
 def _text(line: bytes) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 from uuidd.core.ids import bounds, flake, ksuid, push_id, snowflake, ulid, uuids
 from uuidd.core.ids.timefield import TimeField
 from uuidd.core.ids.times import Time, text, tick_of
+from uuidd_client.command.common import CommandError
 
 _TEXTS = {
     "ulid": ulid.to_text,
@@ -28,10 +29,6 @@ _RFC_3339 = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2})"
     r"(?:\.([0-9]+))?(Z|[+-][0-9]{2}:[0-9]{2})?\Z"
 )
-
-
-class BoundsError(Exception):
-    """No bounds can be given for this; one line that says why."""
 
 
 def add_to(commands: Any) -> None:
@@ -87,7 +84,7 @@ def _do(given: argparse.Namespace) -> int:
         to_text = uuids.to_text if given.uuid else _TEXTS.get(given.kind, uuids.to_text)
         low_text, high_text = to_text(low), to_text(high)
     except ValueError as error:
-        raise BoundsError(str(error)) from error
+        raise CommandError(str(error)) from error
     ticks = bounds.UNITS[span.unit]
     found = {
         "kind": given.kind,

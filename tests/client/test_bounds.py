@@ -8,13 +8,14 @@ import json
 import pytest
 
 from uuidd.core.ids.bounds import KINDS
-from uuidd_client.command import bounding
+from uuidd_client.command import bounds
+from uuidd_client.command.common import CommandError
 
 
 def run(*arguments: str) -> None:
     """Run the command, alone in a parser."""
     parser = argparse.ArgumentParser(prog="uuidctl")
-    bounding.add_to(parser.add_subparsers(required=True))
+    bounds.add_to(parser.add_subparsers(required=True))
     given = parser.parse_args(["bounds", *arguments])
     assert given.do(given) == 0
 
@@ -135,7 +136,7 @@ def test_a_tick_lies_in_a_coarser_kinds_unit(capsys: pytest.CaptureFixture[str])
 )
 def test_a_wrong_value_is_one_line(arguments: list[str], reason: str) -> None:
     """It says which and why."""
-    with pytest.raises(bounding.BoundsError, match=reason) as refused:
+    with pytest.raises(CommandError, match=reason) as refused:
         run(*arguments)
     assert "\n" not in str(refused.value)
 

@@ -12,8 +12,10 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from uuidd.core.wire.methods import SAVE_SECONDS
 from uuidd_client.client import Client
-from uuidd_client.command import asking, health, panel
+from uuidd_client.command import common, panel
+from uuidd_client.command.common import CommandError
 from uuidd_client.errors import DaemonUnavailable
 
 WATCH_SECONDS = 1.0
@@ -21,12 +23,11 @@ WATCH_SECONDS = 1.0
 GLANCE_SECONDS = 0.2
 """Between two looks, from which the rate of a single status comes."""
 
+LEAD_SECONDS = 0.01
+"""UTC may step back by so much without any effect on the steady kinds."""
+
 _HOME, _CLEAR = "\x1b[H", "\x1b[J"
 _HIDE, _SHOW = "\x1b[?25l", "\x1b[?25h"
-
-
-class StatusError(Exception):
-    """The status cannot be shown as asked for; one line that says why."""
 
 
 def add_to(commands: Any) -> None:
@@ -52,7 +53,7 @@ def add_to(commands: Any) -> None:
 
 
 def _do(given: argparse.Namespace) -> int:
-    client = asking.client(given.socket, fallback=False)
+    client = common.client(given.socket, fallback=False)
     if given.watch:
         return _watch(client)
     status = client.status()
@@ -71,24 +72,44 @@ def _do(given: argparse.Namespace) -> int:
 
 def _check(status: dict[str, Any]) -> int:
     with _of_our_version():
-        faults = list(health.faults(status))
+        found = list(faults(status))
         about = f"uuidd {status['version']}, pid {status['pid']}"
-    print(panel.plain(f"{about}: {'; '.join(faults) or 'all is well'}"))
-    return 1 if faults else 0
+    print(panel.plain(f"{about}: {'; '.join(found) or 'all is well'}"))
+    return 1 if found else 0
+
+
+def faults(status: dict[str, Any]) -> Iterator[str]:
+    """Give what keeps some callers from getting the ids that they ask for, most urgent first."""
+    saves, steady = status["saves"], status["steady"]
+    if saves["failing"]:
+        yield f"saves of the state fail ({saves['trouble']})"
+    elif saves["under_way_seconds"] > SAVE_SECONDS:
+        # Too late for the requests that wait for it.
+        yield f"a save of the state has taken {saves['under_way_seconds']:.1f} s so far"
+    if status["volatile"]:
+        yield "v1 and v6 come from a volatile node"
+    lead = steady["lead"]
+    if steady["held_for"]:
+        yield f"the state was lost, so the steady kinds are held for {steady['held_for']:.1f} s"
+    elif lead > steady["max_lead"]:
+        yield f"the steady kinds are refused: they are {lead:.1f} s ahead of UTC"
+    elif lead > LEAD_SECONDS and steady["rollback"] in ("refuse", "wait"):
+        done = "are refused" if steady["rollback"] == "refuse" else "wait"
+        yield f"the steady kinds {done} until UTC, which was set back, catches up ({lead:.1f} s)"
 
 
 def _json(status: dict[str, Any]) -> str:
     try:
         return json.dumps(status, indent=2)
     except (TypeError, ValueError) as error:
-        raise StatusError(f"the daemon's status is none that JSON can tell: {error}") from error
+        raise CommandError(f"the daemon's status is none that JSON can tell: {error}") from error
 
 
 def _openmetrics(status: dict[str, Any]) -> str:
     try:
         from uuidd_client.command import metrics
     except ImportError as error:
-        raise StatusError(
+        raise CommandError(
             f"--openmetrics needs the package {error.name}: pip install 'uuidd[metrics]'"
         ) from error
     with _of_our_version():
@@ -101,7 +122,7 @@ def _of_our_version() -> Iterator[None]:
     try:
         yield
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        raise StatusError(
+        raise CommandError(
             "the daemon's status cannot be shown, it may be of another version"
             f" ({type(error).__name__}: {str(error)[:60]}); --json prints what it tells"
         ) from error

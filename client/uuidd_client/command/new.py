@@ -13,15 +13,12 @@ from typing import Any
 from uuidd.core.ids import namebased, uuids
 from uuidd.core.ids.kinds import KINDS
 from uuidd_client.client import Client
-from uuidd_client.command import asking
+from uuidd_client.command import common
+from uuidd_client.command.common import CommandError
 
 NAME_BASED = {"v3": namebased.v3, "v5": namebased.v5}
 AT_ONCE = 10_000
 """Ids made before they are printed: little memory, however many are wanted."""
-
-
-class MakeError(Exception):
-    """No id can be made of what was given; one line that says why."""
 
 
 def add_to(commands: Any) -> None:
@@ -59,7 +56,7 @@ def _do(command: argparse.ArgumentParser, given: argparse.Namespace) -> int:
     elif named:
         command.error(f"--namespace and --name are for {' and '.join(NAME_BASED)}")
     else:
-        ids = _ids(given.kind, given.count or 1, asking.client(given.socket))
+        ids = _ids(given.kind, given.count or 1, common.client(given.socket))
     if given.json:
         print(json.dumps([text for some in ids for text in some]))
     else:
@@ -79,9 +76,9 @@ def _of_name(kind: str, namespace: str, name: str) -> str:
     try:
         return uuids.to_text(NAME_BASED[kind](namebased.namespace(namespace), name))
     except UnicodeEncodeError:
-        raise MakeError(f"--name {name!r} is no text in UTF-8") from None
+        raise CommandError(f"--name {name!r} is no text in UTF-8") from None
     except ValueError as error:
-        raise MakeError(f"--{error}") from error
+        raise CommandError(f"--{error}") from error
 
 
 def _count(text: str) -> int:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TextIO
 
 from uuidd.core.ids.kinds import KINDS
 from uuidd_client.client import Client
-from uuidd_client.command import asking
+from uuidd_client.command import common
 from uuidd_client.errors import NoWorkerId
 
 SECONDS, MOST_SECONDS = 0.25, 60.0
@@ -85,8 +85,8 @@ def _do(given: argparse.Namespace) -> int:
     kinds = list(dict.fromkeys(given.kind or KINDS))
     # Without a fallback: what is measured is the daemon, or there is an error.
     with (
-        asking.client(given.socket, fallback=False) as client,
-        asking.client(given.socket, fallback=False, max_age=0) as single,
+        common.client(given.socket, fallback=False) as client,
+        common.client(given.socket, fallback=False, max_age=0) as single,
     ):
         status = client.status()
         left_out = []

@@ -20,17 +20,17 @@ import pytest
 from tests.rig import PATIENCE, Daemon
 from uuidd.core.ids.kinds import KINDS
 from uuidd_client import Client, DaemonUnavailable
-from uuidd_client.command import benching
-from uuidd_client.command.benching import Progress, Results, percentiles, rate, timed
+from uuidd_client.command import bench as command
+from uuidd_client.command.bench import Progress, Results, percentiles, rate, timed
 
 BRIEF = ["--seconds", "0.001"]
 
 IN_A_PROCESS = """
 import argparse, sys
-from uuidd_client.command import benching
+from uuidd_client.command import bench
 parser = argparse.ArgumentParser(prog="uuidctl")
 parser.add_argument("-s", "--socket")
-benching.add_to(parser.add_subparsers(required=True))
+bench.add_to(parser.add_subparsers(required=True))
 given = parser.parse_args()
 try:
     sys.exit(given.do(given))
@@ -51,7 +51,7 @@ def bench(*arguments: str, socket: Path | None = None) -> int:
     """Run the command, alone in a parser."""
     parser = argparse.ArgumentParser(prog="uuidctl")
     parser.add_argument("-s", "--socket")
-    benching.add_to(parser.add_subparsers(required=True))
+    command.add_to(parser.add_subparsers(required=True))
     given = parser.parse_args(["-s", str(socket or "/nowhere/s"), "bench", *arguments])
     status: int = given.do(given)
     return status
@@ -59,7 +59,7 @@ def bench(*arguments: str, socket: Path | None = None) -> int:
 
 def table(about: dict[str, Any], results: Results, *left_out: str) -> list[str]:
     """Give the lines that are printed."""
-    return list(benching.lines(about, results, left_out))
+    return list(command.lines(about, results, left_out))
 
 
 # --- against a daemon
@@ -226,7 +226,7 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0
-        monkeypatch.setattr(benching, "perf_counter_ns", lambda: self.now)
+        monkeypatch.setattr(command, "perf_counter_ns", lambda: self.now)
 
     def taking(self, *nanoseconds: int) -> Callable[[], None]:
         """Give what takes so many nanoseconds, in turn, and the last ever after."""

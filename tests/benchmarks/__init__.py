@@ -1,5 +1,5 @@
-"""Benchmarks: ``python -m tests.benchmarks``. They are no tests, and pytest collects none of them.
+"""Benchmarks: ``python -m tests.benchmarks``. pytest collects nothing here.
 
-Every comparison is the median of the ratios of one run in which both sides took turns, for times
-swing with the machine and with what else it does.
+Speed swings with the machine and with what else runs on it. So both sides of a comparison take
+turns in rounds, and there are several runs of several rounds. README.md says how to run them.
 """

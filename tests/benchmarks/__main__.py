@@ -1,150 +1,196 @@
-"""``python -m tests.benchmarks``: run them; print a table, write it as JSON, and draw it."""
+"""``python -m tests.benchmarks``: measure uuidd beside others, or beside another checkout of it."""
 
 from __future__ import annotations
 
 import argparse
 import os
+import platform
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from importlib import metadata
 from pathlib import Path
 
-import uuidd_client
-from tests.benchmarks import (
-    chart,
-    greed,
-    idle,
-    kinds,
-    loading,
-    making,
-    report,
-    serving,
-    table,
-    together,
-    waiting,
-)
-from tests.benchmarks.place import Missing, Place, a_place
-from tests.benchmarks.table import Curve, Result, Row
+from tests.benchmarks import footprint, making, quote, record, serving, together, waiting
+from tests.benchmarks.record import Machine
+from tests.benchmarks.rows import Curve, Missing, Result, Row, joined, joined_curves, table
+from tests.benchmarks.workspace import Checkout, Workspace, checkout, workspace
 
 CORES = 2
-"""Daemon, load and client share so many, whatever the machine has."""
+"""Daemon, load and client share these, however many the machine has."""
 
-ROUNDS = 13
+RUNS, ROUNDS = 3, 13
 
-FILE = Path(__file__).with_name("results.json")
+NO_SLOWER = 0.97
+"""The goal for each row beside another checkout: not more than 3 % slower."""
 
-# In this order: libuuid, once in touch with a daemon, goes on for a second or two without it.
-BENCHMARKS: dict[str, Callable[[Place, int], Iterator[Result]]] = {
-    "alone": making.uuid1_alone,
+BENCHMARKS: dict[str, Callable[[Workspace, int], Iterator[Result]]] = {
+    "alone": making.without_daemon,
     "util-linux": making.beside_util_linux,
     "one": making.one,
     "bulk": making.bulk,
-    "kinds": kinds.rows,
-    "import": loading.rows,
+    "kinds": making.kinds,
+    "inspect": making.inspect,
+    "few": making.now_and_then,
+    "import": footprint.imports,
     "rpc": serving.rpc,
     "many": serving.many,
     "libuuid": serving.libuuid,
     "latency": waiting.rows,
-    "greed": greed.rows,
+    "greed": waiting.greed,
     "processes": together.processes,
     "stdlib": together.stdlib,
     "loops": together.loops,
-    "idle": idle.rows,
+    "idle": footprint.idle,
 }
 
-BROKEN = (RuntimeError, OSError, subprocess.SubprocessError, uuidd_client.DaemonUnavailable)
+DEPENDS = {"few", "rpc", "many", "libuuid", "latency", "greed", "processes", "stdlib", "loops"}
+"""In these, processes wait for each other: cores, kernel and virtualisation decide who wins."""
+
+BROKEN = (RuntimeError, OSError, subprocess.SubprocessError)
 """What a benchmark raises when it could not be measured, or what it measured was wrong."""
 
 
 @dataclass(slots=True)
-class Outcome:
-    """What a run brought."""
+class Run:
+    """What one run of the benchmarks brought."""
 
     rows: list[Row] = field(default_factory=list)
     curves: list[Curve] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
-    seconds: dict[str, float] = field(default_factory=dict)
 
 
 def main() -> int:
-    """Run the benchmarks that were asked for; 0 whatever goals are met, 1 if one broke."""
+    """Run the benchmarks that are named; 0 even when a goal is not met, 1 if one broke."""
+    parser = _parser()
+    given = parser.parse_args()
+    if min(given.rounds, given.runs) < 1:
+        parser.error("--rounds and --runs take 1 or more")
+    if given.against and given.json == record.FILE:
+        parser.error("--against measures no other program; --json names another file for it")
+    whole = not (given.only or given.against or given.json)
+    try:
+        other = checkout(given.against) if given.against else None
+    except Missing as missing:
+        parser.error(f"--against {given.against}: {missing}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])
+    measured = _measured(given, other)
+    written = _written(given.json, whole, measured)
+    lines = [
+        *table(measured.rows),
+        *(f"left out: {line}" for line in measured.left_out),
+        *(f"FAILED: {line}" for line in measured.failed),
+        _quietness(measured),
+        f"{measured.run['seconds']:g} s; {written}",
+    ]
+    sys.stdout.write("\n".join(lines) + "\n")
+    return 1 if measured.failed else 0
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
     parser.add_argument("--only", action="append", choices=BENCHMARKS, help="may be repeated")
-    parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"default: {ROUNDS}")
+    parser.add_argument("--runs", type=int, default=RUNS, help="default: %(default)s")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="of a run; default: %(default)s")
+    parser.add_argument(
+        "--against",
+        type=Path,
+        metavar="CHECKOUT",
+        help="compare with another checkout of uuidd, which has its own .venv",
+    )
+    parser.add_argument("--machine", default="A", help="the name of the record; default: A")
     parser.add_argument(
         "--json",
         type=Path,
-        default=FILE,
-        help="the drawing is beside it, as .svg; default: %(default)s",
+        metavar="FILE",
+        help="where the results go; default: results.json, and with --only or --against nowhere",
     )
-    given = parser.parse_args()
-    if given.rounds < 1:
-        parser.error("--rounds takes 1 or more")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])
-    cores = len(os.sched_getaffinity(0))
+    return parser
+
+
+def _measured(given: argparse.Namespace, other: Checkout | None) -> Machine:
     load_before, begun = os.getloadavg()[0], time.monotonic()
-    outcome = _run(given.only or list(BENCHMARKS), given.rounds)
-    run = {
-        "rounds": given.rounds,
-        "cores": cores,
-        "load_before": round(load_before, 2),
-        "seconds": round(time.monotonic() - begun, 1),
-        "seconds_of_each": outcome.seconds,
-    }
-    given.json.write_text(
-        report.document(outcome.rows, outcome.curves, outcome.left_out, outcome.failed, run)
-    )
-    drawing = given.json.with_suffix(".svg")
-    drawing.write_text(chart.drawn(outcome.rows, outcome.curves))
-    lines = [
-        *table.lines(outcome.rows),
-        *(f"left out: {line}" for line in outcome.left_out),
-        *(f"FAILED: {line}" for line in outcome.failed),
-        _disturbance(load_before, cores),
-        f"{run['seconds']:g} s; {given.json} and {drawing} have the same",
+    runs = [
+        _run(given.only or list(BENCHMARKS), given.rounds, other, f"run {number} of {given.runs}")
+        for number in range(1, given.runs + 1)
     ]
-    sys.stdout.write("\n".join(lines) + "\n")
-    return 1 if outcome.failed else 0
+    rows = joined(run.rows for run in runs)
+    if other:
+        rows = [replace(row, at_least=NO_SLOWER, at_most=None) for row in rows if row.ratios]
+    return Machine(
+        given.machine,
+        record.hardware(),
+        record.kernel(),
+        {
+            "implementation": platform.python_implementation(),
+            "python": platform.python_version(),
+            "uuidd": metadata.version("uuidd"),
+            "peers": making.versions(),
+            "runs": given.runs,
+            "rounds": given.rounds,
+            "cores": len(os.sched_getaffinity(0)),
+            "load_before": round(load_before, 2),
+            "seconds": round(time.monotonic() - begun, 1),
+        },
+        rows,
+        joined_curves(run.curves for run in runs),
+        list(dict.fromkeys(line for run in runs for line in run.left_out)),
+        list(dict.fromkeys(line for run in runs for line in run.failed)),
+    )
 
 
-def _run(names: list[str], rounds: int) -> Outcome:
-    outcome = Outcome()
-    with a_place() as place:
-        for name, benchmark in BENCHMARKS.items():
-            if name not in names:
-                continue
+def _run(names: list[str], rounds: int, other: Checkout | None, title: str) -> Run:
+    """Run the benchmarks once, each with daemons and other processes of its own."""
+    run = Run()
+    with workspace(other) as space:
+        for name in names:
             begun = time.monotonic()
             try:
-                for result in benchmark(place, rounds):
+                for result in BENCHMARKS[name](space, rounds):
                     match result:
                         case Row():
-                            outcome.rows.append(result)
+                            depends = other is None and name in DEPENDS
+                            run.rows.append(replace(result, depends=depends))
                         case Curve():
-                            outcome.curves.append(result)
+                            run.curves.append(result)
                         case Missing():
-                            outcome.left_out.append(f"{name}: {result}")
+                            run.left_out.append(f"{name}: {result}")
             except Missing as missing:
-                outcome.left_out.append(f"{name}: {missing}")
+                run.left_out.append(f"{name}: {missing}")
             except BROKEN as error:
-                outcome.failed.append(f"{name}: {error}")
-            outcome.seconds[name] = round(time.monotonic() - begun, 1)
-            _tell(f"{name}: {outcome.seconds[name]:g} s")
-    return outcome
+                run.failed.append(f"{name}: {error}")
+            _tell(f"{title}, {name}: {time.monotonic() - begun:.1f} s")
+    return run
 
 
-def _disturbance(load_before: float, cores: int) -> str:
-    """Say how busy others kept the machine: with all cores in use, verdicts mean little."""
-    verdict = "quiet" if load_before < cores / 4 else "NOT QUIET: measure again"
-    return f"load average before the run: {load_before:.1f} for {cores} cores, {verdict}"
+def _written(file: Path | None, whole: bool, measured: Machine) -> str:
+    """Write the results where they belong, and say where that is."""
+    if file:
+        file.write_text(record.dump([measured]))
+        return f"{file} has the same"
+    if not whole:
+        return "nothing was written"
+    machines = record.with_machine(record.load(record.FILE.read_text()), measured)
+    record.FILE.write_text(record.dump(machines))
+    for path, text in quote.pages(machines).items():
+        path.write_text(text)
+    return f"{record.FILE} has the same, and both READMEs quote it"
+
+
+def _quietness(measured: Machine) -> str:
+    """Say how busy others kept the machine: with all cores in use, ratios mean little."""
+    load, cores = measured.run["load_before"], measured.run["cores"]
+    verdict = "quiet" if load < cores / 4 else "NOT QUIET: measure again"
+    return f"load average before: {load:.1f} for {cores} cores, {verdict}"
 
 
 def _tell(line: str) -> None:
-    """Show that it goes on, to a person who waits."""
+    """Show progress to a person who waits."""
     if sys.stderr.isatty():
         sys.stderr.write(line + "\n")
 

@@ -1,17 +1,17 @@
-"""The results as one drawing: ratios as bars, and how long a round trip takes as curves."""
+"""The results of a machine as one drawing: ratios as bars, and round trips as curves."""
 
 from __future__ import annotations
 
 from html import escape
 from math import ceil, floor, log10
 
-from tests.benchmarks.table import Curve, Row
+from tests.benchmarks.rows import Curve, Row, median
 
 WIDTH, LEFT, RIGHT, TOP = 1040, 480, 110, 56
 ROW_HEIGHT, GAP = 20, 70
 CURVE_LEFT, CURVE_RIGHT, CURVE_HEIGHT, LEGEND_WIDTH = 60, 40, 300, 220
 
-# No variables: not all that draw such files know them.
+# Without CSS variables, which some viewers do not know.
 STYLE = """
 text { font: 12px system-ui, sans-serif; fill: #1f2328; }
 .head { font-size: 15px; font-weight: 600; } text.dim { fill: #59636e; }
@@ -34,18 +34,13 @@ CLASSES = {True: "met", False: "unmet", None: "plain"}
 
 
 def drawn(rows: list[Row], curves: list[Curve]) -> str:
-    """Give the text of an SVG file, for light and dark pages."""
-    more = [row for row in rows if row.ratio and row.ratio_at_most is None]
-    less = [row for row in rows if row.ratio and row.ratio_at_most is not None]
+    """Return the text of an SVG file, for light and dark pages."""
+    compared = [row for row in rows if row.ratios]
     parts: list[str] = []
     y = 0
-    for title, shown in (
-        ("How many times as fast as theirs (more is better)", more),
-        ("How many times as long as a blocking echo in C (less is better)", less),
-    ):
-        if shown:
-            parts += _bars(title, shown, y)
-            y += TOP + ROW_HEIGHT * len(shown) + GAP
+    if compared:
+        parts += _bars("How many times as fast ours is (more is better)", compared, y)
+        y += TOP + ROW_HEIGHT * len(compared) + GAP
     if curves:
         parts += _curves(curves, y)
         y += TOP + CURVE_HEIGHT + GAP
@@ -62,8 +57,8 @@ def drawn(rows: list[Row], curves: list[Curve]) -> str:
 
 
 def _bars(title: str, rows: list[Row], top: int) -> list[str]:
-    goals = [goal for row in rows if (goal := row.at_least or row.ratio_at_most)]
-    values = [v for row in rows if row.ratio for v in (row.ratio.low, row.ratio.high)]
+    goals = [row.at_least for row in rows if row.at_least]
+    values = [ratio for row in rows for ratio in row.ratios]
     low, high = _decades([0.5, 2.0, *goals, *values], steps=(1, 2, 5))
     scale = (WIDTH - LEFT - RIGHT) / log10(high / low)
 
@@ -76,21 +71,19 @@ def _bars(title: str, rows: list[Row], top: int) -> list[str]:
         parts.append(_line(x(tick), first - 6, x(tick), last + 4, "base" if tick == 1 else "grid"))
         parts.append(_text(x(tick), last + 18, f"{tick:g}", "dim", "middle"))
     for index, row in enumerate(rows):
-        if row.ratio is None:
-            continue
         y = first + ROW_HEIGHT * index
         middle = y + ROW_HEIGHT / 2
-        begin, end = sorted((x(1), x(row.ratio.value)))
-        goal = row.at_least or row.ratio_at_most
+        ratio, goal = median(row.ratios), row.at_least
+        begin, end = sorted((x(1), x(ratio)))
         parts += [
-            _text(LEFT - 10, middle + 4, row.name, "", "end"),
+            _text(LEFT - 10, middle + 4, f"{row.name} / {row.beside}", "", "end"),
             f'<rect class="{CLASSES[row.met]}" x="{begin:.1f}" y="{y + 4}" '
             f'width="{max(end - begin, 1):.1f}" height="{ROW_HEIGHT - 8}" rx="1"/>',
-            _line(x(row.ratio.low), middle, x(row.ratio.high), middle, "spread"),
+            _line(x(min(row.ratios)), middle, x(max(row.ratios)), middle, "spread"),
             _text(
                 WIDTH - RIGHT + 8,
                 middle + 4,
-                f"{row.ratio.value:.2f}" + (f"  goal {goal:g}" if goal else ""),
+                f"{ratio:.2f}" + (f"  goal {goal:g}" if goal else ""),
             ),
         ]
         if goal:
@@ -98,7 +91,7 @@ def _bars(title: str, rows: list[Row], top: int) -> list[str]:
     return parts
 
 
-LEGEND = "Medians of the rounds' ratios; thin line: their quartiles; upright mark: the goal."
+LEGEND = "Medians of the runs; thin line: the lowest and the highest run; upright mark: the goal."
 
 
 def _curves(curves: list[Curve], top: int) -> list[str]:
@@ -134,12 +127,12 @@ def _curves(curves: list[Curve], top: int) -> list[str]:
 
 
 def _nines(percentile: float) -> float:
-    """Give a place that has as much room for 99 to 99.9 as for 90 to 99."""
+    """Return a position that has as much room for 99 to 99.9 as for 90 to 99."""
     return -log10(1 - percentile / 100)
 
 
 def _decades(values: list[float], *, steps: tuple[int, ...]) -> tuple[float, float]:
-    """Give the ends of a logarithmic scale that has room for all *values*."""
+    """Return the ends of a logarithmic scale that has room for all *values*."""
     ticks = [
         float(f"{step}e{power}")
         for power in range(floor(log10(min(values))), ceil(log10(max(values))) + 1)

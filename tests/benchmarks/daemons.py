@@ -1,19 +1,18 @@
-"""The two daemons that are compared: ours, and util-linux's."""
+"""The daemons that are compared: ours, another checkout's, and util-linux's."""
 
 from __future__ import annotations
 
 import contextlib
-import os
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.benchmarks.place import Missing, Place, private
+from tests.benchmarks.rows import OTHER_CHECKOUT, Missing
+from tests.benchmarks.workspace import THIS, Checkout, Workspace, private
 from uuidd.core.wire import libuuid
 from uuidd.core.wire.libuuid import Op
 
@@ -27,33 +26,46 @@ START_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A daemon that answers at *socket*."""
+    """A daemon that answers at *socket*, and the *environment* in which our client finds it."""
 
+    name: str
     pid: int
     socket: Path
+    environment: dict[str, str]
 
     def cpu_seconds(self) -> float:
-        """Give for how long its main thread, which does the serving, has used a core."""
+        """Return for how long its main thread, which serves, has used a core."""
         return int(Path(f"/proc/{self.pid}/schedstat").read_text().split()[0]) / 1e9
+
+    def node(self) -> int:
+        """Return the node of the ids that it makes for callers of libuuid."""
+        return int.from_bytes(_answer(self.socket, Op.TIME_UUID)[-6:], "big")
 
 
 @contextlib.contextmanager
-def ours(place: Place, *arguments: str, at: Path | None = None) -> Iterator[Running]:
-    """Run our daemon on a socket and a state of its own, where $UUIDD_SOCKET points meanwhile."""
-    with tempfile.TemporaryDirectory(dir=place.folder) as folder:
-        # The same path each time: the client's module-level functions keep to one.
-        path = at or place.folder / "request"
-        command = [sys.executable, "-m", "uuidd", "-F", "-P", "-q", *arguments]
-        os.environ.update(UUIDD_SOCKET=str(path), UUIDD_FALLBACK="0", UUIDD_TIMEOUT="20")
-        with _running(
-            [*command, f"--socket={path}", f"--state={folder}"], path, place.environment
-        ) as running:
+def ours(space: Workspace, *arguments: str, checkout: Checkout = THIS) -> Iterator[Running]:
+    """Run a checkout's daemon, with a socket and a state of its own."""
+    with tempfile.TemporaryDirectory(dir=space.folder) as folder:
+        # A benchmark with two users needs a way to the socket for both.
+        Path(folder).chmod(0o711)
+        path, state = Path(folder, "request"), Path(folder, "state")
+        state.mkdir()
+        paths = f"--socket={path}", f"--state={state}"
+        command = checkout.command("-m", "uuidd", "-F", "-P", "-q", *paths, *arguments)
+        environment = {
+            **space.environment,
+            "UUIDD_SOCKET": str(path),
+            "UUIDD_FALLBACK": "0",
+            "UUIDD_TIMEOUT": "20",
+        }
+        name = "our daemon" if checkout is THIS else OTHER_CHECKOUT
+        with _running(name, command, path, environment) as running:
             yield running
 
 
 @contextlib.contextmanager
-def util_linux(place: Place, *, at: Path = LIBUUID_SOCKET) -> Iterator[Running]:
-    """Run util-linux's daemon where libuuid looks for it, or beside, unseen by all others.
+def util_linux(space: Workspace, *, at: Path = LIBUUID_SOCKET) -> Iterator[Running]:
+    """Run util-linux's daemon where libuuid looks for it, or at another path; nobody else sees it.
 
     Raises Missing without it, or without root.
     """
@@ -61,24 +73,27 @@ def util_linux(place: Place, *, at: Path = LIBUUID_SOCKET) -> Iterator[Running]:
         raise Missing(f"it needs util-linux's {UTIL_LINUX} (Debian: uuid-runtime)")
     with no_daemon():
         command = [str(UTIL_LINUX), "-F", "-P", "-q", "-s", str(at)]
-        with _running(command, at, place.environment) as running:
+        with _running("C uuidd", command, at, space.environment) as running:
             _leave_only_the_daemon(at)
             yield running
 
 
 @contextlib.contextmanager
-def side_by_side(place: Place) -> Iterator[tuple[Running, Running]]:
-    """Run both daemons, ours first, where ``let_answer`` can turn libuuid to either."""
-    folder = LIBUUID_SOCKET.parent
-    with (
-        util_linux(place, at=folder / "util-linux") as other,
-        ours(place, at=folder / "ours") as mine,
-    ):
-        yield mine, other
+def side_by_side(space: Workspace) -> Iterator[tuple[Running, Running]]:
+    """Run our daemon and what it is compared with; ``let_answer`` turns libuuid to either."""
+    with contextlib.ExitStack() as stack:
+        if space.other:
+            stack.enter_context(no_daemon())
+            rival = stack.enter_context(ours(space, checkout=space.other))
+        else:
+            # libuuid's own path is for the link that let_answer makes.
+            at = LIBUUID_SOCKET.with_name("util-linux")
+            rival = stack.enter_context(util_linux(space, at=at))
+        yield stack.enter_context(ours(space)), rival
 
 
 def let_answer(daemon: Running) -> None:
-    """Have libuuid find *daemon*, in programs started from now on: it keeps what it has got."""
+    """Let libuuid find *daemon*, in programs that are started from now on."""
     with contextlib.suppress(FileNotFoundError):
         LIBUUID_SOCKET.unlink()
     LIBUUID_SOCKET.symlink_to(daemon.socket)
@@ -92,11 +107,13 @@ def no_daemon() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _running(command: list[str], path: Path, environment: dict[str, str]) -> Iterator[Running]:
+def _running(
+    name: str, command: list[str], path: Path, environment: dict[str, str]
+) -> Iterator[Running]:
     with subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL) as process:
         try:
             _await_answer(process, path)
-            yield Running(process.pid, path)
+            yield Running(name, process.pid, path, environment)
         finally:
             process.terminate()
             try:
@@ -106,12 +123,12 @@ def _running(command: list[str], path: Path, environment: dict[str, str]) -> Ite
 
 
 def _leave_only_the_daemon(path: Path) -> None:
-    """Let libuuid make nothing that is safe without a daemon.
+    """Let libuuid make no id that is safe without a daemon.
 
-    Alone it does so under a lock on a file of state. The daemon has that open since its first id,
-    and goes on with it.
+    Without one it makes such ids under a lock on a file of state. The daemon has opened that file
+    with its first id, and keeps it.
     """
-    _asked(path, Op.TIME_UUID)
+    _answer(path, Op.TIME_UUID)
     state = LIBUUID_STATE / "clock.txt"
     state.unlink()
     state.mkdir()
@@ -121,15 +138,16 @@ def _await_answer(process: subprocess.Popen[bytes], path: Path) -> None:
     end = time.monotonic() + START_SECONDS
     while process.poll() is None and time.monotonic() < end:
         with contextlib.suppress(OSError):
-            if _asked(path, Op.GETPID):
+            if _answer(path, Op.GETPID):
                 return
         time.sleep(0.01)
     raise RuntimeError(f"{process.args!r} does not answer at {path}")
 
 
-def _asked(path: Path, op: Op) -> bytes:
+def _answer(path: Path, op: Op) -> bytes:
     with socket.socket(socket.AF_UNIX) as sock:
         sock.settimeout(START_SECONDS)
         sock.connect(str(path))
         sock.sendall(libuuid.request(op))
-        return sock.recv(64)
+        # In pieces: util-linux's daemon writes the length and the rest apart, and then closes.
+        return b"".join(iter(lambda: sock.recv(64), b""))

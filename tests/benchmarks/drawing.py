@@ -1,8 +1,8 @@
-"""A program of processes that draw v1 UUIDs side by side, as fast as they can.
+"""A program whose processes draw v1 UUIDs side by side, as fast as they can.
 
 Run as ``drawing.py stdlib|ours PROCESSES SECONDS``; prints ids a second in all, and the node of the
-last id. The first and the last id of each process must be safe. It draws none before it forks, for
-libuuid's blocks would then come twice.
+last id. The first and the last id of each process must be safe. It draws none before it forks,
+because libuuid would then use a block twice.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PATIENCE_SECONDS = 60
 
 
 def main() -> int:
-    """Fork, let go, add up; 1 when an id was not safe."""
+    """Fork, start all at once, and add up; 1 when an id was not safe."""
     name, processes, seconds = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
     signal.alarm(PATIENCE_SECONDS)
     draw = _maker(name)
@@ -35,7 +35,7 @@ def main() -> int:
             _draw(draw, seconds, go_read, told_write)
         children.append(child)
     os.close(told_write)
-    # Each tells with one byte that it is ready, and later with one line what it made.
+    # Each sends one byte when it is ready, and one line when it is done.
     for _ in range(processes):
         os.read(told_read, 1)
     os.close(go_write)
@@ -50,7 +50,7 @@ def main() -> int:
 
 
 def _maker(name: str) -> Callable[[], UUID]:
-    """Give what draws. Only ours imports our client, so that neither pays for the other."""
+    """Return what draws. Only ours imports our client, so that the other does not pay for it."""
     if name == "stdlib":
         return uuid.uuid1
     import uuidd_client

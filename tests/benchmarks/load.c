@@ -1,9 +1,9 @@
 /* Load for a Unix socket: connections with one request outstanding each, for a fixed time.
  *
- *     load PATH CONNECTIONS SECONDS keep|anew REQUEST REPLY
+ *     load PATH CONNECTIONS SECONDS keep|reconnect REQUEST REPLY
  *
  * REQUEST and REPLY are hexadecimal; every reply must begin with REPLY. With "keep" a connection is
- * kept for the next request, with "anew" it is closed and opened again. Prints "answered" once
+ * kept for the next request, with "reconnect" it is closed and opened again. Prints "answered" once
  * there have been as many replies as there are connections, and at the end one line: replies,
  * seconds, p50 and p99 of a request's nanoseconds (connecting included), seconds of own CPU time.
  */
@@ -64,11 +64,11 @@ int main(int argc, char **argv)
 {
     struct epoll_event ready[64];
     if (argc != 7 || strlen(argv[1]) >= sizeof address.sun_path)
-        fail("usage: load PATH CONNECTIONS SECONDS keep|anew REQUEST REPLY");
+        fail("usage: load PATH CONNECTIONS SECONDS keep|reconnect REQUEST REPLY");
     strcpy(address.sun_path, argv[1]);
     int connections = atoi(argv[2]);
     double seconds = atof(argv[3]);
-    int anew = !strcmp(argv[4], "anew");
+    int reconnect = !strcmp(argv[4], "reconnect");
     request_size = unhex(argv[5], request);
     expected_size = unhex(argv[6], expected);
     if (connections < 1 || connections > MAX_CONNECTIONS)
@@ -100,7 +100,7 @@ int main(int argc, char **argv)
                 fflush(stdout);
             }
             sent_at[index] = t;
-            if (anew) {
+            if (reconnect) {
                 close(fds[index]);
                 open_connection(index);
             }

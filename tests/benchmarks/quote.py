@@ -1,70 +1,113 @@
-"""``python -m tests.benchmarks.quote``: copy figures from results.json into the README beside it.
+"""``python -m tests.benchmarks.quote``: copy results.json into both READMEs, and draw results.svg.
 
-The README quotes one run and nothing else, so that what it says of speed was measured together.
+``python -m tests.benchmarks`` does so after a whole run. The command is for a results.json that was
+edited by hand.
 """
 
 from __future__ import annotations
 
-import json
+import re
 import sys
 from pathlib import Path
-from typing import Any
 
-from tests.benchmarks.table import number
+from tests.benchmarks import chart, record
+from tests.benchmarks.record import Machine
+from tests.benchmarks.rows import Row, median, number
 
-RESULTS = Path(__file__).with_name("results.json")
-README = Path(__file__).with_name("README.md")
+HERE = Path(__file__).parent
+DRAWING = HERE / "results.svg"
 
 BEGIN, END = "<!-- figures -->\n", "<!-- end of figures -->\n"
 
-COMPARED = (
-    "uuid1() / stdlib uuid1() with C uuidd",
-    "uuid1() / stdlib uuid1(), no daemon",
-    "uuid1() / stdlib uuid4() with C uuidd",
-    "uuid1() / uuid_utils.compat.uuid1()",
-    "uuid1() / fastuuid.uuid1(), own type",
-    "uuid7() / uuid_utils.compat.uuid7()",
-    "uuid7() / uuid6.uuid7()",
-    'next(client.iter("v1", form="text")) / str(stdlib uuid1()) with C uuidd',
-    'next(client.iter("v1", form="text")) / str(uuid_utils.uuid1())',
-    'make("v1", 1000) / fastuuid.uuid4_bulk(1000)',
-    'make("v1", 1000, form="text"), in bursts / fastuuid.uuid4_as_strings_bulk(1000)',
-    "ulid() / str(ulid.ULID())",
-    "ksuid() / str(ksuid.Ksuid())",
-    "snowflake() / snowflake-id",
-    "8 processes, uuid1() / stdlib with C uuidd",
-    "64 processes, uuid1() / stdlib with C uuidd",
-    "rpc take / C uuidd op 2, 1 client",
-    "rpc take / C uuidd op 2, 8 clients",
-    "rpc take / C uuidd op 2, 64 clients",
-    "libuuid op 2 / C uuidd op 2, 8 clients",
-    "stdlib uuid1() through our daemon / C uuidd",
-    "4 C loops through our daemon / C uuidd",
+UTIL_LINUX = "util-linux's daemon, one UUID a request"
+
+SHORT = {
+    ("uuid1()", "stdlib uuid1() with C uuidd"): (
+        "`uuid1()`",
+        "Python's own `uuid.uuid1()`, with util-linux's daemon",
+    ),
+    ("64 processes, uuid1()", "stdlib with C uuidd"): (
+        "`uuid1()` in 64 processes",
+        "the same in 64 processes",
+    ),
+    ("uuid1()", "uuid_utils.compat.uuid1()"): ("`uuid1()`", "the library uuid_utils, in Rust"),
+    ("uuid7()", "uuid_utils.compat.uuid7()"): ("`uuid7()`", "the library uuid_utils, in Rust"),
+    ("ulid()", "str(ulid.ULID())"): ("`ulid()`", "the library python-ulid"),
+    ("rpc take, 8 clients", "C uuidd op 2"): (
+        "the daemon, one block a request, 8 clients",
+        UTIL_LINUX,
+    ),
+    ("libuuid op 2, 8 clients", "C uuidd op 2"): (
+        "the daemon, one UUID for libuuid a request, 8 clients",
+        UTIL_LINUX,
+    ),
+}
+"""The rows that the README at the top shows, and what it calls both sides."""
+
+
+HEAD = (
+    *("ours", "compared with", "our figure", "theirs", "unit"),
+    *("lowest", "median", "highest", "depends"),
 )
-"""The rows that the README shows: one of ours, a slash, and what it is compared with."""
 
 
-def quoted(results: dict[str, Any]) -> str:
-    """Return the README's lines for the results of a run. KeyError when a row is missing."""
-    rows = {row["name"]: row for row in results["rows"]}
-    run = results["run"]
+def pages(machines: list[Machine]) -> dict[Path, str]:
+    """Return what each file that shows figures has to contain for the results.
+
+    Raises KeyError when a row is missing, and ValueError when a README has no place for figures.
+    """
+    readmes = {
+        HERE.parents[1] / "README.md": shortest(machines),
+        HERE / "README.md": whole(machines),
+    }
+    return {
+        **{readme: replaced(readme.read_text(), text) for readme, text in readmes.items()},
+        DRAWING: chart.drawn(machines[0].rows, machines[0].curves),
+    }
+
+
+def shortest(machines: list[Machine]) -> str:
+    """Return a table of a few rows, with the lowest ratio of any run on any machine."""
+    ratios = _ratios(machines)
+    depends = {(row.name, row.beside) for row in machines[0].rows if row.depends}
     return "\n".join(
         [
-            "| ours | theirs | ours | theirs | unit | times as fast |",
-            "|---|---|---|---|---|---|",
-            *(_line(name, rows[name]) for name in COMPARED),
+            "| ours | compared with | times as fast | depends on the machine |",
+            "|---|---|---|---|",
+            *(
+                f"| {ours} | {theirs} | {min(ratios[row]):.2f} | {'yes' * (row in depends)} |"
+                for row, (ours, theirs) in SHORT.items()
+            ),
             "",
-            f"(CPython {run['python']} on {run['cores']} cores, {run['rounds']} rounds in turns,"
-            " medians; "
-            + ", ".join(f"{name} {version}" for name, version in run["peers"].items() if version)
-            + ".)",
+        ]
+    )
+
+
+def whole(machines: list[Machine]) -> str:
+    """Return tables of all rows, and what was measured where.
+
+    The figures and the median are those of the first machine; the range is that of all machines.
+    """
+    ratios = _ratios(machines)
+    rows = machines[0].rows
+    return "\n".join(
+        [
+            f"| {' | '.join(HEAD)} |",
+            f"|{'---|' * len(HEAD)}",
+            *(_compared(row, ratios[row.name, row.beside]) for row in rows if row.ratios),
+            "",
+            "| ours alone | figure | unit | goal |",
+            "|---|---|---|---|",
+            *(_alone(row) for row in rows if not row.ratios),
+            "",
+            *(_described(machine) for machine in machines),
             "",
         ]
     )
 
 
 def replaced(readme: str, figures: str) -> str:
-    """Return *readme* with other figures. ValueError when it has no place for them."""
+    """Return *readme* with other figures. Raises ValueError when it has no place for them."""
     before, begin, rest = readme.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
@@ -72,17 +115,46 @@ def replaced(readme: str, figures: str) -> str:
     return before + begin + figures + end + after
 
 
-def _line(name: str, row: dict[str, Any]) -> str:
-    ours, _, theirs = name.partition(" / ")
-    cells = (f"`{ours}`" if "(" in ours else ours, theirs)
-    figures = (number(row["ours"]), number(row["theirs"]), row["unit"])
-    return "| " + " | ".join((*cells, *figures, f"{row['ratio']['value']:.2f}")) + " |"
+def _ratios(machines: list[Machine]) -> dict[tuple[str, str], list[float]]:
+    found: dict[tuple[str, str], list[float]] = {}
+    for row in (row for machine in machines for row in machine.rows):
+        found.setdefault((row.name, row.beside), []).extend(row.ratios)
+    return found
+
+
+def _compared(row: Row, everywhere: list[float]) -> str:
+    spread = (min(everywhere), median(row.ratios), max(everywhere))
+    figures = (number(median(row.ours)), number(median(row.theirs)), row.unit)
+    cells = (_code(row.name), _code(row.beside), *figures, *(f"{ratio:.2f}" for ratio in spread))
+    return f"| {' | '.join(cells)} | {'yes' if row.depends else ''} |"
+
+
+def _alone(row: Row) -> str:
+    return f"| {_code(row.name)} | {number(median(row.ours))} | {row.unit} | {row.goal} |"
+
+
+def _code(name: str) -> str:
+    return f"`{name}`" if re.fullmatch(r"[\w.]+\(.*\)(\[0\]\.fields)?", name) else name
+
+
+def _described(machine: Machine) -> str:
+    run = machine.run
+    parts = [f"{machine.hardware}; {machine.kernel}"]
+    if run:
+        peers = ", ".join(f"{name} {version}" for name, version in run["peers"].items())
+        parts += [
+            f"{run['implementation']} {run['python']} on {run['cores']} cores",
+            f"{run['runs']} run{'s' if run['runs'] > 1 else ''} of {run['rounds']} rounds",
+            f"load {run['load_before']:g} before",
+            peers,
+        ]
+    return f"* Machine {machine.name}: " + "; ".join([*parts, *filter(None, [machine.note])]) + "."
 
 
 def main() -> int:
-    """Rewrite the README."""
-    figures = quoted(json.loads(RESULTS.read_text()))
-    README.write_text(replaced(README.read_text(), figures))
+    """Rewrite the READMEs and the drawing."""
+    for path, text in pages(record.load(record.FILE.read_text())).items():
+        path.write_text(text)
     return 0
 
 

@@ -1,117 +1,178 @@
-"""Requests a second that our daemon answers, against util-linux's, at several loads."""
+"""Requests a second that a daemon answers, at several loads: what ``load.c`` sends and counts."""
 
 from __future__ import annotations
 
+import contextlib
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.benchmarks import load
-from tests.benchmarks.compiling import compiled
 from tests.benchmarks.daemons import Running, ours, util_linux
-from tests.benchmarks.load import TAKE, TIME_UUID, Measured, Traffic
-from tests.benchmarks.place import Place, allow_connections
-from tests.benchmarks.rounds import Side, interleaved, median, ratio
-from tests.benchmarks.table import Row
+from tests.benchmarks.rows import OTHER_CHECKOUT, Row, Side, compared, interleaved, median
+from tests.benchmarks.workspace import Workspace, allow_connections, compiled
+from uuidd.core.wire import libuuid as dialect
+from uuidd.core.wire import rpc as wire
+from uuidd.core.wire.libuuid import Op
 
 CLIENTS = (1, 8, 64)
 LOADS = (1, 8, 64, 256, 1000)
 TURN_SECONDS = 0.3
 
 
-def rpc(place: Place, rounds: int) -> Iterator[Row]:
-    """Compare takes over connections that stay with what util-linux's daemon does instead."""
-    yield from _rows("rpc take / C uuidd op 2", place, rounds, TAKE, (1.0, 1.6, 2.0))
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """A *request*, how its *reply* must begin, and whether each has a connection of its own."""
+
+    request: bytes
+    reply: bytes
+    reconnect: bool
 
 
-def libuuid(place: Place, rounds: int) -> Iterator[Row]:
-    """Compare both daemons in the libuuid dialect, a connection for each request."""
-    yield from _rows("libuuid op 2 / C uuidd op 2", place, rounds, TIME_UUID, (0.8, 0.8, 0.8))
+TAKE = Traffic(
+    wire.call(1, "take", ["utc", 1]),
+    # A response to request 1, without an error, with a map of 6.
+    reply=bytes([0x94, wire.RESPONSE, 1, 0xC0, 0x86]),
+    reconnect=False,
+)
+# util-linux's daemon closes the connection after each reply.
+TIME_UUID = Traffic(dialect.request(Op.TIME_UUID), reply=bytes([16, 0, 0, 0]), reconnect=True)
 
 
-def many(place: Place, rounds: int) -> Iterator[Row]:
-    """See how the rate keeps up as connections become more."""
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What ``load.c`` measured in a turn.
+
+    Requests a second; the 99th percentile of a request in microseconds; the shares of the time in
+    which the load and the daemon used a core.
+    """
+
+    per_second: float
+    p99: float
+    load_busy: float
+    daemon_busy: float
+
+
+def rpc(space: Workspace, rounds: int) -> Iterator[Row]:
+    """Compare ``take`` over connections that stay with what util-linux's daemon does instead."""
+    goals = dict(zip(CLIENTS, (1.0, 1.6, 2.0), strict=True))
+    if space.other:
+        allow_connections(max(LOADS))
+        goals = dict.fromkeys(LOADS, 1.0)
+    yield from _rows("rpc take", space, rounds, TAKE, goals)
+
+
+def libuuid(space: Workspace, rounds: int) -> Iterator[Row]:
+    """Compare both daemons in libuuid's protocol, with a connection for each request."""
+    yield from _rows("libuuid op 2", space, rounds, TIME_UUID, dict.fromkeys(CLIENTS, 0.8))
+
+
+def many(space: Workspace, rounds: int) -> Iterator[Row]:
+    """Compare the rate at the worst number of connections with that at the best."""
+    # Another checkout is compared at each of these loads, in "rpc".
+    if space.other:
+        return
     allow_connections(max(LOADS))
-    program = compiled(place, "load")
-    with ours(place) as mine:
-        rates = dict(
-            zip(
-                LOADS,
-                interleaved(
-                    rounds, *(_side(program, mine, TAKE, clients, []) for clients in LOADS)
-                ),
-                strict=True,
-            )
-        )
+    with ours(space) as mine:
+        sides = (side(space, mine, TAKE, clients, []) for clients in LOADS)
+        rates = dict(zip(LOADS, interleaved(rounds, *sides), strict=True))
     best = max(LOADS, key=lambda clients: median(rates[clients]))
     # With fewer than at its best it waits for callers; only what more of them cost counts.
     worst = min(
         (clients for clients in LOADS if clients >= best),
         key=lambda clients: median(rates[clients]),
     )
-    yield Row(
-        f"rpc take, {worst:,} connections / the best, {best:,}",
-        median(rates[worst]),
+    yield compared(
+        "rpc take, the worst number of connections",
+        "the best number",
         "req/s",
-        theirs=median(rates[best]),
-        ratio=ratio(rates[worst], rates[best]),
+        rates[worst],
+        rates[best],
         at_least=0.667,
         note=", ".join(f"{clients:,}: {median(rates[clients]):,.0f}" for clients in LOADS),
     )
 
 
 def _rows(
-    name: str, place: Place, rounds: int, traffic: Traffic, goals: tuple[float, ...]
+    name: str, space: Workspace, rounds: int, traffic: Traffic, goals: dict[int, float]
 ) -> Iterator[Row]:
-    program = compiled(place, "load")
-    with ours(place) as mine, util_linux(place) as other:
-        for clients, at_least in zip(CLIENTS, goals, strict=True):
+    other = space.other
+    rival = ours(space, checkout=other) if other else util_linux(space)
+    beside, others = (OTHER_CHECKOUT, traffic) if other else ("C uuidd op 2", TIME_UUID)
+    with ours(space) as mine, rival as theirs:
+        for clients, at_least in goals.items():
             my_turns: list[Turn] = []
             other_turns: list[Turn] = []
             my_rates, other_rates = interleaved(
                 rounds,
-                _side(program, mine, traffic, clients, my_turns),
-                _side(program, other, TIME_UUID, clients, other_turns),
+                side(space, mine, traffic, clients, my_turns),
+                side(space, theirs, others, clients, other_turns),
             )
-            yield Row(
+            yield compared(
                 f"{name}, {clients} client{'s' if clients > 1 else ''}",
-                median(my_rates),
+                beside,
                 "req/s",
-                theirs=median(other_rates),
-                ratio=ratio(my_rates, other_rates),
-                at_least=at_least,
+                my_rates,
+                other_rates,
+                at_least,
                 note=f"{_summary(my_turns)} / {_summary(other_turns)}",
             )
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """What the generator measured, and the share of the time that the daemon used a core."""
-
-    load: Measured
-    busy: float
-
-
-def _side(
-    program: Path, daemon: Running, traffic: Traffic, clients: int, turns: list[Turn]
+def side(
+    space: Workspace, daemon: Running, traffic: Traffic, connections: int, turns: list[Turn]
 ) -> Side:
+    """Return what asks for a turn, over *connections* with one request outstanding each."""
+    command = _command(space, daemon.socket, traffic, connections, TURN_SECONDS)
+
     def run() -> float:
         before = daemon.cpu_seconds()
-        measured = load.run(
-            program, daemon.socket, traffic, connections=clients, seconds=TURN_SECONDS
+        done = subprocess.run(
+            command, check=True, capture_output=True, text=True, timeout=TURN_SECONDS + 30
         )
-        turns.append(Turn(measured, (daemon.cpu_seconds() - before) / TURN_SECONDS))
-        return measured.per_second
+        count, taken, _, p99, cpu = map(float, done.stdout.splitlines()[-1].split())
+        busy = (daemon.cpu_seconds() - before) / TURN_SECONDS
+        turns.append(Turn(count / taken, p99 / 1e3, cpu / taken, busy))
+        return count / taken
 
     return run
 
 
-def _summary(turns: list[Turn]) -> str:
-    """Give the medians of p99, and of how busy daemon and generator were.
+@contextlib.contextmanager
+def load(
+    space: Workspace, path: Path, traffic: Traffic, *, connections: int, seconds: float
+) -> Iterator[None]:
+    """Ask a daemon in the background, from when the first requests have been answered.
 
-    The generator limits nothing while it is the less busy one of the two.
+    Raises RuntimeError when the load ended before the context did.
     """
-    p99 = median([turn.load.p99 for turn in turns])
-    busy = median([turn.busy for turn in turns])
-    load_busy = median([turn.load.busy for turn in turns])
+    command = _command(space, path, traffic, connections, seconds)
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            answered = process.stdout.readline()
+            yield
+            if not answered or process.poll() is not None:
+                raise RuntimeError("the load beside ended too early")
+        finally:
+            process.kill()
+
+
+def _command(
+    space: Workspace, path: Path, traffic: Traffic, connections: int, seconds: float
+) -> list[str | Path]:
+    how = "reconnect" if traffic.reconnect else "keep"
+    sent, received = traffic.request.hex(), traffic.reply.hex()
+    program = compiled(space, "load")
+    return [program, path, str(connections), str(seconds), how, sent, received]
+
+
+def _summary(turns: list[Turn]) -> str:
+    """Return the medians of p99, and of how busy daemon and load were.
+
+    The load limits nothing while it is the less busy one of the two.
+    """
+    p99 = median([turn.p99 for turn in turns])
+    busy = median([turn.daemon_busy for turn in turns])
+    load_busy = median([turn.load_busy for turn in turns])
     return f"p99 {p99:,.0f} us, cpu {busy:.0%}, load's {load_busy:.0%}"

@@ -1,20 +1,15 @@
-"""Ids a second in all: processes side by side, and libuuid's own callers through our daemon."""
+"""Ids a second in all: processes side by side, and callers of libuuid through our daemon."""
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-import uuidd_client
-from tests.benchmarks.compiling import compiled
 from tests.benchmarks.daemons import Running, let_answer, ours, side_by_side, util_linux
-from tests.benchmarks.place import Place
-from tests.benchmarks.rounds import Side, interleaved, median, ratio
-from tests.benchmarks.table import Row
+from tests.benchmarks.rows import OTHER_CHECKOUT, Row, Side, compared, interleaved
+from tests.benchmarks.workspace import THIS, Checkout, Workspace, compiled
 
 TURN_SECONDS = 0.3
 DRAWING = Path(__file__).with_name("drawing.py")
@@ -29,80 +24,77 @@ EACH = 3_000_000
 """Ids of each such process."""
 
 
-def processes(place: Place, rounds: int) -> Iterator[Row]:
+def processes(space: Workspace, rounds: int) -> Iterator[Row]:
     """Compare processes that draw from ours with as many that use Python's own uuid1()."""
-    # So many processes take long to start.
+    # A turn starts up to 64 processes, which takes long.
     rounds = (rounds + 1) // 2
-    with ours(place), util_linux(place):
+    other = space.other
+    beside = OTHER_CHECKOUT if other else "stdlib with C uuidd"
+    rival = ours(space, checkout=other) if other else util_linux(space)
+    with ours(space) as mine, rival as theirs:
         for count, at_least in PROCESSES.items():
-            mine, theirs = interleaved(
-                rounds,
-                _rate(_drawing(place, "ours", count)),
-                _rate(_drawing(place, "stdlib", count)),
-            )
-            yield _row(f"{count} processes, uuid1() / stdlib with C uuidd", mine, theirs, at_least)
+            my_draw = _drawing(THIS, mine, "ours", count)
+            kind = "ours" if other else "stdlib"
+            their_draw = _drawing(other or THIS, theirs, kind, count)
+            rates = interleaved(rounds, _rate(my_draw), _rate(their_draw))
+            yield _row(f"{count} processes, uuid1()", beside, rates, at_least)
 
 
-def stdlib(place: Place, rounds: int) -> Iterator[Row]:
+def stdlib(space: Workspace, rounds: int) -> Iterator[Row]:
     """Compare the daemons behind Python's own uuid1()."""
-    with side_by_side(place) as daemons:
-        name = "stdlib uuid1() through our daemon / C uuidd"
-        yield _through(name, daemons, rounds, _drawing(place, "stdlib", 1), 1.0)
+    with side_by_side(space) as daemons:
+        draw = _drawing(THIS, daemons[0], "stdlib", 1)
+        yield _through("stdlib uuid1() through our daemon", daemons, rounds, draw, 1.0)
 
 
-def loops(place: Place, rounds: int) -> Iterator[Row]:
+def loops(space: Workspace, rounds: int) -> Iterator[Row]:
     """Compare the daemons behind a loop in C; no id of a turn may come twice."""
-    program = compiled(place, "uuids", library="uuid", package="uuid-dev")
-    with side_by_side(place) as daemons:
+    program = compiled(space, "uuids", library="uuid", package="uuid-dev")
+    with side_by_side(space) as daemons:
         for count, at_least in LOOPS.items():
-            name = f"{count} C loop{'s' if count > 1 else ''} through our daemon / C uuidd"
-            looping = partial(_run, [str(program), str(count), str(EACH)], None)
+            name = f"{count} C loop{'s' if count > 1 else ''} through our daemon"
+            looping = partial(_run, [str(program), str(count), str(EACH)], space.environment)
             yield _through(name, daemons, rounds, looping, at_least)
 
 
 Program = Callable[[], tuple[float, int]]
-"""Gives ids a second in all, and the node of the last."""
+"""Returns ids a second in all, and the node of the last."""
 
 
 def _through(
     name: str, daemons: tuple[Running, Running], rounds: int, program: Program, at_least: float
 ) -> Row:
-    """Run a program that calls libuuid with each daemon behind it, and see that it is that one."""
-    with uuidd_client.Client(daemons[0].socket, fallback=False) as client:
-        node = client.uuid1().node
+    """Run a program that calls libuuid with each daemon behind it.
 
-    def side(daemon: Running, *, is_ours: bool) -> Side:
+    Raises RuntimeError when its ids came from elsewhere.
+    """
+
+    def side(daemon: Running) -> Side:
+        node = daemon.node()
+
         def run() -> float:
             let_answer(daemon)
             per_second, seen = program()
-            if (seen == node) is not is_ours:
-                raise RuntimeError(f"an id with node {seen:012x} came from the other daemon")
+            if seen != node:
+                raise RuntimeError(f"{seen:012x} is not the node of {daemon.name}, {node:012x}")
             return per_second
 
         return run
 
-    mine, theirs = interleaved(
-        rounds, side(daemons[0], is_ours=True), side(daemons[1], is_ours=False)
-    )
-    return _row(name, mine, theirs, at_least)
+    rates = interleaved(rounds, *map(side, daemons))
+    return _row(name, daemons[1].name, rates, at_least)
 
 
 def _rate(program: Program) -> Side:
     return lambda: program()[0]
 
 
-def _drawing(place: Place, name: str, count: int) -> Program:
-    command = [sys.executable, str(DRAWING), name, str(count), str(TURN_SECONDS)]
-    environment = {
-        **place.environment,
-        "UUIDD_SOCKET": os.environ["UUIDD_SOCKET"],
-        "UUIDD_FALLBACK": "0",
-        "UUIDD_TIMEOUT": os.environ["UUIDD_TIMEOUT"],
-    }
-    return lambda: _run(command, environment)
+def _drawing(checkout: Checkout, daemon: Running, kind: str, count: int) -> Program:
+    command = checkout.command(DRAWING, kind, str(count), str(TURN_SECONDS))
+    return partial(_run, command, daemon.environment)
 
 
-def _run(command: list[str], environment: dict[str, str] | None) -> tuple[float, int]:
+def _run(command: list[str], environment: dict[str, str]) -> tuple[float, int]:
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=90)
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip()}")
@@ -110,12 +102,6 @@ def _run(command: list[str], environment: dict[str, str] | None) -> tuple[float,
     return float(per_second), int(node, 16)
 
 
-def _row(name: str, mine: list[float], theirs: list[float], at_least: float) -> Row:
-    return Row(
-        name,
-        median(mine) / 1e6,
-        "million/s",
-        theirs=median(theirs) / 1e6,
-        ratio=ratio(mine, theirs),
-        at_least=at_least,
-    )
+def _row(name: str, beside: str, rates: list[list[float]], at_least: float) -> Row:
+    mine, theirs = ([rate / 1e6 for rate in side] for side in rates)
+    return compared(name, beside, "million/s", mine, theirs, at_least)

@@ -1,26 +1,101 @@
 from __future__ import annotations
 
-import json
+from dataclasses import replace
 
 import pytest
 
-from tests.benchmarks import quote
+from tests.benchmarks import quote, record
+from tests.benchmarks.record import Machine
+from tests.benchmarks.rows import Curve, Row, compared, joined, joined_curves
+
+NAME, BESIDE = ROW = "rpc take, 8 clients", "C uuidd op 2"
+OURS, THEIRS = quote.SHORT[ROW]
 
 
-def test_the_readme_of_the_benchmarks_quotes_the_results_beside_it() -> None:
-    """Its figures are those of one run, and of no other."""
-    readme = quote.README.read_text()
-    figures = quote.quoted(json.loads(quote.RESULTS.read_text()))
-    assert quote.replaced(readme, figures) == readme
+def machine(name: str, *ratios: float) -> Machine:
+    """Return the record of a machine with the rows that READMEs quote, all with these ratios."""
+    rows = [Row(ours, "req/s", [3.0], theirs, [2.0], list(ratios)) for ours, theirs in quote.SHORT]
+    return Machine(name, "2 cores", "Linux", rows=rows)
 
 
-def test_the_results_that_are_quoted_are_whole() -> None:
-    """Nothing was left out of that run, and nothing broke."""
-    results = json.loads(quote.RESULTS.read_text())
-    assert (results["left_out"], results["failed"]) == ([], [])
+def test_the_files_that_show_figures_show_the_recorded_ones() -> None:
+    """Both READMEs and the drawing come from results.json, and from nowhere else."""
+    for path, text in quote.pages(record.load(record.FILE.read_text())).items():
+        assert path.read_text() == text, f"run: python -m tests.benchmarks.quote ({path} differs)"
+
+
+def test_the_first_machine_has_every_row() -> None:
+    """Its figures are the ones that are shown, so nothing was left out, and nothing broke."""
+    first = record.load(record.FILE.read_text())[0]
+    assert (first.left_out, first.failed) == ([], [])
+
+
+def test_a_record_is_written_as_it_is_read() -> None:
+    """A run adds its own machine to the file, and leaves the others as they are."""
+    text = record.FILE.read_text()
+    assert record.dump(record.load(text)) == text
+
+
+def test_a_machine_that_is_measured_again_replaces_its_record() -> None:
+    """By its name; the others stay."""
+    a, b = machine("A", 1.0), machine("B", 2.0)
+    again = machine("B", 3.0)
+    assert record.with_machine([a, b], again) == [a, again]
+    assert record.with_machine([a], b) == [a, b]
+
+
+def test_the_short_table_has_the_lowest_ratio_of_all_runs_and_machines() -> None:
+    """A reader's machine may be the slow one."""
+    figures = quote.shortest([machine("A", 1.6, 1.5, 1.7), machine("B", 0.76)])
+    assert f"| {OURS} | {THEIRS} | 0.76 |" in figures
+
+
+def test_the_short_table_says_which_ratio_depends_on_the_machine() -> None:
+    """The others hold elsewhere."""
+    first = machine("A", 1.6)
+    rows = [replace(row, depends=row.name == NAME) for row in first.rows]
+    figures = quote.shortest([replace(first, rows=rows)])
+    assert [line for line in figures.splitlines() if "yes" in line] == [
+        f"| {OURS} | {THEIRS} | 1.60 | yes |"
+    ]
+
+
+def test_the_whole_table_has_the_range_of_all_machines() -> None:
+    """With the median of the first one, whose figures stand beside it."""
+    figures = quote.whole([machine("A", 1.6, 1.5, 1.7), machine("B", 0.76)])
+    assert f"| {NAME} | {BESIDE} | 3 | 2 | req/s | 0.76 | 1.60 | 1.70 |" in figures
 
 
 def test_a_readme_without_a_place_for_figures_is_refused() -> None:
-    """Rather than left as it is without a word."""
+    """It is not left as it is without a word."""
     with pytest.raises(ValueError, match="no lines"):
         quote.replaced("# uuidd\n", "")
+
+
+def test_a_ratio_says_how_many_times_as_fast_ours_is() -> None:
+    """Of a rate more is better, of a time less."""
+    assert compared("x", "y", "req/s", [6.0], [2.0]).ratios == [3.0]
+    assert compared("x", "y", "ns an id", [2.0], [6.0]).ratios == [3.0]
+
+
+def test_runs_are_joined_row_by_row() -> None:
+    """Each row keeps the figures of all runs, in their order."""
+    one = compared("x", "y", "us", [2.0], [6.0])
+    two = compared("x", "y", "us", [2.0], [4.0])
+    other = compared("x", "z", "us", [1.0], [1.0])
+    [row, alone] = joined([[one, other], [two]])
+    assert (row.ours, row.theirs, row.ratios) == ([2.0, 2.0], [6.0, 4.0], [3.0, 2.0])
+    assert alone == other
+
+
+def test_curves_of_runs_become_one() -> None:
+    """Each percentile is the median of the runs."""
+    runs = [[Curve("take", {50.0: time})] for time in (20.0, 90.0, 30.0)]
+    assert joined_curves(runs) == [Curve("take", {50.0: 30.0})]
+
+
+def test_a_goal_is_met_by_the_median_of_the_runs() -> None:
+    """One disturbed run fails no goal."""
+    row = Row("x", "us", [1.0, 1.0, 1.0], "y", [1.0] * 3, [0.5, 1.0, 1.1], at_least=0.97)
+    assert row.met
+    assert not replace(row, ratios=[0.5, 0.9, 1.1]).met

@@ -1,0 +1,157 @@
+"""Time of an import; memory, wake-ups and writes of an idle daemon."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.benchmarks.daemons import Running, ours
+from tests.benchmarks.rows import OTHER_CHECKOUT, Row, Side, alone, compared, interleaved
+from tests.benchmarks.workspace import THIS, Checkout, Workspace, allow_connections
+from uuidd.core.wire import rpc
+
+NOTHING = "pass"
+IMPORT = "import uuidd_client"
+FIRST_ID = "import uuidd_client; uuidd_client.uuid1()"
+LOADED = f"{FIRST_ID}; import sys; print(*{{'trio', 'ifaddr'}} & sys.modules.keys())"
+
+CONNECTIONS = 10_000
+WATCH_SECONDS = 3.0
+
+SETTLE_SECONDS = 30.0
+"""How long it may take to come to rest: a last save, and trio's threads, which end 10 s after."""
+
+
+def imports(space: Workspace, rounds: int) -> Iterator[Row]:
+    """Time the import, and the import with a first id, without a bare interpreter's time."""
+    with contextlib.ExitStack() as stack:
+        mine = stack.enter_context(ours(space))
+        sides = _import_sides(THIS, mine)
+        if space.other:
+            other = stack.enter_context(ours(space, checkout=space.other))
+            sides += _import_sides(space.other, other)
+        bare, *times = interleaved(rounds, *sides)
+        loaded = subprocess.run(
+            THIS.command("-c", LOADED),
+            env=mine.environment,
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=30,
+        ).stdout.split()
+    names = (IMPORT, "import and a first uuid1()")
+    if space.other:
+        other_bare, *other_times = times[2:]
+        for name, took, others_took in zip(names, times[:2], other_times, strict=True):
+            yield compared(
+                name, OTHER_CHECKOUT, "ms", _beyond(bare, took), _beyond(other_bare, others_took)
+            )
+        return
+    for name, took, at_most in zip(names, times, (25, None), strict=True):
+        yield alone(name, "ms", _beyond(bare, took), at_most, "without a bare interpreter's time")
+    yield alone("trio, ifaddr loaded", "", [len(loaded)], at_most=0, note=" ".join(loaded))
+
+
+def _import_sides(checkout: Checkout, daemon: Running) -> list[Side]:
+    def side(code: str) -> Side:
+        def run() -> float:
+            begin = time.perf_counter()
+            # With a timeout, subprocess would look only after 15, 31, 63 ms whether it has ended.
+            subprocess.run(checkout.command("-c", code), env=daemon.environment, check=True)
+            return (time.perf_counter() - begin) * 1e3
+
+        return run
+
+    return [side(code) for code in (NOTHING, IMPORT, FIRST_ID)]
+
+
+def _beyond(bare: list[float], took: list[float]) -> list[float]:
+    # Two of a round can come out the wrong way round on a busy machine, and no time is negative.
+    return [max(one - other, 0.001) for one, other in zip(took, bare, strict=True)]
+
+
+def idle(space: Workspace, rounds: int) -> Iterator[Row]:
+    """Look at a daemon at rest, alone and with connections; once, whatever *rounds* is."""
+    del rounds
+    allow_connections(CONNECTIONS + 1)
+    fresh, each, sleeps, writes, rested = _at_rest(space, THIS)
+    memory = "idle memory (VmRSS)"
+    connection = f"an idle connection ({CONNECTIONS:,})"
+    if space.other:
+        other_fresh, other_each, *_ = _at_rest(space, space.other)
+        yield compared(memory, OTHER_CHECKOUT, "MB", [fresh], [other_fresh])
+        yield compared(connection, OTHER_CHECKOUT, "KiB", [each], [other_each])
+        return
+    yield alone(memory, "MB", [fresh], at_most=30)
+    yield alone(connection, "KiB", [each], at_most=0.5)
+    note = f"in {WATCH_SECONDS:g} s, {CONNECTIONS:,} connections, {rested:.0f} s after use"
+    yield alone("wake-ups of the idle daemon", "", [sleeps], at_most=0, note=note)
+    yield alone("writes of the idle daemon", "", [writes], at_most=0, note=note)
+
+
+def _at_rest(space: Workspace, checkout: Checkout) -> tuple[float, float, int, int, float]:
+    """Return MB, KiB for a connection, wake-ups, writes, and the seconds until it rested."""
+    limits = [
+        f"--max-connections={2 * CONNECTIONS}",
+        f"--max-connections-per-uid={2 * CONNECTIONS}",
+    ]
+    # A daemon that compiles its own modules is larger.
+    with ours(space, checkout=checkout):
+        pass
+    with ours(space, *limits, checkout=checkout) as daemon, contextlib.ExitStack() as connections:
+        _settle(daemon)
+        fresh = _resident(daemon)
+        _connect(daemon.socket, connections)
+        before = _resident(daemon)
+        for _ in range(CONNECTIONS):
+            _connect(daemon.socket, connections)
+        each = (_resident(daemon) - before) / CONNECTIONS
+        rested = _settle(daemon)
+        begin = _counts(daemon)
+        time.sleep(WATCH_SECONDS)
+        end = _counts(daemon)
+        return fresh / 1024, each, end[0] - begin[0], end[1] - begin[1], rested
+
+
+def _connect(path: Path, connections: contextlib.ExitStack) -> None:
+    """Connect and ask once: a connection that has never asked does not count as idle."""
+    sock = connections.enter_context(socket.socket(socket.AF_UNIX))
+    sock.settimeout(10)
+    sock.connect(str(path))
+    sock.sendall(rpc.call(1, "take", ["utc", 1]))
+    if not sock.recv(4096):
+        raise RuntimeError("the daemon closed a connection")
+
+
+def _settle(daemon: Running) -> float:
+    """Wait until only one thread is left, and return for how many seconds."""
+    begin = time.monotonic()
+    while (waited := time.monotonic() - begin) < SETTLE_SECONDS and len(_threads(daemon)) > 1:
+        time.sleep(0.1)
+    return waited
+
+
+def _threads(daemon: Running) -> list[Path]:
+    return list(Path(f"/proc/{daemon.pid}/task").iterdir())
+
+
+def _resident(daemon: Running) -> int:
+    """Return the KiB of memory in use."""
+    return _field(Path(f"/proc/{daemon.pid}/status"), "VmRSS")
+
+
+def _counts(daemon: Running) -> tuple[int, int]:
+    """Return how often any thread has gone to sleep, and how often anything was written."""
+    sleeps = sum(_field(task / "status", "voluntary_ctxt_switches") for task in _threads(daemon))
+    return sleeps, _field(Path(f"/proc/{daemon.pid}/io"), "syscw")
+
+
+def _field(path: Path, name: str) -> int:
+    for line in path.read_text().splitlines():
+        if line.startswith(f"{name}:"):
+            return int(line.split()[1])
+    raise LookupError(f"{path} has no {name}")

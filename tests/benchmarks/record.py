@@ -1,0 +1,94 @@
+"""results.json: what was measured, on each machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.benchmarks.rows import Curve, Row
+
+FILE = Path(__file__).with_name("results.json")
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What was measured on one machine, and with what; *run* is for people and has no fixed keys.
+
+    A record whose figures came from elsewhere may have ratios alone; *note* says so.
+    """
+
+    name: str
+    hardware: str
+    kernel: str
+    run: dict[str, Any] = field(default_factory=dict)
+    rows: list[Row] = field(default_factory=list)
+    curves: list[Curve] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+    note: str = ""
+
+
+def hardware() -> str:
+    """Return this machine's processor, its cores, and whether it is a virtual machine."""
+    told: dict[str, str] = {}
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        key, _, value = line.partition(":")
+        told.setdefault(key.strip(), value.strip())
+    virtual = ", virtual machine" if "hypervisor" in told.get("flags", "").split() else ""
+    return f"{told.get('model name', platform.machine())}, {os.cpu_count()} cores{virtual}"
+
+
+def kernel() -> str:
+    """Return this machine's kernel and its version."""
+    return f"{platform.system()} {platform.release().partition('-')[0]}"
+
+
+def load(text: str) -> list[Machine]:
+    """Return the machines that a JSON text tells of."""
+    return [
+        Machine(
+            **{
+                **machine,
+                "rows": [Row(**row) for row in machine["rows"]],
+                "curves": [
+                    Curve(curve["name"], {float(p): t for p, t in curve["microseconds"].items()})
+                    for curve in machine["curves"]
+                ],
+            }
+        )
+        for machine in json.loads(text)["machines"]
+    ]
+
+
+def dump(machines: Iterable[Machine]) -> str:
+    """Return the JSON text for the machines, with each row on a line of its own."""
+    return _text({"machines": [asdict(machine) for machine in machines]}, expanded=4) + "\n"
+
+
+def with_machine(machines: list[Machine], measured: Machine) -> list[Machine]:
+    """Return the machines with *measured* in place of the one that has its name, or else last."""
+    names = [machine.name for machine in machines]
+    if measured.name not in names:
+        return [*machines, measured]
+    return [measured if machine.name == measured.name else machine for machine in machines]
+
+
+def _text(value: Any, *, expanded: int, indent: str = "") -> str:
+    """Return JSON in which only the outer levels are spread over lines."""
+    if not expanded or not value or not isinstance(value, dict | list):
+        return json.dumps(value)
+    inner = indent + " "
+    if isinstance(value, dict):
+        parts = [
+            f"{json.dumps(key)}: {_text(part, expanded=expanded - 1, indent=inner)}"
+            for key, part in value.items()
+        ]
+    else:
+        parts = [_text(part, expanded=expanded - 1, indent=inner) for part in value]
+    begin, end = "{}" if isinstance(value, dict) else "[]"
+    return f"{begin}\n{inner}" + f",\n{inner}".join(parts) + f"\n{indent}{end}"

@@ -1,0 +1,184 @@
+"""What benchmarks yield: rows and curves, and the turns that the figures in them come from."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+RATES = frozenset({"req/s", "million/s"})
+"""Units of which more is better. Of all others less is."""
+
+OTHER_CHECKOUT = "the other checkout"
+
+Side = Callable[[], float]
+"""Measures one side of a comparison once."""
+
+
+class Missing(Exception):
+    """Something that a benchmark needs is not here; one line says what, and how to get it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the results; each of its lists has one figure for each run.
+
+    *ours* is measured in *unit*. *beside* names what it is compared with, "" for nothing.
+    *ratios* says how many times as fast as *theirs* ours is. *at_least* is a goal for the ratio,
+    and *at_most* one for ours. *depends* says that other machines may have quite another ratio.
+    """
+
+    name: str
+    unit: str
+    ours: list[float]
+    beside: str = ""
+    theirs: list[float] = field(default_factory=list)
+    ratios: list[float] = field(default_factory=list)
+    at_least: float | None = None
+    at_most: float | None = None
+    depends: bool = False
+    note: str = ""
+
+    @property
+    def goal(self) -> str:
+        """The goal in words; "" when there is none."""
+        if self.at_least is not None:
+            return f"ratio >= {self.at_least:g}"
+        return "" if self.at_most is None else f"ours <= {self.at_most:g}"
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the median of the runs meets the goal; None when there is none."""
+        if self.at_least is not None:
+            return bool(self.ratios) and median(self.ratios) >= self.at_least
+        return None if self.at_most is None else median(self.ours) <= self.at_most
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """How long a round trip takes: microseconds by percentile."""
+
+    name: str
+    microseconds: dict[float, float]
+
+
+Result: TypeAlias = Row | Curve | Missing
+"""What a benchmark yields: a Missing stands for rows that are left out."""
+
+
+def median(measured: list[float]) -> float:
+    """Return the median."""
+    return statistics.median(measured)
+
+
+def interleaved(rounds: int, *sides: Side) -> list[list[float]]:
+    """Return a list for each side of its *rounds* measurements, taken in turns: A B A B.
+
+    One round that is not counted comes first.
+    """
+    for side in sides:
+        side()
+    taken = [[side() for side in sides] for _ in range(rounds)]
+    return [list(measured) for measured in zip(*taken, strict=True)]
+
+
+def compared(
+    name: str,
+    beside: str,
+    unit: str,
+    ours: list[float],
+    theirs: list[float],
+    at_least: float | None = None,
+    note: str = "",
+) -> Row:
+    """Return one run's row for two sides that took turns: medians, and the median of the ratios."""
+    faster, slower = (ours, theirs) if unit in RATES else (theirs, ours)
+    ratio = median([one / other for one, other in zip(faster, slower, strict=True)])
+    figures = [_rounded(median(ours))], beside, [_rounded(median(theirs))], [_rounded(ratio)]
+    return Row(name, unit, *figures, at_least=at_least, note=note)
+
+
+def alone(
+    name: str, unit: str, ours: list[float], at_most: float | None = None, note: str = ""
+) -> Row:
+    """Return one run's row for a figure that is compared with nothing."""
+    return Row(name, unit, [_rounded(median(ours))], at_most=at_most, note=note)
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.4g}")
+
+
+def joined(runs: Iterable[Iterable[Row]]) -> list[Row]:
+    """Return each row once, with the figures of all runs. The note is that of the last run."""
+    found: dict[tuple[str, str], Row] = {}
+    for row in (row for rows in runs for row in rows):
+        key = row.name, row.beside
+        earlier = found.get(key)
+        found[key] = row if earlier is None else _added(earlier, row)
+    return list(found.values())
+
+
+def _added(earlier: Row, row: Row) -> Row:
+    return replace(
+        row,
+        ours=earlier.ours + row.ours,
+        theirs=earlier.theirs + row.theirs,
+        ratios=earlier.ratios + row.ratios,
+    )
+
+
+def joined_curves(runs: Iterable[Iterable[Curve]]) -> list[Curve]:
+    """Return each curve once: the medians of the runs."""
+    found: dict[str, list[Curve]] = {}
+    for curve in (curve for curves in runs for curve in curves):
+        found.setdefault(curve.name, []).append(curve)
+    return [
+        Curve(
+            name, {p: median([c.microseconds[p] for c in curves]) for p in curves[0].microseconds}
+        )
+        for name, curves in found.items()
+    ]
+
+
+_HEAD = ("", "beside", "ours", "theirs", "unit", "lowest", "median", "highest", "goal", "met", "")
+_LEFT = {0, 1, 4, 10}
+
+
+def table(rows: list[Row]) -> list[str]:
+    """Return the lines of a table with a head, its columns aligned."""
+    if not rows:
+        return []
+    cells = [_HEAD, *(_cells(row) for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) if index in _LEFT else cell.rjust(width)
+            for index, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in cells
+    ]
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    spread = [f(row.ratios) for f in (min, median, max)] if row.ratios else []
+    return (
+        row.name,
+        row.beside,
+        number(median(row.ours)),
+        number(median(row.theirs)) if row.theirs else "",
+        row.unit,
+        *(f"{ratio:.2f}" for ratio in spread),
+        *("",) * (3 - len(spread)),
+        row.goal,
+        {True: "yes", False: "NO", None: ""}[row.met],
+        "; ".join(part for part in ("depends on the machine" * row.depends, row.note) if part),
+    )
+
+
+def number(value: float) -> str:
+    """Return a figure as text, with about three digits."""
+    if value >= 100 or value == int(value):
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if value >= 1 else f"{value:.2f}"

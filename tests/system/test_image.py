@@ -29,7 +29,9 @@ CAPABILITIES = {
 """What buildah leaves to root, at most."""
 
 MANIFESTS = PROJECT / "systemd" / "kubernetes"
-CONSUMER_HEADING = '# A pod that uses it, without the "# ":\n#\n'
+CONSUMER_HEADING = (
+    '# An example of a pod that uses this daemon (remove the "# " from each line):\n#\n'
+)
 
 
 @pytest.fixture(scope="module")

@@ -175,9 +175,10 @@ def _written(file: Path | None, whole: bool, measured: Machine) -> str:
         return f"{file} has the same"
     if not whole:
         return "nothing was written"
+    if measured.left_out or measured.failed:
+        return f"{record.FILE} stays as it was, because not everything was measured"
     machines = record.with_machine(record.load(record.FILE.read_text()), measured)
-    record.FILE.write_text(record.dump(machines))
-    for path, text in quote.pages(machines).items():
+    for path, text in {**quote.pages(machines), record.FILE: record.dump(machines)}.items():
         path.write_text(text)
     return f"{record.FILE} has the same, and both READMEs quote it"
 

@@ -109,7 +109,11 @@ def _compared(
                 timed = _timed(checkout, maker, comparison.pace, environment)
                 found.append((maker, processes.enter_context(timed)))
             except Missing as missing:
+                if not found:
+                    raise
                 yield Missing(f"{name} / {maker.name}: {missing}")
+        if comparison.others and not found[1:]:
+            return
         mine, *others = interleaved(rounds, *(side for _, side in found))
     for (maker, _), theirs in zip(found[1:], others, strict=True):
         yield compared(

@@ -24,7 +24,7 @@ static inline int64_t now(void)
     return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
 }
 
-/* Read hexadecimal text into at most MAX_BYTES; gives how many. */
+/* Read hexadecimal text into at most MAX_BYTES; returns how many. */
 static inline size_t unhex(const char *text, unsigned char *bytes)
 {
     size_t size = strlen(text) / 2;

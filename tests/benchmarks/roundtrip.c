@@ -5,7 +5,7 @@
  *
  * "ask" prints one line: how many round trips, then the nanoseconds of each percentile asked for.
  * REQUEST and REPLY are hexadecimal; every reply must begin with REPLY. "echo" answers every SIZE
- * bytes with REPLY, on the listening socket that it has for its standard input.
+ * bytes with REPLY, on the listening socket that is its standard input.
  */
 #include <signal.h>
 #include <sys/socket.h>

@@ -2,8 +2,8 @@
  *
  *     uuids PROCESSES COUNT
  *
- * Each process makes COUNT. All must be said to be safe, and none may come twice; that is looked at
- * once the clock has been stopped. Prints one line: ids a second in all, and the node of the last.
+ * Each process makes COUNT. libuuid must report each id as safe, and no id may come twice: that is
+ * checked when the time has been taken. Prints one line: ids a second in all, the node of the last.
  */
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -14,7 +14,7 @@
 
 enum { MAX_PROCESSES = 64, PATIENCE_SECONDS = 60 };
 
-/* Ids of one clock sequence and node, tick after tick. */
+/* Ids of one clock sequence and node, with ticks that follow each other. */
 struct run {
     unsigned char space[8];
     uint64_t first, last;
@@ -70,7 +70,7 @@ static void make(uuid_t *ids, size_t count, int go)
     char byte;
     int unsafe = 0;
     alarm(PATIENCE_SECONDS);
-    /* Gives 0 when the parent lets go. */
+    /* It returns 0 when the parent closes its end: now all begin. */
     if (read(go, &byte, 1))
         _exit(1);
     for (size_t i = 0; i < count; i++)
@@ -85,7 +85,7 @@ int main(int argc, char **argv)
     if (processes < 1 || processes > MAX_PROCESSES || each < 1)
         fail("usage: uuids PROCESSES COUNT");
     size_t count = (size_t)processes * (size_t)each;
-    /* Filled beforehand, so that finding memory is no part of what is measured. */
+    /* Filled now, so that the time for finding memory is not measured. */
     uuid_t *ids = mmap(NULL, count * sizeof *ids, PROT_READ | PROT_WRITE,
                        MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     if (ids == MAP_FAILED || pipe(go))

@@ -1,4 +1,4 @@
-"""What benchmarks yield: rows and curves, and the turns that the figures in them come from."""
+"""What benchmarks yield: rows and curves; and the rounds that their figures come from."""
 
 from __future__ import annotations
 

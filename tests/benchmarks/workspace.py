@@ -92,7 +92,7 @@ def allow_connections(count: int) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = count + SPARE_DESCRIPTORS
     if hard != resource.RLIM_INFINITY and wanted > hard:
-        raise Missing(f"it needs {wanted:,} descriptors of a process (ulimit -n); {hard:,} may be")
+        raise Missing(f"it needs {wanted:,} open files; ulimit -n allows {hard:,} at most")
     if soft != resource.RLIM_INFINITY and wanted > soft:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 

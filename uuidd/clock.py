@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from uuidd.core.ids.timebased import UNIX_EPOCH
+from uuidd.core.ids.ticks import UNIX_EPOCH
 from uuidd.core.timeline.timelines import Reading
 
 STEP = 10_000_000

@@ -7,7 +7,8 @@ import re
 import stat
 from pathlib import Path
 
-from uuidd.core.ids.timebased import CLOCK_SEQ_BITS, TICK_BITS, TICKS_PER_SECOND, UNIX_EPOCH
+from uuidd.core.ids.ticks import TICK_BITS, TICKS_PER_SECOND, UNIX_EPOCH
+from uuidd.core.ids.versions import CLOCK_SEQ_BITS
 
 LIBUUID_CLOCK = Path("/var/lib/libuuid/clock.txt")
 LIBUUID_CONT = Path("/var/lib/libuuid/clock-cont.txt")

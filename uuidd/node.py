@@ -15,7 +15,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from uuidd.core.ids.timebased import MULTICAST, NODE_BITS
+from uuidd.core.ids.nodes import MULTICAST, NODE_BITS
 from uuidd.core.timeline.state import Node
 
 if TYPE_CHECKING:

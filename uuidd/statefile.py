@@ -11,8 +11,9 @@ import hashlib
 import json
 from pathlib import Path
 
+from uuidd.core.ids.nodes import NODE_BITS
 from uuidd.core.ids.snowflake import EPOCH_BITS, MACHINE_BITS
-from uuidd.core.ids.timebased import NODE_BITS, TICK_BITS
+from uuidd.core.ids.ticks import TICK_BITS
 from uuidd.core.timeline.generation import GENERATIONS
 from uuidd.core.timeline.state import Node, State
 

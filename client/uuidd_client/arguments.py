@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
+from uuidd.core.ids.checks import look_up, shown
 from uuidd.core.ids.kinds import KINDS
-from uuidd.core.ids.shown import named, shown
 from uuidd_client.clocks import YEAR
 
 MAX_MAKE = 10_000_000
@@ -14,7 +14,7 @@ MAX_MAKE = 10_000_000
 
 def known(kind: str, form: object) -> str:
     """Give the form that is meant. ValueError for one that *kind* has not, or an unknown kind."""
-    forms = named("kind", kind, KINDS).forms
+    forms = look_up("kind", kind, KINDS).forms
     if form is None:
         return forms[0]
     if not (isinstance(form, str) and form in forms):

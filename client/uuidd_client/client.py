@@ -10,7 +10,7 @@ from itertools import repeat, starmap
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from uuidd.core.ids.shown import shown
+from uuidd.core.ids.checks import shown
 from uuidd_client import late
 from uuidd_client.arguments import counted, known, seconds
 from uuidd_client.clocks import instants, utc

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from uuidd.core.ids.timebased import TICKS_PER_SECOND
+from uuidd.core.ids.ticks import TICKS_PER_SECOND
 
 MAX_BLOCK = 1_000_000
 """The most that a daemon gives at once."""

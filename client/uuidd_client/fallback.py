@@ -12,7 +12,8 @@ from copy import copy
 from typing import Generic, NamedTuple, TypeVar
 
 from uuidd.core.ids.snowflake import TWITTER_EPOCH
-from uuidd.core.ids.timebased import CLOCK_SEQ_BITS, TICKS_PER_SECOND
+from uuidd.core.ids.ticks import TICKS_PER_SECOND
+from uuidd.core.ids.versions import CLOCK_SEQ_BITS
 from uuidd.core.timeline import Block, Lane, NoneFree, SteadyBlock
 from uuidd.core.timeline.slew import Slew
 from uuidd.core.timeline.state import random_node

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import TypeVar
 
-from uuidd.core.ids.timebased import TICKS_PER_SECOND, UNIX_EPOCH
+from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline import Block, SteadyBlock
 from uuidd_client.clocks import elapsed, pause
 from uuidd_client.connection import Connection

@@ -2,7 +2,7 @@
 
 Theory of operation
 
-1. A *supply* holds the places that are left of one block (``recipes`` says what a place is). Ids
+1. A *supply* holds the places that are left of one block (``layouts`` says what a place is). Ids
    leave it by way of *runs*: C iterators over a thousand ids at most, of which ``next`` is
    atomic, so that drawing one needs no lock.
 2. One run is out at a time. To start another, or to make many ids at once, the supply takes back
@@ -21,9 +21,8 @@ from typing import Any, TypeAlias
 from uuid import SafeUUID
 
 from uuidd.core.ids.kinds import KINDS
-from uuidd.core.ids.layouts import RECIPES, time_fields
-from uuidd.core.ids.origin import Origin
-from uuidd.core.ids.timebased import TICKS_PER_SECOND
+from uuidd.core.ids.layouts import LAYOUTS, Origin, time_fields
+from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline import Block, SteadyBlock
 from uuidd_client.clocks import elapsed, pause, utc
 from uuidd_client.demand import Demand
@@ -79,12 +78,12 @@ class Supply:
     ) -> None:
         self._kind = kind
         self._timeline = KINDS[kind].timeline
-        self._recipe = RECIPES[kind]
+        self._layout = LAYOUTS[kind]
         self._source = source
         self._page = page
         self._max_age = max_age
         self._wait = wait
-        self._demand = Demand(max_age, least=self._recipe.ticks(1))
+        self._demand = Demand(max_age, least=self._layout.ticks(1))
         self._first = self._end = self._not_before = 0
         self._origin = Origin(0)
         self._times = time_fields(self._origin.epoch).get(kind)
@@ -106,7 +105,7 @@ class Supply:
         if form != self._out_form:
             self._length = SHORT_RUN
         self._have(1)
-        count = min(self._length, self._end - self._first, self._recipe.room(self._first))
+        count = min(self._length, self._end - self._first, self._layout.room(self._first))
         ids = iter(self._cut(form, count))
         self._out, self._out_form = ids, form
         self._length = min(2 * self._length, LONG_RUNS[form] if self._timeline else RANDOM_RUN)
@@ -123,15 +122,15 @@ class Supply:
         made: list[Any] = []
         while count:
             self._have(count)
-            part = min(count, self._end - self._first, self._recipe.room(self._first))
+            part = min(count, self._end - self._first, self._layout.room(self._first))
             made += self._cut(form, part)
             count -= part
         return made
 
     def join(self, count: int) -> bytes:
         """Give the bytes of exactly *count* ids, in one piece. Raises as ``make``."""
-        joined = self._recipe.joined
-        if joined is None:
+        packed = self._layout.packed
+        if packed is None:
             return b"".join(self.make(count, "bytes"))
         self._take_back()
         if not self._wait:
@@ -139,8 +138,8 @@ class Supply:
         made: list[bytes | bytearray] = []
         while count:
             self._have(count)
-            part = min(count, self._end - self._first, self._recipe.room(self._first))
-            made.append(joined(self._first, part, self._origin, random_bytes))
+            part = min(count, self._end - self._first, self._layout.room(self._first))
+            made.append(packed(self._first, part, self._origin, random_bytes))
             self._first += part
             self._used += part
             count -= part
@@ -158,7 +157,7 @@ class Supply:
 
     def _ids(self, form: str, count: int) -> Iterable[Any]:
         """Give the ids of the next *count* places, all in one run."""
-        ids = self._recipe.forms[form](self._first, count, self._origin, random_bytes)
+        ids = self._layout.forms[form](self._first, count, self._origin, random_bytes)
         return uuids(ids, count, self._safe) if form == "uuid" else ids
 
     def _take_back(self) -> None:
@@ -175,7 +174,7 @@ class Supply:
         self._used -= len(left)
         # Another thread that drew in the middle of that leaves a gap: then all of it is dropped.
         # Where ids have random bits there is no telling, and no need: they differ again.
-        if not self._recipe.random and left[0] not in self._ids(self._out_form, 1):
+        if not self._layout.random and left[0] not in self._ids(self._out_form, 1):
             self._first = end
             self._used += len(left)
 
@@ -225,7 +224,7 @@ class Supply:
         return self._begin <= utc() < self._deadline[0]
 
     def _fetch(self, needed: int) -> None:
-        recipe = self._recipe
+        layout = self._layout
         begin, asked_at = utc(), elapsed()
         if not self._timeline:
             # Random bits, of this process's own: with no age allowed, none is made ahead.
@@ -233,7 +232,7 @@ class Supply:
             self._first, self._end = self._end, self._end + size
             self._span(begin, begin + self._max_age)
             return
-        asked = self._demand.size(recipe.ticks(needed), recipe.ticks(self._used), asked_at)
+        asked = self._demand.size(layout.ticks(needed), layout.ticks(self._used), asked_at)
         block, from_daemon = self._take(asked)
         self._demand.came(elapsed())
         self._used = 0
@@ -244,11 +243,11 @@ class Supply:
             self._nodes = self._nodes + 1 if from_daemon else 0
             if self._nodes > MOST_NODES:
                 raise self._broken(f"{self._nodes} answers in a row have each another node")
-            if self._end and self._timeline == "steady" and not recipe.random:
+            if self._end and self._timeline == "steady" and not layout.random:
                 # Within a run the node or the worker comes first in the order of ids.
-                self._not_before = self._end - 1 + recipe.room(self._end - 1)
+                self._not_before = self._end - 1 + layout.room(self._end - 1)
             self._origin = block.origin
-        first, end = recipe.places(block.first, block.count)
+        first, end = layout.places(block.first, block.count)
         if first < self._end:
             # The source's blocks rise, unless it has begun again at a clock far behind.
             self._not_before = 0

@@ -26,7 +26,7 @@ from uuid import UUID
 from uuidd.core.ids import backfill, flake, ksuid, push_id, snowflake, ulid
 from uuidd.core.ids import bounds as bounding
 from uuidd.core.ids.at_time import id_at_time
-from uuidd.core.ids.shown import named, shown
+from uuidd.core.ids.checks import look_up, shown
 from uuidd.core.ids.times import Time
 from uuidd_client.fork_guard import alive
 
@@ -243,7 +243,7 @@ def sort_key(kind: str, id: UUID | str | int) -> bytes:
     Raises ValueError for an unknown kind and for an id that is none of it, TypeError for one that
     is not of the kind's own type.
     """
-    shape = named("kind", kind, _SHAPES)
+    shape = look_up("kind", kind, _SHAPES)
     if not isinstance(id, shape.type):
         raise TypeError(f"id is {shown(id)}; a {kind} must be a {shape.type.__name__}")
     return bounding.sort_key(kind, shape.taken(id))

@@ -16,8 +16,8 @@ from typing import Any
 import msgpack
 import pytest
 
-from uuidd.core.ids import timebased
-from uuidd.core.ids.timebased import TICKS_PER_SECOND, UNIX_EPOCH
+from uuidd.core.ids import versions
+from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline import Block
 from uuidd_client import client, connection, source, supply
 from uuidd_client.errors import DaemonUnavailable
@@ -174,7 +174,7 @@ def in_turn(*answers: Answer) -> Answer:
 
 def bulk_reply(tick: int, count: int) -> bytes:
     """Give what util-linux's uuidd says to op 4."""
-    uuid = timebased.v1(tick, 9, NODE).to_bytes(16, "big")
+    uuid = versions.v1(tick, 9, NODE).to_bytes(16, "big")
     return pack("=i", 20) + uuid + pack("=i", count)
 
 

@@ -10,7 +10,7 @@ import msgpack
 import pytest
 
 from tests.client.fakes import Server, Time, granted, result
-from uuidd.core.ids.timebased import TICKS_PER_SECOND
+from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd_client import Client
 
 REST = 0.2

@@ -22,19 +22,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.client.fakes import START, Time
-from uuidd.core.ids import (
-    flake,
-    ksuid,
-    push_id,
-    randombased,
-    snowflake,
-    timebased,
-    ulid,
-    unixtime,
-    uuids,
-)
+from uuidd.core.ids import flake, ksuid, push_id, snowflake, ulid, uuids, versions
 from uuidd.core.ids.kinds import KINDS
-from uuidd.core.ids.origin import Origin
+from uuidd.core.ids.layouts import Origin
+from uuidd.core.ids.ticks import UNIX_EPOCH
 from uuidd.core.timeline import Block, SteadyBlock
 from uuidd_client import Client, session, supply
 
@@ -42,9 +33,9 @@ MS, SECOND = 10_000, 10_000_000
 EPOCH = 1_600_000_000_000
 
 PLAIN: dict[str, Callable[[int, Origin, int], int]] = {
-    "v1": lambda tick, origin, _: timebased.v1(tick, origin.clock_seq, origin.node),
-    "v6": lambda tick, origin, _: timebased.v6(tick, origin.clock_seq, origin.node),
-    "v7": lambda tick, _, random: unixtime.of_tick(tick, random),
+    "v1": lambda tick, origin, _: versions.v1(tick, origin.clock_seq, origin.node),
+    "v6": lambda tick, origin, _: versions.v6(tick, origin.clock_seq, origin.node),
+    "v7": lambda tick, _, random: versions.v7_of_tick(tick, random),
     "snowflake": lambda place, origin, _: snowflake.of_place(
         place, origin.worker or 0, epoch=origin.epoch
     ),
@@ -56,7 +47,7 @@ PLAIN: dict[str, Callable[[int, Origin, int], int]] = {
 """The plain functions, of a place (a tick or, for Snowflakes, a slot), an origin and randomness."""
 
 RANDOM_BITS = {
-    "v7": unixtime.RANDOM_BITS,
+    "v7": versions.V7_RANDOM_BITS,
     "ulid": ulid.RANDOM_BITS,
     "ksuid": ksuid.RANDOM_BITS,
     "push_id": push_id.RANDOM_BITS,
@@ -167,7 +158,7 @@ def places(kind: str, stretch: Stretch) -> Sequence[int]:
     ticks = range(stretch.first, stretch.first + stretch.size)
     if kind != "snowflake":
         return ticks
-    begin, end = ((tick - timebased.UNIX_EPOCH) // MS for tick in (ticks[0], ticks[-1]))
+    begin, end = ((tick - UNIX_EPOCH) // MS for tick in (ticks[0], ticks[-1]))
     slots = range(begin * snowflake.SLOTS, (end + 1) * snowflake.SLOTS)
     return [place for place in slots if snowflake.tick_of_place(place) in ticks]
 
@@ -272,8 +263,8 @@ def test_v4_gives_what_the_plain_function_gives(
     form: str, way: Callable[..., list[Any]], fill: Fill
 ) -> None:
     """Version and variant are put over random bits, whatever those are."""
-    bits = (1 << randombased.RANDOM_BITS) - 1 if fill.byte else 0
-    expected = formed("v4", form, randombased.v4(bits), safe=False)
+    bits = (1 << versions.V4_RANDOM_BITS) - 1 if fill.byte else 0
+    expected = formed("v4", form, versions.v4(bits), safe=False)
     with client_of(Told(), fill.random) as client:
         assert way(client, "v4", form, 5000) == [expected] * 5000
 

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import pytest
 
-from uuidd.core.ids.timebased import TICKS_PER_SECOND
+from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd_client import Client, source
 
 SECONDS = 1.0

@@ -11,7 +11,8 @@ import pytest
 from tests.client.breaking import come_between
 from tests.client.fakes import START
 from tests.client.raw import raw_fork
-from uuidd.core.ids.timebased import MULTICAST, TICKS_PER_SECOND
+from uuidd.core.ids.nodes import MULTICAST
+from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline import Block, SteadyBlock
 from uuidd.core.timeline.volatile import TOLERANCE
 from uuidd_client import fallback

@@ -139,7 +139,7 @@ def test_a_push_id_is_an_id_although_it_begins_with_a_hyphen(uuidctl: Uuidctl, g
     assert out.startswith(f"{given}\n  kind       push_id\n")
     assert uuidctl.inspect("--", given)[1] == out
     assert uuidctl.inspect("-k", "push_id", given, V1)[2].startswith(
-        f"uuidctl: {V1!r} is no Push ID"
+        f"uuidctl: {V1!r} is not a Push ID"
     )
     _, both, _ = uuidctl.inspect(V1, given, "--json")
     assert [one["id"] for one in json.loads(both)] == [V1, given]
@@ -174,13 +174,13 @@ def test_one_that_is_no_id_refuses_all(uuidctl: Uuidctl, wrong: str) -> None:
     assert (status, out) == (1, "")
     (line,) = err.splitlines()
     assert line.startswith("uuidctl: ")
-    assert "is no " in line
+    assert "is not a" in line
     assert len(line) < 250
 
 
 def test_a_kind_that_an_id_is_not_of_is_told(uuidctl: Uuidctl) -> None:
     """And the kind that it is of."""
-    refusal = f"uuidctl: {V1!r} is no v4: it is of kind v1\n"
+    refusal = f"uuidctl: {V1!r} is not of kind v4: it is of kind v1\n"
     assert uuidctl.inspect("-k", "v4", V1) == (1, "", refusal)
 
 
@@ -264,10 +264,10 @@ def test_a_bad_line_of_standard_input_is_told_by_its_number(uuidctl: Uuidctl) ->
     status, out, err = uuidctl.inspect("-", given=b"\n".join(lines))
     assert (status, out) == (1, f"{KSUID_SHOWN}\n{V1_SHOWN}")
     told = err.splitlines()
-    assert told[0].startswith("uuidctl: line 1: 'xyz' is no id: ")
-    assert told[1] == "uuidctl: line 4: '\\xff\\xfe' is no id: it is no text in UTF-8"
-    assert told[2] == f"uuidctl: line 5: '{'a' * 40}'... is no id: the line is too long"
-    assert told[3].startswith("uuidctl: line 7: '\\x00' is no id: ")
+    assert told[0].startswith("uuidctl: line 1: 'xyz' is not an id: ")
+    assert told[1] == "uuidctl: line 4: '\\xff\\xfe' is not an id: it is not text in UTF-8"
+    assert told[2] == f"uuidctl: line 5: '{'a' * 40}'... is not an id: the line is too long"
+    assert told[3].startswith("uuidctl: line 7: '\\x00' is not an id: ")
     assert len(told) == 4
 
 
@@ -287,7 +287,7 @@ def test_a_kind_is_asked_of_each_line(uuidctl: Uuidctl) -> None:
     status, out, err = uuidctl.inspect("-k", "ulid", "-", given=f"{ULID}\n{KSUID}\n".encode())
     assert status == 1
     assert out.startswith(f"{ULID}\n  kind       ulid\n")
-    assert err.startswith(f"uuidctl: line 2: {KSUID!r} is no ")
+    assert err.startswith(f"uuidctl: line 2: {KSUID!r} is not a")
 
 
 def test_a_closed_standard_input_is_told(uuidctl: Uuidctl, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,19 +14,10 @@ import pytest
 
 import uuidd_client
 from tests.rig import Daemon
-from uuidd.core.ids import (
-    flake,
-    ksuid,
-    push_id,
-    randombased,
-    snowflake,
-    timebased,
-    ulid,
-    unixtime,
-    uuids,
-)
+from uuidd.core.ids import flake, ksuid, push_id, snowflake, ulid, uuids, versions
 from uuidd.core.ids.kinds import KINDS
-from uuidd.core.ids.timebased import UNIX_EPOCH
+from uuidd.core.ids.nodes import MULTICAST
+from uuidd.core.ids.ticks import UNIX_EPOCH
 from uuidd_client import Client, DaemonUnavailable, NoWorkerId, RateExceeded, fallback
 
 FORMS = [(kind, form) for kind, found in KINDS.items() for form in found.forms]
@@ -88,11 +79,11 @@ def made(client: Client, kind: str, form: str, count: int) -> list[int]:
 def unix_seconds(kind: str, bits: int) -> float:
     """Give the time that an id tells."""
     if kind in ("v1", "v6"):
-        return (timebased.fields(bits).tick - UNIX_EPOCH) / 1e7
+        return (versions.gregorian_fields(bits).tick - UNIX_EPOCH) / 1e7
     if kind == "ksuid":
         return ksuid.fields(bits).seconds
     ms = {
-        "v7": lambda: unixtime.fields(bits).ms,
+        "v7": lambda: versions.v7_fields(bits).ms,
         "snowflake": lambda: snowflake.fields(bits).ms,
         "flake": lambda: flake.fields(bits).ms,
         "ulid": lambda: ulid.fields(bits).ms,
@@ -124,7 +115,7 @@ def test_ids_rise_however_they_are_drawn(client: Client, kind: str) -> None:
         draw = drawn if turn % 3 else made
         found += draw(client, kind, form, 1 + 37 * turn % 50)
     if kind == "v1":
-        found = [timebased.v1_to_v6(id) for id in found]
+        found = [versions.v1_to_v6(id) for id in found]
     assert found == sorted(set(found))
 
 
@@ -142,8 +133,8 @@ def test_v4_is_random_and_asks_nobody() -> None:
     ids = Client("/nowhere", fallback=False).make("v4", 1000)
     assert {id.version for id in ids} == {4}
     assert {id.is_safe for id in ids} == {SafeUUID.unknown}
-    bits = [randombased.v4_bits(id.int) for id in ids]
-    everything = (1 << randombased.RANDOM_BITS) - 1
+    bits = [versions.v4_bits(id.int) for id in ids]
+    everything = (1 << versions.V4_RANDOM_BITS) - 1
     ones = zeros = 0
     for some in bits:
         ones |= some
@@ -249,7 +240,7 @@ def test_flakes_of_two_processes_alone_have_two_nodes(
         ids += Client(tmp_path / "absent").make("flake", 1, form="int")
     nodes = {flake.fields(id).node for id in ids}
     assert len(nodes) == 2
-    assert all(node & timebased.MULTICAST for node in nodes)
+    assert all(node & MULTICAST for node in nodes)
 
 
 def test_a_snowflake_has_no_fallback(alone: Client) -> None:

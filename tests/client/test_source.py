@@ -7,7 +7,8 @@ from typing import cast
 import pytest
 
 from tests.client.fakes import NODE, START, Time, block
-from uuidd.core.ids.timebased import MULTICAST, TICKS_PER_SECOND
+from uuidd.core.ids.nodes import MULTICAST
+from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline import Block, SteadyBlock
 from uuidd_client import source
 from uuidd_client.connection import Connection

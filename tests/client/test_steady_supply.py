@@ -10,7 +10,7 @@ import pytest
 
 from tests.client.breaking import break_off
 from tests.client.fakes import NODE, START, UNAVAILABLE, Time
-from uuidd.core.ids import flake, ksuid, push_id, snowflake, ulid, unixtime
+from uuidd.core.ids import flake, ksuid, push_id, snowflake, ulid, versions
 from uuidd.core.timeline import SteadyBlock
 from uuidd_client import DaemonUnavailable, NoWorkerId, RateExceeded, TimeOutOfRange
 from uuidd_client.fork_guard import ForkGuard
@@ -63,7 +63,7 @@ def time(monkeypatch: pytest.MonkeyPatch) -> Time:
 
 
 TICKS = {
-    "v7": lambda id: unixtime.tick_of(id.int),
+    "v7": lambda id: versions.v7_tick(id.int),
     "ulid": lambda id: ulid_tick(ulid.from_text(id)),
     "ksuid": lambda id: ksuid_tick(ksuid.from_text(id)),
     "push_id": lambda id: push_tick(push_id.from_text(id)),
@@ -207,7 +207,7 @@ def test_a_fetch_that_is_broken_off_anywhere_leaves_only_ticks_of_a_block() -> N
         supply.make(10, "uuid")
         broken = break_off(partial(supply.make, 1, "uuid"), at)
         (id,) = supply.make(1, "uuid")
-        assert unixtime.tick_of(id.int) - START in {*range(5000, 5010), *range(9000, 9010)}
+        assert versions.v7_tick(id.int) - START in {*range(5000, 5010), *range(9000, 9010)}
         if broken is None:
             break
     assert at > 10

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.client.fakes import NODE, START, UNAVAILABLE, Blocks, Time, block
 from tests.core.draws import Draws
-from uuidd.core.ids import timebased
+from uuidd.core.ids import versions
 from uuidd.core.timeline import Block, NoneFree
 from uuidd.core.timeline.volatile import Volatile
 from uuidd_client import Client, DaemonUnavailable, session
@@ -22,7 +22,7 @@ from uuidd_client.supply import LONG_RUNS, REFETCHES, Run, Supply
 FORMS = ["uuid", "text", "bytes"]
 KINDS = ["v1", "v6"]
 """Where in a run they are."""
-MAKERS = {"v1": timebased.v1, "v6": timebased.v6}
+MAKERS = {"v1": versions.v1, "v6": versions.v6}
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def value(id: Any) -> int:
 
 def offset(id: Any) -> int:
     """Give the tick of an id in any form, counted from START."""
-    return timebased.fields(value(id)).tick - START
+    return versions.gregorian_fields(value(id)).tick - START
 
 
 def offsets(ids: list[Any]) -> list[int]:
@@ -456,5 +456,5 @@ def test_no_id_comes_twice_and_all_rise(
     with pytest.MonkeyPatch.context() as patch:
         found = play(Time(patch), steps, sizes, turns)
     for ids in found.values():
-        ticks = [timebased.fields(id).tick for id in ids]
+        ticks = [versions.gregorian_fields(id).tick for id in ids]
         assert ticks == sorted(set(ticks))

@@ -15,7 +15,7 @@ import pytest
 
 import uuidd_client
 from tests.client.raw import raw_fork
-from uuidd.core.ids import flake, ksuid, push_id, snowflake, ulid, unixtime
+from uuidd.core.ids import flake, ksuid, push_id, snowflake, ulid, versions
 from uuidd_client import times
 
 TIME = datetime(2022, 2, 22, 19, 22, 22, 123456, tzinfo=UTC)
@@ -48,7 +48,7 @@ def test_a_uuid_is_formed_as_a_uuid() -> None:
     assert times.at_time("v1", RFC_TIME, clock_seq=13256, node=0x9F6BDECED846) == RFC_V1
     assert times.at_time("v6", RFC_TIME, clock_seq=13256, node="9f:6b:de:ce:d8:46") == RFC_V6
     made = times.at_time("v7", TIME)
-    assert (made.version, unixtime.tick_of(made.int)) == (7, TICK)
+    assert (made.version, versions.v7_tick(made.int)) == (7, TICK)
 
 
 def test_a_text_is_formed_as_a_text() -> None:
@@ -128,7 +128,7 @@ def test_an_id_is_drawn_by_one_thread_at_a_time(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(os, "urandom", urandom)
     made.append(ids.take(TIME))
     other.join()
-    assert {unixtime.tick_of(id.int) for id in made} == {TICK, TICK + 1}
+    assert {versions.v7_tick(id.int) for id in made} == {TICK, TICK + 1}
 
 
 @pytest.mark.parametrize("fork", [os.fork, raw_fork])
@@ -150,7 +150,7 @@ def test_another_process_may_not_use_a_backfill(
         finally:
             os._exit(1)
     assert os.waitpid(child, 0)[1] == 0
-    assert unixtime.tick_of(ids.take(TIME).int) == TICK
+    assert versions.v7_tick(ids.take(TIME).int) == TICK
 
 
 def test_bounds_are_of_the_kinds_own_type() -> None:

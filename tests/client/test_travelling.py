@@ -13,7 +13,7 @@ import pytest
 
 from tests.client import travelling
 from tests.rig import Daemon
-from uuidd.core.ids.timebased import TICKS_PER_SECOND
+from uuidd.core.ids.ticks import TICKS_PER_SECOND
 
 PATIENCE = 60.0
 

@@ -185,7 +185,7 @@ def test_inspect_refuses_what_is_no_id() -> None:
     status, out, err = uuidctl("inspect", "c232ab00-9414-11ec-b3c8-9f6bdeced846", "--", "-1")
     assert (status, out) == (1, "")
     (line,) = err.splitlines()
-    assert line.startswith("uuidctl: '-1' is no ")
+    assert line.startswith("uuidctl: '-1' is not a")
 
 
 def test_status_is_there_for_people(daemon: Daemon) -> None:

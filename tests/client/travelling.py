@@ -17,7 +17,7 @@ from typing import Any
 import freezegun
 import time_machine
 
-from uuidd.core.ids.unixtime import tick_of
+from uuidd.core.ids.versions import v7_tick
 from uuidd_client import Client
 from uuidd_client.clocks import elapsed
 from uuidd_client.source import utc_tick
@@ -57,9 +57,9 @@ def main(tool: str, socket: str) -> None:
             draw()
             # Twice, for a clock that stands still is known the second time.
             draw()
-            lags.append(utc_tick() - tick_of(client.uuid7().int))
+            lags.append(utc_tick() - v7_tick(client.uuid7().int))
         draw()
-        lags.append(utc_tick() - tick_of(client.uuid7().int))
+        lags.append(utc_tick() - v7_tick(client.uuid7().int))
     told = {
         "again": sum(len(ids) - len(set(ids)) for ids in found.values()),
         "drawn": sum(map(len, found.values())),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from uuidd.core.ids.timebased import NODE_BITS
+from uuidd.core.ids.nodes import NODE_BITS
 
 
 class Draws:

@@ -33,7 +33,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from unittest.mock import patch
 
-from uuidd.core.ids.timebased import MULTICAST, NODE_BITS
+from uuidd.core.ids.nodes import MULTICAST, NODE_BITS
 from uuidd.core.timeline import Block, Generation, Lane, NoneFree
 from uuidd.core.timeline.generation import LANE_BITS, LANES
 from uuidd.core.timeline.horizon import Horizon

@@ -7,18 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uuidd.core.ids import (
-    at_time,
-    flake,
-    ksuid,
-    push_id,
-    snowflake,
-    timebased,
-    ulid,
-    unixtime,
-    uuids,
-)
+from uuidd.core.ids import at_time, flake, ksuid, push_id, snowflake, ulid, uuids, versions
 from uuidd.core.ids.at_time import KINDS, field_of, id_at_time
+from uuidd.core.ids.nodes import MULTICAST
+from uuidd.core.ids.ticks import UNIX_EPOCH
 
 # Published: RFC 9562, A.1, A.5 and A.6.
 RFC_TICK = 138648505420000000
@@ -56,24 +48,34 @@ def test_the_rfcs_own_ids_are_formed(kind: str, expected: str, node: int | str, 
 @pytest.mark.parametrize("kind", ["v1", "v6"])
 def test_a_drawn_node_is_marked_as_random(kind: str) -> None:
     """It has the multicast bit, so that it is no network card's."""
-    assert timebased.fields(id_at_time(kind, TICK, random=zeros)) == (TICK, 0, timebased.MULTICAST)
-    assert timebased.fields(id_at_time(kind, TICK, random=ones)) == (TICK, 0x3FFF, (1 << 48) - 1)
+    assert versions.gregorian_fields(id_at_time(kind, TICK, random=zeros)) == (TICK, 0, MULTICAST)
+    assert versions.gregorian_fields(id_at_time(kind, TICK, random=ones)) == (
+        TICK,
+        0x3FFF,
+        (1 << 48) - 1,
+    )
 
 
 @pytest.mark.parametrize("kind", ["v1", "v6"])
 def test_a_given_node_is_kept_as_it_is(kind: str) -> None:
     """Only what is missing is drawn."""
-    assert timebased.fields(id_at_time(kind, TICK, node=7, random=ones)) == (TICK, 0x3FFF, 7)
-    assert timebased.fields(id_at_time(kind, TICK, clock_seq=7, random=zeros)).clock_seq == 7
+    assert versions.gregorian_fields(id_at_time(kind, TICK, node=7, random=ones)) == (
+        TICK,
+        0x3FFF,
+        7,
+    )
+    assert (
+        versions.gregorian_fields(id_at_time(kind, TICK, clock_seq=7, random=zeros)).clock_seq == 7
+    )
 
 
 def test_a_datetimes_microseconds_are_kept_in_the_kinds_of_milliseconds() -> None:
     """They are the tick that ours carry, with random bits after it."""
-    assert id_at_time("v7", TIME, random=ones) == unixtime.of_tick(TICK, ones(60))
+    assert id_at_time("v7", TIME, random=ones) == versions.v7_of_tick(TICK, ones(60))
     assert id_at_time("ulid", TIME, random=ones) == ulid.of_tick(TICK, ones(66))
     assert id_at_time("ksuid", TIME, random=ones) == ksuid.of_tick(TICK, ones(104))
     assert id_at_time("push_id", TIME, random=ones) == push_id.of_tick(TICK, ones(58))
-    assert unixtime.tick_of(id_at_time("v7", TIME, random=zeros)) == TICK
+    assert versions.v7_tick(id_at_time("v7", TIME, random=zeros)) == TICK
 
 
 def test_a_snowflake_takes_its_sequence_from_the_time() -> None:
@@ -102,7 +104,7 @@ def test_a_flake_takes_its_sequence_from_the_time() -> None:
     assert flake.fields(id_at_time("flake", TIME, node=7, random=zeros)) == (MS, 7, REST)
     assert flake.fields(id_at_time("flake", MS, node=7, sequence=9, random=zeros)) == (MS, 7, 9)
     assert flake.fields(id_at_time("flake", TIME, node=7, sequence=0, random=zeros)) == (MS, 7, 0)
-    assert flake.fields(id_at_time("flake", MS, random=zeros)).node == timebased.MULTICAST
+    assert flake.fields(id_at_time("flake", MS, random=zeros)).node == MULTICAST
 
 
 @pytest.mark.parametrize(
@@ -205,7 +207,7 @@ def test_of_two_times_the_later_has_the_higher_id(kind: str, earlier: int, later
 
 def test_the_epoch_of_a_kind_is_where_its_time_begins() -> None:
     """Only a Snowflake's can be set."""
-    assert field_of("snowflake", 0).epoch == timebased.UNIX_EPOCH
+    assert field_of("snowflake", 0).epoch == UNIX_EPOCH
     assert field_of("v1").epoch == 0
     with pytest.raises(ValueError, match="epoch is 0; only a snowflake has one, a v7 has not"):
         field_of("v7", 0)

@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.draws import Draws
-from uuidd.core.ids import flake, ksuid, push_id, snowflake, timebased, ulid, unixtime
+from uuidd.core.ids import flake, ksuid, push_id, snowflake, ulid, versions
 from uuidd.core.ids.at_time import KINDS, field_of
 from uuidd.core.ids.backfill import Backfill
-from uuidd.core.ids.timefield import TICKS_PER_MS, milliseconds
+from uuidd.core.ids.nodes import MULTICAST
+from uuidd.core.ids.ticks import TICKS_PER_MS, milliseconds
 
 TIME = datetime(2022, 2, 22, 19, 22, 22, 123456, tzinfo=UTC)
 TICK = 138648505420000000 + 1_234_560
@@ -31,9 +32,9 @@ def backfill(kind: str, **given: Any) -> Backfill:
 def tick_of(kind: str, value: int) -> int:
     """Give the tick that an id carries; a Snowflake's slot is on a tick."""
     if kind in ("v1", "v6"):
-        return timebased.fields(value).tick
+        return versions.gregorian_fields(value).tick
     if kind == "v7":
-        return unixtime.tick_of(value)
+        return versions.v7_tick(value)
     if kind == "ksuid":
         found = ksuid.fields(value)
         return ksuid.TIME.tick(found.timestamp) + (found.payload >> ksuid.RANDOM_BITS)
@@ -73,14 +74,16 @@ def test_a_repeat_is_on_the_next_free_place(kind: str) -> None:
 def test_a_time_whose_place_a_repeat_took_gets_the_next() -> None:
     """What was given out comes never again, whoever asked for it first."""
     ids = backfill("v1", unit="ms")
-    ticks = [timebased.fields(ids.take(tick)).tick for tick in (TICK, TICK, TICK + 1, TICK + 1)]
+    ticks = [
+        versions.gregorian_fields(ids.take(tick)).tick for tick in (TICK, TICK, TICK + 1, TICK + 1)
+    ]
     assert ticks == [TICK, TICK + 1, TICK + 2, TICK + 3]
 
 
 def test_a_repeat_goes_on_from_the_units_begin() -> None:
     """At the unit's end it does not leave the unit: it comes round, and fills it to the last."""
     ids = backfill("v6", unit="us")
-    ticks = [timebased.fields(ids.take(TICK + 7)).tick - TICK for _ in range(10)]
+    ticks = [versions.gregorian_fields(ids.take(TICK + 7)).tick - TICK for _ in range(10)]
     assert ticks == [7, 8, 9, 0, 1, 2, 3, 4, 5, 6]
 
 
@@ -157,7 +160,10 @@ def test_a_refused_call_changes_nothing() -> None:
     for _ in range(2):
         with pytest.raises(ValueError, match="all 1 places"):
             full.take(TICK)
-    assert (timebased.fields(first).tick, timebased.fields(full.take(TICK + 1)).tick) == (
+    assert (
+        versions.gregorian_fields(first).tick,
+        versions.gregorian_fields(full.take(TICK + 1)).tick,
+    ) == (
         TICK,
         TICK + 1,
     )
@@ -197,7 +203,7 @@ def test_it_does_as_a_search_from_the_time_on_would(takes: list[tuple[int, str]]
             with pytest.raises(ValueError, match="are taken"):
                 ids.take(time)
             continue
-        assert timebased.fields(ids.take(time)).tick == free
+        assert versions.gregorian_fields(ids.take(time)).tick == free
         taken.add(free)
 
 
@@ -238,10 +244,12 @@ def test_node_and_clock_seq_are_drawn_once(kind: str) -> None:
     """One random node, marked as such, for all ids of a Backfill, and another for the next one."""
     draws = Draws()
     ids, others = (Backfill(kind, random=draws) for _ in range(2))
-    spaces = {timebased.fields(ids.take(tick))[1:] for tick in range(5)}
+    spaces = {versions.gregorian_fields(ids.take(tick))[1:] for tick in range(5)}
     assert len(spaces) == 1
-    assert {timebased.fields(others.take(tick))[1:] for tick in range(5)}.isdisjoint(spaces)
-    assert all(node & timebased.MULTICAST for _, node in spaces)
+    assert {versions.gregorian_fields(others.take(tick))[1:] for tick in range(5)}.isdisjoint(
+        spaces
+    )
+    assert all(node & MULTICAST for _, node in spaces)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uuidd.core.ids import flake, ksuid, snowflake, timebased, ulid, unixtime, uuids
+from uuidd.core.ids import flake, ksuid, snowflake, ulid, uuids, versions
 from uuidd.core.ids.at_time import Given, pattern
 from uuidd.core.ids.bounds import (
     KINDS,
@@ -19,7 +19,7 @@ from uuidd.core.ids.bounds import (
     span,
     whole,
 )
-from uuidd.core.ids.timefield import TICKS_PER_MS
+from uuidd.core.ids.ticks import TICKS_PER_MS, UNIX_EPOCH
 
 TIME = datetime(2022, 2, 22, 19, 22, 22, 123456, tzinfo=UTC)
 SECOND = 138648505420000000
@@ -37,7 +37,7 @@ PUBLISHED = [
     ),
     (
         "cassandra",
-        timebased.UNIX_EPOCH,
+        UNIX_EPOCH,
         "13814000-1dd2-11b2-8080-808080808080",
         "13814000-1dd2-11b2-bf7f-7f7f7f7f7f7f",
     ),
@@ -79,8 +79,8 @@ def extremes(kind: str, tick: int) -> list[int]:
     """Give the ids of *kind* at a tick whose every other bit is zero, and one."""
     if kind == "cassandra":
         return [
-            timebased.v1(tick, 0x0080, 0x808080808080),
-            timebased.v1(tick, 0x3F7F, 0x7F7F7F7F7F7F),
+            versions.v1(tick, 0x0080, 0x808080808080),
+            versions.v1(tick, 0x3F7F, 0x7F7F7F7F7F7F),
         ]
     if kind == "snowflake":
         return [
@@ -93,10 +93,10 @@ def extremes(kind: str, tick: int) -> list[int]:
             for node, sequence in ((0, 0), ((1 << 48) - 1, 0xFFFF))
         ]
     if kind == "v6":
-        return [timebased.v6(tick, 0, 0), timebased.v6(tick, 0x3FFF, (1 << 48) - 1)]
+        return [versions.v6(tick, 0, 0), versions.v6(tick, 0x3FFF, (1 << 48) - 1)]
     if kind == "v7":
-        ms = unixtime.TIME.raw(tick)
-        return [unixtime.v7(ms, 0, 0), unixtime.v7(ms, 0xFFF, (1 << 62) - 1)]
+        ms = versions.V7_TIME.raw(tick)
+        return [versions.v7(ms, 0, 0), versions.v7(ms, 0xFFF, (1 << 62) - 1)]
     return [pattern(kind, Given(), random).at(tick) for random in (zeros, ones)]
 
 
@@ -142,7 +142,7 @@ def test_the_ids_of_a_unit_are_within_its_bounds_and_all_others_are_not(
 def datetime_or_int(kind: str, tick: int) -> int:
     """Give the int that tells a tick, or its unit, to a kind."""
     field = bounded_field_of(kind)
-    return tick if field.unit == 1 else (tick - timebased.UNIX_EPOCH) // field.unit
+    return tick if field.unit == 1 else (tick - UNIX_EPOCH) // field.unit
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -257,8 +257,8 @@ def test_a_unit_is_cut_to_the_field() -> None:
 @given(st.lists(st.tuples(TICKS, st.integers(0, 0x3FFF), st.integers(0, (1 << 48) - 1))))
 def test_the_key_of_a_v1_is_its_v6(rows: list[tuple[int, int, int]]) -> None:
     """So v1 sort by tick, then by clock_seq and node."""
-    ids = sorted((timebased.v1(*row) for row in rows), key=lambda value: sort_key("v1", value))
-    assert [tuple(timebased.fields(value)) for value in ids] == sorted(rows)
+    ids = sorted((versions.v1(*row) for row in rows), key=lambda value: sort_key("v1", value))
+    assert [tuple(versions.gregorian_fields(value)) for value in ids] == sorted(rows)
 
 
 @given(
@@ -269,9 +269,11 @@ def test_the_key_of_cassandra_is_its_order(rows: list[tuple[int, int, int]]) -> 
 
     def order(value: int) -> tuple[int, list[int]]:
         low = (value & (1 << 64) - 1).to_bytes(8, "big")
-        return timebased.fields(value).tick, [byte - 256 if byte > 127 else byte for byte in low]
+        return versions.gregorian_fields(value).tick, [
+            byte - 256 if byte > 127 else byte for byte in low
+        ]
 
-    ids = [timebased.v1(*row) for row in rows]
+    ids = [versions.v1(*row) for row in rows]
     assert sorted(ids, key=lambda value: sort_key("cassandra", value)) == sorted(ids, key=order)
 
 
@@ -308,5 +310,5 @@ def test_the_key_of_the_others_is_their_bytes(kind: str, width: int) -> None:
 )
 def test_a_value_that_is_none_of_the_kind_has_no_key(kind: str, value: int) -> None:
     """It would sort among the others at a time that it does not have."""
-    with pytest.raises(ValueError, match=r"is no v|only v1 and v6|must be 0 to"):
+    with pytest.raises(ValueError, match=r"is not a v|only v1 and v6|must be 0 to"):
         sort_key(kind, value)

@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uuidd.core.ids import bulk, ksuid, push_id, randombased, ulid, unixtime, uuids
+from uuidd.core.ids import bulk, ksuid, push_id, ulid, uuids, versions
 from uuidd.core.ids.bulk import RandomBytes
-from uuidd.core.ids.timebased import TICKS_PER_SECOND, UNIX_EPOCH
-from uuidd.core.ids.timefield import TICKS_PER_MS, TimeField
+from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND, UNIX_EPOCH, TimeField
 
 TICK = UNIX_EPOCH + 1_700_000_000 * TICKS_PER_SECOND
 """The first of a second, so also of a millisecond."""
@@ -49,7 +48,7 @@ def parsed(
 
 
 COLUMNS = {
-    "v7": Column(numbers(bulk.v7), unixtime.of_tick, unixtime.TIME, 60, TICKS_PER_MS),
+    "v7": Column(numbers(bulk.v7), versions.v7_of_tick, versions.V7_TIME, 60, TICKS_PER_MS),
     "ulid": Column(numbers(bulk.ulids), ulid.of_tick, ulid.TIME, 66, TICKS_PER_MS),
     "ulid text": Column(
         parsed(bulk.ulid_texts, ulid.from_text), ulid.of_tick, ulid.TIME, 66, TICKS_PER_MS
@@ -176,7 +175,9 @@ def test_the_first_and_the_last_tick_of_the_field_fit(column: Column) -> None:
 def test_a_tick_outside_the_field_is_refused(column: Column) -> None:
     """A time before the epoch or past the end is an error that names kind, tick and range."""
     for tick in (column.field.epoch - 1, column.field.end):
-        with pytest.raises(ValueError, match=f"^tick is {tick}, and {column.field.kind} tells"):
+        with pytest.raises(
+            ValueError, match=f"^tick is {tick}; the time of a {column.field.kind} is "
+        ):
             column.draw(tick, 1, zeros)
 
 
@@ -193,8 +194,8 @@ def test_none_is_none(column: Column) -> None:
 def test_each_v4_has_its_random_bits_and_nothing_else(count: int, seed: int) -> None:
     """Version and variant are put over the source's bytes, 16 for each."""
     found = numbers(bulk.v4)(0, count, seeded(seed))
-    assert found == [randombased.v4(randombased.v4_bits(value)) for value in found]
-    mask = randombased.v4((1 << randombased.RANDOM_BITS) - 1) ^ randombased.v4(0)
+    assert found == [versions.v4(versions.v4_bits(value)) for value in found]
+    mask = versions.v4((1 << versions.V4_RANDOM_BITS) - 1) ^ versions.v4(0)
     raw = seeded(seed)(16 * count)
     assert [value & mask for value in found] == [
         int.from_bytes(raw[at : at + 16], "big") & mask for at in range(0, 16 * count, 16)
@@ -204,7 +205,7 @@ def test_each_v4_has_its_random_bits_and_nothing_else(count: int, seed: int) -> 
 def test_each_random_bit_of_a_v4_comes_from_a_bit_of_its_own() -> None:
     """All 122, and the other six stay as they are."""
     found = reached(lambda random: numbers(bulk.v4)(0, 2, random))
-    mask = randombased.v4((1 << randombased.RANDOM_BITS) - 1) ^ randombased.v4(0)
+    mask = versions.v4((1 << versions.V4_RANDOM_BITS) - 1) ^ versions.v4(0)
     free = [1 << bit for bit in range(128) if mask >> bit & 1]
     assert sorted(found) == [(at, bit) for at in range(2) for bit in free]
 

@@ -9,19 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uuidd.core.ids import (
-    apollo,
-    bases,
-    custom,
-    flake,
-    ksuid,
-    push_id,
-    snowflake,
-    timebased,
-    ulid,
-    unixtime,
-    uuids,
-)
+from uuidd.core.ids import apollo, bases, flake, ksuid, push_id, snowflake, ulid, uuids, versions
 
 TWITTER = snowflake.TWITTER_EPOCH
 
@@ -78,15 +66,18 @@ def snowflake_parts(value: int) -> tuple[int, ...]:
 TIME_PARTS = (bits("tick", 60), bits("clock_seq", 14), bits("node", 48))
 
 FAMILIES = [
-    Family("v1", timebased.v1, timebased.fields, TIME_PARTS),
-    Family("v6", timebased.v6, timebased.fields, TIME_PARTS),
+    Family("v1", versions.v1, versions.gregorian_fields, TIME_PARTS),
+    Family("v6", versions.v6, versions.gregorian_fields, TIME_PARTS),
     Family(
-        "v7", unixtime.v7, unixtime.fields, (bits("ms", 48), bits("rand_a", 12), bits("rand_b", 62))
+        "v7",
+        versions.v7,
+        versions.v7_fields,
+        (bits("ms", 48), bits("rand_a", 12), bits("rand_b", 62)),
     ),
     Family(
         "v8",
-        custom.v8,
-        custom.fields,
+        versions.v8,
+        versions.v8_fields,
         (bits("custom_a", 48), bits("custom_b", 12), bits("custom_c", 62)),
     ),
     Family(
@@ -302,7 +293,7 @@ def test_a_character_of_no_alphabet_is_refused(writing: Writing, character: str)
         bad = good[:place] + character + good[place + 1 :]
         if bad.strip() != bad and writing.width in (17, 36):
             continue  # space around these is no part of them, and they are short of a digit then
-        with pytest.raises(ValueError, match=f"is no .*{writing.name}") as caught:
+        with pytest.raises(ValueError, match=f"is not an? .*{writing.name}") as caught:
             writing.from_text(bad)
         assert repr(bad) in str(caught.value)
 
@@ -315,7 +306,7 @@ def test_a_text_one_too_long_or_too_short_is_refused(writing: Writing) -> None:
     if writing.width is not None:
         wrong += [highest[:-1], "0" + highest]
     for text in wrong:
-        with pytest.raises(ValueError, match=f"is no .*{writing.name}") as caught:
+        with pytest.raises(ValueError, match=f"is not an? .*{writing.name}") as caught:
             writing.from_text(text)
         assert repr(text) in str(caught.value)
 
@@ -337,7 +328,7 @@ def test_the_text_after_the_highest_is_refused(kind: str, alphabet: str) -> None
     writing = WRITINGS[kind]
     text = bases.encode(1 << writing.bits, alphabet)
     assert writing.width in (None, len(text))
-    with pytest.raises(ValueError, match=f"^'{text}' is no .*highest of {writing.bits} bits"):
+    with pytest.raises(ValueError, match=f"^'{text}' is not an? .*highest of {writing.bits} bits"):
         writing.from_text(text)
 
 
@@ -358,21 +349,17 @@ def test_any_text_is_an_id_or_a_value_error(writing: Writing, text: str) -> None
 @pytest.mark.parametrize(
     ("read", "count"),
     [
-        (timebased.fields, 128),
-        (unixtime.fields, 128),
-        (unixtime.tick_of, 128),
-        (custom.fields, 128),
+        (versions.gregorian_fields, 128),
+        (versions.v7_fields, 128),
+        (versions.v7_tick, 128),
+        (versions.v8_fields, 128),
         (apollo.ncs_fields, 128),
         (apollo.ncs_to_text, 128),
         (apollo.uid_fields, 64),
         (flake.fields, 128),
         (ulid.fields, 128),
-        (ulid.following, 128),
         (push_id.fields, 120),
         (ksuid.fields, 160),
-        (ksuid.following, 160),
-        (ksuid.preceding, 160),
-        (ksuid.sequence, 160),
         (snowflake.fields, 63),
     ],
 )
@@ -387,13 +374,13 @@ def test_a_value_of_too_many_bits_is_not_read(read: Callable[[int], object], cou
 
 
 @pytest.mark.parametrize(
-    ("read", "version"), [(unixtime.fields, 7), (unixtime.tick_of, 7), (custom.fields, 8)]
+    ("read", "version"), [(versions.v7_fields, 7), (versions.v7_tick, 7), (versions.v8_fields, 8)]
 )
 def test_another_version_is_not_read(read: Callable[[int], object], version: int) -> None:
     """A UUID of another version, or of another variant, is named and refused."""
     for other in {*range(16)} - {version}:
         value = uuids.stamp(0, other)
-        with pytest.raises(ValueError, match=f"^{uuids.to_text(value)} is no v{version}$"):
+        with pytest.raises(ValueError, match=f"^{uuids.to_text(value)} is not a v{version}$"):
             read(value)
-    with pytest.raises(ValueError, match=f"is no v{version}$"):
+    with pytest.raises(ValueError, match=f"is not a v{version}$"):
         read(version << 76)

@@ -13,9 +13,9 @@ from cassandra.util import max_uuid_from_time, min_uuid_from_time, unix_time_fro
 from ksuid import Ksuid
 from ulid import ULID
 
-from uuidd.core.ids import custom, guid, ksuid, namebased, timebased, ulid, unixtime, uuids
+from uuidd.core.ids import ksuid, ulid, uuids, versions
 from uuidd.core.ids.bounds import bounds
-from uuidd.core.ids.timebased import TICKS_PER_SECOND, UNIX_EPOCH
+from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 
 INPUTS = 10_000
 
@@ -59,15 +59,15 @@ def name(random: Random) -> str:
 def test_uuid6_turns_v1_into_the_same_v6() -> None:
     """The package uuid6 gives the v6 that v1_to_v6 gives."""
     for random in draws(1):
-        value = timebased.v1(*time_fields(random))
-        assert uuid6.uuid1_to_uuid6(uuid.UUID(int=value)).int == timebased.v1_to_v6(value)
+        value = versions.v1(*time_fields(random))
+        assert uuid6.uuid1_to_uuid6(uuid.UUID(int=value)).int == versions.v1_to_v6(value)
 
 
 def test_uuid6_reads_the_fields_of_a_v6() -> None:
     """The package uuid6 finds the tick, clock_seq and node that v6 was given."""
     for random in draws(2):
         parts = time_fields(random)
-        other = uuid6.UUID(int=timebased.v6(*parts))
+        other = uuid6.UUID(int=versions.v6(*parts))
         assert (other.time, other.clock_seq, other.node) == parts
 
 
@@ -75,7 +75,7 @@ def test_uuid_utils_reads_the_fields_of_a_v1() -> None:
     """uuid_utils finds the tick, clock_seq and node that v1 was given."""
     for random in draws(3):
         parts = time_fields(random)
-        other = uuid_utils.UUID(int=timebased.v1(*parts))
+        other = uuid_utils.UUID(int=versions.v1(*parts))
         assert (other.version, other.time, other.clock_seq, other.node) == (1, *parts)
 
 
@@ -83,7 +83,7 @@ def test_uuid_utils_reads_the_fields_of_a_v6() -> None:
     """uuid_utils finds the tick, clock_seq and node that v6 was given."""
     for random in draws(4):
         parts = time_fields(random)
-        other = uuid_utils.UUID(int=timebased.v6(*parts))
+        other = uuid_utils.UUID(int=versions.v6(*parts))
         assert (other.version, other.time, other.clock_seq, other.node) == (6, *parts)
 
 
@@ -92,7 +92,7 @@ def test_uuid_utils_reads_the_milliseconds_of_v1_and_v6() -> None:
     for random in draws(5):
         ms, clock_seq, node = random.getrandbits(46), random.getrandbits(14), random.getrandbits(48)
         tick = UNIX_EPOCH + ms * 10_000 + random.randrange(10_000)
-        for make in (timebased.v1, timebased.v6):
+        for make in (versions.v1, versions.v6):
             assert uuid_utils.UUID(int=make(tick, clock_seq, node)).timestamp == ms
 
 
@@ -111,7 +111,7 @@ def test_uuid6_reads_the_milliseconds_of_a_v7() -> None:
     """The package uuid6 finds the milliseconds that v7 was given."""
     for random in draws(7):
         ms = random.getrandbits(48)
-        other = uuid6.UUID(int=unixtime.v7(ms, random.getrandbits(12), random.getrandbits(62)))
+        other = uuid6.UUID(int=versions.v7(ms, random.getrandbits(12), random.getrandbits(62)))
         assert (other.version, other.time) == (7, ms)
 
 
@@ -119,7 +119,7 @@ def test_uuid_utils_reads_the_milliseconds_of_a_v7() -> None:
     """uuid_utils finds the milliseconds that v7 was given."""
     for random in draws(8):
         ms = random.getrandbits(48)
-        value = unixtime.v7(ms, random.getrandbits(12), random.getrandbits(62))
+        value = versions.v7(ms, random.getrandbits(12), random.getrandbits(62))
         assert uuid_utils.UUID(int=value).timestamp == ms
 
 
@@ -128,14 +128,14 @@ def test_a_v7_of_uuid_utils_gives_its_time() -> None:
     for random in draws(9):
         ms = random.getrandbits(44)
         value = uuid_utils.uuid7(nanoseconds=ms * 1_000_000 + random.randrange(1_000_000)).int
-        assert unixtime.fields(value).ms == ms
+        assert versions.v7_fields(value).ms == ms
 
 
 def test_uuid_utils_makes_the_same_v8() -> None:
     """uuid_utils puts the same three blocks in the same places."""
     for random in draws(10):
         parts = random.getrandbits(48), random.getrandbits(12), random.getrandbits(62)
-        assert uuid_utils.uuid8(*parts).int == custom.v8(*parts)
+        assert uuid_utils.uuid8(*parts).int == versions.v8(*parts)
 
 
 # --- v3, v5, GUIDs
@@ -145,25 +145,25 @@ def test_pythons_uuid_makes_the_same_v3_and_v5() -> None:
     """The standard library gives the same UUIDs of any namespace and name."""
     for random in draws(11):
         space, text = random.getrandbits(128), name(random)
-        assert namebased.v3(space, text) == uuid.uuid3(uuid.UUID(int=space), text).int
-        assert namebased.v5(space, text) == uuid.uuid5(uuid.UUID(int=space), text).int
+        assert versions.v3(space, text) == uuid.uuid3(uuid.UUID(int=space), text).int
+        assert versions.v5(space, text) == uuid.uuid5(uuid.UUID(int=space), text).int
 
 
 def test_uuid_utils_makes_the_same_v3_and_v5() -> None:
     """uuid_utils gives the same UUIDs of any namespace and name."""
     for random in draws(12):
         space, text = random.getrandbits(128), name(random)
-        assert namebased.v3(space, text) == uuid_utils.uuid3(uuid_utils.UUID(int=space), text).int
-        assert namebased.v5(space, text) == uuid_utils.uuid5(uuid_utils.UUID(int=space), text).int
+        assert versions.v3(space, text) == uuid_utils.uuid3(uuid_utils.UUID(int=space), text).int
+        assert versions.v5(space, text) == uuid_utils.uuid5(uuid_utils.UUID(int=space), text).int
 
 
 def test_a_guids_bytes_are_pythons_bytes_le() -> None:
     """The standard library's bytes_le are the GUID bytes of any UUID, both ways."""
     for random in draws(13):
         value = random.getrandbits(128)
-        raw = guid.swapped(value).to_bytes(16, "big")
+        raw = uuids.guid_swapped(value).to_bytes(16, "big")
         assert raw == uuid.UUID(int=value).bytes_le
-        assert uuid.UUID(bytes_le=raw).int == guid.swapped(guid.swapped(value))
+        assert uuid.UUID(bytes_le=raw).int == uuids.guid_swapped(uuids.guid_swapped(value))
 
 
 # --- ULIDs
@@ -241,14 +241,14 @@ def test_bounds_of_a_microsecond_hold_the_cassandra_drivers() -> None:
     for random in draws(21):
         time = microsecond(random)
         low, high = bounds("cassandra", time, unit="us")
-        highest = timebased.fields(max_uuid_from_time(time).int)
+        highest = versions.gregorian_fields(max_uuid_from_time(time).int)
         assert low == min_uuid_from_time(time).int
-        assert timebased.fields(high) == highest._replace(tick=highest.tick + 9)
+        assert versions.gregorian_fields(high) == highest._replace(tick=highest.tick + 9)
 
 
 def test_the_cassandra_driver_reads_the_time_of_a_v1() -> None:
     """DataStax's Unix time of a v1 is its tick's."""
     for random in draws(22):
         since = random.randrange(-1 << EXACT_BITS, 1 << EXACT_BITS)
-        value = timebased.v1(UNIX_EPOCH + since, random.getrandbits(14), random.getrandbits(48))
+        value = versions.v1(UNIX_EPOCH + since, random.getrandbits(14), random.getrandbits(48))
         assert unix_time_from_uuid1(uuid.UUID(int=value)) == since / TICKS_PER_SECOND

@@ -11,39 +11,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uuidd.core.ids import (
-    flake,
-    ksuid,
-    push_id,
-    randombased,
-    snowflake,
-    timebased,
-    ulid,
-    unixtime,
-    uuids,
-)
+from uuidd.core.ids import flake, ksuid, push_id, snowflake, ulid, uuids, versions
 from uuidd.core.ids.bulk import RandomBytes
 from uuidd.core.ids.kinds import KINDS
-from uuidd.core.ids.layouts import RECIPES, time_fields
-from uuidd.core.ids.origin import Origin
-from uuidd.core.ids.timebased import TICKS_PER_SECOND, UNIX_EPOCH
-from uuidd.core.ids.timefield import TICKS_PER_MS
+from uuidd.core.ids.layouts import LAYOUTS, Origin, time_fields
+from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND, UNIX_EPOCH
 
 EPOCH = 1_600_000_000_000
 TICK = UNIX_EPOCH + 1_700_000_000 * TICKS_PER_SECOND
 ORIGIN = Origin(0x9F6BDECED846, clock_seq=0x33C8, worker=0x2A5, epoch=EPOCH)
 
-FORMS = [(kind, form) for kind, recipe in RECIPES.items() for form in recipe.forms]
+FORMS = [(kind, form) for kind, layout in LAYOUTS.items() for form in layout.forms]
 EACH = pytest.mark.parametrize(("kind", "form"), FORMS)
-EACH_KIND = pytest.mark.parametrize("kind", RECIPES)
-STEADY = [kind for kind in RECIPES if KINDS[kind].timeline == "steady"]
+EACH_KIND = pytest.mark.parametrize("kind", LAYOUTS)
+STEADY = [kind for kind in LAYOUTS if KINDS[kind].timeline == "steady"]
 TICKS = st.integers(TICK, TICK + 100 * TICKS_PER_SECOND)
 
 MAKE: dict[str, Callable[[int, int], int]] = {
-    "v1": lambda tick, _: timebased.v1(tick, ORIGIN.clock_seq, ORIGIN.node),
-    "v4": lambda _, random: randombased.v4(random),
-    "v6": lambda tick, _: timebased.v6(tick, ORIGIN.clock_seq, ORIGIN.node),
-    "v7": unixtime.of_tick,
+    "v1": lambda tick, _: versions.v1(tick, ORIGIN.clock_seq, ORIGIN.node),
+    "v4": lambda _, random: versions.v4(random),
+    "v6": lambda tick, _: versions.v6(tick, ORIGIN.clock_seq, ORIGIN.node),
+    "v7": versions.v7_of_tick,
     "snowflake": lambda place, _: snowflake.of_place(place, 0x2A5, epoch=EPOCH),
     "flake": lambda tick, _: flake.of_tick(tick, ORIGIN.node),
     "ulid": ulid.of_tick,
@@ -80,7 +68,7 @@ def ones(count: int) -> bytes:
 
 def draw(kind: str, form: str, place: int, count: int, random: RandomBytes = zeros) -> list[Any]:
     """Give the ids of so many places, all in one run."""
-    return list(RECIPES[kind].forms[form](place, count, ORIGIN, random))
+    return list(LAYOUTS[kind].forms[form](place, count, ORIGIN, random))
 
 
 def read(kind: str, form: str, made: Any) -> int:
@@ -100,33 +88,33 @@ def read(kind: str, form: str, made: Any) -> int:
 
 def random_of(kind: str, value: int) -> int:
     """Give the random bits of an id."""
-    return randombased.v4_bits(value) if kind == "v4" else value & (1 << FREE.get(kind, 0)) - 1
+    return versions.v4_bits(value) if kind == "v4" else value & (1 << FREE.get(kind, 0)) - 1
 
 
 def run_of(kind: str) -> tuple[int, int]:
     """Give where a run of the kind begins, and how long it is."""
-    recipe = RECIPES[kind]
-    place = recipe.places(TICK, 1)[0]
-    begin = place + recipe.room(place)
-    return begin, recipe.room(begin)
+    layout = LAYOUTS[kind]
+    place = layout.places(TICK, 1)[0]
+    begin = place + layout.room(place)
+    return begin, layout.room(begin)
 
 
 def all_of(kind: str, first: int, ticks: int) -> list[int]:
     """Give the ids of all places of a block, run by run."""
-    recipe = RECIPES[kind]
-    place, end = recipe.places(first, ticks)
+    layout = LAYOUTS[kind]
+    place, end = layout.places(first, ticks)
     found: list[int] = []
-    form = next(form for form in recipe.forms if form != "bytes")
+    form = next(form for form in layout.forms if form != "bytes")
     while place < end:
-        part = min(recipe.room(place), end - place)
+        part = min(layout.room(place), end - place)
         found += [read(kind, form, made) for made in draw(kind, form, place, part, ones)]
         place += part
     return found
 
 
-def test_each_kind_that_is_made_has_a_recipe_in_each_form() -> None:
+def test_each_kind_that_is_made_has_a_layout_in_each_form() -> None:
     """None is missing, and there is none that no one can ask for."""
-    assert {kind: set(recipe.forms) for kind, recipe in RECIPES.items()} == {
+    assert {kind: set(layout.forms) for kind, layout in LAYOUTS.items()} == {
         kind: set(entry.forms) for kind, entry in KINDS.items()
     }
 
@@ -150,7 +138,7 @@ def test_ids_are_what_the_kinds_own_functions_give(
     found = [read(kind, form, each) for each in made]
     assert found == [MAKE[kind](place + at, random_of(kind, each)) for at, each in enumerate(found)]
     assert len(found) == count
-    assert RECIPES[kind].room(place) >= count
+    assert LAYOUTS[kind].room(place) >= count
 
 
 @EACH
@@ -184,13 +172,13 @@ def test_only_kinds_with_random_bits_draw_any(kind: str, form: str) -> None:
         return bytes(count)
 
     draw(kind, form, run_of(kind)[0], 5, note)
-    assert bool(asked) == RECIPES[kind].random == (kind in {"v4", *FREE})
+    assert bool(asked) == LAYOUTS[kind].random == (kind in {"v4", *FREE})
 
 
 @EACH
 def test_an_iterator_runs_in_c(kind: str, form: str) -> None:
     """No step of it is Python's, so that several threads may share it."""
-    made = RECIPES[kind].forms[form](run_of(kind)[0], 3, ORIGIN, zeros)
+    made = LAYOUTS[kind].forms[form](run_of(kind)[0], 3, ORIGIN, zeros)
     assert iter(made) is made
     assert not inspect.isgenerator(made)
     assert type(made).__module__ in {"builtins", "itertools"}
@@ -202,11 +190,11 @@ def test_no_ids_of_no_places(kind: str, form: str) -> None:
     assert draw(kind, form, run_of(kind)[0], 0, ones) == []
 
 
-@pytest.mark.parametrize("form", RECIPES["snowflake"].forms)
+@pytest.mark.parametrize("form", LAYOUTS["snowflake"].forms)
 def test_a_snowflake_without_a_worker_is_refused(form: str) -> None:
     """A made-up number could be another host's; the error names the field and the range."""
     with pytest.raises(ValueError, match=r"^worker is None; .* 0 to 1023$"):
-        RECIPES["snowflake"].forms[form](run_of("snowflake")[0], 1, Origin(1), zeros)
+        LAYOUTS["snowflake"].forms[form](run_of("snowflake")[0], 1, Origin(1), zeros)
 
 
 @pytest.mark.parametrize(
@@ -221,7 +209,7 @@ def test_a_snowflake_without_a_worker_is_refused(form: str) -> None:
 )
 def test_an_origin_that_does_not_fit_is_refused(kind: str, origin: Origin, name: str) -> None:
     """In each form the error names the field."""
-    for form in RECIPES[kind].forms.values():
+    for form in LAYOUTS[kind].forms.values():
         with pytest.raises(ValueError, match=f"^{name} is "):
             form(run_of(kind)[0], 1, origin, zeros)
 
@@ -245,7 +233,7 @@ def test_an_origin_that_does_not_fit_is_refused(kind: str, origin: Origin, name:
 def test_room_is_what_is_left_of_the_run(kind: str, run: int) -> None:
     """It falls by one with each place, down to one, and is whole again after that."""
     begin, _ = run_of(kind)
-    room = RECIPES[kind].room
+    room = LAYOUTS[kind].room
     assert [room(begin + at) for at in (0, 1, run // 2, run - 1, run)] == [
         run,
         run - 1,
@@ -255,19 +243,19 @@ def test_room_is_what_is_left_of_the_run(kind: str, run: int) -> None:
     ]
 
 
-@pytest.mark.parametrize("kind", [kind for kind in RECIPES if kind != "snowflake"])
+@pytest.mark.parametrize("kind", [kind for kind in LAYOUTS if kind != "snowflake"])
 @given(first=TICKS, count=st.integers(1, 10**6))
 def test_a_place_is_a_tick(kind: str, first: int, count: int) -> None:
     """For all kinds but Snowflakes, and so many ticks make so many ids."""
-    assert RECIPES[kind].places(first, count) == (first, first + count)
-    assert RECIPES[kind].ticks(count) == count
+    assert LAYOUTS[kind].places(first, count) == (first, first + count)
+    assert LAYOUTS[kind].ticks(count) == count
 
 
 @EACH_KIND
 @given(first=TICKS, one=st.integers(1, 50_000), other=st.integers(1, 50_000))
 def test_places_of_adjoining_blocks_adjoin(kind: str, first: int, one: int, other: int) -> None:
     """None is in both, and none is lost between them."""
-    places = RECIPES[kind].places
+    places = LAYOUTS[kind].places
     begin, middle = places(first, one)
     assert places(first + one, other) == (middle, places(first, one + other)[1])
     assert begin <= middle
@@ -277,24 +265,24 @@ def test_places_of_adjoining_blocks_adjoin(kind: str, first: int, one: int, othe
 @given(first=TICKS, count=st.integers(1, 50_000))
 def test_so_many_ticks_hold_so_many_ids(kind: str, first: int, count: int) -> None:
     """Wherever a block begins, the ticks asked for are enough."""
-    recipe = RECIPES[kind]
-    begin, end = recipe.places(first, recipe.ticks(count))
+    layout = LAYOUTS[kind]
+    begin, end = layout.places(first, layout.ticks(count))
     assert end - begin >= count
 
 
 @given(TICKS)
 def test_three_ticks_in_a_row_hold_a_snowflake(first: int) -> None:
     """Three are what one Snowflake takes; they hold two at most."""
-    recipe = RECIPES["snowflake"]
-    begin, end = recipe.places(first, 3)
-    assert recipe.ticks(1) == 3
+    layout = LAYOUTS["snowflake"]
+    begin, end = layout.places(first, 3)
+    assert layout.ticks(1) == 3
     assert 1 <= end - begin <= 2
 
 
 # --- what kinds have in common
 
 
-@pytest.mark.parametrize("kind", [kind for kind in RECIPES if kind != "v4"])
+@pytest.mark.parametrize("kind", [kind for kind in LAYOUTS if kind != "v4"])
 @given(first=TICKS, count=st.integers(1, 200), back=st.integers(0, 60))
 def test_ids_of_a_block_rise_over_the_ends_of_runs(
     kind: str, first: int, count: int, back: int
@@ -304,7 +292,7 @@ def test_ids_of_a_block_rise_over_the_ends_of_runs(
         first += -(first - UNIX_EPOCH) % TICKS_PER_SECOND - back
     found = all_of(kind, first, count)
     if kind == "v1":
-        found = [timebased.v1_to_v6(value) for value in found]
+        found = [versions.v1_to_v6(value) for value in found]
     assert found == sorted(set(found))
 
 
@@ -316,7 +304,7 @@ def test_steady_kinds_of_one_block_name_the_same_milliseconds(
     if back:
         first += -(first - UNIX_EPOCH) % TICKS_PER_MS - back
     told: dict[str, Callable[[int], int]] = {
-        "v7": lambda value: unixtime.fields(value).ms,
+        "v7": lambda value: versions.v7_fields(value).ms,
         "flake": lambda value: flake.fields(value).ms,
         "ulid": lambda value: ulid.fields(value).ms,
         "push_id": lambda value: push_id.fields(value).ms,
@@ -338,11 +326,11 @@ def test_steady_kinds_of_one_block_name_the_same_milliseconds(
 
 def test_snowflakes_at_a_low_rate_do_not_share_a_sequence_number() -> None:
     """At 10 a second, some microseconds late each, they spread over all shards modulo 16."""
-    recipe, late = RECIPES["snowflake"], Random(7)
+    layout, late = LAYOUTS["snowflake"], Random(7)
     sequences = []
     for at in range(100):
         now = TICK + at * TICKS_PER_SECOND // 10 + late.randrange(TICKS_PER_MS)
-        place, _ = recipe.places(now, recipe.ticks(1))
+        place, _ = layout.places(now, layout.ticks(1))
         (made,) = draw("snowflake", "int", place, 1)
         sequences.append(snowflake.fields(made, epoch=EPOCH).sequence)
     assert len(set(sequences)) > 90
@@ -365,9 +353,9 @@ def test_a_time_field_tells_what_is_in_the_id(tick: int) -> None:
     value = {kind: MAKE[kind](tick, 0) for kind in KINDS if kind != "snowflake"}
     place = snowflake.place_from(tick - (tick - UNIX_EPOCH) % TICKS_PER_MS)
     carried = {
-        "v1": timebased.fields(value["v1"]).tick,
-        "v6": timebased.fields(value["v6"]).tick,
-        "v7": unixtime.fields(value["v7"]).ms,
+        "v1": versions.gregorian_fields(value["v1"]).tick,
+        "v6": versions.gregorian_fields(value["v6"]).tick,
+        "v7": versions.v7_fields(value["v7"]).ms,
         "flake": flake.fields(value["flake"]).ms,
         "ulid": ulid.fields(value["ulid"]).ms,
         "push_id": push_id.fields(value["push_id"]).ms,
@@ -384,15 +372,15 @@ def test_the_time_field_of_snowflakes_follows_their_epoch() -> None:
     assert field.bits == 41
 
 
-JOINED = [kind for kind, recipe in RECIPES.items() if recipe.joined]
+PACKED = [kind for kind, layout in LAYOUTS.items() if layout.packed]
 
 
-@pytest.mark.parametrize("kind", JOINED)
+@pytest.mark.parametrize("kind", PACKED)
 @given(TICKS, st.integers(1, 5000))
 def test_bytes_in_one_piece_are_those_of_one_by_one(kind: str, first: int, count: int) -> None:
     """Byte for byte, over all of a run, for the same random bytes."""
-    recipe = RECIPES[kind]
-    count = min(count, recipe.room(first))
-    assert recipe.joined is not None
-    joined = recipe.joined(first, count, ORIGIN, Random(1).randbytes)
-    assert joined == b"".join(recipe.forms["bytes"](first, count, ORIGIN, Random(1).randbytes))
+    layout = LAYOUTS[kind]
+    count = min(count, layout.room(first))
+    assert layout.packed is not None
+    packed = layout.packed(first, count, ORIGIN, Random(1).randbytes)
+    assert packed == b"".join(layout.forms["bytes"](first, count, ORIGIN, Random(1).randbytes))

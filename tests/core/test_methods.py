@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uuidd.core.ids.layouts import RECIPES
-from uuidd.core.ids.timebased import UNIX_EPOCH
+from uuidd.core.ids.layouts import LAYOUTS
+from uuidd.core.ids.ticks import UNIX_EPOCH
 from uuidd.core.timeline import Block, SteadyBlock
 from uuidd.core.wire import methods, rpc
 from uuidd.core.wire.methods import Make, RefusedError, Status, Take
@@ -85,7 +85,7 @@ def test_bytes_that_are_utf8_are_text(
     assert methods.parse(method, params) == call
 
 
-@pytest.mark.parametrize("kind", list(RECIPES))
+@pytest.mark.parametrize("kind", list(LAYOUTS))
 def test_every_kind_that_is_made_is_a_make(kind: str) -> None:
     """What can be made of the clock or of random bits alone is a kind of ``make``."""
     assert methods.parse("make", [kind, 7]) == Make(kind, 7, True)
@@ -507,7 +507,7 @@ def test_any_params_are_a_call_or_refused(method: str, params: list[Any]) -> Non
             assert 1 <= count <= 1_000_000
             assert type(whole) is bool
         case Make(kind, count):
-            assert kind in RECIPES
+            assert kind in LAYOUTS
             assert type(count) is int
             assert 1 <= count <= 1000
 

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uuidd.core.ids import snowflake
-from uuidd.core.ids.timebased import UNIX_EPOCH
-from uuidd.core.ids.timefield import TICKS_PER_MS
+from uuidd.core.ids.ticks import TICKS_PER_MS, UNIX_EPOCH
 
 TWITTER = snowflake.TWITTER_EPOCH
 FIELD = snowflake.time_field()
@@ -185,5 +184,5 @@ def test_an_unknown_base_is_refused() -> None:
 @pytest.mark.parametrize("text", ["-1", "+1", " 1", "1_000", "1.0", "1e3", "0x1", "\u0663"])
 def test_a_decimal_is_digits_alone(text: str) -> None:
     """No sign, no space, no underscore, no digits of other scripts."""
-    with pytest.raises(ValueError, match=r"is no Snowflake: .* is not of 0123456789$"):
+    with pytest.raises(ValueError, match=r"is not a Snowflake: .* is not of 0123456789$"):
         snowflake.from_text(text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from uuidd.core.ids.timebased import TICKS_PER_SECOND
+from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.outcomes import Ahead, Closed, NeedsSave, NoneFree
 from uuidd.core.timeline.steady import LOST_SECONDS, MAX_LEAD_SECONDS, Rollback, Steady
 from uuidd.core.timeline.volatile import TOLERANCE

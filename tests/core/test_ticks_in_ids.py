@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from uuidd.core.ids import (
     apollo,
-    dce,
     flake,
     ksuid,
     push_id,
@@ -20,11 +19,18 @@ from uuidd.core.ids import (
     sonyflake,
     uidgenerator,
     ulid,
-    unixtime,
     uuids,
+    versions,
 )
-from uuidd.core.ids.timebased import TICKS_PER_SECOND, UNIX_EPOCH
-from uuidd.core.ids.timefield import GREGORIAN, TICKS_PER_MS, TimeField, milliseconds, unix
+from uuidd.core.ids.ticks import (
+    GREGORIAN,
+    TICKS_PER_MS,
+    TICKS_PER_SECOND,
+    UNIX_EPOCH,
+    TimeField,
+    milliseconds,
+    unix_field,
+)
 from uuidd.core.ids.times import text, tick_of
 
 
@@ -40,7 +46,7 @@ class Ticked(NamedTuple):
 
 def of_v7(value: int) -> tuple[int, int]:
     """Give the tick and the random bits of a v7 of ours."""
-    return unixtime.tick_of(value), value & (1 << unixtime.RANDOM_BITS) - 1
+    return versions.v7_tick(value), value & (1 << versions.V7_RANDOM_BITS) - 1
 
 
 def of_ulid(value: int) -> tuple[int, int]:
@@ -71,7 +77,7 @@ def of_flake(value: int) -> tuple[int, int]:
 
 
 TICKED = {
-    "v7": Ticked(unixtime.of_tick, of_v7, unixtime.TIME, 60),
+    "v7": Ticked(versions.v7_of_tick, of_v7, versions.V7_TIME, 60),
     "ulid": Ticked(ulid.of_tick, of_ulid, ulid.TIME, 66),
     "push_id": Ticked(push_id.of_tick, of_push_id, push_id.TIME, 58),
     "ksuid": Ticked(ksuid.of_tick, of_ksuid, ksuid.TIME, 104),
@@ -121,7 +127,7 @@ def test_a_tick_outside_the_field_is_refused(kind: Ticked) -> None:
     """One before the epoch and one past the last are none; the error names the kind's range."""
     first, last = kind.field.epoch, kind.field.end - 1
     for tick in (first - 1, last + 1):
-        message = f"^tick is {tick}, and {kind.field.kind} tells .* tick {first} to {last}$"
+        message = f"^tick is {tick}; the time of a .* is from tick {first} to {last}$"
         with pytest.raises(ValueError, match=message):
             kind.of_tick(tick, 0)
 
@@ -145,17 +151,17 @@ def test_free_bits_that_do_not_fit_are_refused(kind: Ticked) -> None:
 
 def test_a_v7_that_carries_no_tick_is_refused() -> None:
     """14 bits above 9999 are no tick of a millisecond; the error names the UUID and the bits."""
-    assert unixtime.tick_of(unixtime.v7(0, 9999 >> 2, (9999 & 3) << 60)) == UNIX_EPOCH + 9999
-    value = unixtime.v7(0, 10_000 >> 2, (10_000 & 3) << 60)
+    assert versions.v7_tick(versions.v7(0, 9999 >> 2, (9999 & 3) << 60)) == UNIX_EPOCH + 9999
+    value = versions.v7(0, 10_000 >> 2, (10_000 & 3) << 60)
     with pytest.raises(ValueError, match=f"^{uuids.to_text(value)} carries no tick: 10000 is not"):
-        unixtime.tick_of(value)
+        versions.v7_tick(value)
 
 
 # --- time fields
 
 FIELDS = GREGORIAN | {
-    "v2": dce.TIME,
-    "v7": unixtime.TIME,
+    "v2": versions.V2_TIME,
+    "v7": versions.V7_TIME,
     "ncs": apollo.NCS_TIME,
     "apollo": apollo.UID_TIME,
     "flake": flake.TIME,
@@ -209,7 +215,7 @@ def test_a_field_tells_nothing_outside(field: TimeField) -> None:
     assert field.raw(field.epoch) == 0
     assert field.raw(field.end - 1) == (1 << field.bits) - 1
     for tick in (field.epoch - 1, field.end):
-        with pytest.raises(ValueError, match=f"^tick is {tick}, and {field.kind} tells times "):
+        with pytest.raises(ValueError, match=f"^tick is {tick}; the time of a {field.kind} is "):
             field.raw(tick)
     for raw in (-1, 1 << field.bits):
         with pytest.raises(ValueError, match=f"^timestamp is {raw}; it must be 0 to "):
@@ -258,7 +264,7 @@ def test_an_epoch_that_is_no_int_is_refused() -> None:
     """A float epoch would make every id inexact."""
     for epoch in (1.0, True):
         with pytest.raises(TypeError, match=f"^epoch is {epoch}; it must be an int$"):
-            unix("snowflake", TICKS_PER_MS, 41, epoch_ms=epoch)  # type: ignore[arg-type]  # likewise
+            unix_field("snowflake", TICKS_PER_MS, 41, epoch_ms=epoch)  # type: ignore[arg-type]  # likewise
 
 
 @given(st.integers(0, (1 << 60) - 1))

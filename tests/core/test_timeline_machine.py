@@ -28,7 +28,7 @@ from hypothesis.stateful import (
 )
 
 from tests.core.draws import Draws
-from uuidd.core.ids.timebased import MULTICAST
+from uuidd.core.ids.nodes import MULTICAST
 from uuidd.core.timeline import LANES, Block, Generation, NoneFree
 from uuidd.core.timeline.outcomes import Closed, NeedsSave
 from uuidd.core.timeline.state import Node, State

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.core.draws import Draws
-from uuidd.core.ids.origin import Origin
-from uuidd.core.ids.timebased import TICKS_PER_SECOND
+from uuidd.core.ids.layouts import Origin
+from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline import Block, NoneFree, SteadyBlock
 from uuidd.core.timeline.outcomes import Closed, NeedsSave
 from uuidd.core.timeline.state import State

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uuidd.core.ids import flake, ksuid, snowflake, ulid, unixtime
-from uuidd.core.ids.timebased import UNIX_EPOCH
-from uuidd.core.ids.timefield import GREGORIAN, TimeField
+from uuidd.core.ids import flake, ksuid, snowflake, ulid, versions
+from uuidd.core.ids.ticks import GREGORIAN, UNIX_EPOCH, TimeField
 from uuidd.core.ids.times import day, text, tick_of
 
 V1 = GREGORIAN["v1"]
@@ -46,7 +45,7 @@ def test_a_text_is_read_back_by_python(time: datetime) -> None:
     ("field", "time", "tick"),
     [
         (V1, RFC_TICK, RFC_TICK),
-        (unixtime.TIME, 1_645_557_742_000, RFC_TICK),
+        (versions.V7_TIME, 1_645_557_742_000, RFC_TICK),
         (snowflake.time_field(), 1_645_557_742_000, RFC_TICK),
         (snowflake.time_field(1_600_000_000_000), 1_645_557_742_000, RFC_TICK),
         (ksuid.TIME, 1_645_557_742, RFC_TICK),
@@ -61,7 +60,7 @@ def test_an_int_is_in_the_unit_of_the_kind(field: TimeField, time: int, tick: in
     ("field", "first", "last"),
     [
         (V1, 0, (1 << 60) - 1),
-        (unixtime.TIME, 0, (1 << 48) - 1),
+        (versions.V7_TIME, 0, (1 << 48) - 1),
         (ulid.TIME, 0, (1 << 48) - 1),
         (flake.TIME, 0, (1 << 64) - 1),
         (ksuid.TIME, 1_400_000_000, 1_400_000_000 + (1 << 32) - 1),
@@ -132,7 +131,7 @@ def test_a_text_has_the_digits_that_the_unit_has(unit: int, expected: str) -> No
         (0, 1, "1582-10-15T00:00:00.0000000Z"),
         (UNIX_EPOCH, 10_000_000, "1970-01-01T00:00:00Z"),
         ((1 << 60) - 1, 1, "5236-03-31T21:21:00.6846975Z"),
-        (unixtime.TIME.end - 1, 10_000, "+10889-08-02T05:31:50.655Z"),
+        (versions.V7_TIME.end - 1, 10_000, "+10889-08-02T05:31:50.655Z"),
         (flake.TIME.end - 1, 10_000, "+584556019-04-03T14:25:51.615Z"),
     ],
 )

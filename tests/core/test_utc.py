@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.core.draws import Draws
-from uuidd.core.ids.timebased import MULTICAST
+from uuidd.core.ids.nodes import MULTICAST
 from uuidd.core.timeline import GENERATIONS, Block, NoneFree
 from uuidd.core.timeline.outcomes import Closed, NeedsSave
 from uuidd.core.timeline.state import Node, State, random_node

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.core.draws import Draws
-from uuidd.core.ids.timebased import MULTICAST
+from uuidd.core.ids.nodes import MULTICAST
 from uuidd.core.timeline.block import Block
 from uuidd.core.timeline.outcomes import NoneFree
 from uuidd.core.timeline.volatile import TOLERANCE, Volatile

@@ -16,7 +16,7 @@ import trio
 from tests.core.draws import Draws
 from uuidd.clock import Clock
 from uuidd.core.ids.snowflake import TWITTER_EPOCH
-from uuidd.core.ids.timebased import TICKS_PER_SECOND, UNIX_EPOCH
+from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline import Block, Generation, SteadyBlock
 from uuidd.core.timeline.state import State
 from uuidd.core.timeline.steady import Rollback, Steady

@@ -10,7 +10,7 @@ import trio
 from trio.testing import MockClock
 
 from tests.daemon.fakes import HOUR, Inside
-from uuidd.core.ids.timebased import TICKS_PER_SECOND
+from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline import Block, NoneFree
 from uuidd.core.timeline.outcomes import NeedsSave
 from uuidd.core.wire.methods import MAX_TAKE, SAVE_SECONDS, RefusedError

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uuidd.clock import SLEW, STEP, Clock
-from uuidd.core.ids.timebased import UNIX_EPOCH
+from uuidd.core.ids.ticks import UNIX_EPOCH
 
 SECOND = 1_000_000_000
 DAY = 86_400 * SECOND

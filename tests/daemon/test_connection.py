@@ -18,7 +18,7 @@ from trio.testing import MockClock
 
 from tests.daemon.fakes import HOUR, UID, Inside, Peer, message, notification, request
 from uuidd import __version__
-from uuidd.core.ids import timebased
+from uuidd.core.ids import versions
 from uuidd.core.ids.kinds import KINDS
 from uuidd.core.wire import RPC_FIRST
 from uuidd.server import connection
@@ -659,7 +659,7 @@ async def test_made_ids_are_ticks_in_a_row_up_to_now(
     """Time-based ids of one ``make`` have the latest ticks, in order, under one clock_seq."""
     async with inside.talking() as peer:
         texts = (await peer.call("make", kind, 1000)).result
-    made = [timebased.fields(uuid.UUID(text).int) for text in texts]
+    made = [versions.gregorian_fields(uuid.UUID(text).int) for text in texts]
     last = inside.wall.now()
     assert [each.tick for each in made] == list(range(last - 999, last + 1))
     assert len({each.clock_seq for each in made}) == 1

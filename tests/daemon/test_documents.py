@@ -12,7 +12,7 @@ import pytest
 from tests.documents import DOCUMENTS, FOLDERS, ROOT, anchors, blocks, text
 from uuidd.cli import arguments
 from uuidd.core.ids import snowflake, times
-from uuidd.core.ids.timefield import GREGORIAN
+from uuidd.core.ids.ticks import GREGORIAN
 from uuidd.server import events
 from uuidd.server.limits import LEAST, Limits
 from uuidd_client import DaemonUnavailable, NoWorkerId, RateExceeded, TimeOutOfRange, command

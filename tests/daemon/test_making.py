@@ -10,10 +10,10 @@ import trio
 from trio.testing import MockClock
 
 from tests.daemon.fakes import BEGIN, UID, Inside
-from uuidd.core.ids import flake, ksuid, push_id, snowflake, timebased, ulid
+from uuidd.core.ids import flake, ksuid, push_id, snowflake, ulid, versions
 from uuidd.core.ids.kinds import KINDS
 from uuidd.core.ids.snowflake import TWITTER_EPOCH
-from uuidd.core.ids.timebased import TICKS_PER_SECOND, UNIX_EPOCH
+from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline import Block, SteadyBlock
 from uuidd.core.wire import methods, rpc
 from uuidd.server.making import PIECES
@@ -58,8 +58,8 @@ def millisecond(text: str) -> int:
 
 
 TIMES: dict[str, Callable[[str], float]] = {
-    "v1": lambda text: (timebased.fields(uuid.UUID(text).int).tick - UNIX_EPOCH) / 1e7,
-    "v6": lambda text: (timebased.fields(uuid.UUID(text).int).tick - UNIX_EPOCH) / 1e7,
+    "v1": lambda text: (versions.gregorian_fields(uuid.UUID(text).int).tick - UNIX_EPOCH) / 1e7,
+    "v6": lambda text: (versions.gregorian_fields(uuid.UUID(text).int).tick - UNIX_EPOCH) / 1e7,
     "v7": lambda text: (uuid.UUID(text).int >> 80) / 1e3,
     "snowflake": lambda text: ((int(text) >> 22) + TWITTER_EPOCH) / 1e3,
     "flake": lambda text: (flake.from_text(text) >> 64) / 1e3,

@@ -9,7 +9,7 @@ import trio
 from trio.testing import MockClock
 
 from tests.daemon.fakes import HOUR, UID, Inside
-from uuidd.core.ids.timebased import TICKS_PER_SECOND
+from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.wire.methods import MAX_TAKE, SAVE_SECONDS, RefusedError
 from uuidd.server.limits import SOON_SECONDS
 

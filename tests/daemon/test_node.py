@@ -14,7 +14,7 @@ from ifaddr import IP, Adapter
 
 import uuidd
 from tests.tools import in_private_mounts, need
-from uuidd.core.ids.timebased import UNIX_EPOCH
+from uuidd.core.ids.ticks import UNIX_EPOCH
 from uuidd.core.timeline.state import Node
 from uuidd.libuuid_clock import libuuid_clock_seq, libuuid_mark
 from uuidd.node import NodeError, choose

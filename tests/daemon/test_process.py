@@ -19,7 +19,7 @@ import pytest
 
 from tests.rig import PATIENCE, Daemon, until
 from tests.tools import need
-from uuidd.core.ids.timebased import UNIX_EPOCH
+from uuidd.core.ids.ticks import UNIX_EPOCH
 from uuidd.statefile import decode, encode
 
 pytestmark = pytest.mark.system

@@ -12,7 +12,7 @@ from uuid import UUID
 import pytest
 
 from tests.rig import PATIENCE, Daemon
-from uuidd.core.ids import unixtime
+from uuidd.core.ids import versions
 from uuidd.core.timeline import Block, SteadyBlock
 from uuidd.core.wire import methods
 
@@ -74,7 +74,7 @@ def test_blocks_taken_in_javascript_do_not_overlap(tmp_path: Path) -> None:
     assert {(one.version, two.version) for one, _, two, _ in ids} == {(1, 7)}
     utc = sorted((first.time, last.time) for first, last, _, _ in ids)
     steady = sorted(
-        (unixtime.tick_of(first.int), unixtime.tick_of(last.int)) for _, _, first, last in ids
+        (versions.v7_tick(first.int), versions.v7_tick(last.int)) for _, _, first, last in ids
     )
     for blocks in (utc, steady):
         assert all(first <= last < following for (first, last), (following, _) in pairwise(blocks))

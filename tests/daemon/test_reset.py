@@ -17,7 +17,7 @@ import pytest
 from tests.rig import PATIENCE, Daemon
 from tests.tools import need_root
 from uuidd.core.ids import times
-from uuidd.core.ids.timebased import TICKS_PER_SECOND, UNIX_EPOCH
+from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline.state import Node, State
 from uuidd.server.reset import reset_steady
 from uuidd.statefile import decode, encode, machine_hash

@@ -9,7 +9,7 @@ import trio
 from trio.testing import MockClock
 
 from tests.daemon.fakes import HOUR, Inside
-from uuidd.core.ids.timebased import TICKS_PER_SECOND
+from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline import Block
 from uuidd.core.timeline.outcomes import Closed, NeedsSave
 from uuidd.core.timeline.state import State

@@ -11,7 +11,7 @@ from trio.testing import MockClock
 
 from tests.daemon.fakes import HOUR, Inside
 from uuidd.core.ids.snowflake import TWITTER_EPOCH
-from uuidd.core.ids.timebased import TICKS_PER_SECOND, UNIX_EPOCH
+from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline import SteadyBlock
 from uuidd.core.timeline.outcomes import NeedsSave
 from uuidd.core.wire.methods import MAX_TAKE, SAVE_SECONDS, RefusedError

@@ -11,7 +11,7 @@ from trio.testing import MockClock
 from tests.client.fakes import START, Server, Time, granted, result
 from tests.daemon.fakes import Inside, request
 from tests.rig import Daemon
-from uuidd.core.ids.timebased import UNIX_EPOCH
+from uuidd.core.ids.ticks import UNIX_EPOCH
 from uuidd.core.timeline import Block, SteadyBlock
 from uuidd.server import connection
 from uuidd.server.stream import Stream

@@ -7,9 +7,8 @@ from bisect import bisect
 from typing import Any
 
 from tests.fuzzing.target import require
-from uuidd.core.ids import flake, ksuid, push_id, snowflake, ulid, unixtime, uuids
-from uuidd.core.ids.timebased import TICKS_PER_SECOND
-from uuidd.core.ids.timefield import TICKS_PER_MS
+from uuidd.core.ids import flake, ksuid, push_id, snowflake, ulid, uuids, versions
+from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND
 
 Key = tuple[int, int]
 """A node and a clock sequence; of the steady timeline ``STEADY``."""
@@ -108,7 +107,7 @@ def _unix(ms: int, rest: int) -> int:
 
 
 def _v7(text: str) -> int:
-    return unixtime.tick_of(uuids.from_text(text)) - _UNIX
+    return versions.v7_tick(uuids.from_text(text)) - _UNIX
 
 
 def _ulid(text: str) -> int:

@@ -9,7 +9,7 @@ from tests.fuzzing import corpus
 from tests.fuzzing.mutations import Mutations
 from tests.fuzzing.spans import of_words
 from tests.fuzzing.target import Broken, Target
-from uuidd.core.ids import apollo, flake, ksuid, namebased, push_id, snowflake, ulid, uuids
+from uuidd.core.ids import apollo, flake, ksuid, push_id, snowflake, ulid, uuids, versions
 from uuidd.core.ids.inspect import ALIASES, KINDS, ORDER, readings
 
 _ASKED = (None, *KINDS, *ALIASES, "v9", "")
@@ -35,7 +35,7 @@ PARSERS: tuple[Parser, ...] = (
     (flake.from_text, flake.to_text),
     (apollo.ncs_from_text, apollo.ncs_to_text),
     (apollo.uid_from_text, apollo.uid_to_text),
-    (namebased.namespace, uuids.to_text),
+    (versions.namespace, uuids.to_text),
     *(_snowflakes(base) for base in snowflake.ALPHABETS),
 )
 

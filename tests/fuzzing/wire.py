@@ -15,7 +15,8 @@ from tests.fuzzing.messages import NAMES, PARTS, VALUES
 from tests.fuzzing.mutations import Mutations
 from tests.fuzzing.spans import of_messagepack
 from tests.fuzzing.target import Broken, Target, require
-from uuidd.core.ids import timebased
+from uuidd.core.ids import versions
+from uuidd.core.ids.ticks import UNIX_EPOCH
 from uuidd.core.timeline import Block, SteadyBlock
 from uuidd.core.wire import libuuid, methods, rpc
 from uuidd.core.wire.libuuid import Op, ProtocolError
@@ -185,15 +186,15 @@ def _makes_ids(block: Block) -> None:
     first, count, clock_seq, node = block
     require(count > 0, "a block holds a tick")
     try:
-        timebased.v1(first, clock_seq, node)
-        timebased.v6(first + count - 1, clock_seq, node)
+        versions.v1(first, clock_seq, node)
+        versions.v6(first + count - 1, clock_seq, node)
     except (ValueError, TypeError) as error:
         raise Broken("ids can be made of a block, to its end") from error
 
 
 def _makes_steady_ids(block: SteadyBlock) -> None:
     first, count, node, worker, epoch = block
-    require(count > 0 and first >= timebased.UNIX_EPOCH, "a steady block holds a tick since 1970")
+    require(count > 0 and first >= UNIX_EPOCH, "a steady block holds a tick since 1970")
     require(first + count <= 1 << 60 and 0 <= node < 1 << 48, "a steady block is in its range")
     require(worker is None or 0 <= worker < 1024, "a worker has 10 bits")
     require(type(epoch) is int and epoch >= 0, "an epoch is no time before 1970")

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 import shtab
 
-from uuidd.core.ids import bounds, namebased
+from uuidd.core.ids import bounds, versions
 
 FILES = {"DIR": shtab.DIRECTORY, "FILE": shtab.FILE}
 """What completes a value, by the name that the help gives it."""
@@ -16,7 +16,7 @@ FILES = {"DIR": shtab.DIRECTORY, "FILE": shtab.FILE}
 CHOICES: dict[tuple[str, str], Iterable[str]] = {
     ("uuidd", "node"): ("random", "mac"),
     ("uuidctl bounds", "kind"): bounds.KINDS,
-    ("uuidctl new", "namespace"): namebased.NAMESPACES,
+    ("uuidctl new", "namespace"): versions.NAMESPACES,
 }
 """What is worth offering, by parser and argument, where the parser itself takes more than that."""
 

@@ -12,8 +12,8 @@ from uuid import UUID
 
 from tests.rig import PATIENCE, Connection, Daemon
 from tests.system.test_clock_steps import Record
-from uuidd.core.ids import timebased, unixtime, uuids
-from uuidd.core.ids.timebased import UNIX_EPOCH
+from uuidd.core.ids import uuids, versions
+from uuidd.core.ids.ticks import UNIX_EPOCH
 from uuidd.core.wire import libuuid
 from uuidd_client import Client, DaemonUnavailable
 
@@ -223,7 +223,7 @@ class Callers:
     def _make_v1(self) -> None:
         before = self._ahead()
         ids = [uuids.from_text(text) for text in self._ask("make v1", "make", "v1", 10)]
-        self._check("make v1", max(timebased.fields(id).tick for id in ids), before)
+        self._check("make v1", max(versions.gregorian_fields(id).tick for id in ids), before)
         self._note_v1(ids)
 
     def _libuuid(self) -> None:
@@ -280,12 +280,12 @@ class Callers:
 
     def _note_v1(self, ids: list[int]) -> None:
         for id in ids:
-            found = timebased.fields(id)
+            found = versions.gregorian_fields(id)
             self.utc.note(found.node, found.clock_seq, found.tick, 1)
 
     def _note_v7(self, name: str, ids: list[int]) -> None:
         for id in ids:
-            self._note_steady(name, unixtime.tick_of(id), 1)
+            self._note_steady(name, versions.v7_tick(id), 1)
 
     def _note_steady(self, name: str, first: int, count: int) -> None:
         if first < self._ends.get(name, 0):

@@ -20,7 +20,7 @@ from struct import Struct
 from typing import BinaryIO, NamedTuple
 
 from tests.rig import PATIENCE, until
-from uuidd.core.ids import timebased, unixtime, uuids
+from uuidd.core.ids import uuids, versions
 from uuidd.core.wire import libuuid
 from uuidd_client import Client, DaemonUnavailable
 from uuidd_client.source import utc_tick
@@ -83,9 +83,9 @@ class Taker:
         """Give what it was given, in order."""
         for id, count in self.records():
             if uuids.version(id) == 7:
-                yield Given(None, unixtime.tick_of(id), count)
+                yield Given(None, versions.v7_tick(id), count)
             else:
-                tick, clock_seq, node = timebased.fields(id)
+                tick, clock_seq, node = versions.gregorian_fields(id)
                 yield Given((node, clock_seq), tick, count)
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from tests.rig import PATIENCE, Connection, Daemon
 from tests.system.fake_time import HOUR, FakeTime
-from uuidd.core.ids import timebased
+from uuidd.core.ids import versions
 from uuidd.core.wire import libuuid
 
 pytestmark = pytest.mark.system
@@ -57,7 +57,7 @@ class Record:
         """Note what a drawer left in *path*, and give how many ids those are."""
         data = path.read_bytes()
         for at in range(0, len(data), 16):
-            fields = timebased.fields(int.from_bytes(data[at : at + 16], "big"))
+            fields = versions.gregorian_fields(int.from_bytes(data[at : at + 16], "big"))
             self.note(fields.node, fields.clock_seq, fields.tick, 1)
         return len(data) // 16
 

@@ -21,8 +21,8 @@ from tests.rig import PATIENCE, SOON, Connection, until
 from tests.system.quick_daemon import QuickDaemon, QuickStarts, is_start
 from tests.system.takers import CHILDREN, EACH, Given, Taker, assert_apart
 from tests.system.test_steady_crashes import lead
-from uuidd.core.ids import timebased
-from uuidd.core.ids.timebased import TICKS_PER_SECOND
+from uuidd.core.ids import versions
+from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.generation import LANE_BITS
 from uuidd.core.timeline.state import State
 from uuidd.statefile import decode
@@ -316,7 +316,7 @@ def test_five_hundred_forks_repeat_nothing(tmp_path: Path) -> None:
         assert connection.call("status")["connections_highest"] > before + 1
     ids = [id for id, _ in taker.records()]
     assert len(ids) == (CHILDREN + 2) * EACH
-    assert len({timebased.fields(id) for id in ids}) == len(ids)
+    assert len({versions.gregorian_fields(id) for id in ids}) == len(ids)
 
 
 def test_a_client_stopped_with_a_block_in_hand_throws_it_away(tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ import pytest
 
 from tests.rig import PATIENCE, Daemon
 from tests.system.dated import ENTRY, FEW, MANY, ROUNDS
-from uuidd.core.ids import timebased
+from uuidd.core.ids import versions
+from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 
 pytestmark = pytest.mark.system
 
@@ -62,11 +63,11 @@ def draw_side_by_side(max_age: float, folder: Path) -> list[list[Drawn]]:
 def _read(path: Path) -> list[Drawn]:
     return [
         Drawn(
-            timebased.fields(int.from_bytes(uuid, "big")).tick,
-            asked // 100 + timebased.UNIX_EPOCH,
+            versions.gregorian_fields(int.from_bytes(uuid, "big")).tick,
+            asked // 100 + UNIX_EPOCH,
             asked_ns,
             had_ns,
-            had // 100 + timebased.UNIX_EPOCH,
+            had // 100 + UNIX_EPOCH,
         )
         for uuid, asked, asked_ns, had_ns, had in ENTRY.iter_unpack(path.read_bytes())
     ]
@@ -115,18 +116,18 @@ def test_no_id_is_of_the_future(drawn: list[list[Drawn]]) -> None:
 def test_no_id_is_older_than_max_age(drawn: list[list[Drawn]]) -> None:
     """An id's tick was not max_age past when it was asked for, even from a block that got old."""
     oldest = max(one.asked - one.tick for each in drawn for one in each)
-    assert oldest < (MAX_AGE + SLEW) * timebased.TICKS_PER_SECOND
+    assert oldest < (MAX_AGE + SLEW) * TICKS_PER_SECOND
 
 
 def test_ids_came_from_blocks_that_got_old(drawn: list[list[Drawn]]) -> None:
     """These tests see what they are for: ids were kept for a good part of max_age."""
     oldest = max(one.asked - one.tick for each in drawn for one in each)
-    assert oldest > MAX_AGE / 2 * timebased.TICKS_PER_SECOND
+    assert oldest > MAX_AGE / 2 * TICKS_PER_SECOND
 
 
 def test_ids_of_two_processes_are_inverted_by_max_age_at_most(drawn: list[list[Drawn]]) -> None:
     """What was had before another id was asked for is later by less than max_age, if at all."""
-    by = int((MAX_AGE + SLEW) * timebased.TICKS_PER_SECOND)
+    by = int((MAX_AGE + SLEW) * TICKS_PER_SECOND)
     assert first_inversion(drawn, by) is None
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.rig import Connection, Daemon, until
-from uuidd.core.ids.timebased import TICKS_PER_SECOND
+from uuidd.core.ids.ticks import TICKS_PER_SECOND
 
 pytestmark = pytest.mark.system
 

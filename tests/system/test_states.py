@@ -16,7 +16,7 @@ from tests.core.draws import Draws
 from tests.rig import Daemon
 from tests.system.callers import Callers
 from tests.system.fake_time import FakeTime
-from uuidd.core.ids.timebased import TICKS_PER_SECOND
+from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.outcomes import NeedsSave, NoneFree
 from uuidd.core.timeline.state import Node
 from uuidd.core.timeline.steady import Steady

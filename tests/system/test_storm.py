@@ -13,7 +13,7 @@ import pytest
 
 from tests.system.storm import CLIENT_SHARE, STDLIB_SHARE
 from tests.tools import in_private_mounts, need
-from uuidd.core.ids import timebased
+from uuidd.core.ids import versions
 
 pytestmark = pytest.mark.system
 
@@ -78,7 +78,7 @@ def test_no_id_came_twice(storm: Storm) -> None:
 
 def test_every_timestamp_is_of_the_run(storm: Storm) -> None:
     """No id is older than the run, or from after it."""
-    ticks = [timebased.fields(int.from_bytes(uuid, "big")).tick for uuid in storm.ids()]
+    ticks = [versions.gregorian_fields(int.from_bytes(uuid, "big")).tick for uuid in storm.ids()]
     assert storm.record["begin"] <= min(ticks)
     assert max(ticks) <= storm.record["end"]
 

@@ -8,7 +8,7 @@ from math import inf
 
 import trio
 
-from uuidd.core.ids.timebased import TICKS_PER_SECOND
+from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline import Block, NoneFree, SteadyBlock
 from uuidd.core.timeline.generation import LANES
 from uuidd.core.timeline.outcomes import Ahead, Closed, NeedsSave

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import trio
 
-from uuidd.core.ids.timebased import TICKS_PER_SECOND
+from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.generation import LANE_BITS
 from uuidd.core.timeline.steady import Steady
 from uuidd.core.timeline.timelines import FAR, Reading

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from math import ceil
 
-from uuidd.core.ids.timebased import TICKS_PER_SECOND
+from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline import NoneFree
 
 CONTENDED = TICKS_PER_SECOND // 5

@@ -8,8 +8,7 @@ from itertools import chain
 import trio
 
 from uuidd.core.ids.kinds import KINDS
-from uuidd.core.ids.layouts import RECIPES
-from uuidd.core.ids.origin import Origin
+from uuidd.core.ids.layouts import LAYOUTS, Origin
 from uuidd.core.timeline import Block, SteadyBlock
 from uuidd.core.timeline.outcomes import NotNow
 from uuidd.core.wire.methods import MAX_MAKE, Make, RefusedError
@@ -68,14 +67,14 @@ class Maker:
         return ids
 
     def _pieces(self, call: Make, block: Block | SteadyBlock | None) -> Iterator[list[str]]:
-        recipe, random = RECIPES[call.kind], self._entropy.take
-        draw, most = recipe.forms["text"], PIECES.get(call.kind, MAX_MAKE)
+        layout, random = LAYOUTS[call.kind], self._entropy.take
+        draw, most = layout.forms["text"], PIECES.get(call.kind, MAX_MAKE)
         place, origin, left = 0, Origin(0), call.count
         if block is not None:
-            place, _ = recipe.places(block.first, block.count)
+            place, _ = layout.places(block.first, block.count)
             origin = block.origin
         while left:
-            part = min(left, most, recipe.room(place))
+            part = min(left, most, layout.room(place))
             try:
                 piece = list(draw(place, part, origin, random))
             except ValueError as error:
@@ -89,4 +88,4 @@ class Maker:
 def _wanted(call: Make) -> tuple[str, int, bool] | None:
     """Give the timeline and the ticks that a call needs, all of them; None for none."""
     timeline = KINDS[call.kind].timeline
-    return (timeline, RECIPES[call.kind].ticks(call.count), True) if timeline else None
+    return (timeline, LAYOUTS[call.kind].ticks(call.count), True) if timeline else None

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from uuidd.clock import Clock
 from uuidd.core.ids import times
-from uuidd.core.ids.timebased import TICKS_PER_SECOND
+from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.epochs import NO_EPOCHS
 from uuidd.core.timeline.state import State
 from uuidd.privileges import PrivilegeError, acting_as, owner

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from uuidd.core.ids import randombased
+from uuidd.core.ids import versions
 from uuidd.core.timeline import Block, SteadyBlock
 from uuidd.core.timeline.outcomes import NotNow
 from uuidd.core.wire import libuuid, methods, rpc
@@ -179,7 +179,7 @@ class Service:
         return libuuid.bulk_random_reply(found)
 
     def _random_uuid(self) -> int:
-        return randombased.v4(self._entropy.bits(randombased.RANDOM_BITS))
+        return versions.v4(self._entropy.bits(versions.V4_RANDOM_BITS))
 
 
 def reply_to(error: rpc.MalformedError) -> bytes:

@@ -14,7 +14,7 @@ from datetime import timedelta
 from uuidd import __version__
 from uuidd.clock import Clock
 from uuidd.core.ids import snowflake, times
-from uuidd.core.ids.timebased import TICKS_PER_SECOND
+from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.epochs import NO_EPOCHS, LaterEpoch, with_epoch
 from uuidd.core.timeline.state import Node, State
 from uuidd.core.timeline.steady import Steady

@@ -12,7 +12,7 @@ from uuidd import __version__
 from uuidd.clock import Clock
 from uuidd.core.ids import times
 from uuidd.core.ids.layouts import time_fields
-from uuidd.core.ids.timebased import TICKS_PER_SECOND
+from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.generation import Generation
 from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.server.admission import Admission

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from uuidd.core.ids import bounds, flake, ksuid, push_id, snowflake, ulid, uuids
-from uuidd.core.ids.timefield import TimeField
+from uuidd.core.ids.ticks import TimeField
 from uuidd.core.ids.times import Time, text, tick_of
 from uuidd_client.command.common import CommandError
 

@@ -138,11 +138,11 @@ def _read_line(file: BinaryIO) -> bytes:
 
 def _text(line: bytes) -> str:
     if len(line) == LONGEST_LINE:
-        raise ValueError(f"{_beginning(line)}... is no id: the line is too long")
+        raise ValueError(f"{_beginning(line)}... is not an id: the line is too long")
     try:
         return line.decode()
     except UnicodeDecodeError:
-        raise ValueError(f"{_beginning(line)} is no id: it is no text in UTF-8") from None
+        raise ValueError(f"{_beginning(line)} is not an id: it is not text in UTF-8") from None
 
 
 def _beginning(line: bytes) -> str:
@@ -209,5 +209,5 @@ def _portable(value: Any) -> Any:
 
 def _milliseconds(text: str) -> int:
     if not (text.isascii() and text.isdigit()):
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 0 on")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, 0 or more")
     return int(text)

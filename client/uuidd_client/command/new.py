@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from uuidd.core.ids import namebased, uuids
+from uuidd.core.ids import uuids, versions
 from uuidd.core.ids.kinds import KINDS
 from uuidd_client.client import Client
 from uuidd_client.command import common
 from uuidd_client.command.common import CommandError
 
-NAME_BASED = {"v3": namebased.v3, "v5": namebased.v5}
+NAME_BASED = {"v3": versions.v3, "v5": versions.v5}
 AT_ONCE = 10_000
 """Ids made before they are printed: little memory, however many are wanted."""
 
@@ -38,7 +38,7 @@ def add_to(commands: Any) -> None:
         "--namespace",
         metavar="UUID",
         help="for v3 and v5: the namespace of the name: a UUID, or"
-        f" {', '.join(namebased.NAMESPACES)}",
+        f" {', '.join(versions.NAMESPACES)}",
     )
     command.add_argument("--name", help="for v3 and v5: the name that the id is made from")
     command.set_defaults(do=partial(_do, command))
@@ -74,7 +74,7 @@ def _ids(kind: str, count: int, client: Client) -> Iterator[list[str]]:
 
 def _of_name(kind: str, namespace: str, name: str) -> str:
     try:
-        return uuids.to_text(NAME_BASED[kind](namebased.namespace(namespace), name))
+        return uuids.to_text(NAME_BASED[kind](versions.namespace(namespace), name))
     except UnicodeEncodeError:
         raise CommandError(f"--name {name!r} is no text in UTF-8") from None
     except ValueError as error:

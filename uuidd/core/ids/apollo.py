@@ -14,14 +14,14 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from uuidd.core.ids.fields import check
-from uuidd.core.ids.timefield import TimeField, unix
+from uuidd.core.ids.checks import check_bits
+from uuidd.core.ids.ticks import TimeField, unix_field
 
 CLOCK_TICKS = 40
 EPOCH_MS = 315_532_800_000
 
-NCS_TIME = unix("ncs", CLOCK_TICKS, 48, epoch_ms=EPOCH_MS)
-UID_TIME: TimeField = unix("apollo", CLOCK_TICKS << 16, 32, epoch_ms=EPOCH_MS)
+NCS_TIME = unix_field("ncs", CLOCK_TICKS, 48, epoch_ms=EPOCH_MS)
+UID_TIME: TimeField = unix_field("apollo", CLOCK_TICKS << 16, 32, epoch_ms=EPOCH_MS)
 
 FAMILIES = {
     0: "unspec",
@@ -68,16 +68,16 @@ def ncs(timestamp: int, family: int, host: int, reserved: int = 0) -> int:
 
     Raises ValueError, naming field, value and range, when one does not fit.
     """
-    check("timestamp", timestamp, 48)
-    check("reserved", reserved, 16)
-    check("host", host, 56)
-    return timestamp << 80 | reserved << 64 | check("family", family, 7) << 56 | host
+    check_bits("timestamp", timestamp, 48)
+    check_bits("reserved", reserved, 16)
+    check_bits("host", host, 56)
+    return timestamp << 80 | reserved << 64 | check_bits("family", family, 7) << 56 | host
 
 
 def ncs_fields(value: int) -> NcsFields:
     """Give the fields of an NCS UUID. ValueError if its variant bit says that it is none."""
-    if check("an NCS UUID", value, 128) >> 63 & 1:
-        raise ValueError(f"0x{value:032x} is no NCS UUID: its variant is another")
+    if check_bits("an NCS UUID", value, 128) >> 63 & 1:
+        raise ValueError(f"0x{value:032x} is not an NCS UUID: its variant is another")
     return NcsFields(value >> 80, value >> 64 & 0xFFFF, value >> 56 & 0xFF, value & (1 << 56) - 1)
 
 
@@ -97,7 +97,7 @@ def ncs_from_text(text: str) -> int:
     """Give the 128 bits of an NCS UUID's text. ValueError, naming the text, if it is none."""
     match = _NCS_TEXT.match(text.strip().lower())
     if match is None:
-        raise ValueError(f"{text!r} is no NCS UUID: 12 hex digits, and eight times . and two")
+        raise ValueError(f"{text!r} is not an NCS UUID: 12 hex digits, and eight times . and two")
     time, family, host = match.groups()
     return ncs(int(time, 16), int(family, 16), int(host.replace(".", ""), 16))
 
@@ -107,21 +107,21 @@ def uid(timestamp: int, counter: int, node: int, reserved: int = 0) -> int:
 
     Raises ValueError, naming field, value and range, when one does not fit.
     """
-    check("timestamp", timestamp, 32)
-    check("counter", counter, 4)
-    check("reserved", reserved, 8)
-    return timestamp << 32 | counter << 28 | reserved << 20 | check("node", node, 20)
+    check_bits("timestamp", timestamp, 32)
+    check_bits("counter", counter, 4)
+    check_bits("reserved", reserved, 8)
+    return timestamp << 32 | counter << 28 | reserved << 20 | check_bits("node", node, 20)
 
 
 def uid_fields(value: int) -> UidFields:
     """Give the fields of a UID. ValueError if it has more than 64 bits."""
-    check("a UID", value, 64)
+    check_bits("a UID", value, 64)
     return UidFields(value >> 32, value >> 28 & 0xF, value >> 20 & 0xFF, value & 0xFFFFF)
 
 
 def uid_to_text(value: int) -> str:
     """Give the text of a UID: twice 8 hex digits, with a dot between."""
-    check("a UID", value, 64)
+    check_bits("a UID", value, 64)
     return f"{value >> 32:08x}.{value & 0xFFFF_FFFF:08x}"
 
 
@@ -129,5 +129,5 @@ def uid_from_text(text: str) -> int:
     """Give the 64 bits of a UID's text. ValueError, naming the text, if it is none."""
     match = _UID_TEXT.match(text.strip().lower())
     if match is None:
-        raise ValueError(f"{text!r} is no Apollo UID: twice 8 hex digits with a dot between")
+        raise ValueError(f"{text!r} is not an Apollo UID: twice 8 hex digits with a dot between")
     return int(match[1] + match[2], 16)

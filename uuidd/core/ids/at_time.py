@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from uuidd.core.ids import flake, ksuid, nodes, push_id, snowflake, timebased, ulid, unixtime
-from uuidd.core.ids.fields import check
-from uuidd.core.ids.shown import named, shown
-from uuidd.core.ids.timefield import GREGORIAN, TimeField, milliseconds
+from uuidd.core.ids import flake, ksuid, nodes, push_id, snowflake, ulid, versions
+from uuidd.core.ids.checks import check_bits, look_up, shown
+from uuidd.core.ids.nodes import MULTICAST, NODE_BITS
+from uuidd.core.ids.ticks import GREGORIAN, TimeField, milliseconds
 from uuidd.core.ids.times import Time, tick_of
+from uuidd.core.ids.versions import CLOCK_SEQ_BITS
 
 RandomBits = Callable[[int], int]
 """Gives that many random bits, as an int."""
@@ -74,7 +75,7 @@ def field_of(kind: str, epoch: int = snowflake.TWITTER_EPOCH) -> TimeField:
     if type(epoch) is not int:
         raise TypeError(f"epoch is {shown(epoch)}; it must be an int, in Unix milliseconds")
     if needs.time is None:
-        check("epoch", epoch, snowflake.EPOCH_BITS)
+        check_bits("epoch", epoch, snowflake.EPOCH_BITS)
         return snowflake.time_field(epoch)
     if epoch != snowflake.TWITTER_EPOCH:
         raise ValueError(f"epoch is {shown(epoch)}; only a snowflake has one, a {kind} has not")
@@ -100,8 +101,8 @@ def _gregorian(build: Callable[[int, int, int], int]) -> _Settle:
     def settle(given: Given, random: RandomBits) -> Callable[[int], int]:
         clock_seq = given.clock_seq
         if clock_seq is None:
-            clock_seq = random(timebased.CLOCK_SEQ_BITS)
-        check("clock_seq", clock_seq, timebased.CLOCK_SEQ_BITS)
+            clock_seq = random(CLOCK_SEQ_BITS)
+        check_bits("clock_seq", clock_seq, CLOCK_SEQ_BITS)
         node = _node(given, random)
         return lambda tick: build(tick, clock_seq, node)
 
@@ -137,7 +138,7 @@ def _flake(given: Given, random: RandomBits) -> Callable[[int], int]:
 
 def _node(given: Given, random: RandomBits) -> int:
     if given.node is None:
-        return random(timebased.NODE_BITS) | timebased.MULTICAST
+        return random(NODE_BITS) | MULTICAST
     return nodes.node(given.node)
 
 
@@ -148,13 +149,13 @@ def _machine(given: Given) -> int:
             " worker, 0 to 31 each"
         )
     if given.datacenter is None:
-        return check("worker", given.worker, snowflake.MACHINE_BITS)
+        return check_bits("worker", given.worker, snowflake.MACHINE_BITS)
     return snowflake.machine_of(given.datacenter, given.worker)
 
 
 def _check_sequence(given: Given, bits: int) -> None:
     if given.sequence is not None:
-        check("sequence", given.sequence, bits)
+        check_bits("sequence", given.sequence, bits)
 
 
 _Settle = Callable[[Given, RandomBits], Callable[[int], int]]
@@ -170,9 +171,11 @@ class _Needs(NamedTuple):
 
 
 _KINDS = {
-    "v1": _Needs(GREGORIAN["v1"], ("clock_seq", "node"), _gregorian(timebased.v1)),
-    "v6": _Needs(GREGORIAN["v6"], ("clock_seq", "node"), _gregorian(timebased.v6)),
-    "v7": _Needs(unixtime.TIME, (), _random_after_tick(unixtime.of_tick, unixtime.RANDOM_BITS)),
+    "v1": _Needs(GREGORIAN["v1"], ("clock_seq", "node"), _gregorian(versions.v1)),
+    "v6": _Needs(GREGORIAN["v6"], ("clock_seq", "node"), _gregorian(versions.v6)),
+    "v7": _Needs(
+        versions.V7_TIME, (), _random_after_tick(versions.v7_of_tick, versions.V7_RANDOM_BITS)
+    ),
     "ulid": _Needs(ulid.TIME, (), _random_after_tick(ulid.of_tick, ulid.RANDOM_BITS)),
     "ksuid": _Needs(ksuid.TIME, (), _random_after_tick(ksuid.of_tick, ksuid.RANDOM_BITS)),
     "snowflake": _Needs(None, ("worker", "datacenter", "sequence"), _snowflake),
@@ -185,4 +188,4 @@ KINDS = tuple(_KINDS)
 
 
 def _needs(kind: str) -> _Needs:
-    return named("kind", kind, _KINDS)
+    return look_up("kind", kind, _KINDS)

@@ -17,7 +17,7 @@ from datetime import datetime
 from uuidd.core.ids import snowflake
 from uuidd.core.ids.at_time import Given, RandomBits, pattern
 from uuidd.core.ids.bounds import own_unit, ticks_of, whole
-from uuidd.core.ids.timefield import milliseconds
+from uuidd.core.ids.ticks import milliseconds
 from uuidd.core.ids.times import Time, text, tick_of
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from uuidd.core.ids.shown import shown
+from uuidd.core.ids.checks import shown
 
 BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 """Flake's and KSUID's: in the order of ASCII, so that texts of equal length sort as numbers."""
@@ -51,11 +51,13 @@ def decode(text: str, alphabet: str, name: str, bits: int) -> int:
         digit = alphabet.find(character)
         if digit < 0:
             raise ValueError(
-                f"{shown(text)} is no {name}: {character!r} at {place} is not of {alphabet}"
+                f"{shown(text)} is not a {name}: {character!r} at {place} is not of {alphabet}"
             )
         value = value * base + digit
         if value >> bits:
-            raise ValueError(f"{shown(text)} is no {name}: it is above the highest of {bits} bits")
+            raise ValueError(
+                f"{shown(text)} is not a {name}: it is above the highest of {bits} bits"
+            )
     if not text:
         raise ValueError(f"the text is empty; a {name} is expected")
     return value

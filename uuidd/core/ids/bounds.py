@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from uuidd.core.ids import flake, ksuid, push_id, snowflake, timebased, ulid, unixtime
+from uuidd.core.ids import flake, ksuid, push_id, snowflake, ulid, versions
 from uuidd.core.ids.at_time import field_of
-from uuidd.core.ids.shown import named
-from uuidd.core.ids.timefield import TICKS_PER_MS, TimeField
+from uuidd.core.ids.checks import look_up
+from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND, TimeField
 from uuidd.core.ids.times import Time, tick_of
 
-UNITS = {"tick": 1, "us": 10, "ms": TICKS_PER_MS, "s": timebased.TICKS_PER_SECOND}
+UNITS = {"tick": 1, "us": 10, "ms": TICKS_PER_MS, "s": TICKS_PER_SECOND}
 """Units of time by name, in ticks. Each begins with a whole one of UTC, whatever a kind's epoch."""
 
 
@@ -93,12 +93,12 @@ def sort_key(kind: str, value: int) -> bytes:
     Raises ValueError for an unknown kind and for a *value* that is none of that kind.
     """
     if kind == "v1":
-        return timebased.v1_to_v6(value).to_bytes(16, "big")
+        return versions.v1_to_v6(value).to_bytes(16, "big")
     if kind == "cassandra":
-        return (timebased.v1_to_v6(value) ^ _SIGNS).to_bytes(16, "big")
+        return (versions.v1_to_v6(value) ^ _SIGNS).to_bytes(16, "big")
     order = _order(kind)
     if kind == "v6":
-        timebased.v6_to_v1(value)
+        versions.v6_to_v1(value)
     else:
         order.fields(value)
     return value.to_bytes(order.width, "big")
@@ -128,7 +128,7 @@ def own_unit(field: TimeField) -> str:
 
 def ticks_of(unit: str, field: TimeField) -> int:
     """Give the ticks of a unit. ValueError if there is none such, or the field's own is longer."""
-    ticks = named("unit", unit, UNITS)
+    ticks = look_up("unit", unit, UNITS)
     if ticks < field.unit:
         coarse = [name for name, ticks in UNITS.items() if ticks >= field.unit]
         raise ValueError(
@@ -177,15 +177,15 @@ def _over(
 
 
 def _cassandra(tick: int, tail: int) -> int:
-    return timebased.v1(tick, 0, 0) >> 64 << 64 | tail
+    return versions.v1(tick, 0, 0) >> 64 << 64 | tail
 
 
 _ORDERS = {
-    "v6": _over(lambda tick: timebased.v6(tick, 0, 0), (1 << 62) - 1, timebased.fields, 16),
+    "v6": _over(lambda tick: versions.v6(tick, 0, 0), (1 << 62) - 1, versions.gregorian_fields, 16),
     "v7": _over(
-        lambda tick: unixtime.v7(unixtime.TIME.raw(tick), 0, 0),
+        lambda tick: versions.v7(versions.V7_TIME.raw(tick), 0, 0),
         0xFFF << 64 | (1 << 62) - 1,
-        unixtime.fields,
+        versions.v7_fields,
         16,
     ),
     "ulid": _over(lambda tick: ulid.ulid(ulid.TIME.raw(tick), 0), (1 << 80) - 1, ulid.fields, 16),
@@ -207,7 +207,7 @@ _ORDERS = {
     "cassandra": _Order(
         lambda tick, _epoch: _cassandra(tick, _CASSANDRA_LOW),
         lambda tick, _epoch: _cassandra(tick, _CASSANDRA_HIGH),
-        timebased.fields,
+        versions.gregorian_fields,
         16,
     ),
 }
@@ -217,4 +217,4 @@ KINDS = tuple(_ORDERS)
 
 
 def _order(kind: str) -> _Order:
-    return named("kind", kind, _ORDERS)
+    return look_up("kind", kind, _ORDERS)

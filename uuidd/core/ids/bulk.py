@@ -1,11 +1,13 @@
-"""Many random-tailed ids of one block at once: v4, v7, ULID, KSUID and Push ID.
+"""Many ids of one block at once: v1, v6 and those that end in random bits.
 
-What these give is what the kinds' own functions give for the same ticks and random bits. They are
-built by columns: the n-th byte of all ids, or the n-th character, in one slice assignment, so that
-an id costs some ten of them and no step of the interpreter.
+Each function returns what the kind's own function returns for the same ticks and random bits, at
+C's speed: no id takes a step of the interpreter. Most set one byte, or one character, of all ids
+with one slice assignment. An iterator runs in C, so under the GIL each ``next`` is atomic, and
+several threads may share one.
 
-All ids of a call lie in one *run*: the ticks over which only the tick's own bits change, which is a
-millisecond (KSUID: a second).
+All ids of a call lie in one *run*: the ticks over which only the low part of the tick changes. That
+is 4,096 ticks for v1 and v6, a second for KSUIDs, and a millisecond for the others. The functions
+whose name begins with ``room_in`` say how many ticks of a run are left.
 """
 
 from __future__ import annotations
@@ -14,32 +16,91 @@ import sys
 from array import array
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from itertools import chain, starmap
-from struct import iter_unpack
+from itertools import chain, islice, repeat, starmap
+from itertools import count as count_up
+from struct import Struct, iter_unpack
 
-from uuidd.core.ids import ksuid, push_id, ulid, unixtime, uuids
+from uuidd.core.ids import ksuid, push_id, ulid, uuids, versions
 from uuidd.core.ids.bases import CROCKFORD, PUSH
-from uuidd.core.ids.timebased import TICKS_PER_SECOND, UNIX_EPOCH
-from uuidd.core.ids.timefield import TICKS_PER_MS, milliseconds
+from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND, UNIX_EPOCH, milliseconds
 
 RandomBytes = Callable[[int], bytes]
-"""Gives so many random bytes."""
+"""Returns that number of random bytes."""
 
 Packed = Callable[[int, int, RandomBytes], bytearray]
+"""Returns the bytes of the ids of *count* ticks from *first*, in one piece."""
+
+RUN_BITS = 12
+RUN = 1 << RUN_BITS
+"""Ticks of a run of v1 or v6. Within one only the last part of v1's ``time_low`` changes, which is
+v6's ``time_low``."""
+
+_LOW = RUN - 1
+_GREGORIAN = {"v1": versions.v1, "v6": versions.v6}
+_STEP = {"v1": 1 << 96, "v6": 1 << 64}
+_LOW_DIGITS = {"v1": 5, "v6": 15}
+"""Where in the text the three digits are that change in a run."""
+
+_PACK_V1 = Struct(">I12s").pack
+_PACK_V6 = Struct(">6sH8s").pack
+
+
+def room_in_run(first: int) -> int:
+    """Return the number of ticks from *first* to the end of its run of v1 or v6."""
+    return RUN - (first & _LOW)
 
 
 def room_in_ms(first: int) -> int:
-    """Give how many ticks from *first* on lie in its millisecond."""
+    """Return the number of ticks from *first* to the end of its millisecond."""
     return TICKS_PER_MS - (first - UNIX_EPOCH) % TICKS_PER_MS
 
 
 def room_in_second(first: int) -> int:
-    """Give how many ticks from *first* on lie in its second."""
+    """Return the number of ticks from *first* to the end of its second."""
     return TICKS_PER_SECOND - (first - UNIX_EPOCH) % TICKS_PER_SECOND
 
 
+def gregorian_ints(kind: str, first: int, count: int, clock_seq: int, node: int) -> Iterator[int]:
+    """Return the v1 or v6 UUIDs of ``first .. first + count`` as 128-bit ints."""
+    return islice(count_up(_GREGORIAN[kind](first, clock_seq, node), _STEP[kind]), count)
+
+
+def gregorian_texts(kind: str, first: int, count: int, clock_seq: int, node: int) -> Iterator[str]:
+    """Return the v1 or v6 UUIDs of ``first .. first + count`` as 36 characters each."""
+    text = uuids.to_text(_GREGORIAN[kind](first, clock_seq, node))
+    laid_out = bytearray(f"{text}\n".encode() * count)
+    at, low = _LOW_DIGITS[kind], first & _LOW
+    for place, digits in enumerate(_run_digits(), at):
+        laid_out[place::37] = digits[low : low + count]
+    return iter(uuids.lines(laid_out))
+
+
+def gregorian_bytes(
+    kind: str, first: int, count: int, clock_seq: int, node: int
+) -> Iterator[bytes]:
+    """Return the v1 or v6 UUIDs of ``first .. first + count`` as 16 bytes each."""
+    raw = _GREGORIAN[kind](first, clock_seq, node).to_bytes(16, "big")
+    if kind == "v1":
+        low = first & 0xFFFF_FFFF
+        return map(_PACK_V1, range(low, low + count), repeat(raw[4:]))
+    stamped = 0x6000 | first & 0xFFF
+    return map(_PACK_V6, repeat(raw[:6]), range(stamped, stamped + count), repeat(raw[8:]))
+
+
+def gregorian_packed(kind: str, first: int, count: int, clock_seq: int, node: int) -> bytearray:
+    """Return the v1 or v6 UUIDs of ``first .. first + count``, 16 bytes each, in one piece."""
+    ids = bytearray(_GREGORIAN[kind](first, clock_seq, node).to_bytes(16, "big") * count)
+    # The two bytes that hold the low 12 bits of the tick: the last of v1's time_low, or those of
+    # v6's version and time_low.
+    at, stamp = (2, first & 0xF000) if kind == "v1" else (6, 0x6000)
+    high, low = _run_bytes(stamp >> 8)
+    begin = first & _LOW
+    ids[at::16], ids[at + 1 :: 16] = high[begin : begin + count], low[begin : begin + count]
+    return ids
+
+
 def v4(_: int, count: int, random: RandomBytes) -> bytearray:
-    """Give *count* v4 UUIDs, 16 bytes each."""
+    """Return *count* v4 UUIDs, 16 bytes each."""
     packed = bytearray(random(16 * count))
     packed[6::16] = packed[6::16].translate(_masked(0x0F, 0x40))
     packed[8::16] = packed[8::16].translate(_masked(0x3F, 0x80))
@@ -47,8 +108,8 @@ def v4(_: int, count: int, random: RandomBytes) -> bytearray:
 
 
 def v7(first: int, count: int, random: RandomBytes) -> bytearray:
-    """Give the v7 UUIDs of ``first .. first + count``, 16 bytes each."""
-    unixtime.TIME.raw(first)
+    """Return the v7 UUIDs of ``first .. first + count``, 16 bytes each."""
+    versions.V7_TIME.raw(first)
     ms, rest = milliseconds(first)
     packed = bytearray((ms.to_bytes(6, "big") + bytes(10)) * count)
     high, low, mixed = _v7_bytes()
@@ -62,7 +123,7 @@ def v7(first: int, count: int, random: RandomBytes) -> bytearray:
 
 
 def ulids(first: int, count: int, random: RandomBytes) -> bytearray:
-    """Give the ULIDs of ``first .. first + count``, 16 bytes each."""
+    """Return the ULIDs of ``first .. first + count``, 16 bytes each."""
     ulid.TIME.raw(first)
     ms, rest = milliseconds(first)
     packed = bytearray((ms.to_bytes(6, "big") + bytes(10)) * count)
@@ -77,7 +138,7 @@ def ulids(first: int, count: int, random: RandomBytes) -> bytearray:
 
 
 def ksuids(first: int, count: int, random: RandomBytes) -> bytearray:
-    """Give the KSUIDs of ``first .. first + count``, 20 bytes each."""
+    """Return the KSUIDs of ``first .. first + count``, 20 bytes each."""
     timestamp = ksuid.TIME.raw(first)
     packed = bytearray((timestamp.to_bytes(4, "big") + bytes(16)) * count)
     rest = (first - UNIX_EPOCH) % TICKS_PER_SECOND
@@ -91,7 +152,7 @@ def ksuids(first: int, count: int, random: RandomBytes) -> bytearray:
 
 
 def ulid_texts(first: int, count: int, random: RandomBytes) -> list[str]:
-    """Give the texts of the ULIDs of ``first .. first + count``."""
+    """Return the texts of the ULIDs of ``first .. first + count``."""
     ulid.TIME.raw(first)
     ms, rest = milliseconds(first)
     # The 14 bits of the tick and 1 random bit fill 3 characters of 5 bits; 13 are all random.
@@ -100,7 +161,7 @@ def ulid_texts(first: int, count: int, random: RandomBytes) -> list[str]:
 
 
 def push_id_texts(first: int, count: int, random: RandomBytes) -> list[str]:
-    """Give the texts of the Push IDs of ``first .. first + count``."""
+    """Return the texts of the Push IDs of ``first .. first + count``."""
     push_id.TIME.raw(first)
     ms, rest = milliseconds(first)
     # The 14 bits of the tick and 4 random bits fill 3 characters of 6 bits; 9 are all random.
@@ -109,18 +170,18 @@ def push_id_texts(first: int, count: int, random: RandomBytes) -> list[str]:
 
 
 def ints(packed: Packed, width: int) -> Callable[[int, int, RandomBytes], Iterator[int]]:
-    """Give the function that gives as ints what *packed* gives as *width* bytes each."""
+    """Return a function that returns as ints the ids of *packed*, of *width* bytes each."""
     form = f"{width}s"
 
     def draw(first: int, count: int, random: RandomBytes) -> Iterator[int]:
-        # int.from_bytes reads the highest byte first unless told otherwise.
+        # int.from_bytes reads the highest byte first by default.
         return starmap(int.from_bytes, iter_unpack(form, packed(first, count, random)))
 
     return draw
 
 
 def each(packed: Packed, width: int) -> Callable[[int, int, RandomBytes], Iterator[bytes]]:
-    """Give the function that gives one by one what *packed* gives as *width* bytes each."""
+    """Return a function that returns one by one the ids of *packed*, of *width* bytes each."""
     form = f"{width}s"
 
     def draw(first: int, count: int, random: RandomBytes) -> Iterator[bytes]:
@@ -130,7 +191,7 @@ def each(packed: Packed, width: int) -> Callable[[int, int, RandomBytes], Iterat
 
 
 def uuid_texts(packed: Packed) -> Callable[[int, int, RandomBytes], Iterator[str]]:
-    """Give the function that gives as the text of UUIDs what *packed* gives as bytes."""
+    """Return a function that returns as the text of UUIDs the ids of *packed*."""
 
     def draw(first: int, count: int, random: RandomBytes) -> Iterator[str]:
         return iter(uuids.texts(packed(first, count, random)))
@@ -148,10 +209,10 @@ def _texts(
     random: RandomBytes,
     alphabet: str,
 ) -> list[str]:
-    """Give *head*, three characters of the tick, and *tail* random ones, for each of many ticks.
+    """Return texts of *head*, three characters of the tick, and *tail* random characters.
 
-    *ticks* has the three digits, not yet characters, of each tick of a millisecond; *free* are the
-    bits of the last that are random.
+    *ticks* has the values of the three characters for each tick of a millisecond; *free* is the
+    mask of the random bits in the last of them.
     """
     at, width = len(head), len(head) + 3 + tail + 1
     laid_out = bytearray((head + "-" * (3 + tail) + "\n").encode() * count)
@@ -164,14 +225,28 @@ def _texts(
         letters
     )
     for place in range(1, tail + 1):
-        column = drawn[place * count : (place + 1) * count]
-        laid_out[at + 2 + place :: width] = column.translate(letters)
+        part = drawn[place * count : (place + 1) * count]
+        laid_out[at + 2 + place :: width] = part.translate(letters)
     return uuids.lines(laid_out)
+
+
+@lru_cache(maxsize=17)
+def _run_bytes(stamp: int) -> tuple[bytes, bytes]:
+    """Return both bytes of the low 12 bits of a run's ticks, with *stamp* set in the high one."""
+    return bytes(stamp | low >> 8 for low in range(RUN)), bytes(range(256)) * (RUN >> 8)
+
+
+@lru_cache(maxsize=1)
+def _run_digits() -> list[bytes]:
+    """Return each of the three last hex digits of a run's ticks."""
+    return [
+        bytes(b"0123456789abcdef"[low >> shift & 0xF] for low in range(RUN)) for shift in (8, 4, 0)
+    ]
 
 
 @lru_cache(maxsize=1)
 def _v7_bytes() -> tuple[bytes, bytes, bytes]:
-    """Give bytes 6, 7 and 8 of a v7, without its random bits, for each tick of a millisecond."""
+    """Return bytes 6, 7 and 8 of a v7, without its random bits, for each tick of a millisecond."""
     ticks = range(TICKS_PER_MS)
     return (
         bytes(0x70 | tick >> 10 for tick in ticks),
@@ -202,13 +277,13 @@ def _push_digits() -> tuple[bytes, bytes, bytes]:
 
 @lru_cache(maxsize=8)
 def _masked(mask: int, stamp: int) -> bytes:
-    """Give a table that keeps the bits of *mask* of a byte, and sets those of *stamp*."""
+    """Return a table that keeps the bits of *mask* in a byte, and sets those of *stamp*."""
     return bytes(byte & mask | stamp for byte in range(256))
 
 
 @lru_cache(maxsize=2)
 def _letters(alphabet: str) -> bytes:
-    """Give a table from a byte's low bits to a character; each is as likely as any other."""
+    """Return a table from a byte's low bits to a character; each character is equally likely."""
     return (alphabet * (256 // len(alphabet))).encode()
 
 
@@ -218,7 +293,7 @@ def _or(one: bytes | bytearray, other: bytes | bytearray) -> bytes:
 
 
 def _big_endian(numbers: array[int]) -> bytes:
-    """Give the bytes of an array of numbers, each with its highest byte first."""
+    """Return the bytes of an array of numbers, each with its highest byte first."""
     if sys.byteorder == "little":
         numbers.byteswap()
     return numbers.tobytes()

@@ -12,10 +12,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from uuidd.core.ids.bases import BASE62, decode, encode
-from uuidd.core.ids.fields import check
-from uuidd.core.ids.timefield import TICKS_PER_MS, milliseconds, unix
+from uuidd.core.ids.checks import check_bits
+from uuidd.core.ids.ticks import TICKS_PER_MS, milliseconds, unix_field
 
-TIME = unix("flake", TICKS_PER_MS, 64)
+TIME = unix_field("flake", TICKS_PER_MS, 64)
 
 
 class FlakeFields(NamedTuple):
@@ -31,9 +31,9 @@ def flake(ms: int, node: int, sequence: int) -> int:
 
     Raises ValueError, naming field, value and range, when one does not fit.
     """
-    check("ms", ms, 64)
-    check("node", node, 48)
-    return ms << 64 | node << 16 | check("sequence", sequence, 16)
+    check_bits("ms", ms, 64)
+    check_bits("node", node, 48)
+    return ms << 64 | node << 16 | check_bits("sequence", sequence, 16)
 
 
 def of_tick(tick: int, node: int) -> int:
@@ -45,13 +45,13 @@ def of_tick(tick: int, node: int) -> int:
 
 def fields(value: int) -> FlakeFields:
     """Give the fields of a Flake. ValueError if it has more than 128 bits."""
-    check("a Flake", value, 128)
+    check_bits("a Flake", value, 128)
     return FlakeFields(value >> 64, value >> 16 & (1 << 48) - 1, value & 0xFFFF)
 
 
 def to_text(value: int) -> str:
     """Give a Flake in base 62, as its own server does: texts of equal length sort as numbers."""
-    return encode(check("a Flake", value, 128), BASE62)
+    return encode(check_bits("a Flake", value, 128), BASE62)
 
 
 def from_text(text: str) -> int:

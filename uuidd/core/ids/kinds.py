@@ -1,6 +1,7 @@
-"""The kinds of ids that are made now, each with its timeline and its forms.
+"""The kinds of ids that the daemon and the client make, each with its timeline and its forms.
 
-How each is made, in each form, is in ``recipes``, which takes longer to import.
+The client imports this module at once, so it imports nothing itself. How each kind is made is in
+``layouts``, which the client imports with its first id.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ from typing import NamedTuple
 
 
 class Kind(NamedTuple):
-    """*timeline* is ``utc``, ``steady``, or empty for ids without a time.
+    """A kind's *timeline*, which is ``utc``, ``steady``, or empty for ids without a time.
 
-    *forms* are those that the kind has; the first is the one in which it is mostly used.
+    *forms* are the forms in which its ids can be made; the first is the default.
     """
 
     timeline: str

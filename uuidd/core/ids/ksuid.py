@@ -12,26 +12,18 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from uuidd.core.ids.bases import BASE62, decode, encode
-from uuidd.core.ids.fields import check
-from uuidd.core.ids.shown import shown
-from uuidd.core.ids.timebased import TICKS_PER_SECOND, UNIX_EPOCH
-from uuidd.core.ids.timefield import unix
+from uuidd.core.ids.checks import check_bits, shown
+from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH, unix_field
 
 EPOCH = 1_400_000_000
 """In Unix seconds."""
 
-TIME = unix("ksuid", TICKS_PER_SECOND, 32, epoch_ms=EPOCH * 1000)
+TIME = unix_field("ksuid", TICKS_PER_SECOND, 32, epoch_ms=EPOCH * 1000)
 
 BYTES, WIDTH = 20, 27
 """Its bytes, and its characters."""
 
-NIL = 0
-MAX = (1 << 160) - 1
-
 TICK_BITS, RANDOM_BITS = 24, 104
-
-SEQUENCE = 1 << 16
-"""KSUIDs of one ``sequence``."""
 
 
 class KsuidFields(NamedTuple):
@@ -51,7 +43,7 @@ def ksuid(seconds: int, payload: int) -> int:
 
     Raises ValueError, naming field, value and range, when one does not fit.
     """
-    check("payload", payload, 128)
+    check_bits("payload", payload, 128)
     if type(seconds) is not int:
         raise TypeError(f"seconds is {shown(seconds)}; it must be an int")
     if not 0 <= seconds - EPOCH < 1 << 32:
@@ -63,20 +55,20 @@ def ksuid(seconds: int, payload: int) -> int:
 def of_tick(tick: int, random: int) -> int:
     """Give the KSUID of a tick and 104 random bits; of two ticks the later gives the higher."""
     TIME.raw(tick)
-    check("random", random, RANDOM_BITS)
+    check_bits("random", random, RANDOM_BITS)
     seconds, rest = divmod(tick - UNIX_EPOCH, TICKS_PER_SECOND)
     return ksuid(seconds, rest << RANDOM_BITS | random)
 
 
 def fields(value: int) -> KsuidFields:
     """Give the fields of a KSUID. ValueError if it has more than 160 bits."""
-    check("a KSUID", value, 160)
+    check_bits("a KSUID", value, 160)
     return KsuidFields(value >> 128, value & (1 << 128) - 1)
 
 
 def to_text(value: int) -> str:
     """Give the 27 characters of a KSUID."""
-    return encode(check("a KSUID", value, 160), BASE62, WIDTH)
+    return encode(check_bits("a KSUID", value, 160), BASE62, WIDTH)
 
 
 def from_text(text: str) -> int:
@@ -86,21 +78,7 @@ def from_text(text: str) -> int:
     highest KSUID, aWgEPTl1tmebfsQzFP4bxwgy80V.
     """
     if len(text) != WIDTH:
-        raise ValueError(f"{shown(text)} is no KSUID: it has {len(text)} characters, not {WIDTH}")
+        raise ValueError(
+            f"{shown(text)} is not a KSUID: it has {len(text)} characters, not {WIDTH}"
+        )
     return decode(text, BASE62, "KSUID", 160)
-
-
-def following(value: int) -> int:
-    """Give the next KSUID, in Segment's sense: one higher, and the nil one after the highest."""
-    return check("a KSUID", value, 160) + 1 & MAX
-
-
-def preceding(value: int) -> int:
-    """Give the previous KSUID, in Segment's sense: one lower; before the nil one, the highest."""
-    return check("a KSUID", value, 160) - 1 & MAX
-
-
-def sequence(seed: int) -> range:
-    """Give the 65,536 KSUIDs, in order, that share all of *seed* but its low 16 bits."""
-    first = check("a KSUID", seed, 160) & ~(SEQUENCE - 1)
-    return range(first, first + SEQUENCE)

@@ -1,8 +1,8 @@
-"""How ids of each kind are made of blocks, in each form of ``kinds``.
+"""How ids of each kind are made of blocks, in each of its forms.
 
 An id sits on a *place*: for nearly all kinds that is a tick; for Snowflakes, of which a millisecond
-holds 4,096, a slot. Ids of some places in a row are drawn at once, at C's speed; a *run* is how far
-that goes.
+holds 4,096, it is a slot. The ids of several places in a row are drawn at once, at C's speed. A
+*run* is the stretch of places that one such call may cover (see ``bulk``).
 """
 
 from __future__ import annotations
@@ -13,32 +13,46 @@ from itertools import islice, repeat
 from struct import Struct
 from typing import Any, NamedTuple
 
-from uuidd.core.ids import bulk, flake, ksuid, push_id, runs, snowflake, ulid, unixtime
+from uuidd.core.ids import bulk, flake, ksuid, push_id, snowflake, ulid, versions
 from uuidd.core.ids.bulk import RandomBytes
-from uuidd.core.ids.origin import Origin
-from uuidd.core.ids.timefield import GREGORIAN, TimeField
+from uuidd.core.ids.snowflake import TWITTER_EPOCH
+from uuidd.core.ids.ticks import GREGORIAN, TimeField
+
+
+class Origin(NamedTuple):
+    """What an id says beside its time and its random bits: where it was made.
+
+    v1 and v6 have *clock_seq* and *node*, Flakes *node*. Snowflakes have *worker*, which is None if
+    the daemon has no worker number, and count from *epoch*, in Unix milliseconds.
+    """
+
+    node: int
+    clock_seq: int = 0
+    worker: int | None = None
+    epoch: int = TWITTER_EPOCH
+
 
 Draw = Callable[[int, int, Origin, RandomBytes], Iterator[Any]]
-"""Gives the ids of so many places from the first on, all in one run.
+"""Returns the ids of *count* places from *first*, all in one run.
 
 The iterator runs in C: under the GIL each ``next`` is atomic, and several threads may share it.
 """
 
-Joined = Callable[[int, int, Origin, RandomBytes], bytes | bytearray]
-"""Gives the bytes of the ids of so many places from the first on, all in one run."""
+Packed = Callable[[int, int, Origin, RandomBytes], bytes | bytearray]
+"""Returns the bytes of the ids of *count* places from *first*, all in one run, in one piece."""
 
 _PACK_FLAKE = Struct(">QQ").pack
 _PACK_SNOWFLAKE = Struct(">Q").pack
 
 
-class Recipe(NamedTuple):
+class Layout(NamedTuple):
     """How ids of a kind are made.
 
-    *forms* gives what draws each form; a ``uuid`` is drawn as an int. *room* tells how many places
-    of a run there are from one on, *places* which lie on some ticks, half open, *ticks* how many
-    ticks it takes to be sure of so many ids. *random*: an id has random bits, and a place gives
-    another one each time. *joined* gives the bytes of all ids in one piece, faster than one by one;
-    None where there is no such way.
+    *forms* holds what draws each form; a ``uuid`` is drawn as an int. *room* returns the number of
+    places from one to the end of its run, *places* the half-open range of places on some ticks, and
+    *ticks* the number of ticks that hold at least that many places. *random*: an id has random
+    bits, so a place gives another id each time. *packed* is a faster way to the bytes of many ids,
+    or None if there is none.
     """
 
     forms: Mapping[str, Draw]
@@ -46,14 +60,17 @@ class Recipe(NamedTuple):
     places: Callable[[int, int], tuple[int, int]]
     ticks: Callable[[int], int]
     random: bool
-    joined: Joined | None
+    packed: Packed | None
 
 
 def time_fields(epoch: int) -> dict[str, TimeField]:
-    """Give the time field of each kind that has a time; Snowflakes have *epoch*, in Unix ms."""
+    """Return the time field of each kind that has a time.
+
+    *epoch*, in Unix milliseconds, is that of Snowflakes.
+    """
     return {
         **GREGORIAN,
-        "v7": unixtime.TIME,
+        "v7": versions.V7_TIME,
         "snowflake": snowflake.time_field(epoch),
         "flake": flake.TIME,
         "ulid": ulid.TIME,
@@ -70,35 +87,39 @@ def _as_many(count: int) -> int:
     return count
 
 
-def _gregorian(kind: str) -> Recipe:
+def _gregorian(kind: str) -> Layout:
     def form(draw: Callable[[str, int, int, int, int], Iterator[Any]]) -> Draw:
         return lambda first, count, origin, _: draw(
             kind, first, count, origin.clock_seq, origin.node
         )
 
-    forms = {"uuid": form(runs.ints), "text": form(runs.texts), "bytes": form(runs.packed)}
+    forms = {
+        "uuid": form(bulk.gregorian_ints),
+        "text": form(bulk.gregorian_texts),
+        "bytes": form(bulk.gregorian_bytes),
+    }
 
-    def joined(first: int, count: int, origin: Origin, _: RandomBytes) -> bytearray:
-        return runs.joined(kind, first, count, origin.clock_seq, origin.node)
+    def packed(first: int, count: int, origin: Origin, _: RandomBytes) -> bytearray:
+        return bulk.gregorian_packed(kind, first, count, origin.clock_seq, origin.node)
 
-    return Recipe(forms, runs.room, _ticks, _as_many, random=False, joined=joined)
+    return Layout(forms, bulk.room_in_run, _ticks, _as_many, random=False, packed=packed)
 
 
 def _random_tailed(
     room: Callable[[int], int],
     forms: Mapping[str, Callable[[int, int, RandomBytes], Any]],
     packed: bulk.Packed | None = None,
-) -> Recipe:
+) -> Layout:
     def form(draw: Callable[[int, int, RandomBytes], Any]) -> Draw:
         return lambda first, count, _, random: iter(draw(first, count, random))
 
     made = {name: form(draw) for name, draw in forms.items()}
 
-    def joined(first: int, count: int, _: Origin, random: RandomBytes) -> bytearray:
-        assert packed is not None  # noqa: S101  (else this is not used)
+    def all_packed(first: int, count: int, _: Origin, random: RandomBytes) -> bytearray:
+        assert packed is not None  # noqa: S101  (this function is used only if it is there)
         return packed(first, count, random)
 
-    return Recipe(made, room, _ticks, _as_many, random=True, joined=packed and joined)
+    return Layout(made, room, _ticks, _as_many, random=True, packed=packed and all_packed)
 
 
 def _uuid_forms(packed: bulk.Packed) -> dict[str, Callable[[int, int, RandomBytes], Any]]:
@@ -146,26 +167,26 @@ def _snowflake_bytes(first: int, count: int, origin: Origin, _: RandomBytes) -> 
     return map(_PACK_SNOWFLAKE, _snowflakes(first, count, origin, _))
 
 
-RECIPES: Mapping[str, Recipe] = {
+LAYOUTS: Mapping[str, Layout] = {
     "v1": _gregorian("v1"),
-    "v4": _random_tailed(lambda _: runs.RUN, _uuid_forms(bulk.v4), bulk.v4),
+    "v4": _random_tailed(lambda _: bulk.RUN, _uuid_forms(bulk.v4), bulk.v4),
     "v6": _gregorian("v6"),
     "v7": _random_tailed(bulk.room_in_ms, _uuid_forms(bulk.v7), bulk.v7),
-    "snowflake": Recipe(
+    "snowflake": Layout(
         {"int": _snowflakes, "text": _snowflake_texts, "bytes": _snowflake_bytes},
         lambda place: snowflake.SLOTS - place % snowflake.SLOTS,
         snowflake.places,
         snowflake.ticks_for,
         random=False,
-        joined=None,
+        packed=None,
     ),
-    "flake": Recipe(
+    "flake": Layout(
         {"int": _flakes, "text": _flake_texts, "bytes": _flake_bytes},
         bulk.room_in_ms,
         _ticks,
         _as_many,
         random=False,
-        joined=None,
+        packed=None,
     ),
     "ulid": _random_tailed(
         bulk.room_in_ms,
@@ -179,4 +200,4 @@ RECIPES: Mapping[str, Recipe] = {
     ),
     "push_id": _random_tailed(bulk.room_in_ms, {"text": bulk.push_id_texts}),
 }
-"""The recipe of each kind of ``kinds``."""
+"""The layout of each kind in ``kinds.KINDS``."""

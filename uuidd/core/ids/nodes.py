@@ -1,32 +1,38 @@
-"""Nodes as people write them: MAC addresses."""
+"""Nodes: the 48 bits that say where an id was made, and their text as a MAC address."""
 
 from __future__ import annotations
 
-import re
+from uuidd.core.ids.checks import check_bits, shown
 
-from uuidd.core.ids.fields import check
-from uuidd.core.ids.shown import shown
-from uuidd.core.ids.timebased import NODE_BITS
+NODE_BITS = 48
 
-_TEXT = re.compile(r"[0-9a-f]{2}([:-])[0-9a-f]{2}(?:\1[0-9a-f]{2}){4}\Z")
-_HEX = re.compile(r"(?:0x)?[0-9a-f]{12}\Z")
+MULTICAST = 1 << 40
+"""The bit that is 0 in every network card's address and 1 in a random node (RFC 9562, 6.10)."""
+
+_HEX = frozenset("0123456789abcdef")
 
 
 def node(given: int | str) -> int:
-    """Give the 48 bits of a node: an int, or text as 44:88:99:36:57:32, 44-88-... or 12 hex digits.
+    """Return the 48 bits of a node.
 
-    Raises ValueError, naming the value and what it may be, for anything else.
+    *given* is an int, or text: 44:88:99:36:57:32, 44-88-99-36-57-32, or 12 hex digits, plain or
+    after ``0x``. Raises ValueError, naming the value and the forms, for anything else.
     """
     if not isinstance(given, str):
-        return check("node", given, NODE_BITS)
+        return check_bits("node", given, NODE_BITS)
     text = given.strip().lower()
-    if not (_TEXT.match(text) or _HEX.match(text)):
+    if text[2::3] in (":::::", "-----"):
+        digits = text.replace(text[2], "")
+    else:
+        digits = text.removeprefix("0x")
+    if len(digits) != 12 or not _HEX.issuperset(digits):
         raise ValueError(
             f"node is {shown(given)}; it must be six octets in hex, as 44:88:99:36:57:32, or an int"
         )
-    return int(text.removeprefix("0x").replace(":", "").replace("-", ""), 16)
+    return int(digits, 16)
 
 
 def to_text(value: int) -> str:
-    """Give a node as a MAC address, with colons."""
-    return ":".join(f"{octet:02x}" for octet in check("node", value, NODE_BITS).to_bytes(6, "big"))
+    """Return a node as a MAC address, with colons."""
+    octets = check_bits("node", value, NODE_BITS).to_bytes(6, "big")
+    return octets.hex(":")

@@ -13,11 +13,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from uuidd.core.ids.bases import PUSH, decode, encode
-from uuidd.core.ids.fields import check
-from uuidd.core.ids.shown import shown
-from uuidd.core.ids.timefield import TICKS_PER_MS, milliseconds, unix
+from uuidd.core.ids.checks import check_bits, shown
+from uuidd.core.ids.ticks import TICKS_PER_MS, milliseconds, unix_field
 
-TIME = unix("push_id", TICKS_PER_MS, 48)
+TIME = unix_field("push_id", TICKS_PER_MS, 48)
 
 WIDTH = 20
 """Its characters."""
@@ -37,26 +36,26 @@ def push_id(ms: int, random: int) -> int:
 
     Raises ValueError, naming field, value and range, when one does not fit.
     """
-    return check("ms", ms, 48) << 72 | check("random", random, 72)
+    return check_bits("ms", ms, 48) << 72 | check_bits("random", random, 72)
 
 
 def of_tick(tick: int, random: int) -> int:
     """Give the Push ID of a tick and 58 random bits; of two ticks the later gives the higher."""
     TIME.raw(tick)
-    check("random", random, RANDOM_BITS)
+    check_bits("random", random, RANDOM_BITS)
     ms, rest = milliseconds(tick)
     return push_id(ms, rest << RANDOM_BITS | random)
 
 
 def fields(value: int) -> PushIdFields:
     """Give the fields of a Push ID. ValueError if it has more than 120 bits."""
-    check("a Push ID", value, 120)
+    check_bits("a Push ID", value, 120)
     return PushIdFields(value >> 72, value & (1 << 72) - 1)
 
 
 def to_text(value: int) -> str:
     """Give the 20 characters of a Push ID."""
-    return encode(check("a Push ID", value, 120), PUSH, WIDTH)
+    return encode(check_bits("a Push ID", value, 120), PUSH, WIDTH)
 
 
 def from_text(text: str) -> int:
@@ -65,5 +64,7 @@ def from_text(text: str) -> int:
     Raises ValueError, naming the text, for another length or another character.
     """
     if len(text) != WIDTH:
-        raise ValueError(f"{shown(text)} is no Push ID: it has {len(text)} characters, not {WIDTH}")
+        raise ValueError(
+            f"{shown(text)} is not a Push ID: it has {len(text)} characters, not {WIDTH}"
+        )
     return decode(text, PUSH, "Push ID", 120)

@@ -14,10 +14,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from uuidd.core.ids.bases import BASE32, BASE58, BASE62, decode, encode
-from uuidd.core.ids.fields import check
-from uuidd.core.ids.shown import named, shown
-from uuidd.core.ids.timebased import UNIX_EPOCH
-from uuidd.core.ids.timefield import TICKS_PER_MS, TimeField, milliseconds, unix
+from uuidd.core.ids.checks import check_bits, look_up, shown
+from uuidd.core.ids.ticks import TICKS_PER_MS, UNIX_EPOCH, TimeField, milliseconds, unix_field
 
 TWITTER_EPOCH = 1_288_834_974_657
 """2010-11-04T01:42:54.657Z, in Unix milliseconds."""
@@ -53,7 +51,7 @@ class SnowflakeFields(NamedTuple):
 
 def time_field(epoch: int = TWITTER_EPOCH) -> TimeField:
     """Give the time field of Snowflakes whose epoch is at *epoch*, in Unix milliseconds."""
-    return unix("snowflake", TICKS_PER_MS, TIME_BITS, epoch_ms=epoch)
+    return unix_field("snowflake", TICKS_PER_MS, TIME_BITS, epoch_ms=epoch)
 
 
 def snowflake(ms: int, machine: int, sequence: int, *, epoch: int = TWITTER_EPOCH) -> int:
@@ -61,8 +59,8 @@ def snowflake(ms: int, machine: int, sequence: int, *, epoch: int = TWITTER_EPOC
 
     Raises ValueError, naming field, value and range, when one does not fit.
     """
-    check("worker", machine, MACHINE_BITS)
-    check("sequence", sequence, SEQUENCE_BITS)
+    check_bits("worker", machine, MACHINE_BITS)
+    check_bits("sequence", sequence, SEQUENCE_BITS)
     for name, value in (("ms", ms), ("epoch", epoch)):
         if type(value) is not int:
             raise TypeError(f"{name} is {shown(value)}; it must be an int")
@@ -74,12 +72,12 @@ def snowflake(ms: int, machine: int, sequence: int, *, epoch: int = TWITTER_EPOC
 
 def machine_of(datacenter: int, worker: int) -> int:
     """Give the machine number of a datacenter and a worker, 5 bits each."""
-    return check("datacenter", datacenter, 5) << WORKER_BITS | check("worker", worker, 5)
+    return check_bits("datacenter", datacenter, 5) << WORKER_BITS | check_bits("worker", worker, 5)
 
 
 def fields(value: int, *, epoch: int = TWITTER_EPOCH) -> SnowflakeFields:
     """Give the fields of a Snowflake. ValueError if it has more than 63 bits."""
-    check("a Snowflake", value, 63)
+    check_bits("a Snowflake", value, 63)
     timestamp = value >> 22
     return SnowflakeFields(
         epoch + timestamp, timestamp, value >> SEQUENCE_BITS & 0x3FF, value & SLOTS - 1
@@ -133,7 +131,7 @@ def to_text(value: int, base: str = "decimal") -> str:
 
     Raises ValueError, naming the base, for any other.
     """
-    check("a Snowflake", value, 63)
+    check_bits("a Snowflake", value, 63)
     return str(value) if base == "decimal" else encode(value, _alphabet(base))
 
 
@@ -147,4 +145,4 @@ def from_text(text: str, base: str = "decimal") -> int:
 
 
 def _alphabet(base: str) -> str:
-    return named("base", base, ALPHABETS)
+    return look_up("base", base, ALPHABETS)

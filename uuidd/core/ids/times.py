@@ -5,9 +5,8 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 
-from uuidd.core.ids.shown import shown
-from uuidd.core.ids.timebased import TICKS_PER_SECOND, UNIX_EPOCH
-from uuidd.core.ids.timefield import TimeField
+from uuidd.core.ids.checks import shown
+from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH, TimeField
 
 Time = int | datetime
 """A time: an aware datetime, or an int in the unit of the kind of id that it is for.

@@ -13,11 +13,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from uuidd.core.ids.bases import CROCKFORD, decode, encode
-from uuidd.core.ids.fields import check
-from uuidd.core.ids.shown import shown
-from uuidd.core.ids.timefield import TICKS_PER_MS, milliseconds, unix
+from uuidd.core.ids.checks import check_bits, shown
+from uuidd.core.ids.ticks import TICKS_PER_MS, milliseconds, unix_field
 
-TIME = unix("ulid", TICKS_PER_MS, 48)
+TIME = unix_field("ulid", TICKS_PER_MS, 48)
 
 WIDTH = 26
 """Its characters: 130 bits, so the first is 7 at most."""
@@ -37,36 +36,26 @@ def ulid(ms: int, random: int) -> int:
 
     Raises ValueError, naming field, value and range, when one does not fit.
     """
-    return check("ms", ms, 48) << 80 | check("random", random, 80)
+    return check_bits("ms", ms, 48) << 80 | check_bits("random", random, 80)
 
 
 def of_tick(tick: int, random: int) -> int:
     """Give the ULID of a tick and 66 random bits; of two ticks the later gives the higher."""
     TIME.raw(tick)
-    check("random", random, RANDOM_BITS)
+    check_bits("random", random, RANDOM_BITS)
     ms, rest = milliseconds(tick)
     return ulid(ms, rest << RANDOM_BITS | random)
 
 
 def fields(value: int) -> UlidFields:
     """Give the fields of a ULID. ValueError if it has more than 128 bits."""
-    check("a ULID", value, 128)
+    check_bits("a ULID", value, 128)
     return UlidFields(value >> 80, value & (1 << 80) - 1)
-
-
-def following(value: int) -> int:
-    """Give the next ULID of the same millisecond, as the specification's monotonic ones are made.
-
-    Raises ValueError when its 80 bits are full: they never run over into the time.
-    """
-    if fields(value).random == (1 << 80) - 1:
-        raise ValueError(f"{to_text(value)} is the last ULID of its millisecond")
-    return value + 1
 
 
 def to_text(value: int) -> str:
     """Give the 26 characters of a ULID."""
-    return encode(check("a ULID", value, 128), CROCKFORD, WIDTH)
+    return encode(check_bits("a ULID", value, 128), CROCKFORD, WIDTH)
 
 
 def from_text(text: str) -> int:
@@ -76,6 +65,6 @@ def from_text(text: str) -> int:
     highest ULID, 7ZZZZZZZZZZZZZZZZZZZZZZZZZ.
     """
     if len(text) != WIDTH:
-        raise ValueError(f"{shown(text)} is no ULID: it has {len(text)} characters, not {WIDTH}")
+        raise ValueError(f"{shown(text)} is not a ULID: it has {len(text)} characters, not {WIDTH}")
     # Only ASCII, for upper() makes an S of a long s, and two of a sharp one.
     return decode(text.upper() if text.isascii() else text, CROCKFORD, "ULID", 128)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from uuidd.core.ids.fields import check
-from uuidd.core.ids.shown import shown
+from uuidd.core.ids.checks import check_bits, shown
 
 RFC_VARIANT = 0b10
 """The variant of every UUID that RFC 9562 lays out (4.1); Python's ``uuid`` calls it RFC 4122."""
@@ -19,51 +18,31 @@ _HYPHENATED = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 
 
 def stamp(value: int, version: int) -> int:
-    """Give *value*, 128 bits, with the version and the RFC's variant put over bits 48-51 and 64-65.
+    """Return *value*, 128 bits, with the version in bits 48-51 and the RFC's variant in 64-65.
 
-    The fields must have left those bits zero.
+    These bits of *value* must be zero.
     """
     return value | version << 76 | RFC_VARIANT << 62
 
 
 def version(value: int) -> int | None:
-    """Give the version of a 128-bit UUID, None when its variant is not the RFC's (4.1, 4.2)."""
-    check("a UUID", value, 128)
+    """Return the version of a UUID, or None if its variant is not the RFC's (4.1, 4.2)."""
+    check_bits("a UUID", value, 128)
     if value >> 62 & 0b11 != RFC_VARIANT:
         return None
     return value >> 76 & 0xF
 
 
 def to_text(value: int) -> str:
-    """Give the 36 characters of a UUID: 8-4-4-4-12 lower-case hex digits (RFC 9562, 4)."""
-    digits = f"{check('a UUID', value, 128):032x}"
+    """Return the 36 characters of a UUID: 8-4-4-4-12 lower-case hex digits (RFC 9562, 4)."""
+    digits = f"{check_bits('a UUID', value, 128):032x}"
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
-def texts(packed: bytes | bytearray) -> list[str]:
-    """Give the texts of as many UUIDs as *packed* has 16 bytes for, at an eighth of the time."""
-    digits = packed.hex().encode()
-    laid_out = bytearray(b"-" * 36 + b"\n") * (len(packed) // 16)
-    for place, column in enumerate(_COLUMNS):
-        laid_out[column::37] = digits[place::32]
-    return lines(laid_out)
-
-
-def lines(laid_out: bytearray) -> list[str]:
-    """Give the lines of ASCII text, each of which has an end: the fastest way to many texts."""
-    found = laid_out.decode("ascii").split("\n")
-    found.pop()
-    return found
-
-
-_COLUMNS = [column for column in range(36) if column not in (8, 13, 18, 23)]
-"""Where in the text of a UUID its 32 digits stand."""
-
-
 def from_text(text: str) -> int:
-    """Give the 128 bits of a UUID's text.
+    """Return the 128 bits of a UUID's text.
 
-    Taken are 8-4-4-4-12 and 32 hex digits, either in braces or after ``urn:uuid:``, in upper or
+    The text is 8-4-4-4-12 or 32 hex digits, also in braces or after ``urn:uuid:``, in upper or
     lower case. Raises ValueError, naming the text, for anything else.
     """
     bare = text.strip().lower().removeprefix("urn:uuid:")
@@ -71,7 +50,43 @@ def from_text(text: str) -> int:
         bare = bare[1:-1]
     if not (_HYPHENATED.match(bare) or _HEX.match(bare)):
         raise ValueError(
-            f"{shown(text)} is no UUID: it takes 32 hex digits, plain or as 8-4-4-4-12"
+            f"{shown(text)} is not a UUID: it takes 32 hex digits, plain or as 8-4-4-4-12"
             " (braces and urn:uuid: are fine)"
         )
     return int(bare.replace("-", ""), 16)
+
+
+def texts(packed: bytes | bytearray) -> list[str]:
+    """Return the texts of the UUIDs in *packed*, 16 bytes each.
+
+    It takes an eighth of the time of ``to_text`` for each.
+    """
+    digits = packed.hex().encode()
+    laid_out = bytearray(b"-" * 36 + b"\n") * (len(packed) // 16)
+    for place, position in enumerate(_DIGIT_POSITIONS):
+        laid_out[position::37] = digits[place::32]
+    return lines(laid_out)
+
+
+_DIGIT_POSITIONS = [position for position in range(36) if position not in (8, 13, 18, 23)]
+"""Where in the text of a UUID its 32 digits are."""
+
+
+def lines(laid_out: bytearray) -> list[str]:
+    """Split ASCII text into its lines; each ends with a newline.
+
+    One split is the fastest way to make many strings.
+    """
+    found = laid_out.decode("ascii").split("\n")
+    found.pop()
+    return found
+
+
+def guid_swapped(value: int) -> int:
+    """Return a UUID's bits in the order of bytes in which Microsoft stores it as a GUID, or back.
+
+    The bytes of each of the first three groups are reversed, in memory and in files; the text stays
+    the same (RFC 9562, 4). *value* is 128 bits read with the first byte highest.
+    """
+    raw = check_bits("a GUID", value, 128).to_bytes(16, "big")
+    return int.from_bytes(raw[3::-1] + raw[5:3:-1] + raw[7:5:-1] + raw[8:], "big")

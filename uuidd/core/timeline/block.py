@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from uuidd.core.ids.origin import Origin
+from uuidd.core.ids.layouts import Origin
 
 
 class Block(NamedTuple):

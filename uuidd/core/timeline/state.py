@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from uuidd.core.ids.timebased import MULTICAST, NODE_BITS
+from uuidd.core.ids.nodes import MULTICAST, NODE_BITS
 
 RandomBits = Callable[[int], int]
 """Gives an int of so many random bits."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from uuidd.core.ids.timebased import TICKS_PER_SECOND
+from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.horizon import Horizon
 from uuidd.core.timeline.lane import Lane
 from uuidd.core.timeline.outcomes import Ahead, Closed, NeedsSave, NoneFree

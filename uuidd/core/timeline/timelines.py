@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from uuidd.core.ids.timebased import TICKS_PER_SECOND
+from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.block import Block, SteadyBlock
 from uuidd.core.timeline.epochs import NO_EPOCHS
 from uuidd.core.timeline.state import State

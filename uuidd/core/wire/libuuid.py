@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from struct import Struct
 
-from uuidd.core.ids import timebased, uuids
+from uuidd.core.ids import uuids, versions
 from uuidd.core.timeline import Block
 
 MAX_TIME = 1_000_000
@@ -110,7 +110,7 @@ def bulk_random_reply(found: list[bytes]) -> bytes:
 
 def time_uuid(block: Block) -> bytes:
     """Give the 16 bytes of the first v1 UUID of *block*."""
-    return timebased.v1(block.first, block.clock_seq, block.node).to_bytes(16, "big")
+    return versions.v1(block.first, block.clock_seq, block.node).to_bytes(16, "big")
 
 
 def body(data: bytes) -> bytes | None:
@@ -135,7 +135,7 @@ def reserved(reply: bytes) -> Block:
     if len(reply) != 16 + _INT.size or uuids.version(uuid) != 1:
         raise ProtocolError("a reply that is no v1 UUID and a count")
     (count,) = _INT.unpack_from(reply, 16)
-    fields = timebased.fields(uuid)
+    fields = versions.gregorian_fields(uuid)
     return Block(fields.tick, max(1, count), fields.clock_seq, fields.node)
 
 

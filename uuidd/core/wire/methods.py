@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from uuidd.core.ids.kinds import KINDS as MADE
+from uuidd.core.ids.nodes import NODE_BITS
 from uuidd.core.ids.snowflake import MACHINE_BITS
-from uuidd.core.ids.timebased import CLOCK_SEQ_BITS, NODE_BITS, TICK_BITS, UNIX_EPOCH
-from uuidd.core.ids.timefield import TICKS_PER_MS
+from uuidd.core.ids.ticks import TICK_BITS, TICKS_PER_MS, UNIX_EPOCH
+from uuidd.core.ids.versions import CLOCK_SEQ_BITS
 from uuidd.core.timeline import Block, SteadyBlock
 
 TIMELINES = ("utc", "steady")

@@ -18,7 +18,7 @@ from uuidd.core.ids import (
 )
 from uuidd.core.ids.inspect import parts
 from uuidd.core.ids.inspect.parts import Fields
-from uuidd.core.ids.timefield import TimeField
+from uuidd.core.ids.ticks import TimeField
 
 EPOCHS = {
     "snowflake": snowflake.TWITTER_EPOCH,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from uuidd.core.ids import timebased, times
-from uuidd.core.ids.timefield import TICKS_PER_MS, TimeField
+from uuidd.core.ids import times
+from uuidd.core.ids.nodes import MULTICAST
+from uuidd.core.ids.ticks import TICKS_PER_MS, TimeField
 
 Fields = dict[str, int | str]
 
@@ -56,4 +57,4 @@ def tick(rest: int) -> Fields:
 
 def node_is(node: int) -> str:
     """Give where a node comes from, as its multicast bit says."""
-    return "random" if node & timebased.MULTICAST else "a network address"
+    return "random" if node & MULTICAST else "a network address"

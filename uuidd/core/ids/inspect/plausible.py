@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
-from uuidd.core.ids import apollo, flake, guid, ksuid, ulid
+from uuidd.core.ids import apollo, flake, ksuid, ulid, uuids
 from uuidd.core.ids.inspect.kinds import Reading
 from uuidd.core.ids.inspect.others import EPOCHS, time_field
 from uuidd.core.ids.inspect.uuidkinds import kind_of_uuid
-from uuidd.core.ids.timebased import TICKS_PER_SECOND, UNIX_EPOCH
-from uuidd.core.ids.timefield import TimeField
+from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH, TimeField
 
 FROM = UNIX_EPOCH + 946_684_800 * TICKS_PER_SECOND
 UNTIL = UNIX_EPOCH + 4_102_444_800 * TICKS_PER_SECOND
@@ -108,7 +107,7 @@ def _plausible_ksuid(value: int) -> Iterator[Reading]:
 
 
 def _marked_guid(value: int) -> Iterator[Reading]:
-    if kind_of_uuid(guid.swapped(value)).startswith("v"):
+    if kind_of_uuid(uuids.guid_swapped(value)).startswith("v"):
         yield Reading("guid", value)
 
 

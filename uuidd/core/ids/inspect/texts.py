@@ -12,13 +12,12 @@ import re
 from collections.abc import Callable, Iterator
 
 from uuidd.core.ids import apollo, flake, ksuid, push_id, snowflake, ulid, uuids
-from uuidd.core.ids.fields import check
+from uuidd.core.ids.checks import check_bits, check_name, shown
 from uuidd.core.ids.inspect import plausible
 from uuidd.core.ids.inspect.kinds import KINDS, Reading
 from uuidd.core.ids.inspect.others import EPOCHS
 from uuidd.core.ids.inspect.uuidkinds import KINDS as UUID_KINDS
 from uuidd.core.ids.inspect.uuidkinds import kind_of_uuid
-from uuidd.core.ids.shown import check_name, shown
 
 LONGEST = 100
 """Characters of the longest text that is looked at; the longest id, a UUID as a URN, has 47."""
@@ -81,14 +80,14 @@ def readings(
     if not isinstance(text, str):
         raise TypeError(f"text is {shown(text)}; it must be a str")
     if epoch is not None:
-        check("epoch", epoch, snowflake.EPOCH_BITS)
+        check_bits("epoch", epoch, snowflake.EPOCH_BITS)
     bare = text.strip()
     if len(bare) > LONGEST:
         raise ValueError(
-            f"the text {bare[:SHOWN]!r}... is no id: it has more than {LONGEST} characters"
+            f"the text {bare[:SHOWN]!r}... is not an id: it has more than {LONGEST} characters"
         )
     if not bare.isascii():
-        raise ValueError(f"{bare!r} is no id: {_ACCEPTED}")
+        raise ValueError(f"{bare!r} is not an id: {_ACCEPTED}")
     if kind is not None:
         check_name("kind", kind, (*KINDS, *ALIASES))
         return _as_kind(bare, ALIASES.get(kind, kind), epoch, raw)
@@ -96,7 +95,7 @@ def readings(
     if not found or bare.isdecimal():
         found += _bits(bare, epoch)
     if not found:
-        raise ValueError(f"{bare!r} is no id: {_ACCEPTED}")
+        raise ValueError(f"{bare!r} is not an id: {_ACCEPTED}")
     return found
 
 
@@ -173,7 +172,7 @@ def _as_kind(bare: str, kind: str, epoch: int | None, raw: bool) -> list[Reading
     value = _WRITERS[kind](bare)
     _check_form(bare, kind, raw)
     if kind in UUID_KINDS and kind != "guid" and kind != (of := kind_of_uuid(value)):
-        raise ValueError(f"{bare!r} is no {kind}: it is {_said(of, value)}")
+        raise ValueError(f"{bare!r} is not of kind {kind}: it is {_said(of, value)}")
     return [Reading(kind, value)]
 
 
@@ -207,7 +206,9 @@ def _as_number(bare: str, kind: str, epoch: int | None) -> list[Reading]:
         ]
         if not _HEX.match(bare):
             if not found:
-                raise ValueError(f"{bare!r} is no {kind}: in no base it has 63 bits at most")
+                raise ValueError(
+                    f"{bare!r} is not of kind {kind}: in each base it has more than 63 bits"
+                )
             return found
     return [Reading(kind, _integer(bare, kind, 63), epoch)]
 
@@ -219,9 +220,11 @@ def _integer(bare: str, kind: str, bits: int) -> int:
     elif _HEX.match(bare):
         value = int(bare, 16)
     else:
-        raise ValueError(f"{bare!r} is no {kind}: it is no integer, nor 0x and hex digits")
+        raise ValueError(
+            f"{bare!r} is not of kind {kind}: it is not an integer, nor 0x and hex digits"
+        )
     if value >> bits:
-        raise ValueError(f"{bare!r} is no {kind}: it has more than {bits} bits")
+        raise ValueError(f"{bare!r} is not of kind {kind}: it has more than {bits} bits")
     return value
 
 

@@ -4,20 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from uuidd.core.ids import (
-    apollo,
-    custom,
-    dce,
-    guid,
-    nodes,
-    randombased,
-    timebased,
-    unixtime,
-    uuids,
-)
+from uuidd.core.ids import apollo, nodes, uuids, versions
 from uuidd.core.ids.inspect import parts
 from uuidd.core.ids.inspect.parts import Fields
-from uuidd.core.ids.timefield import GREGORIAN, TimeField
+from uuidd.core.ids.ticks import GREGORIAN, TimeField
 
 
 def kind_of_uuid(value: int) -> str:
@@ -37,7 +27,7 @@ def _rfc(version: int) -> Fields:
 
 
 def _timebased(value: int, field: TimeField, version: int) -> Fields:
-    tick, clock_seq, node = timebased.fields(value)
+    tick, clock_seq, node = versions.gregorian_fields(value)
     return {
         **_rfc(version),
         **parts.time(field, tick),
@@ -53,16 +43,16 @@ def _v1(value: int) -> Fields:
 
 
 def _v2(value: int) -> Fields:
-    found = dce.fields(value)
+    found = versions.v2_fields(value)
     return {
         **_rfc(2),
-        **parts.time(dce.TIME, found.timestamp),
+        **parts.time(versions.V2_TIME, found.timestamp),
         "clock_seq": found.clock_seq,
         "node": nodes.to_text(found.node),
-        "domain": dce.DOMAINS.get(found.domain, str(found.domain)),
+        "domain": versions.V2_DOMAINS.get(found.domain, str(found.domain)),
         "local_id": found.local_id,
         "node_is": parts.node_is(found.node),
-        "full_on": parts.full_on(dce.TIME),
+        "full_on": parts.full_on(versions.V2_TIME),
     }
 
 
@@ -71,7 +61,7 @@ def _v3(_: int) -> Fields:
 
 
 def _v4(value: int) -> Fields:
-    return {**_rfc(4), "random": f"0x{randombased.v4_bits(value):031x}"}
+    return {**_rfc(4), "random": f"0x{versions.v4_bits(value):031x}"}
 
 
 def _v5(_: int) -> Fields:
@@ -83,18 +73,18 @@ def _v6(value: int) -> Fields:
 
 
 def _v7(value: int) -> Fields:
-    ms, rand_a, rand_b = unixtime.fields(value)
+    ms, rand_a, rand_b = versions.v7_fields(value)
     return {
         **_rfc(7),
-        **parts.time(unixtime.TIME, ms),
+        **parts.time(versions.V7_TIME, ms),
         "random": f"0x{rand_a << 62 | rand_b:019x}",
-        **parts.tick(rand_a << 2 | rand_b >> unixtime.RANDOM_BITS),
-        "full_on": parts.full_on(unixtime.TIME),
+        **parts.tick(rand_a << 2 | rand_b >> versions.V7_RANDOM_BITS),
+        "full_on": parts.full_on(versions.V7_TIME),
     }
 
 
 def _v8(value: int) -> Fields:
-    custom_a, custom_b, custom_c = custom.fields(value)
+    custom_a, custom_b, custom_c = versions.v8_fields(value)
     return {
         **_rfc(8),
         "custom_a": f"0x{custom_a:012x}",
@@ -119,7 +109,7 @@ def _ncs(value: int) -> Fields:
 
 
 def _guid(value: int) -> Fields:
-    turned = guid.swapped(value)
+    turned = uuids.guid_swapped(value)
     return FIELDS[kind_of_uuid(turned)](turned)
 
 
@@ -137,7 +127,7 @@ def _ncs_text(value: int) -> str:
 
 
 def _guid_text(value: int) -> str:
-    return uuids.to_text(guid.swapped(value))
+    return uuids.to_text(uuids.guid_swapped(value))
 
 
 FIELDS: dict[str, Callable[[int], Fields]] = {

@@ -1,0 +1,250 @@
+"""The versions of UUID, v1 to v8: the fields of each, and the UUID of these fields (RFC 9562, 5).
+
+::
+
+    v1  | time_low 32  | time_mid 16 | ver 4 | time_high 12 | var 2 | clock_seq 14 | node 48 |
+    v2  | local_id 32  | time_mid 16 | ver 4 | time_high 12 | var 2 | seq 6 | domain 8 | node 48 |
+    v3  | md5_high 48                | ver 4 | md5_mid 12   | var 2 | md5_low 62                |
+    v4  | random_a 48                | ver 4 | random_b 12  | var 2 | random_c 62               |
+    v5  | sha1_high 48               | ver 4 | sha1_mid 12  | var 2 | sha1_low 62               |
+    v6  | time_high 32 | time_mid 16 | ver 4 | time_low 12  | var 2 | clock_seq 14 | node 48 |
+    v7  | unix_ts_ms 48              | ver 4 | rand_a 12    | var 2 | rand_b 62                 |
+    v8  | custom_a 48                | ver 4 | custom_b 12  | var 2 | custom_c 62               |
+
+A function that builds a UUID raises ValueError, naming field, value and range, if a field does not
+fit. A function that reads one raises ValueError, naming the UUID, if it is of another version.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from uuidd.core.ids import uuids
+from uuidd.core.ids.checks import check_bits
+from uuidd.core.ids.nodes import NODE_BITS
+from uuidd.core.ids.ticks import TICK_BITS, TICKS_PER_MS, TimeField, milliseconds, unix_field
+
+CLOCK_SEQ_BITS = 14
+
+V2_TIME = TimeField("v2", 1 << 32, 0, 28)
+"""A v2 has its local id in place of the low 32 bits of the tick, so it counts some 7 minutes."""
+
+V2_DOMAINS = {0: "person", 1: "group", 2: "org"}
+"""What the local id is: the number of a user, a group or an organization."""
+
+NAMESPACES = {
+    "dns": 0x6BA7B810_9DAD_11D1_80B4_00C04FD430C8,
+    "url": 0x6BA7B811_9DAD_11D1_80B4_00C04FD430C8,
+    "oid": 0x6BA7B812_9DAD_11D1_80B4_00C04FD430C8,
+    "x500": 0x6BA7B814_9DAD_11D1_80B4_00C04FD430C8,
+}
+"""The namespaces of v3 and v5 that have names (RFC 9562, 6.6)."""
+
+V4_RANDOM_BITS = 122
+
+V7_TIME = unix_field("v7", TICKS_PER_MS, 48)
+V7_RANDOM_BITS = 60
+
+
+class GregorianFields(NamedTuple):
+    """The fields of a v1 or v6. The tick counts from 1582-10-15, as the Gregorian calendar does."""
+
+    tick: int
+    clock_seq: int
+    node: int
+
+
+class V2Fields(NamedTuple):
+    """The fields of a v2. *timestamp* counts 2**32 ticks; *domain* is one of ``V2_DOMAINS``."""
+
+    timestamp: int
+    domain: int
+    local_id: int
+    clock_seq: int
+    node: int
+
+
+class V7Fields(NamedTuple):
+    """The fields of a v7: Unix milliseconds, and two fields whose use the RFC leaves open."""
+
+    ms: int
+    rand_a: int
+    rand_b: int
+
+
+def v1(tick: int, clock_seq: int, node: int) -> int:
+    """Return the 128 bits of the v1 UUID of these fields (RFC 9562, 5.1)."""
+    check_bits("tick", tick, TICK_BITS)
+    time_low, time_mid, time_high = tick & 0xFFFF_FFFF, tick >> 32 & 0xFFFF, tick >> 48
+    return uuids.stamp(
+        time_low << 96 | time_mid << 80 | time_high << 64 | _gregorian_tail(clock_seq, node), 1
+    )
+
+
+def v6(tick: int, clock_seq: int, node: int) -> int:
+    """Return the 128 bits of the v6 UUID of these fields (RFC 9562, 5.6).
+
+    The highest bits of the tick come first, so v6 UUIDs sort by time as bytes.
+    """
+    check_bits("tick", tick, TICK_BITS)
+    return uuids.stamp(
+        tick >> 12 << 80 | (tick & 0xFFF) << 64 | _gregorian_tail(clock_seq, node), 6
+    )
+
+
+def _gregorian_tail(clock_seq: int, node: int) -> int:
+    check_bits("clock_seq", clock_seq, CLOCK_SEQ_BITS)
+    check_bits("node", node, NODE_BITS)
+    return clock_seq << NODE_BITS | node
+
+
+def gregorian_fields(value: int) -> GregorianFields:
+    """Return the tick, clock sequence and node of a v1 or v6 UUID."""
+    version = uuids.version(value)
+    high = value >> 64
+    if version == 1:
+        tick = (high & 0xFFF) << 48 | (high >> 16 & 0xFFFF) << 32 | high >> 32
+    elif version == 6:
+        tick = high >> 16 << 12 | high & 0xFFF
+    else:
+        found = "of another variant" if version is None else f"a v{version}"
+        raise ValueError(
+            f"{uuids.to_text(value)} is {found}; only v1 and v6 carry tick, clock_seq and node"
+        )
+    return GregorianFields(tick, value >> NODE_BITS & 0x3FFF, value & 0xFFFF_FFFF_FFFF)
+
+
+def v1_to_v6(value: int) -> int:
+    """Return the v6 UUID of the fields of a v1."""
+    _require(value, 1)
+    return v6(*gregorian_fields(value))
+
+
+def v6_to_v1(value: int) -> int:
+    """Return the v1 UUID of the fields of a v6."""
+    _require(value, 6)
+    return v1(*gregorian_fields(value))
+
+
+def v2_fields(value: int) -> V2Fields:
+    """Return the fields of a v2 UUID, which DCE 1.1, Authentication and Security, lays out."""
+    _require(value, 2)
+    return V2Fields(
+        timestamp=(value >> 64 & 0xFFF) << 16 | value >> 80 & 0xFFFF,
+        domain=value >> 48 & 0xFF,
+        local_id=value >> 96,
+        clock_seq=value >> 56 & 0x3F,
+        node=value & (1 << 48) - 1,
+    )
+
+
+def v3(namespace: int, name: str | bytes) -> int:
+    """Return the v3 UUID, by MD5, of a name (text in UTF-8) in a namespace, itself a UUID."""
+    return _digest("md5", namespace, name, 3)
+
+
+def v5(namespace: int, name: str | bytes) -> int:
+    """Return the v5 UUID, by SHA-1, of a name (text in UTF-8) in a namespace, itself a UUID."""
+    return _digest("sha1", namespace, name, 5)
+
+
+def _digest(algorithm: str, namespace: int, name: str | bytes, version: int) -> int:
+    # Only here, because the client imports this module before its first id.
+    import hashlib
+
+    head = check_bits("namespace", namespace, 128).to_bytes(16, "big")
+    data = head + (name.encode() if isinstance(name, str) else name)
+    digest = hashlib.new(algorithm, data, usedforsecurity=False).digest()
+    value = int.from_bytes(digest[:16], "big")
+    return uuids.stamp(value & ~(0xF << 76 | 0b11 << 62), version)
+
+
+def namespace(text: str) -> int:
+    """Return the namespace that *text* names (dns, url, oid, x500, in any case) or is the UUID of.
+
+    Raises ValueError, naming the text, for anything else.
+    """
+    known = NAMESPACES.get(text.lower())
+    if known is not None:
+        return known
+    try:
+        return uuids.from_text(text)
+    except ValueError:
+        raise ValueError(
+            f"namespace is {text!r}; it must be a UUID or one of {', '.join(NAMESPACES)}"
+        ) from None
+
+
+def v4(random: int) -> int:
+    """Return the 128 bits of the v4 UUID of 122 random bits, highest first (RFC 9562, 5.4)."""
+    check_bits("random", random, V4_RANDOM_BITS)
+    return _split(random >> 74, random >> 62 & 0xFFF, random & (1 << 62) - 1, 4)
+
+
+def v4_bits(value: int) -> int:
+    """Return the 122 random bits of a v4 UUID, highest first."""
+    _require(value, 4)
+    return value >> 80 << 74 | (value >> 64 & 0xFFF) << 62 | value & (1 << 62) - 1
+
+
+def v7(ms: int, rand_a: int, rand_b: int) -> int:
+    """Return the 128 bits of the v7 UUID of these fields (RFC 9562, 5.7)."""
+    check_bits("ms", ms, 48)
+    check_bits("rand_a", rand_a, 12)
+    check_bits("rand_b", rand_b, 62)
+    return _split(ms, rand_a, rand_b, 7)
+
+
+def v7_of_tick(tick: int, random: int) -> int:
+    """Return the v7 UUID of a tick and 60 random bits; the later of two ticks gives the higher one.
+
+    The tick within the millisecond, 14 bits, is in ``rand_a`` and the top 2 bits of ``rand_b``
+    (RFC 9562, 6.2, method 3, unscaled).
+    """
+    V7_TIME.raw(tick)
+    check_bits("random", random, V7_RANDOM_BITS)
+    ms, rest = milliseconds(tick)
+    return v7(ms, rest >> 2, (rest & 0b11) << V7_RANDOM_BITS | random)
+
+
+def v7_fields(value: int) -> V7Fields:
+    """Return the fields of a v7 UUID."""
+    _require(value, 7)
+    return V7Fields(value >> 80, value >> 64 & 0xFFF, value & (1 << 62) - 1)
+
+
+def v7_tick(value: int) -> int:
+    """Return the tick of a v7 UUID that ``v7_of_tick`` built.
+
+    Another generator's v7 gives an arbitrary tick of its millisecond, or ValueError if its 14 bits
+    are not the number of a tick.
+    """
+    found = v7_fields(value)
+    rest = found.rand_a << 2 | found.rand_b >> V7_RANDOM_BITS
+    if rest >= TICKS_PER_MS:
+        raise ValueError(f"{uuids.to_text(value)} carries no tick: {rest} is not 0 to 9999")
+    return V7_TIME.tick(found.ms) + rest
+
+
+def v8(custom_a: int, custom_b: int, custom_c: int) -> int:
+    """Return the v8 UUID of 48, 12 and 62 bits of the caller's own (RFC 9562, 5.8)."""
+    check_bits("custom_a", custom_a, 48)
+    check_bits("custom_b", custom_b, 12)
+    check_bits("custom_c", custom_c, 62)
+    return _split(custom_a, custom_b, custom_c, 8)
+
+
+def v8_fields(value: int) -> tuple[int, int, int]:
+    """Return the 48, 12 and 62 bits of a v8 UUID."""
+    _require(value, 8)
+    return value >> 80, value >> 64 & 0xFFF, value & (1 << 62) - 1
+
+
+def _split(high: int, middle: int, low: int, version: int) -> int:
+    """Return the UUID of the 48, 12 and 62 bits around its version and its variant."""
+    return uuids.stamp(high << 80 | middle << 64 | low, version)
+
+
+def _require(value: int, version: int) -> None:
+    if uuids.version(value) != version:
+        raise ValueError(f"{uuids.to_text(value)} is not a v{version}")

@@ -88,7 +88,7 @@ class FolderStore:
             with open(fd, "rb") as file:
                 found = os.fstat(fd)
                 if not stat.S_ISREG(found.st_mode):
-                    raise StoreError(f"{self.folder / _STATE} is no file; remove it")
+                    raise StoreError(f"{self.folder / _STATE} is not a plain file; remove it")
                 self._check_file(_STATE, found)
                 data = file.read(_MAX_BYTES + 1)
         except FileNotFoundError:

@@ -31,7 +31,7 @@ def inherited_socket() -> socket.socket:
             f"LISTEN_FDS is {passed!r}; exactly one socket is served (see uuidd.socket)"
         )
     if not _is_socket(FIRST_FD):
-        raise ActivationError(f"descriptor {FIRST_FD}, passed by systemd, is no socket")
+        raise ActivationError(f"descriptor {FIRST_FD}, passed by systemd, is not a socket")
     sock = socket.socket(fileno=FIRST_FD)
     listening = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
     if (sock.family, sock.type) != (socket.AF_UNIX, socket.SOCK_STREAM) or not listening:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import select
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.rig import Daemon
+from tests.tools import need
 from uuidd.cli import main
 from uuidd.server.checking import problems
 from uuidd.server.settings import Settings
@@ -95,7 +100,7 @@ def test_each_thing_that_is_wrong_has_a_line(
     )
     assert node.startswith("--node 'mac:none9': there is no such interface")
     assert epoch.startswith("--epoch 4102444800000: ")
-    assert socket == f"{tmp_path}/socket is no socket; remove it, or name another with --socket"
+    assert socket == f"{tmp_path}/socket is not a socket; remove it, or name another with --socket"
     assert pid == (
         f"the pid file's folder {tmp_path}/none does not exist; create it, or name another file"
         " with --pid"
@@ -127,14 +132,14 @@ def test_a_state_that_cannot_be_used_is_told(state: Path, content: str, why: str
     (state / "state").write_text(content)
     [line] = problems(Settings(None, state))
     assert line.startswith(f"{state}/state: {why}")
-    assert line.endswith("a start would set it aside and begin anew")
+    assert line.endswith("a start would set it aside and make a new one")
     assert (state / "state").read_text() == content
 
 
 def test_a_pipe_in_the_states_place_keeps_no_check_waiting(state: Path) -> None:
     """It is told of, and not read."""
     os.mkfifo(state / "state")
-    assert problems(Settings(None, state)) == [f"{state}/state is no file; remove it"]
+    assert problems(Settings(None, state)) == [f"{state}/state is not a plain file; remove it"]
 
 
 def test_what_the_running_daemon_holds_is_not_looked_at_again(tmp_path: Path, state: Path) -> None:
@@ -143,6 +148,53 @@ def test_what_the_running_daemon_holds_is_not_looked_at_again(tmp_path: Path, st
     assert problems(running, running=running) == []
     other = Settings(running.socket, tmp_path / "other", pid_file=running.pid_file)
     assert len(problems(other, running=running)) == 1
+
+
+def test_a_full_disk_is_told(tmp_path: Path) -> None:
+    """A start could not save its state there."""
+    script = """
+import subprocess, sys
+from pathlib import Path
+from uuidd.server.checking import problems
+from uuidd.server.settings import Settings
+folder = Path(sys.argv[1])
+subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=0755,size=8k", "none", folder], check=True)
+print(problems(Settings(None, folder)))
+(folder / "filler").write_bytes(bytes(8192))
+print(*problems(Settings(None, folder)))
+"""
+    command = [need("unshare"), "-m", "--propagation", "private", sys.executable, "-c", script]
+    done = subprocess.run([*command, tmp_path], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [
+        "[]",
+        f"the state folder {tmp_path} is on a full disk; make room, or name another with --state",
+    ]
+
+
+def test_too_few_watches_are_told(
+    words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a check and by a start alike, in one line, before the socket is made."""
+
+    class NoWatches:
+        """An epoll of a user who may watch no descriptor more."""
+
+        def __enter__(self) -> NoWatches:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+        def register(self, fd: int, events: int) -> None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(select, "epoll", NoWatches)
+    line = (
+        "the kernel watches no more descriptors for this user: No space left on device; end other"
+        " processes of this user, or raise fs.epoll.max_user_watches"
+    )
+    assert told(capsys, *words) == [line]
+    assert told(capsys, "-F", *words[1:]) == [line]
 
 
 @pytest.fixture

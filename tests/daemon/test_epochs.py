@@ -24,8 +24,8 @@ EPOCH = 1_420_070_400_000
 LATER = EPOCH + 1000
 REFUSED = (
     f"--epoch {LATER}: Snowflakes of worker number 5 were made with {EPOCH}, and a later epoch"
-    f" makes those of the past again, for 0:00:01; keep --epoch {EPOCH}, name a --worker that was"
-    " never used, or give up that they differ, with uuidd --reset-epoch"
+    f" repeats those of the past, for 0:00:01; keep --epoch {EPOCH}, name a --worker that was"
+    " never used, or accept repeats with uuidd --reset-epoch"
 )
 
 

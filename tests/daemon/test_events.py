@@ -24,21 +24,21 @@ def said(caplog: pytest.LogCaptureFixture, reason: str, back: int = 0) -> tuple[
 @pytest.mark.parametrize(
     ("reason", "back", "level", "words"),
     [
-        ("no state", 0, "INFO", "there was no state, so a new one was begun"),
+        ("no state", 0, "INFO", "there was no state, so a new one was made"),
         (
             "UTC stepped back",
             35_000_000,
             "WARNING",
-            "the clock sequence was changed, for UTC is 3.500 s behind the last id",
+            "the clock sequence was changed, because UTC is 3.500 s behind the last id",
         ),
         (
             "the saved mark lies past now",
             1_000_000,
             "WARNING",
-            "the clock sequence was changed, for the last run was not ended in order, or UTC was"
-            " set back since; up to 0.100 s from now may have been used",
+            "the clock sequence was changed, because the last run did not stop cleanly, or UTC was"
+            " set back since; ticks up to 0.100 s from now may have been used",
         ),
-        ("node changed", 0, "WARNING", "the node was changed, and so was the clock sequence"),
+        ("node changed", 0, "WARNING", "the node and the clock sequence were changed"),
         (
             "no save within 0.8 s (100 % full)",
             0,
@@ -83,9 +83,7 @@ def test_a_first_start_puzzles_nobody() -> None:
     """It tells of the new state and of the start, each value with its name, and of nothing else."""
     with Daemon() as daemon:
         begun, *root, started = daemon.lines
-        assert begun.startswith(
-            "uuidd: INFO: there was no state, so a new one was begun: clock_seq"
-        )
+        assert begun.startswith("uuidd: INFO: there was no state, so a new one was made: clock_seq")
         assert all("running as root" in line for line in root)
         assert f"socket={daemon.socket} state={daemon.state} node=0x" in started
         assert "None" not in "".join(daemon.lines)

@@ -214,14 +214,14 @@ def test_a_file_is_refused(folder: Path) -> None:
     """What is no socket is never removed."""
     path = folder / "s"
     path.write_text("mine")
-    assert refusal(path) == f"{path} is no socket; remove it, or name another with --socket"
+    assert refusal(path) == f"{path} is not a socket; remove it, or name another with --socket"
     assert path.read_text() == "mine"
 
 
 def test_a_folder_is_refused(folder: Path) -> None:
     """A folder in the socket's place stays."""
     (folder / "s").mkdir()
-    assert "is no socket" in refusal(folder / "s")
+    assert "is not a socket" in refusal(folder / "s")
     assert (folder / "s").is_dir()
 
 
@@ -230,7 +230,7 @@ def test_a_link_is_refused(folder: Path, target: str) -> None:
     """A link is no socket, wherever it leads, and stays with what it leads to."""
     leave_stale(folder / "stale")
     (folder / "s").symlink_to(target)
-    assert "is no socket" in refusal(folder / "s")
+    assert "is not a socket" in refusal(folder / "s")
     assert (folder / "s").is_symlink()
     assert (folder / "stale").is_socket()
 

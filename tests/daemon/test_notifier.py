@@ -181,12 +181,12 @@ def test_a_daemon_tells_of_its_whole_life(environment: dict[str, str]) -> None:
     manager = Manager(environment["NOTIFY_SOCKET"])
     with manager.sock, Daemon(environment=environment) as daemon:
         first = manager.told()
-        assert first == {"READY": "1", "STATUS": "Serving 0 connections, 0 ids a second"}
+        assert first == {"READY": "1", "STATUS": "Serving 0 connections, 0 ids/s"}
         with daemon.connect() as connection:
             connection.call("take", "utc", 1)
             told = manager.until("STATUS")
         assert told["WATCHDOG"] == "1"
-        assert told["STATUS"].startswith("Serving 1 connections, ")
+        assert told["STATUS"].startswith("Serving 1 connection, ")
         before = time.monotonic_ns() // 1000
         daemon.process.send_signal(signal.SIGHUP)
         reloading = manager.until("RELOADING")

@@ -86,7 +86,7 @@ def test_a_pipe_in_the_states_place_is_refused(tmp_path: Path) -> None:
     """Without waiting for somebody to write to it."""
     os.mkfifo(tmp_path / "state")
     status, _, err = shell('"$@"', "-F", "-P", f"--socket={tmp_path / 's'}", f"--state={tmp_path}")
-    assert (status, err) == (1, f"uuidd: {tmp_path / 'state'} is no file; remove it\n")
+    assert (status, err) == (1, f"uuidd: {tmp_path / 'state'} is not a plain file; remove it\n")
 
 
 def test_defaults_that_are_not_there_are_told_of(tmp_path: Path) -> None:

@@ -144,6 +144,38 @@ def test_a_stop_right_after_the_start_is_in_order(daemon: Daemon) -> None:
         daemon.start()
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_during_the_start_leaves_nothing_behind(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    """It waits until the daemon serves; one to stop then ends it, with socket and pid file gone."""
+    script = """
+import os, select, sys
+from uuidd.cli import main
+
+def pause(*_):
+    # After the socket and the pid file were made, and before the state is saved.
+    select.select = lambda *_: ([], [], [])
+    os.kill(os.getpid(), int(sys.argv[1]))
+    if int(sys.argv[1]) == 1:
+        os.kill(os.getpid(), 15)
+
+select.select = pause
+sys.exit(main(sys.argv[2:]))
+"""
+    (tmp_path / "state").mkdir()
+    paths = [f"--socket={tmp_path}/s", f"--pid={tmp_path}/pid", f"--state={tmp_path}/state"]
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(int(number)), "-F", *paths],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert (done.returncode, "stopped: state saved" in done.stderr) == (0, True), done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["state"]
+
+
 def test_callers_see_an_end_when_it_stops(daemon: Daemon) -> None:
     """A silent connection, and one with half a request, are closed and delay nothing."""
     with daemon.connect() as silent, daemon.connect() as half:
@@ -182,7 +214,7 @@ def test_a_killed_daemon_with_a_mark_ahead_opens_the_next_generation(daemon: Dae
     after = take(daemon)
     assert after["node"] == before["node"]
     assert after["clock_seq"] == (before["clock_seq"] + 16) % (1 << 14)
-    assert [line for line in daemon.lines if "the last run was not ended in order" in line]
+    assert [line for line in daemon.lines if "the last run did not stop cleanly" in line]
     kept = decode(path.read_bytes())
     assert kept.marks[state.generation] == ahead[state.generation]
 
@@ -212,8 +244,8 @@ def test_the_state_of_another_host_is_set_aside(daemon: Daemon) -> None:
     assert (daemon.state / "state.unusable-1").exists()
     assert [line for line in daemon.lines if "it is of another host" in line]
     assert daemon.lines[-2] == (
-        "uuidd: WARNING: the state was lost, so v7, Snowflakes and all others that never go back"
-        " begin in 20 s"
+        "uuidd: WARNING: the state was lost, so v7, Snowflakes and the other steady kinds begin in"
+        " 20 s"
     )
     assert "INFO: started:" in daemon.lines[-1]
     with daemon.connect() as connection:
@@ -233,7 +265,7 @@ def test_a_state_that_is_gone_holds_steady_back(daemon: Daemon) -> None:
     daemon.stop()
     (daemon.state / "state").unlink()
     daemon.start()
-    assert [line for line in daemon.lines if "that never go back begin in 20 s" in line]
+    assert [line for line in daemon.lines if "steady kinds begin in 20 s" in line]
     with daemon.connect() as connection:
         _, _, error, _ = connection.ask("make", "ulid", 1)
         assert error.startswith("unavailable: ")
@@ -316,13 +348,13 @@ def refused_start(daemon: Daemon, *arguments: str) -> tuple[int, str]:
         (
             "--worker=0 --epoch=4102444800000",
             1,
-            "--epoch 4102444800000: a Snowflake's 41 bits then tell 2100",
+            "--epoch 4102444800000: a Snowflake's 41 bits then hold times from 2100",
         ),
         ("--worker=0 --epoch=2100-01-01T00:00:00Z", 1, "--epoch 4102444800000: "),
         (
             "--worker=0 --epoch=999999999999999",
             1,
-            "--epoch 999999999999999: a Snowflake's 41 bits then tell",
+            "--epoch 999999999999999: a Snowflake's 41 bits then hold times from",
         ),
         ("--epoch=1956-01-01T00:00:00Z", 2, "'1956-01-01T00:00:00Z' lies before 1970"),
         ("--epoch=2015-01-01T00:00:00", 2, "nor a time with an offset"),

@@ -14,7 +14,7 @@ from tests.rig import Daemon
 from uuidd.core.wire.methods import RefusedError
 from uuidd.server.acceptor import DESCRIPTORS
 from uuidd.server.connection import TOO_LATE, UNREAD
-from uuidd.server.events import MEANINGS, ROUTINE, SPAN, Refusals
+from uuidd.server.events import MEANINGS, ROUTINE, SPAN, Refusals, meaning
 from uuidd.server.poller import NO_WATCH
 from uuidd.server.room import MADE_ROOM, SILENT
 from uuidd.server.service import MALFORMED, Tally
@@ -38,9 +38,9 @@ async def test_a_burst_is_one_line_with_numbers(
         await trio.sleep(0.2)
         nursery.cancel_scope.cancel()
     assert caplog.messages == [
-        "refused within 10 s: 1 requests with wrong parameters (bad_params), 14 requests that found"
-        " no room, or were over a user's share (busy), 1 connections that sent bytes of neither"
-        " protocol (malformed)"
+        "refused within 10 s: 1 request with wrong parameters (bad_params), 14 requests for more"
+        " ticks than were free, or than the user's share (busy), 1 connection that sent bytes of"
+        " neither protocol (malformed)"
     ]
     assert caplog.records[0].levelname == "WARNING"
     assert one.refused == {"busy": 7, "bad_params": 1}
@@ -81,7 +81,7 @@ async def test_while_nobody_is_refused_nothing_is_told_and_no_timer_runs(
         await trio.sleep(SPAN + 1)
         nursery.cancel_scope.cancel()
     assert [line.split()[4:] for line in caplog.messages] == [
-        f"1 {MEANINGS[reason]} ({reason})".split() for reason in ("busy", "unread")
+        meaning(reason, 1).split() for reason in ("busy", "unread")
     ]
 
 
@@ -96,7 +96,7 @@ async def test_the_end_tells_what_was_not_told(
     await trio.sleep(3)
     refusals.log()
     refusals.log()
-    assert caplog.messages == [f"refused within 3 s: 1 {MEANINGS['busy']} (busy)"]
+    assert caplog.messages == [f"refused within 3 s: {meaning('busy', 1)}"]
 
 
 async def test_a_caller_that_would_not_wait_is_no_news(
@@ -139,9 +139,7 @@ async def test_every_kind_of_refusal_is_told(
         await trio.sleep(6)
     refusals.log()
     counts = {"bad_params": 1, "malformed": 1, "too_late": 2, "unknown_method": 1}
-    reasons = ", ".join(
-        f"{count} {MEANINGS[reason]} ({reason})" for reason, count in counts.items()
-    )
+    reasons = ", ".join(meaning(reason, count) for reason, count in counts.items())
     assert caplog.messages == [f"refused within 12 s: {reasons}"]
 
 
@@ -175,6 +173,6 @@ def test_a_daemon_tells_of_refusals_at_the_latest_when_it_stops() -> None:
         assert daemon.lines[-3:] == [
             "uuidd: INFO: stopping: signal=SIGTERM",
             "uuidd: WARNING: refused within 1 s: 3 requests with wrong parameters (bad_params), 1"
-            " connections over a limit (connections)",
+            " connection over a limit (connections)",
             "uuidd: INFO: stopped: state saved",
         ]

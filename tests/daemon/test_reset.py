@@ -224,7 +224,7 @@ def test_a_daemon_a_year_ahead_refuses_steady_and_names_the_way_out(daemon: Daem
         told = connection.call("status")
         assert YEAR - PATIENCE < told["steady"]["lead"] <= YEAR
         assert told["volatile"] is False
-    (warned,) = [each for each in daemon.lines if "that never go back are " in each]
+    (warned,) = [each for each in daemon.lines if "steady kinds are " in each]
     assert re.search(
         r"WARNING: .* are 3153\d{4}\.\d{3} s ahead of UTC \(--max-lead 3600, --rollback slew\)$",
         warned,

@@ -10,7 +10,7 @@ import trio
 from trio.testing import MockClock
 
 from tests.daemon.fakes import Inside
-from uuidd.server.status import TELL_SECONDS, StatusLine, supervise
+from uuidd.server.status import LINE_SECONDS, StatusLine, supervise
 from uuidd.systemd import Notifier
 
 
@@ -62,7 +62,7 @@ async def test_ready_comes_first_and_with_a_status(
     assert ear.heard() == ["READY=1\nSTATUS=it serves"]
 
 
-@pytest.mark.parametrize(("watchdog", "pause"), [(9.0, 3.0), (0.3, 0.1), (None, TELL_SECONDS)])
+@pytest.mark.parametrize(("watchdog", "pause"), [(9.0, 3.0), (0.3, 0.1), (None, LINE_SECONDS)])
 async def test_it_tells_three_times_in_the_watchdogs_patience(
     autojump_clock: MockClock, ears: list[Ear], watchdog: float | None, pause: float
 ) -> None:
@@ -113,7 +113,7 @@ async def test_an_idle_daemon_says_so(autojump_clock: MockClock) -> None:
     inside = Inside()
     line = the_line(inside)
     await trio.sleep(1)
-    assert line() == "Serving 0 connections, 0 ids a second"
+    assert line() == "Serving 0 connections, 0 ids/s"
 
 
 async def test_the_rate_is_that_since_the_last_line(autojump_clock: MockClock) -> None:
@@ -124,16 +124,16 @@ async def test_the_rate_is_that_since_the_last_line(autojump_clock: MockClock) -
     inside.service.rpc.ids = 15_000
     inside.service.libuuid.ids = 5_000
     await trio.sleep(10)
-    assert line() == "Serving 1 connections, 2,000 ids a second"
+    assert line() == "Serving 1 connection, 2,000 ids/s"
     await trio.sleep(10)
-    assert line() == "Serving 1 connections, 0 ids a second"
+    assert line() == "Serving 1 connection, 0 ids/s"
 
 
 async def test_two_lines_at_once_divide_by_no_zero(autojump_clock: MockClock) -> None:
     """A line made right after another has a rate too."""
     inside = Inside()
     line = the_line(inside)
-    assert line() == line() == "Serving 0 connections, 0 ids a second"
+    assert line() == line() == "Serving 0 connections, 0 ids/s"
 
 
 async def test_trouble_is_told(autojump_clock: MockClock) -> None:

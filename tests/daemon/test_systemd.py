@@ -107,7 +107,7 @@ def test_no_number_of_sockets_is_refused(folder: Path) -> None:
 
 def test_a_file_is_refused(folder: Path) -> None:
     """A regular file is no socket, and stays open for whoever passed it."""
-    assert inherit(folder, "file") == "descriptor 3, passed by systemd, is no socket"
+    assert inherit(folder, "file") == "descriptor 3, passed by systemd, is not a socket"
 
 
 @pytest.mark.parametrize("kind", ["datagram", "unbound", "bound", "inet"])

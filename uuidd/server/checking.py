@@ -1,4 +1,4 @@
-"""What a start would be refused for, found without starting: for ``--check`` and for a reload."""
+"""Finds what a start would be refused for, without a start: for ``--check`` and for a reload."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from uuidd.statefile import UnusableError, check_machine, decode, machine_hash
 
 
 def problems(settings: Settings, *, running: Settings | None = None) -> list[str]:
-    """Give a line for each reason for which a start with *settings* would be refused.
+    """Return a line for each reason for which a start with *settings* would be refused.
 
-    Nothing is changed, locked or connected to, so a daemon that runs is no reason. *running* are
-    the settings of the daemon that asks: what it holds already is not looked at again. To root
-    without ``--user`` a state folder of any one user is right, for a service is started as a user
-    that its options do not name.
+    Nothing is changed, locked or connected to, so a running daemon is not a reason. *running* are
+    the settings of the daemon that calls this, if it is one: what it holds already is not checked.
+    If root calls this without ``--user``, a state folder may belong to any one user, because a
+    service runs as a user that its options do not name.
     """
     found = [
         *_refused(lambda: choose(settings.node), NodeError),
@@ -61,14 +61,17 @@ def _of_socket(path: Path) -> Iterator[str]:
     elif why := _unfit(path.parent):
         yield f"the socket's folder {path.parent} {why} name another socket with --socket"
     elif _mode(path) and not stat.S_ISSOCK(_mode(path)):
-        yield f"{path} is no socket; remove it, or name another with --socket"
+        yield f"{path} is not a socket; remove it, or name another with --socket"
 
 
 def _of_pid_file(path: Path) -> Iterator[str]:
     if why := _unfit(path.parent):
         yield f"the pid file's folder {path.parent} {why} name another file with --pid"
     elif _mode(path) and not stat.S_ISREG(_mode(path)):
-        yield f"the pid file {path} is no file; name another with --pid, or none with --no-pid"
+        yield (
+            f"the pid file {path} is not a plain file; name another with --pid, or none with"
+            " --no-pid"
+        )
 
 
 def _of_folder(folder: Path, user: User | None) -> Iterator[str]:
@@ -76,11 +79,11 @@ def _of_folder(folder: Path, user: User | None) -> Iterator[str]:
         yield f"the state folder {folder} {why} name another with --state"
         return
     found, own = folder.stat(), os.geteuid()
-    # Root's own choice of a user; otherwise root cannot know whom the service is started as.
+    # Without --user, root cannot know which user the service runs as.
     uid = own or (found.st_uid if user is None else user.uid)
     if found.st_uid not in (0, uid):
         yield (
-            f"the state folder {folder} belongs to uid {found.st_uid}, and uuidd would be uid"
+            f"the state folder {folder} belongs to uid {found.st_uid}, and uuidd would run as uid"
             f" {uid}; chown it, or name another with --state"
         )
     if found.st_mode & 0o022:
@@ -88,13 +91,17 @@ def _of_folder(folder: Path, user: User | None) -> Iterator[str]:
             f"the state folder {folder} can be written to by others (mode"
             f" {found.st_mode & 0o7777:04o}); chmod go-w it, or name another with --state"
         )
+    if _is_full(folder):
+        yield (
+            f"the state folder {folder} is on a full disk; make room, or name another with --state"
+        )
 
 
 def _of_state(settings: Settings) -> Iterator[str]:
-    """Say why the saved state cannot be used, or not with this epoch."""
+    """Yield why the saved state cannot be used, or not with this epoch."""
     path = settings.state / "state"
     if _mode(path) and not stat.S_ISREG(_mode(path)):
-        yield f"{path} is no file; remove it"
+        yield f"{path} is not a plain file; remove it"
         return
     try:
         state = decode(path.read_bytes())
@@ -104,25 +111,39 @@ def _of_state(settings: Settings) -> Iterator[str]:
     except OSError as error:
         yield f"{path} cannot be read: {error.strerror}"
     except UnusableError as error:
-        yield f"{path}: {error}; a start would set it aside and begin anew"
+        yield f"{path}: {error}; a start would set it aside and make a new one"
     else:
         yield from _refused(lambda: epochs_with(settings, state), EpochError)
 
 
 def _unfit(folder: Path) -> str:
-    """Give why no file can be made in a folder, "" if one can."""
+    """Return why no file can be made in a folder, "" if one can."""
     mode = _mode(folder)
     if not mode:
         return "does not exist; create it, or"
     if not stat.S_ISDIR(mode):
-        return "is no folder;"
+        return "is not a folder;"
     if not os.access(folder, os.W_OK | os.X_OK, effective_ids=True):
         return "cannot be written to;"
     return ""
 
 
+def _is_full(folder: Path) -> bool:
+    """Whether the disk has no room for the next save of the state, as users other than root see it.
+
+    A file system that does not say how large it is counts as one that has room.
+    """
+    disk = os.statvfs(folder)
+    try:
+        size = (folder / "state").stat().st_size
+    except OSError:
+        size = 1
+    blocks = disk.f_bavail * disk.f_frsize < size and disk.f_blocks
+    return bool(blocks or (not disk.f_favail and disk.f_files))
+
+
 def _mode(path: Path) -> int:
-    """Give the mode of what is at a path, 0 if nothing is."""
+    """Return the mode of what is at a path, 0 if nothing is."""
     try:
         return path.stat().st_mode
     except OSError:

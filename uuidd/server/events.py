@@ -1,4 +1,4 @@
-"""What the log tells of the clock, of the timelines, and of refusals."""
+"""Log lines on the clock, on the timelines, and on refused requests and connections."""
 
 from __future__ import annotations
 
@@ -18,49 +18,52 @@ from uuidd.core.timeline.utc import Opening
 from uuidd.server.service import Tally
 
 SPAN = 10.0
-"""Seconds from a first refusal to the line that tells of it and of those that came meanwhile: so
-many lines at most, whatever callers do, and no timer while nobody is refused."""
+"""Seconds from a first refusal to the line that counts it and those after it. So the log grows by a
+line each so often at most, whatever callers do, and no timer runs while nobody is refused."""
 
 MEANINGS = {
-    "bad_params": "requests with wrong parameters",
-    "busy": "requests that found no room, or were over a user's share",
-    "connections": "connections over a limit",
-    "descriptors": "connections that passed a descriptor",
-    "made_room": "connections of the user with the most, closed to make room for another user",
-    "malformed": "connections that sent bytes of neither protocol",
-    "no_watch": "connections that the kernel has no room to watch (fs.epoll.max_user_watches)",
-    "no_worker_id": "requests for Snowflakes, which need --worker",
-    "silent": "connections that asked nothing for long, closed to make room",
-    "too_late": "connections that took too long to send a request or to read a reply",
-    "unavailable": "requests for ids that cannot be given out now",
-    "unknown_method": "requests for a method that there is not",
-    "unread": "connections closed because their user left too many replies unread",
+    "bad_params": ("request", "with wrong parameters"),
+    "busy": ("request", "for more ticks than were free, or than the user's share"),
+    "connections": ("connection", "over a limit"),
+    "descriptors": ("connection", "that passed a descriptor"),
+    "made_room": ("connection", "of the user with the most, closed to make room for another user"),
+    "malformed": ("connection", "that sent bytes of neither protocol"),
+    "no_watch": (
+        "connection",
+        "that the kernel has no room to watch (fs.epoll.max_user_watches)",
+    ),
+    "no_worker_id": ("request", "for Snowflakes, which need --worker"),
+    "silent": ("connection", "without a request for long, closed to make room"),
+    "too_late": ("connection", "that took too long to send a request or to read a reply"),
+    "unavailable": ("request", "for ids that cannot be given out now"),
+    "unknown_method": ("request", "for an unknown method"),
+    "unread": ("connection", "closed because one user left too many replies unread"),
 }
-"""What each reason means; ``status`` counts by the reasons themselves."""
+"""What was refused for each reason, in words. ``status`` counts by the reasons themselves."""
 
 ROUTINE = "must_wait"
-"""The answer to a request that asked to be told rather than to wait is no news."""
+"""Not logged: the client asked for an error instead of a wait."""
 
 log = logging.getLogger("uuidd")
 
 
 def step(nanoseconds: int) -> None:
-    """Log a step of UTC, by so many nanoseconds."""
+    """Log a step of UTC by *nanoseconds*, negative for back."""
     direction = "back" if nanoseconds < 0 else "forward"
     log.warning("UTC was set %s by %.3f s", direction, abs(nanoseconds) / 1e9)
 
 
 def steady_at_start(timeline: Steady, at: Reading) -> None:
-    """Say at the start what the steady timeline will not do for a while, and why."""
+    """Log at the start what the steady timeline will not do for a while, and why."""
     if timeline.held_until:
         log.warning(
-            "the state was lost, so v7, Snowflakes and all others that never go back begin in %d s",
+            "the state was lost, so v7, Snowflakes and the other steady kinds begin in %d s",
             (timeline.held_until - at.now) / TICKS_PER_SECOND,
         )
     lead = timeline.lead(now=at.now, elapsed=at.elapsed)
     if lead > FAR:
         log.warning(
-            "v7, Snowflakes and all others that never go back are %.3f s ahead of UTC"
+            "v7, Snowflakes and the other steady kinds are %.3f s ahead of UTC"
             " (--max-lead %g, --rollback %s)",
             lead / TICKS_PER_SECOND,
             timeline.max_lead / TICKS_PER_SECOND,
@@ -123,16 +126,16 @@ def _mark_found(path: Path, ahead: int, heeded: bool) -> None:
 
 
 _OPENINGS = {
-    "no state": (logging.INFO, "there was no state, so a new one was begun"),
-    "node changed": (logging.WARNING, "the node was changed, and so was the clock sequence"),
+    "no state": (logging.INFO, "there was no state, so a new one was made"),
+    "node changed": (logging.WARNING, "the node and the clock sequence were changed"),
     "the saved mark lies past now": (
         logging.WARNING,
-        "the clock sequence was changed, for the last run was not ended in order, or UTC was set"
-        " back since; up to %(seconds).3f s from now may have been used",
+        "the clock sequence was changed, because the last run did not stop cleanly, or UTC was set"
+        " back since; ticks up to %(seconds).3f s from now may have been used",
     ),
     "UTC stepped back": (
         logging.WARNING,
-        "the clock sequence was changed, for UTC is %(seconds).3f s behind the last id",
+        "the clock sequence was changed, because UTC is %(seconds).3f s behind the last id",
     ),
     "saved again": (
         logging.INFO,
@@ -143,13 +146,24 @@ _OPENINGS = {
         "UTC has caught up, so v1 and v6 come from the stored node again",
     ),
 }
-"""What a newcomer understands of each reason for an opening, and how much it matters."""
+"""The level and the words of each reason for an opening."""
 
 _VOLATILE = (logging.WARNING, "v1 and v6 come from a volatile node (%(reason)s)")
 
 
+def meaning(reason: str, count: int) -> str:
+    """Return how many requests or connections were refused for a reason, in words."""
+    noun, rest = MEANINGS[reason]
+    return f"{counted(count, noun)} {rest} ({reason})"
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a number of things in words: ``1 request``, ``2 requests``."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 class Refusals:
-    """Logs what *tallies* count as refused, by reason and over all dialects."""
+    """Logs what *tallies* count as refused, by reason and over both dialects."""
 
     def __init__(self, *tallies: Tally) -> None:
         self._tallies = tallies
@@ -160,23 +174,20 @@ class Refusals:
             tally.tell = self._note
 
     async def run(self) -> None:
-        """Log the refusals of each ``SPAN`` that has any, for ever."""
+        """Log the refusals of each ``SPAN`` that has any, until it is cancelled."""
         while True:
             await self._first.wait()
             await trio.sleep_until(self._since + SPAN)
             self.log()
 
     def log(self) -> None:
-        """Log at once what has not been, if there is anything."""
+        """Log at once the refusals that were not logged yet, if there are any."""
         count = self._count()
         new = count - self._logged
         if new:
-            reasons = ", ".join(
-                f"{number} {MEANINGS.get(reason, 'others')} ({reason})"
-                for reason, number in sorted(new.items())
-            )
             seconds = max(1, round(trio.current_time() - self._since))
-            log.warning("refused within %d s: %s", seconds, reasons)
+            refused = ", ".join(meaning(reason, number) for reason, number in sorted(new.items()))
+            log.warning("refused within %d s: %s", seconds, refused)
         self._logged = count
         self._first = trio.Event()
 

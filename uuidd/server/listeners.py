@@ -143,7 +143,7 @@ def _clear(path: Path) -> None:
     except OSError as error:
         raise ListenerError(f"the socket {path} cannot be looked at: {error.strerror}") from error
     if not stat.S_ISSOCK(mode):
-        raise ListenerError(f"{path} is no socket; remove it, or name another with --socket")
+        raise ListenerError(f"{path} is not a socket; remove it, or name another with --socket")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.setblocking(False)
         try:

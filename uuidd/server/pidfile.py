@@ -52,7 +52,7 @@ def _check(path: Path) -> None:
     try:
         found = os.fstat(fd)
         if not stat.S_ISREG(found.st_mode):
-            raise _refusal(path, "is no file")
+            raise _refusal(path, "is not a plain file")
         if found.st_uid not in (0, os.geteuid()) or found.st_nlink > 1:
             raise _refusal(path, f"belongs to uid {found.st_uid}, or has another name")
         try:

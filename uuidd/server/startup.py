@@ -1,4 +1,4 @@
-"""A daemon's start: all that it holds is got, or it is told in one line why not."""
+"""A daemon's start: takes its socket, its files and its state, or says in one line why not."""
 
 from __future__ import annotations
 
@@ -45,25 +45,37 @@ keep the fixed node out of use for as long."""
 
 
 class DescriptorsError(Exception):
-    """Too few descriptors may be open to serve anybody; one line that says how many."""
+    """Too few descriptors may be open, or watched; one line that says which limit to raise."""
 
 
 class EpochError(Exception):
-    """No Snowflake may be made with the epoch that was chosen; one line that says why."""
+    """Snowflakes cannot be made with the epoch that was chosen; one line that says why."""
 
 
 @contextlib.contextmanager
 def started(settings: Settings) -> Iterator[Daemon]:
-    """Give a daemon that is ready to serve: it listens, and its first horizon is saved.
+    """A daemon that is ready to serve: it listens, and its first horizon is saved.
 
-    Root, told to become a user, acts as the user from when it listens. It becomes the user for good
-    once nothing can fail any more, for until then it may have to remove what it made as root.
+    With ``--user``, root acts as that user once it listens. It becomes the user for good only when
+    almost nothing can fail any more, because until then it may have to remove what it made as root.
+
+    Signals wait from here on until the daemon serves. So one that comes during the start stops it
+    in order, right after the start, and leaves nothing behind.
 
     Raises ListenerError, StoreError, PidFileError, NodeError, EpochError, PrivilegeError,
     DescriptorsError or ActivationError, one line each, and leaves nothing half made. At the end of
-    the context socket, lock and pid file are given back.
+    the context the socket and the pid file are removed, and the state's lock is released.
     """
+    ready = False
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+
+    def unblock() -> None:
+        # After a stop they stay blocked: another signal must not end the process before its time.
+        if not ready:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
     with contextlib.ExitStack() as undo:
+        undo.callback(unblock)
         check_descriptors()
         node = choose(settings.node)
         clock = Clock(events.step)
@@ -88,8 +100,8 @@ def started(settings: Settings) -> Iterator[Daemon]:
             timelines, at = _begun(settings, node, store, clock, openings)
         if user is not None:
             become(user)
-        # Whoever reads that it has started may signal at once: until trio listens, signals wait.
-        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+            # The kernel counts these by user.
+            _check_watches()
         openings.publish()
         if os.geteuid() == 0:
             log.info("running as root, which is not needed: see --user, or the unit for systemd")
@@ -110,6 +122,7 @@ def started(settings: Settings) -> Iterator[Daemon]:
             timelines.utc.node.value,
             timelines.utc.node.source,
         )
+        ready = True
         yield Daemon(listener, store, timelines, clock, manager, settings)
 
 
@@ -120,13 +133,13 @@ def _begun(
     clock: Clock,
     openings: events.Openings,
 ) -> tuple[Timelines, Reading]:
-    """Give the timelines, with their first horizon saved, and when they were begun."""
+    """Return the timelines, with their first horizon saved, and the clock when they began."""
     loaded = store.load()
     epochs = epochs_with(settings, loaded)
     if store.set_aside:
-        log.error("the state could not be used, so a new one is begun: %s", store.set_aside)
-    # A daemon whose folder was moved from here just before may give ids for so long.
-    # (Not by time.sleep, which fails where libfaketime sets the clock.)
+        log.error("the state could not be used, so a new one is made: %s", store.set_aside)
+    # A daemon whose folder was moved away from here just before may give out ids for so long.
+    # (time.sleep would fail where libfaketime sets the clock.)
     select.select((), (), (), CHECK_SECONDS)
     at = clock.read()
     utc = Utc(
@@ -153,28 +166,45 @@ def _begun(
 
 
 def check_descriptors() -> None:
-    """See to it that connections can be accepted at all. Raises DescriptorsError."""
+    """Check that connections can be accepted at all. Raises DescriptorsError."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < SPARE_DESCRIPTORS:
         raise DescriptorsError(
             f"at most {hard} descriptors may be open, and uuidd needs {SPARE_DESCRIPTORS} beside"
             " its connections; raise the limit (ulimit -n, LimitNOFILE=)"
         )
+    _check_watches()
+
+
+def _check_watches() -> None:
+    reading, writing = os.pipe()
+    try:
+        with select.epoll() as epoll:
+            epoll.register(reading, select.EPOLLIN)
+    except OSError as error:
+        raise DescriptorsError(
+            f"the kernel watches no more descriptors for this user: {error.strerror}; end other"
+            " processes of this user, or raise fs.epoll.max_user_watches"
+        ) from error
+    finally:
+        os.close(reading)
+        os.close(writing)
 
 
 def check_epoch(settings: Settings, now: int) -> None:
-    """See to it that Snowflakes can be made, where there is a number for them; else EpochError."""
+    """Check that Snowflakes can be made, if there is a worker number. Raises EpochError."""
     field = snowflake.time_field(settings.epoch)
     if settings.worker is not None and not field.epoch <= now < field.end:
         raise EpochError(
-            f"--epoch {settings.epoch}: a Snowflake's 41 bits then tell {times.text(field.epoch)}"
-            f" to {times.text(field.end - 1)}, and it is {times.text(now)} now; name an epoch"
-            " before now, in Unix milliseconds, and less than 69 years ago"
+            f"--epoch {settings.epoch}: a Snowflake's 41 bits then hold times from"
+            f" {times.text(field.epoch)} to {times.text(field.end - 1)}, and it is"
+            f" {times.text(now)} now; name an epoch before now, in Unix milliseconds, and less than"
+            " 69 years ago"
         )
 
 
 def epochs_with(settings: Settings, loaded: State | None) -> Mapping[int, int]:
-    """Give the epochs of the state *loaded*, with that of *settings* if a worker number is set.
+    """Return the epochs of the state *loaded*, with that of *settings* if a worker number is set.
 
     Raises EpochError for an epoch that would make Snowflakes of the past again.
     """
@@ -187,9 +217,9 @@ def epochs_with(settings: Settings, loaded: State | None) -> Mapping[int, int]:
         span = timedelta(milliseconds=settings.epoch - later.earliest)
         raise EpochError(
             f"--epoch {settings.epoch}: Snowflakes of worker number {settings.worker} were made"
-            f" with {later.earliest}, and a later epoch makes those of the past again, for {span};"
-            f" keep --epoch {later.earliest}, name a --worker that was never used, or give up that"
-            " they differ, with uuidd --reset-epoch"
+            f" with {later.earliest}, and a later epoch repeats those of the past, for {span};"
+            f" keep --epoch {later.earliest}, name a --worker that was never used, or accept"
+            " repeats with uuidd --reset-epoch"
         ) from None
 
 
@@ -206,7 +236,7 @@ def _libuuid_floor(now: int, openings: events.Openings) -> int | None:
 
 
 def _save_first(timelines: Timelines, store: FolderStore, at: Reading) -> None:
-    """Save the first horizon: a daemon that cannot save from the start is not started."""
+    """Save the first horizon: a daemon that cannot save when it starts is not started."""
     state = timelines.begin_save(at=at, lead=int(FIRST_REACH * TICKS_PER_SECOND), bare_lead=0)
     try:
         store.save(state)

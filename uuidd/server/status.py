@@ -16,17 +16,18 @@ from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.generation import Generation
 from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.server.admission import Admission
+from uuidd.server.events import counted
 from uuidd.server.limits import Limits, as_settings
 from uuidd.server.saver import Saver
 from uuidd.server.service import Service, Tally
 from uuidd.systemd import Notifier
 
-TELL_SECONDS = 30.0
-"""Seconds between two status lines where no watchdog wants to hear more often."""
+LINE_SECONDS = 30.0
+"""Seconds between two status lines, if no watchdog needs a sign of life more often."""
 
 
 class Report:
-    """Puts together what ``status`` tells."""
+    """What ``status`` returns, collected from the parts of the daemon."""
 
     def __init__(
         self,
@@ -44,7 +45,7 @@ class Report:
         self._started = trio.current_time()
 
     def status(self, service: Service) -> dict[str, Any]:
-        """Give the status. Ticks are ints, spans are seconds, nodes are hex."""
+        """Return the status. Ticks are ints, spans are seconds, nodes are hex."""
         utc = self._timelines.utc
         return {
             "version": __version__,
@@ -70,7 +71,7 @@ class Report:
     def _utc(self) -> dict[str, Any]:
         timeline, now = self._timelines.utc, self._clock.now()
         serving = timeline.volatile or timeline.generation
-        told: dict[str, Any] = {
+        found: dict[str, Any] = {
             "generation": None,
             "clock_seq": None,
             "node": None,
@@ -79,13 +80,13 @@ class Report:
             "lag": None,
         }
         if serving is not None:
-            told = _serving(serving, now)
-        told["openings"] = timeline.openings
-        told["regressions"] = self._clock.steps_back
-        told["steps_forward"] = self._clock.steps_forward
-        told["horizon"] = timeline.horizon
-        told["horizon_in"] = round((timeline.horizon - now) / TICKS_PER_SECOND, 3)
-        return told
+            found = _serving(serving, now)
+        found["openings"] = timeline.openings
+        found["regressions"] = self._clock.steps_back
+        found["steps_forward"] = self._clock.steps_forward
+        found["horizon"] = timeline.horizon
+        found["horizon_in"] = round((timeline.horizon - now) / TICKS_PER_SECOND, 3)
+        return found
 
     def _steady(self) -> dict[str, Any]:
         timelines, at = self._timelines, self._clock.read()
@@ -137,26 +138,27 @@ def _tally(tally: Tally) -> dict[str, Any]:
 
 
 async def supervise(notifier: Notifier, line: Callable[[], str]) -> None:
-    """Say that the daemon serves, and on and on that it lives, with a *line* for people.
+    """Tell systemd that the daemon serves, then again and again that it lives, with a *line*.
 
-    It runs in the loop that serves, so a loop that hangs falls silent, and is ended.
+    This runs in the loop that serves. So if that loop hangs, systemd hears nothing, and ends the
+    daemon.
     """
     if not notifier.connected:
         return
-    pause = TELL_SECONDS if notifier.watchdog is None else notifier.watchdog / 3
-    said = line()
-    notifier.notify(ready=1, status=said)
+    pause = LINE_SECONDS if notifier.watchdog is None else notifier.watchdog / 3
+    shown = line()
+    notifier.notify(ready=1, status=shown)
     while True:
         await trio.sleep(pause)
-        before, said = said, line()
-        if said != before:
-            notifier.notify(watchdog=1, status=said)
+        before, shown = shown, line()
+        if shown != before:
+            notifier.notify(watchdog=1, status=shown)
         else:
             notifier.notify(watchdog=1)
 
 
 class StatusLine:
-    """A line for ``systemctl status``: what it does, and what is wrong if something is."""
+    """A line for ``systemctl status``: what the daemon does, and what is wrong with it."""
 
     def __init__(
         self,
@@ -175,17 +177,17 @@ class StatusLine:
         self._at = trio.current_time()
 
     def __call__(self) -> str:
-        """Give the line; the rate is that since the last one."""
+        """Return the line; the rate is that since the last one."""
         ids, now = self._service.rpc.ids + self._service.libuuid.ids, trio.current_time()
         rate = (ids - self._ids) / max(now - self._at, 0.001)
         self._ids, self._at = ids, now
-        said = f"Serving {self._admission.open} connections, {rate:,.0f} ids a second"
+        line = f"Serving {counted(self._admission.open, 'connection')}, {rate:,.0f} ids/s"
         if self._saver.failed_since_last:
-            said += f"; saves fail ({self._saver.trouble})"
+            line += f"; saves fail ({self._saver.trouble})"
         if self._timelines.utc.volatile is not None:
-            said += ", v1 and v6 come from a volatile node"
+            line += ", v1 and v6 come from a volatile node"
         at = self._read()
         lead = self._timelines.steady.lead(now=at.now, elapsed=at.elapsed)
         if lead > TICKS_PER_SECOND:
-            said += f"; the steady kinds are {lead / TICKS_PER_SECOND:,.0f} s ahead of UTC"
-        return said
+            line += f"; the steady kinds are {lead / TICKS_PER_SECOND:,.0f} s ahead of UTC"
+        return line

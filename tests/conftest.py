@@ -1,17 +1,25 @@
-"""What all tests share.
+"""What all tests share: their tiers, and how many random examples they draw.
 
-Hypothesis profiles: ``ci`` is repeatable and looks longer, ``dev`` draws anew each time.
+A test is of the *quick* tier unless it, its file or its folder has another mark: it starts no
+process, and it fails if it does.
+
+Hypothesis profiles: ``dev`` draws other examples each time, ``ci`` the same, ``thorough`` many.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+import sys
+from collections.abc import Generator
+from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
-settings.register_profile("dev", deadline=None, max_examples=100)
-settings.register_profile("ci", deadline=None, max_examples=300, derandomize=True)
+settings.register_profile("dev", deadline=None, max_examples=50)
+settings.register_profile("ci", deadline=None, max_examples=50, derandomize=True)
+settings.register_profile("thorough", deadline=None, max_examples=1000)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 # For clients that are told no other, here and in the processes that tests start: a daemon on a busy
@@ -22,3 +30,39 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # As in the background of a shell that is no terminal's. Processes that tests start would ignore
     # it too, and some are to be ended by it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+_SYSTEM = Path(__file__).parent / "system"
+
+_STARTS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system", "os.exec"}
+"""Audit events of the calls that start a process."""
+
+_running_quick = False
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of ``tests/system``, and as ``quick`` what has no mark of a slower tier."""
+    for item in items:
+        if _SYSTEM in item.path.parents:
+            item.add_marker("system")
+        if not any(item.get_closest_marker(name) for name in ("process", "system", "thorough")):
+            item.add_marker("quick")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Tell the audit hook whether a test of the quick tier, or a fixture of one, runs."""
+    global _running_quick
+    _running_quick = item.get_closest_marker("quick") is not None
+    try:
+        return (yield)
+    finally:
+        _running_quick = False
+
+
+def _refuse_processes(event: str, _: tuple[object, ...]) -> None:
+    if _running_quick and event in _STARTS:
+        raise RuntimeError(f"a test of the quick tier calls {event}: mark it process")
+
+
+sys.addaudithook(_refuse_processes)

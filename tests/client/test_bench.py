@@ -65,6 +65,7 @@ def table(about: dict[str, Any], results: Results, *left_out: str) -> list[str]:
 # --- against a daemon
 
 
+@pytest.mark.process
 def test_all_kinds_are_measured(daemon: Daemon, capsys: pytest.CaptureFixture[str]) -> None:
     """Both timelines' round trips, and each kind's ids a second, one at a time and at once."""
     assert bench(*BRIEF, "--json", socket=daemon.socket) == 0
@@ -88,6 +89,7 @@ def test_all_kinds_are_measured(daemon: Daemon, capsys: pytest.CaptureFixture[st
         assert trips["count"] >= 25
 
 
+@pytest.mark.process
 def test_the_table_fits_a_terminal(daemon: Daemon, capsys: pytest.CaptureFixture[str]) -> None:
     """It has a row for each kind, and lines of less than 80 columns."""
     assert bench(*BRIEF, socket=daemon.socket) == 0
@@ -99,6 +101,7 @@ def test_the_table_fits_a_terminal(daemon: Daemon, capsys: pytest.CaptureFixture
         assert [line for line in lines if line.startswith(f"{kind} ({found.forms[0]})")]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("kinds", "trips"),
     [
@@ -119,6 +122,7 @@ def test_the_kinds_that_are_named_are_measured(
     assert list(found["round_trip_microseconds"]) == trips
 
 
+@pytest.mark.process
 def test_each_timed_id_is_a_round_trip(daemon: Daemon, capsys: pytest.CaptureFixture[str]) -> None:
     """The daemon was asked once for each, and for one tick."""
     with Client(daemon.socket, fallback=False) as client:
@@ -129,6 +133,7 @@ def test_each_timed_id_is_a_round_trip(daemon: Daemon, capsys: pytest.CaptureFix
     assert trips < after - before
 
 
+@pytest.mark.process
 def test_snowflakes_are_left_out_without_a_worker_number(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -157,6 +162,7 @@ def test_without_a_daemon_nothing_is_measured(
     assert capsys.readouterr() == ("", "")
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("part", ["round trips of v7", "flake, one at a time"])
 def test_a_daemon_that_goes_away_ends_it(
     part: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -194,6 +200,7 @@ def test_wrong_usage_is_told(wrong: list[str], capsys: pytest.CaptureFixture[str
     assert f"argument {'-k/--kind' if '-k' in wrong else '--seconds'}: " in capsys.readouterr().err
 
 
+@pytest.mark.process
 def test_on_a_terminal_ctrl_c_ends_it_with_the_bar_cleared(daemon: Daemon) -> None:
     """Status 130, no results and no traceback."""
     primary, secondary = pty.openpty()

@@ -58,6 +58,7 @@ def requests(daemon: Daemon) -> int:
 # --- an id
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("name", "version"), [("uuid1", 1), ("uuid6", 6)])
 def test_an_id_is_a_uuid_of_its_version(client: Client, name: str, version: int) -> None:
     """What comes is Python's own type, with the version and variant of its kind."""
@@ -66,11 +67,13 @@ def test_an_id_is_a_uuid_of_its_version(client: Client, name: str, version: int)
     assert (id.version, id.variant) == (version, RFC_4122)
 
 
+@pytest.mark.process
 def test_an_id_of_the_daemon_is_safe(client: Client) -> None:
     """The mark says that it came from the daemon."""
     assert client.uuid1().is_safe is SafeUUID.safe
 
 
+@pytest.mark.process
 def test_an_id_equals_its_text_and_its_bytes(client: Client) -> None:
     """It is equal to, and hashes as, what the standard library reads from it."""
     id = client.uuid1()
@@ -78,6 +81,7 @@ def test_an_id_equals_its_text_and_its_bytes(client: Client) -> None:
         assert (id, hash(id), repr(id)) == (other, hash(other), repr(other))
 
 
+@pytest.mark.process
 def test_an_id_survives_pickling(client: Client) -> None:
     """What comes out of a pickle is the same id, with its mark."""
     id = client.uuid6()
@@ -85,6 +89,7 @@ def test_an_id_survives_pickling(client: Client) -> None:
     assert (again, again.is_safe) == (id, SafeUUID.safe)
 
 
+@pytest.mark.process
 def test_an_id_is_current(client: Client) -> None:
     """Its time lies between max_age before the call and its end."""
     begun = time.time_ns()
@@ -93,6 +98,7 @@ def test_an_id_is_current(client: Client) -> None:
     assert begun - 100_000_000 <= made <= time.time_ns()
 
 
+@pytest.mark.process
 def test_the_modules_functions_share_a_client(daemon: Daemon) -> None:
     """uuid1 and uuid6 of the module ask the daemon of $UUIDD_SOCKET."""
     program = (
@@ -113,6 +119,7 @@ def test_the_modules_functions_share_a_client(daemon: Daemon) -> None:
 # --- many ids
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("kind", ["v1", "v6"])
 @pytest.mark.parametrize("count", [0, 1, 2, 5000])
 def test_make_gives_exactly_as_many(client: Client, kind: str, count: int) -> None:
@@ -124,6 +131,7 @@ def test_make_gives_exactly_as_many(client: Client, kind: str, count: int) -> No
     assert len(packed) == 16 * count
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("kind", ["v1", "v6"])
 def test_all_forms_are_ids_of_the_kind(client: Client, kind: str) -> None:
     """Text and bytes are those of UUIDs like the ones that make and iter give."""
@@ -139,12 +147,14 @@ def test_all_forms_are_ids_of_the_kind(client: Client, kind: str) -> None:
     assert len({(id.node, id.clock_seq) for id in found}) == 1
 
 
+@pytest.mark.process
 def test_all_that_is_made_at_once_is_safe(client: Client) -> None:
     """The mark is on each, and on those that an iterator gives too."""
     found = [*client.make("v1", 100), next(client.iter("v1"))]
     assert {id.is_safe for id in found} == {SafeUUID.safe}
 
 
+@pytest.mark.process
 def test_v6_ids_sort_as_bytes_in_the_order_of_their_making(client: Client) -> None:
     """That is what v6 is for, over however many calls."""
     texts = client.iter("v6", form="text")
@@ -154,6 +164,7 @@ def test_v6_ids_sort_as_bytes_in_the_order_of_their_making(client: Client) -> No
     assert found == sorted(set(found))
 
 
+@pytest.mark.process
 def test_few_requests_serve_many_ids(daemon: Daemon, client: Client) -> None:
     """Blocks grow with demand, so that drawing one by one is no round trip each."""
     before = requests(daemon)
@@ -165,6 +176,7 @@ def test_few_requests_serve_many_ids(daemon: Daemon, client: Client) -> None:
 # --- arguments
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -191,6 +203,7 @@ def test_make_refuses_values_by_name_and_rule(
         client.make(*arguments)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("count", [True, 1.0, "1", None])
 def test_make_refuses_what_is_no_count(client: Client, count: Any) -> None:
     """A count is an int, and True is none."""
@@ -198,6 +211,7 @@ def test_make_refuses_what_is_no_count(client: Client, count: Any) -> None:
         client.make("v1", count)
 
 
+@pytest.mark.process
 def test_iter_refuses_before_the_first_id(client: Client) -> None:
     """Who names a wrong kind or form is told so at once."""
     with pytest.raises(ValueError, match="kind is 'v3'"):
@@ -226,6 +240,7 @@ def test_an_impossible_time_out_is_refused(timeout: float) -> None:
         Client(timeout=timeout)
 
 
+@pytest.mark.process
 def test_a_socket_is_a_path(daemon: Daemon) -> None:
     """A path may be text or a Path; a number is refused."""
     for path in (daemon.socket, str(daemon.socket)):
@@ -240,6 +255,7 @@ def test_nothing_is_connected_before_the_first_id() -> None:
     Client("/nowhere/s", fallback=False).close()
 
 
+@pytest.mark.process
 def test_a_closed_client_connects_anew(client: Client) -> None:
     """close() hangs up, and no more."""
     before = client.uuid1()
@@ -249,6 +265,7 @@ def test_a_closed_client_connects_anew(client: Client) -> None:
     assert client.status()["pid"]
 
 
+@pytest.mark.process
 def test_status_is_the_daemons(daemon: Daemon, client: Client) -> None:
     """What the daemon tells of itself comes as it is."""
     assert client.status()["pid"] == daemon.process.pid
@@ -285,6 +302,7 @@ def test_ids_go_on_beside_a_server_that_is_no_daemon(
             client.uuid1()
 
 
+@pytest.mark.process
 def test_an_iterator_goes_on_after_an_error(daemon: Daemon) -> None:
     """An iterator that had no daemon has ids as soon as there is one."""
     with Daemon() as other, Client(other.socket, fallback=False) as client:
@@ -311,6 +329,7 @@ def test_a_warning_that_is_an_error_costs_one_call(monkeypatch: pytest.MonkeyPat
 # --- threads and signals
 
 
+@pytest.mark.process
 def test_threads_never_draw_the_same(client: Client) -> None:
     """Eight threads at one client, with others that make many and that share an iterator."""
     texts = client.iter("v1", form="text")
@@ -417,6 +436,7 @@ def test_a_signal_handler_may_end_a_call(tmp_path: Path) -> None:
     assert [id.is_safe for id in found] == [SafeUUID.unknown]
 
 
+@pytest.mark.process
 def test_a_signal_handler_may_draw_in_the_middle_of_a_draw(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -439,6 +459,7 @@ def test_a_signal_handler_may_draw_in_the_middle_of_a_draw(
     assert {id.is_safe for id in found} == {SafeUUID.safe}
 
 
+@pytest.mark.process
 def test_ids_after_a_signal_handlers_are_above_them(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -462,6 +483,7 @@ def test_ids_after_a_signal_handlers_are_above_them(
     assert client.make("v7", 1)[0].int > inside[0]
 
 
+@pytest.mark.process
 def test_a_call_that_is_broken_off_anywhere_leaves_the_client_free(client: Client) -> None:
     """Other threads can draw, also as long as the traceback of what broke it off is kept."""
     for at in itertools.count(1):
@@ -476,6 +498,7 @@ def test_a_call_that_is_broken_off_anywhere_leaves_the_client_free(client: Clien
     assert at > 5
 
 
+@pytest.mark.process
 def test_calls_that_signals_broke_off_give_no_id_twice(daemon: Daemon) -> None:
     """Wherever an exception comes, no id is given out again, and other threads can draw."""
     done = subprocess.run(
@@ -493,6 +516,7 @@ def test_calls_that_signals_broke_off_give_no_id_twice(daemon: Daemon) -> None:
 # --- forks and processes
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("way", ["drawing", "locked", "locked-raw"])
 @pytest.mark.parametrize("served", [True, False])
 def test_no_id_comes_twice_when_a_thread_is_busy_at_the_fork(
@@ -515,6 +539,7 @@ def test_no_id_comes_twice_when_a_thread_is_busy_at_the_fork(
     assert len(set(ids)) == len(ids)
 
 
+@pytest.mark.process
 def test_a_child_has_a_connection_of_its_own(tmp_path: Path) -> None:
     """Neither of parent and child reads the other's answers."""
     path = tmp_path / "s"
@@ -530,6 +555,7 @@ def test_a_child_has_a_connection_of_its_own(tmp_path: Path) -> None:
     assert (server.connections, len(server.requests)) == (2, 3)
 
 
+@pytest.mark.process
 def test_a_child_leaves_its_parents_connection_open(tmp_path: Path) -> None:
     """The child closes the socket that it inherited, and does not hang up on its parent."""
     path = tmp_path / "s"
@@ -548,6 +574,7 @@ def test_a_child_leaves_its_parents_connection_open(tmp_path: Path) -> None:
     assert server.connections == 2
 
 
+@pytest.mark.process
 def test_without_any_age_each_id_is_a_round_trip(daemon: Daemon) -> None:
     """With max_age=0 the daemon is asked for each id, in every form."""
     with Client(daemon.socket, fallback=False, max_age=0) as client:
@@ -588,6 +615,7 @@ def draw_in_turn(daemon: Daemon, kind: str) -> list[str]:
     return found
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("kind", ["v6", "v7", "ulid", "snowflake"])
 def test_without_any_age_the_ids_of_all_processes_rise(
     drawn_in_turn: dict[str, list[str]], kind: str
@@ -645,6 +673,7 @@ def test_util_linuxs_daemon_has_no_status(beside: dict[str, Any]) -> None:
     assert beside["status"].endswith("if it is util-linux's, it has no status")
 
 
+@pytest.mark.process
 def test_a_client_that_is_dropped_hangs_up_at_once(daemon: Daemon) -> None:
     """It is in no cycle of references, so no collector has to come first."""
     gc.disable()
@@ -658,6 +687,7 @@ def test_a_client_that_is_dropped_hangs_up_at_once(daemon: Daemon) -> None:
         gc.enable()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "program",
     [

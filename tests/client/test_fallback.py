@@ -37,6 +37,7 @@ def test_ids_go_on_without_a_daemon_and_are_not_marked_safe(tmp_path: Path) -> N
     assert {id.node >> 40 & 1 for id in ids} == {1}
 
 
+@pytest.mark.process
 def test_ids_are_safe_again_soon_after_the_daemons_start() -> None:
     """The same client goes back to the daemon by itself."""
     with Daemon() as daemon:
@@ -50,6 +51,7 @@ def test_ids_are_safe_again_soon_after_the_daemons_start() -> None:
         assert client.uuid1().is_safe is SafeUUID.safe
 
 
+@pytest.mark.process
 def test_a_restart_between_two_calls_goes_unnoticed() -> None:
     """A broken connection is replaced, with no fallback in between."""
     with Daemon() as daemon:
@@ -62,6 +64,7 @@ def test_a_restart_between_two_calls_goes_unnoticed() -> None:
     assert before.time < after.time
 
 
+@pytest.mark.process
 def test_ids_rise_from_the_daemon_to_the_fallback_and_back() -> None:
     """Wherever they come from, the ids of a process rise while UTC does."""
     with Daemon() as daemon:
@@ -124,6 +127,7 @@ def test_the_warning_names_the_line_that_drew(
     assert [(each.filename, each.lineno) for each in warned] == [(__file__, line)]
 
 
+@pytest.mark.process
 def test_one_warning_a_process_says_what_is_wrong(tmp_path: Path) -> None:
     """However many clients and calls there are, one line tells of the missing daemon."""
     program = (
@@ -143,6 +147,7 @@ def test_one_warning_a_process_says_what_is_wrong(tmp_path: Path) -> None:
     assert f"no answer from uuidd at {path}: No such file or directory" in said
 
 
+@pytest.mark.process
 def test_the_import_brings_nothing_heavy() -> None:
     """What programs pay for the import alone: neither trio nor ifaddr, sockets nor MessagePack."""
     program = (
@@ -156,6 +161,7 @@ def test_the_import_brings_nothing_heavy() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.process
 def test_a_process_that_closed_all_descriptors_draws_on() -> None:
     """Its number may then be that of a file of the daemon, which stays open."""
     with Daemon() as daemon:
@@ -171,6 +177,7 @@ def test_a_process_that_closed_all_descriptors_draws_on() -> None:
     assert before != after
 
 
+@pytest.mark.process
 def test_a_connection_whose_descriptor_was_closed_is_made_anew() -> None:
     """A closed descriptor is no error to the one who draws."""
     with Daemon() as daemon:
@@ -202,6 +209,7 @@ def test_a_time_that_is_none_is_refused_by_name(name: str, value: object) -> Non
         Client(**{name: value})  # type: ignore[arg-type]  # what is wrong is the point
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("seconds", [1e30, 1e305, 10**400])
 def test_times_beyond_all_clocks_are_without_an_end(seconds: float) -> None:
     """The system's own structures hold less than a float does, and a float less than an int."""

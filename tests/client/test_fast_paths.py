@@ -399,6 +399,7 @@ class Shared:
         return Stretch(WRAP - 5 * self.EACH + number * self.EACH, self.EACH)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("kind", TIMED)
 @pytest.mark.parametrize("way", [drawn, made])
 def test_after_a_fork_parent_and_child_give_the_plain_ids_of_blocks_of_their_own(

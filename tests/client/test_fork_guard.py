@@ -97,6 +97,7 @@ def test_a_slot_outlives_its_page() -> None:
     assert slot[0] == 3.0
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("fork", FORKS)
 def test_a_child_finds_the_page_empty(fork: Callable[[Callable[[], bool]], bool]) -> None:
     """After a fork of any kind all slots are 0.0 in the child."""
@@ -105,6 +106,7 @@ def test_a_child_finds_the_page_empty(fork: Callable[[Callable[[], bool]], bool]
     assert fork(lambda: not fork_guard.alive[0] and not any(slot[0] for slot in slots))
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("fork", FORKS)
 def test_the_parent_keeps_its_page(fork: Callable[[Callable[[], bool]], bool]) -> None:
     """A fork changes nothing where it came from."""
@@ -114,6 +116,7 @@ def test_the_parent_keeps_its_page(fork: Callable[[Callable[[], bool]], bool]) -
     assert (fork_guard.alive[0], slot[0]) == (1.0, 7.0)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("fork", [in_fork, in_multiprocessing])
 def test_a_child_finds_the_page_empty_on_an_older_kernel(
     unwiped: ForkGuard, fork: Callable[[Callable[[], bool]], bool]

@@ -26,6 +26,8 @@ from tests.rig import Daemon
 from uuidd_client import Client
 from uuidd_client.times import Backfill
 
+pytestmark = pytest.mark.process
+
 SECONDS = 1.5
 
 STRIDE = 11

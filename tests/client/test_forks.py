@@ -12,6 +12,8 @@ import pytest
 from tests.client.forking import CHILDREN, EACH
 from tests.rig import Daemon
 
+pytestmark = pytest.mark.process
+
 WAYS = ["os", "multiprocessing", "raw"]
 
 

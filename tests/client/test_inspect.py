@@ -184,6 +184,7 @@ def test_a_kind_that_an_id_is_not_of_is_told(uuidctl: Uuidctl) -> None:
     assert uuidctl.inspect("-k", "v4", V1) == (1, "", refusal)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "wrong",
     [["-k", "v9", V1], ["--epoch", "x", "1"], ["--epoch", "-5", "1"], ["-", V1], ["--raw", V1], []],
@@ -317,6 +318,7 @@ def test_a_failure_to_read_is_not_told_as_one_to_write(
 PROGRAM = "import sys; from uuidd_client.command import main; sys.exit(main())"
 
 
+@pytest.mark.process
 def test_an_id_is_shown_before_the_next_is_given() -> None:
     """A pipe between programs holds nothing back."""
     with subprocess.Popen(
@@ -337,6 +339,7 @@ def test_an_id_is_shown_before_the_next_is_given() -> None:
         assert process.wait(PATIENCE) == 0
 
 
+@pytest.mark.process
 def test_a_reader_that_has_seen_enough_ends_it_quietly() -> None:
     """A closed pipe is no error to show."""
     shell = f'yes {V1} | head -20000 | "$@" inspect - | head -1'

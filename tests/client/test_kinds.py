@@ -92,6 +92,7 @@ def unix_seconds(kind: str, bits: int) -> float:
     return ms / 1000
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("kind", "form"), FORMS)
 def test_ids_drawn_one_by_one_differ(client: Client, kind: str, form: str) -> None:
     """Through many runs and blocks no id comes twice."""
@@ -99,6 +100,7 @@ def test_ids_drawn_one_by_one_differ(client: Client, kind: str, form: str) -> No
     assert len(set(found)) == 10_000
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("kind", "form"), FORMS)
 def test_as_many_are_made_as_were_asked_for(client: Client, kind: str, form: str) -> None:
     """Exactly that many, also more than a millisecond or a block holds."""
@@ -106,6 +108,7 @@ def test_as_many_are_made_as_were_asked_for(client: Client, kind: str, form: str
     assert len(set(found)) == 50_001
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("kind", ORDERED)
 def test_ids_rise_however_they_are_drawn(client: Client, kind: str) -> None:
     """One by one or many at once, in any form, an id is higher than those before it."""
@@ -119,6 +122,7 @@ def test_ids_rise_however_they_are_drawn(client: Client, kind: str) -> None:
     assert found == sorted(set(found))
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("kind", ORDERED)
 def test_an_ids_time_is_now(client: Client, kind: str) -> None:
     """It was made between the call and its end, within max_age and the kind's own unit."""
@@ -142,6 +146,7 @@ def test_v4_is_random_and_asks_nobody() -> None:
     assert ones == zeros == everything
 
 
+@pytest.mark.process
 def test_v4_goes_on_in_a_fork_with_others(client: Client) -> None:
     """A child draws none of the random bits that its parent has drawn ahead."""
     ids = client.iter("v4", form="bytes")
@@ -160,6 +165,7 @@ def test_v4_goes_on_in_a_fork_with_others(client: Client) -> None:
     assert len({*mine, *(theirs[at : at + 16] for at in range(0, 1600, 16))}) == 200
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("kind", STEADY)
 def test_a_forks_child_draws_others(client: Client, kind: str) -> None:
     """Of what the parent holds a child uses nothing."""
@@ -180,12 +186,14 @@ def test_a_forks_child_draws_others(client: Client, kind: str) -> None:
     assert len({*mine, *theirs}) == 1000
 
 
+@pytest.mark.process
 def test_the_daemons_v7_are_marked_safe(client: Client) -> None:
     """As a v1 is: the daemon vouches for them."""
     assert client.uuid7().is_safe is SafeUUID.safe
     assert {id.is_safe for id in client.make("ulid", 10, form="uuid")} == {SafeUUID.safe}
 
 
+@pytest.mark.process
 def test_each_kind_has_a_method_of_the_form_it_is_mostly_used_in(client: Client) -> None:
     """A UUID, an int or text."""
     assert [client.uuid1().version, client.uuid6().version, client.uuid7().version] == [1, 6, 7]
@@ -196,6 +204,7 @@ def test_each_kind_has_a_method_of_the_form_it_is_mostly_used_in(client: Client)
     assert len(client.push_id()) == 20
 
 
+@pytest.mark.process
 def test_each_kind_has_a_function(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
     """They share a client, whose socket comes from the environment at the first use."""
     monkeypatch.setenv("UUIDD_SOCKET", str(daemon.socket))
@@ -251,6 +260,7 @@ def test_a_snowflake_has_no_fallback(alone: Client) -> None:
         alone.make("snowflake", 10)
 
 
+@pytest.mark.process
 def test_steady_kinds_rise_over_a_daemons_end_and_return() -> None:
     """From the daemon, in the process, and from the daemon again, in one order."""
     with Daemon() as daemon:
@@ -277,6 +287,7 @@ def test_steady_kinds_rise_over_a_daemons_end_and_return() -> None:
 # --- Snowflakes
 
 
+@pytest.mark.process
 def test_without_a_worker_number_snowflakes_are_refused() -> None:
     """With the way out; all other kinds go on."""
     with Daemon() as daemon, Client(daemon.socket) as client:
@@ -285,6 +296,7 @@ def test_without_a_worker_number_snowflakes_are_refused() -> None:
         assert client.uuid7().is_safe is SafeUUID.safe
 
 
+@pytest.mark.process
 def test_a_snowflake_has_the_daemons_epoch_and_worker() -> None:
     """Datacenter and worker are two halves of the machine number."""
     epoch = 1_420_070_400_000
@@ -297,6 +309,7 @@ def test_a_snowflake_has_the_daemons_epoch_and_worker() -> None:
     assert datetime.fromtimestamp(found.ms / 1000, UTC) > datetime.now(UTC) - timedelta(seconds=5)
 
 
+@pytest.mark.process
 def test_snowflakes_at_a_low_rate_do_not_share_a_sequence_number(daemon: Daemon) -> None:
     """Shards chosen by the lowest bits are all used, however slowly ids are made."""
     with Client(daemon.socket, fallback=False, max_age=0) as one_by_one:
@@ -304,6 +317,7 @@ def test_snowflakes_at_a_low_rate_do_not_share_a_sequence_number(daemon: Daemon)
     assert len(sequences) > 25
 
 
+@pytest.mark.process
 def test_beyond_the_rate_a_caller_waits(client: Client) -> None:
     """A host makes 4,096,000 a second; 300,000 more than are free take some hundredths of it."""
     begun = time.monotonic()
@@ -314,6 +328,7 @@ def test_beyond_the_rate_a_caller_waits(client: Client) -> None:
     assert spans <= (time.monotonic() - begun + 0.3) * 1000
 
 
+@pytest.mark.process
 def test_beyond_the_rate_a_caller_is_told_if_it_does_not_wait(daemon: Daemon) -> None:
     """The error says how many are free; nothing was given out, and those can be had."""
     with Client(daemon.socket, fallback=False, wait=False) as client:

@@ -140,6 +140,7 @@ def test_a_spawned_process_draws_with_what_it_is_sent(tmp_path: Path) -> None:
     assert len(set(found)) == 3
 
 
+@pytest.mark.process
 def test_a_field_of_django_takes_a_function_for_its_default() -> None:
     """A migration names it, and the migration that it writes can be read."""
     program = (

@@ -295,6 +295,7 @@ def _drawn(client: Client) -> bool:
         return False
 
 
+@pytest.mark.process
 def test_the_ids_of_a_process_are_safe_again_once_a_stopped_daemon_goes_on() -> None:
     """With a real daemon: stopped it costs one time-out, and it is heard when it goes on."""
     with Daemon("--worker=5") as daemon:

@@ -827,6 +827,7 @@ def test_watch_in_a_pipe_has_no_escapes(daemon: Daemon) -> None:
     assert sum(line.startswith("uuidd ") for line in lines) == 2
 
 
+@pytest.mark.process
 def test_a_terminal_without_the_signs_gets_others(daemon: Daemon) -> None:
     """Bars are drawn of what its encoding has, and nothing fails."""
     done = subprocess.run(

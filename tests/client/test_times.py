@@ -131,6 +131,7 @@ def test_an_id_is_drawn_by_one_thread_at_a_time(monkeypatch: pytest.MonkeyPatch)
     assert {versions.v7_tick(id.int) for id in made} == {TICK, TICK + 1}
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("fork", [os.fork, raw_fork])
 def test_another_process_may_not_use_a_backfill(
     fork: Callable[[], int], monkeypatch: pytest.MonkeyPatch
@@ -187,6 +188,7 @@ def test_a_sort_key_takes_the_kinds_own_type() -> None:
             times.sort_key(kind, id)
 
 
+@pytest.mark.process
 def test_the_package_does_not_import_it_at_once() -> None:
     """Who only draws ids does not pay for it."""
     code = "import sys, uuidd_client; sys.exit('uuidd_client.times' in sys.modules)"

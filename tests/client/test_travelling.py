@@ -15,6 +15,8 @@ from tests.client import travelling
 from tests.rig import Daemon
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 
+pytestmark = pytest.mark.process
+
 PATIENCE = 60.0
 
 

@@ -21,6 +21,8 @@ from tests.client.fakes import Server, result
 from tests.rig import PATIENCE, Daemon
 from uuidd_client.command import main
 
+pytestmark = pytest.mark.process
+
 UUIDCTL = [
     sys.executable,
     "-c",

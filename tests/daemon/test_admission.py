@@ -193,6 +193,7 @@ def test_users_outside_of_a_user_namespace_are_not_spared() -> None:
     assert admission.enter(0) == admission.enter(0) == ""
 
 
+@pytest.mark.process
 def test_a_daemon_in_a_user_namespace_warns() -> None:
     """In one line, which tells what to do."""
 

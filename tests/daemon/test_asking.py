@@ -93,6 +93,7 @@ def process(name: str, uid: int) -> Iterator[subprocess.Popen[bytes]]:
         running.wait()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("maker", "name", "owner", "why"),
     [
@@ -115,6 +116,7 @@ def test_kill_believes_the_kernel_more_than_a_reply(
         listener.shutdown(socket.SHUT_RDWR)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("maker", "owner"), [(0, 0), (0, NOBODY), (NOBODY, NOBODY)])
 def test_kill_ends_a_uuidd_of_the_sockets_maker(path: Path, maker: int, owner: int) -> None:
     """Root may have made the socket for another user, as systemd and --user do."""
@@ -126,6 +128,7 @@ def test_kill_ends_a_uuidd_of_the_sockets_maker(path: Path, maker: int, owner: i
         told.shutdown(socket.SHUT_RDWR)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("name", ["uuidd", "sleep"])
 def test_kill_does_without_pidfds(path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A kernel before 5.3 has none, and a sandbox may forbid them."""
@@ -146,6 +149,7 @@ def test_kill_does_without_pidfds(path: Path, name: str, monkeypatch: pytest.Mon
         told.shutdown(socket.SHUT_RDWR)
 
 
+@pytest.mark.process
 def test_kill_names_a_process_that_is_gone(path: Path) -> None:
     """It ended in between, or never was."""
     need_root()
@@ -159,6 +163,7 @@ def test_kill_names_a_process_that_is_gone(path: Path) -> None:
         told.shutdown(socket.SHUT_RDWR)
 
 
+@pytest.mark.process
 def test_kill_ends_nothing_across_pid_namespaces(path: Path) -> None:
     """The pid that a daemon of a container tells is another process's here, and the other way."""
     need_root()
@@ -173,6 +178,7 @@ def test_kill_ends_nothing_across_pid_namespaces(path: Path) -> None:
         told.shutdown(socket.SHUT_RDWR)
 
 
+@pytest.mark.process
 def test_kill_ends_util_linuxs_own_daemon(path: Path) -> None:
     """As its own ``uuidd -k`` does."""
     need_root()

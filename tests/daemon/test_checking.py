@@ -150,6 +150,7 @@ def test_what_the_running_daemon_holds_is_not_looked_at_again(tmp_path: Path, st
     assert len(problems(other, running=running)) == 1
 
 
+@pytest.mark.process
 def test_a_full_disk_is_told(tmp_path: Path) -> None:
     """A start could not save its state there."""
     script = """

@@ -137,6 +137,7 @@ def test_a_file_for_a_folder_is_refused(folder: Path) -> None:
     assert "cannot be opened: Not a directory" in refusal(folder / "file" / "s")
 
 
+@pytest.mark.process
 def test_a_read_only_folder_is_refused(folder: Path) -> None:
     """Where no file can be made, the line says why."""
     script = """
@@ -176,6 +177,7 @@ sys.stdin.read()
 """
 
 
+@pytest.mark.process
 def test_a_live_socket_is_refused_with_its_pid(folder: Path) -> None:
     """A second daemon is told which process is the first, and leaves its socket alone."""
     path = folder / "s"
@@ -210,6 +212,7 @@ def test_a_socket_that_is_too_busy_to_answer_is_refused(folder: Path) -> None:
         assert path.is_socket()
 
 
+@pytest.mark.process
 def test_a_file_is_refused(folder: Path) -> None:
     """What is no socket is never removed."""
     path = folder / "s"
@@ -385,6 +388,7 @@ def racer() -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.process
 def test_of_two_that_open_one_path_at_once_one_wins(folder: Path) -> None:
     """Two processes that find the same stale socket never both replace it: 20 races of 20."""
     with racer() as one, racer() as other:

@@ -101,6 +101,7 @@ def test_a_save_is_refused_once_the_path_leads_elsewhere(
         assert not folder.exists() or list(folder.iterdir()) == []
 
 
+@pytest.mark.process
 def test_a_folder_below_a_mount_is_misplaced(folder: Path, tmp_path: Path) -> None:
     """Another daemon would find the one that was mounted over it."""
     script = """

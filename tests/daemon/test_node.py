@@ -360,6 +360,7 @@ def test_this_hosts_loopback_address_is_refused() -> None:
         choose("ip:127.0.0.1")
 
 
+@pytest.mark.process
 def test_importing_node_does_not_import_ifaddr() -> None:
     """Only those who ask for an interface pay the 49 ms that ifaddr costs."""
     code = "import sys, uuidd.node as n; n.choose('random'); sys.exit('ifaddr' in sys.modules)"
@@ -525,6 +526,7 @@ def test_a_file_that_cannot_be_read_has_no_mark(tmp_path: Path) -> None:
         assert libuuid_mark(path) is None
 
 
+@pytest.mark.process
 def test_libuuids_own_file_has_a_mark_past_its_last_uuid() -> None:
     """What ``uuidgen -t`` gives without a daemon lies before the mark that it leaves."""
     uuidgen = need("uuidgen")

@@ -14,6 +14,8 @@ import pytest
 
 from tests.rig import PATIENCE, Daemon
 
+pytestmark = pytest.mark.process
+
 UUIDD = [sys.executable, "-m", "uuidd"]
 UUIDCTL = [
     sys.executable,

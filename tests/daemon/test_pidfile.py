@@ -40,6 +40,7 @@ def test_the_file_names_this_process_while_it_is_held(path: Path) -> None:
     assert list(path.parent.iterdir()) == []
 
 
+@pytest.mark.process
 def test_the_file_of_a_process_that_lives_is_left_to_it(path: Path) -> None:
     """The line names its pid."""
     with subprocess.Popen(

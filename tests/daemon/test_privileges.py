@@ -107,6 +107,7 @@ become(user("nobody"))
 """
 
 
+@pytest.mark.process
 @as_root
 def test_uids_gids_and_groups_are_the_users() -> None:
     """Real, effective and saved; no group of root's is left."""
@@ -115,6 +116,7 @@ def test_uids_gids_and_groups_are_the_users() -> None:
     assert lines == [f"{(uid,) * 3} {(gid,) * 3} {[gid]}"]
 
 
+@pytest.mark.process
 @as_root
 def test_no_capability_is_left() -> None:
     """Neither permitted, in effect nor ambient, and no program can give one back."""
@@ -124,6 +126,7 @@ def test_no_capability_is_left() -> None:
     assert found["NoNewPrivs"] == "1"
 
 
+@pytest.mark.process
 @as_root
 def test_there_is_no_way_back() -> None:
     """Every call that could is refused by the kernel."""
@@ -138,6 +141,7 @@ for call in {calls.split("), ")!r}:
     assert child(BECOME + code) == ["refused"] * 6
 
 
+@pytest.mark.process
 @as_root
 def test_all_threads_become_the_user() -> None:
     """One that ran before has none of root's rights either."""
@@ -156,6 +160,7 @@ thread.join()
     assert child("import os\n" + code) == [f"{(NOBODY.pw_uid,) * 3} {0:016x}"]
 
 
+@pytest.mark.process
 @as_root
 def test_root_without_the_right_to_change_is_refused() -> None:
     """As in a container that dropped CAP_SETUID: in a line, not half changed."""
@@ -170,6 +175,7 @@ except PrivilegeError as refused:
     assert child(code, *without) == ["--user 'nobody': Operation not permitted"]
 
 
+@pytest.mark.process
 @as_root
 def test_capabilities_that_are_left_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Should the kernel leave any (securebits can say so), the daemon does not go on."""
@@ -460,6 +466,7 @@ def test_a_state_in_use_is_refused_in_a_line(daemon: Daemon, place: Path) -> Non
         assert f"is in use by the uuidd with pid {daemon.process.pid}" in line
 
 
+@pytest.mark.process
 @as_root
 def test_acting_as_a_user_ends_as_root(tmp_path: Path) -> None:
     """In between files are the user's, and root's are out of reach; groups come back too."""
@@ -484,6 +491,7 @@ print(os.getresuid(), os.getresgid(), os.getgroups())
     assert (tmp_path / "made").stat().st_uid == uid
 
 
+@pytest.mark.process
 @as_root
 def test_root_without_the_right_to_change_cannot_act_as_a_user() -> None:
     """As in a container that dropped CAP_SETUID: in a line, not half changed."""

@@ -50,6 +50,7 @@ def test_every_code_of_an_error_is_told() -> None:
     assert [code for code in codes if f"\n| `{code}` |" not in PROTOCOL] == []
 
 
+@pytest.mark.process
 def test_blocks_taken_in_javascript_do_not_overlap(tmp_path: Path) -> None:
     """Programs that take blocks at the same time, by unix_ms and tick_in_ms, share no tick."""
     program = tmp_path / "example.mjs"

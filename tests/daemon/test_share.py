@@ -119,6 +119,7 @@ def test_a_manual_page_has_the_usual_sections(path: str, only: str) -> None:
     assert only in headings
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("path", MANUALS)
 def test_man_shows_a_page_without_a_warning(path: str, tmp_path: Path) -> None:
     """man-db and groff find nothing to warn of."""
@@ -126,6 +127,7 @@ def test_man_shows_a_page_without_a_warning(path: str, tmp_path: Path) -> None:
     assert "SEE ALSO" in output(need("man"), "--warnings", "-l", page, HOME=str(tmp_path))
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("path", MANUALS)
 def test_mandoc_finds_no_fault_with_a_page(path: str) -> None:
     """The lint of mandoc has nothing to say of a page, from its advice on style up."""
@@ -171,6 +173,7 @@ Offered = Callable[[str, Path], list[str]]
 SHELLS = pytest.mark.parametrize("offered", [in_bash, in_fish])
 
 
+@pytest.mark.process
 @SHELLS
 @pytest.mark.parametrize(
     ("line", "expected"),
@@ -195,6 +198,7 @@ def test_words_are_completed(
     assert sorted(offered(line, tmp_path)) == expected
 
 
+@pytest.mark.process
 @SHELLS
 @pytest.mark.parametrize(
     ("line", "expected"),
@@ -214,6 +218,7 @@ def test_paths_are_completed(
     assert sorted(path.rstrip("/") for path in offered(line, tmp_path)) == expected
 
 
+@pytest.mark.process
 @SHELLS
 def test_the_command_of_run_is_completed(offered: Offered, tmp_path: Path) -> None:
     """After ``uuidctl run --`` stands a command, as at the beginning of a line, and its files."""
@@ -223,6 +228,7 @@ def test_the_command_of_run_is_completed(offered: Offered, tmp_path: Path) -> No
     assert offered("uuidctl run -- cat here", tmp_path) == ["here-a-file"]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("name", generate.PARSERS)
 def test_bash_knows_what_completes_the_command(name: str) -> None:
     """Once its file was read, bash has a completion for the command."""
@@ -231,6 +237,7 @@ def test_bash_knows_what_completes_the_command(name: str) -> None:
     assert told == f"complete -o bashdefault -F _shtab_{name} {name}\n"
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("name", generate.PARSERS)
 def test_zsh_can_read_its_file(name: str) -> None:
     """Zsh finds no fault with the file, which names its command where zsh looks for it."""
@@ -239,6 +246,7 @@ def test_zsh_can_read_its_file(name: str) -> None:
     assert script.read_text().startswith(f"#compdef {name}\n")
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("name", generate.PARSERS)
 def test_fish_can_read_its_file(name: str) -> None:
     """Fish finds no fault with the file."""

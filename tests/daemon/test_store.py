@@ -463,6 +463,7 @@ def held_by_another(folder: Path) -> Iterator[int]:
             process.kill()
 
 
+@pytest.mark.process
 def test_a_folder_in_use_is_refused_by_its_holders_pid(tmp_path: Path) -> None:
     """A second daemon on a folder is told which process is the first, and frees it by its end."""
     with held_by_another(tmp_path) as pid:
@@ -474,6 +475,7 @@ def test_a_folder_in_use_is_refused_by_its_holders_pid(tmp_path: Path) -> None:
         pass
 
 
+@pytest.mark.process
 def test_a_refused_daemon_leaves_the_holders_pid(tmp_path: Path) -> None:
     """The lock file goes on naming the one that holds it."""
     with held_by_another(tmp_path) as pid:
@@ -499,6 +501,7 @@ def test_a_lock_that_is_a_link_is_refused(tmp_path: Path) -> None:
     assert victim.read_text() == "mine"
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("make", [Path.touch, lambda path: None])
 def test_a_refused_folder_leaves_no_descriptor(
     tmp_path: Path, make: Callable[[Path], None]
@@ -574,6 +577,7 @@ def test_another_owner_is_found_by_who_opens_it(
         assert (tmp_path / "lock").exists()
 
 
+@pytest.mark.process
 @pytest.mark.usefixtures("roots_rights")
 def test_a_folder_of_roots_serves_a_user_who_can_write_it(tmp_path: Path) -> None:
     """Root may change anything anyway; as where the file system shows one owner for all."""
@@ -678,6 +682,7 @@ def names():
 """
 
 
+@pytest.mark.process
 def test_a_read_only_folder_is_refused(tmp_path: Path) -> None:
     """A folder that cannot be written to is refused at the start, in a line."""
     script = 'remount("ro"); refused(lambda: FolderStore(folder, machine="here"))'
@@ -687,6 +692,7 @@ def test_a_read_only_folder_is_refused(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.process
 def test_a_folder_that_became_read_only_is_refused(tmp_path: Path) -> None:
     """A folder that served before, with its lock file, is refused all the same."""
     script = """
@@ -716,6 +722,7 @@ def test_a_save_to_a_disk_gone_read_only_fails(
     assert store.load() == STATE
 
 
+@pytest.mark.process
 def test_a_full_disk_leaves_the_old_state(tmp_path: Path) -> None:
     """A save that finds no room fails, leaves the old state and no temporary file."""
     script = """
@@ -732,6 +739,7 @@ names()
     ]
 
 
+@pytest.mark.process
 def test_a_disk_with_room_again_is_saved_to(tmp_path: Path) -> None:
     """After a failed save the next one may succeed."""
     script = """
@@ -746,6 +754,7 @@ names()
     assert on_tmpfs(tmp_path, "64k", script)[1:] == ["True", "lock state"]
 
 
+@pytest.mark.process
 def test_a_full_folder_is_refused(tmp_path: Path) -> None:
     """A folder without room for a lock's pid is refused in a line, and no lock file stays."""
     script = 'fill(); refused(lambda: FolderStore(folder, machine="here")); names()'
@@ -820,6 +829,7 @@ def test_what_is_synced_is_the_whole_file(
     assert seen == [NEXT, STATE]
 
 
+@pytest.mark.process
 def test_what_the_system_sees_of_a_save(tmp_path: Path) -> None:
     """A real process makes these system calls, in this order, and they succeed."""
     strace = need("strace")

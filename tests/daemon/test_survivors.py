@@ -24,6 +24,7 @@ PATIENCE = 8.0
 """Seconds of a time-out that must not pass twice."""
 
 
+@pytest.mark.process
 def test_the_first_horizon_is_on_the_disk_when_the_daemon_says_that_it_started() -> None:
     """So a crash right after the first id repeats none."""
     before = time.time_ns() // 100 + UNIX_EPOCH
@@ -72,6 +73,7 @@ def test_two_processes_without_a_daemon_have_two_nodes() -> None:
     assert len(utc) == len(steady) == 2
 
 
+@pytest.mark.process
 def test_the_request_limit_holds_on_a_connection_that_was_silent() -> None:
     """There requests are read in another place than a connection's first."""
     with Daemon("--max-request-bytes=100") as daemon, daemon.connect() as connection:

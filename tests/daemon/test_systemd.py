@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.process
+
 CHILD = """
 import os, socket, sys
 from uuidd.systemd import ActivationError, inherited_socket

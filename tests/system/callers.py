@@ -54,8 +54,9 @@ class Callers:
     """Callers of every sort at *daemon*: ``take`` and ``make`` by rpc, libuuid's, and our client's.
 
     *ahead* gives by how many seconds the daemon's UTC is ahead of ours at the most: no tick of utc
-    may lie past that. *max_age* is our client's. *faults* are what was out of order, or in the future. Whoever ends the daemon
-    while they draw does so in the context ``down``, and starts another one there.
+    may lie past that. *max_age* is our client's. *faults* are what was out of order, or in the
+    future. Whoever ends the daemon while they draw does so in the context ``down``, and starts
+    another one there.
     """
 
     def __init__(

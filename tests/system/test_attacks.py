@@ -21,8 +21,6 @@ from tests.rig import PATIENCE, SOON, Daemon, until
 from tests.system.attacker import FIRST_BYTES, GREED, Actor, connected, libuuid
 from tests.tools import need_root
 
-pytestmark = pytest.mark.system
-
 ATTACKER, ANOTHER, VICTIM = 12345, 12346, 23456
 """Users without a name, a group or a right."""
 

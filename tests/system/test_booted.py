@@ -15,7 +15,7 @@ from tests.rig import until
 from tests.system.booted import UUIDCTL, UUIDD, Booted, Callers, LibuuidCaller
 from tests.tools import need
 
-pytestmark = [pytest.mark.system, pytest.mark.thorough]
+pytestmark = pytest.mark.thorough
 
 DEFAULTS = "/etc/default/uuidd"
 DROP_IN = "/etc/systemd/system/uuidd.service.d/test.conf"

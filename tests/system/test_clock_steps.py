@@ -11,14 +11,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from tests.rig import PATIENCE, Connection, Daemon
 from tests.system.fake_time import HOUR, FakeTime
 from uuidd.core.ids import versions
 from uuidd.core.wire import libuuid
-
-pytestmark = pytest.mark.system
 
 Taken = dict[tuple[int, int], list[tuple[int, int]]]
 """Runs of ticks, first and last, by node and clock sequence."""

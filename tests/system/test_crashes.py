@@ -28,8 +28,6 @@ from uuidd.core.timeline.state import State
 from uuidd.statefile import decode
 from uuidd_client import Client
 
-pytestmark = pytest.mark.system
-
 RACES = 50
 
 STOP = 1.2

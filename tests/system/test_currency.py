@@ -16,8 +16,6 @@ from tests.system.dated import ENTRY, FEW, MANY, ROUNDS
 from uuidd.core.ids import versions
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 
-pytestmark = pytest.mark.system
-
 MAX_AGE = 0.1
 PROCESSES = 2
 

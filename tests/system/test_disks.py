@@ -23,8 +23,6 @@ from tests.system.mounts import Mounts, fill, private_mounts
 from tests.tools import need
 from uuidd_client import Client
 
-pytestmark = pytest.mark.system
-
 """Seconds that a sync hangs: longer than everyone's patience, as on a disk that is failing."""
 
 UUIDCTL = "import sys; from uuidd_client.command import main; sys.exit(main())"

@@ -20,8 +20,6 @@ from tests.tools import need
 from uuidd_client import Client
 from uuidd_client.command import metrics, panel
 
-pytestmark = pytest.mark.system
-
 ALERTS = ROOT / "systemd" / "alerts.yaml"
 
 OF_NODE_EXPORTER = {"node_textfile_mtime_seconds"}

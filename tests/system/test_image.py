@@ -17,7 +17,7 @@ from tests.rig import PATIENCE, until
 from tests.system.image import PROJECT, SOCKETS, STATE, Image, Volumes, started
 from tests.tools import need
 
-pytestmark = [pytest.mark.system, pytest.mark.thorough]
+pytestmark = pytest.mark.thorough
 
 UID = 10001
 CONSUMER = "10002:10002"

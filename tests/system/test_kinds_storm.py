@@ -15,8 +15,6 @@ from tests.tools import need
 from uuidd.core.ids import flake, ksuid, push_id, ulid, uuids
 from uuidd.core.ids.kinds import KINDS
 
-pytestmark = pytest.mark.system
-
 STEADY = [kind for kind, found in KINDS.items() if found.timeline == "steady"]
 READ: dict[str, Callable[[str], int]] = {
     "snowflake": int,

@@ -12,8 +12,6 @@ import pytest
 
 from tests.tools import in_private_mounts, need
 
-pytestmark = pytest.mark.system
-
 SCRIPT = """
 import json, subprocess, sys, uuid
 from pathlib import Path

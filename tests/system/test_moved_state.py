@@ -12,8 +12,6 @@ import pytest
 from tests.rig import Connection, Daemon, until
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 
-pytestmark = pytest.mark.system
-
 
 @pytest.fixture
 def first() -> Iterator[Daemon]:

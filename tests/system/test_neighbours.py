@@ -14,8 +14,6 @@ import pytest
 
 from tests.rig import PATIENCE, SOON, Connection, Daemon
 
-pytestmark = pytest.mark.system
-
 CALLS = 200
 
 

@@ -18,8 +18,6 @@ from tests.system.test_attacks import ATTACKER, guarded, served, status
 from tests.tools import need_root
 from uuidd.server.descriptors import bar_descriptors, may_hold_descriptors
 
-pytestmark = pytest.mark.system
-
 ROUNDS, MIB, WATCHED = 10, 500, 5000
 """How many connections of each way, and how much there is to be freed."""
 

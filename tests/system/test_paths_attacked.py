@@ -24,8 +24,6 @@ import pytest
 from tests.rig import PATIENCE, Daemon
 from tests.tools import need_root
 
-pytestmark = pytest.mark.system
-
 ATTACKER = 12345
 """A user without a name, a group or a right."""
 

@@ -21,8 +21,6 @@ from uuidd.core.ids import ksuid, nodes, push_id, times, ulid, uuids, versions
 from uuidd.core.ids.ticks import GREGORIAN, UNIX_EPOCH
 from uuidd_client.command import bounds
 
-pytestmark = pytest.mark.system
-
 README = Path(__file__).parents[2] / "client" / "README.md"
 HEADING = "## PostgreSQL\n"
 SERVER_PROGRAMS = Path("/usr/lib/postgresql")

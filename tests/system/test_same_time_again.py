@@ -5,12 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-import pytest
-
 from tests.rig import Daemon
 from tests.system.fake_time import HOUR, FakeTime
-
-pytestmark = pytest.mark.system
 
 WIDE = 1_000_000
 """Ticks of one grant: a tenth of a second, so that two of about the same moment overlap."""

@@ -11,12 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import msgpack
-import pytest
 
 from tests.rig import PATIENCE, SOON, Connection, Daemon, until
 from tests.system.takers import Given, assert_apart
-
-pytestmark = pytest.mark.system
 
 DESCRIPTORS = 224
 """Of which the daemon keeps 96 for itself, so that 128 are left for connections."""

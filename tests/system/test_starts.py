@@ -16,8 +16,6 @@ import pytest
 from tests.rig import PATIENCE, Daemon
 from tests.tools import in_private_mounts, need
 
-pytestmark = pytest.mark.system
-
 
 @pytest.fixture
 def place() -> Iterator[Path]:

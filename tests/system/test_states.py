@@ -24,8 +24,6 @@ from uuidd.core.timeline.utc import Utc
 from uuidd.statefile import machine_hash
 from uuidd.store import FolderStore
 
-pytestmark = pytest.mark.system
-
 NOW = 0x1EC9414C232AB00
 BACK = NOW + TICKS_PER_SECOND
 """Where UTC steps back to."""

@@ -12,8 +12,6 @@ import pytest
 from tests.rig import PATIENCE, Daemon
 from tests.system.fake_time import HOUR, FakeTime
 
-pytestmark = pytest.mark.system
-
 APART = 0.5
 """Seconds from a start to the kill: about as long as a service manager lets a crash loop be."""
 

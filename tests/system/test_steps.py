@@ -14,8 +14,6 @@ from tests.rig import PATIENCE, SOON, Daemon
 from tests.system.callers import Callers
 from tests.system.fake_time import HOUR, FakeTime
 
-pytestmark = pytest.mark.system
-
 DAY = 24 * HOUR
 YEAR = 365 * DAY
 

@@ -15,8 +15,6 @@ from tests.system.storm import CLIENT_SHARE, STDLIB_SHARE
 from tests.tools import in_private_mounts, need
 from uuidd.core.ids import versions
 
-pytestmark = pytest.mark.system
-
 
 class Storm(NamedTuple):
     """What was drawn: the ids and the safe marks of each drawer, and what the storm noted."""

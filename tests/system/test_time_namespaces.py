@@ -5,12 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import pytest
-
 from tests.rig import PATIENCE, Daemon
 from tests.tools import need, need_root
-
-pytestmark = pytest.mark.system
 
 ENTER = """
 import ctypes, os, sys, time

@@ -12,8 +12,6 @@ from tests.rig import PATIENCE
 from tests.tools import need
 from uuidd.cli import installing, options
 
-pytestmark = pytest.mark.system
-
 EXPOSURE = 1.0
 """What "systemd-analyze security" may say at most, of 10."""
 

@@ -1,0 +1,199 @@
+"""Run the tests that take long: all of them, or a sample that differs from commit to commit.
+
+A line is printed for each part that has ended, and all of its output if it failed. The exit status
+is 1 if a part failed. The parts of a sample begin in an order drawn from the commit, and none
+begins when most of the time is used up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import zip_longest
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[1]
+"""Of the checkout."""
+
+JOBS = 2
+
+SECONDS = 300
+"""After so many seconds no part of a sample begins. A part takes three minutes at most."""
+
+PART_SECONDS = 1800.0
+"""Seconds after which a part hangs, and has failed."""
+
+MUTATIONS = 15
+"""Mutations of a part, in a sample."""
+
+INPUTS = 200_000
+"""Inputs of a part that fuzzes."""
+
+WORLDS = (
+    "--ticks 3 --ring 2 --restarts 1 --failures 0",
+    "--ticks 2 --ring 3 --restarts 1",
+    "--ticks 2 --ring 2 --restarts 2 --failures 0",
+    "--ticks 2 --ring 2 --restarts 1 --failures 0 --nodes random given",
+    "--ticks 2 --ring 2 --restarts 1 --volatile --failures 0",
+    "--ticks 3 --timelines steady --restarts 1",
+    "--ticks 1 --ring 2 --timelines utc steady --restarts 1 --failures 0",
+)
+"""Small hosts of which every state is visited, larger than those of the ordinary run."""
+
+
+class Part(NamedTuple):
+    """A command that ends with 0 when all is well."""
+
+    name: str
+    command: list[str]
+
+
+def parts(seed: int, *, whole: bool) -> list[list[Part]]:
+    """Return the parts, those of one sort together; all that is random is drawn from *seed*.
+
+    A sample has parts of some mutations each; the *whole* has one part with all of them.
+    """
+    pytest = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    files = sorted(
+        path.relative_to(ROOT)
+        for path in (ROOT / "tests").rglob("test_*.py")
+        if "mark.thorough" in path.read_text()
+    )
+    profile = ["--hypothesis-profile=thorough", f"--hypothesis-seed={seed}"]
+    marathons = [Part(str(file), [*pytest, "-m", "thorough", str(file)]) for file in files]
+    examples = [
+        Part(
+            f"more examples: {folder}",
+            [*pytest, "-m", "quick", *profile, folder],
+        )
+        for folder in ("tests/core", "tests/client", "tests/daemon")
+    ]
+    worlds = [
+        Part(f"small world: {bounds}", _module("tests.core.small_world", *bounds.split()))
+        for bounds in WORLDS
+    ]
+    fuzzing = [
+        Part(
+            f"fuzzing, seed {seed + number}",
+            _module("tests.fuzzing", f"--inputs={INPUTS}", f"--seed={seed + number}"),
+        )
+        for number in range(3)
+    ]
+    mutations = [Part("all mutations", _module("tests.mutations"))]
+    if not whole:
+        mutations = [
+            Part(
+                f"{MUTATIONS} mutations, seed {seed + number}",
+                _module("tests.mutations", f"--sample={MUTATIONS}", f"--seed={seed + number}"),
+            )
+            for number in range(5)
+        ]
+    return [marathons, mutations, examples, fuzzing, worlds]
+
+
+def _module(name: str, *arguments: str) -> list[str]:
+    return [sys.executable, "-m", name, *arguments]
+
+
+def in_drawn_order(sorts: list[list[Part]], seed: int) -> Iterator[Part]:
+    """Yield all parts, one of each sort in turn, so that a sample has some of each."""
+    dice = random.Random(seed)
+    for sort in sorts:
+        dice.shuffle(sort)
+    for turn in zip_longest(*sorts):
+        yield from (part for part in turn if part is not None)
+
+
+def main() -> int:
+    """Run the parts; 0 if all that ran are well."""
+    parser = argparse.ArgumentParser(prog="python -m tests.thorough", description=__doc__)
+    parser.add_argument("--all", action="store_true", help="run every part, however long it takes")
+    parser.add_argument("--list", action="store_true", help="print the parts, and run none")
+    parser.add_argument(
+        "--seconds",
+        type=int,
+        default=SECONDS,
+        metavar="N",
+        help="begin no part of a sample after N seconds; default: %(default)s",
+    )
+    parser.add_argument(
+        "--seed", type=int, metavar="N", help="draw the sample from N; default: from the commit"
+    )
+    given = parser.parse_args()
+    seed = _seed_of_commit() if given.seed is None else given.seed
+    order = list(in_drawn_order(parts(seed, whole=given.all), seed))
+    if given.list:
+        _say("\n".join(f"{part.name}: {' '.join(part.command)}" for part in order))
+        return 0
+    _say(f"seed {seed}; {'all of' if given.all else 'a sample of'} {len(order)} parts")
+    ends = None if given.all else time.monotonic() + given.seconds
+    outcomes = _run_all(order, ends)
+    ran, failed = sum(ok is not None for ok in outcomes), outcomes.count(False)
+    _say(f"{ran} of {len(order)} parts ran, {failed} failed")
+    return 1 if failed else 0
+
+
+def _run_all(order: list[Part], ends: float | None) -> list[bool | None]:
+    """Return of each part whether it is well; None if it was not run."""
+
+    def run(part: Part) -> bool | None:
+        if ends is not None and time.monotonic() > ends:
+            return None
+        return _is_well(part)
+
+    with ThreadPoolExecutor(JOBS) as pool:
+        return list(pool.map(run, order))
+
+
+def _is_well(part: Part) -> bool:
+    begun = time.monotonic()
+    try:
+        done = subprocess.run(
+            part.command,
+            cwd=ROOT,
+            env={**os.environ, "CI": "true"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+            timeout=PART_SECONDS,
+        )
+        output, ok = done.stdout, done.returncode == 0
+    except subprocess.TimeoutExpired as hung:
+        output = f"{(hung.stdout or b'').decode(errors='replace')}\nit took {PART_SECONDS:g} s"
+        ok = False
+    verdict = "ok" if ok else "FAILED"
+    last = output.strip().rpartition("\n")[2]
+    _say(f"{verdict:6}  {time.monotonic() - begun:6.1f} s  {part.name}: {last}")
+    if not ok:
+        _say(f"{' '.join(part.command)}\n{output}")
+    return ok
+
+
+def _seed_of_commit() -> int:
+    found = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    return int(found.stdout[:8] or "0", 16)
+
+
+_saying = threading.Lock()
+
+
+def _say(text: str) -> None:
+    with _saying:
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import random
 import socket
+import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -40,6 +41,19 @@ HOUR = 3600.0
 
 UID = 1000
 """The user who asks, where it does not matter who does."""
+
+
+class TickingClock:
+    """A monotonic clock that goes on by *step* seconds at each look, and else when *now* is set."""
+
+    def __init__(self, step: float = 0.0) -> None:
+        self.now = 0.0
+        self._step = step
+
+    def __call__(self) -> float:
+        """Return the time after a step."""
+        self.now += self._step
+        return self.now
 
 
 class Wall:
@@ -221,15 +235,17 @@ class Inside:
             nursery.cancel_scope.cancel()
 
     @contextlib.asynccontextmanager
-    async def talking(self, **changed: Any) -> AsyncIterator[Peer]:
-        """Give the other end of a conversation, under limits *changed* by name."""
+    async def talking(
+        self, monotonic: Callable[[], float] = time.monotonic, **changed: Any
+    ) -> AsyncIterator[Peer]:
+        """Enter the client's end of a connection that is served, under limits *changed* by name."""
         theirs, ours = socket.socketpair()
         ours.setblocking(False)
         limits = replace(self.limits, **changed)
 
         async def serve() -> None:
             stream = Stream(ours, UID)
-            turns = Turns()
+            turns = Turns(monotonic)
             data = await stream.receive()
             while data and await serve_connection(stream, data, self.service, limits, turns):
                 data = await stream.receive()

@@ -15,9 +15,10 @@ from trio.testing import MockClock
 
 from tests.daemon.fakes import HOUR, Inside, Peer, notification, request
 from tests.tools import need_root
-from uuidd.server.acceptor import GRACE, GRACE_LOOK, NEW_GRACE, TURN, Acceptor
+from uuidd.server.acceptor import GRACE, GRACE_LOOK, NEW_GRACE, Acceptor
 from uuidd.server.descriptors import bar_descriptors
 from uuidd.server.limits import TURNED_AWAY, Limits
+from uuidd.server.requests import ACCEPTS
 
 NOBODY = 65534
 
@@ -616,7 +617,7 @@ async def test_stop_serves_who_has_connected_unless_another_will(
     """Those are answered yet whom nobody else would; on a manager's socket the next daemon does."""
     async with serving() as served, served.connect() as before:
         await before.call("status")
-        peers = [served.connect() for _ in range(3 * TURN)]
+        peers = [served.connect() for _ in range(3 * ACCEPTS)]
         served.acceptor.stop(drain=drain)
         async with contextlib.AsyncExitStack() as stack:
             for peer in peers:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import itertools
 import os
 import socket
 import tracemalloc
@@ -16,15 +15,13 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from tests.daemon.fakes import HOUR, UID, Inside, Peer, message, notification, request
+from tests.daemon.fakes import HOUR, UID, Inside, Peer, TickingClock, message, notification, request
 from uuidd import __version__
 from uuidd.core.ids import versions
 from uuidd.core.ids.kinds import KINDS
 from uuidd.core.wire import RPC_FIRST
-from uuidd.server import connection
 from uuidd.server.connection import serve_connection
 from uuidd.server.stream import Stream
-from uuidd.server.turns import TURN_SECONDS
 from uuidd.server.turns import Turns as UserTurns
 
 HALF = request("take", "utc", 1)[:-3]
@@ -125,25 +122,22 @@ async def test_a_request_cut_anywhere_is_answered(
 
 
 async def test_a_caller_of_many_gives_others_their_turn(
-    inside: Inside, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+    inside: Inside, autojump_clock: MockClock
 ) -> None:
-    """Of many requests that take 0.1 ms each, so many are answered in one go as fit into a turn."""
-    looks = itertools.count()
-    monkeypatch.setattr(connection, "monotonic", lambda: next(looks) * 0.0001)
+    """Of many requests that take 0.04 ms each, three are answered before others have their turn."""
     turns = Turns(inside)
-    async with inside.talking() as many:
+    async with inside.talking(monotonic=TickingClock(step=0.00004)) as many:
         trio.lowlevel.add_instrument(turns)
         await many.send(b"".join(request("make", "v4", msgid=n) for n in range(500)))
         await many.replies(500)
         trio.lowlevel.remove_instrument(turns)
-    assert turns.most == round(TURN_SECONDS[1] / 0.0001) + 1
+    assert turns.most == 3
 
 
 async def test_a_users_requests_are_answered_one_connections_at_a_time(
-    inside: Inside, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+    autojump_clock: MockClock,
 ) -> None:
-    """However many connections one user has, others wait for one turn of his."""
-    monkeypatch.setattr(connection, "monotonic", itertools.count().__next__)
+    """However many connections one user has, others wait for one turn of it."""
     order: list[int] = []
     turns = UserTurns()
 
@@ -156,25 +150,6 @@ async def test_a_users_requests_are_answered_one_connections_at_a_time(
             nursery.start_soon(ask, uid)
     assert order.index(2) < 3
     assert sorted(order) == [1] * 50 + [2]
-
-
-@pytest.mark.parametrize(
-    ("users", "seconds"), [(1, 0.0005), (10, 0.0005), (25, 0.0002), (99, 0.0001)]
-)
-async def test_turns_are_shorter_where_many_users_have_one(users: int, seconds: float) -> None:
-    """All of them come before the next step of a save: they take 5 ms in all, or the least each."""
-    turns = UserTurns()
-    seen: list[float] = []
-
-    async def ask(uid: int) -> None:
-        async with turns.turn(uid):
-            await trio.testing.wait_all_tasks_blocked()
-            seen.append(turns.seconds)
-
-    async with trio.open_nursery() as nursery:
-        for uid in range(users):
-            nursery.start_soon(ask, uid)
-    assert seen[0] == pytest.approx(seconds)
 
 
 async def test_of_one_user_only_so_many_may_leave_their_replies_unread(

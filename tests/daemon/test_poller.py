@@ -6,27 +6,76 @@ import itertools
 import os
 import select
 import socket
-from collections.abc import AsyncIterator
-from types import SimpleNamespace
-from typing import Any
+from collections.abc import AsyncIterator, Callable
+from typing import Any, cast
 
 import pytest
 import trio
 from trio.testing import MockClock
 
-from tests.daemon.fakes import UID, Inside, Peer, notification, request
+from tests.daemon.fakes import UID, Inside, Peer, TickingClock, notification, request
 from uuidd.core.wire import rpc
-from uuidd.server import poller as hub_module
+from uuidd.server import poller as poller_module
 from uuidd.server.making import PIECES
-from uuidd.server.poller import PIPELINED, SOON, Poller
+from uuidd.server.poller import LONE_SECONDS, Poller, default_spins
 from uuidd.server.stream import Stream
 
 
-class Place:
-    """A poller, and what it handed over and hung up on."""
+class Epolls:
+    """Makes a poller's epolls: so many, which watch so many descriptors in all.
 
-    def __init__(self, inside: Inside) -> None:
+    *on_nothing* is called whenever one of them has nothing that is ready.
+    """
+
+    def __init__(self, *, most: int = 100, watches: int = 1000) -> None:
+        self.most = most
+        self.watches = watches
+        self.on_nothing: Callable[[], object] = lambda: None
+
+    def __call__(self) -> select.epoll:
+        """Return another one. Raises OSError when that is one too many."""
+        if not self.most:
+            raise OSError(errno.EMFILE, "Too many open files")
+        self.most -= 1
+        return cast("select.epoll", _Epoll(self))
+
+
+class _Epoll:
+    def __init__(self, made_by: Epolls) -> None:
+        self._made_by = made_by
+        self._epoll = select.epoll()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._epoll, name)
+
+    def __enter__(self) -> None:
+        self._epoll.__enter__()
+
+    def __exit__(self, *_: object) -> None:
+        self._epoll.close()
+
+    def register(self, fd: int, events: int) -> None:
+        if not self._made_by.watches:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        self._made_by.watches -= 1
+        self._epoll.register(fd, events)
+
+    def poll(self, seconds: float, most: int) -> list[tuple[int, int]]:
+        found = self._epoll.poll(seconds, most)
+        if not found:
+            self._made_by.on_nothing()
+        return found
+
+
+class Place:
+    """A poller, and what it handed over and hung up on. Time stands still unless *clock* ticks."""
+
+    def __init__(
+        self, inside: Inside, clock: TickingClock | None = None, *, spins: int = 0
+    ) -> None:
         self.inside = inside
+        self.clock = clock or TickingClock()
+        self.epolls = Epolls()
         self.handed_over: list[tuple[bytes, bytes]] = []
         self.hung_up: list[Stream] = []
         self.begun: list[bytes] = []
@@ -36,6 +85,9 @@ class Place:
             begin=self._begin,
             hand_over=self._hand_over,
             hang_up=self._hang_up,
+            monotonic=self.clock,
+            epoll=self.epolls,
+            spins=spins,
         )
         self.changed = trio.Event()
 
@@ -52,11 +104,11 @@ class Place:
         self.changed.set()
 
     @contextlib.asynccontextmanager
-    async def parked(self) -> AsyncIterator[Peer]:
-        """Give the other end of a connection that is parked."""
+    async def parked(self, uid: int = UID) -> AsyncIterator[Peer]:
+        """Enter the client's end of a connection of *uid* that is parked."""
         theirs, ours = socket.socketpair()
         ours.setblocking(False)
-        self.poller.park(Stream(ours, UID))
+        self.poller.park(Stream(ours, uid))
         with ours:
             async with Peer(theirs) as peer:
                 yield peer
@@ -65,17 +117,17 @@ class Place:
 @pytest.fixture
 async def place(autojump_clock: MockClock) -> AsyncIterator[Place]:
     """A poller that runs."""
-    place = Place(Inside())
+    async with serving(Place(Inside())) as place:
+        yield place
+
+
+@contextlib.asynccontextmanager
+async def serving(place: Place) -> AsyncIterator[Place]:
+    """Let a place's poller run meanwhile."""
     async with trio.open_nursery() as nursery:
         nursery.start_soon(place.poller.run)
         yield place
         nursery.cancel_scope.cancel()
-
-
-@pytest.fixture
-def no_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let serving take no time."""
-    monkeypatch.setattr(hub_module, "monotonic", lambda: 0.0)
 
 
 async def until(place: Place, *, handed_over: int = 0, hung_up: int = 0) -> None:
@@ -104,25 +156,13 @@ async def test_many_connections_are_served(place: Place) -> None:
         assert [(await peer.reply()).msgid for peer in peers] == list(range(100))
 
 
-@pytest.mark.usefixtures("no_time")
-async def test_a_few_pipelined_requests_are_answered_in_order(place: Place) -> None:
+async def test_pipelined_requests_are_answered_in_order(place: Place) -> None:
     """Notifications among them are not answered."""
     async with place.parked() as peer:
-        some = [request("make", "v4", msgid=number) for number in range(PIPELINED - 1)]
+        some = [request("make", "v4", msgid=number) for number in range(15)]
         await peer.send(b"".join([*some, notification("make", "v4")]))
         assert [reply.msgid for reply in await peer.replies(len(some))] == list(range(len(some)))
     assert place.handed_over == []
-
-
-@pytest.mark.usefixtures("no_time")
-async def test_more_pipelined_requests_are_handed_over(place: Place) -> None:
-    """The first are answered; a task goes on with those after them, so that others get a turn."""
-    async with place.parked() as peer:
-        some = [request("make", "v4", msgid=number) for number in range(PIPELINED + 3)]
-        await peer.send(b"".join(some))
-        await peer.replies(PIPELINED)
-        await until(place, handed_over=1)
-    assert place.handed_over == [(b"".join(some[PIPELINED:]), b"")]
 
 
 async def test_what_is_left_of_a_request_is_handed_over(place: Place) -> None:
@@ -200,8 +240,8 @@ async def test_a_new_connection_whose_request_is_there_already_is_answered(place
     ours.setblocking(False)
     with ours:
         async with Peer(theirs) as peer:
-            assert not place.poller.answered(Stream(ours, UID), b"\x02")
-            assert place.poller.answered(Stream(ours, UID), request("make", "v4", msgid=7))
+            assert not place.poller.try_answer(Stream(ours, UID), b"\x02")
+            assert place.poller.try_answer(Stream(ours, UID), request("make", "v4", msgid=7))
             assert (await peer.reply()).msgid == 7
             assert (await peer.call("make", "v4", msgid=8)).msgid == 8
 
@@ -217,222 +257,174 @@ async def test_more_ids_than_are_made_in_one_go_are_for_a_task(place: Place) -> 
     assert place.handed_over == [(request("make", "ksuid", most + 1), b"")]
 
 
-async def test_others_have_their_turn_while_it_serves(place: Place) -> None:
-    """A caller that always has another request there does not keep the loop to itself."""
-    async with place.parked() as peer:
-        for _ in range(200):
-            await peer.send(request("make", "v4", 100))
-        with trio.fail_after(5):
-            for _ in range(5):
-                await trio.lowlevel.checkpoint()
-        assert (await peer.reply()).error is None
+SPINS = 1000
+"""Many more looks than there are without busy polling."""
 
 
 @pytest.mark.parametrize(
-    ("calls", "looks"),
+    ("calls", "moments"),
     [
         ([(0, 0.0)], 0),
-        ([(0, 0.0), (0, SOON / 2)], 1),
-        ([(0, 0.0), (0, SOON / 2), (0, SOON / 2)], 2),
-        ([(0, 0.0), (0, 2 * SOON)], 0),
+        ([(0, 0.0), (0, LONE_SECONDS / 2)], 1),
+        ([(0, 0.0), (0, LONE_SECONDS / 2), (0, LONE_SECONDS / 2)], 2),
+        ([(0, 0.0), (0, 2 * LONE_SECONDS)], 0),
         ([(0, 0.0), (1, 0.0), (0, 0.0)], 0),
     ],
 )
-async def test_one_who_asks_one_thing_after_the_other_is_waited_for_a_moment(
-    calls: list[tuple[int, float]],
-    looks: int,
-    place: Place,
-    monkeypatch: pytest.MonkeyPatch,
+async def test_a_lone_client_is_polled_for_a_moment(
+    calls: list[tuple[int, float]], moments: int, autojump_clock: MockClock
 ) -> None:
-    """If his last request came soon after the one before, and nobody else asked in between."""
-    now = 1.0
-    monkeypatch.setattr(hub_module, "monotonic", lambda: now)
-    place.poller._may_busy_poll = True
-    polled: list[bool] = []
-
-    def busy_poll() -> list[tuple[int, int]]:
-        polled.append(place.poller._lone)
-        return []
-
-    async with place.parked() as one, place.parked() as other:
+    """If its last two requests came soon after each other, and nobody else sent any in between."""
+    looks = itertools.count()
+    async with (
+        serving(Place(Inside(), TickingClock(), spins=SPINS)) as place,
+        place.parked() as one,
+        place.parked() as other,
+    ):
         await trio.testing.wait_all_tasks_blocked()
-        monkeypatch.setattr(place.poller, "_busy_poll", busy_poll)
+        place.clock.now = 1.0
+        place.epolls.on_nothing = lambda: next(looks)
         for caller, passed in calls:
-            now += passed
+            place.clock.now += passed
             await (one, other)[caller].call("make", "v4")
             await trio.testing.wait_all_tasks_blocked()
-        assert polled == [False] * looks
+    assert next(looks) // SPINS == moments
 
 
-async def test_others_have_their_turn_before_he_is_waited_for(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+async def test_with_one_core_nobody_is_polled_for(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One who asks without a pause costs those who connect no more than his requests take."""
-    monkeypatch.setattr(hub_module, "monotonic", lambda: 1.0)
-    place.poller._may_busy_poll = True
+    """It would keep the client from its only core."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
+    assert default_spins() == 0
+
+
+async def test_others_have_their_turn_before_a_lone_client_is_polled_for(
+    autojump_clock: MockClock,
+) -> None:
+    """A client that asks without a pause delays new ones by no more than its requests take."""
     happened: list[str] = []
-    answer = place.inside.service.answer
-
-    def answered(asked: rpc.Request, *, uid: int) -> bytes | None:
-        happened.append("answered")
-        return answer(asked, uid=uid)
-
-    def busy_poll() -> list[tuple[int, int]]:
-        happened.append("polled")
-        return []
 
     async def take_turns() -> None:
         while True:
             happened.append("turn")
             await trio.lowlevel.checkpoint()
 
-    async with place.parked() as peer, trio.open_nursery() as nursery:
-        await trio.testing.wait_all_tasks_blocked()
-        monkeypatch.setattr(place.inside.service, "answer", answered)
-        monkeypatch.setattr(place.poller, "_busy_poll", busy_poll)
-        nursery.start_soon(take_turns)
-        for _ in range(50):
-            await peer.call("make", "v4")
-        # trio takes those whose turn it is in any order, so it is not so each time.
-        assert ("turn", "polled") in set(itertools.pairwise(happened))
-        nursery.cancel_scope.cancel()
+    async with serving(Place(Inside(), spins=3)) as place, place.parked() as peer:
+        place.epolls.on_nothing = lambda: happened.append("nothing")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(take_turns)
+            for _ in range(50):
+                await peer.call("make", "v4")
+                happened.append("answered")
+            nursery.cancel_scope.cancel()
+    # trio lets tasks run in any order, so this does not happen at each request.
+    order = [name for name, _ in itertools.groupby(happened)]
+    assert ("nothing", "turn", "nothing") in set(zip(order, order[1:], order[2:], strict=False))
 
 
-async def test_a_request_that_comes_in_that_moment_is_found(
-    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is looked for so often, and then no more."""
-    poller = Place(Inside()).poller
-    looks = iter([[], [], [(5, 1)]])
-    monkeypatch.setattr(poller, "_users", SimpleNamespace(poll=lambda _, __: next(looks)))
-    assert poller._busy_poll() == [(5, 1)]
-    monkeypatch.setattr(poller, "_users", SimpleNamespace(poll=lambda _, __: []))
-    assert poller._busy_poll() == []
+async def test_a_request_that_comes_in_that_moment_is_found(autojump_clock: MockClock) -> None:
+    """Polling ends with it, however often it could go on."""
+    found = Place(Inside(), spins=10**9)
+    theirs, ours = socket.socketpair()
+    looks = itertools.count()
+
+    def look() -> None:
+        if next(looks) == 10:
+            found.clock.now += 1
+            theirs.send(request("make", "v4", msgid=3))
+
+    with ours:
+        async with serving(found), Peer(theirs) as peer:
+            found.poller.park(Stream(ours, UID))
+            await peer.call("make", "v4", msgid=1)
+            found.epolls.on_nothing = look
+            await peer.send(request("make", "v4", msgid=2))
+            assert [reply.msgid for reply in await peer.replies(2)] == [2, 3]
+            # So that its end is not waited for.
+            found.clock.now += 1
 
 
 @contextlib.asynccontextmanager
-async def always_asking(
-    count: int, monkeypatch: pytest.MonkeyPatch, most: int
-) -> AsyncIterator[list[int | None]]:
-    """Give what is answered, by number, of so many connections that ask anew when they are.
+async def always_asking(uids: list[int], most: int, step: float) -> AsyncIterator[list[int]]:
+    """Enter what is answered, by number, of a connection for each uid that asks again at once.
 
-    Each look at the clock takes 0.04 ms. They ask *most* times in all.
+    Each look at the clock takes *step* seconds. They ask *most* times in all.
     """
-    looks = itertools.count()
-    monkeypatch.setattr(hub_module, "monotonic", lambda: next(looks) * 0.00004)
-    place = Place(Inside())
-    place.poller._may_busy_poll = False
-    answered: list[int | None] = []
+    place = Place(Inside(), TickingClock(step))
+    answered: list[int] = []
     answer = place.inside.service.answer
     peers: list[socket.socket] = []
 
     def noted(asked: rpc.Request, *, uid: int) -> bytes | None:
-        answered.append(asked.msgid)
         assert asked.msgid is not None
+        answered.append(asked.msgid)
         if len(answered) < most:
             peers[asked.msgid].send(request("make", "v4", msgid=asked.msgid))
         return answer(asked, uid=uid)
 
-    monkeypatch.setattr(place.inside.service, "answer", noted)
-    with contextlib.ExitStack() as socks:
-        for number in range(count):
+    with contextlib.ExitStack() as socks, pytest.MonkeyPatch.context() as patched:
+        patched.setattr(place.inside.service, "answer", noted)
+        for number, uid in enumerate(uids):
             theirs, ours = socket.socketpair()
             peers.append(socks.enter_context(theirs))
-            place.poller.park(Stream(socks.enter_context(ours), UID))
+            place.poller.park(Stream(socks.enter_context(ours), uid))
             theirs.send(request("make", "v4", msgid=number))
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(place.poller.run)
+        async with serving(place):
             yield answered
-            nursery.cancel_scope.cancel()
 
 
 async def test_who_was_not_reached_in_a_turn_comes_before_who_was(
-    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+    autojump_clock: MockClock,
 ) -> None:
     """Of ten connections that always ask, all are served, though a turn is for two or three."""
-    async with always_asking(10, monkeypatch, most=100) as answered:
+    async with always_asking([UID] * 10, most=100, step=0.00004) as answered:
         await trio.testing.wait_all_tasks_blocked()
     assert set(answered[:10]) == set(range(10))
 
 
 async def test_others_have_their_turn_though_there_is_always_a_request(
-    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+    autojump_clock: MockClock,
 ) -> None:
     """After a millisecond or so, without an end of the requests."""
-    async with always_asking(1, monkeypatch, most=1000) as answered:
+    async with always_asking([UID], most=1000, step=0.00004) as answered:
         for _ in range(3):
             await trio.lowlevel.checkpoint()
         assert len(answered) < 200
 
 
 async def test_a_user_with_many_connections_delays_another_by_one_turn(
-    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+    autojump_clock: MockClock,
 ) -> None:
     """Of a hundred connections that all ask, few are answered before another user's only one."""
-    looks = itertools.count()
-    monkeypatch.setattr(hub_module, "monotonic", lambda: next(looks) * 0.0001)
-    place = Place(Inside())
-    answered: list[int] = []
-    answer = place.inside.service.answer
+    async with always_asking([1] * 100 + [2], most=1, step=0.0001) as answered:
+        await trio.testing.wait_all_tasks_blocked()
+    assert answered.index(100) < 10
+    assert sorted(answered) == list(range(101))
 
-    def noted(asked: rpc.Request, *, uid: int) -> bytes | None:
-        answered.append(uid)
-        return answer(asked, uid=uid)
 
-    monkeypatch.setattr(place.inside.service, "answer", noted)
-    with contextlib.ExitStack() as socks:
-        for uid in [1] * 100 + [2]:
-            theirs, ours = socket.socketpair()
-            socks.enter_context(theirs)
-            socks.enter_context(ours)
-            place.poller.park(Stream(ours, uid))
-            theirs.send(request("make", "v4"))
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(place.poller.run)
-            with trio.fail_after(5):
-                while len(answered) < 101:
-                    await trio.lowlevel.checkpoint()
-            nursery.cancel_scope.cancel()
-    assert answered.index(2) < 10
-    assert sorted(answered) == [1] * 100 + [2]
+async def test_a_user_who_always_asks_does_not_take_anothers_turn(
+    autojump_clock: MockClock,
+) -> None:
+    """Though each of its requests takes longer than all turns, and its queue was there first."""
+    async with always_asking([1, 1, 2], most=50, step=0.1) as answered:
+        await trio.testing.wait_all_tasks_blocked()
+    assert set(answered[:6]) == {0, 1, 2}
 
 
 async def test_a_user_who_is_gone_makes_room_for_the_queue_of_another(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """There are never more descriptors for queues than there are queues."""
-    monkeypatch.setattr(hub_module, "QUEUES", 1)
+    monkeypatch.setattr(poller_module, "QUEUES", 1)
     counts = set()
     for uid in range(3):
-        theirs, ours = socket.socketpair()
-        with ours:
-            async with Peer(theirs) as peer:
-                place.poller.park(Stream(ours, uid))
-                await peer.send(request("make", "v4", msgid=uid))
-                assert (await peer.reply()).msgid == uid
-                counts.add(len(os.listdir("/proc/self/fd")))
+        async with place.parked(uid) as peer:
+            assert (await peer.call("make", "v4", msgid=uid)).msgid == uid
+            counts.add(len(os.listdir("/proc/self/fd")))
+            await peer.end_sending()
             await until(place, hung_up=uid + 1)
     assert len(counts) == 1
-
-
-async def test_a_user_who_always_asks_does_not_take_anothers_turn(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Though each of his requests takes longer than all turns, and his queue was there first."""
-    looks = itertools.count()
-    monkeypatch.setattr(hub_module, "monotonic", lambda: next(looks) * 0.1)
-    async with contextlib.AsyncExitStack() as stack:
-        peers = []
-        for uid in (1, 1, 2):
-            theirs, ours = socket.socketpair()
-            stack.enter_context(ours)
-            peers.append(await stack.enter_async_context(Peer(theirs)))
-            place.poller.park(Stream(ours, uid))
-        for round in range(3):
-            for peer in peers[:1] if round else peers:
-                await peer.send(request("make", "v4", msgid=round))
-        for peer in peers:
-            assert (await peer.reply()).msgid == 0
 
 
 @pytest.mark.parametrize("shortage", ["queues", "descriptors"])
@@ -440,31 +432,21 @@ async def test_users_beyond_those_with_a_queue_share_one(
     place: Place, shortage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They are served like the others."""
-
-    def none_left() -> None:
-        raise OSError(errno.EMFILE, "Too many open files")
-
     if shortage == "queues":
-        monkeypatch.setattr(hub_module, "QUEUES", 2)
+        monkeypatch.setattr(poller_module, "QUEUES", 2)
     else:
-        monkeypatch.setattr(select, "epoll", none_left)
+        place.epolls.most = 1
     async with contextlib.AsyncExitStack() as stack:
         for uid in range(5):
-            theirs, ours = socket.socketpair()
-            stack.enter_context(ours)
-            peer = await stack.enter_async_context(Peer(theirs))
-            place.poller.park(Stream(ours, uid))
-            await peer.send(request("make", "v4", msgid=uid))
-            assert (await peer.reply()).msgid == uid
+            peer = await stack.enter_async_context(place.parked(uid))
+            assert (await peer.call("make", "v4", msgid=uid)).msgid == uid
 
 
 async def test_requests_that_take_long_are_handed_over_after_a_users_turn(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    autojump_clock: MockClock,
 ) -> None:
     """Of pipelined requests that take a millisecond each one is answered here."""
-    looks = itertools.count()
-    monkeypatch.setattr(hub_module, "monotonic", lambda: next(looks) * 0.001)
-    async with place.parked() as peer:
+    async with serving(Place(Inside(), TickingClock(step=0.001))) as place, place.parked() as peer:
         some = [request("make", "v4", msgid=number) for number in range(3)]
         await peer.send(b"".join(some))
         await until(place, handed_over=1)
@@ -486,48 +468,16 @@ async def test_replies_to_what_came_before_malformed_bytes_are_sent_whole(place:
     assert (data, len(unsent) > 0) == (b"\0", True)
 
 
-class FewWatches:
-    """An epoll, of which all together may watch so few descriptors (fs.epoll.max_user_watches)."""
-
-    left = 0
-    make = select.epoll
-
-    def __init__(self) -> None:
-        self._epoll = self.make()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._epoll, name)
-
-    def __enter__(self) -> None:
-        self._epoll.__enter__()
-
-    def __exit__(self, *_: object) -> None:
-        self._epoll.close()
-
-    def register(self, fd: int, events: int) -> None:
-        """Watch a descriptor. Raises OSError when that is one too many."""
-        if not FewWatches.left:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        FewWatches.left -= 1
-        self._epoll.register(fd, events)
-
-
-async def test_a_connection_that_cannot_be_watched_is_hung_up_on(
-    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_connection_that_cannot_be_watched_is_hung_up_on(autojump_clock: MockClock) -> None:
     """The system lets only so many be; those that are go on, and one more is counted as refused."""
-    monkeypatch.setattr(FewWatches, "left", 3)
-    monkeypatch.setattr(select, "epoll", FewWatches)
     place = Place(Inside())
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(place.poller.run)
-        async with place.parked() as peer:
-            async with place.parked():
-                await until(place, hung_up=1)
-                theirs, ours = socket.socketpair()
-                with theirs, ours:
-                    # Its request can be answered all the same, by a task.
-                    assert not place.poller.answered(Stream(ours, UID), request("status"))
-            assert (await peer.call("status")).error is None
-        nursery.cancel_scope.cancel()
+    # One of the two is the user's queue.
+    place.epolls.watches = 2
+    async with serving(place), place.parked() as peer, place.parked():
+        await until(place, hung_up=1)
+        theirs, ours = socket.socketpair()
+        with theirs, ours:
+            # Its request can be answered all the same, by a task.
+            assert not place.poller.try_answer(Stream(ours, UID), request("status"))
+        assert (await peer.call("status")).error is None
     assert place.inside.service.rpc.refused == {"no_watch": 1}

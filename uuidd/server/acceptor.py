@@ -14,20 +14,18 @@ from typing import NoReturn
 
 import trio
 
-from uuidd.core.wire import LIBUUID_FIRST, libuuid
+from uuidd.core.wire import LIBUUID_FIRST
 from uuidd.server.admission import Admission
 from uuidd.server.connection import resume, serve_connection, turn_away
 from uuidd.server.descriptors import Dropper, WaryStream, may_hold_descriptors
 from uuidd.server.limits import Limits
 from uuidd.server.peers import peer_uid
 from uuidd.server.poller import Poller
+from uuidd.server.requests import ACCEPTS, answer_libuuid
 from uuidd.server.room import Room
 from uuidd.server.service import Service
 from uuidd.server.stream import Stream
 from uuidd.server.turns import Turns
-
-TURN = 8
-"""Connections accepted, and perhaps answered, between two turns for the others."""
 
 PAUSE = 0.1
 """Seconds to wait when the system has no descriptor or no memory for another connection."""
@@ -157,7 +155,7 @@ class Acceptor:
             except MemoryError:
                 _end_without_memory()
             accepted += 1
-            if not accepted % TURN:
+            if not accepted % ACCEPTS:
                 await trio.lowlevel.checkpoint()
 
     def _accepted(self) -> socket.SocketType:
@@ -182,7 +180,7 @@ class Acceptor:
                 nursery.start_soon(self._turn_away, stream, data, refusal)
             else:
                 stream.close()
-        elif data == b"" or (data and self._answered(stream, data)):
+        elif data == b"" or (data and self._try_libuuid(stream, data)):
             # Not counted: nobody can see it open, and to count costs a twentieth of the whole.
             stream.close()
         else:
@@ -192,27 +190,23 @@ class Acceptor:
             if data is None:
                 stream.silent_since = trio.current_time()
                 self._poller.park(stream)
-            elif not self._poller.answered(stream, data):
+            elif not self._poller.try_answer(stream, data):
                 nursery.start_soon(self._talk, stream, partial(serve_connection, stream, data))
 
     def _begin(self, stream: Stream, data: bytes) -> None:
-        if self._answered(stream, data):
+        if self._try_libuuid(stream, data):
             self._end(stream)
         else:
             talk = partial(serve_connection, stream, data)
             self._task_nursery.start_soon(self._talk, stream, talk)
 
-    def _answered(self, stream: Stream, data: bytes) -> bool:
-        """Answer libuuid's callers on the spot where that takes no waiting: a task costs more."""
+    def _try_libuuid(self, stream: Stream, data: bytes) -> bool:
+        """Answer a libuuid request if that takes no waiting: a task costs more than the answer."""
         if data[0] not in LIBUUID_FIRST:
             return False
-        try:
-            ask = libuuid.ask(data)
-        except libuuid.ProtocolError:
-            return False
-        reply = self._service.answer_libuuid(ask, uid=stream.uid) if ask else None
-        # It is the first thing sent, so a socket that takes it not at all, or in part, is a bug of
-        # the peer's: it gets the slow way, or the end. A refusal is an end without a word.
+        reply = answer_libuuid(data, self._service.answer_libuuid, uid=stream.uid)
+        # Nothing was sent before it, so only a broken client's socket takes none of it: that goes
+        # to a task. One that takes a part of it is closed. A refusal is an end without a reply.
         return reply is not None and (not reply or stream.send_now(reply) != 0)
 
     def _hand_over(self, stream: Stream, data: bytes, unsent: bytes) -> None:

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from time import monotonic
-
 import trio
 
 from uuidd.core.wire import LIBUUID_FIRST, RPC_FIRST, libuuid, rpc
 from uuidd.server.limits import Limits
+from uuidd.server.requests import answer_requests
 from uuidd.server.service import MALFORMED, Service, reply_to
 from uuidd.server.stream import Stream
 from uuidd.server.turns import Turns
-
-FLUSH_BYTES = 65536
-"""Replies are sent once there are so many bytes of them, so that a caller who asks for much in one
-go costs little memory."""
 
 TOO_LATE = "too_late"
 UNREAD = "unread"
@@ -48,7 +42,7 @@ async def resume(
     *unsent* is what is left of replies to requests before. *data* may begin with any byte.
     """
     deadline = trio.current_time() + limits.request_seconds
-    if unsent and not await _flush(stream, bytearray(unsent), service, limits, turns):
+    if unsent and not await _flush(stream, unsent, service, limits, turns):
         return False
     return not data or await _rpc(stream, data, service, limits, turns, deadline)
 
@@ -78,18 +72,30 @@ async def _rpc(
     stream: Stream, data: bytes, service: Service, limits: Limits, turns: Turns, deadline: float
 ) -> bool:
     while True:
-        async with turns.turn(stream.uid):
-            part = _answer_some(stream, data, service, limits, turns.seconds)
-        if part.late is not None:
-            part.replies += await service.answer_waiting(part.late, uid=stream.uid, turns=turns)
-        if not await _flush(stream, part.replies, service, limits, turns) or part.malformed:
+        async with turns.turn(stream.uid) as ends:
+            answered = answer_requests(
+                data,
+                service.answer,
+                uid=stream.uid,
+                limits=limits,
+                ends=ends,
+                monotonic=turns.monotonic,
+            )
+        replies, end = answered.replies, answered.end
+        if answered.waiting is not None:
+            request, end = answered.waiting
+            replies += await service.answer_waiting(request, uid=stream.uid, turns=turns)
+        if answered.malformed is not None:
+            service.rpc.refuse(MALFORMED)
+            replies += reply_to(answered.malformed)
+        if not await _flush(stream, replies, service, limits, turns) or answered.malformed:
             return False
-        data = data[part.end :]
-        if part.end:
+        data = data[end:]
+        if end:
             deadline = trio.current_time() + limits.request_seconds
             if not data:
                 return True
-        if part.partial:
+        if answered.partial:
             more = await stream.receive_until(deadline)
             if not more:
                 service.rpc.refuse(TOO_LATE)
@@ -97,51 +103,8 @@ async def _rpc(
             data += more
 
 
-@dataclass(slots=True)
-class _Part:
-    """The *replies* to the requests up to *end*, of which *late* has to wait for its own.
-
-    *partial*: what follows has not arrived whole.
-    """
-
-    replies: bytearray = field(default_factory=bytearray)
-    end: int = 0
-    late: rpc.Request | None = None
-    malformed: bool = False
-    partial: bool = False
-
-
-def _answer_some(
-    stream: Stream, data: bytes, service: Service, limits: Limits, seconds: float
-) -> _Part:
-    """Answer requests for a turn of so many seconds."""
-    part = _Part()
-    answered = 0
-    ends = monotonic() + seconds
-    try:
-        for request, part.end in rpc.requests(data, limit=limits.request_bytes):
-            reply = service.answer(request, uid=stream.uid)
-            if reply is None:
-                part.late = request
-                return part
-            part.replies += reply
-            answered += 1
-            if (
-                monotonic() > ends
-                or answered >= limits.pipelined
-                or len(part.replies) >= FLUSH_BYTES
-            ):
-                return part
-        part.partial = True
-    except rpc.MalformedError as error:
-        service.rpc.refuse(MALFORMED)
-        part.replies += reply_to(error)
-        part.malformed = True
-    return part
-
-
 async def _flush(
-    stream: Stream, replies: bytearray, service: Service, limits: Limits, turns: Turns
+    stream: Stream, replies: bytes, service: Service, limits: Limits, turns: Turns
 ) -> bool:
     """Send *replies*. The answer is whether they could be sent in time."""
     sent = stream.send_now(replies) if replies else 0

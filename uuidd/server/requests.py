@@ -1,0 +1,103 @@
+"""The requests that have arrived over one connection, answered for as long as a user's turn lasts.
+
+Theory of operation
+
+1. The daemon serves everybody in one thread, so whatever it does at once delays all others. Users
+   are served in turns of TURN_SECONDS. A user has one turn after the other, however many
+   connections it has and however many requests it sends at once (fairness.py).
+2. This loop answers the requests of one connection until the turn is over, and always at least one:
+   a turn that answers nothing would not end. The clock is read between two requests, so a single
+   request, the usual case, costs no look at the clock.
+3. The loop ends early at a request that has to wait, at one that has not arrived whole, and at
+   bytes that are not a request. It says which, and does nothing about it: it neither sends, nor
+   waits, nor closes. So the same loop serves a silent connection that wakes up (poller.py), a new
+   connection (acceptor.py) and a connection with a task of its own (connection.py).
+4. A request that has to wait has changed nothing. It may be answered again, by a task, which waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from uuidd.core.wire import libuuid, rpc
+from uuidd.server.limits import Limits
+
+TURN_SECONDS = 0.0001
+"""A user's turn: some five requests. A client that sends one request at a time waits for as long at
+each greedy user."""
+
+ROUND_SECONDS = 0.001
+"""How long the poller serves users before the tasks have their turns: the save of the state, new
+connections, and the requests that wait. The largest `make` takes as long."""
+
+ACCEPTS = 8
+"""Connections accepted, and perhaps answered, before the others have their turn: half a round."""
+
+FLUSH_BYTES = 65536
+"""Replies are sent once they have this many bytes, so that a client that asks for much at once
+costs little memory."""
+
+
+class Answered(NamedTuple):
+    """What has become of the requests in some bytes."""
+
+    replies: bytes
+    """Those to the requests before *end*, in order."""
+
+    end: int
+    """Where the first request begins that was not answered; the length of the bytes if all were."""
+
+    waiting: tuple[rpc.Request, int] | None = None
+    """The request at *end*, and where it ends, if it cannot be answered at once."""
+
+    malformed: rpc.MalformedError | None = None
+    """What is wrong with the bytes at *end*, if they are not a request."""
+
+    partial: bool = False
+    """Whether the request at *end* has not arrived whole."""
+
+
+def answer_requests(
+    data: bytes,
+    answer: Callable[..., bytes | None],
+    *,
+    uid: int,
+    limits: Limits,
+    ends: float,
+    monotonic: Callable[[], float],
+) -> Answered:
+    """Answer the rpc requests in *data* by *answer* until the time *ends*, at least one of them.
+
+    When none of the last three fields of the result is set, and *end* is not the end of *data*, the
+    turn is over: call again in the next one.
+    """
+    replies = b""
+    end = answered = 0
+    try:
+        for request, request_end in rpc.requests(data, limit=limits.request_bytes):
+            if answered and (
+                monotonic() > ends or answered >= limits.pipelined or len(replies) >= FLUSH_BYTES
+            ):
+                return Answered(replies, end)
+            reply = answer(request, uid=uid)
+            if reply is None:
+                return Answered(replies, end, waiting=(request, request_end))
+            replies = replies + reply if replies else reply
+            end = request_end
+            answered += 1
+    except rpc.MalformedError as error:
+        return Answered(replies, end, malformed=error)
+    return Answered(replies, end, partial=end < len(data))
+
+
+def answer_libuuid(data: bytes, answer: Callable[..., bytes | None], *, uid: int) -> bytes | None:
+    """Return the reply to a libuuid request, "" when it is refused.
+
+    None when a task has to see to it: it has to wait, has not arrived whole, or is no request.
+    """
+    try:
+        ask = libuuid.ask(data)
+    except libuuid.ProtocolError:
+        return None
+    return None if ask is None else answer(ask, uid=uid)

@@ -33,8 +33,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from unittest.mock import patch
 
+from tests.core.switching import take
 from uuidd.core.ids.nodes import MULTICAST, NODE_BITS
-from uuidd.core.timeline import Block, Generation, Lane, NoneFree
+from uuidd.core.timeline import Generation, Lane, NoneFree
 from uuidd.core.timeline.generation import LANE_BITS, LANES
 from uuidd.core.timeline.horizon import Horizon
 from uuidd.core.timeline.outcomes import Ahead, Closed, NeedsSave
@@ -42,7 +43,7 @@ from uuidd.core.timeline.slew import Slew
 from uuidd.core.timeline.state import Node, State
 from uuidd.core.timeline.steady import Rollback, Steady
 from uuidd.core.timeline.timelines import Reading, Timelines
-from uuidd.core.timeline.utc import Opening, Utc
+from uuidd.core.timeline.utc import Utc
 from uuidd.core.timeline.volatile import Volatile
 
 FIRST = 2
@@ -186,10 +187,6 @@ class Host:
             return self.nodes
         return self.drawn
 
-    def avoid(self) -> int | None:
-        """Give the clock sequence that the move has libuuid use."""
-        return self.used
-
     def any_utc(self) -> Utc:
         """Give a utc timeline where nobody looks at it."""
         return Utc(None, machine="", now=FIRST, random=self.random, ring=self.bounds.ring)
@@ -283,7 +280,7 @@ class Host:
             case "take steady" | "take steady whole":
                 self._take_steady(move.asked, at, whole=move.what == "take steady whole")
             case "turn volatile":
-                self.timelines.utc.turn_volatile("no save")
+                self.timelines.utc.use_volatile("no save")
             case "void saves":
                 self.timelines.void_saves()
             case "begin save":
@@ -337,7 +334,7 @@ class Host:
             now=move.now,
             random=self.random,
             node=fixed,
-            avoid=self.avoid,
+            avoid=self.used,
             ring=self.bounds.ring,
         )
         steady = Steady(
@@ -350,8 +347,8 @@ class Host:
         )
         self.timelines = Timelines(utc, steady, worker=None, epoch=0)
 
-    def _begin_save(self, at: Reading, lead: int) -> None:
-        state = self.timelines.begin_save(at=at, lead=lead, bare_lead=0)
+    def _begin_save(self, at: Reading, reach: int) -> None:
+        state = self.timelines.begin_save(at=at, reach=reach, bare_reach=0)
         volatile = self.timelines.utc.volatile
         if volatile is not None and state.node.value == volatile.node:
             raise Repeated(f"a volatile node is saved: {state}")
@@ -371,14 +368,13 @@ class Host:
 
     def _take_utc(self, count: int, at: Reading, *, whole: bool) -> None:
         try:
-            block = self.timelines.take("utc", count, at=at, whole=whole)
+            block = take(self.timelines.utc, count, now=at.now, whole=whole, avoid=self.used)
         except (NoneFree, NeedsSave):
             return
         except Closed:
             if self.closed:
                 return
             raise
-        assert isinstance(block, Block)
         number, lane = divmod(block.clock_seq, LANES)
         if lane > self.bounds.lanes:
             raise OutOfBounds
@@ -560,11 +556,10 @@ def _thaw_utc(at: Iterator[int], host: Host, names: int) -> Utc:
     utc = Utc.__new__(Utc)
     utc._random = host.random
     utc._machine = ""
-    utc._avoid = host.avoid
-    utc._tell = _hear
     utc._ring = bounds.ring
     utc._closed = host.closed
     utc._top_at_save = utc.openings = utc._number = 0
+    utc._new_openings = []
     host.forgotten = next(at)
     utc.node = NODES[next(at)]
     utc._floor, utc._none_before = next(at), next(at)
@@ -629,10 +624,6 @@ def _thaw_horizon(at: Iterator[int]) -> Horizon:
     if in_flight != NONE:
         horizon.begin_save(in_flight)
     return horizon
-
-
-def _hear(_: Opening) -> None:
-    pass
 
 
 # --- all of them

@@ -57,7 +57,7 @@ def test_a_state_made_from_bytes_is_whole() -> None:
     bounds = Bounds(steady=True)
     host = Host(bounds)
     host.start(Move("first start", node="random"), None, lost=False)
-    host.timelines.utc.turn_volatile("no save")
+    host.timelines.utc.use_volatile("no save")
     again = small_world.thaw(host.freeze(), bounds).timelines
     for real, made in (
         (host.timelines, again),

@@ -18,7 +18,7 @@ ROLLBACKS: list[Rollback] = ["slew", "wait", "refuse"]
 
 def save(steady: Steady, *, now: int, elapsed: int = 0, lead: int = LEAD) -> int:
     """Let a save begin and complete; give its mark."""
-    mark = steady.begin_save(now=now, elapsed=elapsed, lead=lead)
+    mark = steady.begin_save(now=now, elapsed=elapsed, reach=lead)
     steady.end_save(mark, completed=True)
     return mark
 
@@ -318,20 +318,20 @@ def test_a_save_counts_its_lead_from_s() -> None:
     """Slewing, the mark is a lead past S, not past UTC."""
     steady = saved()
     steady.take(1, now=NOW, elapsed=0)
-    assert steady.begin_save(now=NOW - BACK, elapsed=10, lead=100) == NOW + 5 + 100
+    assert steady.begin_save(now=NOW - BACK, elapsed=10, reach=100) == NOW + 5 + 100
 
 
 def test_a_mark_covers_all_that_was_given() -> None:
     """Waiting for UTC, a lead past it lies below ``next``: the mark is ``next`` then."""
     steady = saved(rollback="wait")
     steady.take(1, now=NOW, elapsed=0)
-    assert steady.begin_save(now=NOW - BACK, elapsed=10, lead=100) == NOW + 1
+    assert steady.begin_save(now=NOW - BACK, elapsed=10, reach=100) == NOW + 1
 
 
 def test_a_save_under_way_does_not_move_the_horizon_up() -> None:
     """The file may still hold the last mark: it counts until the save completes."""
     steady = saved(lead=100)
-    mark = steady.begin_save(now=NOW + 50, elapsed=50, lead=1000)
+    mark = steady.begin_save(now=NOW + 50, elapsed=50, reach=1000)
     assert (mark, steady.horizon) == (NOW + 1050, NOW + 100)
     with pytest.raises(NeedsSave):
         steady.take(1, now=NOW + 100, elapsed=100)
@@ -342,7 +342,7 @@ def test_a_save_under_way_does_not_move_the_horizon_up() -> None:
 def test_a_save_under_way_with_a_nearer_mark_moves_the_horizon_down_at_once() -> None:
     """It may be on the disk at any moment."""
     steady = saved(lead=100)
-    mark = steady.begin_save(now=NOW, elapsed=0, lead=40)
+    mark = steady.begin_save(now=NOW, elapsed=0, reach=40)
     assert steady.horizon == NOW + 40
     with pytest.raises(NeedsSave):
         steady.take(1, now=NOW + 40, elapsed=40)
@@ -354,13 +354,13 @@ def test_a_save_under_way_with_a_nearer_mark_moves_the_horizon_down_at_once() ->
 def test_a_failed_save_goes_on_counting() -> None:
     """Its mark may have reached the disk, so it counts until a later one completes, no longer."""
     steady = saved(lead=100)
-    steady.end_save(steady.begin_save(now=NOW, elapsed=0, lead=40), completed=False)
+    steady.end_save(steady.begin_save(now=NOW, elapsed=0, reach=40), completed=False)
     assert steady.horizon == NOW + 40
-    later = steady.begin_save(now=NOW + 1, elapsed=1, lead=1000)
+    later = steady.begin_save(now=NOW + 1, elapsed=1, reach=1000)
     assert steady.horizon == NOW + 40
     steady.end_save(later, completed=True)
     assert steady.horizon == NOW + 1001
-    steady.begin_save(now=NOW + 2, elapsed=2, lead=2000)
+    steady.begin_save(now=NOW + 2, elapsed=2, reach=2000)
     assert steady.horizon == NOW + 1001
 
 
@@ -368,21 +368,21 @@ def test_the_lowest_of_several_failed_saves_counts() -> None:
     """Any of them may have reached the disk last."""
     steady = saved(lead=100)
     for lead in (60, 40, 80):
-        steady.end_save(steady.begin_save(now=NOW, elapsed=0, lead=lead), completed=False)
+        steady.end_save(steady.begin_save(now=NOW, elapsed=0, reach=lead), completed=False)
     assert steady.horizon == NOW + 40
 
 
 def test_a_failed_save_with_a_farther_mark_moves_nothing() -> None:
     """The last completed one still counts."""
     steady = saved(lead=100)
-    steady.end_save(steady.begin_save(now=NOW, elapsed=0, lead=500), completed=False)
+    steady.end_save(steady.begin_save(now=NOW, elapsed=0, reach=500), completed=False)
     assert steady.horizon == NOW + 100
 
 
 def test_a_failed_first_save_gives_nothing() -> None:
     """The disk may hold no mark at all: there is no horizon yet."""
     steady = Steady(None, now=NOW, elapsed=0)
-    steady.end_save(steady.begin_save(now=NOW, elapsed=0, lead=LEAD), completed=False)
+    steady.end_save(steady.begin_save(now=NOW, elapsed=0, reach=LEAD), completed=False)
     assert steady.horizon == 0
     with pytest.raises(NeedsSave):
         steady.take(1, now=NOW + 5, elapsed=5)
@@ -406,11 +406,11 @@ def test_a_closed_one_gives_nothing_and_saves_the_exact_mark() -> None:
 def test_closing_during_a_save_keeps_what_is_under_way() -> None:
     """The save under way has its mark; the exact one is that of the next."""
     steady = saved()
-    first = steady.begin_save(now=NOW, elapsed=0, lead=LEAD)
+    first = steady.begin_save(now=NOW, elapsed=0, reach=LEAD)
     steady.take(1, now=NOW, elapsed=0)
     steady.close()
     steady.end_save(first, completed=True)
-    assert steady.begin_save(now=NOW, elapsed=0, lead=LEAD) == NOW + 1
+    assert steady.begin_save(now=NOW, elapsed=0, reach=LEAD) == NOW + 1
 
 
 def test_a_stop_while_a_lost_mark_holds_all_back_keeps_it_so() -> None:
@@ -427,7 +427,7 @@ def test_it_is_used_from_a_grant_to_the_next_save() -> None:
     used = [steady.used]
     steady.take(1, now=NOW, elapsed=0)
     used.append(steady.used)
-    mark = steady.begin_save(now=NOW, elapsed=0, lead=LEAD)
+    mark = steady.begin_save(now=NOW, elapsed=0, reach=LEAD)
     used.append(steady.used)
     steady.take(1, now=NOW + 1, elapsed=1)
     used.append(steady.used)
@@ -457,7 +457,7 @@ def test_nothing_is_given_once_the_saves_are_void() -> None:
     for _ in range(2):
         with pytest.raises(NeedsSave):
             steady.take(1, now=NOW + 20, elapsed=20)
-        mark = steady.begin_save(now=NOW + 20, elapsed=20, lead=LEAD)
+        mark = steady.begin_save(now=NOW + 20, elapsed=20, reach=LEAD)
         steady.end_save(mark, completed=False)
     save(steady, now=NOW + 20, elapsed=20)
     assert steady.take(1, now=NOW + 20, elapsed=20)[0] >= first + given

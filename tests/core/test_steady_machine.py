@@ -15,7 +15,8 @@ from hypothesis import settings, stateful
 from hypothesis import strategies as st
 
 from tests.core.draws import Draws
-from uuidd.core.timeline import Block, NoneFree
+from tests.core.switching import take
+from uuidd.core.timeline import Block, NoneFree, SteadyBlock
 from uuidd.core.timeline.outcomes import Ahead, Closed, NeedsSave
 from uuidd.core.timeline.state import State
 from uuidd.core.timeline.steady import LOST_SECONDS, Rollback, Steady
@@ -186,7 +187,7 @@ class Host(stateful.RuleBasedStateMachine):
     def _begin_save(self, lead: int, bare: int, closed: bool = False) -> None:
         at, steady = Reading(self.now, self.elapsed), self.timelines.steady
         horizon = self._s() + (bare if self._led() >= FAR else lead)
-        state = self.timelines.begin_save(at=at, lead=lead, bare_lead=bare)
+        state = self.timelines.begin_save(at=at, reach=lead, bare_reach=bare)
         assert state.steady == (steady.next if closed else max(steady.next, horizon))
         assert not self.timelines.used
         self.flight = state
@@ -220,7 +221,11 @@ class Host(stateful.RuleBasedStateMachine):
         steady, at = self.timelines.steady, Reading(self.now, self.elapsed)
         before, s = steady.next, self._s()
         try:
-            block = self.timelines.take(name, count, at=at, whole=whole)
+            block: Block | SteadyBlock
+            if name == "utc":
+                block = take(self.timelines.utc, count, now=at.now, whole=whole)
+            else:
+                block = self.timelines.take(name, count, at=at, whole=whole)
         except (NoneFree, NeedsSave, Ahead, Closed) as refusal:
             assert steady.next == before, "a refused request moved the lane"
             if name == "steady":

@@ -28,11 +28,12 @@ from hypothesis.stateful import (
 )
 
 from tests.core.draws import Draws
+from tests.core.switching import take
 from uuidd.core.ids.nodes import MULTICAST
 from uuidd.core.timeline import LANES, Block, Generation, NoneFree
 from uuidd.core.timeline.outcomes import Closed, NeedsSave
 from uuidd.core.timeline.state import Node, State
-from uuidd.core.timeline.utc import Opening, Utc
+from uuidd.core.timeline.utc import Utc
 from uuidd.core.timeline.volatile import TOLERANCE
 
 START = 10 * TOLERANCE
@@ -134,9 +135,9 @@ class Timeline(RuleBasedStateMachine):
         self._take(count, True)
 
     @rule()
-    def turn_volatile(self) -> None:
+    def use_volatile(self) -> None:
         """The daemon waits for a save no longer."""
-        self.utc.turn_volatile("storage hangs")
+        self.utc.use_volatile("storage hangs")
         assert self.utc.volatile is not None
 
     # --- the clock
@@ -205,7 +206,7 @@ class Timeline(RuleBasedStateMachine):
         """The horizon passes, no save completes in time, one does later; requests all along."""
         self._take(counts[0], False)
         self._clock_to(max(self.now, self._edge("horizon", 0)) + ahead)
-        self.turn_volatile()
+        self.use_volatile()
         self._take(counts[1], False)
         self._clock_to(self.now + ahead)
         self._save_and_take(lead, counts[2], False)
@@ -324,16 +325,11 @@ class Timeline(RuleBasedStateMachine):
             now=self.now,
             random=self.draws,
             node=self.configured,
-            tell=self._hear,
             ring=self.ring,
         )
         assert fixed is None or self.utc.node == fixed
         assert self.utc.volatile is None
         self._look_at_what_is_open()
-
-    def _hear(self, opening: Opening) -> None:
-        assert opening.generation >= 0
-        assert opening.back >= 0
 
     def _clock_to(self, now: int) -> None:
         now = max(now, 1)
@@ -367,7 +363,7 @@ class Timeline(RuleBasedStateMachine):
     def _begin_save(self, lead: int | None) -> None:
         """Begin a save, the last exact one if *lead* is None."""
         opened = self.utc.generation
-        state = self.utc.begin_save(now=self.now, lead=0 if lead is None else lead)
+        state = self.utc.begin_save(now=self.now, reach=0 if lead is None else lead)
         assert state.node == self.utc.node
         for (node, number), end in self.ends.items():
             if node == state.node.value:
@@ -418,7 +414,7 @@ class Timeline(RuleBasedStateMachine):
     def _take(self, count: int, whole: bool) -> None:
         stored, volatile = self._nexts(self.utc.generation), self._nexts(self.utc.volatile)
         try:
-            block = self.utc.take(count, now=self.now, whole=whole)
+            block = take(self.utc, count, now=self.now, whole=whole)
         except (NoneFree, NeedsSave) as refusal:
             self._look_at_what_is_open()
             self._look_at_refusal(refusal, count, whole, stored, volatile)
@@ -478,6 +474,9 @@ class Timeline(RuleBasedStateMachine):
 
     def _look_at_what_is_open(self) -> None:
         """A generation is opened at its mark, not past now, and is not held on to past a step."""
+        for opening in self.utc.new_openings():
+            assert opening.generation >= 0
+            assert opening.back >= 0
         opened, volatile = self.utc.generation, self.utc.volatile
         if volatile and (opened is None or self._limit(opened.number) <= self.now):
             assert self.now >= volatile.top - TOLERANCE

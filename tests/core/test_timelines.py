@@ -8,7 +8,7 @@ from tests.core.draws import Draws
 from uuidd.core.ids.layouts import Origin
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline import Block, NoneFree, SteadyBlock
-from uuidd.core.timeline.outcomes import Closed, NeedsSave
+from uuidd.core.timeline.outcomes import Closed, NeedsSave, NeedsSwitch
 from uuidd.core.timeline.state import State
 from uuidd.core.timeline.steady import Steady
 from uuidd.core.timeline.timelines import FAR, Reading, Timelines
@@ -30,7 +30,7 @@ def begun(loaded: State | None = None, *, now: int = NOW, worker: int | None = 5
 
 def save(timelines: Timelines, at: Reading = AT) -> State:
     """Let a save begin and complete; give its state."""
-    state = timelines.begin_save(at=at, lead=LEAD, bare_lead=BARE)
+    state = timelines.begin_save(at=at, reach=LEAD, bare_reach=BARE)
     timelines.end_save(state, completed=True)
     return state
 
@@ -98,8 +98,9 @@ def test_a_step_back_goes_on_in_steady_and_opens_a_generation_in_utc() -> None:
     for name in ("utc", "steady"):
         timelines.take(name, 1, at=AT)
     at = Reading(NOW - TICKS_PER_SECOND, 10)
-    with pytest.raises(NeedsSave):
+    with pytest.raises(NeedsSwitch):
         timelines.take("utc", 1, at=at)
+    timelines.utc.switch(now=at.now)
     save(timelines, at)
     assert timelines.take("utc", 1, at=at).first == at.now
     assert timelines.take("steady", 1, at=at).first == NOW + 5
@@ -111,7 +112,7 @@ def test_one_state_has_the_marks_of_both() -> None:
     opened = timelines.utc.generation
     assert opened is not None
     timelines.take("steady", 1, at=AT)
-    state = timelines.begin_save(at=Reading(NOW - 100, 10), lead=LEAD, bare_lead=BARE)
+    state = timelines.begin_save(at=Reading(NOW - 100, 10), reach=LEAD, bare_reach=BARE)
     assert state.marks == {opened.number: NOW - 100 + LEAD}
     assert state.steady == NOW + 5 + LEAD
 
@@ -119,7 +120,7 @@ def test_one_state_has_the_marks_of_both() -> None:
 def test_both_give_nothing_until_their_state_is_saved() -> None:
     """A save under way or failed opens neither; a completed one opens both."""
     timelines = begun()
-    state = timelines.begin_save(at=AT, lead=LEAD, bare_lead=BARE)
+    state = timelines.begin_save(at=AT, reach=LEAD, bare_reach=BARE)
     for name in ("utc", "steady"):
         with pytest.raises(NeedsSave):
             timelines.take(name, 1, at=AT)
@@ -146,7 +147,7 @@ def test_a_steady_that_is_a_second_ahead_is_far(lead: int, far: bool) -> None:
     """Then it gets the bare lead, lest crashes run it further ahead; utc gets the whole one."""
     timelines = ahead(lead)
     assert timelines.far(AT) is far
-    state = timelines.begin_save(at=AT, lead=LEAD, bare_lead=BARE)
+    state = timelines.begin_save(at=AT, reach=LEAD, bare_reach=BARE)
     assert state.steady == NOW + lead + (BARE if far else LEAD)
     assert list(state.marks.values()) == [NOW + LEAD]
 
@@ -154,7 +155,7 @@ def test_a_steady_that_is_a_second_ahead_is_far(lead: int, far: bool) -> None:
 def test_without_a_bare_lead_a_far_one_waits_for_nothing_worse() -> None:
     """A bare lead of zero saves the mark again: nothing is lost, and nothing given."""
     timelines = ahead(FAR)
-    state = timelines.begin_save(at=AT, lead=LEAD, bare_lead=0)
+    state = timelines.begin_save(at=AT, reach=LEAD, bare_reach=0)
     timelines.end_save(state, completed=True)
     assert state.steady == NOW + FAR
     with pytest.raises(NeedsSave):

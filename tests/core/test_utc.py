@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.core.draws import Draws
+from tests.core.switching import take
 from uuidd.core.ids.nodes import MULTICAST
 from uuidd.core.timeline import GENERATIONS, Block, NoneFree
 from uuidd.core.timeline.outcomes import Closed, NeedsSave
@@ -22,28 +23,27 @@ def begun(
     *,
     now: int = NOW,
     node: Node | None = None,
-    used: int | None = None,
-    told: list[Opening] | None = None,
+    avoid: int | None = None,
+    floor: int | None = None,
     first: int = 0,
     ring: int = 4,
 ) -> Utc:
-    """A timeline that has not saved yet; *told* gathers its openings."""
-    told = [] if told is None else told
+    """A timeline that has not saved yet."""
     return Utc(
         loaded,
         machine="host",
         now=now,
         random=Draws(first=first),
         node=node,
-        avoid=lambda: used,
-        tell=told.append,
+        avoid=avoid,
+        floor=floor,
         ring=ring,
     )
 
 
 def save(utc: Utc, *, now: int = NOW, lead: int = LEAD) -> State:
     """Let a save complete, and give what it saved."""
-    state = utc.begin_save(now=now, lead=lead)
+    state = utc.begin_save(now=now, reach=lead)
     utc.end_save(state, completed=True)
     return state
 
@@ -74,22 +74,22 @@ def number(utc: Utc) -> int:
 def test_nothing_is_given_before_the_first_save() -> None:
     """A crash before the first save must leave nothing behind that could repeat."""
     with pytest.raises(NeedsSave):
-        begun().take(1, now=NOW)
+        take(begun(), 1, now=NOW)
 
 
 def test_nothing_is_given_while_the_first_save_is_under_way() -> None:
     """It may not reach the disk."""
     utc = begun()
-    utc.begin_save(now=NOW, lead=LEAD)
+    utc.begin_save(now=NOW, reach=LEAD)
     with pytest.raises(NeedsSave):
-        utc.take(1, now=NOW)
+        take(utc, 1, now=NOW)
 
 
 def test_after_the_first_save_ticks_are_given() -> None:
     """A grant carries the state's node and generation, and begins no earlier than the start."""
     utc = begun(first=2)
     save(utc)
-    assert utc.take(10, now=NOW + 5) == Block(NOW, 6, 2 * 16 + 16, 1 | MULTICAST)
+    assert take(utc, 10, now=NOW + 5) == Block(NOW, 6, 2 * 16 + 16, 1 | MULTICAST)
 
 
 def test_without_a_state_the_generation_is_random() -> None:
@@ -122,24 +122,24 @@ def test_only_a_random_node_is_not_fixed() -> None:
 
 def test_whole_grants_are_exact_and_aside() -> None:
     """A whole grant reaches back before the start, in a lane that gave nothing yet."""
-    assert serving().take(500, now=NOW, whole=True) == Block(NOW - 499, 500, 17, 1 | MULTICAST)
+    assert take(serving(), 500, now=NOW, whole=True) == Block(NOW - 499, 500, 17, 1 | MULTICAST)
 
 
 def test_a_grant_ends_before_the_horizon() -> None:
     """The last tick before the horizon is given, the horizon is not."""
     utc = serving()
     assert utc.horizon == NOW + LEAD
-    assert utc.take(1, now=NOW + LEAD - 1).first == NOW + LEAD - 1
+    assert take(utc, 1, now=NOW + LEAD - 1).first == NOW + LEAD - 1
     with pytest.raises(NeedsSave):
-        utc.take(1, now=NOW + LEAD)
+        take(utc, 1, now=NOW + LEAD)
 
 
 def test_a_clock_that_stands_gives_nothing() -> None:
     """A tick is given once; the wait is one tick."""
     utc = serving()
-    utc.take(1, now=NOW)
+    take(utc, 1, now=NOW)
     with pytest.raises(NoneFree) as caught:
-        utc.take(1, now=NOW)
+        take(utc, 1, now=NOW)
     assert caught.value.wait == 1
 
 
@@ -154,14 +154,14 @@ def test_a_save_holds_a_horizon_past_now() -> None:
 def test_a_horizon_never_lies_below_what_was_given() -> None:
     """After a small step back the mark is still past the highest tick given."""
     utc = serving()
-    utc.take(1, now=NOW + 500)
-    assert utc.begin_save(now=NOW, lead=1).marks == {1: NOW + 501}
+    take(utc, 1, now=NOW + 500)
+    assert utc.begin_save(now=NOW, reach=1).marks == {1: NOW + 501}
 
 
 def test_a_completed_save_moves_the_horizon() -> None:
     """Only a completed one does."""
     utc = serving()
-    state = utc.begin_save(now=NOW + LEAD, lead=LEAD)
+    state = utc.begin_save(now=NOW + LEAD, reach=LEAD)
     assert utc.horizon == NOW + LEAD
     utc.end_save(state, completed=True)
     assert utc.horizon == NOW + 2 * LEAD
@@ -170,31 +170,31 @@ def test_a_completed_save_moves_the_horizon() -> None:
 def test_a_save_under_way_with_a_lower_horizon_counts_at_once() -> None:
     """It may be on the disk at any moment, and a crash then would go by its mark."""
     utc = serving()
-    utc.begin_save(now=NOW, lead=10)
+    utc.begin_save(now=NOW, reach=10)
     assert utc.horizon == NOW + 10
     with pytest.raises(NeedsSave):
-        utc.take(1, now=NOW + 10)
+        take(utc, 1, now=NOW + 10)
 
 
 def test_a_failed_save_moves_no_horizon_up() -> None:
     """What is not known to be saved does not count."""
     utc = serving()
-    utc.end_save(utc.begin_save(now=NOW + LEAD, lead=LEAD), completed=False)
+    utc.end_save(utc.begin_save(now=NOW + LEAD, reach=LEAD), completed=False)
     assert utc.horizon == NOW + LEAD
 
 
 def test_a_failed_save_counts_as_under_way() -> None:
     """Its rename may have reached the disk, so its lower horizon holds on."""
     utc = serving()
-    utc.end_save(utc.begin_save(now=NOW, lead=10), completed=False)
+    utc.end_save(utc.begin_save(now=NOW, reach=10), completed=False)
     assert utc.horizon == NOW + 10
 
 
 def test_a_failed_save_counts_until_one_completes() -> None:
     """A later save under way does not lift the failed one's horizon; once complete, it does."""
     utc = serving()
-    utc.end_save(utc.begin_save(now=NOW, lead=10), completed=False)
-    state = utc.begin_save(now=NOW, lead=2 * LEAD)
+    utc.end_save(utc.begin_save(now=NOW, reach=10), completed=False)
+    state = utc.begin_save(now=NOW, reach=2 * LEAD)
     assert utc.horizon == NOW + 10
     utc.end_save(state, completed=True)
     assert utc.horizon == NOW + 2 * LEAD
@@ -203,10 +203,10 @@ def test_a_failed_save_counts_until_one_completes() -> None:
 def test_a_state_that_was_given_to_save_does_not_change() -> None:
     """What a thread is writing is not touched by what is given out or opened meanwhile."""
     utc = serving()
-    state = utc.begin_save(now=NOW, lead=LEAD)
-    utc.take(1, now=NOW)
+    state = utc.begin_save(now=NOW, reach=LEAD)
+    take(utc, 1, now=NOW)
     with pytest.raises(NeedsSave):
-        utc.take(1, now=NOW - TOLERANCE)
+        take(utc, 1, now=NOW - TOLERANCE)
     assert state.marks == {1: NOW + LEAD}
 
 
@@ -218,9 +218,9 @@ def test_nothing_was_used_right_after_a_save_began() -> None:
 def test_a_grant_is_use() -> None:
     """What was given out since the last save makes the next one due, until that begins."""
     utc = serving()
-    utc.take(1, now=NOW)
+    take(utc, 1, now=NOW)
     assert utc.used
-    utc.begin_save(now=NOW, lead=LEAD)
+    utc.begin_save(now=NOW, reach=LEAD)
     assert not utc.used
 
 
@@ -228,7 +228,7 @@ def test_a_refusal_is_no_use() -> None:
     """A request that got nothing makes no save due."""
     utc = serving()
     with pytest.raises(NeedsSave):
-        utc.take(1, now=NOW + LEAD)
+        take(utc, 1, now=NOW + LEAD)
     assert not utc.used
 
 
@@ -237,24 +237,23 @@ def test_a_refusal_is_no_use() -> None:
 
 def test_a_clock_set_back_opens_the_next_generation() -> None:
     """Ticks may come again after a step back, but under another clock_seq, once that is saved."""
-    told: list[Opening] = []
-    utc = begun(told=told)
+    utc = begun()
     save(utc)
-    utc.take(1, now=NOW)
+    take(utc, 1, now=NOW)
     back = NOW - TOLERANCE
     with pytest.raises(NeedsSave):
-        utc.take(1, now=back)
+        take(utc, 1, now=back)
     save(utc, now=back)
-    assert utc.take(10, now=back) == Block(back - 9, 10, 2 * 16, 1 | MULTICAST)
-    assert told[-1] == Opening("UTC stepped back", 2, 1 | MULTICAST, TOLERANCE + 1)
+    assert take(utc, 10, now=back) == Block(back - 9, 10, 2 * 16, 1 | MULTICAST)
+    assert utc.new_openings()[-1] == Opening("UTC stepped back", 2, 1 | MULTICAST, TOLERANCE + 1)
 
 
 def test_a_step_back_within_the_tolerance_is_waited_out() -> None:
     """No generation is spent on it; the wait is until the clock is back."""
     utc = serving()
-    utc.take(1, now=NOW)
+    take(utc, 1, now=NOW)
     with pytest.raises(NoneFree) as caught:
-        utc.take(1, now=NOW + 1 - TOLERANCE)
+        take(utc, 1, now=NOW + 1 - TOLERANCE)
     assert caught.value.wait == TOLERANCE
     assert number(utc) == 1
 
@@ -263,18 +262,18 @@ def test_a_step_back_is_measured_from_the_highest_lane() -> None:
     """A whole grant's lane ahead of the others is what UTC stepped back from."""
     utc = begun(stored({0: 0}))
     save(utc)
-    utc.take(500, now=NOW + TOLERANCE, whole=True)
+    take(utc, 500, now=NOW + TOLERANCE, whole=True)
     with pytest.raises(NeedsSave):
-        utc.take(500, now=NOW, whole=True)
+        take(utc, 500, now=NOW, whole=True)
     assert number(utc) == 1
 
 
 def test_the_generation_left_behind_keeps_its_highest_next_as_mark() -> None:
     """The exact end of what it gave is known, so that is what the next save holds."""
     utc = serving()
-    utc.take(1, now=NOW)
+    take(utc, 1, now=NOW)
     with pytest.raises(NeedsSave):
-        utc.take(1, now=NOW - TOLERANCE)
+        take(utc, 1, now=NOW - TOLERANCE)
     back = NOW - TOLERANCE
     assert save(utc, now=back).marks == {1: NOW + 1, 2: back + LEAD}
 
@@ -282,10 +281,10 @@ def test_the_generation_left_behind_keeps_its_highest_next_as_mark() -> None:
 def test_the_mark_left_behind_lies_past_every_lane() -> None:
     """A whole grant's lane ahead of lane 0 counts."""
     utc = serving()
-    utc.take(5, now=NOW + 9, whole=True)
+    take(utc, 5, now=NOW + 9, whole=True)
     back = NOW - TOLERANCE
     with pytest.raises(NeedsSave):
-        utc.take(1, now=back)
+        take(utc, 1, now=back)
     assert save(utc, now=back).marks[1] == NOW + 10
 
 
@@ -294,10 +293,10 @@ def test_a_generation_is_opened_again_from_its_mark_on() -> None:
     marks = {0: NOW + 1, 1: NOW - 5, 2: NOW + 1, 3: NOW + 1}
     utc = begun(stored(marks))
     save(utc)
-    assert utc.take(100, now=NOW + 10).clock_seq == 16
-    assert utc.take(16, now=NOW + 10, whole=True).first == NOW - 5
+    assert take(utc, 100, now=NOW + 10).clock_seq == 16
+    assert take(utc, 16, now=NOW + 10, whole=True).first == NOW - 5
     with pytest.raises(NoneFree):
-        utc.take(17, now=NOW + 10, whole=True)
+        take(utc, 17, now=NOW + 10, whole=True)
 
 
 def test_a_generation_whose_mark_lies_past_now_is_passed_over() -> None:
@@ -310,46 +309,45 @@ def test_a_new_generation_gives_nothing_before_its_own_save() -> None:
     """Whatever the last save held of other generations."""
     utc = begun(stored({0: NOW + 1}))
     with pytest.raises(NeedsSave):
-        utc.take(1, now=NOW)
-    state = utc.begin_save(now=NOW, lead=LEAD)
+        take(utc, 1, now=NOW)
+    state = utc.begin_save(now=NOW, reach=LEAD)
     with pytest.raises(NeedsSave):
-        utc.take(1, now=NOW)
+        take(utc, 1, now=NOW)
     utc.end_save(state, completed=True)
-    assert utc.take(1, now=NOW).clock_seq == 16
+    assert take(utc, 1, now=NOW).clock_seq == 16
 
 
 def test_short_grants_go_on_in_order_in_the_next_generation() -> None:
     """A lane 0 behind now when the generation was left is where the next one's begins."""
     utc = begun(stored({0: 0}))
     save(utc)
-    utc.take(1, now=NOW)
-    utc.take(10, now=NOW + LEAD - 1, whole=True)
+    take(utc, 1, now=NOW)
+    take(utc, 10, now=NOW + LEAD - 1, whole=True)
     back = NOW + 100
     with pytest.raises(NeedsSave):
-        utc.take(1, now=back)
+        take(utc, 1, now=back)
     save(utc, now=back)
-    assert utc.take(1000, now=back) == Block(NOW + 1, 100, 16, RANDOM.value)
+    assert take(utc, 1000, now=back) == Block(NOW + 1, 100, 16, RANDOM.value)
 
 
 def test_with_every_mark_past_now_a_volatile_node_serves() -> None:
     """When no generation can be opened, ids go on under a node that is never saved."""
-    told: list[Opening] = []
-    utc = begun(stored(dict.fromkeys(range(4), NOW + 1)), told=told)
-    block = utc.take(10, now=NOW)
+    utc = begun(stored(dict.fromkeys(range(4), NOW + 1)))
+    block = take(utc, 10, now=NOW)
     assert block.node == 1 | MULTICAST != RANDOM.value
     assert utc.generation is None
-    assert told == [Opening("no generation can be opened", 0, 1 | MULTICAST, 0)]
+    assert utc.new_openings() == [Opening("no generation can be opened", 0, 1 | MULTICAST, 0)]
 
 
 def test_a_generation_is_opened_as_soon_as_its_mark_is_reached() -> None:
     """The first request past the lowest mark opens it, and its save ends the volatile node."""
     utc = begun(stored({0: NOW + 9, 1: NOW + 9, 2: NOW + 5, 3: NOW + 9}))
-    utc.take(1, now=NOW + 4)
+    take(utc, 1, now=NOW + 4)
     assert utc.generation is None
-    assert utc.take(1, now=NOW + 5).node != RANDOM.value
+    assert take(utc, 1, now=NOW + 5).node != RANDOM.value
     assert number(utc) == 2
     save(utc, now=NOW + 6)
-    assert utc.take(1, now=NOW + 6) == Block(NOW + 6, 1, 2 * 16, RANDOM.value)
+    assert take(utc, 1, now=NOW + 6) == Block(NOW + 6, 1, 2 * 16, RANDOM.value)
 
 
 def test_a_state_saved_with_nothing_open_keeps_every_mark() -> None:
@@ -364,7 +362,7 @@ def test_a_state_saved_with_nothing_open_keeps_every_mark() -> None:
 def test_a_clean_stop_saves_the_exact_marks() -> None:
     """The highest next is saved, not a horizon, so that the next start need skip nothing."""
     utc = serving()
-    utc.take(1, now=NOW)
+    take(utc, 1, now=NOW)
     utc.close()
     assert save(utc, now=NOW + 5).marks == {1: NOW + 1}
 
@@ -374,16 +372,16 @@ def test_after_a_close_nothing_is_given() -> None:
     utc = serving()
     utc.close()
     with pytest.raises(Closed):
-        utc.take(1, now=NOW)
+        take(utc, 1, now=NOW)
 
 
 def test_after_a_close_no_volatile_node_serves_either() -> None:
     """Stopped is stopped."""
     utc = serving()
-    utc.turn_volatile("hung")
+    utc.use_volatile("hung")
     utc.close()
     with pytest.raises(Closed):
-        utc.take(1, now=NOW)
+        take(utc, 1, now=NOW)
 
 
 def test_after_a_clean_stop_the_same_generation_goes_on() -> None:
@@ -391,16 +389,16 @@ def test_after_a_clean_stop_the_same_generation_goes_on() -> None:
     utc = begun(stored({0: 5, 2: NOW - 7}, generation=2))
     assert number(utc) == 2
     save(utc)
-    assert utc.take(10, now=NOW + 3) == Block(NOW, 4, 2 * 16, RANDOM.value)
-    assert utc.take(11, now=NOW + 3, whole=True).first == NOW - 7
+    assert take(utc, 10, now=NOW + 3) == Block(NOW, 4, 2 * 16, RANDOM.value)
+    assert take(utc, 11, now=NOW + 3, whole=True).first == NOW - 7
     with pytest.raises(NoneFree):
-        utc.take(12, now=NOW + 3, whole=True)
+        take(utc, 12, now=NOW + 3, whole=True)
 
 
 def test_a_mark_at_now_lets_the_generation_go_on() -> None:
     """At its mark it has given out nothing, so now is free."""
     utc = serving(stored({0: NOW}))
-    assert utc.take(10, now=NOW) == Block(NOW, 1, 0, RANDOM.value)
+    assert take(utc, 10, now=NOW) == Block(NOW, 1, 0, RANDOM.value)
 
 
 def test_after_a_restart_a_save_comes_first() -> None:
@@ -408,16 +406,15 @@ def test_after_a_restart_a_save_comes_first() -> None:
     utc = begun(stored({0: NOW - 7}))
     assert utc.horizon == NOW - 7
     with pytest.raises(NeedsSave):
-        utc.take(1, now=NOW)
+        take(utc, 1, now=NOW)
 
 
 def test_after_a_crash_the_next_generation_is_opened() -> None:
     """The loaded mark lies past now: what lies before it may have been given out."""
-    told: list[Opening] = []
-    utc = begun(stored({0: NOW + 1}), told=told)
+    utc = begun(stored({0: NOW + 1}))
     save(utc)
-    assert utc.take(10, now=NOW + 1).clock_seq == 16
-    assert told == [Opening("the saved mark lies past now", 1, RANDOM.value, 1)]
+    assert take(utc, 10, now=NOW + 1).clock_seq == 16
+    assert utc.new_openings() == [Opening("the saved mark lies past now", 1, RANDOM.value, 1)]
 
 
 def test_a_restart_keeps_every_mark() -> None:
@@ -434,7 +431,7 @@ def test_the_machine_and_the_floor_are_kept() -> None:
 
 def test_the_steady_mark_is_saved_along() -> None:
     """A state has the mark of the other timeline too."""
-    state = begun(stored({})).begin_save(now=NOW, lead=LEAD, steady=77)
+    state = begun(stored({})).begin_save(now=NOW, reach=LEAD, steady=77)
     assert state.steady == 77
 
 
@@ -443,14 +440,13 @@ def test_the_steady_mark_is_saved_along() -> None:
 
 def test_a_fixed_node_is_used_as_given() -> None:
     """Ids carry the address that was asked for."""
-    assert serving(node=MAC_A).take(1, now=NOW).node == MAC_A.value
+    assert take(serving(node=MAC_A), 1, now=NOW).node == MAC_A.value
 
 
 def test_a_changed_node_opens_the_next_generation_and_keeps_the_marks() -> None:
     """The old node may come back, and finds its marks."""
-    told: list[Opening] = []
-    utc = begun(stored({0: NOW - 5, 3: NOW + 9}), node=MAC_A, told=told)
-    assert told == [Opening("node changed", 1, MAC_A.value, 0)]
+    utc = begun(stored({0: NOW - 5, 3: NOW + 9}), node=MAC_A)
+    assert utc.new_openings() == [Opening("node changed", 1, MAC_A.value, 0)]
     assert save(utc).marks == {0: NOW - 5, 1: NOW + LEAD, 3: NOW + 9}
 
 
@@ -468,9 +464,9 @@ def test_a_fixed_node_is_not_kept_as_a_random_one() -> None:
 def test_a_lost_state_brings_no_old_ticks_back_under_a_fixed_node() -> None:
     """Every generation begins at the start, since any may have been used before it."""
     utc = serving(node=MAC_A)
-    assert utc.take(10, now=NOW + 4).first == NOW
+    assert take(utc, 10, now=NOW + 4).first == NOW
     with pytest.raises(NoneFree):
-        utc.take(6, now=NOW + 4, whole=True)
+        take(utc, 6, now=NOW + 4, whole=True)
 
 
 def test_the_floor_holds_for_every_start() -> None:
@@ -479,15 +475,15 @@ def test_the_floor_holds_for_every_start() -> None:
     assert state.floor == NOW
     later = begun(state, now=NOW - 1, node=MAC_A)
     assert later.generation is None
-    assert later.take(1, now=NOW - 1).node != MAC_A.value
+    assert take(later, 1, now=NOW - 1).node != MAC_A.value
 
 
 def test_a_floor_past_a_mark_is_where_lanes_begin() -> None:
     """Under a fixed node every mark counts as at least the floor."""
     utc = serving(stored({0: 5}, node=MAC_A, floor=NOW - 3), node=MAC_A)
-    assert utc.take(4, now=NOW, whole=True).first == NOW - 3
+    assert take(utc, 4, now=NOW, whole=True).first == NOW - 3
     with pytest.raises(NoneFree):
-        utc.take(5, now=NOW, whole=True)
+        take(utc, 5, now=NOW, whole=True)
 
 
 def test_a_change_to_a_fixed_node_sets_the_floor() -> None:
@@ -503,22 +499,22 @@ def test_a_restart_under_the_same_fixed_node_keeps_the_floor() -> None:
 
 def test_a_random_node_needs_no_floor() -> None:
     """Nobody who lost the state comes to it again, so there is room before the start."""
-    assert serving().take(500, now=NOW, whole=True).first < NOW
+    assert take(serving(), 500, now=NOW, whole=True).first < NOW
     utc = serving(stored({0: 5}, floor=NOW - 3))
-    assert utc.take(500, now=NOW, whole=True).first == NOW - 499
+    assert take(utc, 500, now=NOW, whole=True).first == NOW - 499
 
 
 def test_a_fixed_node_keeps_away_from_another_programs_clock_sequence() -> None:
     """A generation half the ring away is opened, at every opening."""
-    utc = begun(node=MAC_A, used=5 << 4 | 3, ring=GENERATIONS)
+    utc = begun(node=MAC_A, avoid=5 << 4 | 3, ring=GENERATIONS)
     assert number(utc) == 5 + 512
-    utc = begun(node=MAC_A, used=1020 << 4, ring=GENERATIONS)
+    utc = begun(node=MAC_A, avoid=1020 << 4, ring=GENERATIONS)
     assert number(utc) == (1020 + 512) % GENERATIONS
 
 
 def test_a_random_node_has_nobody_to_keep_away_from() -> None:
     """No other program shares it."""
-    assert number(begun(used=2 << 4)) == 1
+    assert number(begun(avoid=2 << 4)) == 1
 
 
 # --- the volatile node
@@ -526,73 +522,70 @@ def test_a_random_node_has_nobody_to_keep_away_from() -> None:
 
 def test_a_volatile_node_serves_while_no_save_completes() -> None:
     """Under a fresh random node, and going on in order."""
-    told: list[Opening] = []
-    utc = begun(told=told)
+    utc = begun()
     save(utc)
-    utc.take(1, now=NOW + LEAD - 1)
-    utc.turn_volatile("hung")
-    assert utc.take(10, now=NOW + LEAD + 2) == Block(NOW + LEAD, 3, 16, 2 | MULTICAST)
-    assert told[-1] == Opening("hung", 1, 2 | MULTICAST, 0)
+    take(utc, 1, now=NOW + LEAD - 1)
+    utc.use_volatile("hung")
+    assert take(utc, 10, now=NOW + LEAD + 2) == Block(NOW + LEAD, 3, 16, 2 | MULTICAST)
+    assert utc.new_openings()[-1] == Opening("hung", 1, 2 | MULTICAST, 0)
 
 
 def test_turning_volatile_twice_is_turning_once() -> None:
     """The node that serves goes on serving."""
     utc = begun()
-    utc.turn_volatile("hung")
+    utc.use_volatile("hung")
     before = utc.volatile
-    utc.turn_volatile("hung")
+    utc.use_volatile("hung")
     assert utc.volatile is before
 
 
 def test_a_volatile_node_is_never_saved() -> None:
     """The state goes on to hold the stored node and its generation."""
     utc = begun()
-    utc.turn_volatile("hung")
-    utc.take(1, now=NOW)
+    utc.use_volatile("hung")
+    take(utc, 1, now=NOW)
     assert save(utc) == State(Node(1 | MULTICAST, "random"), "host", 1, {1: NOW + LEAD}, NOW, 0)
 
 
 def test_a_volatile_node_that_is_needless_is_left_without_a_request() -> None:
     """Once a save has completed, and the stored node may serve."""
-    told: list[Opening] = []
-    utc = begun(told=told)
-    utc.turn_volatile("hung")
-    utc.settle(now=NOW)
-    assert told[-1].reason == "hung"
+    utc = begun()
+    utc.use_volatile("hung")
+    utc.leave_volatile(now=NOW)
+    assert utc.new_openings()[-1].reason == "hung"
     save(utc)
-    utc.settle(now=NOW)
+    utc.leave_volatile(now=NOW)
     assert utc.volatile is None
-    assert told[-1].reason == "saved again"
+    assert utc.new_openings()[-1].reason == "saved again"
 
 
 @pytest.mark.parametrize("now", [NOW - TOLERANCE - 1, NOW + LEAD])
 def test_a_volatile_node_that_is_needed_stays(now: int) -> None:
     """After a step back, or where the save took so long that its horizon has passed."""
     utc = serving()
-    utc.take(1, now=NOW)
-    utc.turn_volatile("hung")
-    utc.settle(now=now)
+    take(utc, 1, now=NOW)
+    utc.use_volatile("hung")
+    utc.leave_volatile(now=now)
     assert utc.volatile is not None
 
 
 def test_a_completed_save_ends_the_volatile_node() -> None:
     """The stored node goes on, past what the volatile one gave."""
-    told: list[Opening] = []
-    utc = begun(told=told)
-    utc.turn_volatile("hung")
-    utc.take(1, now=NOW + 5)
+    utc = begun()
+    utc.use_volatile("hung")
+    take(utc, 1, now=NOW + 5)
     save(utc, now=NOW + 6)
-    assert utc.take(10, now=NOW + 7) == Block(NOW + 6, 2, 16, 1 | MULTICAST)
+    assert take(utc, 10, now=NOW + 7) == Block(NOW + 6, 2, 16, 1 | MULTICAST)
     assert utc.volatile is None
-    assert told[-1] == Opening("saved again", 1, 1 | MULTICAST, 0)
+    assert utc.new_openings()[-1] == Opening("saved again", 1, 1 | MULTICAST, 0)
 
 
 def test_a_volatile_node_is_drawn_anew_on_a_step_back() -> None:
     """Its ticks may come again, so its node may not."""
     utc = begun()
-    utc.turn_volatile("hung")
-    first = utc.take(1, now=NOW)
-    assert utc.take(1, now=NOW - TOLERANCE).node != first.node
+    utc.use_volatile("hung")
+    first = take(utc, 1, now=NOW)
+    assert take(utc, 1, now=NOW - TOLERANCE).node != first.node
 
 
 # --- refusals
@@ -601,19 +594,19 @@ def test_a_volatile_node_is_drawn_anew_on_a_step_back() -> None:
 def test_a_refused_request_moves_no_lane() -> None:
     """Neither want of ticks, nor a reached horizon, nor a close moves a next."""
     utc = serving()
-    utc.take(1, now=NOW)
+    take(utc, 1, now=NOW)
     generation = utc.generation
     assert generation is not None
     before = [lane.next for lane in generation.lanes]
     with pytest.raises(NoneFree):
-        utc.take(5, now=NOW)
+        take(utc, 5, now=NOW)
     with pytest.raises(NoneFree):
-        utc.take(NOW + 2, now=NOW, whole=True)
+        take(utc, NOW + 2, now=NOW, whole=True)
     with pytest.raises(NeedsSave):
-        utc.take(5, now=NOW + LEAD)
+        take(utc, 5, now=NOW + LEAD)
     utc.close()
     with pytest.raises(Closed):
-        utc.take(5, now=NOW + 1)
+        take(utc, 5, now=NOW + 1)
     assert utc.generation is generation
     assert [lane.next for lane in generation.lanes] == before
 
@@ -621,34 +614,34 @@ def test_a_refused_request_moves_no_lane() -> None:
 def test_a_refused_request_that_ends_the_volatile_node_moves_no_lane() -> None:
     """A whole request without room, the first after a save, leaves every lane where it was."""
     utc = begun()
-    utc.turn_volatile("hung")
-    utc.take(1, now=NOW + 5)
+    utc.use_volatile("hung")
+    take(utc, 1, now=NOW + 5)
     save(utc, now=NOW + 6)
     generation = utc.generation
     assert generation is not None
     before = [lane.next for lane in generation.lanes]
     with pytest.raises(NoneFree):
-        utc.take(NOW + 100, now=NOW + 6, whole=True)
+        take(utc, NOW + 100, now=NOW + 6, whole=True)
     assert [lane.next for lane in generation.lanes] == before
 
 
 def test_short_grants_rise_when_the_volatile_node_ends_at_the_same_tick() -> None:
     """A save that completes while the clock stands still gives no tick at or below the last."""
     utc = begun()
-    utc.turn_volatile("hung")
-    utc.take(1, now=NOW)
+    utc.use_volatile("hung")
+    take(utc, 1, now=NOW)
     save(utc, now=NOW)
     with pytest.raises(NoneFree):
-        utc.take(1, now=NOW)
+        take(utc, 1, now=NOW)
 
 
 def test_short_grants_rise_when_a_volatile_node_is_turned_to_at_the_same_tick() -> None:
     """A lane that gave out now is where the volatile node's begins."""
     utc = begun()
     save(utc, lead=1)
-    utc.take(1, now=NOW)
-    utc.turn_volatile("hung")
-    assert utc.take(2, now=NOW + 1).first == NOW + 1
+    take(utc, 1, now=NOW)
+    utc.use_volatile("hung")
+    assert take(utc, 2, now=NOW + 1).first == NOW + 1
 
 
 # --- another program's mark, under the same node
@@ -656,77 +649,66 @@ def test_short_grants_rise_when_a_volatile_node_is_turned_to_at_the_same_tick() 
 
 def test_a_fixed_node_begins_at_the_mark_of_another_program() -> None:
     """What is given out first lies at or past both the start and what was used before it."""
-    utc = Utc(None, machine="host", now=NOW, random=Draws(), node=MAC_A, floor=lambda: NOW - 5)
+    utc = begun(node=MAC_A, floor=NOW - 5)
     assert save(utc).floor == NOW
-    utc = Utc(None, machine="host", now=NOW, random=Draws(), node=MAC_A, floor=lambda: NOW)
+    utc = begun(node=MAC_A, floor=NOW)
     save(utc)
-    assert utc.take(100, now=NOW + 1).first == NOW
+    assert take(utc, 100, now=NOW + 1).first == NOW
 
 
 def test_a_mark_past_now_is_waited_for_in_a_volatile_node() -> None:
     """Up to it ids come of another node; from it on of the fixed one, and none before it."""
-    told: list[Opening] = []
     mark = NOW + 1000
-    utc = Utc(
-        None,
-        machine="host",
-        now=NOW,
-        random=Draws(),
-        node=MAC_A,
-        floor=lambda: mark,
-        tell=told.append,
-    )
+    utc = begun(node=MAC_A, floor=mark)
     state = save(utc)
     assert (state.floor, state.marks) == (mark, {})
-    assert utc.take(10, now=NOW + 10).node != MAC_A.value
-    assert utc.take(10, now=mark - 1).node != MAC_A.value
-    assert [opening.reason for opening in told] == ["no generation can be opened"]
-    utc.take(10, now=mark)
+    assert take(utc, 10, now=NOW + 10).node != MAC_A.value
+    assert take(utc, 10, now=mark - 1).node != MAC_A.value
+    assert [opening.reason for opening in utc.new_openings()] == ["no generation can be opened"]
+    take(utc, 10, now=mark)
     save(utc, now=mark)
-    block = utc.take(10_000, now=mark + 50)
+    block = take(utc, 10_000, now=mark + 50)
     # The tick at the mark itself was just given out, under the volatile node.
     assert (block.node, block.first, block.count) == (MAC_A.value, mark + 1, 50)
-    whole = utc.take(20, now=mark + 50, whole=True)
+    whole = take(utc, 20, now=mark + 50, whole=True)
     assert (whole.node, whole.first >= mark) == (MAC_A.value, True)
-    assert [opening.reason for opening in told[1:]] == ["a generation is free again", "saved again"]
+    assert [opening.reason for opening in utc.new_openings()] == [
+        "a generation is free again",
+        "saved again",
+    ]
 
 
 def test_a_mark_past_now_is_kept_over_a_restart() -> None:
     """A daemon that ends before the mark is reached keeps it in its state's floor."""
     mark = NOW + 1000
-    first = Utc(None, machine="host", now=NOW, random=Draws(), node=MAC_A, floor=lambda: mark)
+    first = begun(node=MAC_A, floor=mark)
     first.close()
     state = save(first)
     second = Utc(state, machine="host", now=NOW + 1, random=Draws(), node=MAC_A)
     assert second.generation is None
     save(second, now=NOW + 1)
-    assert second.take(1, now=NOW + 2).node != MAC_A.value
+    assert take(second, 1, now=NOW + 2).node != MAC_A.value
 
 
 def test_a_mark_counts_when_the_node_changes_to_a_fixed_one() -> None:
     """A state of a random node knows nothing of what was used under the MAC."""
     loaded = stored({0: NOW - 50}, node=RANDOM)
-    utc = Utc(loaded, machine="host", now=NOW, random=Draws(), node=MAC_A, floor=lambda: NOW + 1000)
+    utc = begun(loaded, node=MAC_A, floor=NOW + 1000)
     assert save(utc).floor == NOW + 1000
-    assert utc.take(1, now=NOW + 1).node != MAC_A.value
+    assert take(utc, 1, now=NOW + 1).node != MAC_A.value
 
 
-def test_no_mark_is_asked_for_where_none_can_matter() -> None:
+def test_a_mark_of_another_program_counts_only_where_it_can_matter() -> None:
     """A random node is nobody else's, and a state of the same fixed node has its own marks."""
-
-    def never() -> int:
-        raise AssertionError
-
-    Utc(None, machine="host", now=NOW, random=Draws(), floor=never)
+    assert save(begun(floor=NOW + 9)).floor == NOW
     for node in (None, MAC_A):
         loaded = stored({0: NOW - 50}, node=node or RANDOM, floor=3)
-        utc = Utc(loaded, machine="host", now=NOW, random=Draws(), node=node, floor=never)
-        assert save(utc).floor == 3
+        assert save(begun(loaded, node=node, floor=NOW + 9)).floor == 3
 
 
 def test_a_floor_that_is_unknown_is_the_start() -> None:
     """Where nothing is known of others, the fixed node begins now."""
-    utc = Utc(None, machine="host", now=NOW, random=Draws(), node=MAC_A, floor=lambda: None)
+    utc = begun(node=MAC_A, floor=None)
     assert save(utc).floor == NOW
 
 
@@ -738,25 +720,25 @@ def test_nothing_is_given_once_the_saves_are_void() -> None:
     utc = serving()
     utc.void_saves()
     with pytest.raises(NeedsSave):
-        utc.take(1, now=NOW)
+        take(utc, 1, now=NOW)
 
 
 def test_a_failed_save_after_void_ones_gives_nothing() -> None:
     """Only one that completes shows that the state is where a next start looks."""
     utc = serving()
     utc.void_saves()
-    utc.end_save(utc.begin_save(now=NOW, lead=LEAD), completed=False)
+    utc.end_save(utc.begin_save(now=NOW, reach=LEAD), completed=False)
     with pytest.raises(NeedsSave):
-        utc.take(1, now=NOW)
+        take(utc, 1, now=NOW)
 
 
 def test_a_save_after_void_ones_lets_the_same_generation_go_on() -> None:
     """With the same node, past what it gave before."""
     utc = serving()
-    before = utc.take(1, now=NOW)
+    before = take(utc, 1, now=NOW)
     utc.void_saves()
     save(utc)
-    after = utc.take(1, now=NOW + 1)
+    after = take(utc, 1, now=NOW + 1)
     assert (after.node, after.clock_seq) == (before.node, before.clock_seq)
     assert after.first > before.first
 
@@ -765,8 +747,8 @@ def test_a_volatile_node_serves_while_the_saves_are_void() -> None:
     """As while they fail."""
     utc = serving()
     utc.void_saves()
-    utc.turn_volatile("no save")
-    assert utc.take(1, now=NOW).node != utc.node.value
+    utc.use_volatile("no save")
+    assert take(utc, 1, now=NOW).node != utc.node.value
 
 
 # --- a host whose machine-id changed

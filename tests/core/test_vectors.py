@@ -595,4 +595,4 @@ def _refused(lane: Lane, *, now: int) -> int:
 
 
 def _save(utc: Utc, *, now: int) -> None:
-    utc.end_save(utc.begin_save(now=now, lead=100 * TOLERANCE), completed=True)
+    utc.end_save(utc.begin_save(now=now, reach=100 * TOLERANCE), completed=True)

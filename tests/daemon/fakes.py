@@ -19,7 +19,7 @@ from uuidd.clock import Clock
 from uuidd.core.ids.snowflake import TWITTER_EPOCH
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline import Block, Generation, SteadyBlock
-from uuidd.core.timeline.state import State
+from uuidd.core.timeline.state import Node, State
 from uuidd.core.timeline.steady import Rollback, Steady
 from uuidd.core.timeline.timelines import Timelines
 from uuidd.core.timeline.utc import Opening, Utc
@@ -137,6 +137,20 @@ class Disk:
         return [later - sooner for sooner, later in zip(self.begun, self.begun[1:], strict=False)]
 
 
+class Recorded(Utc):
+    """A utc timeline that keeps the openings that were told."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.told: list[Opening] = []
+
+    def new_openings(self) -> list[Opening]:
+        """Note the openings that the daemon logs."""
+        new = super().new_openings()
+        self.told += new
+        return new
+
+
 class Inside:
     """A timeline with all that serves from it, as the daemon puts them together."""
 
@@ -148,19 +162,21 @@ class Inside:
         worker: int | None = None,
         lost: bool = False,
         rollback: Rollback = "slew",
+        node: Node | None = None,
     ) -> None:
         self.limits = limits or Limits()
         self.wall = Wall()
         self.disk = Disk()
-        self.openings: list[Opening] = []
-        self.timeline = Utc(
+        self.timeline = Recorded(
             None,
             machine="host",
-            # A second ago, so that short grants have some room from the first test step on.
+            # A second ago, so that short blocks have some room from the first test step on.
             now=self.wall.now() - TICKS_PER_SECOND,
             random=Draws(),
-            tell=self.openings.append,
+            node=node,
         )
+        self.openings = self.timeline.told
+        self.timeline.new_openings()
         self.clock = Clock(utc=self.wall.utc, boottime=self.wall.boottime)
         at = self.clock.read()
         self.steady = Steady(
@@ -168,11 +184,18 @@ class Inside:
         )
         self.timelines = Timelines(self.timeline, self.steady, worker=worker, epoch=TWITTER_EPOCH)
         first = self.timelines.begin_save(
-            at=at, lead=int(FIRST_REACH * TICKS_PER_SECOND), bare_lead=0
+            at=at, reach=int(FIRST_REACH * TICKS_PER_SECOND), bare_reach=0
         )
         self.timelines.end_save(first, completed=True)
         self.saver = Saver(self.timelines, self.disk.save, self.clock.read, self.disk.look)
-        self.allocator = Allocator(self.timelines, self.saver, self.clock.read, self.limits)
+        self.libuuid_clock_seq: int | None = None
+        self.allocator = Allocator(
+            self.timelines,
+            self.saver,
+            self.clock.read,
+            self.limits,
+            lambda: self.libuuid_clock_seq,
+        )
         self.admission = Admission(self.limits, own_uid=own_uid)
         self.report = Report(self.timelines, self.saver, self.clock, self.admission, self.limits)
         entropy = Entropy(random.Random(1).randbytes, lambda: 0.0)

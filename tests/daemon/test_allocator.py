@@ -13,6 +13,7 @@ from tests.daemon.fakes import HOUR, Inside
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline import Block, NoneFree
 from uuidd.core.timeline.outcomes import NeedsSave
+from uuidd.core.timeline.state import Node
 from uuidd.core.wire.methods import MAX_TAKE, SAVE_SECONDS, RefusedError
 from uuidd.server.limits import ROOM_SECONDS
 
@@ -25,7 +26,7 @@ async def inside(autojump_clock: MockClock) -> Inside:
 
 def settle(inside: Inside) -> None:
     """Let a horizon of 10 s be saved."""
-    state = inside.timeline.begin_save(now=inside.wall.now(), lead=10 * TICKS_PER_SECOND)
+    state = inside.timeline.begin_save(now=inside.wall.now(), reach=10 * TICKS_PER_SECOND)
     inside.timeline.end_save(state, completed=True)
 
 
@@ -148,6 +149,19 @@ async def test_a_large_step_back_opens_a_generation_that_waits_for_its_save(
         assert after.node == before.node
         assert inside.disk.kept[-1].generation == after.clock_seq >> 4
         assert [opening.reason for opening in inside.openings[1:]] == ["UTC stepped back"]
+
+
+async def test_a_step_back_under_a_fixed_node_keeps_away_from_libuuids_clock_sequence(
+    autojump_clock: MockClock,
+) -> None:
+    """The clock sequence that libuuid's file holds at the step is half the ring away."""
+    inside = Inside(node=Node(0x00163E000001, "mac eth0"))
+    async with inside.saving():
+        await inside.use(60)
+        inside.libuuid_clock_seq = 0x1261
+        inside.wall.step(-10)
+        block = await inside.take_waiting(1, whole=False)
+    assert (block.node, block.clock_seq >> 4) == (0x00163E000001, (0x1261 >> 4) + 512)
 
 
 # Saves

@@ -32,7 +32,7 @@ async def inside(autojump_clock: MockClock) -> Inside:
     """A daemon's inside with an hour's horizon, so that no save is ever waited for."""
     inside = Inside()
     for _ in range(2):
-        state = inside.timeline.begin_save(now=inside.wall.now(), lead=int(2 * HOUR * 10**7))
+        state = inside.timeline.begin_save(now=inside.wall.now(), reach=int(2 * HOUR * 10**7))
         inside.timeline.end_save(state, completed=True)
     return inside
 

@@ -14,9 +14,7 @@ from uuidd.server import events
 def said(caplog: pytest.LogCaptureFixture, reason: str, back: int = 0) -> tuple[str, str]:
     """Give the level and the line with which an opening is told."""
     caplog.set_level(logging.INFO, logger="uuidd")
-    openings = events.Openings()
-    openings.publish()
-    openings.tell(Opening(reason, 638, 0x448899365732, back))
+    events.opening(Opening(reason, 638, 0x448899365732, back))
     [record] = caplog.records
     return record.levelname, record.getMessage()
 

@@ -31,7 +31,7 @@ milliseconds, of a second, and of the low 32 bits of a tick."""
 def settle(inside: Inside) -> None:
     """Let a horizon of an hour be saved, so that no save is ever waited for."""
     lead = 3600 * TICKS_PER_SECOND
-    state = inside.timelines.begin_save(at=inside.clock.read(), lead=lead, bare_lead=lead)
+    state = inside.timelines.begin_save(at=inside.clock.read(), reach=lead, bare_reach=lead)
     inside.timelines.end_save(state, completed=True)
 
 

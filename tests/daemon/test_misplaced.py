@@ -20,7 +20,7 @@ from tests.tools import need
 from uuidd.clock import Clock
 from uuidd.core.timeline.outcomes import NeedsSave
 from uuidd.core.wire.methods import RefusedError
-from uuidd.server import events, startup
+from uuidd.server import startup
 from uuidd.server.saver import CHECK_SECONDS
 from uuidd.server.settings import Settings
 from uuidd.statefile import decode
@@ -261,6 +261,6 @@ def test_a_start_waits_until_the_daemon_before_must_have_noticed(
     clock = Clock(utc=utc)
     came.clear()
     settings = Settings(socket=None, state=tmp_path)
-    startup._begun(settings, None, store, clock, events.Openings())
+    startup._begun(settings, None, store, clock)
     store.close()
     assert came[:2] == ["slept", "read"]

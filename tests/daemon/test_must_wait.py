@@ -25,7 +25,7 @@ async def inside(autojump_clock: MockClock) -> Inside:
 def settle(inside: Inside) -> None:
     """Let a horizon 10 s ahead be saved, for both timelines."""
     lead = 10 * TICKS_PER_SECOND
-    state = inside.timelines.begin_save(at=inside.clock.read(), lead=lead, bare_lead=lead)
+    state = inside.timelines.begin_save(at=inside.clock.read(), reach=lead, bare_reach=lead)
     inside.timelines.end_save(state, completed=True)
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -14,11 +15,14 @@ from ifaddr import IP, Adapter
 
 import uuidd
 from tests.tools import in_private_mounts, need
+from uuidd.clock import Clock
 from uuidd.core.ids.ticks import UNIX_EPOCH
 from uuidd.core.timeline.state import Node
 from uuidd.libuuid_clock import libuuid_clock_seq, libuuid_mark
 from uuidd.node import NodeError, choose
 from uuidd.server import events, startup
+from uuidd.server.settings import Settings
+from uuidd.store import FolderStore
 
 GOOD = "44:88:99:36:57:32"
 GOOD_VALUE = 0x448899365732
@@ -541,59 +545,81 @@ def test_libuuids_own_file_has_a_mark_past_its_last_uuid() -> None:
     assert UUID(first).time < UUID(last).time < mark <= UUID(last).time + 10**7
 
 
-class Marks:
-    """Starts' answers about libuuid's files, and what the log says of them."""
-
-    def __init__(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.clock, self.cont = tmp_path / "clock.txt", tmp_path / "clock-cont.txt"
-        monkeypatch.setattr(startup, "LIBUUID_CLOCK", self.clock)
-        monkeypatch.setattr(startup, "LIBUUID_CONT", self.cont)
-        self.openings = events.Openings()
-
-    def floor(self, now: int) -> int | None:
-        """Give what a start at *now* passes on."""
-        return startup._libuuid_floor(now, self.openings)
-
-
 @pytest.fixture
-def marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Marks:
-    return Marks(tmp_path, monkeypatch)
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
+    """Where a start looks for libuuid's two files."""
+    clock, cont = tmp_path / "clock.txt", tmp_path / "clock-cont.txt"
+    monkeypatch.setattr(startup, "LIBUUID_CLOCK", clock)
+    monkeypatch.setattr(startup, "LIBUUID_CONT", cont)
+    return clock, cont
 
 
-def test_a_start_takes_the_later_of_libuuids_marks(
-    marks: Marks, caplog: pytest.LogCaptureFixture
+def test_a_start_reads_the_marks_of_both_files_of_libuuid(files: tuple[Path, Path]) -> None:
+    """Each mark comes with its file, as ticks past now; a file that is not there has none."""
+    clock, cont = files
+    assert startup.libuuid_marks(CLOCK_MARK) == []
+    clock.write_bytes(CLOCK_FILE)
+    cont.write_bytes(b"cont: 17952320998338770\n")
+    assert startup.libuuid_marks(CLOCK_MARK + 10**7) == [
+        (clock, -(10**7)),
+        (cont, UNIX_EPOCH + 17952320998338770 - CLOCK_MARK - 10**7),
+    ]
+
+
+DAY = 24 * 3600 * 10**7
+
+
+@pytest.mark.parametrize(
+    ("clock_ahead", "cont_ahead", "floor"),
+    [
+        (-(10**7), 10**7, 10**7),
+        (10**7, -(10**7), 10**7),
+        (5, DAY, DAY),
+        (5, DAY + 1, 5),
+        (-5, DAY + 1, 0),
+    ],
+)
+def test_a_fixed_node_begins_past_the_later_mark_of_libuuid(
+    files: tuple[Path, Path], tmp_path: Path, clock_ahead: int, cont_ahead: int, floor: int
 ) -> None:
-    """Whichever of its two files tells of more; each has a line in the log of a start."""
+    """Whichever file has the later one, unless it lies more than a day ahead of now."""
+    now = CLOCK_MARK - clock_ahead
+    clock, cont = files
+    clock.write_bytes(CLOCK_FILE)
+    cont.write_bytes(f"cont: {now + cont_ahead - UNIX_EPOCH}\n".encode())
+    with contextlib.closing(FolderStore(tmp_path, machine="")) as store:
+        timelines, *_ = startup._begun(
+            Settings(socket=None, state=tmp_path),
+            Node(0x00163E000001, "mac eth0"),
+            store,
+            Clock(utc=lambda: (now - UNIX_EPOCH) * 100),
+        )
+        state = store.load()
+    assert state is not None
+    assert state.floor == now + floor
+    assert timelines.utc.node.fixed
+
+
+@pytest.mark.parametrize(
+    ("ahead", "heeded", "line"),
+    [
+        (10**7, True, "beginning past what libuuid has used: file=/clock, +1.000 s from now"),
+        (-5, True, "beginning past what libuuid has used: file=/clock, -0.000 s from now"),
+        (
+            DAY + 1,
+            False,
+            "libuuid's clock file is of a time too far ahead, and is not heeded: file=/clock,"
+            " +86400.000 s from now",
+        ),
+    ],
+)
+def test_a_mark_of_libuuid_has_a_line_in_the_log(
+    caplog: pytest.LogCaptureFixture, ahead: int, heeded: bool, line: str
+) -> None:
+    """The file, how far its mark lies from now, and whether the mark counts."""
     caplog.set_level("INFO")
-    assert marks.floor(CLOCK_MARK) is None
-    marks.clock.write_bytes(CLOCK_FILE)
-    assert marks.floor(CLOCK_MARK + 10**7) == CLOCK_MARK
-    marks.cont.write_bytes(b"cont: 17952320998338770\n")
-    assert marks.floor(CLOCK_MARK) == UNIX_EPOCH + 17952320998338770
-    assert caplog.messages == []
-    marks.openings.publish()
-    assert caplog.messages == [
-        f"beginning past what libuuid has used: file={marks.clock}, -1.000 s from now",
-        f"beginning past what libuuid has used: file={marks.clock}, +0.000 s from now",
-        f"beginning past what libuuid has used: file={marks.cont}, +10.000 s from now",
-    ]
-
-
-def test_a_mark_more_than_a_day_ahead_is_not_imported(
-    marks: Marks, caplog: pytest.LogCaptureFixture
-) -> None:
-    """It warns, and heeds the other file all the same; a day itself is waited for."""
-    day = 24 * 3600 * 10**7
-    marks.openings.publish()
-    marks.clock.write_bytes(CLOCK_FILE)
-    marks.cont.write_bytes(f"cont: {CLOCK_MARK - UNIX_EPOCH + day + 1}\n".encode())
-    assert marks.floor(CLOCK_MARK) == CLOCK_MARK
-    assert caplog.messages == [
-        f"libuuid's clock file is of a time too far ahead, and is not heeded: file={marks.cont},"
-        " +86400.000 s from now",
-    ]
-    marks.cont.write_bytes(f"cont: {CLOCK_MARK - UNIX_EPOCH + day}\n".encode())
-    assert marks.floor(CLOCK_MARK) == CLOCK_MARK + day
+    events.libuuid_mark(Path("/clock"), ahead, heeded=heeded)
+    assert caplog.messages == [line]
 
 
 IMPORTING = """

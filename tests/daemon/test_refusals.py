@@ -14,10 +14,10 @@ from tests.rig import Daemon
 from uuidd.core.wire.methods import RefusedError
 from uuidd.server.acceptor import DESCRIPTORS
 from uuidd.server.connection import TOO_LATE, UNREAD
-from uuidd.server.events import MEANINGS, ROUTINE, SPAN, Refusals, meaning
+from uuidd.server.events import MEANINGS, ROUTINE, SPAN, Refusals, Tally, meaning
 from uuidd.server.poller import NO_WATCH
 from uuidd.server.room import MADE_ROOM, SILENT
-from uuidd.server.service import MALFORMED, Tally
+from uuidd.server.service import MALFORMED
 
 
 async def test_a_burst_is_one_line_with_numbers(

@@ -141,13 +141,13 @@ async def test_less_than_a_second_is_not_far_ahead(
     inside.wall.step(-0.9)
     at = inside.clock.read()
     assert not inside.timelines.far(at)
-    state = inside.timelines.begin_save(at=at, lead=1_000_000, bare_lead=0)
+    state = inside.timelines.begin_save(at=at, reach=1_000_000, bare_reach=0)
     assert state.steady == inside.steady.read(now=at.now, elapsed=at.elapsed) + 1_000_000
     inside.timelines.end_save(state, completed=True)
     inside.wall.step(-0.1)
     at = inside.clock.read()
     assert inside.timelines.far(at)
-    state = inside.timelines.begin_save(at=at, lead=1_000_000, bare_lead=0)
+    state = inside.timelines.begin_save(at=at, reach=1_000_000, bare_reach=0)
     assert state.steady == inside.steady.next
 
 

@@ -27,7 +27,7 @@ async def inside(autojump_clock: MockClock) -> Inside:
 def settle(inside: Inside, seconds: float = 10) -> None:
     """Let a horizon so far ahead be saved, for both timelines."""
     lead = int(seconds * TICKS_PER_SECOND)
-    state = inside.timelines.begin_save(at=inside.clock.read(), lead=lead, bare_lead=lead)
+    state = inside.timelines.begin_save(at=inside.clock.read(), reach=lead, bare_reach=lead)
     inside.timelines.end_save(state, completed=True)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.core.draws import Draws
+from tests.core.switching import take
 from tests.rig import Daemon
 from tests.system.callers import Callers
 from tests.system.fake_time import FakeTime
@@ -62,8 +63,8 @@ class Host:
     def save(self, store: FolderStore, utc: Utc, steady: Steady, *, now: int) -> None:
         """Save with a horizon 20 s ahead."""
         lead = 20 * TICKS_PER_SECOND
-        mark = steady.begin_save(now=now, elapsed=0, lead=lead)
-        state = utc.begin_save(now=now, lead=lead, steady=mark)
+        mark = steady.begin_save(now=now, elapsed=0, reach=lead)
+        state = utc.begin_save(now=now, reach=lead, steady=mark)
         store.save(state)
         utc.end_save(state, completed=True)
         steady.end_save(mark, completed=True)
@@ -71,12 +72,12 @@ class Host:
     def draw(self, store: FolderStore, utc: Utc, steady: Steady, *, now: int) -> None:
         """Take a short block of utc, and a whole one and one of steady if there is any."""
         try:
-            blocks = [utc.take(1000, now=now, whole=False)]
+            blocks = [take(utc, 1000, now=now)]
         except NeedsSave:
             self.save(store, utc, steady, now=now)
-            blocks = [utc.take(1000, now=now, whole=False)]
+            blocks = [take(utc, 1000, now=now)]
         with contextlib.suppress(NoneFree):
-            blocks.append(utc.take(1000, now=now, whole=True))
+            blocks.append(take(utc, 1000, now=now, whole=True))
         for block in blocks:
             run = (block.first, block.first + block.count)
             for first, end in self.given.setdefault((block.node, block.clock_seq), []):

@@ -11,9 +11,11 @@ import trio
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline import Block, NoneFree, SteadyBlock
 from uuidd.core.timeline.generation import LANES
-from uuidd.core.timeline.outcomes import Ahead, Closed, NeedsSave
+from uuidd.core.timeline.outcomes import Ahead, Closed, NeedsSave, NeedsSwitch
 from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.core.wire.methods import SAVE_SECONDS, RefusedError
+from uuidd.libuuid_clock import libuuid_clock_seq
+from uuidd.server import events
 from uuidd.server.fairness import OverShare, Shares
 from uuidd.server.limits import ROOM_SECONDS, SOON_SECONDS, Limits
 from uuidd.server.saver import Saver
@@ -26,15 +28,22 @@ class Allocator:
     """Hands out blocks of *timelines*, whose state *saver* saves. *read* reads the clock.
 
     Each is for a user, *uid*: while users want more than there is, all have the same share.
+    *libuuid_clock_seq* reads the clock sequence that libuuid uses without a daemon.
     """
 
     def __init__(
-        self, timelines: Timelines, saver: Saver, read: Callable[[], Reading], limits: Limits
+        self,
+        timelines: Timelines,
+        saver: Saver,
+        read: Callable[[], Reading],
+        limits: Limits,
+        libuuid_clock_seq: Callable[[], int | None] = libuuid_clock_seq,
     ) -> None:
         self.limits = limits
         self._timelines = timelines
         self._saver = saver
         self._read = read
+        self._libuuid_clock_seq = libuuid_clock_seq
         self._short, self._whole, self._steady = Shares(1), Shares(LANES - 1), Shares(1)
         self._waiting: Counter[int] = Counter()
 
@@ -65,11 +74,15 @@ class Allocator:
             shares = self._steady
         if shares.contended:
             shares.check(uid, at=at.elapsed)
-        try:
-            block = self._timelines.take(timeline, count, at=at, whole=whole)
-        except NoneFree:
-            shares.draw(uid, asked=count, given=0, at=at.elapsed)
-            raise
+        block = None
+        while block is None:
+            try:
+                block = self._timelines.take(timeline, count, at=at, whole=whole)
+            except NeedsSwitch:
+                self._switch(at.now)
+            except NoneFree:
+                shares.draw(uid, asked=count, given=0, at=at.elapsed)
+                raise
         if shares.contended or block.count < count:
             shares.draw(uid, asked=count, given=block.count, at=at.elapsed)
         shares.last = uid
@@ -128,6 +141,12 @@ class Allocator:
             except Closed:
                 raise RefusedError("unavailable", "the daemon is stopping; ask again") from None
 
+    def _switch(self, now: int) -> None:
+        """Let another generation or node of utc serve, away from what libuuid uses just now."""
+        utc = self._timelines.utc
+        utc.switch(now=now, avoid=self._libuuid_clock_seq() if utc.node.fixed else None)
+        events.openings(utc)
+
     async def _sleep(self, seconds: float, uid: int) -> None:
         self._waiting[uid] += 1
         try:
@@ -160,7 +179,8 @@ class Allocator:
     def _do_without_save(self, timeline: str) -> None:
         cause = self._saver.trouble or "it is still under way"
         if timeline == "utc":
-            self._timelines.utc.turn_volatile(f"no save within {SAVE_SECONDS:g} s ({cause})")
+            self._timelines.utc.use_volatile(f"no save within {SAVE_SECONDS:g} s ({cause})")
+            events.openings(self._timelines.utc)
             return
         raise RefusedError(
             "unavailable",

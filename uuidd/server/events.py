@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable
-from functools import partial
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import trio
@@ -14,8 +14,7 @@ from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.generation import LANE_BITS
 from uuidd.core.timeline.steady import Steady
 from uuidd.core.timeline.timelines import FAR, Reading
-from uuidd.core.timeline.utc import Opening
-from uuidd.server.service import Tally
+from uuidd.core.timeline.utc import Opening, Utc
 
 SPAN = 10.0
 """Seconds from a first refusal to the line that counts it and those after it. So the log grows by a
@@ -71,34 +70,14 @@ def steady_at_start(timeline: Steady, at: Reading) -> None:
         )
 
 
-class Openings:
-    """Logs openings; those of a start not before it has succeeded, for one that fails has none."""
-
-    def __init__(self) -> None:
-        self._held: list[Callable[[], None]] | None = []
-
-    def tell(self, opening: Opening) -> None:
-        """Log an opening, now or once the daemon has started."""
-        self._say(partial(_opening, opening))
-
-    def mark_found(self, path: Path, ahead: int, *, heeded: bool) -> None:
-        """Log, likewise, that libuuid has used ticks up to *ahead* ticks past now."""
-        self._say(partial(_mark_found, path, ahead, heeded))
-
-    def publish(self) -> None:
-        """Log what was held back, and from here on at once."""
-        held, self._held = self._held or [], None
-        for say in held:
-            say()
-
-    def _say(self, say: Callable[[], None]) -> None:
-        if self._held is None:
-            say()
-        else:
-            self._held.append(say)
+def openings(timeline: Utc) -> None:
+    """Log the openings of *timeline* since the last call."""
+    for new in timeline.new_openings():
+        opening(new)
 
 
-def _opening(opening: Opening) -> None:
+def opening(opening: Opening) -> None:
+    """Log an opening."""
     level, words = _OPENINGS.get(opening.reason, _VOLATILE)
     log.log(
         level,
@@ -112,7 +91,8 @@ def _opening(opening: Opening) -> None:
     )
 
 
-def _mark_found(path: Path, ahead: int, heeded: bool) -> None:
+def libuuid_mark(path: Path, ahead: int, *, heeded: bool) -> None:
+    """Log that libuuid has used ticks up to *ahead* ticks past now, as the file at *path* says."""
     seconds = ahead / TICKS_PER_SECOND
     if heeded:
         log.info("beginning past what libuuid has used: file=%s, %+.3f s from now", path, seconds)
@@ -160,6 +140,22 @@ def meaning(reason: str, count: int) -> str:
 def counted(count: int, noun: str) -> str:
     """Return a number of things in words: ``1 request``, ``2 requests``."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+@dataclass(slots=True)
+class Tally:
+    """What came in one dialect: requests, ids or ticks given out, and refusals by reason."""
+
+    requests: int = 0
+    ids: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+    tell: Callable[[], None] = lambda: None
+    """Called after each refusal."""
+
+    def refuse(self, reason: str) -> None:
+        """Count a refusal."""
+        self.refused[reason] += 1
+        self.tell()
 
 
 class Refusals:

@@ -11,6 +11,7 @@ import trio
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.state import State
 from uuidd.core.timeline.timelines import Reading, Timelines
+from uuidd.server import events
 
 REACH = 20.0
 """Seconds from a save to its horizon. The next save is due when half of them have passed."""
@@ -165,8 +166,8 @@ class Saver:
     async def _save_once(self, reach: float, bare_reach: float) -> bool:
         state = self._timelines.begin_save(
             at=self._read(),
-            lead=int(reach * TICKS_PER_SECOND),
-            bare_lead=int(bare_reach * TICKS_PER_SECOND),
+            reach=int(reach * TICKS_PER_SECOND),
+            bare_reach=int(bare_reach * TICKS_PER_SECOND),
         )
         begun = self._saving_since = trio.current_time()
         if self.unsaved_since is None:
@@ -183,7 +184,8 @@ class Saver:
         self._timelines.end_save(state, completed=completed)
         # Not left to the next request, so that an idle daemon does not report a trouble that is
         # over.
-        self._timelines.settle(at=self._read())
+        self._timelines.utc.leave_volatile(now=self._read().now)
+        events.openings(self._timelines.utc)
         self._settled.set()
         self._settled = trio.Event()
         return completed

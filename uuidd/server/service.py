@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 from uuidd.core.ids import versions
@@ -16,6 +14,7 @@ from uuidd.core.wire.libuuid import Op
 from uuidd.core.wire.methods import Make, RefusedError, Take
 from uuidd.server.allocator import Allocator
 from uuidd.server.entropy import Entropy
+from uuidd.server.events import Tally
 from uuidd.server.making import Maker
 from uuidd.server.turns import Turns
 
@@ -24,22 +23,6 @@ MALFORMED = "malformed"
 
 AnyBlock = Block | SteadyBlock
 Call = methods.Take | methods.Make | methods.Status
-
-
-@dataclass(slots=True)
-class Tally:
-    """What came in one dialect: requests, ids or ticks given out, and refusals by reason."""
-
-    requests: int = 0
-    ids: int = 0
-    refused: Counter[str] = field(default_factory=Counter)
-    tell: Callable[[], None] = lambda: None
-    """Called after each refusal."""
-
-    def refuse(self, reason: str) -> None:
-        """Count a refusal."""
-        self.refused[reason] += 1
-        self.tell()
 
 
 class Service:

@@ -10,6 +10,7 @@ import select
 import signal
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
+from pathlib import Path
 
 from uuidd import __version__
 from uuidd.clock import Clock
@@ -96,13 +97,15 @@ def started(settings: Settings) -> Iterator[Daemon]:
         with acting_as(user) if user else contextlib.nullcontext():
             store = FolderStore(settings.state, machine=machine_hash())
             undo.callback(store.close)
-            openings = events.Openings()
-            timelines, at = _begun(settings, node, store, clock, openings)
+            timelines, at, marks = _begun(settings, node, store, clock)
         if user is not None:
             become(user)
             # The kernel counts these by user.
             _check_watches()
-        openings.publish()
+        # Not before the start has succeeded: one that fails has opened nothing.
+        for path, ahead in marks:
+            events.libuuid_mark(path, ahead, heeded=ahead <= ABSURD)
+        events.openings(timelines.utc)
         if os.geteuid() == 0:
             log.info("running as root, which is not needed: see --user, or the unit for systemd")
         outsiders = outsiders_uid()
@@ -127,13 +130,9 @@ def started(settings: Settings) -> Iterator[Daemon]:
 
 
 def _begun(
-    settings: Settings,
-    node: Node | None,
-    store: FolderStore,
-    clock: Clock,
-    openings: events.Openings,
-) -> tuple[Timelines, Reading]:
-    """Return the timelines, with their first horizon saved, and the clock when they began."""
+    settings: Settings, node: Node | None, store: FolderStore, clock: Clock
+) -> tuple[Timelines, Reading, list[tuple[Path, int]]]:
+    """Return the timelines, with their first horizon saved, the clock then, and libuuid's marks."""
     loaded = store.load()
     epochs = epochs_with(settings, loaded)
     if store.set_aside:
@@ -142,15 +141,17 @@ def _begun(
     # (time.sleep would fail where libfaketime sets the clock.)
     select.select((), (), (), CHECK_SECONDS)
     at = clock.read()
+    # A state of the same fixed node has marks of its own.
+    begins = node is not None and (loaded is None or not node.same_as(loaded.node))
+    marks = libuuid_marks(at.now) if begins else []
     utc = Utc(
         loaded,
         machine=store.machine,
         now=at.now,
         random=Entropy().bits,
         node=node,
-        avoid=libuuid_clock_seq,
-        floor=lambda: _libuuid_floor(at.now, openings),
-        tell=openings.tell,
+        avoid=None if node is None else libuuid_clock_seq(),
+        floor=max((at.now + ahead for _, ahead in marks if ahead <= ABSURD), default=None),
     )
     steady = Steady(
         None if loaded is None else loaded.steady,
@@ -162,7 +163,7 @@ def _begun(
     )
     timelines = Timelines(utc, steady, worker=settings.worker, epoch=settings.epoch, epochs=epochs)
     _save_first(timelines, store, at)
-    return timelines, at
+    return timelines, at, marks
 
 
 def check_descriptors() -> None:
@@ -223,21 +224,19 @@ def epochs_with(settings: Settings, loaded: State | None) -> Mapping[int, int]:
         ) from None
 
 
-def _libuuid_floor(now: int, openings: events.Openings) -> int | None:
-    """Give the tick at or past which libuuid has used none without us; None if nothing is known."""
-    heeded = []
-    for path in (LIBUUID_CLOCK, LIBUUID_CONT):
-        mark = libuuid_mark(path)
-        if mark is not None:
-            if mark - now <= ABSURD:
-                heeded.append(mark)
-            openings.mark_found(path, mark - now, heeded=mark - now <= ABSURD)
-    return max(heeded, default=None)
+def libuuid_marks(now: int) -> list[tuple[Path, int]]:
+    """Of each file of libuuid that can be read: how many ticks past *now* its mark lies.
+
+    libuuid, without a daemon, has used no tick at or past its mark. A mark more than ``ABSURD``
+    ahead counts for nothing.
+    """
+    marks = [(path, libuuid_mark(path)) for path in (LIBUUID_CLOCK, LIBUUID_CONT)]
+    return [(path, mark - now) for path, mark in marks if mark is not None]
 
 
 def _save_first(timelines: Timelines, store: FolderStore, at: Reading) -> None:
     """Save the first horizon: a daemon that cannot save when it starts is not started."""
-    state = timelines.begin_save(at=at, lead=int(FIRST_REACH * TICKS_PER_SECOND), bare_lead=0)
+    state = timelines.begin_save(at=at, reach=int(FIRST_REACH * TICKS_PER_SECOND), bare_reach=0)
     try:
         store.save(state)
     except OSError as error:

@@ -16,10 +16,10 @@ from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.generation import Generation
 from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.server.admission import Admission
-from uuidd.server.events import counted
+from uuidd.server.events import Tally, counted
 from uuidd.server.limits import Limits, as_settings
 from uuidd.server.saver import Saver
-from uuidd.server.service import Service, Tally
+from uuidd.server.service import Service
 from uuidd.systemd import Notifier
 
 LINE_SECONDS = 30.0

@@ -22,6 +22,10 @@ class NeedsSave(NotNow):
     """The horizon is reached: a save of the state has to complete first."""
 
 
+class NeedsSwitch(NotNow):
+    """UTC stepped back, or the stored node can serve again: another generation has to serve."""
+
+
 class Ahead(NotNow):
     """The steady timeline is *lead* ticks ahead of UTC; only *most* are allowed, 0 for none."""
 

@@ -27,6 +27,10 @@ class Node:
         """Whether others, or a later self with no memory, may come to the same node."""
         return self.source != "random"
 
+    def same_as(self, other: Node) -> bool:
+        """Whether ids of both carry the same node, from wherever each came."""
+        return (self.value, self.fixed) == (other.value, other.fixed)
+
 
 @dataclass(frozen=True, slots=True)
 class State:

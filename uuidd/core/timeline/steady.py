@@ -18,8 +18,8 @@ Rollback = Literal["slew", "wait", "refuse"]
 """After a step back of UTC: go on at half speed, wait until UTC is back, or refuse until then."""
 
 LOST_SECONDS = 20
-"""After a lost state nothing is given before UTC is so much past the start: the longest lead of a
-horizon, so what the lost state's run gave out lies before."""
+"""After a lost state nothing is given before UTC is so much past the start: the longest reach of a
+save, so what the lost state's run gave out lies before."""
 
 MAX_LEAD_SECONDS = 3600
 """The lead over UTC past which nothing is given, unless another is chosen."""
@@ -99,13 +99,13 @@ class Steady:
         reached = 0 if self.held_until else self.next - 1
         return max(reached, steady, now) - now
 
-    def begin_save(self, *, now: int, elapsed: int, lead: int) -> int:
-        """Give the mark to save: *lead* ticks past S, or ``next`` itself once closed.
+    def begin_save(self, *, now: int, elapsed: int, reach: int) -> int:
+        """Give the mark to save: *reach* ticks past S, or ``next`` itself once closed.
 
         The mark counts for the horizon from here on. One save at a time: ``end_save`` comes before
         the next.
         """
-        ahead = self.read(now=now, elapsed=elapsed) + lead
+        ahead = self.read(now=now, elapsed=elapsed) + reach
         mark = self.next if self._closed else max(self.next, ahead)
         self._next_at_save = self.next
         self._horizon.begin_save(mark)

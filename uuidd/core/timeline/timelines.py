@@ -53,17 +53,17 @@ class Timelines:
         first, given = self.steady.take(count, now=at.now, elapsed=at.elapsed, whole=whole)
         return SteadyBlock(first, given, self.utc.node.value, self.worker, self.epoch)
 
-    def begin_save(self, *, at: Reading, lead: int, bare_lead: int) -> State:
-        """Give the state to save, with horizons of *lead* ticks; exact marks once closed.
+    def begin_save(self, *, at: Reading, reach: int, bare_reach: int) -> State:
+        """Give the state to save, with horizons *reach* ticks ahead; exact marks once closed.
 
-        A steady timeline that is far ahead of UTC gets *bare_lead*, lest a daemon that crashes
+        A steady timeline that is far ahead of UTC gets *bare_reach*, lest a daemon that crashes
         again and again run it further ahead. One save at a time: ``end_save`` comes before the
         next.
         """
         mark = self.steady.begin_save(
-            now=at.now, elapsed=at.elapsed, lead=bare_lead if self.far(at) else lead
+            now=at.now, elapsed=at.elapsed, reach=bare_reach if self.far(at) else reach
         )
-        return self.utc.begin_save(now=at.now, lead=lead, steady=mark, epochs=self.epochs)
+        return self.utc.begin_save(now=at.now, reach=reach, steady=mark, epochs=self.epochs)
 
     def far(self, at: Reading) -> bool:
         """Whether the steady timeline is far ahead of UTC."""
@@ -73,10 +73,6 @@ class Timelines:
         """Say how the save of *state* ended."""
         self.utc.end_save(state, completed=completed)
         self.steady.end_save(state.steady, completed=completed)
-
-    def settle(self, *, at: Reading) -> None:
-        """Leave a volatile node, if the stored one can serve again."""
-        self.utc.settle(now=at.now)
 
     def void_saves(self) -> None:
         """Give out nothing that rests on the saves so far; the next one that completes counts.

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from uuidd.core.timeline.block import Block
 from uuidd.core.timeline.epochs import NO_EPOCHS
 from uuidd.core.timeline.generation import GENERATIONS, LANE_BITS, LANES, Generation
 from uuidd.core.timeline.horizon import Horizon
-from uuidd.core.timeline.outcomes import Closed, NeedsSave
+from uuidd.core.timeline.outcomes import Closed, NeedsSave, NeedsSwitch
 from uuidd.core.timeline.state import Node, RandomBits, State, random_node
 from uuidd.core.timeline.volatile import TOLERANCE, Volatile
 
 
 class Opening(NamedTuple):
-    """That another generation, or a volatile node, was opened, and why. *back* is in ticks."""
+    """A generation, or a volatile node, was opened. *reason* says why, *back* is in ticks."""
 
     reason: str
     generation: int
@@ -24,16 +24,16 @@ class Opening(NamedTuple):
 
 
 class Utc:
-    """The timeline of v1 and v6, begun from the state *loaded* (None: there is none).
+    """The timeline of v1 and v6, begun from the state *loaded*, None if there is none.
 
-    *node* is the fixed node to use; None takes the stored random one, or draws one. *random*
-    gives random bits. *avoid* gives a clock sequence that another program may be using under the
-    same node, or None; it is asked at each opening under a fixed node. *floor* gives the tick at or
-    past which such a program has used none, or None; it is asked when a fixed node begins. *tell*
-    hears of each opening. *ring* is how many generations there are.
+    *machine* is the hash of the host's machine-id. *node* is the fixed node to use; without one the
+    timeline keeps the stored random node, or draws one with *random*. *avoid* is a clock sequence
+    that another program may be using under the same fixed node. *floor* is the tick at or past
+    which that program has used none; it counts when a fixed node begins. *ring* is the number of
+    generations.
 
-    Nothing is given out before the first save completes: call ``begin_save``, write what it gives,
-    call ``end_save``.
+    Nothing is given out before the first save completes: call ``begin_save``, write the state that
+    it returns, call ``end_save``.
     """
 
     def __init__(
@@ -44,15 +44,12 @@ class Utc:
         now: int,
         random: RandomBits,
         node: Node | None = None,
-        avoid: Callable[[], int | None] = lambda: None,
-        floor: Callable[[], int | None] = lambda: None,
-        tell: Callable[[Opening], None] = lambda _: None,
+        avoid: int | None = None,
+        floor: int | None = None,
         ring: int = GENERATIONS,
     ) -> None:
         self._random = random
         self._machine = machine
-        self._avoid = avoid
-        self._tell = tell
         self._ring = ring
         self._closed = False
         self._volatile: Volatile | None = None
@@ -60,77 +57,113 @@ class Utc:
         self._none_before = 0
         self._top_at_save = 0
         self.openings = 0
-        # Earlier runs gave nothing past their end, so short grants from here on are later.
+        self._new_openings: list[Opening] = []
+        # Earlier runs gave nothing past their end, so short blocks from here on are later.
         self._short_next = now
-        if loaded is None:
-            self.node = node or random_node(random)
-            self._marks: dict[int, int] = {}
-            self._horizons: dict[int, Horizon] = {}
-            self._floor = max(now, (floor() if self.node.fixed else None) or now)
-            self._number = random(GENERATIONS.bit_length() - 1) % ring
-            self._horizon = self._horizon_of(self._number)
-            self._open_next(now, "no state", 0)
-            return
-        # A state from before the host's machine-id was known may be in many copies of one image.
-        same = not loaded.node.fixed and loaded.machine == machine
-        kept = loaded.node if same else None
+        kept: Node | None = None
+        # A state that names another machine, or none, may be in many copies of one image.
+        if loaded is not None and not loaded.node.fixed and loaded.machine == machine:
+            kept = loaded.node
         self.node = node or kept or random_node(random)
-        changed = (self.node.value, self.node.fixed) != (loaded.node.value, loaded.node.fixed)
-        self._marks = dict(loaded.marks)
-        self._horizons = {number: Horizon(mark) for number, mark in loaded.marks.items()}
-        self._floor = loaded.floor
+        changed = loaded is None or not self.node.same_as(loaded.node)
+        self._floor = now if loaded is None else loaded.floor
         if changed and self.node.fixed:
-            self._floor = max(now, floor() or now)
-        self._number = loaded.generation
+            self._floor = max(now, floor or now)
+        self._marks = {} if loaded is None else dict(loaded.marks)
+        self._horizons = {number: Horizon(mark) for number, mark in self._marks.items()}
+        if loaded is None:
+            self._number = random(GENERATIONS.bit_length() - 1) % ring
+        else:
+            self._number = loaded.generation
         self._horizon = self._horizon_of(self._number)
         past = self._mark(self._number) - now
-        if changed:
-            self._open_next(now, "node changed", 0)
+        if loaded is None:
+            self._open_next(now, "no state", 0, avoid)
+        elif changed:
+            self._open_next(now, "node changed", 0, avoid)
         elif past > 0:
-            self._open_next(now, "the saved mark lies past now", past)
+            self._open_next(now, "the saved mark lies past now", past, avoid)
         else:
             self._open_number(self._number)
 
     def take(self, count: int, *, now: int, whole: bool = False) -> Block:
         """Give out the latest free ticks, at most *count*, or exactly *count* if *whole*.
 
-        None lies past *now*, nor at or past the horizon. When UTC stepped back by more than the
-        tolerance the next generation is opened first.
+        None lies past *now*, nor at or past the horizon.
 
-        Raises NoneFree (wait that many ticks), NeedsSave (wait for ``end_save``, or turn
-        volatile) or Closed; no lane moves then.
+        Raises NoneFree (wait that many ticks), NeedsSave (wait for ``end_save``, or call
+        ``use_volatile``), NeedsSwitch (call ``switch``) or Closed; no lane moves then.
         """
         if self._closed:
             raise Closed
-        serving: Generation | Volatile | None = self._open
-        if self._open is None or now < self._open.top - TOLERANCE:
-            serving = self._turn(now)
-        if serving is None and self._volatile is None:
-            self.turn_volatile("no generation can be opened")
-        if serving is None or now >= self._horizon.limit:
+        serving: Generation | Volatile
+        if self._open is None:
+            if self._volatile is None or now >= self._none_before:
+                raise NeedsSwitch
             serving = self._volatile
-        if serving is None:
-            raise NeedsSave
-        # What short grants have reached holds whichever node serves, unless UTC stepped back.
+        elif now < self._open.top - TOLERANCE:
+            raise NeedsSwitch
+        elif now >= self._horizon.limit:
+            if self._volatile is None:
+                raise NeedsSave
+            serving = self._volatile
+        elif self._volatile is not None:
+            raise NeedsSwitch
+        else:
+            serving = self._open
+        # Short blocks rise across a change of the node too, unless UTC stepped back.
         not_before = self._short_next if self._short_next <= now + 1 else 0
         block = serving.take(count, now=now, whole=whole, not_before=not_before)
         if not block.clock_seq & LANES - 1:
             self._short_next = block.first + block.count
-        if self._volatile is not None and serving is not self._volatile:
-            self._leave_volatile()
         return block
 
-    def turn_volatile(self, reason: str) -> None:
+    def switch(self, *, now: int, avoid: int | None = None) -> None:
+        """Let another generation or node serve, where ``take`` raised NeedsSwitch.
+
+        After UTC stepped back by more than the tolerance, or once a generation is free again, this
+        opens the next one. If none can be opened, a volatile node serves. It also leaves a volatile
+        node that is no longer needed. *avoid* is as in the constructor, but of this moment.
+        """
+        if self._open is None:
+            if now >= self._none_before:
+                self._open_next(now, "a generation is free again", 0, avoid)
+        elif now < self._open.top - TOLERANCE:
+            back = self._open.top - now
+            self._marks[self._number] = self._open.top
+            self._open = None
+            self._open_next(now, "UTC stepped back", back, avoid)
+        if self._open is None:
+            self.use_volatile("no generation can be opened")
+        self.leave_volatile(now=now)
+
+    def use_volatile(self, reason: str) -> None:
         """Serve from a fresh random node, never saved, until a save lets the stored one go on."""
         if self._volatile is None:
             self._volatile = Volatile(self._random)
             opened = self._volatile.generation
             self._opened(Opening(reason, opened.number, opened.node, 0))
 
+    def leave_volatile(self, *, now: int) -> None:
+        """Serve from the stored node again, if a volatile one serves and a save has made that so.
+
+        It does nothing as long as the stored node could not serve at *now*.
+        """
+        if self._volatile is None or self._open is None:
+            return
+        if self._open.top - TOLERANCE <= now < self._horizon.limit:
+            self._volatile = None
+            self._opened(Opening("saved again", self._number, self.node.value, 0))
+
+    def new_openings(self) -> list[Opening]:
+        """The openings since the last call, the first one first."""
+        new, self._new_openings = self._new_openings, []
+        return new
+
     def begin_save(
-        self, *, now: int, lead: int, steady: int = 0, epochs: Mapping[int, int] = NO_EPOCHS
+        self, *, now: int, reach: int, steady: int = 0, epochs: Mapping[int, int] = NO_EPOCHS
     ) -> State:
-        """Give the state to save, with a horizon of *lead* ticks past now; exact marks once closed.
+        """Return the state to save. Its horizon is *reach* ticks past now; exact once closed.
 
         *steady*, the steady timeline's mark, and the *epochs* of Snowflakes are saved along.
         The marks count for the horizons from here on. One save at a time: ``end_save`` comes before
@@ -139,7 +172,7 @@ class Utc:
         marks = dict(self._marks)
         if self._open is not None:
             top = self._open.top
-            marks[self._number] = top if self._closed else max(top, now + lead)
+            marks[self._number] = top if self._closed else max(top, now + reach)
         state = State(self.node, self._machine, self._number, marks, self._floor, steady, epochs)
         self._top_at_save = 0 if self._open is None else self._open.top
         for number, mark in marks.items():
@@ -150,13 +183,6 @@ class Utc:
         """Take note of how the save of *state* ended."""
         for number, mark in state.marks.items():
             self._horizon_of(number).end_save(mark, completed=completed)
-
-    def settle(self, *, now: int) -> None:
-        """Leave a volatile node that a save has made needless, without waiting for a request."""
-        if self._volatile is None or self._open is None:
-            return
-        if self._open.top - TOLERANCE <= now < self._horizon.limit:
-            self._leave_volatile()
 
     def void_saves(self) -> None:
         """Give out nothing under the stored node before a save that is yet to complete."""
@@ -174,12 +200,12 @@ class Utc:
 
     @property
     def generation(self) -> Generation | None:
-        """What is open of the stored node, to look at; None when no generation could be opened."""
+        """The open generation of the stored node, to look at; None if none can be opened."""
         return self._open
 
     @property
     def volatile(self) -> Generation | None:
-        """What is open of the volatile node; None while the stored one serves."""
+        """The open generation of the volatile node, to look at; None while there is none."""
         return None if self._volatile is None else self._volatile.generation
 
     @property
@@ -191,30 +217,16 @@ class Utc:
         mark = self._marks.get(number, 0)
         return max(mark, self._floor) if self.node.fixed else mark
 
-    def _turn(self, now: int) -> Generation | None:
-        """Leave the open generation, if there is one, for the next that may be opened."""
-        reason, back = "a generation is free again", 0
-        if self._open is not None:
-            reason = "UTC stepped back"
-            back = self._open.top - now
-            self._marks[self._number] = self._open.top
-            self._open = None
-        elif now < self._none_before:
-            return None
-        self._open_next(now, reason, back)
-        return self._open
-
-    def _open_next(self, now: int, reason: str, back: int) -> None:
+    def _open_next(self, now: int, reason: str, back: int, avoid: int | None) -> None:
         first = self._number + 1
-        used = self._avoid() if self.node.fixed else None
-        if used is not None:
-            first = (used >> LANE_BITS) + self._ring // 2
+        if self.node.fixed and avoid is not None:
+            first = (avoid >> LANE_BITS) + self._ring // 2
         for number in ((first + step) % self._ring for step in range(self._ring)):
             if self._mark(number) <= now:
                 self._open_number(number)
                 self._opened(Opening(reason, number, self.node.value, back))
                 return
-        # So that a later request need not search the ring to hear the same.
+        # So that requests before that tick need not search the ring again.
         self._none_before = min(self._mark(number) for number in range(self._ring))
 
     def _open_number(self, number: int) -> None:
@@ -222,13 +234,9 @@ class Utc:
         self._horizon = self._horizon_of(number)
         self._open = Generation(number, node=self.node.value, begin=self._mark(number))
 
-    def _leave_volatile(self) -> None:
-        self._volatile = None
-        self._opened(Opening("saved again", self._number, self.node.value, 0))
-
     def _opened(self, opening: Opening) -> None:
         self.openings += 1
-        self._tell(opening)
+        self._new_openings.append(opening)
 
     def _horizon_of(self, number: int) -> Horizon:
         """The horizon of a generation; one that no save has told of yet may give out nothing."""

@@ -12,7 +12,7 @@ import json
 from pathlib import Path
 
 from uuidd.core.ids.nodes import NODE_BITS
-from uuidd.core.ids.snowflake import EPOCH_BITS, MACHINE_BITS
+from uuidd.core.ids.snowflake import EPOCH_BITS, WORKER_BITS
 from uuidd.core.ids.ticks import TICK_BITS
 from uuidd.core.timeline.generation import GENERATIONS
 from uuidd.core.timeline.state import Node, State
@@ -101,7 +101,7 @@ def _state(body: dict[str, object], version: int) -> State:
         marks=_numbers("marks", body["marks"], _GENERATION_BITS, TICK_BITS),
         floor=_number(body["floor"], TICK_BITS),
         steady=_number(body["steady"], TICK_BITS),
-        epochs={} if version == 1 else _numbers("epochs", body["epochs"], MACHINE_BITS, EPOCH_BITS),
+        epochs={} if version == 1 else _numbers("epochs", body["epochs"], WORKER_BITS, EPOCH_BITS),
     )
 
 

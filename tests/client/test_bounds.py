@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from uuidd.core.ids.bounds import KINDS
+from uuidd.core.ids.bounds import BOUNDED_KINDS
 from uuidd_client.command import bounds
 from uuidd_client.command.common import CommandError
 
@@ -156,4 +156,4 @@ def test_the_help_names_all_kinds(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="0"):
         run("--help")
     out = capsys.readouterr().out
-    assert all(kind in out for kind in KINDS)
+    assert all(kind in out for kind in BOUNDED_KINDS)

@@ -197,7 +197,7 @@ def test_the_daemons_v7_are_marked_safe(client: Client) -> None:
 def test_each_kind_has_a_method_of_the_form_it_is_mostly_used_in(client: Client) -> None:
     """A UUID, an int or text."""
     assert [client.uuid1().version, client.uuid6().version, client.uuid7().version] == [1, 6, 7]
-    assert snowflake.fields(client.snowflake()).machine == WORKER
+    assert snowflake.fields(client.snowflake()).worker == WORKER
     assert len(client.flake()) == 18
     assert len(client.ulid()) == 26
     assert len(client.ksuid()) == 27
@@ -305,7 +305,7 @@ def test_a_snowflake_has_the_daemons_epoch_and_worker() -> None:
         Client(daemon.socket, fallback=False) as client,
     ):
         found = snowflake.fields(client.snowflake(), epoch=epoch)
-    assert (found.datacenter, found.worker) == (3, 7)
+    assert (found.datacenter_id, found.worker_id) == (3, 7)
     assert datetime.fromtimestamp(found.ms / 1000, UTC) > datetime.now(UTC) - timedelta(seconds=5)
 
 

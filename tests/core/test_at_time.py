@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uuidd.core.ids import at_time, flake, ksuid, push_id, snowflake, ulid, uuids, versions
-from uuidd.core.ids.at_time import KINDS, field_of, id_at_time
+from uuidd.core.ids.at_time import AT_TIME_KINDS, field_of, id_at_time
 from uuidd.core.ids.nodes import MULTICAST
 from uuidd.core.ids.ticks import UNIX_EPOCH
 
@@ -83,14 +83,14 @@ def test_a_snowflake_takes_its_sequence_from_the_time() -> None:
     found = snowflake.fields(id_at_time("snowflake", TIME, worker=1023, random=zeros))
     assert found == (MS, MS - snowflake.TWITTER_EPOCH, 1023, snowflake.slot_at(REST))
     given = snowflake.fields(id_at_time("snowflake", TIME, worker=0, sequence=4095, random=zeros))
-    assert (given.machine, given.sequence) == (0, 4095)
+    assert (given.worker, given.sequence) == (0, 4095)
 
 
 def test_a_snowflakes_datacenter_and_worker_are_halves_of_one_number() -> None:
     """Five bits each, the datacenter first."""
     made = id_at_time("snowflake", TIME, datacenter=31, worker=2, random=zeros)
     found = snowflake.fields(made)
-    assert (found.datacenter, found.worker, found.machine) == (31, 2, 31 * 32 + 2)
+    assert (found.datacenter_id, found.worker_id, found.worker) == (31, 2, 31 * 32 + 2)
 
 
 def test_a_snowflake_counts_from_its_epoch() -> None:
@@ -182,7 +182,7 @@ def test_an_unknown_kind_is_refused(kind: str) -> None:
         field_of(kind)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", AT_TIME_KINDS)
 def test_a_time_that_the_kind_cannot_tell_is_refused(kind: str) -> None:
     """It never wraps."""
     for time in (field_of(kind).end, -1, datetime(1582, 10, 14, tzinfo=UTC)):
@@ -190,7 +190,7 @@ def test_a_time_that_the_kind_cannot_tell_is_refused(kind: str) -> None:
             id_at_time(kind, time, **REQUIRED.get(kind, {}), random=zeros)
 
 
-@given(kind=st.sampled_from(KINDS), earlier=st.integers(0), later=st.integers(1))
+@given(kind=st.sampled_from(AT_TIME_KINDS), earlier=st.integers(0), later=st.integers(1))
 def test_of_two_times_the_later_has_the_higher_id(kind: str, earlier: int, later: int) -> None:
     """Whatever the random bits are; v1 alone does not sort so."""
     if kind == "v1":

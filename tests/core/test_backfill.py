@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.core.draws import Draws
 from uuidd.core.ids import flake, ksuid, push_id, snowflake, ulid, versions
-from uuidd.core.ids.at_time import KINDS, field_of
+from uuidd.core.ids.at_time import AT_TIME_KINDS, field_of
 from uuidd.core.ids.backfill import Backfill
 from uuidd.core.ids.nodes import MULTICAST
 from uuidd.core.ids.ticks import TICKS_PER_MS, milliseconds
@@ -51,7 +51,7 @@ def tick_of(kind: str, value: int) -> int:
     return push_id.TIME.tick(push.ms) + (push.random >> push_id.RANDOM_BITS)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", AT_TIME_KINDS)
 def test_the_first_id_of_a_time_is_at_that_very_time(kind: str) -> None:
     """All its microseconds are kept; a Snowflake takes the slot that is at it."""
     tick = tick_of(kind, backfill(kind).take(TIME))
@@ -61,7 +61,7 @@ def test_the_first_id_of_a_time_is_at_that_very_time(kind: str) -> None:
         assert tick == TICK
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", AT_TIME_KINDS)
 def test_a_repeat_is_on_the_next_free_place(kind: str) -> None:
     """Three in a row are on three places in a row; a Snowflake's are 3 ticks apart at most."""
     ids = backfill(kind)
@@ -169,7 +169,7 @@ def test_a_refused_call_changes_nothing() -> None:
     )
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", AT_TIME_KINDS)
 @given(offsets=st.lists(MICROSECONDS, max_size=60))
 def test_no_id_comes_twice_and_each_keeps_its_unit(kind: str, offsets: list[int]) -> None:
     """In any order, with any repeats, for random bits that never change."""

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from uuidd.core.ids import flake, ksuid, snowflake, ulid, uuids, versions
 from uuidd.core.ids.at_time import Given, pattern
 from uuidd.core.ids.bounds import (
-    KINDS,
+    BOUNDED_KINDS,
     UNITS,
     bounded_field_of,
     bounds,
@@ -120,7 +120,7 @@ def test_a_bound_is_all_zeros_or_all_ones_after_the_time() -> None:
     assert bounds("push_id", MS) == (MS << 72, (MS + 1 << 72) - 1)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", BOUNDED_KINDS)
 @given(tick=TICKS, unit=st.sampled_from([None, *UNITS]))
 def test_the_ids_of_a_unit_are_within_its_bounds_and_all_others_are_not(
     kind: str, tick: int, unit: str | None
@@ -145,7 +145,7 @@ def datetime_or_int(kind: str, tick: int) -> int:
     return tick if field.unit == 1 else (tick - UNIX_EPOCH) // field.unit
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", BOUNDED_KINDS)
 def test_until_holds_both_units_whole(kind: str) -> None:
     """They are the low of the first unit and the high of the last."""
     later = TIME.replace(minute=30)
@@ -155,7 +155,7 @@ def test_until_holds_both_units_whole(kind: str) -> None:
     assert bounds(kind, TIME, TIME) == bounds(kind, TIME)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", BOUNDED_KINDS)
 def test_an_until_before_the_time_is_refused(kind: str) -> None:
     """Also within one unit: it is a mistake of the caller."""
     with pytest.raises(ValueError, match=r"until is .*, which is before time, "):
@@ -201,7 +201,7 @@ def test_an_unknown_kind_is_refused(kind: str) -> None:
         sort_key(kind, 0)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", BOUNDED_KINDS)
 def test_a_float_or_a_naive_time_is_refused(kind: str) -> None:
     """Neither is exact."""
     with pytest.raises(TypeError, match=r"time is 1\.5"):
@@ -216,7 +216,7 @@ def test_cassandra_refuses_by_its_own_name() -> None:
         bounds("cassandra", -1)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", BOUNDED_KINDS)
 def test_the_first_and_the_last_second_are_held_as_far_as_the_kind_goes(kind: str) -> None:
     """A unit that the time field holds in part is cut there, and does not wrap."""
     field = bounded_field_of(kind)

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uuidd.core.ids import apollo, bases, flake, ksuid, push_id, snowflake, ulid, uuids, versions
+from uuidd.core.ids import bases, flake, ksuid, push_id, snowflake, ulid, uuids, versions
+from uuidd.core.ids.inspect import foreign
 
 TWITTER = snowflake.TWITTER_EPOCH
 
@@ -36,18 +37,6 @@ class Family(NamedTuple):
     parts: tuple[Part, ...]
 
 
-def ncs_parts(value: int) -> tuple[int, ...]:
-    """Give the fields of an NCS UUID as ``apollo.ncs`` takes them."""
-    found = apollo.ncs_fields(value)
-    return found.timestamp, found.family, found.host, found.reserved
-
-
-def uid_parts(value: int) -> tuple[int, ...]:
-    """Give the fields of a UID as ``apollo.uid`` takes them."""
-    found = apollo.uid_fields(value)
-    return found.timestamp, found.counter, found.node, found.reserved
-
-
 def ksuid_parts(value: int) -> tuple[int, ...]:
     """Give the fields of a KSUID as ``ksuid.ksuid`` takes them."""
     found = ksuid.fields(value)
@@ -59,8 +48,8 @@ def snowflake_parts(value: int) -> tuple[int, ...]:
     """Give the fields of a Snowflake as ``snowflake.snowflake`` takes them."""
     found = snowflake.fields(value)
     assert found.ms == TWITTER + found.timestamp
-    assert found.machine == snowflake.machine_of(found.datacenter, found.worker)
-    return found.ms, found.machine, found.sequence
+    assert found.worker == snowflake.worker_from_halves(found.datacenter_id, found.worker_id)
+    return found.ms, found.worker, found.sequence
 
 
 TIME_PARTS = (bits("tick", 60), bits("clock_seq", 14), bits("node", 48))
@@ -79,18 +68,6 @@ FAMILIES = [
         versions.v8,
         versions.v8_fields,
         (bits("custom_a", 48), bits("custom_b", 12), bits("custom_c", 62)),
-    ),
-    Family(
-        "ncs",
-        apollo.ncs,
-        ncs_parts,
-        (bits("timestamp", 48), bits("family", 7), bits("host", 56), bits("reserved", 16)),
-    ),
-    Family(
-        "uid",
-        apollo.uid,
-        uid_parts,
-        (bits("timestamp", 32), bits("counter", 4), bits("node", 20), bits("reserved", 8)),
     ),
     Family(
         "flake",
@@ -163,7 +140,7 @@ WRITINGS = {
     "ulid": Writing(ulid.to_text, ulid.from_text, 128, "ULID", 26),
     "push_id": Writing(push_id.to_text, push_id.from_text, 120, "Push ID", 20),
     "ksuid": Writing(ksuid.to_text, ksuid.from_text, 160, "KSUID", 27),
-    "uid": Writing(apollo.uid_to_text, apollo.uid_from_text, 64, "UID", 17),
+    "uid": Writing(foreign.apollo_to_text, foreign.apollo_from_text, 64, "Apollo UID", 17),
 } | {base: in_base(base) for base in snowflake.ALPHABETS}
 
 EACH_WRITING = pytest.mark.parametrize("writing", WRITINGS.values(), ids=WRITINGS.keys())
@@ -353,9 +330,9 @@ def test_any_text_is_an_id_or_a_value_error(writing: Writing, text: str) -> None
         (versions.v7_fields, 128),
         (versions.v7_tick, 128),
         (versions.v8_fields, 128),
-        (apollo.ncs_fields, 128),
-        (apollo.ncs_to_text, 128),
-        (apollo.uid_fields, 64),
+        (foreign.ncs_fields, 128),
+        (foreign.ncs_to_text, 128),
+        (foreign.apollo_fields, 64),
         (flake.fields, 128),
         (ulid.fields, 128),
         (push_id.fields, 120),

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from uuidd.core.ids import kinds
 from uuidd.core.ids.layouts import LAYOUTS
 from uuidd.core.ids.ticks import UNIX_EPOCH
 from uuidd.core.timeline import Block, SteadyBlock
@@ -33,7 +34,7 @@ STEADY_RESULT = {
     "epoch": 1_288_834_974_657,
 }
 TIMELINES = ", ".join(methods.TIMELINES)
-KINDS = ", ".join(methods.KINDS)
+KINDS = ", ".join(kinds.KINDS)
 
 
 def refused(method: Any, params: Any) -> tuple[str, str]:
@@ -94,7 +95,7 @@ def test_every_kind_that_is_made_is_a_make(kind: str) -> None:
 def test_the_names_of_timelines_and_kinds() -> None:
     """These names are the wire's, which callers in other languages rely on."""
     assert methods.TIMELINES == ("utc", "steady")
-    assert set(methods.KINDS) == {
+    assert set(kinds.KINDS) == {
         *("v1", "v4", "v6", "v7", "snowflake", "flake", "ulid", "ksuid", "push_id")
     }
 
@@ -478,7 +479,7 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
     | st.integers(-(2**63), 2**64 - 1)
     | st.integers(-3, 3)
     | st.floats()
-    | st.sampled_from([*methods.TIMELINES, *methods.KINDS])
+    | st.sampled_from([*methods.TIMELINES, *kinds.KINDS])
     | st.text(max_size=70)
     | st.binary(max_size=8)
     | st.builds(msgpack.ExtType, st.integers(0, 127), st.binary(max_size=4)),

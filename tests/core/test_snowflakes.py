@@ -118,9 +118,9 @@ def test_a_place_past_the_last_is_refused() -> None:
 @given(st.integers(0, 31), st.integers(0, 31))
 def test_datacenter_and_worker_make_up_the_machine(datacenter: int, worker: int) -> None:
     """Both halves come back from the ten bits."""
-    machine = snowflake.machine_of(datacenter, worker)
+    machine = snowflake.worker_from_halves(datacenter, worker)
     found = snowflake.fields(snowflake.snowflake(TWITTER, machine, 0))
-    assert (found.machine, found.datacenter, found.worker) == (machine, datacenter, worker)
+    assert (found.worker, found.datacenter_id, found.worker_id) == (machine, datacenter, worker)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_datacenter_and_worker_make_up_the_machine(datacenter: int, worker: int)
 def test_a_half_out_of_range_is_refused(datacenter: int, worker: int, name: str) -> None:
     """It never bleeds into the other half; the error names it, its value and its range."""
     with pytest.raises(ValueError, match=rf"^{name} is (-1|32); it must be 0 to 31 "):
-        snowflake.machine_of(datacenter, worker)
+        snowflake.worker_from_halves(datacenter, worker)
 
 
 # --- epochs

@@ -10,18 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uuidd.core.ids import (
-    apollo,
-    flake,
-    ksuid,
-    push_id,
-    snowflake,
-    sonyflake,
-    uidgenerator,
-    ulid,
-    uuids,
-    versions,
-)
+from uuidd.core.ids import flake, ksuid, push_id, snowflake, ulid, uuids, versions
+from uuidd.core.ids.inspect import foreign
 from uuidd.core.ids.ticks import (
     GREGORIAN,
     TICKS_PER_MS,
@@ -162,15 +152,15 @@ def test_a_v7_that_carries_no_tick_is_refused() -> None:
 FIELDS = GREGORIAN | {
     "v2": versions.V2_TIME,
     "v7": versions.V7_TIME,
-    "ncs": apollo.NCS_TIME,
-    "apollo": apollo.UID_TIME,
+    "ncs": foreign.NCS_TIME,
+    "apollo": foreign.APOLLO_TIME,
     "flake": flake.TIME,
     "ulid": ulid.TIME,
     "push_id": push_id.TIME,
     "ksuid": ksuid.TIME,
     "snowflake": snowflake.time_field(),
-    "sonyflake": sonyflake.time_field(),
-    "uidgenerator": uidgenerator.time_field(),
+    "sonyflake": foreign.sonyflake_time(),
+    "uidgenerator": foreign.uidgenerator_time(),
 }
 EACH_FIELD = pytest.mark.parametrize("field", FIELDS.values(), ids=FIELDS.keys())
 

@@ -23,13 +23,12 @@ from uuidd.core.ids import (
     nodes,
     push_id,
     snowflake,
-    sonyflake,
-    uidgenerator,
     ulid,
     uuids,
     versions,
 )
 from uuidd.core.ids.bounds import bounds
+from uuidd.core.ids.inspect import foreign
 from uuidd.core.ids.ticks import GREGORIAN, TICKS_PER_MS, TICKS_PER_SECOND, UNIX_EPOCH, milliseconds
 from uuidd.core.ids.times import text, tick_of
 from uuidd.core.timeline import Lane, NoneFree
@@ -315,17 +314,17 @@ def snowflakes(given: dict[str, Any], expected: Reads) -> None:
         }
         assert expected["bits"] == [
             field.bits,
-            snowflake.MACHINE_BITS - snowflake.WORKER_BITS,
-            snowflake.WORKER_BITS,
+            snowflake.WORKER_BITS - snowflake.WORKER_ID_BITS,
+            snowflake.WORKER_ID_BITS,
             snowflake.SEQUENCE_BITS,
         ]
         return
     found = snowflake.fields(given["id"], epoch=given["epoch"])
     assert found.timestamp == expected["timestamp"]
-    assert found.machine == expected["instance"]
+    assert found.worker == expected["instance"]
     assert found.sequence == expected["seq"]
     assert found.ms == expected["unix_ms"]
-    made = snowflake.snowflake(found.ms, found.machine, found.sequence, epoch=given["epoch"])
+    made = snowflake.snowflake(found.ms, found.worker, found.sequence, epoch=given["epoch"])
     assert made == given["id"]
 
 
@@ -334,8 +333,8 @@ def discord(given: dict[str, Any], expected: Reads) -> None:
     """Discord's worker and process stand where Twitter's datacenter and worker do."""
     found = snowflake.fields(given["id"], epoch=given["epoch"])
     assert found.ms == expected["unix_ms"]
-    assert found.datacenter == expected["worker"]
-    assert found.worker == expected["process"]
+    assert found.datacenter_id == expected["worker"]
+    assert found.worker_id == expected["process"]
     assert found.sequence == expected["increment"]
 
 
@@ -344,7 +343,7 @@ def leaf(given: dict[str, Any], expected: Reads) -> None:
     """Leaf's worker is all ten bits, and its epoch Twitter's."""
     found = snowflake.fields(given["id"])
     assert found.ms == expected["timestamp"]
-    assert found.machine == expected["workerId"]
+    assert found.worker == expected["workerId"]
     assert found.sequence == expected["sequenceId"]
 
 
@@ -368,10 +367,10 @@ def uid_generator(given: dict[str, Any], expected: Reads) -> None:
     """Baidu's example, by the layout and epoch that it was made with."""
     bits = (29, 21, 13)
     epoch = datetime(2016, 9, 20, tzinfo=CHINA)
-    found = uidgenerator.fields(given["id"], bits)
+    found = foreign.uidgenerator_fields(given["id"], bits)
     assert found.worker == expected["workerId"]
     assert found.sequence == expected["sequence"]
-    field = uidgenerator.time_field(int(epoch.timestamp()) * 1000, bits[0])
+    field = foreign.uidgenerator_time(int(epoch.timestamp()) * 1000, bits[0])
     at = datetime.fromisoformat(f"{expected['timestamp']}+08:00")
     assert field.tick(found.timestamp) == tick_of(at, V1_TIME)
 
@@ -379,7 +378,7 @@ def uid_generator(given: dict[str, Any], expected: Reads) -> None:
 @holds("uid-generator-lifetime")
 def uid_generator_lifetime(given: dict[str, Any], expected: Reads) -> None:
     """28 bits of seconds from 2016-05-20 on end in 2024."""
-    field = uidgenerator.time_field()
+    field = foreign.uidgenerator_time()
     assert field.bits == given["bits_s"]
     assert field.epoch == tick_of(datetime.fromisoformat(given["epoch"]), V1_TIME)
     assert field.end == tick_of(datetime.fromisoformat(expected["exhausted"]), V1_TIME)
@@ -388,8 +387,8 @@ def uid_generator_lifetime(given: dict[str, Any], expected: Reads) -> None:
 @holds("sonyflake")
 def sonyflakes(_: dict[str, Any], expected: Reads) -> None:
     """Sonyflake's bits, unit, epochs and order of fields."""
-    field = sonyflake.time_field()
-    highest = sonyflake.fields((1 << 63) - 1)
+    field = foreign.sonyflake_time()
+    highest = foreign.sonyflake_fields((1 << 63) - 1)
     assert expected["bits"] == {
         "time": highest.timestamp.bit_length(),
         "sequence": highest.sequence.bit_length(),
@@ -398,9 +397,9 @@ def sonyflakes(_: dict[str, Any], expected: Reads) -> None:
     assert field.bits == expected["bits"]["time"]
     assert field.unit == expected["unit_ms"] * TICKS_PER_MS
     assert expected["order"] == "time|sequence|machine"
-    assert sonyflake.fields(1 << 24 | 2 << 16 | 3) == (1, 2, 3)
+    assert foreign.sonyflake_fields(1 << 24 | 2 << 16 | 3) == (1, 2, 3)
     for key, name in (("epoch_v1", "sonyflake"), ("epoch_v2", "sonyflake2")):
-        epoch = sonyflake.time_field(sonyflake.EPOCHS[name]).epoch
+        epoch = foreign.sonyflake_time(foreign.SONYFLAKE_EPOCHS[name]).epoch
         assert text(epoch, TICKS_PER_SECOND) == expected[key]
 
 
@@ -540,7 +539,7 @@ def v1_state(given: dict[str, Any], expected: Reads) -> None:
 @holds("snowflake-rollback")
 def snowflake_rollback(given: dict[str, Any], expected: Reads) -> None:
     """A clock that went back gives nothing, and what comes after goes on where the last ended."""
-    machine = snowflake.machine_of(given["datacenter"], given["worker"])
+    machine = snowflake.worker_from_halves(given["datacenter"], given["worker"])
     field = snowflake.time_field()
     lane = Lane(field.tick(given["times_since_epoch"][0]))
     taken = 0

@@ -163,7 +163,7 @@ async def test_snowflakes_have_the_worker_number_and_fill_slot_after_slot(
     """A thousand of them are a thousand slots in a row, of this host's number."""
     await trio.sleep(1.0003)
     found = [snowflake.fields(int(text)) for text in await make(inside, "snowflake", 1000)]
-    assert {each.machine for each in found} == {WORKER}
+    assert {each.worker for each in found} == {WORKER}
     places = [each.ms << 12 | each.sequence for each in found]
     assert places == list(range(places[0], places[0] + 1000))
     ticks = [snowflake.tick_of_place(place) for place in places]
@@ -278,7 +278,7 @@ async def test_the_worker_number_0_is_one(autojump_clock: MockClock) -> None:
     inside = Inside(worker=0)
     settle(inside)
     (text,) = await make(inside, "snowflake", 1)
-    assert snowflake.fields(int(text)).machine == 0
+    assert snowflake.fields(int(text)).worker == 0
 
 
 # The end of time

@@ -13,6 +13,7 @@ import pytest
 
 from tests.rig import PATIENCE, Daemon
 from uuidd.core.ids import versions
+from uuidd.core.ids.kinds import KINDS
 from uuidd.core.timeline import Block, SteadyBlock
 from uuidd.core.wire import methods
 
@@ -36,7 +37,7 @@ def test_everything_that_can_be_asked_is_told(whole: str) -> None:
     steady = methods.take_result(SteadyBlock(0, 1, 0, None, 0))
     names = {
         "method": methods.METHODS,
-        "params": [*methods.TIMELINES, *methods.KINDS],
+        "params": [*methods.TIMELINES, *KINDS],
         "result": [*block, *steady],
     }[whole]
     assert [name for name in names if not re.search(rf"`\"?{name}\"?`", PROTOCOL)] == []

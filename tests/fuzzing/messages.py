@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tests.fuzzing.corpus import BLOCK, DEEP, STEADY_BLOCK
-from uuidd.core.wire.methods import KINDS, METHODS, TIMELINES
+from uuidd.core.ids.kinds import KINDS
+from uuidd.core.wire.methods import METHODS, TIMELINES
 
 NAMES = [
     bytes([0xA0 + len(name)]) + name.encode()

@@ -9,10 +9,10 @@ from tests.fuzzing import corpus
 from tests.fuzzing.mutations import Mutations
 from tests.fuzzing.spans import of_words
 from tests.fuzzing.target import Broken, Target
-from uuidd.core.ids import apollo, flake, ksuid, push_id, snowflake, ulid, uuids, versions
-from uuidd.core.ids.inspect import ALIASES, KINDS, ORDER, readings
+from uuidd.core.ids import flake, ksuid, push_id, snowflake, ulid, uuids, versions
+from uuidd.core.ids.inspect import ALIASES, INSPECTED_KINDS, ORDER, foreign, readings
 
-_ASKED = (None, *KINDS, *ALIASES, "v9", "")
+_ASKED = (None, *INSPECTED_KINDS, *ALIASES, "v9", "")
 _EPOCHS = (None, 0, 1_288_834_974_657, (1 << 48) - 1)
 
 _REFUSED = ("ValueError",)
@@ -33,8 +33,8 @@ PARSERS: tuple[Parser, ...] = (
     (ksuid.from_text, ksuid.to_text),
     (push_id.from_text, push_id.to_text),
     (flake.from_text, flake.to_text),
-    (apollo.ncs_from_text, apollo.ncs_to_text),
-    (apollo.uid_from_text, apollo.uid_to_text),
+    (foreign.ncs_from_text, foreign.ncs_to_text),
+    (foreign.apollo_from_text, foreign.apollo_to_text),
     (versions.namespace, uuids.to_text),
     *(_snowflakes(base) for base in snowflake.ALPHABETS),
 )

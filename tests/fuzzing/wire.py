@@ -16,6 +16,7 @@ from tests.fuzzing.mutations import Mutations
 from tests.fuzzing.spans import of_messagepack
 from tests.fuzzing.target import Broken, Target, require
 from uuidd.core.ids import versions
+from uuidd.core.ids.kinds import KINDS
 from uuidd.core.ids.ticks import UNIX_EPOCH
 from uuidd.core.timeline import Block, SteadyBlock
 from uuidd.core.wire import libuuid, methods, rpc
@@ -126,7 +127,7 @@ def calls(data: bytes) -> Sequence[str]:
             require(type(whole) is type(wait) is bool, "whole and wait are true or false")
         case methods.Make(kind, count, wait):
             require(type(wait) is bool, "wait is true or false")
-            require(kind in methods.KINDS, "a kind is a known one")
+            require(kind in KINDS, "a kind is a known one")
             require(type(count) is int and 1 <= count <= methods.MAX_MAKE, "a make is in range")
     return (type(call).__name__,)
 

@@ -15,7 +15,7 @@ FILES = {"DIR": shtab.DIRECTORY, "FILE": shtab.FILE}
 
 CHOICES: dict[tuple[str, str], Iterable[str]] = {
     ("uuidd", "node"): ("random", "mac"),
-    ("uuidctl bounds", "kind"): bounds.KINDS,
+    ("uuidctl bounds", "kind"): bounds.BOUNDED_KINDS,
     ("uuidctl new", "namespace"): versions.NAMESPACES,
 }
 """What is worth offering, by parser and argument, where the parser itself takes more than that."""

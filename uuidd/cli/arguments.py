@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from uuidd import __version__
-from uuidd.core.ids.snowflake import MACHINE_BITS, TWITTER_EPOCH, WORKER_BITS
+from uuidd.core.ids.snowflake import TWITTER_EPOCH, WORKER_BITS, WORKER_ID_BITS
 from uuidd.core.timeline.steady import MAX_LEAD_SECONDS
 from uuidd.server.limits import LEAST, Limits
 
@@ -147,14 +147,14 @@ def _add_steady(made: argparse.ArgumentParser) -> None:
     add = group.add_argument
     add(
         "--worker",
-        type=whole(0, (1 << MACHINE_BITS) - 1),
+        type=whole(0, (1 << WORKER_BITS) - 1),
         metavar="N",
         help="this host's number in Snowflakes, 0 to 1023, different on each host; without it the"
         " daemon makes no Snowflakes",
     )
     add(
         "--datacenter",
-        type=whole(0, (1 << WORKER_BITS) - 1),
+        type=whole(0, (1 << WORKER_ID_BITS) - 1),
         metavar="N",
         help="the data center's number in Snowflakes, 0 to 31; --worker must then be 0 to 31 too",
     )

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from uuidd.cli import arguments
-from uuidd.core.ids.snowflake import WORKER_BITS, machine_of
+from uuidd.core.ids.snowflake import WORKER_ID_BITS, worker_from_halves
 from uuidd.server.limits import Limits, as_settings
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def reread(path: Path, at_start: argparse.Namespace, words: Sequence[str]) -> Re
 
 
 def worker_of(given: argparse.Namespace) -> int | None:
-    """Return the machine number of Snowflakes, of --worker and --datacenter; None for none.
+    """Return the worker number of Snowflakes, of --worker and --datacenter; None for none.
 
     Raises ValueError, naming the option, its value and its range.
     """
@@ -172,11 +172,11 @@ def worker_of(given: argparse.Namespace) -> int | None:
         return machine
     if worker is None:
         raise ValueError(f"--datacenter {datacenter} needs a --worker beside it, 0 to 31")
-    if worker >= 1 << WORKER_BITS:
+    if worker >= 1 << WORKER_ID_BITS:
         raise ValueError(
-            f"--worker {worker}: beside --datacenter it must be 0 to {(1 << WORKER_BITS) - 1}"
+            f"--worker {worker}: beside --datacenter it must be 0 to {(1 << WORKER_ID_BITS) - 1}"
         )
-    return machine_of(datacenter, worker)
+    return worker_from_halves(datacenter, worker)
 
 
 def level_of(given: argparse.Namespace) -> int:

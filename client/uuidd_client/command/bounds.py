@@ -42,7 +42,7 @@ def add_to(commands: Any) -> None:
     command.add_argument(
         "kind",
         metavar="KIND",
-        help=f"the kind of id: {', '.join(bounds.KINDS)} (v1 in Cassandra's order)",
+        help=f"the kind of id: {', '.join(bounds.BOUNDED_KINDS)} (v1 in Cassandra's order)",
     )
     when = (
         "the time, as 2022-02-22T19:22:22Z (RFC 3339), or an integer: Unix seconds for ksuid, ticks"

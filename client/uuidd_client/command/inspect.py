@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any, BinaryIO
 
-from uuidd.core.ids.inspect import ALIASES, KINDS, Reading, readings
+from uuidd.core.ids.inspect import ALIASES, INSPECTED_KINDS, Reading, readings
 from uuidd_client.command.common import CommandError
 
 STANDARD_INPUT = "-"
@@ -45,9 +45,9 @@ def add_to(commands: Any) -> None:
     command.add_argument(
         "-k",
         "--kind",
-        choices=(*KINDS, *ALIASES),
+        choices=(*INSPECTED_KINDS, *ALIASES),
         metavar="KIND",
-        help=f"read the ids as this kind only: {', '.join((*KINDS, *ALIASES))}",
+        help=f"read the ids as this kind only: {', '.join((*INSPECTED_KINDS, *ALIASES))}",
     )
     command.add_argument(
         "--raw",

@@ -114,13 +114,13 @@ def _random_after_tick(of_tick: Callable[[int, int], int], bits: int) -> _Settle
 
 
 def _snowflake(given: Given, _random: RandomBits) -> Callable[[int], int]:
-    machine = _machine(given)
+    worker = _worker(given)
     _check_sequence(given, snowflake.SEQUENCE_BITS)
 
     def at(tick: int) -> int:
         ms, rest = milliseconds(tick)
         sequence = snowflake.slot_at(rest) if given.sequence is None else given.sequence
-        return snowflake.snowflake(ms, machine, sequence, epoch=given.epoch)
+        return snowflake.snowflake(ms, worker, sequence, epoch=given.epoch)
 
     return at
 
@@ -142,15 +142,15 @@ def _node(given: Given, random: RandomBits) -> int:
     return nodes.node(given.node)
 
 
-def _machine(given: Given) -> int:
+def _worker(given: Given) -> int:
     if given.worker is None:
         raise ValueError(
             "worker is missing; a snowflake needs a worker, 0 to 1023, or a datacenter and a"
             " worker, 0 to 31 each"
         )
     if given.datacenter is None:
-        return check_bits("worker", given.worker, snowflake.MACHINE_BITS)
-    return snowflake.machine_of(given.datacenter, given.worker)
+        return check_bits("worker", given.worker, snowflake.WORKER_BITS)
+    return snowflake.worker_from_halves(given.datacenter, given.worker)
 
 
 def _check_sequence(given: Given, bits: int) -> None:
@@ -170,7 +170,7 @@ class _Needs(NamedTuple):
     settle: _Settle
 
 
-_KINDS = {
+_NEEDS = {
     "v1": _Needs(GREGORIAN["v1"], ("clock_seq", "node"), _gregorian(versions.v1)),
     "v6": _Needs(GREGORIAN["v6"], ("clock_seq", "node"), _gregorian(versions.v6)),
     "v7": _Needs(
@@ -183,9 +183,9 @@ _KINDS = {
     "push_id": _Needs(push_id.TIME, (), _random_after_tick(push_id.of_tick, push_id.RANDOM_BITS)),
 }
 
-KINDS = tuple(_KINDS)
+AT_TIME_KINDS = tuple(_NEEDS)
 """The kinds that are formed for a time."""
 
 
 def _needs(kind: str) -> _Needs:
-    return look_up("kind", kind, _KINDS)
+    return look_up("kind", kind, _NEEDS)

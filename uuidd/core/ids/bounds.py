@@ -212,7 +212,7 @@ _ORDERS = {
     ),
 }
 
-KINDS = tuple(_ORDERS)
+BOUNDED_KINDS = tuple(_ORDERS)
 """The kinds that have bounds."""
 
 

@@ -2,11 +2,13 @@
 
 ::
 
-    | 0 | milliseconds since an epoch 41 | datacenter 5 | worker 5 | sequence 12 |
+    | 0 | milliseconds since an epoch 41 | worker 10 | sequence 12 |
 
-Datacenter and worker are two halves of one number here, the *machine*. Ours put each sequence
-number, a *slot*, on one tick of the millisecond: slot s on tick ceil(s * 10000 / 4096), so that any
-three ticks in a row hold at least one, and that low rates do not all give sequence 0.
+Twitter splits the worker number into two halves of 5 bits, ``datacenter_id`` and ``worker_id``.
+
+We put each sequence number, a *slot*, on one tick of the millisecond: slot s on tick
+ceil(s * 10000 / 4096). So any three ticks in a row hold at least one slot, and the Snowflakes of
+one per millisecond do not all have sequence 0.
 """
 
 from __future__ import annotations
@@ -20,7 +22,10 @@ from uuidd.core.ids.ticks import TICKS_PER_MS, UNIX_EPOCH, TimeField, millisecon
 TWITTER_EPOCH = 1_288_834_974_657
 """2010-11-04T01:42:54.657Z, in Unix milliseconds."""
 
-TIME_BITS, MACHINE_BITS, WORKER_BITS, SEQUENCE_BITS = 41, 10, 5, 12
+TIME_BITS, WORKER_BITS, SEQUENCE_BITS = 41, 10, 12
+WORKER_ID_BITS = 5
+"""Bits of each half of the worker number."""
+
 SLOTS = 1 << SEQUENCE_BITS
 
 EPOCH_BITS = 48
@@ -31,35 +36,35 @@ ALPHABETS = {"decimal": "0123456789", "base32": BASE32, "base58": BASE58, "base6
 
 
 class SnowflakeFields(NamedTuple):
-    """What a Snowflake is made of; *ms* is Unix milliseconds, *timestamp* counts from its epoch."""
+    """The fields of a Snowflake; *ms* is Unix milliseconds, *timestamp* counts from its epoch."""
 
     ms: int
     timestamp: int
-    machine: int
+    worker: int
     sequence: int
 
     @property
-    def datacenter(self) -> int:
-        """The high 5 bits of the machine number."""
-        return self.machine >> WORKER_BITS
+    def datacenter_id(self) -> int:
+        """The high 5 bits of the worker number."""
+        return self.worker >> WORKER_ID_BITS
 
     @property
-    def worker(self) -> int:
-        """The low 5 bits of the machine number."""
-        return self.machine & (1 << WORKER_BITS) - 1
+    def worker_id(self) -> int:
+        """The low 5 bits of the worker number."""
+        return self.worker & (1 << WORKER_ID_BITS) - 1
 
 
 def time_field(epoch: int = TWITTER_EPOCH) -> TimeField:
-    """Give the time field of Snowflakes whose epoch is at *epoch*, in Unix milliseconds."""
+    """Return the time field of Snowflakes whose epoch is at *epoch*, in Unix milliseconds."""
     return unix_field("snowflake", TICKS_PER_MS, TIME_BITS, epoch_ms=epoch)
 
 
-def snowflake(ms: int, machine: int, sequence: int, *, epoch: int = TWITTER_EPOCH) -> int:
-    """Give the Snowflake of Unix milliseconds, a machine number and a sequence number.
+def snowflake(ms: int, worker: int, sequence: int, *, epoch: int = TWITTER_EPOCH) -> int:
+    """Return the Snowflake of Unix milliseconds, a worker number and a sequence number.
 
-    Raises ValueError, naming field, value and range, when one does not fit.
+    Raises ValueError, naming field, value and range, if one does not fit.
     """
-    check_bits("worker", machine, MACHINE_BITS)
+    check_bits("worker", worker, WORKER_BITS)
     check_bits("sequence", sequence, SEQUENCE_BITS)
     for name, value in (("ms", ms), ("epoch", epoch)):
         if type(value) is not int:
@@ -67,16 +72,20 @@ def snowflake(ms: int, machine: int, sequence: int, *, epoch: int = TWITTER_EPOC
     if not 0 <= ms - epoch < 1 << TIME_BITS:
         last = epoch + (1 << TIME_BITS) - 1
         raise ValueError(f"ms is {shown(ms)}; with epoch {epoch} it must be {epoch} to {last}")
-    return (ms - epoch) << 22 | machine << SEQUENCE_BITS | sequence
+    return (ms - epoch) << 22 | worker << SEQUENCE_BITS | sequence
 
 
-def machine_of(datacenter: int, worker: int) -> int:
-    """Give the machine number of a datacenter and a worker, 5 bits each."""
-    return check_bits("datacenter", datacenter, 5) << WORKER_BITS | check_bits("worker", worker, 5)
+def worker_from_halves(datacenter_id: int, worker_id: int) -> int:
+    """Return the worker number of its two halves.
+
+    Raises ValueError if one does not fit, under the name that callers use: datacenter or worker.
+    """
+    high = check_bits("datacenter", datacenter_id, WORKER_ID_BITS)
+    return high << WORKER_ID_BITS | check_bits("worker", worker_id, WORKER_ID_BITS)
 
 
 def fields(value: int, *, epoch: int = TWITTER_EPOCH) -> SnowflakeFields:
-    """Give the fields of a Snowflake. ValueError if it has more than 63 bits."""
+    """Return the fields of a Snowflake. Raises ValueError if it has more than 63 bits."""
     check_bits("a Snowflake", value, 63)
     timestamp = value >> 22
     return SnowflakeFields(
@@ -85,7 +94,7 @@ def fields(value: int, *, epoch: int = TWITTER_EPOCH) -> SnowflakeFields:
 
 
 def slot_at(rest: int) -> int:
-    """Give the slot that is at or last before tick *rest* of a millisecond, 0 to 9999.
+    """Return the slot that is at or last before tick *rest* of a millisecond, 0 to 9999.
 
     It is also the fraction of the millisecond in 12 bits (RFC 9562, 6.2, method 3). Raises
     ValueError, naming the range, for another *rest*.
@@ -96,7 +105,7 @@ def slot_at(rest: int) -> int:
 
 
 def place_from(tick: int) -> int:
-    """Give the first place at or past *tick*.
+    """Return the first place at or past *tick*.
 
     A *place* is a slot counted from the Unix epoch: milliseconds * 4096 + slot.
     """
@@ -106,28 +115,28 @@ def place_from(tick: int) -> int:
 
 
 def places(first: int, count: int) -> tuple[int, int]:
-    """Give the places, half open, on the ticks ``first .. first + count``; there may be none."""
+    """Return the half-open range of places on ticks ``first .. first + count``; it may be empty."""
     return place_from(first), place_from(first + count)
 
 
 def ticks_for(count: int) -> int:
-    """Give how many ticks in a row hold *count* places at least."""
+    """Return how many ticks in a row always hold at least *count* places."""
     return -(-count * TICKS_PER_MS // SLOTS)
 
 
-def of_place(place: int, machine: int, *, epoch: int = TWITTER_EPOCH) -> int:
-    """Give the Snowflake of a place. ValueError, naming the field, when one does not fit."""
-    return snowflake(place >> SEQUENCE_BITS, machine, place & SLOTS - 1, epoch=epoch)
+def of_place(place: int, worker: int, *, epoch: int = TWITTER_EPOCH) -> int:
+    """Return the Snowflake of a place. Raises ValueError, naming the field, if one does not fit."""
+    return snowflake(place >> SEQUENCE_BITS, worker, place & SLOTS - 1, epoch=epoch)
 
 
 def tick_of_place(place: int) -> int:
-    """Give the tick on which a place is."""
+    """Return the tick that a place is on."""
     ms, slot = place >> SEQUENCE_BITS, place & SLOTS - 1
     return UNIX_EPOCH + ms * TICKS_PER_MS - (-slot * TICKS_PER_MS // SLOTS)
 
 
 def to_text(value: int, base: str = "decimal") -> str:
-    """Give a Snowflake in ``decimal``, ``base32``, ``base58`` or ``base62``.
+    """Return a Snowflake in ``decimal``, ``base32``, ``base58`` or ``base62``.
 
     Raises ValueError, naming the base, for any other.
     """
@@ -136,7 +145,7 @@ def to_text(value: int, base: str = "decimal") -> str:
 
 
 def from_text(text: str, base: str = "decimal") -> int:
-    """Give the Snowflake that *text* writes in ``decimal``, ``base32``, ``base58`` or ``base62``.
+    """Return the Snowflake of a text in ``decimal``, ``base32``, ``base58`` or ``base62``.
 
     Raises ValueError, naming the text or the base, for any other.
     """

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from uuidd.core.ids.kinds import KINDS as MADE
+from uuidd.core.ids.kinds import KINDS
 from uuidd.core.ids.nodes import NODE_BITS
-from uuidd.core.ids.snowflake import MACHINE_BITS
+from uuidd.core.ids.snowflake import WORKER_BITS
 from uuidd.core.ids.ticks import TICK_BITS, TICKS_PER_MS, UNIX_EPOCH
 from uuidd.core.ids.versions import CLOCK_SEQ_BITS
 from uuidd.core.timeline import Block, SteadyBlock
 
 TIMELINES = ("utc", "steady")
-KINDS = tuple(MADE)
 METHODS = ("make", "status", "take")
 
 MAX_TAKE = 1_000_000
@@ -163,7 +163,7 @@ def steady_taken(result: Any) -> SteadyBlock:
             and 0 < count <= MAX_TAKE
             and UNIX_EPOCH <= first <= (1 << TICK_BITS) - count
             and len(node) == NODE_BITS // 8
-            and (worker is None or (type(worker) is int and 0 <= worker < 1 << MACHINE_BITS))
+            and (worker is None or (type(worker) is int and 0 <= worker < 1 << WORKER_BITS))
             and epoch >= 0
         ):
             return SteadyBlock(first, count, int.from_bytes(node, "big"), worker, epoch)
@@ -185,7 +185,7 @@ def _flag(name: str, value: Any) -> bool:
     return value
 
 
-def _known(name: str, params: list[Any], index: int, names: tuple[str, ...]) -> str:
+def _known(name: str, params: list[Any], index: int, names: Collection[str]) -> str:
     if len(params) <= index:
         raise RefusedError("bad_params", f"{name} is missing; there are {', '.join(names)}")
     value = params[index]

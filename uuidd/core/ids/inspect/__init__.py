@@ -1,10 +1,18 @@
-"""Any id's text, read as each kind of id that it may be."""
+"""The text of any id, read as each kind of id that it may be."""
 
 from __future__ import annotations
 
-from uuidd.core.ids.inspect.kinds import KINDS, Reading
-from uuidd.core.ids.inspect.parts import ORDER
+from uuidd.core.ids.inspect.kinds import INSPECTED_KINDS, ORDER, Reading
 from uuidd.core.ids.inspect.plausible import FROM, UNTIL
 from uuidd.core.ids.inspect.texts import ALIASES, LONGEST, readings
 
-__all__ = ["ALIASES", "FROM", "KINDS", "LONGEST", "ORDER", "UNTIL", "Reading", "readings"]
+__all__ = [
+    "ALIASES",
+    "FROM",
+    "INSPECTED_KINDS",
+    "LONGEST",
+    "ORDER",
+    "UNTIL",
+    "Reading",
+    "readings",
+]

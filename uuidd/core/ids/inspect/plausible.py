@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
-from uuidd.core.ids import apollo, flake, ksuid, ulid, uuids
-from uuidd.core.ids.inspect.kinds import Reading
-from uuidd.core.ids.inspect.others import EPOCHS, time_field
-from uuidd.core.ids.inspect.uuidkinds import kind_of_uuid
+from uuidd.core.ids import flake, ksuid, ulid, uuids
+from uuidd.core.ids.inspect import foreign
+from uuidd.core.ids.inspect.fields import kind_of_uuid
+from uuidd.core.ids.inspect.kinds import EPOCHS, Reading, time_field
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH, TimeField
 
 FROM = UNIX_EPOCH + 946_684_800 * TICKS_PER_SECOND
@@ -43,9 +43,9 @@ def of_integer(value: int, epoch: int | None) -> Iterator[Reading]:
             found = Reading(kind, value, epoch if kind == "snowflake" else None)
             if is_plausible(found):
                 yield found
-    uid = apollo.uid_fields(value)
+    uid = foreign.apollo_fields(value)
     # Reserved bits should be 0; not to ask for that would make two in five integers a UID.
-    if not uid.reserved and uid.timestamp in _plausible(apollo.UID_TIME):
+    if not uid.reserved and uid.timestamp in _plausible(foreign.APOLLO_TIME):
         yield Reading("apollo", value)
 
 
@@ -113,8 +113,8 @@ def _marked_guid(value: int) -> Iterator[Reading]:
 
 def _is_marked_ncs(value: int) -> bool:
     """Tell whether reserved bits that nobody used, and a family, make it likely to be NCS's."""
-    found = apollo.ncs_fields(value)
-    return not found.reserved and found.family in apollo.FAMILIES and found.timestamp > 0
+    found = foreign.ncs_fields(value)
+    return not found.reserved and found.family in foreign.NCS_FAMILIES and found.timestamp > 0
 
 
 @lru_cache(maxsize=64)

@@ -11,13 +11,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from uuidd.core.ids import apollo, flake, ksuid, push_id, snowflake, ulid, uuids
+from uuidd.core.ids import flake, ksuid, push_id, snowflake, ulid, uuids
 from uuidd.core.ids.checks import check_bits, check_name, shown
-from uuidd.core.ids.inspect import plausible
-from uuidd.core.ids.inspect.kinds import KINDS, Reading
-from uuidd.core.ids.inspect.others import EPOCHS
-from uuidd.core.ids.inspect.uuidkinds import KINDS as UUID_KINDS
-from uuidd.core.ids.inspect.uuidkinds import kind_of_uuid
+from uuidd.core.ids.inspect import foreign, plausible
+from uuidd.core.ids.inspect.fields import kind_of_uuid
+from uuidd.core.ids.inspect.kinds import EPOCHS, INSPECTED_KINDS, Reading
+from uuidd.core.ids.inspect.kinds import UUID_KINDS as UUID_KINDS
 
 LONGEST = 100
 """Characters of the longest text that is looked at; the longest id, a UUID as a URN, has 47."""
@@ -89,7 +88,7 @@ def readings(
     if not bare.isascii():
         raise ValueError(f"{bare!r} is not an id: {_ACCEPTED}")
     if kind is not None:
-        check_name("kind", kind, (*KINDS, *ALIASES))
+        check_name("kind", kind, (*INSPECTED_KINDS, *ALIASES))
         return _as_kind(bare, ALIASES.get(kind, kind), epoch, raw)
     found = _spelled(bare)
     if not found or bare.isdecimal():
@@ -110,9 +109,9 @@ def _spelled(bare: str) -> list[Reading]:
         beside = [] if plausible.is_marked(kind) else plausible.beside_uuid(value)
         return [Reading(kind, value), *beside]
     if bare[8:9] == ".":
-        return [Reading("apollo", apollo.uid_from_text(bare))]
+        return [Reading("apollo", foreign.apollo_from_text(bare))]
     if bare[12:13] == ".":
-        return [Reading("ncs", apollo.ncs_from_text(bare))]
+        return [Reading("ncs", foreign.ncs_from_text(bare))]
     return []
 
 
@@ -237,7 +236,7 @@ def _as_uuid(bare: str, kind: str = "UUID") -> int:
     if bare.isdecimal() or _HEX.match(bare):
         return _integer(bare, kind, 128)
     if "." in bare:
-        return apollo.ncs_from_text(bare)
+        return foreign.ncs_from_text(bare)
     return uuids.from_text(bare)
 
 
@@ -260,7 +259,7 @@ def _as_ksuid(bare: str) -> int:
 
 
 def _as_apollo(bare: str) -> int:
-    return apollo.uid_from_text(bare) if "." in bare else _integer(bare, "apollo", 64)
+    return foreign.apollo_from_text(bare) if "." in bare else _integer(bare, "apollo", 64)
 
 
 _WRITERS: dict[str, Callable[[str], int]] = {

@@ -14,7 +14,7 @@ import uuidd_client
 settings.register_profile(
     "mutations",
     deadline=None,
-    max_examples=300,
+    max_examples=100,
     derandomize=True,
     phases=[Phase.explicit, Phase.generate],
 )

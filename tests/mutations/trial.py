@@ -82,7 +82,8 @@ def run(tree: Path, tests: Sequence[str], *, compiling: bool = False) -> Trial:
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-rfE", "--tb=short", "--color=no"]
     # Profile and import check are in a plugin; no cache is kept, and nothing runs side by side.
     command += ["-p", "tests.mutations.profile", "--hypothesis-profile=mutations"]
-    command += ["-p", "no:cacheprovider", "-p", "no:xdist", *tests]
+    # A test that is named is run, of whichever tier it is.
+    command += ["-p", "no:cacheprovider", "-p", "no:xdist", "-m", "", *tests]
     begun = time.monotonic()
     with _started(command, tree, compiling=compiling) as process:
         status: int | None

@@ -11,7 +11,7 @@ MUTATIONS = [
         "Client.factory.draw",
         "begin <= clock() < deadline[0]",
         "deadline",
-        ("test_fast_paths", "test_forks"),
+        ("test_no_id_comes_twice_after_a_fork",),
     ),
     Mutation(
         "block-deadline-not-checked-at-iteration",
@@ -19,7 +19,7 @@ MUTATIONS = [
         "Client.iter.draw",
         "begin <= now < deadline[0]",
         "deadline",
-        ("test_fast_paths", "test_forks"),
+        ("test_after_a_fork_parent_and_child_give_the_plain_ids_of_blocks_of_their_own",),
     ),
     Mutation(
         "block-deadline-not-checked-at-refill",
@@ -27,7 +27,7 @@ MUTATIONS = [
         "Supply._have",
         "self._first < self._end and self._counts()",
         "self._first < self._end",
-        ("test_supply", "test_steady_supply"),
+        ("test_what_was_taken_back_is_no_demand", "test_a_blocks_age_counts_from_the_request"),
     ),
     Mutation(
         "block-age-from-its-end",
@@ -35,7 +35,10 @@ MUTATIONS = [
         "Supply._fetch",
         "begin + self._max_age - age",
         "begin + self._max_age",
-        ("test_supply", "test_steady_supply"),
+        (
+            "test_a_run_tells_until_when_it_may_be_drawn_from",
+            "test_a_block_is_used_until_it_is_too_old",
+        ),
     ),
     Mutation(
         "block-outlives-a-step-back-at-draw",
@@ -43,7 +46,7 @@ MUTATIONS = [
         "Client.factory.draw",
         "begin <= clock() < deadline[0]",
         "clock() < deadline[0]",
-        ("test_spans",),
+        ("test_a_step_of_utc_ends_a_block",),
     ),
     Mutation(
         "block-outlives-a-step-back-at-iteration",
@@ -51,7 +54,7 @@ MUTATIONS = [
         "Client.iter.draw",
         "begin <= now < deadline[0]",
         "now < deadline[0]",
-        ("test_spans",),
+        ("test_a_step_of_utc_ends_a_block",),
     ),
     Mutation(
         "block-outlives-a-step-back-at-refill",
@@ -59,7 +62,7 @@ MUTATIONS = [
         "Supply._counts",
         "self._begin <= utc() < self._deadline[0]",
         "utc() < self._deadline[0]",
-        ("test_spans",),
+        ("test_a_step_of_utc_ends_a_block",),
     ),
     Mutation(
         "random-ids-wait-for-good",
@@ -67,7 +70,7 @@ MUTATIONS = [
         "Supply._fetch",
         "self._span(begin, begin + self._max_age)",
         'self._span(begin, float("inf"))',
-        ("test_spans",),
+        ("test_v4_ids_that_wait_are_dropped_with_time",),
     ),
     Mutation(
         "many-random-ids-wait",
@@ -75,7 +78,7 @@ MUTATIONS = [
         "Supply.run",
         "LONG_RUNS[form] if self._timeline else RANDOM_RUN",
         "LONG_RUNS[form]",
-        ("test_spans",),
+        ("test_few_v4_ids_wait_in_memory",),
     ),
     Mutation(
         "waiting-for-a-block-is-lack-of-demand",
@@ -91,7 +94,7 @@ MUTATIONS = [
         block, from_daemon = self._take(asked)
         self._demand.came(asked_at)
         """,
-        ("test_supply", "test_steady_supply", "test_demand"),
+        ("test_the_time_that_a_block_took_to_come_is_no_lack_of_demand",),
     ),
     Mutation(
         "burst-sized-by-its-last-block",
@@ -99,7 +102,10 @@ MUTATIONS = [
         "Demand.size",
         "self._burst + used",
         "used",
-        ("test_demand", "test_bursts"),
+        (
+            "test_after_a_rest_the_last_burst_is_asked_for",
+            "test_each_burst_counts_from_the_rest_before_it",
+        ),
     ),
     Mutation(
         "warning-names-the-client",
@@ -107,7 +113,7 @@ MUTATIONS = [
         "_warn",
         "_callers_level()",
         "2",
-        ("test_fallback",),
+        ("test_the_warning_names_the_line_that_drew",),
     ),
     Mutation(
         "function-without-its-name",
@@ -115,7 +121,10 @@ MUTATIONS = [
         "_named",
         "draw.__module__, draw.__name__, draw.__qualname__ = (__name__, name, name)",
         "draw.__module__ = __name__",
-        ("test_public",),
+        (
+            "test_a_public_function_is_known_by_its_public_name",
+            "test_help_of_a_function_reads_well",
+        ),
     ),
     Mutation(
         "client-pickled-without-wait",
@@ -123,7 +132,7 @@ MUTATIONS = [
         "Client.__reduce__",
         "partial(type(self), wait=self._wait)",
         "type(self)",
-        ("test_public",),
+        ("test_a_client_comes_out_of_a_pickle_with_its_settings",),
     ),
     Mutation(
         "module-names-sought-at-exit",
@@ -139,7 +148,10 @@ MUTATIONS = [
         "safety",
         "SafeUUID.safe if from_daemon else SafeUUID.unknown",
         "SafeUUID.safe",
-        ("test_supply", "test_steady_supply"),
+        (
+            "test_ids_are_marked_by_where_their_block_came_from",
+            "test_a_call_that_spans_blocks_marks_each_id_by_its_own",
+        ),
     ),
     Mutation(
         "safe-mark-on-fallback",
@@ -147,7 +159,10 @@ MUTATIONS = [
         "Source.take",
         "return found, False",
         "return found, True",
-        ("test_source",),
+        (
+            "test_a_block_made_here_is_not_the_daemons",
+            "test_the_daemon_serves_again_once_it_is_tried",
+        ),
     ),
     Mutation(
         "runs-overlap",
@@ -158,7 +173,7 @@ MUTATIONS = [
         self._first += count
         """,
         "ids = self._ids(form, count)",
-        ("test_supply", "test_steady_supply"),
+        ("test_made_ids_are_those_of_their_ticks",),
     ),
     Mutation(
         "run-taken-back-while-drawn-from",
@@ -166,7 +181,7 @@ MUTATIONS = [
         "Supply._take_back",
         "not self._recipe.random and left[0] not in self._ids(self._out_form, 1)",
         "not left",
-        ("test_supply", "test_steady_supply"),
+        ("test_a_run_drawn_from_in_the_middle_of_taking_back_is_dropped",),
     ),
     Mutation(
         "larger-block-accepted",
@@ -174,7 +189,7 @@ MUTATIONS = [
         "Connection._checked",
         "block.count > count",
         "block.count > 1_000_000",
-        ("test_survivors",),
+        ("test_a_larger_block_than_was_asked_for_is_refused",),
     ),
     Mutation(
         "larger-libuuid-block-accepted",
@@ -182,7 +197,7 @@ MUTATIONS = [
         "Connection._take_by_libuuid",
         "min(block.count, asked)",
         "block.count",
-        ("client.test_connection",),
+        ("test_util_linux_grants_no_more_than_was_asked",),
     ),
     Mutation(
         "response-to-another-msgid-accepted",
@@ -190,7 +205,7 @@ MUTATIONS = [
         "Connection._exchange",
         "response.msgid != self._msgid",
         "response.msgid < 0",
-        ("client.test_connection",),
+        ("test_an_answer_to_another_request_is_refused",),
     ),
     Mutation(
         "line-kept-after-interrupt",
@@ -201,7 +216,7 @@ MUTATIONS = [
             self.close()
         """,
         "",
-        ("client.test_connection",),
+        ("test_a_call_after_an_interrupted_one_is_answered",),
     ),
     Mutation(
         "fallback-steady-not-past-used",
@@ -209,7 +224,10 @@ MUTATIONS = [
         "Source.take_steady",
         "self._reached.tick",
         "0",
-        ("test_source",),
+        (
+            "test_steady_ticks_rise_from_the_daemons_to_those_made_here",
+            "test_sources_that_share_what_they_reached_rise_from_the_daemon_on",
+        ),
     ),
     Mutation(
         "fallback-of-each-session-its-own",
@@ -217,7 +235,7 @@ MUTATIONS = [
         "Source.take_steady",
         "here()",
         "type(here())()",
-        ("test_source",),
+        ("test_sources_of_one_process_go_on_after_one_another",),
     ),
     Mutation(
         "fallback-loses-a-handlers-change",
@@ -225,7 +243,7 @@ MUTATIONS = [
         "_Shared.change",
         'link.after.setdefault("next", following) is following',
         'link.after.setdefault("next", following)',
-        ("test_in_process",),
+        ("test_a_signal_handler_may_come_in_between_anywhere",),
     ),
     Mutation(
         "fallback-shared-with-child",
@@ -239,7 +257,7 @@ MUTATIONS = [
         while not found:
             ...
         """,
-        ("test_in_process",),
+        ("test_a_process_has_one_and_a_child_has_another",),
     ),
     Mutation(
         "frozen-clock-is-waited-for",
@@ -247,7 +265,10 @@ MUTATIONS = [
         "StandIn.take.give",
         "waited >= STILL or now <= utc.still",
         "False",
-        ("test_in_process",),
+        (
+            "test_nobody_waits_longer_for_a_clock_that_stands_still",
+            "test_a_clock_known_to_stand_still_is_not_waited_for_again",
+        ),
     ),
     Mutation(
         "fallback-never-lets-go",
@@ -255,7 +276,10 @@ MUTATIONS = [
         "StandIn.take_steady.give",
         "end - now > MAX_LEAD",
         "end < now",
-        ("test_in_process",),
+        (
+            "test_more_than_an_hour_ahead_order_begins_anew",
+            "test_steady_ticks_of_a_clock_that_stands_still_lead_it_by_an_hour_at_most",
+        ),
     ),
     Mutation(
         "floor-never-let-go",
@@ -263,7 +287,7 @@ MUTATIONS = [
         "Source._take_later",
         "reached - end > MAX_LEAD",
         "reached < 0",
-        ("test_source",),
+        ("test_a_daemon_more_than_an_hour_behind_is_used",),
     ),
     Mutation(
         "daemon-steady-not-past-used",
@@ -271,7 +295,7 @@ MUTATIONS = [
         "Source._take_later",
         "max(block.first, reached)",
         "block.first",
-        ("test_source",),
+        ("test_of_a_daemons_block_what_was_used_is_cut_off",),
     ),
     Mutation(
         "daemon-behind-is-used",
@@ -279,7 +303,10 @@ MUTATIONS = [
         "Source._take_later",
         "end <= reached",
         "end < 0",
-        ("test_source",),
+        (
+            "test_a_daemon_behind_what_was_used_is_not_used",
+            "test_without_fallback_a_daemon_behind_is_told_of",
+        ),
     ),
     Mutation(
         "reached-forgotten",
@@ -287,7 +314,10 @@ MUTATIONS = [
         "Source.take_steady",
         "reached.tick = end",
         "",
-        ("test_source",),
+        (
+            "test_steady_ticks_rise_from_the_daemons_to_those_made_here",
+            "test_a_daemon_behind_what_was_used_is_not_used",
+        ),
     ),
     Mutation(
         "snowflake-without-worker",
@@ -295,7 +325,7 @@ MUTATIONS = [
         "Supply._take",
         "block.worker is None",
         "block.worker == -1",
-        ("test_supply", "test_steady_supply"),
+        ("test_a_snowflake_needs_a_worker_number",),
     ),
     Mutation(
         "snowflake-by-fallback",
@@ -303,7 +333,7 @@ MUTATIONS = [
         "Supply._take",
         'self._source.take_steady(count, fallback=self._kind != "snowflake")',
         "self._source.take_steady(count, fallback=True)",
-        ("test_supply", "test_steady_supply"),
+        ("test_only_snowflakes_have_no_fallback",),
     ),
     Mutation(
         "blocks-without-a-place-are-asked-for-without-an-end",
@@ -317,7 +347,7 @@ MUTATIONS = [
         while True:
             ...
         """,
-        ("test_supply", "test_steady_supply"),
+        ("test_a_daemon_whose_blocks_have_no_place_is_given_up",),
     ),
     Mutation(
         "node-may-change-without-an-end",
@@ -325,7 +355,7 @@ MUTATIONS = [
         "Supply._fetch",
         "self._nodes > MOST_NODES",
         "False",
-        ("test_supply", "test_steady_supply"),
+        ("test_a_daemon_whose_node_is_another_each_time_is_given_up",),
     ),
     Mutation(
         "older-block-not-trimmed",
@@ -333,7 +363,7 @@ MUTATIONS = [
         "Supply._have",
         "self._first = last_used + 1",
         "",
-        ("test_supply", "test_steady_supply"),
+        ("test_an_overlapping_block_is_trimmed", "test_ids_rise_into_the_fallback_and_back"),
     ),
     Mutation(
         "another-node-in-the-same-run",
@@ -341,7 +371,7 @@ MUTATIONS = [
         "Supply._fetch",
         "self._not_before = self._end - 1 + recipe.room(self._end - 1)",
         "",
-        ("test_supply", "test_steady_supply"),
+        ("test_under_another_node_or_worker_ids_go_on_in_the_next_millisecond",),
     ),
     Mutation(
         "fallback-without-consent",
@@ -349,7 +379,7 @@ MUTATIONS = [
         "may_fall_back",
         'bool(wanted) and os.environ.get("UUIDD_FALLBACK") != "0"',
         "bool(wanted)",
-        ("test_environment",),
+        ("test_the_fallback_takes_the_callers_and_the_administrators_consent",),
     ),
     Mutation(
         "stand-in-node-is-fixed",
@@ -357,7 +387,7 @@ MUTATIONS = [
         "_random_bits",
         'int.from_bytes(os.urandom((count + 7) // 8), "big") >> -count % 8',
         "0",
-        ("test_survivors",),
+        ("test_two_processes_without_a_daemon_have_two_nodes",),
     ),
     Mutation(
         "closed-descriptor-taken-for-line",
@@ -365,7 +395,7 @@ MUTATIONS = [
         "Stream.is_there",
         "(found.st_dev, found.st_ino) == self._identity",
         "found.st_dev >= 0",
-        ("test_fallback",),
+        ("test_a_process_that_closed_all_descriptors_draws_on",),
     ),
     Mutation(
         "line-is-left-to-the-collector",
@@ -373,7 +403,7 @@ MUTATIONS = [
         "uuidd_client.stream.Stream",
         "def __del__(self) -> None: ...",
         "def unused(self) -> None: ...",
-        ("client.test_connection",),
+        ("test_a_connect_that_is_broken_off_anywhere_leaves_no_socket",),
     ),
     Mutation(
         "half-made-line-is-not-closed",
@@ -384,7 +414,7 @@ MUTATIONS = [
             ...
         """,
         "",
-        ("client.test_connection",),
+        ("test_a_connect_that_is_broken_off_anywhere_leaves_no_socket",),
     ),
     Mutation(
         "want-of-descriptors-gets-through",
@@ -402,7 +432,7 @@ MUTATIONS = [
         except TimeoutError as error:
             ...
         """,
-        ("client.test_connection",),
+        ("test_without_a_descriptor_left_the_error_says_so",),
     ),
     Mutation(
         "signal-ends-the-connect",
@@ -413,7 +443,7 @@ MUTATIONS = [
             raise TimeoutError from None
         """,
         "raise OSError from None",
-        ("client.test_connection",),
+        ("test_a_full_backlog_ends_with_the_time_out",),
     ),
     Mutation(
         "ours-taken-for-util-linuxs",
@@ -427,7 +457,10 @@ MUTATIONS = [
         if True:
             ...
         """,
-        ("client.test_connection",),
+        (
+            "test_the_dialect_is_kept_for_a_minute",
+            "test_a_daemon_that_closed_twice_in_a_call_is_not_taken_for_util_linuxs",
+        ),
     ),
     Mutation(
         "trickle-is-read-for-ever",
@@ -435,7 +468,7 @@ MUTATIONS = [
         "Connection._receive",
         "left <= 0",
         "left <= -1e9",
-        ("client.test_connection",),
+        ("test_what_comes_after_the_time_out_is_not_waited_for",),
     ),
     Mutation(
         "older-block-outlives-a-handler",
@@ -443,6 +476,6 @@ MUTATIONS = [
         "_Channel.in_turn",
         "self._give_up()",
         "",
-        ("test_client",),
+        ("test_ids_after_a_signal_handlers_are_above_them",),
     ),
 ]

@@ -11,7 +11,7 @@ MUTATIONS = [
         "statefile.decode",
         'words[2] != f"sha256:{digest(body)}"',
         'not words[2].startswith("sha256:")',
-        ("test_store",),
+        ("test_every_shorter_file_is_damaged", "test_a_torn_file_is_set_aside"),
     ),
     Mutation(
         "format-not-checked",
@@ -19,7 +19,7 @@ MUTATIONS = [
         "statefile.decode",
         "words[1] not in map(str, range(EARLIEST_FORMAT, FORMAT + 1))",
         "not words[1]",
-        ("test_store",),
+        ("test_a_newer_format_is_told_as_such", "test_a_newer_file_is_set_aside"),
     ),
     Mutation(
         "folder-owner-not-checked",
@@ -27,7 +27,7 @@ MUTATIONS = [
         "FolderStore._check_owner",
         "found.st_uid not in (0, own)",
         "found.st_uid < 0",
-        ("test_store",),
+        ("test_a_folder_of_another_user_is_refused", "test_another_owner_is_found_by_who_opens_it"),
     ),
     Mutation(
         "folder-mode-not-checked",
@@ -35,7 +35,7 @@ MUTATIONS = [
         "FolderStore._check_owner",
         "found.st_mode & 0o022",
         "found.st_mode & 0o002",
-        ("test_store",),
+        ("test_a_folder_that_others_can_write_to_is_refused",),
     ),
     Mutation(
         "set-aside-over-another",
@@ -43,7 +43,7 @@ MUTATIONS = [
         "FolderStore._put_aside",
         "number += 1",
         "break",
-        ("test_store",),
+        ("test_a_file_is_set_aside_under_a_free_name",),
     ),
     Mutation(
         "save-by-path",
@@ -51,7 +51,7 @@ MUTATIONS = [
         "FolderStore.save",
         "os.rename(_NEW, _STATE, src_dir_fd=folder, dst_dir_fd=folder)",
         'os.rename(f"/proc/self/fd/{folder}/{_NEW}", self.folder / _STATE)',
-        ("test_misplaced",),
+        ("test_a_save_goes_to_the_folder_that_is_locked",),
     ),
     Mutation(
         "save-in-a-folder-that-is-gone",
@@ -62,7 +62,7 @@ MUTATIONS = [
             ...
         """,
         "",
-        ("test_misplaced",),
+        ("test_a_save_is_refused_once_the_path_leads_elsewhere",),
     ),
     Mutation(
         "request-without-look",
@@ -70,7 +70,10 @@ MUTATIONS = [
         "Allocator._take",
         "self._saver.check(at.elapsed)",
         "",
-        ("test_misplaced",),
+        (
+            "test_the_folder_is_not_looked_at_for_each_request",
+            "test_utc_goes_on_under_a_volatile_node_and_steady_is_refused",
+        ),
     ),
     Mutation(
         "look-voids-nothing",
@@ -78,7 +81,10 @@ MUTATIONS = [
         "Saver.check",
         "self._timelines.void_saves()",
         "",
-        ("test_misplaced",),
+        (
+            "test_utc_goes_on_under_a_volatile_node_and_steady_is_refused",
+            "test_nothing_is_given_out_10_ms_after_the_folder_was_moved",
+        ),
     ),
     Mutation(
         "look-counts-though-gone",
@@ -98,7 +104,7 @@ MUTATIONS = [
         else:
             self.check_at = elapsed + int(CHECK_SECONDS * TICKS_PER_SECOND)
         """,
-        ("test_misplaced",),
+        ("test_a_save_under_way_gives_nothing_back",),
     ),
     Mutation(
         "start-without-wait",
@@ -106,6 +112,6 @@ MUTATIONS = [
         "_begun",
         "select.select((), (), (), CHECK_SECONDS)",
         "",
-        ("test_misplaced",),
+        ("test_a_start_waits_until_the_daemon_before_must_have_noticed",),
     ),
 ]

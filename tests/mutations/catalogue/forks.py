@@ -11,7 +11,10 @@ MUTATIONS = [
         "ForkGuard.__init__",
         "self._memory.madvise(MADV_WIPEONFORK)",
         "",
-        ("test_fork_guard", "test_forks"),
+        (
+            "test_a_child_finds_the_page_empty",
+            "test_a_child_finds_the_page_empty_on_an_older_kernel",
+        ),
     ),
     Mutation(
         "memory-not-wiped-by-hook",
@@ -19,7 +22,10 @@ MUTATIONS = [
         "ForkGuard.__init__",
         "_unwiped.add(self)",
         "",
-        ("test_fork_guard",),
+        (
+            "test_a_child_finds_the_page_empty_on_an_older_kernel",
+            "test_a_page_that_nobody_uses_is_not_kept",
+        ),
     ),
     Mutation(
         "session-shared-with-child",
@@ -38,7 +44,7 @@ MUTATIONS = [
             return given
         """,
         "return given",
-        ("test_forking_handlers",),
+        ("test_a_child_of_a_handler_leaves_the_parents_connection_alone",),
     ),
     Mutation(
         "error-of-a-parents-call-in-its-child",
@@ -46,7 +52,7 @@ MUTATIONS = [
         "Connection._opened",
         "raise Forked",
         "raise AssertionError",
-        ("test_forking_handlers",),
+        ("test_a_handler_may_fork_and_draw_wherever_it_comes",),
     ),
     Mutation(
         "child-waits-for-its-parents-import",

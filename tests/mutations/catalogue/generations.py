@@ -8,10 +8,10 @@ MUTATIONS = [
     Mutation(
         "generation-not-opened",
         "after a step back the same generation goes on",
-        "Utc._turn",
-        "self._open_next(now, reason, back)",
+        "Utc.switch",
+        'self._open_next(now, "UTC stepped back", back, avoid)',
         "self._open_number(self._number)",
-        ("test_utc", "test_timeline_machine"),
+        ("test_a_clock_set_back_opens_the_next_generation",),
     ),
     Mutation(
         "generation-opened-while-mark-past-now",
@@ -19,7 +19,10 @@ MUTATIONS = [
         "Utc._open_next",
         "self._mark(number) <= now",
         "self._mark(number) >= 0",
-        ("test_utc", "test_timeline_machine"),
+        (
+            "test_a_mark_counts_when_the_node_changes_to_a_fixed_one",
+            "test_a_generation_whose_mark_lies_past_now_is_passed_over",
+        ),
     ),
     Mutation(
         "generation-wraps-onto-used",
@@ -27,15 +30,21 @@ MUTATIONS = [
         "Utc._open_number",
         "Generation(number, node=self.node.value, begin=self._mark(number))",
         "Generation(number, node=self.node.value, begin=0)",
-        ("test_utc", "test_timeline_machine"),
+        (
+            "test_after_a_clean_stop_the_same_generation_goes_on",
+            "test_a_lost_state_brings_no_old_ticks_back_under_a_fixed_node",
+        ),
     ),
     Mutation(
         "mark-of-left-generation-forgotten",
         "a generation opened again gives its ticks again",
-        "Utc._turn",
+        "Utc.switch",
         "self._marks[self._number] = self._open.top",
         "",
-        ("test_utc", "test_timeline_machine"),
+        (
+            "test_the_generation_left_behind_keeps_its_highest_next_as_mark",
+            "test_the_mark_left_behind_lies_past_every_lane",
+        ),
     ),
     Mutation(
         "marks-of-others-not-saved",
@@ -43,7 +52,10 @@ MUTATIONS = [
         "Utc.begin_save",
         "marks = dict(self._marks)",
         "marks: dict[int, int] = {}",
-        ("test_utc", "test_timeline_machine"),
+        (
+            "test_a_restart_keeps_every_mark",
+            "test_a_changed_node_opens_the_next_generation_and_keeps_the_marks",
+        ),
     ),
     Mutation(
         "marks-of-others-not-loaded",
@@ -51,7 +63,10 @@ MUTATIONS = [
         "Utc.__init__",
         "dict(loaded.marks)",
         "{loaded.generation: loaded.marks[loaded.generation]}",
-        ("test_utc", "test_timeline_machine"),
+        (
+            "test_a_generation_whose_mark_lies_past_now_is_passed_over",
+            "test_a_restart_keeps_every_mark",
+        ),
     ),
     Mutation(
         "new-generation-before-its-save",
@@ -63,7 +78,10 @@ MUTATIONS = [
             number, Horizon(max((each.limit for each in self._horizons.values()), default=0))
         )
         """,
-        ("test_utc", "test_timeline_machine"),
+        (
+            "test_a_new_generation_gives_nothing_before_its_own_save",
+            "test_a_clock_set_back_opens_the_next_generation",
+        ),
     ),
     Mutation(
         "floor-left-out",
@@ -71,37 +89,47 @@ MUTATIONS = [
         "Utc._mark",
         "max(mark, self._floor) if self.node.fixed else mark",
         "mark",
-        ("test_utc", "test_timeline_machine"),
+        (
+            "test_a_lost_state_brings_no_old_ticks_back_under_a_fixed_node",
+            "test_a_floor_past_a_mark_is_where_lanes_begin",
+        ),
     ),
     Mutation(
         "changed-node-unnoticed",
         "under another node lanes go on as if it were the same",
         "Utc.__init__",
         """
-        if changed:
+        if loaded is None:
             ...
-        elif ...:
+        elif changed:
+            ...
+        elif past > 0:
             ...
         else:
             ...
         """,
         """
-        if False:
+        if loaded is None:
             ...
-        elif ...:
+        elif False:
+            ...
+        elif past > 0:
             ...
         else:
             ...
         """,
-        ("test_utc", "test_timeline_machine"),
+        (
+            "test_a_changed_node_opens_the_next_generation_and_keeps_the_marks",
+            "test_a_host_known_by_another_machine_id_draws_a_new_node",
+        ),
     ),
     Mutation(
         "libuuid-not-avoided",
         "libuuid's own ids and ours meet under one MAC",
         "Utc._open_next",
-        "self._avoid() if self.node.fixed else None",
-        "None",
-        ("test_utc", "test_timeline_machine"),
+        "self.node.fixed and avoid is not None",
+        "False",
+        ("test_a_fixed_node_keeps_away_from_another_programs_clock_sequence",),
     ),
     Mutation(
         "generation-not-random",
@@ -109,7 +137,10 @@ MUTATIONS = [
         "Utc.__init__",
         "random(GENERATIONS.bit_length() - 1) % ring",
         "0",
-        ("test_utc", "test_timeline_machine"),
+        (
+            "test_without_a_state_the_generation_is_random",
+            "test_after_the_first_save_ticks_are_given",
+        ),
     ),
     Mutation(
         "volatile-node-is-the-stored-one",
@@ -117,6 +148,6 @@ MUTATIONS = [
         "Volatile._draw",
         "random_node(self._random)",
         "random_node(lambda bits: 0)",
-        ("test_volatile",),
+        ("test_the_node_is_random_and_marked_so", "test_whole_grants_are_whole_and_aside"),
     ),
 ]

@@ -11,15 +11,15 @@ MUTATIONS = [
         "Utc.take",
         "now >= self._horizon.limit",
         "now > self._horizon.limit",
-        ("test_utc", "test_timeline_machine"),
+        ("test_a_refusal_is_no_use", "test_utc.test_a_refused_request_moves_no_lane"),
     ),
     Mutation(
         "horizon-not-honoured",
         "ids go on past what was saved",
         "Utc.take",
-        "serving is None or now >= self._horizon.limit",
-        "serving is None",
-        ("test_utc", "test_timeline_machine"),
+        "now >= self._horizon.limit",
+        "False",
+        ("test_nothing_is_given_while_the_first_save_is_under_way", "test_a_refusal_is_no_use"),
     ),
     Mutation(
         "horizon-without-lead",
@@ -27,7 +27,7 @@ MUTATIONS = [
         "Utc.begin_save",
         "top if self._closed else max(top, now + lead)",
         "top",
-        ("test_utc", "test_timeline_machine"),
+        ("test_whole_grants_are_exact_and_aside", "test_a_clock_that_stands_gives_nothing"),
     ),
     Mutation(
         "horizon-before-save",
@@ -35,7 +35,10 @@ MUTATIONS = [
         "Utc.begin_save",
         "self._horizon_of(number).begin_save(mark)",
         "self._horizon_of(number).end_save(mark, completed=True)",
-        ("test_utc", "test_timeline_machine"),
+        (
+            "test_a_failed_save_after_void_ones_gives_nothing",
+            "test_nothing_is_given_while_the_first_save_is_under_way",
+        ),
     ),
     Mutation(
         "horizon-above-save-under-way",
@@ -43,7 +46,10 @@ MUTATIONS = [
         "Horizon.begin_save",
         "self.limit = min(self._saved, lowest)",
         "self.limit = self._saved",
-        ("test_horizon", "test_utc"),
+        (
+            "test_a_failed_save_counts_as_under_way",
+            "test_a_save_under_way_with_a_lower_horizon_counts_at_once",
+        ),
     ),
     Mutation(
         "steady-horizon-off-by-one",
@@ -51,7 +57,10 @@ MUTATIONS = [
         "Steady.take",
         "steady >= self._horizon.limit",
         "steady > self._horizon.limit",
-        ("test_steady", "test_steady_machine"),
+        (
+            "test_the_horizon_is_the_mark_of_the_completed_save",
+            "test_the_horizon_holds_for_whole_grants",
+        ),
     ),
     Mutation(
         "steady-horizon-not-honoured",
@@ -59,7 +68,10 @@ MUTATIONS = [
         "Steady.take",
         "steady >= self._horizon.limit",
         "not self._horizon.limit",
-        ("test_steady", "test_steady_machine"),
+        (
+            "test_the_horizon_is_the_mark_of_the_completed_save",
+            "test_the_horizon_holds_for_whole_grants",
+        ),
     ),
     Mutation(
         "steady-horizon-without-lead",
@@ -67,7 +79,10 @@ MUTATIONS = [
         "Steady.begin_save",
         "self.read(now=now, elapsed=elapsed) + lead",
         "self.read(now=now, elapsed=elapsed)",
-        ("test_steady", "test_steady_machine"),
+        (
+            "test_without_a_mark_nothing_before_the_start_is_given",
+            "test_the_first_tick_is_the_mark",
+        ),
     ),
     Mutation(
         "steady-horizon-before-save",
@@ -75,7 +90,10 @@ MUTATIONS = [
         "Steady.begin_save",
         "self._horizon.begin_save(mark)",
         "self._horizon.end_save(mark, completed=True)",
-        ("test_steady", "test_steady_machine"),
+        (
+            "test_a_failed_save_with_a_farther_mark_moves_nothing",
+            "test_a_failed_first_save_gives_nothing",
+        ),
     ),
     Mutation(
         "bare-lead-left-out",
@@ -83,6 +101,9 @@ MUTATIONS = [
         "Timelines.begin_save",
         "bare_lead if self.far(at) else lead",
         "lead",
-        ("test_timelines",),
+        (
+            "test_a_steady_that_is_a_second_ahead_is_far",
+            "test_without_a_bare_lead_a_far_one_waits_for_nothing_worse",
+        ),
     ),
 ]

@@ -11,7 +11,10 @@ MUTATIONS = [
         "Generation.take",
         "... if whole and count > 1 else 0",
         "... if whole and count > 1 else 1",
-        ("test_generation",),
+        (
+            "test_generation.test_short_grants_may_have_to_begin_later",
+            "test_a_single_whole_tick_keeps_the_order_of_short_grants",
+        ),
     ),
     Mutation(
         "whole-from-lane-0",
@@ -19,7 +22,10 @@ MUTATIONS = [
         "Generation._with_room",
         "range(1, LANES)",
         "range(LANES)",
-        ("test_generation",),
+        (
+            "test_generation.test_whole_grants_need_not_begin_later",
+            "test_whole_waits_for_the_lane_that_is_free_first",
+        ),
     ),
     Mutation(
         "two-lanes-one-clock-seq",
@@ -27,7 +33,10 @@ MUTATIONS = [
         "Generation.take",
         "self.number << LANE_BITS | index",
         "self.number << LANE_BITS | index & ~1",
-        ("test_generation",),
+        (
+            "test_whole_grants_come_from_lane_1_up",
+            "test_15_whole_grants_of_all_time_are_served_side_by_side",
+        ),
     ),
     Mutation(
         "generations-share-clock-seqs",
@@ -35,7 +44,7 @@ MUTATIONS = [
         "Generation.take",
         "self.number << LANE_BITS | index",
         "self.number << LANE_BITS - 1 | index",
-        ("test_generation",),
+        ("test_short_grants_come_from_lane_0", "test_a_single_whole_tick_comes_from_lane_0"),
     ),
     Mutation(
         "lane-not-moved",
@@ -43,7 +52,10 @@ MUTATIONS = [
         "Lane.take",
         "self.next = end",
         "",
-        ("test_lane",),
+        (
+            "test_the_next_grant_begins_where_the_last_one_ended",
+            "test_what_a_lane_skipped_stays_skipped",
+        ),
     ),
     Mutation(
         "lane-moved-too-little",
@@ -69,7 +81,10 @@ MUTATIONS = [
             raise NoneFree(first - now)
         self.next = now
         """,
-        ("test_lane",),
+        (
+            "test_the_next_grant_begins_where_the_last_one_ended",
+            "test_what_a_lane_skipped_stays_skipped",
+        ),
     ),
     Mutation(
         "refusal-moves-lane",
@@ -85,7 +100,7 @@ MUTATIONS = [
         if first > now:
             raise NoneFree(first - now)
         """,
-        ("test_lane",),
+        ("test_nothing_is_free_before_not_before", "test_a_refusal_moves_nothing"),
     ),
     Mutation(
         "grant-past-now",
@@ -93,7 +108,7 @@ MUTATIONS = [
         "Lane.take",
         "end = now + 1",
         "end = now + 2",
-        ("test_lane",),
+        ("test_a_lane_gives_the_latest_ticks", "test_a_lane_gives_the_present_tick_for_one"),
     ),
     Mutation(
         "grant-before-next",
@@ -104,7 +119,10 @@ MUTATIONS = [
             first = self.next
         """,
         "",
-        ("test_lane",),
+        (
+            "test_lane.test_a_grant_is_shorter_when_fewer_are_free",
+            "test_a_lane_that_begins_at_now_gives_one_tick",
+        ),
     ),
     Mutation(
         "whole-grant-cut-short",
@@ -112,7 +130,10 @@ MUTATIONS = [
         "Generation._with_room",
         "latest_begin = now - count + 1",
         "latest_begin = now",
-        ("test_generation",),
+        (
+            "test_whole_is_refused_when_no_lane_has_room",
+            "test_whole_waits_for_the_lane_that_is_free_first",
+        ),
     ),
     Mutation(
         "whole-steady-grant-cut-short",
@@ -120,7 +141,7 @@ MUTATIONS = [
         "Steady.take",
         "self.next > steady - count + 1",
         "self.next > steady",
-        ("test_steady",),
+        ("test_a_whole_grant_is_all_or_nothing",),
     ),
     Mutation(
         "order-forgotten-over-nodes",
@@ -128,6 +149,9 @@ MUTATIONS = [
         "Utc.take",
         "self._short_next = block.first + block.count",
         "",
-        ("test_utc",),
+        (
+            "test_a_completed_save_ends_the_volatile_node",
+            "test_short_grants_rise_when_the_volatile_node_ends_at_the_same_tick",
+        ),
     ),
 ]

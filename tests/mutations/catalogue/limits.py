@@ -11,31 +11,41 @@ MUTATIONS = [
         "requests",
         "size > limit",
         "size > 1 << 30",
-        ("test_rpc",),
+        (
+            "test_a_request_past_the_limit_is_malformed",
+            "test_a_request_past_the_limit_is_told_with_both_sizes",
+        ),
     ),
     Mutation(
         "request-bytes-not-heeded-in-task",
         "--max-request-bytes means nothing",
-        "_answer_some",
-        "limits.request_bytes",
-        "1 << 30",
-        ("daemon.test_connection",),
+        "_rpc",
+        "answer_requests(..., ..., uid=..., limits=limits, ends=..., monotonic=...)",
+        """
+        answer_requests(
+            ..., ..., uid=..., limits=Limits(request_bytes=1 << 30), ends=..., monotonic=...
+        )
+        """,
+        (
+            "test_connection.test_a_longer_request_is_closed_upon",
+            "test_the_request_limit_can_be_set",
+        ),
     ),
     Mutation(
-        "request-bytes-not-heeded-in-hub",
+        "request-bytes-not-heeded-in-poller",
         "--max-request-bytes means nothing",
         "Poller._answer",
-        "self._limits().request_bytes",
-        "1 << 30",
-        ("test_survivors",),
+        "self._limits()",
+        "Limits(request_bytes=1 << 30)",
+        ("test_the_request_limit_holds_on_a_connection_that_was_silent",),
     ),
     Mutation(
         "pipelined-not-bounded",
         "one caller's replies fill the memory",
-        "_answer_some",
+        "answer_requests",
         "answered >= limits.pipelined",
         "False",
-        ("test_survivors",),
+        ("test_a_turn_ends_after_as_many_requests_as_the_limit_says",),
     ),
     Mutation(
         "connections-not-bounded",
@@ -43,7 +53,7 @@ MUTATIONS = [
         "Admission.refusal",
         "self.open >= self.limits.connections",
         "self.open < 0",
-        ("test_admission",),
+        ("test_nobody_enters_past_the_limit_in_all",),
     ),
     Mutation(
         "connections-per-uid-not-bounded",
@@ -51,7 +61,7 @@ MUTATIONS = [
         "Admission.refusal",
         "self._by_uid[uid] >= self.limits.connections_per_uid",
         "self._by_uid[uid] < 0",
-        ("test_admission",),
+        ("test_a_user_has_a_share", "test_a_user_does_not_use_anothers_share"),
     ),
     Mutation(
         "root-not-spared",
@@ -59,7 +69,7 @@ MUTATIONS = [
         "Admission.__init__",
         "{0, own_uid}",
         "{own_uid}",
-        ("test_admission",),
+        ("test_who_could_lose_connections", "test_root_and_the_daemons_user_have_no_share"),
     ),
     Mutation(
         "connection-not-counted-out",
@@ -67,7 +77,7 @@ MUTATIONS = [
         "Admission.leave",
         "self.open -= 1",
         "",
-        ("test_admission",),
+        ("test_the_highest_count_is_kept", "test_who_leaves_makes_room_for_others"),
     ),
     Mutation(
         "turned-away-not-bounded",
@@ -75,7 +85,7 @@ MUTATIONS = [
         "Admission.begin_telling",
         "self._being_told >= TURNED_AWAY",
         "self._being_told < 0",
-        ("test_admission",),
+        ("test_so_many_may_wait_to_be_told", "test_who_was_told_makes_room_for_the_next"),
     ),
     Mutation(
         "turned-away-may-stay",
@@ -89,7 +99,7 @@ MUTATIONS = [
         if not data:
             data = await stream.receive_until(1e9)
         """,
-        ("test_acceptor",),
+        ("test_one_turned_away_may_not_stay",),
     ),
     Mutation(
         "peers-group-taken-for-uid",
@@ -97,7 +107,7 @@ MUTATIONS = [
         "peer_uid",
         "_UCRED.unpack(...)[1]",
         "_UCRED.unpack(...)[2]",
-        ("test_admission",),
+        ("test_another_peers_user_is_known",),
     ),
     Mutation(
         "waiting-per-uid-not-bounded",
@@ -113,7 +123,10 @@ MUTATIONS = [
         "Allocator.take_waiting",
         "inf if wait else begun + SOON_SECONDS",
         "inf",
-        ("test_must_wait",),
+        (
+            "test_room_that_comes_later_is_told_at_once",
+            "test_a_user_who_has_had_the_share_hears_when_there_is_more",
+        ),
     ),
     Mutation(
         "must-wait-gives-up-the-stored-node",
@@ -131,15 +144,18 @@ MUTATIONS = [
         if trio.current_time() >= soon:
             ...
         """,
-        ("test_must_wait",),
+        (
+            "test_a_save_that_hangs_is_told_within_50_ms",
+            "test_whoever_asks_again_with_wait_is_served_once_it_is_saved",
+        ),
     ),
     Mutation(
-        "turns-of-many-users-not-shorter",
-        "many users who ask for much keep a save of the state waiting",
-        "Turns.seconds",
-        "max(least, min(most, ROUND_SECONDS / max(1, len(self._locks))))",
-        "most",
-        ("daemon.test_connection",),
+        "turn-of-one-connection-without-an-end",
+        "one connection with many requests keeps all others waiting",
+        "answer_requests",
+        "monotonic() > ends",
+        "False",
+        ("test_the_turn_ends_between_two_requests",),
     ),
     Mutation(
         "unread-per-uid-not-bounded",
@@ -147,7 +163,7 @@ MUTATIONS = [
         "_flush",
         "turns.unread[uid] < limits.unread_per_uid",
         "turns.unread[uid] >= 0",
-        ("daemon.test_connection",),
+        ("test_of_one_user_only_so_many_may_leave_their_replies_unread",),
     ),
     Mutation(
         "silence-makes-no-room",
@@ -155,7 +171,7 @@ MUTATIONS = [
         "Room._end_silent",
         "self._drop(stream)",
         "",
-        ("test_acceptor",),
+        ("test_those_long_silent_make_room", "test_silence_is_looked_for_once_a_second"),
     ),
     Mutation(
         "silence-of-others-makes-room",
@@ -163,7 +179,7 @@ MUTATIONS = [
         "Room._end_silent",
         "self._admission.refusal(stream.uid)",
         "True",
-        ("test_acceptor",),
+        ("test_one_users_silence_makes_no_room_for_another",),
     ),
     Mutation(
         "some-users-shut-out-others",
@@ -171,7 +187,10 @@ MUTATIONS = [
         "Room.make",
         "self._end_silent(long) or self._end_some_of_most(uid)",
         "self._end_silent(long)",
-        ("test_acceptor",),
+        (
+            "test_the_user_with_the_most_makes_room",
+            "test_those_in_the_middle_of_a_request_make_room_soon",
+        ),
     ),
     Mutation(
         "half-requests-keep-all-connections",
@@ -179,7 +198,7 @@ MUTATIONS = [
         "Room._end_some_of_most",
         "stream.end_reading()",
         "",
-        ("test_acceptor",),
+        ("test_those_in_the_middle_of_a_request_make_room_soon",),
     ),
     Mutation(
         "stop-forgets-who-has-just-connected",
@@ -187,7 +206,10 @@ MUTATIONS = [
         "Acceptor._hear_out",
         "begun + NEW_GRACE",
         "begun",
-        ("test_acceptor",),
+        (
+            "test_stop_leaves_a_second_to_those_who_have_just_connected",
+            "test_stop_does_not_wait_for_those_who_have_just_asked",
+        ),
     ),
     Mutation(
         "no-watch-left-ends-the-daemon",
@@ -195,29 +217,29 @@ MUTATIONS = [
         "Poller._park",
         "OSError",
         "KeyError",
-        ("test_poller",),
+        ("test_a_connection_that_cannot_be_watched_is_hung_up_on",),
     ),
     Mutation(
         "request-time-anew-with-each-byte",
         "callers that drip use up the connections",
         "_rpc",
         """
-        if part.end:
+        if end:
             deadline = trio.current_time() + limits.request_seconds
             ...
-        if part.partial:
+        if answered.partial:
             more = await stream.receive_until(deadline)
             ...
         """,
         """
-        if part.end:
+        if end:
             deadline = trio.current_time() + limits.request_seconds
             ...
-        if part.partial:
+        if answered.partial:
             more = await stream.receive_until(trio.current_time() + limits.request_seconds)
             ...
         """,
-        ("daemon.test_connection",),
+        ("test_one_byte_a_second_ends_after_five_seconds",),
     ),
     Mutation(
         "libuuid-request-time-anew-with-each-byte",
@@ -225,7 +247,7 @@ MUTATIONS = [
         "_libuuid",
         "stream.receive_until(deadline)",
         "stream.receive_until(trio.current_time() + 10)",
-        ("daemon.test_connection",),
+        ("test_a_dripping_libuuid_request_ends_after_five_seconds",),
     ),
     Mutation(
         "reply-unbounded-in-time",
@@ -233,7 +255,10 @@ MUTATIONS = [
         "Stream.send",
         "trio.move_on_after(seconds)",
         "trio.move_on_after(1e6)",
-        ("daemon.test_connection",),
+        (
+            "test_a_caller_that_never_reads_is_closed_upon_after_five_seconds",
+            "test_a_caller_that_never_reads_costs_little_memory",
+        ),
     ),
     Mutation(
         "share-not-enforced",
@@ -241,7 +266,10 @@ MUTATIONS = [
         "Shares.check",
         "gathered < 0",
         "gathered < -1e15",
-        ("test_fairness",),
+        (
+            "test_a_shortage_is_forgotten_after_a_fifth_of_a_second",
+            "test_users_of_whole_grants_get_the_same_number_of_ticks",
+        ),
     ),
     Mutation(
         "share-not-divided",
@@ -249,34 +277,37 @@ MUTATIONS = [
         "Shares.check",
         "self._lanes / self._parts",
         "float(self._lanes)",
-        ("test_fairness",),
+        (
+            "test_users_of_whole_grants_get_the_same_number_of_ticks",
+            "test_users_of_short_grants_get_the_same_time",
+        ),
     ),
     Mutation(
-        "hub-serves-from-the-first-again",
+        "poller-serves-from-the-first-again",
         "the first connections of a user shut out his others",
-        "Poller._serve_some",
+        "Poller._serve_user",
         "not queue.ready",
         "True",
-        ("test_poller",),
+        ("test_who_was_not_reached_in_a_turn_comes_before_who_was",),
     ),
     Mutation(
-        "hub-user-without-end-of-turn",
+        "poller-user-without-end-of-turn",
         "one user with many connections shuts out the others",
-        "Poller._serve_some",
+        "Poller._serve_user",
         """
-        if monotonic() > ends:
+        if self._monotonic() > ends:
             break
         """,
         "",
-        ("test_poller",),
+        ("test_a_user_with_many_connections_delays_another_by_one_turn",),
     ),
     Mutation(
-        "hub-no-turn-for-tasks",
+        "poller-no-turn-for-tasks",
         "requests that had to wait are not answered while others come",
         "Poller.run",
-        "monotonic() > turn_ends",
-        "monotonic() > turn_ends + 1e6",
-        ("test_poller",),
+        "monotonic() > round_ends",
+        "monotonic() > round_ends + 1e6",
+        ("test_others_have_their_turn_though_there_is_always_a_request",),
     ),
     Mutation(
         "unread-kept-by-the-system-without-bound",
@@ -284,7 +315,7 @@ MUTATIONS = [
         "Stream.bound_unread",
         "UNREAD_BYTES",
         "1 << 30",
-        ("test_poller", "daemon.test_connection"),
+        ("test_replies_to_what_came_before_malformed_bytes_are_sent_whole",),
     ),
     Mutation(
         "server-snowflake-without-worker",
@@ -292,7 +323,7 @@ MUTATIONS = [
         "Service._parse",
         "self._issuer.worker is None",
         "self._issuer.worker == -1",
-        ("test_making",),
+        ("test_snowflakes_need_a_worker_number",),
     ),
     Mutation(
         "make-in-one-go",
@@ -303,7 +334,7 @@ MUTATIONS = [
             return None
         """,
         "",
-        ("test_poller", "test_making"),
+        ("test_more_ids_than_are_made_in_one_go_are_for_a_task",),
     ),
     Mutation(
         "makes-side-by-side",
@@ -319,7 +350,7 @@ MUTATIONS = [
             block = ...
             return await self._made(call, block)
         """,
-        ("test_making",),
+        ("test_of_one_users_makes_only_one_is_half_made",),
     ),
     Mutation(
         "pieces-without-a-turn",
@@ -327,7 +358,7 @@ MUTATIONS = [
         "Maker._made",
         "await trio.lowlevel.checkpoint()",
         "",
-        ("test_making",),
+        ("test_others_have_their_turn_between_the_pieces_of_a_make",),
     ),
     Mutation(
         "failed-grant-is-charged",
@@ -335,26 +366,26 @@ MUTATIONS = [
         "Shares.draw",
         "self.contended and given",
         "self.contended",
-        ("test_fairness",),
+        ("test_a_grant_that_failed_costs_nothing",),
     ),
     Mutation(
-        "hub-lingers-for-everyone",
+        "poller-lingers-for-everyone",
         "a daemon that is asked now and then looks for more in vain each time",
-        "Poller._serve_some",
-        "now < self._only_at + SOON",
+        "_LoneClient.note",
+        "now < self._at + LONE_SECONDS",
         "True",
-        ("test_poller",),
+        ("test_a_lone_client_is_polled_for_a_moment",),
     ),
     Mutation(
-        "hub-lingers-before-others",
+        "poller-lingers-before-others",
         "one who asks without a pause lets those who connect wait for a millisecond each",
         "Poller.run",
         """
-        self._lone = False
+        self._lone.present = False
         await trio.lowlevel.checkpoint()
         """,
-        "self._lone = False",
-        ("test_poller",),
+        "self._lone.present = False",
+        ("test_others_have_their_turn_before_a_lone_client_is_polled_for",),
     ),
     Mutation(
         "descriptors-not-barred",
@@ -362,7 +393,7 @@ MUTATIONS = [
         "bar_descriptors",
         "listener.setsockopt(_LEVEL, SO_PASSRIGHTS, 0)",
         "listener.setsockopt(_LEVEL, SO_PASSRIGHTS, 1)",
-        ("test_descriptors",),
+        ("test_a_barred_listener_takes_no_descriptor",),
     ),
     Mutation(
         "descriptor-closed-by-reader",
@@ -370,7 +401,7 @@ MUTATIONS = [
         "WaryStream.receive_now",
         "flags & socket.MSG_CTRUNC",
         "flags & socket.MSG_OOB",
-        ("test_descriptors",),
+        ("test_a_descriptor_is_not_closed_where_it_is_read",),
     ),
     Mutation(
         "descriptor-closed-with-its-connection",
@@ -378,6 +409,9 @@ MUTATIONS = [
         "WaryStream.close",
         "self._dropper.drop(self.sock)",
         "self.sock.close()",
-        ("test_descriptors",),
+        (
+            "test_the_peer_sees_the_end_before_descriptors_are_closed",
+            "test_after_its_end_the_dropper_leaves_all_to_the_process",
+        ),
     ),
 ]

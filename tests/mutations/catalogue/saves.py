@@ -9,7 +9,7 @@ MUTATIONS = [
         "volatile-until-the-next-request",
         "an idle daemon tells of trouble that is over",
         "Saver._save_once",
-        "self._timelines.settle(at=self._read())",
+        "self._timelines.utc.leave_volatile(now=...)",
         "",
         ("test_trouble_that_is_over_is_told_no_longer",),
     ),
@@ -19,7 +19,7 @@ MUTATIONS = [
         "FolderStore.save",
         "os.fsync(fd)",
         "",
-        ("test_store",),
+        ("test_what_is_synced_is_the_whole_file", "test_a_failed_sync_of_the_file_is_an_error"),
     ),
     Mutation(
         "save-without-fsync-of-folder",
@@ -27,7 +27,10 @@ MUTATIONS = [
         "FolderStore.save",
         "os.fsync(self._folder_fd)",
         "",
-        ("test_store",),
+        (
+            "test_a_failed_sync_of_the_folder_is_an_error",
+            "test_a_save_syncs_renames_and_syncs_the_folder",
+        ),
     ),
     Mutation(
         "save-renames-first",
@@ -45,7 +48,7 @@ MUTATIONS = [
             ...
         self._unused = False
         """,
-        ("test_store",),
+        ("test_what_is_synced_is_the_whole_file", "test_a_failed_sync_of_the_file_is_an_error"),
     ),
     Mutation(
         "save-in-place",
@@ -53,7 +56,7 @@ MUTATIONS = [
         "store",
         '_STATE, _NEW, _LOCK = "state", "state.new", "lock"',
         '_STATE, _NEW, _LOCK = "state", "state", "lock"',
-        ("test_store",),
+        ("test_a_save_to_a_disk_gone_read_only_fails", "test_a_failed_rename_leaves_the_old_state"),
     ),
     Mutation(
         "save-follows-links",
@@ -61,7 +64,7 @@ MUTATIONS = [
         "FolderStore.save",
         "os.O_NOFOLLOW",
         "0",
-        ("test_store",),
+        ("test_a_temporary_file_that_is_a_link_is_not_followed",),
     ),
     Mutation(
         "save-ended-before-write",
@@ -88,7 +91,7 @@ MUTATIONS = [
         else:
             ...
         """,
-        ("test_saver",),
+        ("test_nothing_is_given_past_the_horizon_while_saves_fail",),
     ),
     Mutation(
         "stop-without-exact-marks",
@@ -96,7 +99,10 @@ MUTATIONS = [
         "Saver.run",
         "await self._save_once(0, 0)",
         "",
-        ("test_saver",),
+        (
+            "test_finish_saves_the_exact_mark_of_steady",
+            "test_finish_lets_the_save_under_way_end_first",
+        ),
     ),
     Mutation(
         "stop-with-marks-at-now",
@@ -104,7 +110,7 @@ MUTATIONS = [
         "Utc.begin_save",
         "top if self._closed else max(top, now + lead)",
         "max(top, now + lead)",
-        ("test_utc",),
+        ("test_a_clean_stop_saves_the_exact_marks",),
     ),
     Mutation(
         "stop-with-steady-mark-at-now",
@@ -112,7 +118,10 @@ MUTATIONS = [
         "Steady.begin_save",
         "self.next if self._closed else max(self.next, ahead)",
         "max(self.next, ahead)",
-        ("test_steady",),
+        (
+            "test_closing_during_a_save_keeps_what_is_under_way",
+            "test_a_stop_while_a_lost_mark_holds_all_back_keeps_it_so",
+        ),
     ),
     Mutation(
         "stop-goes-on-giving",
@@ -123,7 +132,10 @@ MUTATIONS = [
             raise Closed
         """,
         "",
-        ("test_utc",),
+        (
+            "test_after_a_close_nothing_is_given",
+            "test_after_a_close_no_volatile_node_serves_either",
+        ),
     ),
     Mutation(
         "stop-goes-on-giving-steady",
@@ -134,7 +146,7 @@ MUTATIONS = [
             raise Closed
         """,
         "",
-        ("test_steady",),
+        ("test_a_closed_one_gives_nothing_and_saves_the_exact_mark",),
     ),
     Mutation(
         "failed-save-forgotten",
@@ -150,7 +162,7 @@ MUTATIONS = [
             self._saved = self.limit = mark
         self._in_flight = None
         """,
-        ("test_horizon", "test_utc"),
+        ("test_a_failed_save_counts_as_under_way", "test_a_failed_save_counts_until_one_completes"),
     ),
     Mutation(
         "failed-steady-save-forgotten",
@@ -158,7 +170,7 @@ MUTATIONS = [
         "Horizon.begin_save",
         "mark if self._in_flight is None else min(self._in_flight, mark)",
         "mark",
-        ("test_horizon", "test_utc"),
+        ("test_a_failed_save_goes_on_counting", "test_the_lowest_of_several_failed_saves_counts"),
     ),
     Mutation(
         "each-steady-request-waits-for-a-save-that-hangs",
@@ -166,7 +178,10 @@ MUTATIONS = [
         "Allocator.take_waiting",
         "until = min(until, self._saver.unsaved_since + SAVE_SECONDS)",
         "",
-        ("test_steady_allocator",),
+        (
+            "test_steady_never_turns_volatile",
+            "test_while_saves_hang_only_the_first_steady_requests_wait",
+        ),
     ),
     Mutation(
         "a-save-that-hung-is-remembered",
@@ -174,7 +189,10 @@ MUTATIONS = [
         "Saver._note_success",
         "self.unsaved_since = None",
         "",
-        ("test_steady_allocator",),
+        (
+            "test_steady_is_on_again_once_its_lead_is_small_enough",
+            "test_once_a_save_succeeds_steady_requests_wait_for_the_next_again",
+        ),
     ),
     Mutation(
         "late-is-refused-though-saved",
@@ -198,7 +216,7 @@ MUTATIONS = [
             self._do_without_save(timeline)
             continue
         """,
-        ("test_steady_allocator",),
+        ("test_who_is_woken_late_by_a_save_that_succeeded_is_served",),
     ),
     Mutation(
         "failed-save-counts",
@@ -206,7 +224,10 @@ MUTATIONS = [
         "Saver._save_once",
         "completed = False",
         "completed = True",
-        ("test_saver",),
+        (
+            "test_a_failing_save_is_tried_again_with_growing_pauses",
+            "test_those_who_wait_do_not_hurry_a_failing_save",
+        ),
     ),
     Mutation(
         "lock-given-back-under-save",
@@ -217,6 +238,6 @@ MUTATIONS = [
             return
         """,
         "",
-        ("test_store",),
+        ("test_close_keeps_the_lock_while_a_save_hangs",),
     ),
 ]

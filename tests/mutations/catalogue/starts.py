@@ -19,7 +19,10 @@ MUTATIONS = [
         "scripts.uuidd",
         "time.sleep(2)",
         "",
-        ("test_scripts",),
+        (
+            "test_a_service_with_a_wrong_flag_waits_too",
+            "test_a_service_that_cannot_be_imported_waits_too",
+        ),
     ),
     Mutation(
         "start-ignores-mark",
@@ -27,7 +30,10 @@ MUTATIONS = [
         "Utc.__init__",
         "self._mark(self._number) - now",
         "0",
-        ("test_utc",),
+        (
+            "test_after_a_crash_the_next_generation_is_opened",
+            "test_a_generation_is_opened_again_from_its_mark_on",
+        ),
     ),
     Mutation(
         "start-takes-foreign-state",
@@ -35,7 +41,7 @@ MUTATIONS = [
         "check_machine",
         '"" not in (state.machine, machine) and state.machine != machine',
         "not state.machine",
-        ("test_store",),
+        ("test_another_hosts_file_is_set_aside", "test_a_host_that_is_not_known_is_no_other"),
     ),
     Mutation(
         "start-takes-numbers-that-are-none",
@@ -43,7 +49,7 @@ MUTATIONS = [
         "statefile._number",
         "type(value) is not int or not 0 <= value < 1 << bits",
         "type(value) is not int",
-        ("test_store",),
+        ("test_a_field_out_of_range_is_damage",),
     ),
     Mutation(
         "start-without-lock",
@@ -51,7 +57,10 @@ MUTATIONS = [
         "FolderStore._lock",
         "fcntl.LOCK_EX | fcntl.LOCK_NB",
         "fcntl.LOCK_SH | fcntl.LOCK_NB",
-        ("test_store",),
+        (
+            "test_a_refused_daemon_leaves_the_holders_pid",
+            "test_a_refused_folder_leaves_no_descriptor",
+        ),
     ),
     Mutation(
         "start-forgets-lost-state",
@@ -59,7 +68,10 @@ MUTATIONS = [
         "FolderStore.load",
         "self.lost = not self._unused",
         "self.lost = False",
-        ("test_store",),
+        (
+            "test_a_state_that_is_gone_from_a_used_folder_is_lost",
+            "test_a_start_that_was_killed_before_it_saved_counts_as_lost",
+        ),
     ),
     Mutation(
         "start-forgets-damaged-state",
@@ -67,7 +79,10 @@ MUTATIONS = [
         "FolderStore.load",
         "self.lost = True",
         "self.lost = False",
-        ("test_store",),
+        (
+            "test_a_state_that_is_set_aside_is_lost",
+            "test_a_start_that_lost_its_state_keeps_the_lock_file",
+        ),
     ),
     Mutation(
         "start-tells-steady-of-no-loss",
@@ -83,7 +98,10 @@ MUTATIONS = [
         "Steady.__init__",
         "now + LOST_SECONDS * TICKS_PER_SECOND if mark is None and lost else 0",
         "0",
-        ("test_steady",),
+        (
+            "test_a_step_ahead_ends_the_wait_of_a_lost_mark",
+            "test_a_wait_for_a_lost_mark_is_no_lead",
+        ),
     ),
     Mutation(
         "start-steady-at-utc",
@@ -91,7 +109,7 @@ MUTATIONS = [
         "Steady.__init__",
         "mark if mark is not None else max(now, ...)",
         "now if mark is not None else max(now, ...)",
-        ("test_steady",),
+        ("test_the_first_tick_is_the_mark",),
     ),
     Mutation(
         "start-steady-without-mark",
@@ -107,7 +125,7 @@ MUTATIONS = [
         "_save_first",
         "store.save(state)",
         "",
-        ("test_survivors",),
+        ("test_the_first_horizon_is_on_the_disk_when_the_daemon_says_that_it_started",),
     ),
     Mutation(
         "start-takes-pid-file-of-a-living-daemon",
@@ -115,7 +133,7 @@ MUTATIONS = [
         "pidfile._check",
         "fcntl.lockf(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)",
         "",
-        ("test_pidfile",),
+        ("test_the_file_of_a_process_that_lives_is_left_to_it",),
     ),
     Mutation(
         "stop-removes-anothers-pid-file",
@@ -123,15 +141,15 @@ MUTATIONS = [
         "pid_file",
         "os.path.samestat(os.fstat(fd), os.lstat(path))",
         "os.lstat(path)",
-        ("test_pidfile",),
+        ("test_anothers_file_is_not_removed",),
     ),
     Mutation(
         "start-keeps-node-of-unknown-host",
         "hosts made from one image make ids of one node",
         "Utc.__init__",
-        "not loaded.node.fixed and loaded.machine == machine",
-        "not loaded.node.fixed",
-        ("test_utc",),
+        "loaded.machine == machine",
+        "True",
+        ("test_a_host_known_by_another_machine_id_draws_a_new_node",),
     ),
     Mutation(
         "start-with-a-later-epoch",
@@ -139,7 +157,10 @@ MUTATIONS = [
         "with_epoch",
         "epoch > earliest",
         "epoch > earliest + 1000",
-        ("core.test_epochs",),
+        (
+            "test_a_later_epoch_is_refused_and_changes_nothing",
+            "test_no_snowflake_comes_twice_whatever_epochs_are_asked_for",
+        ),
     ),
     Mutation(
         "start-forgets-the-epoch",
@@ -147,7 +168,7 @@ MUTATIONS = [
         "_begun",
         "Timelines(..., ..., worker=..., epoch=..., epochs=epochs)",
         "Timelines(..., ..., worker=..., epoch=...)",
-        ("daemon.test_epochs",),
+        ("test_the_epoch_is_saved_before_any_snowflake", "test_an_earlier_epoch_is_taken_over"),
     ),
     Mutation(
         "failed-start-leaves-its-lock",
@@ -158,6 +179,6 @@ MUTATIONS = [
             self._remove_lock()
         """,
         "",
-        ("test_store",),
+        ("test_a_start_that_saved_nothing_leaves_an_unused_folder",),
     ),
 ]

@@ -11,7 +11,7 @@ MUTATIONS = [
         "Connection._receive",
         "sock.receive(READ_BYTES, left)",
         "sock.receive(READ_BYTES, 10)",
-        ("client.test_connection",),
+        ("test_silence_ends_with_the_time_out",),
     ),
     Mutation(
         "client-timeout-anew-with-each-byte",
@@ -19,7 +19,7 @@ MUTATIONS = [
         "Connection._receive",
         "deadline - elapsed()",
         "self._timeout",
-        ("client.test_connection",),
+        ("test_a_silence_after_a_piece_ends_with_the_time_out_of_the_whole",),
     ),
     Mutation(
         "client-waits-in-full-backlog",
@@ -27,7 +27,7 @@ MUTATIONS = [
         "Stream.reach",
         "_timeval(left)",
         "_timeval(left + 10)",
-        ("client.test_connection",),
+        ("test_a_full_backlog_ends_with_the_time_out",),
     ),
     Mutation(
         "silence-forgotten",
@@ -35,7 +35,7 @@ MUTATIONS = [
         "Connection._deadline",
         "self._sock.is_quiet()",
         "False",
-        ("test_silence",),
+        ("test_one_request_is_out_on_a_connection_while_the_daemon_is_silent",),
     ),
     Mutation(
         "silence-kept-to-oneself",
@@ -43,7 +43,7 @@ MUTATIONS = [
         "Connection._deadline",
         "now if self._silence.known(now) else now + self._timeout",
         "now + self._timeout",
-        ("test_silence",),
+        ("test_one_call_waits_for_a_silent_daemon_whatever_is_drawn",),
     ),
     Mutation(
         "one-channel-for-both-timelines",
@@ -62,7 +62,7 @@ MUTATIONS = [
         "Connection._take",
         "self._asked_at + self._timeout + methods.SAVE_SECONDS",
         "self._asked_at + self._timeout",
-        ("client.test_connection",),
+        ("test_a_daemon_that_waits_has_its_own_time_for_that",),
     ),
     Mutation(
         "silence-without-an-end",
@@ -70,7 +70,7 @@ MUTATIONS = [
         "Connection._deadline",
         "self._heard()",
         "",
-        ("test_silence",),
+        ("test_a_daemon_whose_backlog_is_full_is_silent_until_it_has_room",),
     ),
     Mutation(
         "save-wait-unbounded",
@@ -78,10 +78,7 @@ MUTATIONS = [
         "Allocator.take_waiting",
         "until = begun + SAVE_SECONDS",
         "until = begun + 3600",
-        (
-            "test_after_a_second_without_a_save_a_volatile_node_serves",
-            "test_no_whole_grant_waits_longer_than_a_fifth_of_a_second",
-        ),
+        ("test_after_a_second_without_a_save_a_volatile_node_serves",),
     ),
     Mutation(
         "room-wait-unbounded",
@@ -89,10 +86,7 @@ MUTATIONS = [
         "Allocator.take_waiting",
         "no_room or trio.current_time() + ROOM_SECONDS",
         "trio.current_time() + ROOM_SECONDS",
-        (
-            "test_after_a_second_without_a_save_a_volatile_node_serves",
-            "test_no_whole_grant_waits_longer_than_a_fifth_of_a_second",
-        ),
+        ("test_no_whole_grant_waits_longer_than_a_fifth_of_a_second",),
     ),
     Mutation(
         "last-save-unbounded",
@@ -100,6 +94,6 @@ MUTATIONS = [
         "Saver.finish",
         "trio.move_on_after(patience)",
         "trio.move_on_after(60 * patience)",
-        ("test_saver",),
+        ("test_finish_gives_up_on_a_hung_save",),
     ),
 ]

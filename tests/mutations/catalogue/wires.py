@@ -11,7 +11,7 @@ MUTATIONS = [
         "methods._count",
         "type(count) is not int",
         "not isinstance(count, int)",
-        ("test_methods",),
+        ("test_take_refuses_a_count_out_of_range", "test_make_refuses_a_count_out_of_range"),
     ),
     Mutation(
         "bool-taken-for-type",
@@ -19,7 +19,7 @@ MUTATIONS = [
         "_request",
         "type(value[0]) is not int",
         "not isinstance(value[0], int)",
-        ("test_rpc",),
+        ("test_another_shape_is_malformed",),
     ),
     Mutation(
         "bool-taken-for-tick",
@@ -27,7 +27,7 @@ MUTATIONS = [
         "taken",
         "type(first) is type(count) is type(clock_seq) is int",
         "isinstance(first, int) and isinstance(count, int) and isinstance(clock_seq, int)",
-        ("test_methods",),
+        ("test_a_boolean_field_is_no_block",),
     ),
     Mutation(
         "notification-done",
@@ -41,7 +41,7 @@ MUTATIONS = [
         if msgid is None:
             msgid = 0
         """,
-        ("daemon.test_connection",),
+        ("test_what_wants_no_answer_is_ignored",),
     ),
     Mutation(
         "closed-without-a-word",
@@ -49,7 +49,7 @@ MUTATIONS = [
         "_too_long",
         "MalformedError(told, _msgid(data))",
         "MalformedError(told)",
-        ("test_rpc",),
+        ("test_what_begins_as_a_request_is_malformed_with_its_msgid",),
     ),
     Mutation(
         "error-as-array",
@@ -57,7 +57,7 @@ MUTATIONS = [
         "failure",
         'f"{code}: {message}"',
         "[code, message]",
-        ("test_rpc",),
+        ("test_a_failure_is_four_items_with_no_result",),
     ),
     Mutation(
         "count-not-bounded",
@@ -65,7 +65,7 @@ MUTATIONS = [
         "methods._count",
         "1 <= count <= most",
         "1 <= count",
-        ("test_methods",),
+        ("test_take_refuses_a_count_out_of_range", "test_make_refuses_a_count_out_of_range"),
     ),
     Mutation(
         "libuuid-count-not-bounded",
@@ -73,7 +73,7 @@ MUTATIONS = [
         "ask",
         "echo > MAX_TIME",
         "echo > 2**31",
-        ("test_libuuid",),
+        ("test_more_than_a_million_is_unreasonable",),
     ),
     Mutation(
         "libuuid-count-below-one",
@@ -81,7 +81,7 @@ MUTATIONS = [
         "ask",
         "Ask(op, max(1, echo), echo)",
         "Ask(op, echo, echo)",
-        ("test_libuuid",),
+        ("test_libuuid.test_a_whole_request_is_read", "test_bytes_after_a_request_are_passed_over"),
     ),
     Mutation(
         "libuuid-reply-of-another-length",
@@ -89,7 +89,7 @@ MUTATIONS = [
         "bulk_time_reply",
         "_TIME_REPLY.pack(20, first, echo)",
         "_TIME_REPLY.pack(16, first, echo)",
-        ("test_libuuid",),
+        ("test_the_reply_to_bulk_time_echoes_the_count", "test_a_replys_body_follows_its_length"),
     ),
     Mutation(
         "libuuid-reply-of-any-length",
@@ -97,7 +97,7 @@ MUTATIONS = [
         "body",
         "not 0 <= size <= 4 + 16 * MAX_RANDOM",
         "size < 0",
-        ("test_libuuid",),
+        ("test_a_length_that_no_reply_has_is_unreasonable",),
     ),
     Mutation(
         "libuuid-reply-of-another-version",
@@ -105,7 +105,7 @@ MUTATIONS = [
         "reserved",
         "uuids.version(uuid) != 1",
         "uuids.version(uuid) > 8",
-        ("test_libuuid",),
+        ("test_another_body_reserves_nothing", "test_a_v6_reserves_nothing"),
     ),
     Mutation(
         "items-not-bounded",
@@ -113,7 +113,10 @@ MUTATIONS = [
         "rpc",
         "MAX_ITEMS = ...",
         "MAX_ITEMS = 1 << 20",
-        ("test_rpc",),
+        (
+            "test_an_array_or_map_of_65_items_is_malformed",
+            "test_a_whole_array_or_map_of_65_items_is_malformed",
+        ),
     ),
     Mutation(
         "snowflake-slot-twice",
@@ -121,6 +124,9 @@ MUTATIONS = [
         "place_from",
         "(ms << SEQUENCE_BITS) + (rest - 1) * SLOTS // TICKS_PER_MS + 1",
         "(ms << SEQUENCE_BITS) + rest * SLOTS // TICKS_PER_MS",
-        ("test_snowflakes",),
+        (
+            "test_a_place_is_found_at_its_tick",
+            "test_the_place_from_a_tick_is_the_first_one_not_before_it",
+        ),
     ),
 ]

@@ -15,9 +15,8 @@ from uuidd.core.ids.snowflake import TWITTER_EPOCH
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.ids.versions import CLOCK_SEQ_BITS
 from uuidd.core.timeline import Block, Lane, NoneFree, SteadyBlock
-from uuidd.core.timeline.slew import Slew
 from uuidd.core.timeline.state import random_node
-from uuidd.core.timeline.steady import MAX_LEAD_SECONDS
+from uuidd.core.timeline.steady import MAX_LEAD_SECONDS, Slew
 from uuidd.core.timeline.volatile import TOLERANCE
 from uuidd_client.fork_guard import alive
 

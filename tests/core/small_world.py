@@ -38,10 +38,9 @@ from uuidd.core.ids.nodes import MULTICAST, NODE_BITS
 from uuidd.core.timeline import Generation, Lane, NoneFree
 from uuidd.core.timeline.generation import LANE_BITS, LANES
 from uuidd.core.timeline.horizon import Horizon
-from uuidd.core.timeline.outcomes import Ahead, Closed, NeedsSave
-from uuidd.core.timeline.slew import Slew
+from uuidd.core.timeline.outcomes import Closed, NeedsSave, TooFarAhead
 from uuidd.core.timeline.state import Node, State
-from uuidd.core.timeline.steady import Rollback, Steady
+from uuidd.core.timeline.steady import Rollback, Slew, Steady
 from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.core.timeline.utc import Utc
 from uuidd.core.timeline.volatile import Volatile
@@ -397,8 +396,8 @@ class Host:
 
     def _take_steady(self, count: int, at: Reading, *, whole: bool) -> None:
         try:
-            block = self.timelines.take("steady", count, at=at, whole=whole)
-        except (NoneFree, NeedsSave, Ahead):
+            block = self.timelines.take_steady(count, at=at, whole=whole)
+        except (NoneFree, NeedsSave, TooFarAhead):
             return
         except Closed:
             if self.closed:

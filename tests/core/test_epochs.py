@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from uuidd.core.ids.snowflake import of_place, places
 from uuidd.core.ids.ticks import TICKS_PER_MS, UNIX_EPOCH
-from uuidd.core.timeline.epochs import NO_EPOCHS, LaterEpoch, with_epoch
+from uuidd.core.timeline.state import NO_EPOCHS, LaterEpoch, with_epoch
 
 NOW = UNIX_EPOCH + 1_000_000 * TICKS_PER_MS
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
-from uuidd.core.timeline.outcomes import Ahead, Closed, NeedsSave, NoneFree
+from uuidd.core.timeline.outcomes import Closed, NeedsSave, NoneFree, TooFarAhead
 from uuidd.core.timeline.steady import LOST_SECONDS, MAX_LEAD_SECONDS, Rollback, Steady
 from uuidd.core.timeline.volatile import TOLERANCE
 
@@ -205,7 +205,7 @@ def test_refusing_says_the_lead_and_that_none_is_allowed() -> None:
     """A step back past the tolerance is an error until UTC is back within it."""
     steady = saved(rollback="refuse")
     steady.take(1, now=NOW, elapsed=0)
-    with pytest.raises(Ahead) as ahead:
+    with pytest.raises(TooFarAhead) as ahead:
         steady.take(1, now=NOW - BACK, elapsed=10 * BACK)
     assert (ahead.value.lead, ahead.value.most) == (BACK, 0)
     with pytest.raises(NoneFree):
@@ -237,7 +237,9 @@ def test_a_lead_past_the_most_is_refused_and_told() -> None:
     """At max_lead it still serves; a tick past it, it says both, and no tick is gone."""
     steady = saved(max_lead=500)
     steady.take(1, now=NOW, elapsed=0)
-    with pytest.raises(Ahead, match=r"^511 ticks ahead of UTC, and 500 is the most$") as ahead:
+    with pytest.raises(
+        TooFarAhead, match=r"^511 ticks ahead of UTC, and 500 is the most$"
+    ) as ahead:
         steady.take(1, now=NOW - 501, elapsed=20)
     assert (ahead.value.lead, ahead.value.most) == (511, 500)
     assert steady.next == NOW + 1
@@ -251,7 +253,7 @@ def test_what_was_given_counts_as_lead_where_utc_alone_is_read() -> None:
     assert steady.lead(now=NOW - 500, elapsed=0) == 500
     with pytest.raises(NoneFree):
         steady.take(1, now=NOW - 500, elapsed=0)
-    with pytest.raises(Ahead) as ahead:
+    with pytest.raises(TooFarAhead) as ahead:
         steady.take(1, now=NOW - 501, elapsed=0)
     assert (ahead.value.lead, ahead.value.most) == (501, 500)
 
@@ -260,7 +262,7 @@ def test_a_mark_far_in_the_future_is_refused() -> None:
     """The clock was once a year ahead: the default most is an hour."""
     year = 365 * 86_400 * TICKS_PER_SECOND
     steady = saved(NOW + year)
-    with pytest.raises(Ahead) as ahead:
+    with pytest.raises(TooFarAhead) as ahead:
         steady.take(1, now=NOW, elapsed=0)
     assert (ahead.value.lead, ahead.value.most) == (year, 3600 * TICKS_PER_SECOND)
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.core.draws import Draws
 from tests.core.switching import take
 from uuidd.core.timeline import Block, NoneFree, SteadyBlock
-from uuidd.core.timeline.outcomes import Ahead, Closed, NeedsSave
+from uuidd.core.timeline.outcomes import Closed, NeedsSave, TooFarAhead
 from uuidd.core.timeline.state import State
 from uuidd.core.timeline.steady import LOST_SECONDS, Rollback, Steady
 from uuidd.core.timeline.timelines import FAR, Reading, Timelines
@@ -225,8 +225,8 @@ class Host(stateful.RuleBasedStateMachine):
             if name == "utc":
                 block = take(self.timelines.utc, count, now=at.now, whole=whole)
             else:
-                block = self.timelines.take(name, count, at=at, whole=whole)
-        except (NoneFree, NeedsSave, Ahead, Closed) as refusal:
+                block = self.timelines.take_steady(count, at=at, whole=whole)
+        except (NoneFree, NeedsSave, TooFarAhead, Closed) as refusal:
             assert steady.next == before, "a refused request moved the lane"
             if name == "steady":
                 self._look_at_refusal(refusal, count, whole, closed)
@@ -253,8 +253,8 @@ class Host(stateful.RuleBasedStateMachine):
         led = self._led()
         most = min(self.max_lead, TOLERANCE) if self.rollback == "refuse" else self.max_lead
         assert isinstance(refusal, Closed) == closed
-        assert isinstance(refusal, Ahead) == (led > most and not closed)
-        if isinstance(refusal, Ahead):
+        assert isinstance(refusal, TooFarAhead) == (led > most and not closed)
+        if isinstance(refusal, TooFarAhead):
             assert (refusal.lead, refusal.most) == (led, self.max_lead * (led > self.max_lead))
         elif isinstance(refusal, NeedsSave):
             assert max(steady.next, self._limit()) <= s

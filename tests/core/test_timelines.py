@@ -42,6 +42,15 @@ def saved(loaded: State | None = None, *, now: int = NOW, worker: int | None = 5
     return timelines
 
 
+def take(
+    timelines: Timelines, name: str, count: int, *, at: Reading, whole: bool = False
+) -> Block | SteadyBlock:
+    """Take a block of the timeline of that name."""
+    if name == "utc":
+        return timelines.utc.take(count, now=at.now, whole=whole)
+    return timelines.take_steady(count, at=at, whole=whole)
+
+
 def ahead(lead: int) -> Timelines:
     """Give timelines that loaded a steady mark so far past UTC."""
     return begun(State(Utc(None, machine="", now=0, random=Draws()).node, "", 0, {}, 0, NOW + lead))
@@ -52,7 +61,7 @@ def test_a_block_of_utc_has_a_clock_sequence() -> None:
     timelines = saved()
     opened = timelines.utc.generation
     assert opened is not None
-    assert timelines.take("utc", 3, at=Reading(NOW + 9, 9)) == Block(
+    assert take(timelines, "utc", 3, at=Reading(NOW + 9, 9)) == Block(
         NOW + 7, 3, opened.clock_seq, timelines.utc.node.value
     )
 
@@ -61,7 +70,7 @@ def test_a_block_of_utc_has_a_clock_sequence() -> None:
 def test_a_block_of_steady_has_what_its_kinds_need(worker: int | None) -> None:
     """The name ``steady`` gives ticks with the node for Flakes, worker and epoch for Snowflakes."""
     timelines = saved(worker=worker)
-    block = timelines.take("steady", 3, at=Reading(NOW + 9, 9))
+    block = take(timelines, "steady", 3, at=Reading(NOW + 9, 9))
     assert block == SteadyBlock(NOW + 7, 3, timelines.utc.node.value, worker, EPOCH)
 
 
@@ -76,19 +85,19 @@ def test_a_block_tells_what_ids_are_made_with() -> None:
 def test_whole_is_whole_on_either() -> None:
     """All or nothing, and a refusal leaves the other timeline alone."""
     timelines = saved()
-    timelines.take("steady", 1, at=AT)
+    take(timelines, "steady", 1, at=AT)
     with pytest.raises(NoneFree):
-        timelines.take("steady", 5, at=Reading(NOW + 3, 3), whole=True)
-    block = timelines.take("utc", 5, at=Reading(NOW + 3, 3), whole=True)
+        take(timelines, "steady", 5, at=Reading(NOW + 3, 3), whole=True)
+    block = take(timelines, "utc", 5, at=Reading(NOW + 3, 3), whole=True)
     assert (block.first, block.count) == (NOW - 1, 5)
-    block = timelines.take("steady", 3, at=Reading(NOW + 3, 3), whole=True)
+    block = take(timelines, "steady", 3, at=Reading(NOW + 3, 3), whole=True)
     assert (block.first, block.count) == (NOW + 1, 3)
 
 
 def test_the_timelines_do_not_take_from_each_other() -> None:
     """The same ticks come from both: their kinds differ."""
     timelines = saved()
-    utc, steady = (timelines.take(name, 4, at=AT) for name in ("utc", "steady"))
+    utc, steady = (take(timelines, name, 4, at=AT) for name in ("utc", "steady"))
     assert (utc.first + utc.count, steady.first + steady.count) == (NOW + 1, NOW + 1)
 
 
@@ -96,14 +105,14 @@ def test_a_step_back_goes_on_in_steady_and_opens_a_generation_in_utc() -> None:
     """UTC is followed back by the one, and not by the other."""
     timelines = saved()
     for name in ("utc", "steady"):
-        timelines.take(name, 1, at=AT)
+        take(timelines, name, 1, at=AT)
     at = Reading(NOW - TICKS_PER_SECOND, 10)
     with pytest.raises(NeedsSwitch):
-        timelines.take("utc", 1, at=at)
+        take(timelines, "utc", 1, at=at)
     timelines.utc.switch(now=at.now)
     save(timelines, at)
-    assert timelines.take("utc", 1, at=at).first == at.now
-    assert timelines.take("steady", 1, at=at).first == NOW + 5
+    assert take(timelines, "utc", 1, at=at).first == at.now
+    assert take(timelines, "steady", 1, at=at).first == NOW + 5
 
 
 def test_one_state_has_the_marks_of_both() -> None:
@@ -111,7 +120,7 @@ def test_one_state_has_the_marks_of_both() -> None:
     timelines = saved()
     opened = timelines.utc.generation
     assert opened is not None
-    timelines.take("steady", 1, at=AT)
+    take(timelines, "steady", 1, at=AT)
     state = timelines.begin_save(at=Reading(NOW - 100, 10), reach=LEAD, bare_reach=BARE)
     assert state.marks == {opened.number: NOW - 100 + LEAD}
     assert state.steady == NOW + 5 + LEAD
@@ -123,23 +132,23 @@ def test_both_give_nothing_until_their_state_is_saved() -> None:
     state = timelines.begin_save(at=AT, reach=LEAD, bare_reach=BARE)
     for name in ("utc", "steady"):
         with pytest.raises(NeedsSave):
-            timelines.take(name, 1, at=AT)
+            take(timelines, name, 1, at=AT)
     timelines.end_save(state, completed=False)
     for name in ("utc", "steady"):
         with pytest.raises(NeedsSave):
-            timelines.take(name, 1, at=AT)
+            take(timelines, name, 1, at=AT)
     save(timelines)
     for name in ("utc", "steady"):
-        assert timelines.take(name, 1, at=AT).first == NOW
+        assert take(timelines, name, 1, at=AT).first == NOW
 
 
 def test_both_stop_at_the_horizon() -> None:
     """The tick before it is given by either, and none at it."""
     timelines = saved()
     for name in ("utc", "steady"):
-        assert timelines.take(name, 1, at=Reading(NOW + LEAD - 1, LEAD - 1)).count == 1
+        assert take(timelines, name, 1, at=Reading(NOW + LEAD - 1, LEAD - 1)).count == 1
         with pytest.raises(NeedsSave):
-            timelines.take(name, 1, at=Reading(NOW + LEAD, LEAD))
+            take(timelines, name, 1, at=Reading(NOW + LEAD, LEAD))
 
 
 @pytest.mark.parametrize(("lead", "far"), [(0, False), (FAR - 1, False), (FAR, True)])
@@ -159,8 +168,8 @@ def test_without_a_bare_lead_a_far_one_waits_for_nothing_worse() -> None:
     timelines.end_save(state, completed=True)
     assert state.steady == NOW + FAR
     with pytest.raises(NeedsSave):
-        timelines.take("steady", 1, at=AT)
-    assert timelines.take("utc", 1, at=AT).first == NOW
+        take(timelines, "steady", 1, at=AT)
+    assert take(timelines, "utc", 1, at=AT).first == NOW
 
 
 def test_either_is_a_use() -> None:
@@ -168,7 +177,7 @@ def test_either_is_a_use() -> None:
     for name in ("utc", "steady"):
         timelines = saved()
         used = [timelines.used]
-        timelines.take(name, 1, at=AT)
+        take(timelines, name, 1, at=AT)
         used.append(timelines.used)
         save(timelines)
         used.append(timelines.used)
@@ -181,24 +190,24 @@ def test_a_clean_stop_saves_the_exact_marks_of_both() -> None:
     opened = timelines.utc.generation
     assert opened is not None
     for name, count in (("utc", 1), ("steady", 2)):
-        timelines.take(name, count, at=Reading(NOW + count, count))
+        take(timelines, name, count, at=Reading(NOW + count, count))
     timelines.close()
     at = Reading(NOW + 9, 9)
     for name in ("utc", "steady"):
         with pytest.raises(Closed):
-            timelines.take(name, 1, at=at)
+            take(timelines, name, 1, at=at)
     state = save(timelines, at)
     assert (state.marks, state.steady) == ({opened.number: NOW + 2}, NOW + 3)
     again = saved(state, now=NOW + 9)
-    assert again.take("utc", 8, at=at, whole=True).first == NOW + 2
-    assert again.take("steady", 99, at=at).first == NOW + 3
+    assert take(again, "utc", 8, at=at, whole=True).first == NOW + 2
+    assert take(again, "steady", 99, at=at).first == NOW + 3
 
 
 def test_a_crash_costs_steady_its_lead() -> None:
     """The next start begins at the horizon, past UTC, and leads it from then."""
     timelines = saved()
-    timelines.take("steady", 1, at=AT)
+    take(timelines, "steady", 1, at=AT)
     state = save(timelines)
     again = saved(state, now=NOW + 1)
-    assert again.take("steady", 99, at=Reading(NOW + 1, 0)).first == NOW + LEAD
+    assert take(again, "steady", 99, at=Reading(NOW + 1, 0)).first == NOW + LEAD
     assert again.steady.lead(now=NOW + 1, elapsed=0) == LEAD - 1

@@ -11,7 +11,7 @@ import trio
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline import Block, NoneFree, SteadyBlock
 from uuidd.core.timeline.generation import LANES
-from uuidd.core.timeline.outcomes import Ahead, Closed, NeedsSave, NeedsSwitch
+from uuidd.core.timeline.outcomes import Closed, NeedsSave, NeedsSwitch, TooFarAhead
 from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.core.wire.methods import SAVE_SECONDS, RefusedError
 from uuidd.libuuid_clock import libuuid_clock_seq
@@ -74,10 +74,13 @@ class Allocator:
             shares = self._steady
         if shares.contended:
             shares.check(uid, at=at.elapsed)
-        block = None
+        block: Block | SteadyBlock | None = None
         while block is None:
             try:
-                block = self._timelines.take(timeline, count, at=at, whole=whole)
+                if timeline == "utc":
+                    block = self._timelines.utc.take(count, now=at.now, whole=whole)
+                else:
+                    block = self._timelines.take_steady(count, at=at, whole=whole)
             except NeedsSwitch:
                 self._switch(at.now)
             except NoneFree:
@@ -136,7 +139,7 @@ class Allocator:
                     raise _must_wait(self._unsaved()) from None
                 with trio.move_on_at(min(until, soon)):
                     await self._saver.settled()
-            except Ahead as ahead:
+            except TooFarAhead as ahead:
                 raise RefusedError("unavailable", _ahead(ahead)) from None
             except Closed:
                 raise RefusedError("unavailable", "the daemon is stopping; ask again") from None
@@ -211,7 +214,7 @@ def _busy(cause: str) -> RefusedError:
     return RefusedError("busy", f"{cause}; ask for fewer, or again later")
 
 
-def _ahead(ahead: Ahead) -> str:
+def _ahead(ahead: TooFarAhead) -> str:
     lead = f"the steady timeline is {ahead.lead / TICKS_PER_SECOND:.3f} s ahead of UTC"
     if not ahead.most:
         return f"{lead}, which stepped back, and --rollback refuse gives nothing until UTC is there"

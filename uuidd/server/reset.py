@@ -11,8 +11,7 @@ from pathlib import Path
 from uuidd.clock import Clock
 from uuidd.core.ids import times
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
-from uuidd.core.timeline.epochs import NO_EPOCHS
-from uuidd.core.timeline.state import State
+from uuidd.core.timeline.state import NO_EPOCHS, State
 from uuidd.privileges import PrivilegeError, acting_as, owner
 from uuidd.statefile import machine_hash
 from uuidd.store import FolderStore, StoreError

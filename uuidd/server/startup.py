@@ -16,8 +16,7 @@ from uuidd import __version__
 from uuidd.clock import Clock
 from uuidd.core.ids import snowflake, times
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
-from uuidd.core.timeline.epochs import NO_EPOCHS, LaterEpoch, with_epoch
-from uuidd.core.timeline.state import Node, State
+from uuidd.core.timeline.state import NO_EPOCHS, LaterEpoch, Node, State, with_epoch
 from uuidd.core.timeline.steady import Steady
 from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.core.timeline.utc import Utc

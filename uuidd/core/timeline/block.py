@@ -1,4 +1,4 @@
-"""A block: what a caller is given to make ids from."""
+"""A block: the ticks that a caller is given to make ids from."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from uuidd.core.ids.layouts import Origin
 class Block(NamedTuple):
     """The ticks ``first .. first + count``, half open, under one clock sequence and node.
 
-    They are the caller's alone: no other block of any process holds one of them under the same
-    clock sequence and node.
+    No other block of any process holds one of them under the same clock sequence and node.
     """
 
     first: int
@@ -21,15 +20,15 @@ class Block(NamedTuple):
 
     @property
     def origin(self) -> Origin:
-        """What its ids tell beside the time."""
+        """What its ids hold beside the time."""
         return Origin(self.node, clock_seq=self.clock_seq)
 
 
 class SteadyBlock(NamedTuple):
     """The ticks ``first .. first + count`` of the steady timeline, half open.
 
-    They are the caller's alone on this host. *worker* is the host's machine number for Snowflakes,
-    0 to 1023, None if it has none; *epoch* is theirs, in Unix milliseconds.
+    No other block of this host holds one of them. *worker* is the host's worker number for
+    Snowflakes, 0 to 1023, None if it has none. *epoch*, in Unix milliseconds, is the Snowflakes'.
     """
 
     first: int
@@ -40,5 +39,5 @@ class SteadyBlock(NamedTuple):
 
     @property
     def origin(self) -> Origin:
-        """What its ids tell beside the time."""
+        """What its ids hold beside the time."""
         return Origin(self.node, worker=self.worker, epoch=self.epoch)

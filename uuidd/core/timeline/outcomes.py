@@ -26,7 +26,7 @@ class NeedsSwitch(NotNow):
     """UTC stepped back, or the stored node can serve again: another generation has to serve."""
 
 
-class Ahead(NotNow):
+class TooFarAhead(NotNow):
     """The steady timeline is *lead* ticks ahead of UTC; only *most* are allowed, 0 for none."""
 
     def __init__(self, lead: int, most: int) -> None:

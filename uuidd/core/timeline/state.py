@@ -8,14 +8,17 @@ from dataclasses import dataclass, field
 from uuidd.core.ids.nodes import MULTICAST, NODE_BITS
 
 RandomBits = Callable[[int], int]
-"""Gives an int of so many random bits."""
+"""Returns an int of as many random bits as asked for."""
+
+NO_EPOCHS: Mapping[int, int] = {}
+"""The epochs of a host that has made no Snowflakes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node and where it came from: ``random``, ``mac eth0``, ``ip 10.0.0.5 eth0`` or ``given``.
+    """A node and its source: ``random``, ``mac eth0``, ``ip 10.0.0.5 eth0`` or ``given``.
 
-    A *fixed* node (any but a random one) can be met again by someone who lost the state; a random
+    A *fixed* node, any but a random one, can come back on a host that has lost its state. A random
     one cannot, which is why it is the default (RFC 9562, 6.10).
     """
 
@@ -24,11 +27,11 @@ class Node:
 
     @property
     def fixed(self) -> bool:
-        """Whether others, or a later self with no memory, may come to the same node."""
+        """Whether another program, or this host without its state, may come to the same node."""
         return self.source != "random"
 
     def same_as(self, other: Node) -> bool:
-        """Whether ids of both carry the same node, from wherever each came."""
+        """Whether both are the same node, whatever interface a fixed one was read from."""
         return (self.value, self.fixed) == (other.value, other.fixed)
 
 
@@ -36,10 +39,11 @@ class Node:
 class State:
     """The node, the host, the current generation, and a mark for every generation ever opened.
 
-    Marks and *floor* are ticks of UTC; *steady* is the steady timeline's mark, on its own clock.
-    *epochs* is the earliest epoch, in Unix milliseconds, that each machine number was used with.
-    Under a fixed node every mark counts as at least the floor: the tick at which the state began
-    or last changed to such a node.
+    *machine* is the hash of the host's machine-id, "" where that was not known. Marks and *floor*
+    are ticks of UTC; *steady* is the steady timeline's mark, on its own clock. *epochs* is the
+    earliest epoch, in Unix milliseconds, that each worker number was used with. Under a fixed node
+    every mark counts as at least the floor: the tick at which the state began, or changed to that
+    node.
     """
 
     node: Node
@@ -48,9 +52,32 @@ class State:
     marks: Mapping[int, int]
     floor: int
     steady: int
-    epochs: Mapping[int, int] = field(default_factory=dict)
+    epochs: Mapping[int, int] = field(default_factory=lambda: NO_EPOCHS)
+
+
+class LaterEpoch(Exception):
+    """The epoch is later than *earliest*, one that the worker number was used with."""
+
+    def __init__(self, earliest: int) -> None:
+        super().__init__(f"the epoch {earliest} was used before")
+        self.earliest = earliest
+
+
+def with_epoch(epochs: Mapping[int, int], worker: int, epoch: int) -> Mapping[int, int]:
+    """Return *epochs*, the earliest epoch by worker number, with *epoch* for *worker*.
+
+    A Snowflake holds the time since its epoch. Under a later epoch that time is shorter, so the
+    Snowflakes of a past as long as the difference would come again. Under an earlier one it is
+    longer than any that was used so far, and keeps rising with the steady timeline.
+
+    Raises LaterEpoch when *epoch* is later than the one in *epochs*.
+    """
+    earliest = epochs.get(worker, epoch)
+    if epoch > earliest:
+        raise LaterEpoch(earliest)
+    return {**epochs, worker: epoch}
 
 
 def random_node(random: RandomBits) -> Node:
-    """Give a node of 47 random bits and the multicast bit (RFC 9562, 6.10)."""
+    """Return a node of 47 random bits and the multicast bit (RFC 9562, 6.10)."""
     return Node(random(NODE_BITS) | MULTICAST, "random")

@@ -1,4 +1,4 @@
-"""The steady timeline: ticks for kinds with no clock sequence to save them.
+"""The steady timeline: ticks for the kinds that have no clock sequence.
 
 It never goes back, not across restarts either: see the package's theory of operation.
 """
@@ -8,32 +8,64 @@ from __future__ import annotations
 from typing import Literal
 
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
+from uuidd.core.timeline.generation import Lane
 from uuidd.core.timeline.horizon import Horizon
-from uuidd.core.timeline.lane import Lane
-from uuidd.core.timeline.outcomes import Ahead, Closed, NeedsSave, NoneFree
-from uuidd.core.timeline.slew import Slew
+from uuidd.core.timeline.outcomes import Closed, NeedsSave, NoneFree, TooFarAhead
 from uuidd.core.timeline.volatile import TOLERANCE
 
 Rollback = Literal["slew", "wait", "refuse"]
-"""After a step back of UTC: go on at half speed, wait until UTC is back, or refuse until then."""
+"""After UTC stepped back: go on at half speed, wait until UTC is back, or refuse until then."""
 
 LOST_SECONDS = 20
-"""After a lost state nothing is given before UTC is so much past the start: the longest reach of a
-save, so what the lost state's run gave out lies before."""
+"""After the state was lost nothing is given out before UTC is this far past the start. No save
+reaches further, so what was given out under the lost state lies before."""
 
 MAX_LEAD_SECONDS = 3600
-"""The lead over UTC past which nothing is given, unless another is chosen."""
+"""The default for the lead over UTC past which nothing is given out."""
+
+
+class Slew:
+    """The steady clock: S = max(UTC, S + elapsed / 2), which never goes back.
+
+    It begins at *begin*, or at *now* if that is later. *elapsed* is a reading, in ticks, of a clock
+    that is never set and counts time in suspend too (CLOCK_BOOTTIME). After UTC stepped back S goes
+    on at half speed until UTC has caught up.
+    """
+
+    __slots__ = ("_from", "_since")
+
+    def __init__(self, begin: int, *, now: int, elapsed: int) -> None:
+        self.begin(max(begin, now), elapsed=elapsed)
+
+    def begin(self, tick: int, *, elapsed: int) -> None:
+        """Begin again, at *tick*."""
+        self._from = tick
+        self._since = elapsed
+
+    def read(self, *, now: int, elapsed: int) -> int:
+        """Return S when UTC is at *now*."""
+        # From where S was UTC last, so that halves that are rounded off do not add up.
+        steady = self._from + (elapsed - self._since) // 2
+        if now <= steady:
+            return steady
+        self._from, self._since = now, elapsed
+        return now
+
+    def lift(self, tick: int, *, now: int, elapsed: int) -> None:
+        """Go on from *tick*, if that lies past S."""
+        if tick > self.read(now=now, elapsed=elapsed):
+            self._from, self._since = tick, elapsed
 
 
 class Steady:
     """The timeline of v7, Snowflake, Flake, ULID, KSUID and Push ID: one lane that never goes back.
 
-    *mark* is the one stored, None if there is none: then nothing before *now* is given out or, if
-    the state was *lost*, nothing before 20 s past it. *rollback* says what a step back of UTC does,
-    *max_lead* by how many ticks it may lead UTC.
+    *mark* is the stored one, None if there is none. Without one nothing before *now* is given out
+    or, if the state was *lost*, nothing before 20 s past *now*. *rollback* says what happens after
+    UTC stepped back, *max_lead* by how many ticks the timeline may lead UTC.
 
     Nothing is given out before the first save completes: call ``begin_save``, keep the mark that it
-    gives, call ``end_save``.
+    returns, call ``end_save``.
     """
 
     def __init__(
@@ -59,19 +91,21 @@ class Steady:
     def take(self, count: int, *, now: int, elapsed: int, whole: bool = False) -> tuple[int, int]:
         """Give out the latest free ticks, at most *count*, or exactly *count* if *whole*.
 
-        The result is the first tick and how many. None lies past S, nor at or past the horizon.
+        The result is the first tick and the number of ticks. None lies past S, nor at or past the
+        horizon.
 
         Raises NoneFree (wait for that many ticks of S, which after a step back takes twice as
-        long), NeedsSave (wait for ``end_save``), Ahead or Closed; the lane does not move then.
+        long), NeedsSave (wait for ``end_save``), TooFarAhead or Closed; the lane does not move
+        then.
         """
         if self._closed:
             raise Closed
         steady = self.read(now=now, elapsed=elapsed)
         lead = self._lead(steady, now)
         if lead > self.max_lead:
-            raise Ahead(lead, self.max_lead)
+            raise TooFarAhead(lead, self.max_lead)
         if self.rollback == "refuse" and lead > TOLERANCE:
-            raise Ahead(lead, 0)
+            raise TooFarAhead(lead, 0)
         if steady >= self._horizon.limit and self.next <= steady:
             raise NeedsSave
         if whole and self.next > steady - count + 1:
@@ -81,9 +115,10 @@ class Steady:
         return first, given
 
     def read(self, *, now: int, elapsed: int) -> int:
-        """Give S, up to which ticks are given out: UTC itself unless a step back is slewed.
+        """Return S, up to which ticks are given out: UTC, unless UTC stepped back.
 
-        Where nothing was given out past UTC there is nothing to stay ahead of, whatever UTC was.
+        Where nothing was given out past UTC there is nothing to stay ahead of, so S is UTC then,
+        whatever UTC was before.
         """
         if self.next <= now:
             self._slew.begin(now, elapsed=elapsed)
@@ -92,7 +127,7 @@ class Steady:
         return steady if self.rollback == "slew" else now
 
     def lead(self, *, now: int, elapsed: int) -> int:
-        """Give by how many ticks it leads UTC; what a lost state holds back is no lead."""
+        """The number of ticks by which it leads UTC. The wait after a lost state is no lead."""
         return self._lead(self.read(now=now, elapsed=elapsed), now)
 
     def _lead(self, steady: int, now: int) -> int:
@@ -100,7 +135,7 @@ class Steady:
         return max(reached, steady, now) - now
 
     def begin_save(self, *, now: int, elapsed: int, reach: int) -> int:
-        """Give the mark to save: *reach* ticks past S, or ``next`` itself once closed.
+        """Return the mark to save: *reach* ticks past S, or ``next`` itself once closed.
 
         The mark counts for the horizon from here on. One save at a time: ``end_save`` comes before
         the next.

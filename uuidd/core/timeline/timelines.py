@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
-from uuidd.core.timeline.block import Block, SteadyBlock
-from uuidd.core.timeline.epochs import NO_EPOCHS
-from uuidd.core.timeline.state import State
+from uuidd.core.timeline.block import SteadyBlock
+from uuidd.core.timeline.state import NO_EPOCHS, State
 from uuidd.core.timeline.steady import Steady
 from uuidd.core.timeline.utc import Utc
 
 FAR = TICKS_PER_SECOND
-"""A lead of steady from which on no save adds more to it than the time that the daemon has run."""
+"""From this lead of steady on, a save adds no more to it than the time that the daemon has run."""
 
 
 class Reading(NamedTuple):
@@ -24,9 +23,9 @@ class Reading(NamedTuple):
 
 
 class Timelines:
-    """Blocks of *utc* and *steady*; *worker* and *epoch* are what Snowflakes are made with.
+    """The timelines *utc* and *steady*; *worker* and *epoch* are what Snowflakes are made with.
 
-    *epochs* is the earliest epoch of each machine number so far, this *epoch* among them.
+    *epochs* is the earliest epoch of each worker number so far, this *epoch* among them.
     """
 
     def __init__(
@@ -44,21 +43,17 @@ class Timelines:
         self.epoch = epoch
         self.epochs = epochs
 
-    def take(
-        self, timeline: str, count: int, *, at: Reading, whole: bool = False
-    ) -> Block | SteadyBlock:
-        """Give a block of the timeline ``utc`` or ``steady``; raises what its ``take`` does."""
-        if timeline == "utc":
-            return self.utc.take(count, now=at.now, whole=whole)
+    def take_steady(self, count: int, *, at: Reading, whole: bool = False) -> SteadyBlock:
+        """Take a block of the steady timeline; raises what ``Steady.take`` raises."""
         first, given = self.steady.take(count, now=at.now, elapsed=at.elapsed, whole=whole)
         return SteadyBlock(first, given, self.utc.node.value, self.worker, self.epoch)
 
     def begin_save(self, *, at: Reading, reach: int, bare_reach: int) -> State:
-        """Give the state to save, with horizons *reach* ticks ahead; exact marks once closed.
+        """Return the state to save, with horizons *reach* ticks ahead; exact marks once closed.
 
-        A steady timeline that is far ahead of UTC gets *bare_reach*, lest a daemon that crashes
-        again and again run it further ahead. One save at a time: ``end_save`` comes before the
-        next.
+        A steady timeline that is far ahead of UTC gets *bare_reach*, so that a daemon that crashes
+        again and again does not run it further ahead. One save at a time: ``end_save`` comes before
+        the next.
         """
         mark = self.steady.begin_save(
             now=at.now, elapsed=at.elapsed, reach=bare_reach if self.far(at) else reach
@@ -70,14 +65,14 @@ class Timelines:
         return self.steady.lead(now=at.now, elapsed=at.elapsed) >= FAR
 
     def end_save(self, state: State, *, completed: bool) -> None:
-        """Say how the save of *state* ended."""
+        """Take note of how the save of *state* ended."""
         self.utc.end_save(state, completed=completed)
         self.steady.end_save(state.steady, completed=completed)
 
     def void_saves(self) -> None:
-        """Give out nothing that rests on the saves so far; the next one that completes counts.
+        """Give out nothing on the strength of the saves so far; the next one to complete counts.
 
-        For a state that a next start may not find, because its folder was moved away.
+        For a state that the next start may not find, because its folder was moved away.
         """
         self.utc.void_saves()
         self.steady.void_saves()

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from uuidd.core.timeline.block import Block
-from uuidd.core.timeline.epochs import NO_EPOCHS
 from uuidd.core.timeline.generation import GENERATIONS, LANE_BITS, LANES, Generation
 from uuidd.core.timeline.horizon import Horizon
 from uuidd.core.timeline.outcomes import Closed, NeedsSave, NeedsSwitch
-from uuidd.core.timeline.state import Node, RandomBits, State, random_node
+from uuidd.core.timeline.state import NO_EPOCHS, Node, RandomBits, State, random_node
 from uuidd.core.timeline.volatile import TOLERANCE, Volatile
 
 

@@ -1,4 +1,4 @@
-"""The volatile timeline: ids where no state can be kept (RFC 9562, 6.3, "no stable store")."""
+"""The volatile node: ids where no state can be kept (RFC 9562, 6.3, "no stable store")."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from uuidd.core.timeline.state import RandomBits, random_node
 TOLERANCE = 100_000
 """How far UTC may step back without another generation: 10 ms, in ticks.
 
-Waiting that long costs less than a generation, and steps of a few milliseconds are daily bread of
-time daemons.
+Waiting that long costs less than a generation, and time daemons step UTC by a few milliseconds
+every day.
 """
 
 
 class Volatile:
-    """A timeline whose node and generation are random: 57 bits stand in for the memory."""
+    """A timeline whose node and generation are random: 57 bits in place of a memory."""
 
     __slots__ = ("_open", "_random")
 
@@ -26,8 +26,10 @@ class Volatile:
     def take(self, count: int, *, now: int, whole: bool = False, not_before: int = 0) -> Block:
         """Give out at most *count* of the latest free ticks, or exactly *count* if *whole*.
 
-        A short grant has none before *not_before*. When UTC stepped back, node and generation are
-        drawn anew. Raises NoneFree, and changes nothing; it says how many ticks to wait.
+        A short block has no tick before *not_before*. After UTC stepped back, the block comes from
+        a new node and generation.
+
+        Raises NoneFree, and changes nothing; the error says how many ticks to wait.
         """
         if now < self._open.top - TOLERANCE:
             self._open = self._draw()
@@ -35,7 +37,7 @@ class Volatile:
 
     @property
     def generation(self) -> Generation:
-        """What is open, to look at."""
+        """The open generation, to look at."""
         return self._open
 
     def _draw(self) -> Generation:

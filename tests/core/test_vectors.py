@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.core.draws import Draws
+from tests.core.switching import take
 from uuidd.core.ids import (
     bases,
     bulk,
@@ -507,22 +508,22 @@ def v1_state(given: dict[str, Any], expected: Reads) -> None:
     last = (1000 + state["msecs"]) * interval + rest
     utc = Utc(None, machine="host", now=last, random=Draws())
     _save(utc, now=last)
-    before = utc.take(1, now=last)
+    before = take(utc, 1, now=last)
     assert before.first == last
     now = (1000 + given["now"]) * interval
     if given["case"] == "regression":
         with pytest.raises(NeedsSave):
-            utc.take(1, now=now + rest)
+            take(utc, 1, now=now + rest)
         _save(utc, now=now + rest)
-        block = utc.take(1, now=now + rest)
+        block = take(utc, 1, now=now + rest)
         assert expected["clockseq"] == expected["node"] == "random"
         # Ours changes the clock_seq alone, which suffices.
         assert block.clock_seq != before.clock_seq
     elif given["case"] == "nsecs overflow":
         with pytest.raises(NoneFree) as caught:
-            utc.take(1, now=last)
+            take(utc, 1, now=last)
         assert caught.value.wait == 1
-        block = utc.take(1, now=last + 1)
+        block = take(utc, 1, now=last + 1)
         assert expected["clockseq"] == expected["node"] == "random"
         # Theirs uses the millisecond again by another clock_seq; ours carries into the next.
         assert block == type(block)(last + 1, 1, before.clock_seq, before.node)
@@ -530,7 +531,7 @@ def v1_state(given: dict[str, Any], expected: Reads) -> None:
         assert expected["nsecs"] == (last + 1) % interval
         return
     else:
-        block = utc.take(1, now=max(now, last + 1))
+        block = take(utc, 1, now=max(now, last + 1))
         assert (expected["clockseq"], expected["node"]) == (state["clockseq"], "kept")
         assert (block.clock_seq, block.node) == (before.clock_seq, before.node)
     assert divmod(block.first, interval) == (1000 + expected["msecs"], expected["nsecs"])

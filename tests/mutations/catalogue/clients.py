@@ -1,4 +1,4 @@
-"""What a client makes ids of, and what it says of them."""
+"""Client: what ids are made of, and what is reported about them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ MUTATIONS = [
     ),
     Mutation(
         "block-outlives-a-step-back-at-draw",
-        "v1 ids are of the future after UTC stepped back",
+        "v1 ids lie in the future after UTC stepped back",
         "Client.factory.draw",
         "begin <= clock() < deadline[0]",
         "clock() < deadline[0]",
@@ -50,7 +50,7 @@ MUTATIONS = [
     ),
     Mutation(
         "block-outlives-a-step-back-at-iteration",
-        "v1 ids of an iterator are of the future after UTC stepped back",
+        "v1 ids of an iterator lie in the future after UTC stepped back",
         "Client.iter.draw",
         "begin <= now < deadline[0]",
         "now < deadline[0]",
@@ -58,7 +58,7 @@ MUTATIONS = [
     ),
     Mutation(
         "block-outlives-a-step-back-at-refill",
-        "v1 ids made at once are of the future after UTC stepped back",
+        "v1 ids made at once lie in the future after UTC stepped back",
         "Supply._counts",
         "self._begin <= utc() < self._deadline[0]",
         "utc() < self._deadline[0]",
@@ -109,7 +109,7 @@ MUTATIONS = [
     ),
     Mutation(
         "warning-names-the-client",
-        "a user is told of a missing daemon, and not where his program asked for one",
+        "the warning of a missing daemon does not name the user's own line",
         "_warn",
         "_callers_level()",
         "2",
@@ -201,15 +201,15 @@ MUTATIONS = [
     ),
     Mutation(
         "response-to-another-msgid-accepted",
-        "one block is taken for two requests' answer",
+        "one block is taken for the answer to two requests",
         "Connection._exchange",
         "response.msgid != self._msgid",
         "response.msgid < 0",
         ("test_an_answer_to_another_request_is_refused",),
     ),
     Mutation(
-        "line-kept-after-interrupt",
-        "the answer to a broken-off request is the next one's",
+        "connection-kept-after-interrupt",
+        "the answer to an interrupted request is taken for the next one's",
         "Connection._exchange",
         """
         if self._unanswered is None:
@@ -220,7 +220,7 @@ MUTATIONS = [
     ),
     Mutation(
         "fallback-steady-not-past-used",
-        "steady ids of the fallback are those of the daemon again",
+        "the fallback makes steady ids that the daemon has given out",
         "Source.take_steady",
         "self._reached.tick",
         "0",
@@ -247,7 +247,7 @@ MUTATIONS = [
     ),
     Mutation(
         "fallback-shared-with-child",
-        "a child without a daemon goes on under its parent's node",
+        "without a daemon a child makes ids under its parent's node",
         "here",
         """
         while not found.alive[0]:
@@ -272,7 +272,7 @@ MUTATIONS = [
     ),
     Mutation(
         "fallback-never-lets-go",
-        "one id drawn at a time far ahead leaves all later ones there",
+        "one id drawn while the clock was far ahead leaves all later ones there",
         "StandIn.take_steady.give",
         "end - now > MAX_LEAD",
         "end < now",
@@ -382,7 +382,7 @@ MUTATIONS = [
         ("test_the_fallback_takes_the_callers_and_the_administrators_consent",),
     ),
     Mutation(
-        "stand-in-node-is-fixed",
+        "fallback-node-is-fixed",
         "two processes without a daemon make the same ids",
         "_random_bits",
         'int.from_bytes(os.urandom((count + 7) // 8), "big") >> -count % 8',
@@ -390,7 +390,7 @@ MUTATIONS = [
         ("test_two_processes_without_a_daemon_have_two_nodes",),
     ),
     Mutation(
-        "closed-descriptor-taken-for-line",
+        "closed-descriptor-taken-for-connection",
         "a program's own file is written to, or closed",
         "Stream.is_there",
         "(found.st_dev, found.st_ino) == self._identity",
@@ -398,16 +398,16 @@ MUTATIONS = [
         ("test_a_process_that_closed_all_descriptors_draws_on",),
     ),
     Mutation(
-        "line-is-left-to-the-collector",
-        "a program that turns warnings into errors is warned of a socket that is no leak",
+        "connection-is-left-to-the-collector",
+        "a program that turns warnings into errors is warned of a socket that does not leak",
         "uuidd_client.stream.Stream",
         "def __del__(self) -> None: ...",
         "def unused(self) -> None: ...",
         ("test_a_connect_that_is_broken_off_anywhere_leaves_no_socket",),
     ),
     Mutation(
-        "half-made-line-is-not-closed",
-        "each Ctrl-C in a connect costs a descriptor",
+        "half-made-connection-is-not-closed",
+        "each Ctrl-C during a connect costs a descriptor",
         "Stream.hang_up",
         """
         if self._identity is None and descriptor >= 0:
@@ -417,7 +417,7 @@ MUTATIONS = [
         ("test_a_connect_that_is_broken_off_anywhere_leaves_no_socket",),
     ),
     Mutation(
-        "want-of-descriptors-gets-through",
+        "lack-of-descriptors-gets-through",
         "a program without a descriptor left gets an OSError where it had a fallback",
         "Connection._open",
         """
@@ -436,7 +436,7 @@ MUTATIONS = [
     ),
     Mutation(
         "signal-ends-the-connect",
-        "a signal during a connect makes a line of what is none",
+        "a signal during a connect leaves a socket that is not connected",
         "Stream.reach",
         """
         if elapsed() >= deadline:
@@ -464,7 +464,7 @@ MUTATIONS = [
     ),
     Mutation(
         "trickle-is-read-for-ever",
-        "who sends byte after byte holds a caller past its time-out",
+        "a daemon that sends byte after byte holds a caller past its time-out",
         "Connection._receive",
         "left <= 0",
         "left <= -1e9",
@@ -472,7 +472,7 @@ MUTATIONS = [
     ),
     Mutation(
         "older-block-outlives-a-handler",
-        "ids after a signal handler's are below them",
+        "ids drawn after a signal handler's are below them",
         "_Channel.in_turn",
         "self._give_up()",
         "",

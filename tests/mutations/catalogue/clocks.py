@@ -1,4 +1,4 @@
-"""What of the clock is not noticed."""
+"""Clock: steps and rates that go unnoticed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tests.mutations.mutation import Mutation
 MUTATIONS = [
     Mutation(
         "step-back-unnoticed",
-        "after a step back all wait until UTC has caught up",
+        "after a step back all requests wait until UTC has caught up",
         "Utc.take",
         "now < self._open.top - TOLERANCE",
         "False",
@@ -26,7 +26,7 @@ MUTATIONS = [
     ),
     Mutation(
         "tolerance-too-large",
-        "after a step back of a second all wait for a second",
+        "after a step back of a second all requests wait for a second",
         "volatile",
         "TOLERANCE = 100_000",
         "TOLERANCE = 20_000_000",
@@ -34,7 +34,7 @@ MUTATIONS = [
     ),
     Mutation(
         "step-back-unnoticed-while-volatile",
-        "after a step back all wait until UTC has caught up",
+        "after a step back all requests wait until UTC has caught up",
         "Volatile.take",
         "now < self._open.top - TOLERANCE",
         "now < 0",
@@ -111,7 +111,7 @@ MUTATIONS = [
     ),
     Mutation(
         "rollback-refuse-not-heeded",
-        "steady runs ahead though told not to",
+        "steady runs ahead of UTC under --rollback refuse",
         "Steady.take",
         'self.rollback == "refuse" and lead > TOLERANCE',
         'self.rollback == "refuse" and lead > 1 << 60',
@@ -119,7 +119,7 @@ MUTATIONS = [
     ),
     Mutation(
         "rollback-wait-not-heeded",
-        "steady runs ahead though told not to",
+        "steady runs ahead of UTC under --rollback wait",
         "Steady.read",
         'steady if self.rollback == "slew" else now',
         "steady",
@@ -130,7 +130,7 @@ MUTATIONS = [
     ),
     Mutation(
         "glitch-with-nothing-given-is-slewed",
-        "a clock that was ahead for a moment stops v7, though none was given out then",
+        "a clock that was ahead for a moment stops v7, though nothing was given out then",
         "Steady.read",
         """
         self._slew.begin(now, elapsed=elapsed)

@@ -1,4 +1,4 @@
-"""What of the state's file and folder is not checked."""
+"""State file and its folder: checks left out."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ MUTATIONS = [
     ),
     Mutation(
         "save-by-path",
-        "a daemon whose folder was moved saves over another's state",
+        "a daemon whose folder was moved overwrites another's state",
         "FolderStore.save",
         "os.rename(_NEW, _STATE, src_dir_fd=folder, dst_dir_fd=folder)",
         'os.rename(f"/proc/self/fd/{folder}/{_NEW}", self.folder / _STATE)',
@@ -65,7 +65,7 @@ MUTATIONS = [
         ("test_a_save_is_refused_once_the_path_leads_elsewhere",),
     ),
     Mutation(
-        "request-without-look",
+        "request-without-folder-check",
         "a daemon whose folder was moved gives ids for 20 s beside another",
         "Allocator._take",
         "self._saver.check(at.elapsed)",
@@ -76,7 +76,7 @@ MUTATIONS = [
         ),
     ),
     Mutation(
-        "look-voids-nothing",
+        "folder-check-voids-nothing",
         "a daemon whose folder was moved gives ids for 20 s beside another",
         "Saver.check",
         "self._timelines.void_saves()",
@@ -87,7 +87,7 @@ MUTATIONS = [
         ),
     ),
     Mutation(
-        "look-counts-though-gone",
+        "folder-check-counts-though-gone",
         "a save that was under way lets a daemon go on beside another",
         "Saver.check",
         """
@@ -108,7 +108,7 @@ MUTATIONS = [
     ),
     Mutation(
         "start-without-wait",
-        "a daemon gives what another, whose folder was moved, still gives",
+        "a daemon gives out what another, whose folder was moved, still gives out",
         "_begun",
         "select.select((), (), (), CHECK_SECONDS)",
         "",

@@ -1,4 +1,4 @@
-"""What a fork's child keeps of its parent."""
+"""Forks: what a child wrongly keeps of its parent."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tests.mutations.mutation import Mutation
 MUTATIONS = [
     Mutation(
         "memory-not-wiped",
-        "a child goes on in its parent's block",
+        "a child goes on with its parent's block",
         "ForkGuard.__init__",
         "self._memory.madvise(MADV_WIPEONFORK)",
         "",
@@ -18,7 +18,7 @@ MUTATIONS = [
     ),
     Mutation(
         "memory-not-wiped-by-hook",
-        "on an older kernel a child goes on in its parent's block",
+        "on an older kernel a child goes on with its parent's block",
         "ForkGuard.__init__",
         "_unwiped.add(self)",
         "",
@@ -48,7 +48,7 @@ MUTATIONS = [
     ),
     Mutation(
         "error-of-a-parents-call-in-its-child",
-        "a handler forks and draws, and what it came into fails in the child",
+        "a handler forks and draws, and the call it interrupted fails in the child",
         "Connection._opened",
         "raise Forked",
         "raise AssertionError",
@@ -60,7 +60,7 @@ MUTATIONS = [
         "session_type",
         "started_in != os.getpid()",
         "not started_in",
-        ("test_late",),
+        ("test_a_signal_handler_may_fork_in_the_middle_of_the_first_draw",),
     ),
     Mutation(
         "child-of-a-handler-reads",
@@ -72,7 +72,10 @@ MUTATIONS = [
         return self.recv(count)
         """,
         "return self.recv(count)",
-        ("test_forking_handlers",),
+        (
+            "test_a_backfill_gives_no_id_twice_wherever_a_handler_forks",
+            "test_a_child_of_a_handler_leaves_the_parents_connection_alone",
+        ),
     ),
     Mutation(
         "random-buffer-kept",
@@ -90,7 +93,7 @@ MUTATIONS = [
             del _ahead[:count]
             return taken
         """,
-        ("test_forks", "test_v4_goes_on_in_a_fork_with_others"),
+        ("test_v4_goes_on_in_a_fork_with_others",),
     ),
     Mutation(
         "random-bytes-twice",
@@ -98,15 +101,15 @@ MUTATIONS = [
         "Entropy.take",
         "self._used = end",
         "self._used = end - 1",
-        ("test_entropy",),
+        ("test_32_uuids_take_one_read", "test_bytes_that_do_not_suffice_are_dropped"),
     ),
     Mutation(
         "random-bytes-wait-for-good",
-        "a clone of the machine gives the random ids of the other",
+        "a clone of the machine gives out the random ids of the other",
         "Entropy.take",
         "not 0 <= self._utc() - self._read_at < MAX_AGE",
         "False",
-        ("test_entropy",),
+        ("test_bytes_that_have_waited_are_dropped",),
     ),
     Mutation(
         "backfill-in-child",

@@ -1,4 +1,4 @@
-"""Which generation is opened, when, and from where on."""
+"""Generations: which one is opened, when, and from which tick on."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ MUTATIONS = [
     ),
     Mutation(
         "new-generation-before-its-save",
-        "a new generation gives ticks that no state tells of",
+        "a new generation gives out ticks that no saved state covers",
         "Utc._horizon_of",
         "self._horizons.setdefault(number, Horizon())",
         """
@@ -133,7 +133,7 @@ MUTATIONS = [
     ),
     Mutation(
         "generation-not-random",
-        "two hosts that lost their state begin alike",
+        "two hosts that lost their state begin with the same generation",
         "Utc.__init__",
         "random(GENERATIONS.bit_length() - 1) % ring",
         "0",
@@ -144,7 +144,7 @@ MUTATIONS = [
     ),
     Mutation(
         "volatile-node-is-the-stored-one",
-        "ids that no state tells of have the stored node",
+        "ids that no saved state covers have the stored node",
         "Volatile._draw",
         "random_node(self._random)",
         "random_node(lambda bits: 0)",

@@ -1,4 +1,4 @@
-"""How far ids are given beyond what the disk knows."""
+"""Horizon: ids given out past what the disk knows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tests.mutations.mutation import Mutation
 MUTATIONS = [
     Mutation(
         "horizon-off-by-one",
-        "the tick of the mark itself is given, and again after a crash",
+        "the tick of the mark itself is given out, and again after a crash",
         "Utc.take",
         "now >= self._horizon.limit",
         "now > self._horizon.limit",
@@ -22,8 +22,8 @@ MUTATIONS = [
         ("test_nothing_is_given_while_the_first_save_is_under_way", "test_a_refusal_is_no_use"),
     ),
     Mutation(
-        "horizon-without-lead",
-        "a save makes no room",
+        "horizon-without-reach",
+        "a save lets nothing be given out",
         "Utc.begin_save",
         "top if self._closed else max(top, now + lead)",
         "top",
@@ -31,7 +31,7 @@ MUTATIONS = [
     ),
     Mutation(
         "horizon-before-save",
-        "a save that has only begun makes room already",
+        "ids are given out past a mark that is not on the disk yet",
         "Utc.begin_save",
         "self._horizon_of(number).begin_save(mark)",
         "self._horizon_of(number).end_save(mark, completed=True)",
@@ -53,7 +53,7 @@ MUTATIONS = [
     ),
     Mutation(
         "steady-horizon-off-by-one",
-        "the tick of the mark itself is given, and again after a crash",
+        "the tick of the mark itself is given out, and again after a crash",
         "Steady.take",
         "steady >= self._horizon.limit",
         "steady > self._horizon.limit",
@@ -74,8 +74,8 @@ MUTATIONS = [
         ),
     ),
     Mutation(
-        "steady-horizon-without-lead",
-        "a save makes no room",
+        "steady-horizon-without-reach",
+        "a save lets no steady id be given out",
         "Steady.begin_save",
         "self.read(now=now, elapsed=elapsed) + lead",
         "self.read(now=now, elapsed=elapsed)",
@@ -86,7 +86,7 @@ MUTATIONS = [
     ),
     Mutation(
         "steady-horizon-before-save",
-        "a save that has only begun makes room already",
+        "steady ids are given out past a mark that is not on the disk yet",
         "Steady.begin_save",
         "self._horizon.begin_save(mark)",
         "self._horizon.end_save(mark, completed=True)",
@@ -96,8 +96,8 @@ MUTATIONS = [
         ),
     ),
     Mutation(
-        "bare-lead-left-out",
-        "daemons that crash in a row run steady ever further ahead",
+        "bare-reach-left-out",
+        "a daemon that crashes again and again runs steady ever further ahead",
         "Timelines.begin_save",
         "bare_lead if self.far(at) else lead",
         "lead",

@@ -1,4 +1,4 @@
-"""Which lane serves, and what it gives."""
+"""Lanes: which one serves, and what it gives out."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tests.mutations.mutation import Mutation
 MUTATIONS = [
     Mutation(
         "short-from-whole-lane",
-        "small callers take the room of the large",
+        "small requests take the room of large ones",
         "Generation.take",
         "... if whole and count > 1 else 0",
         "... if whole and count > 1 else 1",
@@ -18,7 +18,7 @@ MUTATIONS = [
     ),
     Mutation(
         "whole-from-lane-0",
-        "large callers take the room of the small",
+        "large requests take the room of small ones",
         "Generation._with_room",
         "range(1, LANES)",
         "range(LANES)",
@@ -48,7 +48,7 @@ MUTATIONS = [
     ),
     Mutation(
         "lane-not-moved",
-        "the same ticks are given twice",
+        "the same ticks are given out twice",
         "Lane.take",
         "self.next = end",
         "",
@@ -59,7 +59,7 @@ MUTATIONS = [
     ),
     Mutation(
         "lane-moved-too-little",
-        "the last tick of a grant is given twice",
+        "the last tick of a block is given out twice",
         "Lane.take",
         """
         first = end - count
@@ -88,7 +88,7 @@ MUTATIONS = [
     ),
     Mutation(
         "refusal-moves-lane",
-        "a refused request turns the lane back",
+        "a refused request uses up ticks",
         "Lane.take",
         """
         if first > now:
@@ -103,16 +103,16 @@ MUTATIONS = [
         ("test_nothing_is_free_before_not_before", "test_a_refusal_moves_nothing"),
     ),
     Mutation(
-        "grant-past-now",
-        "an id is of the future",
+        "block-past-now",
+        "an id lies in the future",
         "Lane.take",
         "end = now + 1",
         "end = now + 2",
         ("test_a_lane_gives_the_latest_ticks", "test_a_lane_gives_the_present_tick_for_one"),
     ),
     Mutation(
-        "grant-before-next",
-        "ticks that were given are given again",
+        "block-before-next",
+        "ticks that were given out are given out again",
         "Lane.take",
         """
         if first < self.next:
@@ -125,7 +125,7 @@ MUTATIONS = [
         ),
     ),
     Mutation(
-        "whole-grant-cut-short",
+        "whole-block-cut-short",
         "libuuid's callers use ticks that they were not given",
         "Generation._with_room",
         "latest_begin = now - count + 1",
@@ -136,7 +136,7 @@ MUTATIONS = [
         ),
     ),
     Mutation(
-        "whole-steady-grant-cut-short",
+        "whole-steady-block-cut-short",
         "fewer ids are made than were asked for",
         "Steady.take",
         "self.next > steady - count + 1",

@@ -1,4 +1,4 @@
-"""Limits that are not enforced: one caller harms others."""
+"""Limits that are not enforced, so that one client harms others."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ MUTATIONS = [
     ),
     Mutation(
         "root-not-spared",
-        "one user shuts out who would mend that",
+        "one user shuts out the administrator who would stop it",
         "Admission.__init__",
         "{0, own_uid}",
         "{own_uid}",
@@ -73,7 +73,7 @@ MUTATIONS = [
     ),
     Mutation(
         "connection-not-counted-out",
-        "after some days nobody is let in",
+        "after some days no connection is accepted",
         "Admission.leave",
         "self.open -= 1",
         "",
@@ -81,7 +81,7 @@ MUTATIONS = [
     ),
     Mutation(
         "turned-away-not-bounded",
-        "those over the limit are kept without a limit",
+        "clients over the limit are kept without a limit",
         "Admission.begin_telling",
         "self._being_told >= TURNED_AWAY",
         "self._being_told < 0",
@@ -89,7 +89,7 @@ MUTATIONS = [
     ),
     Mutation(
         "turned-away-may-stay",
-        "those over the limit are kept for ever",
+        "clients over the limit are kept for ever",
         "turn_away",
         """
         if not data:
@@ -111,7 +111,7 @@ MUTATIONS = [
     ),
     Mutation(
         "waiting-per-uid-not-bounded",
-        "one user's waiting requests cost all the time there is",
+        "one user's waiting requests use up the daemon's time",
         "Allocator.take",
         "self._waiting[uid] >= most",
         "self._waiting[uid] < 0",
@@ -119,7 +119,7 @@ MUTATIONS = [
     ),
     Mutation(
         "must-wait-not-told",
-        "a caller takes a daemon whose disk is slow for a silent one",
+        "a client takes a daemon whose disk is slow for a silent one",
         "Allocator.take_waiting",
         "inf if wait else begun + SOON_SECONDS",
         "inf",
@@ -167,7 +167,7 @@ MUTATIONS = [
     ),
     Mutation(
         "silence-makes-no-room",
-        "silent callers use up the connections",
+        "silent clients use up the connections",
         "Room._end_silent",
         "self._drop(stream)",
         "",
@@ -202,7 +202,7 @@ MUTATIONS = [
     ),
     Mutation(
         "stop-forgets-who-has-just-connected",
-        "a stop kills callers of libuuid's by SIGPIPE",
+        "a stop lets libuuid's callers be killed by SIGPIPE",
         "Acceptor._hear_out",
         "begun + NEW_GRACE",
         "begun",
@@ -220,8 +220,8 @@ MUTATIONS = [
         ("test_a_connection_that_cannot_be_watched_is_hung_up_on",),
     ),
     Mutation(
-        "request-time-anew-with-each-byte",
-        "callers that drip use up the connections",
+        "request-time-restarted-by-each-byte",
+        "clients that send a byte now and then use up the connections",
         "_rpc",
         """
         if end:
@@ -242,8 +242,8 @@ MUTATIONS = [
         ("test_one_byte_a_second_ends_after_five_seconds",),
     ),
     Mutation(
-        "libuuid-request-time-anew-with-each-byte",
-        "callers that drip use up the connections",
+        "libuuid-request-time-restarted-by-each-byte",
+        "clients that send a byte now and then use up the connections",
         "_libuuid",
         "stream.receive_until(deadline)",
         "stream.receive_until(trio.current_time() + 10)",
@@ -251,7 +251,7 @@ MUTATIONS = [
     ),
     Mutation(
         "reply-unbounded-in-time",
-        "callers that never read use up the connections",
+        "clients that never read use up the connections",
         "Stream.send",
         "trio.move_on_after(seconds)",
         "trio.move_on_after(1e6)",
@@ -284,7 +284,7 @@ MUTATIONS = [
     ),
     Mutation(
         "poller-serves-from-the-first-again",
-        "the first connections of a user shut out his others",
+        "the first connections of a user shut out its others",
         "Poller._serve_user",
         "not queue.ready",
         "True",
@@ -327,7 +327,7 @@ MUTATIONS = [
     ),
     Mutation(
         "make-in-one-go",
-        "who asks for a thousand ids delays everyone by milliseconds",
+        "a request for a thousand ids delays everyone by milliseconds",
         "Maker.make",
         """
         if call.count > PIECES.get(call.kind, MAX_MAKE):
@@ -338,7 +338,7 @@ MUTATIONS = [
     ),
     Mutation(
         "makes-side-by-side",
-        "who asks for thousands of ids at once has them all in the daemon's memory",
+        "one user's large requests have all their ids in the daemon's memory at once",
         "Maker.make_waiting",
         """
         async with turns.turn(uid):
@@ -354,7 +354,7 @@ MUTATIONS = [
     ),
     Mutation(
         "pieces-without-a-turn",
-        "who asks for a thousand ids delays everyone by milliseconds",
+        "a request for a thousand ids delays everyone by milliseconds",
         "Maker._made",
         "await trio.lowlevel.checkpoint()",
         "",
@@ -362,23 +362,23 @@ MUTATIONS = [
     ),
     Mutation(
         "failed-grant-is-charged",
-        "who asks where there is nothing pays for it, and gets less than his share",
+        "a request that got nothing counts, and its user gets less than its share",
         "Shares.draw",
         "self.contended and given",
         "self.contended",
         ("test_a_grant_that_failed_costs_nothing",),
     ),
     Mutation(
-        "poller-lingers-for-everyone",
-        "a daemon that is asked now and then looks for more in vain each time",
+        "poller-polls-for-everyone",
+        "the daemon polls in vain after each request that comes now and then",
         "_LoneClient.note",
         "now < self._at + LONE_SECONDS",
         "True",
         ("test_a_lone_client_is_polled_for_a_moment",),
     ),
     Mutation(
-        "poller-lingers-before-others",
-        "one who asks without a pause lets those who connect wait for a millisecond each",
+        "poller-polls-before-others",
+        "one client that asks without a pause delays each new connection by a millisecond",
         "Poller.run",
         """
         self._lone.present = False

@@ -1,4 +1,4 @@
-"""What a save leaves out, or does in another order."""
+"""Saves: steps left out, or in another order."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tests.mutations.mutation import Mutation
 MUTATIONS = [
     Mutation(
         "volatile-until-the-next-request",
-        "an idle daemon tells of trouble that is over",
+        "an idle daemon reports a trouble that is over",
         "Saver._save_once",
         "self._timelines.utc.leave_volatile(now=...)",
         "",
@@ -60,7 +60,7 @@ MUTATIONS = [
     ),
     Mutation(
         "save-follows-links",
-        "a planted link has the daemon write over another file",
+        "a planted link makes the daemon overwrite another file",
         "FolderStore.save",
         "os.O_NOFOLLOW",
         "0",
@@ -174,7 +174,7 @@ MUTATIONS = [
     ),
     Mutation(
         "each-steady-request-waits-for-a-save-that-hangs",
-        "who asks for both kinds is held up at each request",
+        "a client of both timelines is held up at each request",
         "Allocator.take_waiting",
         "until = min(until, self._saver.unsaved_since + SAVE_SECONDS)",
         "",
@@ -220,7 +220,7 @@ MUTATIONS = [
     ),
     Mutation(
         "failed-save-counts",
-        "ids go on past what the broken disk has",
+        "ids are given out past what the broken disk has",
         "Saver._save_once",
         "completed = False",
         "completed = True",
@@ -231,7 +231,7 @@ MUTATIONS = [
     ),
     Mutation(
         "lock-given-back-under-save",
-        "a save that hung comes over the next daemon's state",
+        "a save that hung overwrites the next daemon's state",
         "FolderStore.close",
         """
         if self._saving:

@@ -1,4 +1,4 @@
-"""What a start forgets."""
+"""Starts: what is forgotten."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ MUTATIONS = [
         ("test_another_hosts_file_is_set_aside", "test_a_host_that_is_not_known_is_no_other"),
     ),
     Mutation(
-        "start-takes-numbers-that-are-none",
+        "start-takes-numbers-out-of-range",
         "a mark below zero or past all time is believed",
         "statefile._number",
         "type(value) is not int or not 0 <= value < 1 << bits",
@@ -64,7 +64,7 @@ MUTATIONS = [
     ),
     Mutation(
         "start-forgets-lost-state",
-        "a state that was deleted counts as none ever made",
+        "a state that was deleted is taken for a first start",
         "FolderStore.load",
         "self.lost = not self._unused",
         "self.lost = False",
@@ -75,7 +75,7 @@ MUTATIONS = [
     ),
     Mutation(
         "start-forgets-damaged-state",
-        "a state that was set aside counts as none ever made",
+        "a state that was set aside is taken for a first start",
         "FolderStore.load",
         "self.lost = True",
         "self.lost = False",
@@ -164,7 +164,7 @@ MUTATIONS = [
     ),
     Mutation(
         "start-forgets-the-epoch",
-        "a later epoch is noticed by nobody",
+        "a later epoch is not noticed",
         "_begun",
         "Timelines(..., ..., worker=..., epoch=..., epochs=epochs)",
         "Timelines(..., ..., worker=..., epoch=...)",
@@ -172,7 +172,7 @@ MUTATIONS = [
     ),
     Mutation(
         "failed-start-leaves-its-lock",
-        "after a first start that failed steady ids are held back for 20 s",
+        "after a first start that failed, steady ids are held back for 20 s",
         "FolderStore.close",
         """
         if self._unused:

@@ -1,4 +1,4 @@
-"""Waits without an end, or with a later one."""
+"""Waits that never end, or end too late."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from tests.mutations.mutation import Mutation
 MUTATIONS = [
     Mutation(
         "client-timeout-not-heeded",
-        "a hung daemon hangs its callers",
+        "a daemon that hangs holds its clients",
         "Connection._receive",
         "sock.receive(READ_BYTES, left)",
         "sock.receive(READ_BYTES, 10)",
         ("test_silence_ends_with_the_time_out",),
     ),
     Mutation(
-        "client-timeout-anew-with-each-byte",
-        "a daemon that trickles holds its callers",
+        "client-timeout-restarted-by-each-byte",
+        "a daemon that sends a byte now and then holds its clients",
         "Connection._receive",
         "deadline - elapsed()",
         "self._timeout",
@@ -23,7 +23,7 @@ MUTATIONS = [
     ),
     Mutation(
         "client-waits-in-full-backlog",
-        "a hung daemon hangs its callers before they are accepted",
+        "a daemon that hangs holds its clients before they are accepted",
         "Stream.reach",
         "_timeval(left)",
         "_timeval(left + 10)",
@@ -66,7 +66,7 @@ MUTATIONS = [
     ),
     Mutation(
         "silence-without-an-end",
-        "a daemon that answers again is never heard",
+        "a daemon that answers again is never asked",
         "Connection._deadline",
         "self._heard()",
         "",
@@ -74,7 +74,7 @@ MUTATIONS = [
     ),
     Mutation(
         "save-wait-unbounded",
-        "a hung disk hangs all callers",
+        "a hung disk holds all clients",
         "Allocator.take_waiting",
         "until = begun + SAVE_SECONDS",
         "until = begun + 3600",
@@ -82,7 +82,7 @@ MUTATIONS = [
     ),
     Mutation(
         "room-wait-unbounded",
-        "a whole request waits as long as others take",
+        "a request for a whole block waits as long as others take ticks",
         "Allocator.take_waiting",
         "no_room or trio.current_time() + ROOM_SECONDS",
         "trio.current_time() + ROOM_SECONDS",

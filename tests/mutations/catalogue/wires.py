@@ -1,4 +1,4 @@
-"""What is read from the wire, or written to it, otherwise than it should be."""
+"""Messages read or written wrongly."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tests.mutations.mutation import Mutation
 MUTATIONS = [
     Mutation(
         "bool-taken-for-count",
-        "true is one tick",
+        "true counts as one tick",
         "methods._count",
         "type(count) is not int",
         "not isinstance(count, int)",
@@ -15,7 +15,7 @@ MUTATIONS = [
     ),
     Mutation(
         "bool-taken-for-type",
-        "false is a request",
+        "false counts as the type of a request",
         "_request",
         "type(value[0]) is not int",
         "not isinstance(value[0], int)",
@@ -44,8 +44,8 @@ MUTATIONS = [
         ("test_what_wants_no_answer_is_ignored",),
     ),
     Mutation(
-        "closed-without-a-word",
-        "whoever sends a request that is too long does not hear why the connection ended",
+        "closed-without-an-answer",
+        "the client is not told that its request was too long",
         "_too_long",
         "MalformedError(told, _msgid(data))",
         "MalformedError(told)",
@@ -61,7 +61,7 @@ MUTATIONS = [
     ),
     Mutation(
         "count-not-bounded",
-        "one request takes ticks of hours",
+        "one request takes the ticks of hours",
         "methods._count",
         "1 <= count <= most",
         "1 <= count",
@@ -69,7 +69,7 @@ MUTATIONS = [
     ),
     Mutation(
         "libuuid-count-not-bounded",
-        "one request takes ticks of hours",
+        "one request takes the ticks of hours",
         "ask",
         "echo > MAX_TIME",
         "echo > 2**31",
@@ -85,7 +85,7 @@ MUTATIONS = [
     ),
     Mutation(
         "libuuid-reply-of-another-length",
-        "libuuid's callers take the reply for none",
+        "libuuid does not accept the reply",
         "bulk_time_reply",
         "_TIME_REPLY.pack(20, first, echo)",
         "_TIME_REPLY.pack(16, first, echo)",
@@ -93,7 +93,7 @@ MUTATIONS = [
     ),
     Mutation(
         "libuuid-reply-of-any-length",
-        "a client waits for the end of a reply that has none",
+        "a client waits for the end of a reply that never comes",
         "body",
         "not 0 <= size <= 4 + 16 * MAX_RANDOM",
         "size < 0",
@@ -101,7 +101,7 @@ MUTATIONS = [
     ),
     Mutation(
         "libuuid-reply-of-another-version",
-        "a client makes v1 ids of what is none",
+        "a client makes v1 ids of a reply that has none",
         "reserved",
         "uuids.version(uuid) != 1",
         "uuids.version(uuid) > 8",

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from uuidd_client import late
+from uuidd_client import lazy
 from uuidd_client.client import Client
 from uuidd_client.errors import DaemonUnavailable, NoWorkerId, RateExceeded, TimeOutOfRange
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from uuidd.core.ids import inspect as inspecting
     from uuidd_client.times import Backfill, at_time, bounds, sort_key
 else:
-    inspecting = late.Module("uuidd.core.ids.inspect")
+    inspecting = lazy.Module("uuidd.core.ids.inspect")
 
 __all__ = [
     "Backfill",

@@ -6,7 +6,7 @@ import math
 
 from uuidd.core.ids.checks import look_up, shown
 from uuidd.core.ids.kinds import KINDS
-from uuidd_client.clocks import YEAR
+from uuidd_client.system import YEAR
 
 MAX_MAKE = 10_000_000
 """Ids of one call: a host has ticks for so many in a second, and as UUIDs they take a gigabyte."""

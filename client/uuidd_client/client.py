@@ -11,9 +11,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from uuidd.core.ids.checks import shown
-from uuidd_client import late
+from uuidd_client import lazy
 from uuidd_client.arguments import counted, known, seconds
-from uuidd_client.clocks import instants, utc
+from uuidd_client.per_process import PerProcess
+from uuidd_client.system import instants, utc
 
 if TYPE_CHECKING:
     import uuid
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from uuidd_client.session import Session
     from uuidd_client.supply import Run
 else:
-    uuid = late.Module("uuid")
+    uuid = lazy.Module("uuid")
 
 UuidKind = Literal["v1", "v4", "v6", "v7"]
 TextKind = Literal["flake", "ulid", "ksuid", "push_id"]
@@ -65,7 +66,10 @@ class Client:
         path = None if socket is None else os.fspath(socket)
         self._settings = (path, fallback, age, patience)
         self._wait = wait
-        self._sessions = _Sessions((*self._settings, wait))
+        settings = (*self._settings, wait)
+        self._session: PerProcess[Session] = PerProcess(
+            lambda: lazy.session_type()(*settings), drop=lambda session: session.drop()
+        )
         self._cells: dict[tuple[str, str], list[Run]] = {}
         self._uuid1 = self.factory("v1")
         self._uuid6 = self.factory("v6")
@@ -149,8 +153,8 @@ class Client:
             # For which nobody has to be asked.
             return b"" if form == "bytes" else []
         if form == "bytes":
-            return self._session().join(kind, count)
-        return self._session().make(kind, count, form)
+            return self._session.call(lambda session: session.join(kind, count))
+        return self._session.call(lambda session: session.make(kind, count, form))
 
     @overload
     def iter(self, kind: UuidKind, form: None = None) -> Iterator[uuid.UUID]: ...
@@ -194,12 +198,12 @@ class Client:
 
     def status(self) -> dict[str, Any]:
         """Give what the daemon tells of itself. Raises DaemonUnavailable when there is none."""
-        return self._session().status()
+        return self._session.call(lambda session: session.status())
 
     def close(self) -> None:
         """Hang up. The client can be used again, and connects then."""
-        if self._sessions.begun:
-            self._session().close()
+        if self._session.made():
+            self._session.call(lambda session: session.close())
 
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(type(self), wait=self._wait), self._settings
@@ -249,11 +253,11 @@ class Client:
 
     def _locked_factory(self, kind: str, form: str) -> Callable[[], Any]:
         """Return a factory for an interpreter without the GIL: there, next() is not atomic."""
-        sessions = self._sessions
+        session = self._session
 
         def draw() -> Any:
-            """Give the next id, as the method of the client does that is named for its kind."""
-            return sessions.current().make(kind, 1, form)[0]
+            """Return the next id, as the method of the client does that is named for its kind."""
+            return session.call(lambda session: session.make(kind, 1, form))[0]
 
         return draw
 
@@ -263,37 +267,17 @@ class Client:
         The refill gives the first id of the new run.
         """
         cell = self._cells.setdefault((kind, form), [_EMPTY])
-        # Not self, which has the factories: a client that is dropped hangs up at once.
-        sessions = self._sessions
+        # Not self, which has the factories: a dropped client closes its connections at once.
+        session = self._session
+
+        def run(session: Session) -> tuple[Run, Any]:
+            return session.run(kind, form)
 
         def refill() -> Any:
-            cell[0], drawn = sessions.current().run(kind, form)
+            cell[0], drawn = session.call(run)
             return drawn
 
         return cell, refill
-
-    def _session(self) -> Session:
-        return self._sessions.current()
-
-
-class _Sessions:
-    """The session of the process that asks, begun with the client's *settings* at its first id."""
-
-    def __init__(self, settings: tuple[str | None, bool, float, float | None, bool]) -> None:
-        self._settings = settings
-        self.begun: dict[str, Session] = {}
-
-    def current(self) -> Session:
-        """Give it; a fork's child gets another."""
-        current = self.begun.get("current")
-        if current is None:
-            begun = late.session_type()(*self._settings)
-            # No lock, for a fork's child could find it held: setdefault is atomic.
-            current = self.begun.setdefault("current", begun)
-        following = current.following()
-        if following is not current:
-            self.begun["current"] = following
-        return following
 
 
 _EMPTY: Run = (iter(()), 0.0, memoryview(bytes(8)).cast("d"))

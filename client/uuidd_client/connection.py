@@ -1,46 +1,67 @@
-"""The connection to the daemon: rpc or, to a util-linux uuidd, libuuid's dialect.
+"""The connection to the daemon: rpc or, to a util-linux uuidd, libuuid's protocol.
 
-How a daemon that does not answer costs one call its time-out, and the calls after it nothing
+A daemon that does not answer costs one call its time-out, and the calls after it nothing:
 
 1. The connection of a request that timed out stays open: the request is the *probe*.
-2. Each later call first looks, without waiting, whether anything has come on that connection. While
-   nothing has, the daemon is silent, and the call fails at once.
-3. A late answer is dropped, for the time that it gives is past: the connection is closed, and the
-   call asks anew. It does so too when the daemon has closed the connection.
-4. Where the daemon's backlog was full there is no connection; then the probe is another try to
-   connect, which does not wait either.
-5. Connections of one process share a ``Silence``. What one of them has just found, the others do
-   not wait to find again: they send their request and do not wait for the answer.
+2. Each later call first checks, without waiting, whether anything has come. If not, it fails.
+3. A late answer is dropped, because the time in it is past. Then, or if the daemon has closed the
+   connection, the call sends its request on a new one.
+4. If the daemon's backlog was full there is no connection; the probe is another attempt to connect.
+5. The connections of one process share a ``Silence``. While one of them has just found the daemon
+   silent, the others send their request and do not wait for the answer.
 
-A daemon that has to wait itself, for its disk mostly, says so at once. It is not silent, so it is
-asked again, and given the time that it may wait besides the time-out.
+A daemon that has to wait for its disk says so at once, and is not silent: the call repeats its
+request, and adds the time that the daemon may wait to the time-out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from uuidd.core.timeline import Block, SteadyBlock
 from uuidd.core.wire import libuuid, methods, rpc
-from uuidd_client.clocks import elapsed
 from uuidd_client.errors import DaemonUnavailable
-from uuidd_client.fork_guard import Forked
-from uuidd_client.silence import Silence
+from uuidd_client.per_process import Forked
 from uuidd_client.stream import Stream
+from uuidd_client.system import elapsed
 
 AnyBlock = TypeVar("AnyBlock", Block, SteadyBlock)
 
 MAX_FROM_LIBUUID = 65_536
 """Ticks asked of a util-linux uuidd at once: its clock runs ahead by what it gives, here 6.5 ms."""
 
-KEEP_LIBUUID = 60.0
-"""Seconds for which a uuidd that closed on rpc is taken for util-linux's; then rpc is tried again,
-for ours may have come in its place."""
+LIBUUID_SECONDS = 60.0
+"""Seconds after which rpc is tried again with a uuidd that closed on it, as util-linux's does."""
 
-READ_BYTES = 65536
+SILENCE_SECONDS = 1.0
+"""Seconds for which the connections of a process share that one of them found the daemon silent."""
 
+NO_STATUS = "it closed the connection; if it is util-linux's, it has no status"
 ONLY_V1 = "it closed the connection; if it is util-linux's, it makes no such ids"
+
+
+class Silence:
+    """What threads know of a daemon that does not answer. A race costs one time-out more."""
+
+    def __init__(self) -> None:
+        self._since = self._until = 0.0
+
+    def known(self, now: float) -> bool:
+        """Whether a connection has found the daemon silent at *now*, or a moment before."""
+        return now < self._until
+
+    def found(self, asked_at: float, now: float) -> float:
+        """Note that the request of *asked_at* has no answer; return the seconds of silence."""
+        if not self.known(now):
+            self._since = asked_at
+        self._until = now + SILENCE_SECONDS
+        return now - self._since
+
+    def over(self) -> None:
+        """Note that the daemon has answered."""
+        self._until = 0.0
 
 
 class _Closed(Exception):
@@ -50,47 +71,42 @@ class _Closed(Exception):
 class Connection:
     """A connection to the daemon at *path*, opened at need. A call takes *timeout* seconds at most.
 
-    Not for two threads at once.
+    Not for two threads at once. All calls raise DaemonUnavailable if they get no usable answer.
     """
 
     def __init__(self, path: str, timeout: float, silence: Silence | None = None) -> None:
-        self._sock: Stream | None = None
-        self._path = path
+        self.path = path
         self._timeout = timeout
         self._silence = silence or Silence()
+        self._sock: Stream | None = None
         self._asked_at = 0.0
-        # When the request was sent that timed out; there may be no socket for it, see above.
+        # When the request was sent that timed out; it may have no socket, see 4 above.
         self._unanswered: float | None = None
         self._msgid = 0
         self._closes_on_rpc = False
         self._libuuid_until = 0.0
 
-    @property
-    def path(self) -> str:
-        """The socket."""
-        return self._path
-
     def take_steady(self, count: int) -> SteadyBlock:
-        """Give a block of up to *count* ticks of the steady timeline. Raises DaemonUnavailable."""
+        """Return a block of up to *count* ticks of the steady timeline."""
         try:
             result = self._take("steady", count, self._deadline())
         except _Closed:
-            raise DaemonUnavailable(self._path, ONLY_V1) from None
+            raise DaemonUnavailable(self.path, ONLY_V1) from None
         return self._checked(methods.steady_taken, result, count)
 
     def take(self, count: int) -> Block:
-        """Give a block of up to *count* ticks of UTC. Raises DaemonUnavailable."""
+        """Return a block of up to *count* ticks of UTC."""
         deadline = self._deadline()
         if elapsed() < self._libuuid_until:
             return self._take_by_libuuid(count, deadline)
         try:
             result = self._take("utc", count, deadline)
         except _Closed:
-            # util-linux's uuidd closes on what it does not know, and gives a block in its dialect.
-            # Ours may do both once, when it is restarted in the midst of this call.
+            # util-linux's uuidd closes on requests that it does not know, and gives a block in its
+            # own protocol. This project's daemon may do both, if it is restarted during this call.
             block = self._take_by_libuuid(count, deadline)
             if self._closes_on_rpc:
-                self._libuuid_until = elapsed() + KEEP_LIBUUID
+                self._libuuid_until = elapsed() + LIBUUID_SECONDS
             self._closes_on_rpc = True
             return block
         self._closes_on_rpc = False
@@ -107,38 +123,35 @@ class Connection:
         return self._call("take", [timeline, count, False, True], deadline)
 
     def _checked(self, read: Callable[[Any], AnyBlock], result: Any, count: int) -> AnyBlock:
-        """Give the block that *read* finds in a result, if it is none larger than asked for."""
+        """Return the block that *read* finds in *result*, if it is no larger than *count*."""
         try:
             block = read(result)
             if block.count > count:
                 raise ValueError(f"{block.count} ticks where {count} were asked for")
             return block
         except ValueError as error:
-            self.close()
-            raise DaemonUnavailable(self._path, f"an unusable answer: {error}") from error
+            raise self._unusable(error) from error
 
     def status(self) -> dict[str, Any]:
-        """Give the daemon's status. Raises DaemonUnavailable."""
+        """Return the daemon's status."""
         try:
             result = self._call("status", [], self._deadline())
         except _Closed:
-            raise DaemonUnavailable(
-                self._path, "it closed the connection; if it is util-linux's, it has no status"
-            ) from None
+            raise DaemonUnavailable(self.path, NO_STATUS) from None
         if not isinstance(result, dict):
-            raise DaemonUnavailable(self._path, "an unusable answer: its status is no map")
+            raise self._unusable("its status is not a map")
         return result
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection; the next call opens another."""
         sock = self._sock
         if sock is not None:
-            # Not by way of self: in a fork's child many threads may close their parent's at once.
-            sock.hang_up()
+            # Not self._sock: in a fork's child many threads may close their parent's at once.
+            sock.close_own()
             self._sock = None
 
     def _deadline(self) -> float:
-        """Give until when a call that begins now may wait.
+        """Return when a call that begins now has to end.
 
         Raises DaemonUnavailable at once if the request that timed out still has no answer.
         """
@@ -146,34 +159,32 @@ class Connection:
             if self._sock is None:
                 self._open(0)
             elif self._sock.is_quiet():
-                raise self._late()
+                raise self._silent()
             else:
                 self.close()
-            self._heard()
+            self._mark_answered()
         now = self._asked_at = elapsed()
         return now if self._silence.known(now) else now + self._timeout
 
-    def _heard(self) -> None:
+    def _mark_answered(self) -> None:
         self._unanswered = None
         self._silence.over()
 
-    def _late(self) -> DaemonUnavailable:
-        """Note that the daemon is silent, and give the error that says for how long."""
+    def _silent(self) -> DaemonUnavailable:
+        """Note that the daemon is silent; return the error that says for how long."""
         now = elapsed()
         if self._unanswered is None:
             self._unanswered = self._asked_at
         seconds = self._silence.found(self._unanswered, now)
-        return DaemonUnavailable(self._path, f"silent for {seconds:.1f} s", late=True)
+        return DaemonUnavailable(self.path, f"silent for {seconds:.1f} s", late=True)
 
     def _call(self, method: str, params: list[Any], deadline: float) -> Any:
         self._msgid = (self._msgid + 1) % (rpc.MAX_MSGID + 1)
         request = rpc.call(self._msgid, method, params)
-        if self._sock is not None and self._sock.is_there():
-            try:
+        if self._sock is not None and self._sock.is_open():
+            # It was closed if the daemon was restarted since. No answer to this request was used.
+            with suppress(_Closed):
                 return self._exchange(request, deadline)
-            except _Closed:
-                # It was restarted since; what it may have answered was never used.
-                pass
         self._open(deadline)
         return self._exchange(request, deadline)
 
@@ -184,20 +195,18 @@ class Connection:
             while (response := rpc.read_response(data)) is None:
                 data += self._receive(deadline)
         except rpc.MalformedError as error:
-            self.close()
-            raise DaemonUnavailable(self._path, f"an unusable answer: {error}") from error
+            raise self._unusable(error) from error
         except BaseException:
             if self._unanswered is None:
-                # Ctrl-C, say: the answer may yet come, and is not the next request's.
+                # For example Ctrl-C: the answer may still come, and is not the next request's.
                 self.close()
             raise
-        self._heard()
+        self._mark_answered()
         if response.msgid != self._msgid:
             self.close()
-            raise DaemonUnavailable(self._path, "an answer to another request")
+            raise DaemonUnavailable(self.path, "an answer to another request")
         if response.error is not None:
-            cause = _printable(response.error)
-            raise DaemonUnavailable(self._path, cause, code=response.code)
+            raise DaemonUnavailable(self.path, _printable(response.error), code=response.code)
         return response.result
 
     def _take_by_libuuid(self, count: int, deadline: float) -> Block:
@@ -209,16 +218,14 @@ class Connection:
             while (reply := libuuid.body(data)) is None:
                 data += self._receive(deadline)
             block = libuuid.reserved(reply)
-            # What a reply claims beyond the request was never reserved.
+            # Ticks that a reply claims beyond the request were never reserved.
             return Block(block.first, min(block.count, asked), block.clock_seq, block.node)
         except _Closed:
             self._libuuid_until = 0.0
-            raise DaemonUnavailable(
-                self._path, "it closed the connection without an answer"
-            ) from None
+            raise DaemonUnavailable(self.path, "it closed the connection with no answer") from None
         except libuuid.ProtocolError as error:
             self._libuuid_until = 0.0
-            raise DaemonUnavailable(self._path, f"an unusable answer: {error}") from error
+            raise self._unusable(error) from error
         finally:
             if self._unanswered is None:
                 self.close()
@@ -230,19 +237,19 @@ class Connection:
         except OSError as error:
             raise self._failed(error) from error
         try:
-            sock.reach(self._path, deadline)
+            sock.connect_until(self.path, deadline)
         except (BlockingIOError, TimeoutError) as error:
             sock.close()
-            raise self._late() from error
+            raise self._silent() from error
         except OSError as error:
             sock.close()
-            # Whoever was silent there is gone.
-            self._heard()
+            # The daemon that was silent there has gone.
+            self._mark_answered()
             raise self._failed(error) from error
         self._sock = sock
 
     def _opened(self) -> Stream:
-        """Give the socket. Raises Forked in a child whose signal handler has closed it."""
+        """Return the socket. Raises Forked in a child whose signal handler has closed it."""
         if self._sock is None:
             raise Forked
         return self._sock
@@ -255,11 +262,10 @@ class Connection:
             self.close()
             raise _Closed from None
         except TimeoutError as error:
-            # No probe is out: the daemon answers no part of a request.
+            # There is no probe: the daemon does not answer a part of a request.
             self.close()
-            raise self._late() from error
+            raise self._silent() from error
         except OSError as error:
-            self.close()
             raise self._failed(error) from error
 
     def _receive(self, deadline: float) -> bytes:
@@ -268,23 +274,27 @@ class Connection:
             left = deadline - elapsed()
             if left <= 0:
                 raise TimeoutError
-            data = sock.receive(READ_BYTES, left)
+            data = sock.receive(65536, left)
         except ConnectionResetError:
             data = b""
         except TimeoutError as error:
-            raise self._late() from error
+            raise self._silent() from error
         except OSError as error:
-            self.close()
             raise self._failed(error) from error
         if not data:
             self.close()
             raise _Closed
         return data
 
+    def _unusable(self, cause: object) -> DaemonUnavailable:
+        self.close()
+        return DaemonUnavailable(self.path, f"an unusable answer: {cause}")
+
     def _failed(self, error: OSError) -> DaemonUnavailable:
-        return DaemonUnavailable(self._path, error.strerror or str(error))
+        self.close()
+        return DaemonUnavailable(self.path, error.strerror or str(error))
 
 
 def _printable(text: str) -> str:
-    """Give a daemon's words in one line, of which a terminal shows each as it is."""
+    """Return the daemon's text as one line, without characters that a terminal would act on."""
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text[:1000])

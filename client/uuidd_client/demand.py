@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
-
-MAX_BLOCK = 1_000_000
-"""The most that a daemon gives at once."""
+from uuidd.core.wire.methods import MAX_TAKE
 
 LEAST_BLOCK = 64
 """Ticks of the smallest block: 6.4 us of the host's time, less than the round trip they save."""
@@ -31,10 +29,10 @@ class Demand:
     def __init__(self, max_age: float, *, least: int = 1) -> None:
         self._max_age = max_age
         # A block is as old as its first tick, so half of max_age is the most worth asking for.
-        self._most = max(least, min(MAX_BLOCK, int(max_age * TICKS_PER_SECOND / 2)))
+        self._most = max(least, min(MAX_TAKE, int(max_age * TICKS_PER_SECOND / 2)))
         self._least = min(max(least, LEAST_BLOCK), self._most)
         self._most_needed = max(
-            self._most, min(MAX_BLOCK, int(AT_ONCE * max_age * TICKS_PER_SECOND))
+            self._most, min(MAX_TAKE, int(AT_ONCE * max_age * TICKS_PER_SECOND))
         )
         self._came_at: float | None = None
         # Of the current burst: when its first block came, and what was used of all its blocks but

@@ -1,12 +1,11 @@
-"""What stands in for the daemon in a process that finds none: both timelines, with no state.
+"""The fallback: both timelines of the daemon, without its state, in a process that finds no daemon.
 
-A process has one stand-in, whatever number of clients, threads and signal handlers use it, so what
-one of them gets is later than what all others got before.
+A process has one fallback, which all its clients, threads and signal handlers share. So the ticks
+that one of them gets are later than those that the others got before.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from copy import copy
 from typing import Generic, NamedTuple, TypeVar
@@ -19,61 +18,63 @@ from uuidd.core.timeline.state import random_node
 from uuidd.core.timeline.steady import MAX_LEAD_SECONDS, Slew
 from uuidd.core.timeline.volatile import TOLERANCE
 from uuidd_client.fork_guard import alive
+from uuidd_client.per_process import PerProcess
+from uuidd_client.system import random_bits
 
 MAX_LEAD = MAX_LEAD_SECONDS * TICKS_PER_SECOND
-"""The most ticks by which steady ids lead UTC: order begins anew rather than further ahead."""
+"""The most ticks by which steady ids lead UTC. To lead further, their timeline is started again."""
 
-STILL = 0.02
-"""Seconds after which a caller no longer waits for UTC: what is waited for is 10 ms at most, so a
-clock that has not come so far stands still."""
+STILL_SECONDS = 0.02
+"""Seconds after which a caller no longer waits for UTC. It waits for 10 ms of UTC at most, so a
+clock that has not moved that far stands still."""
 
 Value = TypeVar("Value")
-Given = TypeVar("Given")
+Result = TypeVar("Result")
 
 
-class StandIn:
-    """Gives blocks under random nodes; an int instead is how many ticks to wait for one.
+class Fallback:
+    """Blocks under random nodes. Where there is none yet, an int says how many ticks to wait.
 
-    Any thread may use it, and a signal handler in the middle of that. *alive* tells whether this is
-    the process that it was made in; see ``here``.
+    Any thread may use it, and a signal handler that interrupts the thread. *alive* and *child* are
+    for ``PerProcess``.
     """
 
     def __init__(self) -> None:
         self.alive = alive()
-        self.child: dict[str, StandIn] = {}
+        self.child: dict[str, Fallback] = {}
         self._utc = _Shared(_fresh_utc(0))
         self._steady = _Shared(_fresh_steady())
 
     def take(self, count: int, *, now: int, waited: float = 0.0) -> Block | int:
-        """Give up to *count* ticks of UTC, to a caller that has *waited* so many seconds for them.
+        """Take up to *count* ticks of UTC, for a caller that has *waited* that many seconds.
 
-        Node and clock sequence are drawn anew when UTC stepped back by more than 10 ms, and when it
+        Another node and clock sequence are drawn if UTC stepped back by more than 10 ms, and if it
         stands still.
         """
 
-        def give(utc: _Utc) -> tuple[_Utc | None, Block | int]:
+        def take(utc: _Utc) -> tuple[_Utc | None, Block | int]:
             back = utc.lane.next - now
-            still = waited >= STILL or now <= utc.still
+            still = waited >= STILL_SECONDS or now <= utc.still
             if back > TOLERANCE or (back > 0 and still):
                 utc = _fresh_utc(now if still else 0)
             lane = copy(utc.lane)
             try:
-                first, given = lane.take(count, now=now)
+                first, taken = lane.take(count, now=now)
             except NoneFree as none:
                 return None, none.wait
-            return utc._replace(lane=lane), Block(first, given, utc.clock_seq, utc.node)
+            return utc._replace(lane=lane), Block(first, taken, utc.clock_seq, utc.node)
 
-        return self._utc.change(give)
+        return self._utc.change(take)
 
     def take_steady(self, count: int, *, past: int, now: int, elapsed: int) -> SteadyBlock | int:
-        """Give up to *count* steady ticks at or after *past*, and after all given before.
+        """Take up to *count* steady ticks, at *past* or later, and later than all taken before.
 
-        Where that would lead UTC by more than an hour, they begin anew at UTC, under another node.
+        Where they would lead UTC by more than an hour, they start again at UTC, under another node.
         """
         if past - now > MAX_LEAD:
             past = 0
 
-        def give(steady: _Steady) -> tuple[_Steady | None, SteadyBlock | int]:
+        def take(steady: _Steady) -> tuple[_Steady | None, SteadyBlock | int]:
             slew, lane = copy(steady.slew), copy(steady.lane)
             if max(lane.next, past) <= now:
                 slew.begin(now, elapsed=elapsed)
@@ -85,17 +86,17 @@ class StandIn:
                 end = max(now, past)
                 slew.begin(end, elapsed=elapsed)
             try:
-                first, given = lane.take(count, now=end, not_before=past)
+                first, taken = lane.take(count, now=end, not_before=past)
             except NoneFree as none:
                 return None, none.wait
-            block = SteadyBlock(first, given, steady.node, None, TWITTER_EPOCH)
+            block = SteadyBlock(first, taken, steady.node, None, TWITTER_EPOCH)
             return _Steady(steady.node, slew, lane), block
 
-        return self._steady.change(give)
+        return self._steady.change(take)
 
 
 class _Utc(NamedTuple):
-    """A timeline of UTC; the clock is known to have stood still at tick *still*."""
+    """A timeline of UTC; the clock was found to stand still at tick *still*."""
 
     node: int
     clock_seq: int
@@ -114,28 +115,31 @@ class _Steady(NamedTuple):
 class _Shared(Generic[Value]):
     """A value that threads and signal handlers change one after another.
 
-    There is no lock, which a handler or a fork's child could find held for good. Each value has one
-    place for the value after it, and whoever does not get that place begins again.
+    There is no lock, because a handler or a fork's child could find it held, and never released.
+    Each value has one place for the next value; a caller that does not get that place starts again.
     """
 
     def __init__(self, value: Value) -> None:
         self._last = _Link(value)
 
-    def change(self, make: Callable[[Value], tuple[Value | None, Given]]) -> Given:
-        """Give what *make* gives beside the value that is to follow; None leaves it as it is."""
+    def change(self, make: Callable[[Value], tuple[Value | None, Result]]) -> Result:
+        """Replace the value by the first that *make* returns for it, and return the second.
+
+        If the first is None the value stays as it is.
+        """
         while True:
             link = self._last
             while link.after:
                 link = link.after["next"]
-            # Perhaps not the last any more: then the next caller goes on from here.
+            # It may no longer be the last: then the next caller goes on from here.
             self._last = link
-            value, given = make(link.value)
+            value, result = make(link.value)
             if value is None:
-                return given
+                return result
             following = _Link(value)
-            # Atomic, and so the one place where it is decided.
+            # Atomic: of two callers exactly one gets the place.
             if link.after.setdefault("next", following) is following:
-                return given
+                return result
 
 
 class _Link(Generic[Value]):
@@ -147,26 +151,12 @@ class _Link(Generic[Value]):
 
 
 def _fresh_utc(still: int) -> _Utc:
-    return _Utc(random_node(_random_bits).value, _random_bits(CLOCK_SEQ_BITS), Lane(0), still)
+    return _Utc(random_node(random_bits).value, random_bits(CLOCK_SEQ_BITS), Lane(0), still)
 
 
 def _fresh_steady() -> _Steady:
-    return _Steady(random_node(_random_bits).value, Slew(0, now=0, elapsed=0), Lane(0))
+    return _Steady(random_node(random_bits).value, Slew(0, now=0, elapsed=0), Lane(0))
 
 
-def _random_bits(count: int) -> int:
-    return int.from_bytes(os.urandom((count + 7) // 8), "big") >> -count % 8
-
-
-_here = StandIn()
-
-
-def here() -> StandIn:
-    """Give the stand-in of this process. A fork's child has another than its parent."""
-    global _here
-    found = _here
-    while not found.alive[0]:
-        # Atomic, so all threads of the child find the same one.
-        found = found.child.setdefault("child", StandIn())
-    _here = found
-    return found
+local_fallback = PerProcess(Fallback)
+"""The fallback of this process."""

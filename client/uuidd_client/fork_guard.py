@@ -1,4 +1,4 @@
-"""Memory that a fork's child finds empty, even one that no Python hook saw."""
+"""Memory that is empty in a fork's child, also after a fork that Python's hooks do not see."""
 
 from __future__ import annotations
 
@@ -12,14 +12,10 @@ MADV_WIPEONFORK = 18
 _SLOTS = mmap.PAGESIZE // 8
 
 
-class Forked(Exception):
-    """Raised in a fork's child by what is its parent's."""
-
-
 class ForkGuard:
-    """Numbers, one a slot, all 0.0 in a child of the process that set them.
+    """Slots of one number each, all 0.0 in a child of the process that set them.
 
-    A slot is a memoryview of one double: ``slot[0]`` reads it, and costs no more than an attribute.
+    A slot is a memoryview of one double: ``slot[0]`` reads it as fast as an attribute is read.
     """
 
     def __init__(self) -> None:
@@ -29,13 +25,13 @@ class ForkGuard:
         try:
             self._memory.madvise(MADV_WIPEONFORK)
         except OSError:
-            # An older kernel: then forks by way of Python's own calls are seen, and no others.
+            # On an older kernel only the forks by Python's own calls are noticed.
             _unwiped.add(self)
         self.alive = self._doubles[0:1]
         self.alive[0] = 1.0
 
     def slot(self, value: float) -> memoryview[float]:
-        """Give a slot that holds *value*. One is used again only after some 500 others."""
+        """Return a slot that holds *value*. It is used again after some 500 others."""
         self._next = self._next % (_SLOTS - 1) + 1
         slot = self._doubles[self._next : self._next + 1]
         slot[0] = value
@@ -51,20 +47,20 @@ _unwiped: weakref.WeakSet[ForkGuard] = weakref.WeakSet()
 
 
 def _wipe_in_child() -> None:
-    for page in _unwiped:
-        page.wipe()
+    for guard in _unwiped:
+        guard.wipe()
 
 
 os.register_at_fork(after_in_child=_wipe_in_child)
 
 
-_ours = ForkGuard()
+_guard = ForkGuard()
 
 
 def alive() -> memoryview[float]:
-    """Give a slot that holds 1.0 in this process, and 0.0 in each of its forks' children."""
-    global _ours
-    page = _ours
-    if not page.alive[0]:
-        page = _ours = ForkGuard()
-    return page.alive
+    """Return a slot that holds 1.0 in this process, and 0.0 in the children that it forks."""
+    global _guard
+    guard = _guard
+    if not guard.alive[0]:
+        guard = _guard = ForkGuard()
+    return guard.alive

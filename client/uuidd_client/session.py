@@ -1,4 +1,4 @@
-"""What a client is in one process: a channel for each timeline. A fork's child gets another."""
+"""What a client is in one process: a channel to the daemon for each timeline."""
 
 from __future__ import annotations
 
@@ -8,18 +8,17 @@ from functools import partial
 from typing import Any, TypeVar
 
 from uuidd.core.ids.kinds import KINDS
-from uuidd_client.connection import Connection
-from uuidd_client.environment import default_path, default_timeout, may_fall_back
-from uuidd_client.errors import DaemonUnavailable, RateExceeded
-from uuidd_client.fork_guard import Forked, ForkGuard, alive
-from uuidd_client.silence import Silence
-from uuidd_client.source import Reached, Source
+from uuidd_client.connection import Connection, Silence
+from uuidd_client.fork_guard import ForkGuard, alive
+from uuidd_client.per_process import Forked
+from uuidd_client.source import LatestSteady, Source
 from uuidd_client.supply import Run, Supply
+from uuidd_client.system import default_path, default_timeout, may_fall_back
 
-Given = TypeVar("Given")
+Result = TypeVar("Result")
 
-LOOK_SECONDS = 0.05
-"""Seconds after which a thread that waits for a lock looks whether its process has forked."""
+FORK_CHECK_SECONDS = 0.05
+"""Seconds after which a thread that waits for a lock checks whether it is in a fork's child."""
 
 STATUS = "status"
 """The channel of requests for the status, beside those of the timelines."""
@@ -29,93 +28,67 @@ class Session:
     """The ids of one process, and its connections to the daemon.
 
     *socket* and *timeout* are None for the default; the rest is as for ``Client``. Raises
-    ValueError when the environment holds a bad default.
+    ValueError if $UUIDD_TIMEOUT is needed and no number of seconds.
     """
 
     def __init__(
         self, socket: str | None, fallback: bool, max_age: float, timeout: float | None, wait: bool
     ) -> None:
-        self._alive = alive()
-        self._channels: dict[str, _Channel] = {}
+        # First, for a handler may fork in the middle of this.
+        self.alive = alive()
+        self.child: dict[str, Session] = {}
+        self._channels: dict[str, Channel] = {}
         self._new_channel = partial(
-            _Channel,
-            self._alive,
+            Channel,
+            self.alive,
             socket or default_path(),
             default_timeout() if timeout is None else timeout,
             Silence(),
             may_fall_back(fallback),
             partial(Supply, max_age=max_age, wait=wait),
-            Reached(),
+            LatestSteady(),
         )
-        # Where a child puts the session that follows; see following().
-        self._next: dict[str, Session] = {}
-        self._another = partial(Session, socket, fallback, max_age, timeout, wait)
-
-    def following(self) -> Session:
-        """Give this session or, in a fork's child, the one that the child has in its place.
-
-        Without a lock, for the child may have been born while another thread held it: setdefault
-        is atomic, so all threads of the child find the same one.
-        """
-        if self._alive[0]:
-            return self
-        following = self._next.setdefault("next", self._another())
-        # The connections are the parent's. Closing them here does not hang up there.
-        for channel in list(self._channels.values()):
-            channel.connection.close()
-        return following.following()
 
     def run(self, kind: str, form: str) -> tuple[Run, Any]:
-        """Give a new run of ids of *kind* in *form*, and its first id."""
-        return self._in_turn(KINDS[kind].timeline, lambda channel: channel.supply(kind).run(form))
+        """Return a new run of ids of *kind* in *form*, and its first id."""
+        timeline = KINDS[kind].timeline
+        return self.channel(timeline).in_turn(lambda channel: channel.supply(kind).run(form))
 
     def make(self, kind: str, count: int, form: str) -> list[Any]:
-        """Give exactly *count* ids of *kind* in *form*."""
-        timeline = KINDS[kind].timeline
-        return self._in_turn(timeline, lambda channel: channel.supply(kind).make(count, form))
+        """Return exactly *count* ids of *kind* in *form*."""
+        channel = self.channel(KINDS[kind].timeline)
+        return channel.in_turn(lambda channel: channel.supply(kind).make(count, form))
 
     def join(self, kind: str, count: int) -> bytes:
-        """Give the bytes of exactly *count* ids of *kind*, in one piece."""
-        return self._in_turn(KINDS[kind].timeline, lambda channel: channel.supply(kind).join(count))
+        """Return the bytes of exactly *count* ids of *kind*, in one piece."""
+        channel = self.channel(KINDS[kind].timeline)
+        return channel.in_turn(lambda channel: channel.supply(kind).join(count))
 
     def status(self) -> dict[str, Any]:
-        """Give the daemon's status."""
-        return self._in_turn(STATUS, lambda channel: channel.connection.status())
+        """Return the daemon's status."""
+        return self.channel(STATUS).in_turn(lambda channel: channel.connection.status())
 
     def close(self) -> None:
-        """Hang up; a later call connects anew."""
+        """Close all connections; a later call opens them again."""
         for name in list(self._channels):
-            self._in_turn(name, lambda channel: channel.connection.close())
+            self._channels[name].in_turn(lambda channel: channel.connection.close())
 
-    def _in_turn(self, name: str, use: Callable[[_Channel], Given]) -> Given:
-        """Give what *use* makes of a channel, in the process that gets it.
+    def drop(self) -> None:
+        """Close, in a fork's child, its copies of the connections; the parent's stay open."""
+        for channel in list(self._channels.values()):
+            channel.connection.close()
 
-        A signal handler may fork in the middle of that, and return in the child too. What comes of
-        it is the parent's alone: the child drops it, and begins again with a session of its own.
-        """
-        session = self
-        while True:
-            try:
-                given = session._channel(name).in_turn(use)
-            except (Forked, DaemonUnavailable, RateExceeded):
-                if session._alive[0]:
-                    raise
-            else:
-                # The last look, behind which no handler comes in before the caller has the ids.
-                if session._alive[0]:
-                    return given
-            session = session.following()
-
-    def _channel(self, name: str) -> _Channel:
+    def channel(self, name: str) -> Channel:
+        """Return the channel of a timeline, or of STATUS."""
         channel = self._channels.get(name)
-        # Atomic, as above.
+        # Atomic, so that all threads get the same one.
         return channel or self._channels.setdefault(name, self._new_channel())
 
 
-class _Channel:
+class Channel:
     """The supplies of one timeline's kinds, over one connection, under one lock.
 
-    Each timeline has its own, for what it waits for is its own too: a v1 is not held up by a v7
+    Each timeline has its own, because each has its own reasons to wait: a v1 is not held up by a v7
     that waits for the daemon's disk.
     """
 
@@ -127,68 +100,68 @@ class _Channel:
         silence: Silence,
         fallback: bool,
         new_supply: Callable[..., Supply],
-        reached: Reached,
+        latest: LatestSteady,
     ) -> None:
         self._alive = alive
         self._lock = threading.RLock()
-        self._busy = self._overtaken = False
+        self._busy = self._interrupted = False
         self.connection = Connection(path, timeout, silence)
-        self._source = Source(self.connection, fallback=fallback, reached=reached)
+        self._source = Source(self.connection, fallback=fallback, latest=latest)
         self._supplies: dict[str, Supply] = {}
         self._new_supply = new_supply
         self._another = partial(
-            _Channel, alive, path, timeout, silence, fallback, new_supply, reached
+            Channel, alive, path, timeout, silence, fallback, new_supply, latest
         )
 
-    def in_turn(self, use: Callable[[_Channel], Given]) -> Given:
-        """Give what *use* makes of the channel, for one thread at a time.
+    def in_turn(self, use: Callable[[Channel], Result]) -> Result:
+        """Return what *use* returns for the channel, for one thread at a time.
 
-        It is this one, unless its own thread is in the middle of using it: then a signal handler
-        or a finalizer has come in between, and gets a channel of its own rather than a deadlock.
-        No generator, for one that an exception broke off holds the lock as long as its traceback.
+        A signal handler or a finalizer that has interrupted a use by its own thread gets a channel
+        of its own rather than a deadlock. This is not a generator, because one that an exception
+        has interrupted would hold the lock as long as the exception's traceback lives.
 
-        Raises Forked in a child whose parent forked while another thread held the lock, which
-        nobody will release in the child.
+        Raises Forked in a child whose parent forked while another thread held the lock, because no
+        thread will release it in the child.
         """
         try:
-            while not self._lock.acquire(timeout=LOOK_SECONDS):
+            while not self._lock.acquire(timeout=FORK_CHECK_SECONDS):
                 if not self._alive[0]:
                     raise Forked
             if self._busy:
-                return self._between(use)
+                return self._interrupt(use)
             try:
                 self._busy = True
                 return use(self)
             finally:
                 self._busy = False
-                if self._overtaken:
-                    self._overtaken = False
-                    self._give_up()
+                if self._interrupted:
+                    self._interrupted = False
+                    self._drop_blocks()
         finally:
-            try:  # noqa: SIM105  (a call before the release could be broken off)
+            try:  # noqa: SIM105  (a call before the release could be interrupted)
                 self._lock.release()
             except RuntimeError:
-                # Broken off before the lock was acquired.
+                # The lock was not acquired yet when an exception came.
                 pass
 
-    def _between(self, use: Callable[[_Channel], Given]) -> Given:
-        # What is later than the blocks in use here is given out now.
-        self._overtaken = True
-        apart = self._another()
+    def _interrupt(self, use: Callable[[Channel], Result]) -> Result:
+        # The ids of the other channel will be later than the blocks of this one.
+        self._interrupted = True
+        other = self._another()
         try:
-            return use(apart)
+            return use(other)
         finally:
-            apart._give_up()
-            apart.connection.close()
+            other._drop_blocks()
+            other.connection.close()
 
     def supply(self, kind: str) -> Supply:
-        """Give the supply of *kind*."""
+        """Return the supply of *kind*."""
         supply = self._supplies.get(kind)
         if supply is None:
-            supply = self._new_supply(kind, source=self._source, page=ForkGuard())
+            supply = self._new_supply(kind, source=self._source, guard=ForkGuard())
             self._supplies[kind] = supply
         return supply
 
-    def _give_up(self) -> None:
+    def _drop_blocks(self) -> None:
         for supply in self._supplies.values():
-            supply.give_up()
+            supply.drop_block()

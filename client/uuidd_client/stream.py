@@ -1,4 +1,4 @@
-"""The client's socket: sound after a fork, a closed descriptor, and the interpreter's end."""
+"""The client's socket: safe after a fork or a closed descriptor, and at the interpreter's end."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ import os
 import socket
 from struct import Struct
 
-from uuidd_client.clocks import elapsed
-from uuidd_client.fork_guard import Forked, alive
+from uuidd_client.fork_guard import alive
+from uuidd_client.per_process import Forked
+from uuidd_client.system import elapsed
 
 
 class Stream(socket.socket):
-    """A Unix stream socket that knows whether its descriptor is still its own.
+    """A Unix stream socket that checks whether its descriptor is still its own.
 
     A process that becomes a daemon closes all descriptors; then the number is free, or a file's.
 
     A signal handler may fork in the middle of any call here, and return in the child too. The
-    connection is the parent's then: what would connect, read or write in the child raises Forked.
-    CPython runs handlers as calls return, and where a system call waits. So each call that could
-    connect, read or write stands right behind a look at *alive*, and does not wait.
+    connection is the parent's then: in the child each connect, read or write raises Forked. CPython
+    runs handlers when calls return, and while a system call waits. So each call that could connect,
+    read or write directly follows a check of *alive*, and does not wait.
     """
 
     _identity: tuple[int, int] | None = None
@@ -28,38 +29,38 @@ class Stream(socket.socket):
     _close_descriptor = staticmethod(os.close)
 
     def __init__(self) -> None:
-        # Before there is a descriptor that a child could inherit.
+        # First: a child must not inherit a descriptor for which it is alive.
         self._alive = alive()
         super().__init__(socket.AF_UNIX, socket.SOCK_STREAM)
-        # Whatever the program has set by setdefaulttimeout.
+        # The program may have called setdefaulttimeout.
         self.setblocking(True)
-        made = self._fstat(self.fileno())
-        self._identity = (made.st_dev, made.st_ino)
+        info = self._fstat(self.fileno())
+        self._identity = (info.st_dev, info.st_ino)
 
     def __del__(self) -> None:
-        # Nobody closes the client behind uuid1(); its socket is no leak to be warned of.
-        self.hang_up()
+        # A program does not close the client of uuid1(), so an open socket is not a leak here.
+        self.close_own()
 
-    def reach(self, path: str, deadline: float) -> None:
+    def connect_until(self, path: str, deadline: float) -> None:
         """Connect to the socket at *path*, and wait until *deadline* if its backlog is full.
 
-        Raises BlockingIOError or TimeoutError when it stays full; other OSErrors as connect(2).
+        Raises BlockingIOError or TimeoutError if it stays full; other OSErrors as connect(2).
         """
         while True:
             left = deadline - elapsed()
-            # A Unix socket's connect waits for a full backlog only on a socket that blocks.
+            # connect(2) waits for room in the backlog only if the socket blocks.
             self.setblocking(left > 0)
             if left > 0:
                 self.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _timeval(left))
             if not self._alive[0]:
                 raise Forked
-            # It waits, but no child connects again: Python does not call connect(2) twice.
+            # This waits, but no child connects again: Python does not call connect(2) twice.
             self.connect(path)
             try:
                 self.getpeername()
                 return
             except OSError:
-                # A signal broke off the wait, which Python takes for the end of it.
+                # A signal interrupted the wait, and Python returned as if connected.
                 if elapsed() >= deadline:
                     raise TimeoutError from None
 
@@ -76,13 +77,13 @@ class Stream(socket.socket):
             data = data[sent:]
 
     def receive(self, count: int, seconds: float) -> bytes:
-        """Give what has come, up to *count* bytes; waits for *seconds* if there is nothing."""
+        """Return up to *count* bytes that have come; wait for *seconds* if there are none."""
         self.settimeout(seconds)
         if not self._alive[0]:
-            # The parent takes the answer, so the child would wait for all of its time-out.
+            # The parent takes the answer, so the child would wait for its whole time-out.
             raise Forked
         try:
-            # Waits, and takes nothing away.
+            # Waits, but leaves the bytes there.
             self.recv(1, socket.MSG_PEEK)
         except TimeoutError:
             if self._alive[0]:
@@ -92,8 +93,8 @@ class Stream(socket.socket):
         return self.recv(count)
 
     def is_quiet(self) -> bool:
-        """Whether nothing has come: no byte, no end and no error. Does not wait."""
-        if not self.is_there():
+        """Whether nothing has come: no byte, no end of file and no error. Does not wait."""
+        if not self.is_open():
             return False
         try:
             self.settimeout(0)
@@ -106,25 +107,25 @@ class Stream(socket.socket):
             pass
         return False
 
-    def is_there(self) -> bool:
+    def is_open(self) -> bool:
         """Whether the descriptor is still the socket that was opened."""
         try:
-            found = self._fstat(self.fileno())
+            info = self._fstat(self.fileno())
         except OSError:
             return False
-        return (found.st_dev, found.st_ino) == self._identity
+        return (info.st_dev, info.st_ino) == self._identity
 
-    def hang_up(self) -> None:
-        """Close the descriptor, unless it is another's by now."""
-        if self.is_there():
+    def close_own(self) -> None:
+        """Close the descriptor, unless another file has it by now."""
+        if self.is_open():
             self.close()
             return
         descriptor = self.detach()
-        # Without an identity its making was broken off, so it is nobody's yet.
+        # Without an identity __init__ was interrupted, so no other file can have it.
         if self._identity is None and descriptor >= 0:
             self._close_descriptor(descriptor)
 
 
 def _timeval(seconds: float) -> bytes:
-    """Give a struct timeval; one of 0 would be no bound at all."""
+    """Return a struct timeval that is not 0, because 0 would mean no limit."""
     return Struct("@ll").pack(int(seconds), max(int(seconds % 1 * 1e6), 1))

@@ -3,84 +3,98 @@
 Theory of operation
 
 1. A *supply* holds the places that are left of one block (``layouts`` says what a place is). Ids
-   leave it by way of *runs*: C iterators over a thousand ids at most, of which ``next`` is
-   atomic, so that drawing one needs no lock.
+   leave it in *runs*: iterators of C over a thousand ids at most. ``next`` of one is atomic, so
+   drawing an id needs no lock.
 2. One run is out at a time. To start another, or to make many ids at once, the supply takes back
-   what is left of it, by drawing it to its end. So ids of a kind rise, whatever their form.
-3. Each block has a span of UTC in which its ids count: from the reading of UTC at the request to
-   a deadline, which is kept in memory that a fork wipes. Whoever draws an id reads UTC after that.
-   When UTC is past the deadline, or has gone back before the request, or the process is a fork's
-   child, the id is dropped and a new run is asked for.
-4. Random bits that are made ahead have such a span too, and never more of v4 than RANDOM_RUN.
+   what is left of the run, by drawing it to its end. So the ids of a kind rise, in whatever form.
+3. Each block has a span of UTC in which its ids are valid: from the reading of UTC at the request
+   to a deadline, which is kept in memory that a fork's child finds empty. The caller reads UTC
+   after it has drawn an id. If UTC is past the deadline, or has gone back before the request, or
+   the process is a fork's child, the id is dropped and a new run is started.
+4. Random bits that are made ahead have such a span too. A run of v4 is RANDOM_RUN ids at most.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from itertools import repeat
 from typing import Any, TypeAlias
-from uuid import SafeUUID
+from uuid import UUID, SafeUUID
 
 from uuidd.core.ids.kinds import KINDS
 from uuidd.core.ids.layouts import LAYOUTS, Origin, time_fields
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline import Block, SteadyBlock
-from uuidd_client.clocks import elapsed, pause, utc
 from uuidd_client.demand import Demand
 from uuidd_client.errors import DaemonUnavailable, NoWorkerId, RateExceeded, TimeOutOfRange
 from uuidd_client.fork_guard import ForkGuard
-from uuidd_client.forms import random_bytes, safety, uuids
 from uuidd_client.source import Source, utc_tick
+from uuidd_client.system import elapsed, pause, random_bytes, utc
 
 SHORT_RUN = 16
-"""Ids of a run, the first after a change of form. What is left of a run has to be drawn to its end
-when the form changes, and is worth the more the less often that happens."""
+"""Ids of the first run after a change of form. A change of form draws what is left of a run, so
+long runs pay only where changes are rare."""
 
 LONG_RUNS = {"uuid": 512, "text": 1024, "int": 1024, "bytes": 1024}
 """The most ids of a run: more of them leave the processor's cache before they are used."""
 
 RANDOM_RUN = 128
-"""The most ids of a run of v4, which are secrets that wait in memory until they are drawn."""
+"""The most ids of a run of v4: they are secrets that wait in memory until they are drawn."""
 
 RANDOM_BLOCK = 1 << 30
-"""Places of a block of ids without a time: no number of them means anything."""
+"""Places of a block of ids without a time, where the number of a place means nothing."""
 
-REFETCHES = 3
-"""How often another block is asked for when one holds nothing later than what was used."""
+FETCHES = 3
+"""How many blocks are fetched if each holds nothing later than the ids used before."""
 
-MOST_EMPTY = 32
-"""Blocks in a row without a place, after which the daemon is found to be broken. A Snowflake has a
-place on 4 of 10 ticks; and after a change of the node, places begin with the next millisecond."""
+MAX_EMPTY = 32
+"""Blocks in a row without a place, after which the daemon counts as broken. A Snowflake has a place
+on 4 of 10 ticks; after a change of the node, places begin with the next millisecond."""
 
 EMPTY_PAUSE = 0.0001
 """Seconds between such requests."""
 
-MOST_NODES = 8
-"""Blocks in a row of one call, each under another node or worker, after which the daemon is found
-to be broken."""
+MAX_NODES = 8
+"""Blocks in a row of one call, each under another node, after which the daemon counts as broken."""
 
+# A UUID forbids setting its attributes. Its slot descriptors set them, as its own __init__ does, in
+# a fifth of the time that UUID(int=...) takes.
+_UUID: Any = UUID
+_new: Callable[[type[UUID]], UUID] = object.__new__
+_set_int: Callable[[UUID, int], None] = _UUID.int.__set__
+_set_is_safe: Callable[[UUID, SafeUUID], None] = _UUID.is_safe.__set__
 
 Run: TypeAlias = "tuple[Iterator[Any], float, memoryview[float]]"
-"""What ids are drawn from: *ids*, and *begin* and *deadline* of the span in which they count.
+"""What ids are drawn from: *ids*, and *begin* and *deadline* of the span in which they are valid.
 
-What ``next(ids)`` gave counts if ``begin <= utc() < deadline[0]``, where both are read after it. A
-plain tuple, for it is unpacked at each id, and a named one takes twice as long.
+An id of ``next(ids)`` is valid if ``begin <= utc() < deadline[0]``, where both are read after it. A
+plain tuple, because it is unpacked at each id, and a named one takes twice as long.
 """
+
+
+def uuids(ints: Iterable[int], count: int, safe: SafeUUID) -> list[UUID]:
+    """Return *count* UUIDs of *ints*, marked *safe*. The loops run in C."""
+    made = list(map(_new, repeat(UUID, count)))
+    deque(map(_set_int, made, ints), 0)
+    deque(map(_set_is_safe, made, repeat(safe)), 0)
+    return made
 
 
 class Supply:
     """The ids of *kind*, from *source*. Not for two threads at once; runs are.
 
-    Unless it may *wait*, ``make`` gives what is free at once, or nothing.
+    Unless it may *wait*, ``make`` returns what is free at once, or nothing.
     """
 
     def __init__(
-        self, kind: str, source: Source, page: ForkGuard, max_age: float, *, wait: bool = True
+        self, kind: str, source: Source, guard: ForkGuard, max_age: float, *, wait: bool = True
     ) -> None:
         self._kind = kind
         self._timeline = KINDS[kind].timeline
         self._layout = LAYOUTS[kind]
         self._source = source
-        self._page = page
+        self._guard = guard
         self._max_age = max_age
         self._wait = wait
         self._demand = Demand(max_age, least=self._layout.ticks(1))
@@ -90,113 +104,107 @@ class Supply:
         self._nodes = 0
         self._safe = SafeUUID.unknown
         self._begin = 0.0
-        self._deadline = page.slot(0.0)
+        self._deadline = guard.slot(0.0)
         self._out: Iterator[Any] | None = None
         self._out_form = ""
         self._length = SHORT_RUN
         self._used = 0
 
     def run(self, form: str) -> tuple[Run, Any]:
-        """Give a new run of ids in *form*, and its first id, which counts as it is.
+        """Return a new run of ids in *form*, and its first id, which is valid as it is.
 
-        Raises DaemonUnavailable when there is no daemon, and no fallback.
+        Raises DaemonUnavailable if there is no daemon, and no fallback.
         """
         self._take_back()
         if form != self._out_form:
             self._length = SHORT_RUN
-        self._have(1)
-        count = min(self._length, self._end - self._first, self._layout.room(self._first))
-        ids = iter(self._cut(form, count))
+        self._ensure(1)
+        first, count = self._use(self._length)
+        ids = iter(self._ids(form, first, count))
         self._out, self._out_form = ids, form
         self._length = min(2 * self._length, LONG_RUNS[form] if self._timeline else RANDOM_RUN)
         return (ids, self._begin, self._deadline), next(ids)
 
     def make(self, count: int, form: str) -> list[Any]:
-        """Give exactly *count* ids in *form*.
+        """Return exactly *count* ids in *form*.
 
-        Raises DaemonUnavailable; what was made is lost. Raises RateExceeded; nothing was made.
+        Raises DaemonUnavailable; the ids made so far are lost. Raises RateExceeded; none was made.
         """
-        self._take_back()
-        if not self._wait:
-            self._have_at_once(count)
         made: list[Any] = []
-        while count:
-            self._have(count)
-            part = min(count, self._end - self._first, self._layout.room(self._first))
-            made += self._cut(form, part)
-            count -= part
+        for first, part in self._parts(count):
+            made += self._ids(form, first, part)
         return made
 
     def join(self, count: int) -> bytes:
-        """Give the bytes of exactly *count* ids, in one piece. Raises as ``make``."""
+        """Return the bytes of exactly *count* ids, in one piece. Raises as ``make``."""
         packed = self._layout.packed
         if packed is None:
             return b"".join(self.make(count, "bytes"))
-        self._take_back()
-        if not self._wait:
-            self._have_at_once(count)
-        made: list[bytes | bytearray] = []
-        while count:
-            self._have(count)
-            part = min(count, self._end - self._first, self._layout.room(self._first))
-            made.append(packed(self._first, part, self._origin, random_bytes))
-            self._first += part
-            self._used += part
-            count -= part
-        return b"".join(made)
+        return b"".join(
+            packed(first, part, self._origin, random_bytes) for first, part in self._parts(count)
+        )
 
-    def give_up(self) -> None:
-        """See to it that what is left of the block is not used."""
+    def drop_block(self) -> None:
+        """Drop what is left of the block."""
         self._deadline[0] = 0.0
 
-    def _cut(self, form: str, count: int) -> Iterable[Any]:
-        ids = self._ids(form, count)
+    def _parts(self, count: int) -> Iterator[tuple[int, int]]:
+        """Use *count* places, in parts that lie within one run each: first place, and count."""
+        self._take_back()
+        if not self._wait:
+            self._ensure_at_once(count)
+        while count:
+            self._ensure(count)
+            first, part = self._use(count)
+            yield first, part
+            count -= part
+
+    def _use(self, count: int) -> tuple[int, int]:
+        """Use up to *count* places that lie within one run: return the first, and how many."""
+        first = self._first
+        count = min(count, self._end - first, self._layout.room(first))
         self._first += count
         self._used += count
-        return ids
+        return first, count
 
-    def _ids(self, form: str, count: int) -> Iterable[Any]:
-        """Give the ids of the next *count* places, all in one run."""
-        ids = self._layout.forms[form](self._first, count, self._origin, random_bytes)
+    def _ids(self, form: str, first: int, count: int) -> Iterable[Any]:
+        """Return the ids of *count* places, all within one run."""
+        ids = self._layout.forms[form](first, count, self._origin, random_bytes)
         return uuids(ids, count, self._safe) if form == "uuid" else ids
 
     def _take_back(self) -> None:
-        """Take back what is left of the run that is out. Nobody can draw from it after that."""
+        """Take back what is left of the run that is out: nothing can be drawn from it then."""
         self._nodes = 0
         if self._out is None:
             return
         left = list(self._out)
         self._out = None
-        if not left:
-            return
-        end = self._first
-        self._first -= len(left)
-        self._used -= len(left)
-        # Another thread that drew in the middle of that leaves a gap: then all of it is dropped.
-        # Where ids have random bits there is no telling, and no need: they differ again.
-        if not self._layout.random and left[0] not in self._ids(self._out_form, 1):
-            self._first = end
-            self._used += len(left)
+        # If another thread drew in the middle of that there is a gap: then all of it is dropped.
+        # With random bits a gap cannot be seen, and does no harm: the next bits are different.
+        first = self._first - len(left)
+        if left and (self._layout.random or left[0] in self._ids(self._out_form, first, 1)):
+            self._first = first
+            self._used -= len(left)
 
-    def _have_at_once(self, count: int) -> None:
-        """See to it that there are *count* places, all current. Raises RateExceeded."""
-        if self._end - self._first >= count and self._counts():
+    def _ensure_at_once(self, count: int) -> None:
+        """Ensure that there are *count* places, all valid. Raises RateExceeded."""
+        if self._end - self._first >= count and self._valid():
             return
         self._deadline[0] = 0.0
-        self._have(count)
+        self._ensure(count)
         free = self._end - self._first
         if free < count:
             raise RateExceeded(self._kind, count, free)
 
-    def _have(self, needed: int) -> None:
-        """See to it that there are places, and that they are current."""
-        if self._first < self._end and self._counts():
+    def _ensure(self, needed: int) -> None:
+        """Ensure that there are valid places. *needed* is how many the caller wants."""
+        if self._first < self._end and self._valid():
             return
         if self._timeline != "utc":
-            # Whoever breaks off the fetch leaves no half of a block that seems current.
+            # First, so that an interrupted fetch leaves no part of a block that looks valid.
             self._deadline[0] = 0.0
             self._fetch(needed)
-            for _ in range(MOST_EMPTY):
+            for _ in range(MAX_EMPTY):
                 if self._first < self._end:
                     return
                 # Of three ticks in a row one has a place, but fewer may have been free; and under
@@ -205,13 +213,13 @@ class Supply:
                     raise RateExceeded(self._kind, needed, 0)
                 pause(EMPTY_PAUSE)
                 self._fetch(needed)
-            raise self._broken(f"{MOST_EMPTY} blocks in a row have no place for a {self._kind}")
+            raise self._broken(f"{MAX_EMPTY} blocks in a row have no place for a {self._kind}")
         last_used = self._first - 1
         self._deadline[0] = 0.0
-        for tries_left in reversed(range(REFETCHES)):
+        for tries_left in reversed(range(FETCHES)):
             self._fetch(needed)
             if self._first > last_used or utc_tick() < last_used:
-                # Later than all before it; or UTC stepped back, and order is not to be had.
+                # Later than all before it; or UTC stepped back, and there can be no order.
                 return
             if self._end - 1 > last_used:
                 self._first = last_used + 1
@@ -219,15 +227,15 @@ class Supply:
             if tries_left:
                 self._first = self._end = last_used + 1
 
-    def _counts(self) -> bool:
-        """Whether UTC is in the span in which the ids of the block count."""
+    def _valid(self) -> bool:
+        """Whether UTC is in the span in which the ids of the block are valid."""
         return self._begin <= utc() < self._deadline[0]
 
     def _fetch(self, needed: int) -> None:
         layout = self._layout
         begin, asked_at = utc(), elapsed()
         if not self._timeline:
-            # Random bits, of this process's own: with no age allowed, none is made ahead.
+            # Random bits of this process. With a max_age of 0 none are made ahead.
             size = RANDOM_BLOCK if self._max_age else needed
             self._first, self._end = self._end, self._end + size
             self._span(begin, begin + self._max_age)
@@ -239,32 +247,32 @@ class Supply:
         if block.origin == self._origin:
             self._nodes = 0
         else:
-            # Not where the daemon comes and goes: this process has a node of its own, too.
+            # Not if the daemon comes and goes: the fallback has a node of its own too.
             self._nodes = self._nodes + 1 if from_daemon else 0
-            if self._nodes > MOST_NODES:
-                raise self._broken(f"{self._nodes} answers in a row have each another node")
+            if self._nodes > MAX_NODES:
+                raise self._broken(f"{self._nodes} answers in a row each have another node")
             if self._end and self._timeline == "steady" and not layout.random:
                 # Within a run the node or the worker comes first in the order of ids.
                 self._not_before = self._end - 1 + layout.room(self._end - 1)
             self._origin = block.origin
         first, end = layout.places(block.first, block.count)
         if first < self._end:
-            # The source's blocks rise, unless it has begun again at a clock far behind.
+            # The source's blocks rise, unless it has started again with a clock far behind.
             self._not_before = 0
         self._end = end
         self._first = min(max(first, self._not_before), self._end)
-        self._safe = safety(from_daemon)
-        # Its first tick is that much older than the block.
+        self._safe = SafeUUID.safe if from_daemon else SafeUUID.unknown
+        # The first tick is older than the block by this.
         age = block.count / TICKS_PER_SECOND
         self._span(begin, begin + self._max_age - age)
 
     def _span(self, begin: float, deadline: float) -> None:
-        self._begin, self._deadline = begin, self._page.slot(deadline)
+        self._begin, self._deadline = begin, self._guard.slot(deadline)
 
     def _take(self, count: int) -> tuple[Block | SteadyBlock, bool]:
         if self._timeline == "utc":
             return self._source.take(count)
-        # Nothing but a worker number that is the host's alone tells Snowflakes of two makers apart.
+        # Only a worker number of the host's own keeps the Snowflakes of two processes distinct.
         block, from_daemon = self._source.take_steady(count, fallback=self._kind != "snowflake")
         if self._kind == "snowflake" and block.worker is None:
             raise NoWorkerId(self._source.connection.path)
@@ -272,9 +280,9 @@ class Supply:
         return block, from_daemon
 
     def _check_time(self, block: SteadyBlock, from_daemon: bool) -> None:
-        """Raise TimeOutOfRange if ids of this kind cannot tell the time of a block.
+        """Raise TimeOutOfRange if ids of this kind cannot hold the time of a block.
 
-        Where they can tell what UTC is here, it is the daemon that is wrong: DaemonUnavailable.
+        If they can hold the current UTC, the daemon is wrong: raises DaemonUnavailable.
         """
         if self._kind == "snowflake" and block.epoch != self._origin.epoch:
             self._times = time_fields(block.epoch)[self._kind]

@@ -29,6 +29,7 @@ from uuidd.core.ids.at_time import id_at_time
 from uuidd.core.ids.checks import look_up, shown
 from uuidd.core.ids.times import Time
 from uuidd_client.fork_guard import alive
+from uuidd_client.system import random_bits
 
 TimedUuids = Literal["v1", "v6", "v7"]
 BoundedUuids = Literal["v6", "v7", "cassandra"]
@@ -78,7 +79,7 @@ def at_time(kind: str, time: Time, **fields: Unpack[IdFields]) -> UUID | str | i
     Raises ValueError, naming it, for a field that the kind lacks, needs or cannot hold, and for a
     time that it cannot tell; TypeError for a value of the wrong type.
     """
-    made = id_at_time(kind, time, **fields, random=_random)
+    made = id_at_time(kind, time, **fields, random=random_bits)
     return _SHAPES[kind].given(made)
 
 
@@ -123,7 +124,9 @@ class Backfill(Generic[Id]):
     def __init__(self, kind: str, *, unit: str | None = None, **fields: Unpack[Fields]) -> None:
         # First, for a child would share what is drawn at random here.
         self._alive = alive()
-        self._ids: backfill.Backfill = backfill.Backfill(kind, random=_random, unit=unit, **fields)
+        self._ids: backfill.Backfill = backfill.Backfill(
+            kind, random=random_bits, unit=unit, **fields
+        )
         self._given: Callable[[int], Id] = cast("Any", _SHAPES[kind].given)
         self._lock = threading.RLock()
         self._busy = False
@@ -273,7 +276,3 @@ _SHAPES = {
     "flake": _Shape(str, flake.to_text, flake.from_text),
     "push_id": _Shape(str, push_id.to_text, push_id.from_text),
 }
-
-
-def _random(bits: int) -> int:
-    return int.from_bytes(os.urandom((bits + 7) // 8), "big") >> -bits % 8

@@ -29,7 +29,7 @@ def opened(path: str) -> list[float]:
     original = Connection._open
 
     def note(self: Connection, deadline: float) -> None:
-        assert self._path == path
+        assert self.path == path
         times.append(deadline)
         original(self, deadline)
 

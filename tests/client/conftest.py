@@ -6,7 +6,9 @@ import os
 
 import pytest
 
-from uuidd_client import fallback, source
+from uuidd_client import source
+from uuidd_client.fallback import Fallback
+from uuidd_client.per_process import PerProcess
 
 
 @pytest.fixture(autouse=True)
@@ -17,5 +19,5 @@ def _warned_already(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def _nothing_made_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process has one stand-in; here each test has, so that none begins past another's time."""
-    monkeypatch.setattr(fallback, "_here", fallback.StandIn())
+    """Each test has a fallback of its own, so that none begins past another's time."""
+    monkeypatch.setattr(source, "local_fallback", PerProcess(Fallback))

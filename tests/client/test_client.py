@@ -680,7 +680,7 @@ def test_a_client_that_is_dropped_hangs_up_at_once(daemon: Daemon) -> None:
     try:
         client = Client(daemon.socket, fallback=False)
         client.uuid1()
-        connection = weakref.ref(client._session()._channel("utc").connection)
+        connection = weakref.ref(client._session.get().channel("utc").connection)
         del client
         assert connection() is None
     finally:

@@ -36,9 +36,9 @@ from tests.client.fakes import (
 from uuidd.core.timeline import Block
 from uuidd.core.wire import rpc
 from uuidd_client import connection, stream
-from uuidd_client.clocks import elapsed
 from uuidd_client.connection import MAX_FROM_LIBUUID, Connection
 from uuidd_client.errors import DaemonUnavailable
+from uuidd_client.system import elapsed
 
 PATIENCE = 10.0
 
@@ -495,15 +495,15 @@ def test_a_connection_may_be_closed_while_it_is_closed(
     """In a fork's child the first calls of many threads close their parent's at once."""
     with served(path, grants()) as (_, found):
         found.take(1)
-        is_there = stream.Stream.is_there
+        is_open = stream.Stream.is_open
 
         def closing_meanwhile(self: stream.Stream) -> bool:
-            monkeypatch.setattr(stream.Stream, "is_there", is_there)
-            there = is_there(self)
+            monkeypatch.setattr(stream.Stream, "is_open", is_open)
+            there = is_open(self)
             found.close()
             return there
 
-        monkeypatch.setattr(stream.Stream, "is_there", closing_meanwhile)
+        monkeypatch.setattr(stream.Stream, "is_open", closing_meanwhile)
         found.close()
         found.take(1)
 
@@ -594,7 +594,7 @@ def test_who_hangs_up_on_both_dialects_is_no_daemon(path: Path) -> None:
     """The error says what happened."""
     with (
         served(path, lambda _: None) as (_, found),
-        pytest.raises(DaemonUnavailable, match="closed the connection without an answer"),
+        pytest.raises(DaemonUnavailable, match="closed the connection with no answer"),
     ):
         found.take(1)
 
@@ -629,11 +629,11 @@ def test_a_call_after_an_interrupted_one_is_answered(
 
 
 @pytest.mark.parametrize("answer", [None, 7, [1]])
-def test_a_status_that_is_no_map_is_an_unusable_answer(path: Path, answer: object) -> None:
+def test_a_status_that_is_not_a_map_is_an_unusable_answer(path: Path, answer: object) -> None:
     """A status is a map; what is none is an error of the one kind."""
     with (
         served(path, lambda request: result(request, answer)) as (_, found),
-        pytest.raises(DaemonUnavailable, match="its status is no map"),
+        pytest.raises(DaemonUnavailable, match="its status is not a map"),
     ):
         found.status()
 

@@ -220,7 +220,7 @@ def test_a_child_born_while_its_thread_waited_for_another_does_not_hang(daemon: 
         done.wait()
 
     def hold() -> None:
-        client._session()._channel("utc").in_turn(use)
+        client._session.get().channel("utc").in_turn(use)
 
     def fork(*_: object) -> None:
         family.fork()

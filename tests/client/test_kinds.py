@@ -18,7 +18,9 @@ from uuidd.core.ids import flake, ksuid, push_id, snowflake, ulid, uuids, versio
 from uuidd.core.ids.kinds import KINDS
 from uuidd.core.ids.nodes import MULTICAST
 from uuidd.core.ids.ticks import UNIX_EPOCH
-from uuidd_client import Client, DaemonUnavailable, NoWorkerId, RateExceeded, fallback
+from uuidd_client import Client, DaemonUnavailable, NoWorkerId, RateExceeded, source
+from uuidd_client.fallback import Fallback
+from uuidd_client.per_process import PerProcess
 
 FORMS = [(kind, form) for kind, found in KINDS.items() for form in found.forms]
 ORDERED = [kind for kind, found in KINDS.items() if found.timeline]
@@ -208,7 +210,7 @@ def test_each_kind_has_a_method_of_the_form_it_is_mostly_used_in(client: Client)
 def test_each_kind_has_a_function(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
     """They share a client, whose socket comes from the environment at the first use."""
     monkeypatch.setenv("UUIDD_SOCKET", str(daemon.socket))
-    monkeypatch.setattr(uuidd_client._shared._sessions, "begun", {})
+    monkeypatch.setattr(uuidd_client._shared._session, "_place", {})
     assert uuidd_client.uuid7().is_safe is SafeUUID.safe
     assert isinstance(uuidd_client.snowflake(), int)
     texts = [uuidd_client.flake(), uuidd_client.ulid(), uuidd_client.ksuid()]
@@ -245,7 +247,7 @@ def test_flakes_of_two_processes_alone_have_two_nodes(
     ids = []
     for _ in range(2):
         # What each process has one of.
-        monkeypatch.setattr(fallback, "_here", fallback.StandIn())
+        monkeypatch.setattr(source, "local_fallback", PerProcess(Fallback))
         ids += Client(tmp_path / "absent").make("flake", 1, form="int")
     nodes = {flake.fields(id).node for id in ids}
     assert len(nodes) == 2

@@ -103,7 +103,7 @@ def test_a_client_comes_out_of_a_pickle_with_its_settings(
     client = Client("/nowhere/s", False, 0.5, 0.25, wait=False)
     again = way(client)
     assert (again._settings, again._wait) == (("/nowhere/s", False, 0.5, 0.25), False)
-    assert again._sessions is not client._sessions
+    assert again._session is not client._session
 
 
 def test_a_method_of_a_client_can_be_sent_to_a_pool() -> None:

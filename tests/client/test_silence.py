@@ -27,10 +27,9 @@ from tests.client.fakes import (
 )
 from tests.rig import Daemon, until
 from uuidd_client import Client, DaemonUnavailable, connection, fork_guard
-from uuidd_client.clocks import elapsed
-from uuidd_client.connection import Connection
-from uuidd_client.silence import Silence
+from uuidd_client.connection import Connection, Silence
 from uuidd_client.stream import Stream
+from uuidd_client.system import elapsed
 
 SHORT, TEN_MINUTES = 0.01, 600.0
 
@@ -280,7 +279,7 @@ def test_a_forks_child_asks_anew(path: Path) -> None:
         with pytest.raises(DaemonUnavailable):
             client.uuid1()
         # As the kernel does in a child.
-        fork_guard._ours.wipe()
+        fork_guard._guard.wipe()
         with pytest.raises(DaemonUnavailable):
             client.uuid1()
         stopped.awake.set()

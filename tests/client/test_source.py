@@ -13,7 +13,7 @@ from uuidd.core.timeline import Block, SteadyBlock
 from uuidd_client import source
 from uuidd_client.connection import Connection
 from uuidd_client.errors import DaemonUnavailable
-from uuidd_client.source import RETRY, Reached, Source
+from uuidd_client.source import RETRY_SECONDS, LatestSteady, Source
 
 
 class Daemon:
@@ -64,7 +64,7 @@ def daemon(time: Time) -> Daemon:
 
 def source_of(daemon: Daemon, *, fallback: bool = True) -> Source:
     """Give a source that asks *daemon*."""
-    return Source(cast(Connection, daemon), fallback=fallback, reached=Reached())
+    return Source(cast(Connection, daemon), fallback=fallback, latest=LatestSteady())
 
 
 def tries(found: Source, daemon: Daemon, time: Time) -> list[float]:
@@ -166,7 +166,7 @@ def test_the_daemon_serves_again_once_it_is_tried(daemon: Daemon, time: Time) ->
     found.take(1)
     daemon.up = True
     assert found.take(1)[1] is False
-    time.move(RETRY)
+    time.move(RETRY_SECONDS)
     assert found.take(1)[1] is True
 
 
@@ -311,9 +311,9 @@ def test_what_a_handler_got_in_the_middle_of_a_request_is_no_sign_of_a_daemon_be
 ) -> None:
     """Its block is later than the one asked for before, and both are the daemon's."""
     daemon.steady_up = True
-    reached = Reached()
-    found = Source(cast(Connection, daemon), fallback=False, reached=reached)
-    handlers = Source(cast(Connection, daemon), fallback=False, reached=reached)
+    latest = LatestSteady()
+    found = Source(cast(Connection, daemon), fallback=False, latest=latest)
+    handlers = Source(cast(Connection, daemon), fallback=False, latest=latest)
     original = daemon.take_steady
     inside: list[SteadyBlock] = []
 
@@ -333,10 +333,10 @@ def test_sources_that_share_what_they_reached_rise_from_the_daemon_on(daemon: Da
     """A signal handler's source, which finds no daemon, stays past what the daemon has given."""
     daemon.steady_up = True
     daemon.steady_from = START + 15 * TICKS_PER_SECOND
-    reached = Reached()
-    theirs, _ = Source(cast(Connection, daemon), fallback=True, reached=reached).take_steady(10)
+    latest = LatestSteady()
+    theirs, _ = Source(cast(Connection, daemon), fallback=True, latest=latest).take_steady(10)
     daemon.steady_up = False
-    ours, safe = Source(cast(Connection, daemon), fallback=True, reached=reached).take_steady(1)
+    ours, safe = Source(cast(Connection, daemon), fallback=True, latest=latest).take_steady(1)
     assert not safe
     assert ours.first >= theirs.first + theirs.count
 

@@ -15,7 +15,7 @@ from uuidd.core.timeline import SteadyBlock
 from uuidd_client import DaemonUnavailable, NoWorkerId, RateExceeded, TimeOutOfRange
 from uuidd_client.fork_guard import ForkGuard
 from uuidd_client.source import Source
-from uuidd_client.supply import MOST_EMPTY, MOST_NODES, Supply
+from uuidd_client.supply import MAX_EMPTY, MAX_NODES, Supply
 
 MS = 10_000
 RANDOM_TAILED = ["v7", "ulid", "ksuid", "push_id"]
@@ -237,7 +237,7 @@ def test_a_daemon_whose_blocks_have_no_place_is_given_up(monkeypatch: pytest.Mon
     source = Blocks(*(block(1, 1) for _ in range(1000)))
     with pytest.raises(DaemonUnavailable, match="32 blocks in a row have no place for a snowflake"):
         supply_of(source, "snowflake").make(1, "int")
-    assert len(source.asked) == 1 + MOST_EMPTY
+    assert len(source.asked) == 1 + MAX_EMPTY
 
 
 def test_a_daemon_whose_node_is_another_each_time_is_given_up(
@@ -246,9 +246,9 @@ def test_a_daemon_whose_node_is_another_each_time_is_given_up(
     """Each would cost a millisecond, for ids go on with the next one."""
     monkeypatch.setattr("uuidd_client.supply.pause", lambda _: None)
     source = Blocks(*(block(number * MS, 1, node=number) for number in range(1000)))
-    with pytest.raises(DaemonUnavailable, match="9 answers in a row have each another node"):
+    with pytest.raises(DaemonUnavailable, match="9 answers in a row each have another node"):
         supply_of(source, "flake").make(500, "int")
-    assert len(source.asked) == 1 + MOST_NODES
+    assert len(source.asked) == 1 + MAX_NODES
 
 
 def test_a_node_that_changes_now_and_then_is_followed() -> None:

@@ -17,7 +17,7 @@ from uuidd.core.timeline.volatile import Volatile
 from uuidd_client import Client, DaemonUnavailable, session
 from uuidd_client.fork_guard import ForkGuard
 from uuidd_client.source import Source
-from uuidd_client.supply import LONG_RUNS, REFETCHES, Run, Supply
+from uuidd_client.supply import FETCHES, LONG_RUNS, Run, Supply
 
 FORMS = ["uuid", "text", "bytes"]
 KINDS = ["v1", "v6"]
@@ -298,7 +298,7 @@ def test_requests_for_later_ticks_are_bounded() -> None:
     supply = supply_of(source)
     supply.make(10, "text")
     supply.make(1, "text")
-    assert len(source.asked) == 1 + REFETCHES
+    assert len(source.asked) == 1 + FETCHES
 
 
 def test_a_step_back_of_utc_is_followed_at_once(time: Time) -> None:

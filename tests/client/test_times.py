@@ -115,17 +115,17 @@ def test_threads_may_share_a_backfill() -> None:
 
 def test_an_id_is_drawn_by_one_thread_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that comes while another still draws its random bits waits, and gets the next place."""
-    ids = times.Backfill("v7")
-    made: list[UUID] = []
-    other = threading.Thread(target=lambda: made.append(ids.take(TIME)))
 
-    def urandom(count: int) -> bytes:
+    def random_bits(_: int) -> int:
         if other.ident is None:
             other.start()
             other.join(0.02)
-        return bytes(count)
+        return 0
 
-    monkeypatch.setattr(os, "urandom", urandom)
+    monkeypatch.setattr(times, "random_bits", random_bits)
+    ids = times.Backfill("v7")
+    made: list[UUID] = []
+    other = threading.Thread(target=lambda: made.append(ids.take(TIME)))
     made.append(ids.take(TIME))
     other.join()
     assert {versions.v7_tick(id.int) for id in made} == {TICK, TICK + 1}

@@ -19,8 +19,8 @@ import time_machine
 
 from uuidd.core.ids.versions import v7_tick
 from uuidd_client import Client
-from uuidd_client.clocks import elapsed
 from uuidd_client.source import utc_tick
+from uuidd_client.system import elapsed
 
 KINDS = ("v1", "v4", "v6", "v7", "flake", "ulid", "ksuid", "push_id")
 EACH = 100

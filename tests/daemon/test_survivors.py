@@ -18,7 +18,7 @@ from uuidd.server.stream import Stream
 from uuidd.statefile import decode
 from uuidd_client.connection import Connection
 from uuidd_client.errors import DaemonUnavailable
-from uuidd_client.fallback import StandIn
+from uuidd_client.fallback import Fallback
 
 PATIENCE = 8.0
 """Seconds of a time-out that must not pass twice."""
@@ -63,7 +63,7 @@ def test_the_time_out_is_what_is_left_of_the_call_at_each_wait(
 def test_two_processes_without_a_daemon_have_two_nodes() -> None:
     """Of utc and of steady, so that their ids differ at the same tick."""
     utc, steady = set(), set()
-    for here in (StandIn(), StandIn()):
+    for here in (Fallback(), Fallback()):
         block = here.take(1, now=START)
         other = here.take_steady(1, past=0, now=START, elapsed=0)
         assert isinstance(block, Block)

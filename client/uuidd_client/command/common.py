@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from uuidd_client.client import Client
-from uuidd_client.environment import default_timeout
+from uuidd_client.system import default_timeout
 
 TIMEOUT = 1.0
 """Seconds to wait for the daemon where $UUIDD_TIMEOUT does not say."""

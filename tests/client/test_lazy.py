@@ -84,7 +84,7 @@ def test_a_signal_handler_may_fork_in_the_middle_of_the_first_draw() -> None:
     program = """
 import os, signal, warnings
 from tests.client.breaking import come_between
-from uuidd_client import late
+from uuidd_client import lazy
 
 # Python 3.12 warns of a fork beside a thread, here that of the import.
 warnings.simplefilter("ignore", DeprecationWarning)
@@ -94,7 +94,7 @@ def draw_first(at):
     def fork():
         born.append(os.fork())
         signal.alarm(20)
-    come_between(late.session_type, at, fork)
+    come_between(lazy.session_type, at, fork)
     os._exit(bool(born and born[0] and os.wait()[1]))
 
 failed = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from uuidd_client import Client
-from uuidd_client.environment import default_timeout, may_fall_back
+from uuidd_client.system import default_timeout, may_fall_back
 
 
 def test_the_time_out_is_a_fifth_of_a_second(monkeypatch: pytest.MonkeyPatch) -> None:

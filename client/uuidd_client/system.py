@@ -1,0 +1,69 @@
+"""What the client takes from its system: clocks, random bits and environment variables."""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+from collections.abc import Iterator
+from functools import partial
+from itertools import repeat, starmap
+from typing import Any
+
+elapsed = partial(time.clock_gettime, time.CLOCK_BOOTTIME)
+"""Seconds on a clock that is never set and that counts a suspend: for time-outs and rates."""
+
+utc = partial(time.time)
+"""Seconds of UTC since 1970: for ages, so that a step of UTC in either direction ends a block.
+
+This is the fastest reading of the system clock. time-machine sets that clock for a whole process.
+freezegun does not find it here, behind a partial."""
+
+YEAR = 3e7
+"""The longest time-out, in seconds: Python's own time-outs overflow at some 292 years."""
+
+random_bytes = os.urandom
+"""Returns that many random bytes. None are read ahead, because a fork's child would share them."""
+
+
+def pause(seconds: float) -> None:
+    """Wait *seconds*. Under libfaketime the system call of ``time.sleep`` may fail."""
+    select.select([], [], [], seconds)
+
+
+def instants() -> Iterator[float]:
+    """Return an endless iterator that reads ``utc`` at each step."""
+    return starmap(utc.func, repeat(()))
+
+
+def random_bits(count: int) -> int:
+    """Return an int of *count* random bits."""
+    return int.from_bytes(random_bytes((count + 7) // 8), "big") >> -count % 8
+
+
+def default_path() -> str:
+    """Return the socket to use when none is named: $UUIDD_SOCKET, or the one that libuuid uses."""
+    return os.environ.get("UUIDD_SOCKET") or "/run/uuidd/request"
+
+
+def default_timeout(seconds: float = 0.2) -> float:
+    """Return the time-out to use when none is named: $UUIDD_TIMEOUT, or else *seconds*.
+
+    Raises ValueError if the variable holds no number of seconds above 0.
+    """
+    value = os.environ.get("UUIDD_TIMEOUT")
+    if not value:
+        return seconds
+    try:
+        number = float(value)
+    except ValueError:
+        number = 0.0
+    # Written so that nan, which compares false, is refused too.
+    if not 0 < number < float("inf"):
+        raise ValueError(f"UUIDD_TIMEOUT is {value!r}; it must be a number of seconds above 0")
+    return min(number, YEAR)
+
+
+def may_fall_back(wanted: Any) -> bool:
+    """Whether to make ids without a daemon: if *wanted*, and if $UUIDD_FALLBACK is not 0."""
+    return bool(wanted) and os.environ.get("UUIDD_FALLBACK") != "0"

@@ -1,8 +1,8 @@
 """The state file: text with a checksum, which people can read.
 
-Its first line names the format, its version and the SHA-256 of the rest, so damage of any kind
-shows; the rest is JSON. Format 2 added ``epochs``; a file of format 1 is read as one that has none.
-A daemon that knows only format 1 would drop them, so it has to refuse format 2.
+Its first line holds the format, its version and the SHA-256 of the rest, so damage of any kind is
+found. The rest is JSON. Format 2 added ``epochs``; a file of format 1 is read as one without any.
+The version was raised because a daemon that knows only format 1 would drop the epochs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class UnusableError(Exception):
 
 
 def encode(state: State) -> bytes:
-    """Give the bytes of the state file."""
+    """Return the bytes of the state file."""
     body = {
         "node": f"0x{state.node.value:012x}",
         "node_source": state.node.source,
@@ -46,14 +46,14 @@ def encode(state: State) -> bytes:
 
 
 def decode(data: bytes) -> State:
-    """Give the state that the bytes of a state file tell of.
+    """Return the state in the bytes of a state file.
 
-    Raises UnusableError, saying what is wrong, for a file that is torn, changed or newer.
+    Raises UnusableError, which says what is wrong, for a file that is torn, changed or newer.
     """
     head, _, body = data.partition(b"\n")
     words = head.decode("ascii", "replace").split(" ")
     if len(words) != 3 or words[0] != _MAGIC:
-        raise UnusableError("it is damaged: its first line is no uuidd-state line")
+        raise UnusableError("it is damaged: its first line is not a uuidd-state line")
     if words[1] not in map(str, range(EARLIEST_FORMAT, FORMAT + 1)):
         raise UnusableError(f"it has format {words[1]!r}, and this version reads 1 to {FORMAT}")
     if words[2] != f"sha256:{digest(body)}":
@@ -65,31 +65,31 @@ def decode(data: bytes) -> State:
 
 
 def check_machine(state: State, machine: str) -> None:
-    """See to it that a state is not of another host. Raises UnusableError.
+    """Check that a state is not of another host. Raises UnusableError.
 
-    While one of both has no machine-id they count as the same: a host may get its own later
-    (machine-id(5)).
+    If one of the two has no machine-id they count as the same host, because a host may get its
+    machine-id later (machine-id(5)).
     """
     if "" not in (state.machine, machine) and state.machine != machine:
         raise UnusableError("it is of another host (machine-id differs)")
 
 
 def machine_hash(path: Path = Path("/etc/machine-id")) -> str:
-    """Give what tells this host from others: a hash of its machine-id, "" while it has none.
+    """Return a hash of this host's machine-id, "" while it has none.
 
-    Hashed, for machine-id(5) asks not to show it to others, and the state file can be read by all.
+    It is hashed because machine-id(5) asks to keep it private, and all users can read the state.
     """
     try:
         machine_id = path.read_text().strip()
     except (OSError, ValueError):
         return ""
-    # An image has one of these until its hosts get their own at their first boot.
+    # The image of a host has one of these until the first boot.
     known = machine_id not in ("", "uninitialized")
     return digest(b"uuidd " + machine_id.encode()) if known else ""
 
 
 def digest(data: bytes) -> str:
-    """Give the SHA-256 of *data* in hex."""
+    """Return the SHA-256 of *data* in hex."""
     return hashlib.sha256(data).hexdigest()
 
 
@@ -107,11 +107,11 @@ def _state(body: dict[str, object], version: int) -> State:
 
 def _numbers(name: str, value: object, key_bits: int, bits: int) -> dict[int, int]:
     if not isinstance(value, dict):
-        raise TypeError(f"{name} is no map")
+        raise TypeError(f"{name} is not a map")
     return {_number(int(key), key_bits): _number(number, bits) for key, number in value.items()}
 
 
 def _number(value: object, bits: int) -> int:
     if type(value) is not int or not 0 <= value < 1 << bits:
-        raise ValueError(f"{value!r} is no int of {bits} bits")
+        raise ValueError(f"{value!r} is not an int of {bits} bits")
     return value

@@ -3,13 +3,13 @@
 Theory of operation
 
 1. A save writes a temporary file, syncs it, renames it over the old one, and syncs the folder. At
-   any moment the folder holds the old state whole or the new one whole.
-2. A file that cannot be used is set aside under another name, never deleted.
-3. The folder is locked for as long as the store is open; the lock file names its holder. Once a
-   state was saved the lock file stays for good, so a folder without one has never been used.
-4. The path is followed once, and all files are opened relative to the folder that is locked. Where
-   the path leads elsewhere by now, another daemon may start without this state: so nothing more is
-   saved, and what was saved is to be used no longer.
+   any moment the folder holds either the whole old state or the whole new one.
+2. A file that cannot be used is renamed, never deleted.
+3. The folder is locked while the store is open; the lock file holds the pid of its holder. Once a
+   state was saved the lock file stays, so a folder without a lock file has never been used.
+4. The path is followed once, and all files are opened relative to the folder that is locked. If
+   the path leads to another folder later, another daemon may start there without this state. So
+   nothing more is saved then, and what was saved must not be used any more.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from uuidd.core.timeline.state import State
 from uuidd.statefile import UnusableError, check_machine, decode, encode
 
 HOLDER_SECONDS = 0.2
-"""How long the one who has locked the folder may take to write who it is."""
+"""Seconds that the process which has locked the folder may take to write its pid."""
 
 _STATE, _NEW, _LOCK = "state", "state.new", "lock"
 """The files in the folder."""
@@ -36,18 +36,18 @@ epoch."""
 
 
 class StoreError(Exception):
-    """The folder cannot serve as a store; one line that says why, and what to do."""
+    """The folder cannot hold the state; one line that says why, and what to do."""
 
 
 class FolderStore:
     """Keeps the state in the file ``state`` of a folder, which it locks.
 
-    *machine* is what tells this host from others, "" if it is not known; a state of another host is
-    not used. After ``load`` *set_aside* says what became of a file that could not be used, None if
-    all was well, and *lost* whether there was a state of which nothing is known: one set aside, or
-    gone from a folder that has been used before.
+    *machine* identifies this host, "" if it is not known; a state of another host is not used.
+    After ``load``, *set_aside* says why a file could not be used and what it is named now (None if
+    there was no such file). *lost* is true if there was a state and its content is not known: it
+    was set aside, or is missing from a folder that has been used before.
 
-    Raises StoreError when the folder is missing, not writable, or held by another daemon.
+    Raises StoreError if the folder is missing, is not writable, or is in use by another daemon.
     """
 
     def __init__(self, folder: Path, *, machine: str) -> None:
@@ -76,13 +76,13 @@ class FolderStore:
             raise
 
     def load(self) -> State | None:
-        """Give the state last saved; None when there is none, or none that can be used.
+        """Return the state last saved; None if there is none, or none that can be used.
 
-        One that cannot be used is renamed, and ``set_aside`` tells why and to what. Raises
-        StoreError when it cannot be read or renamed.
+        One that cannot be used is renamed; see *set_aside*. Raises StoreError if the file cannot be
+        read or renamed.
         """
         try:
-            # Without waiting, should it be a pipe.
+            # O_NONBLOCK, so that the open does not wait if it is a pipe.
             flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
             fd = os.open(_STATE, flags, dir_fd=self._folder_fd)
             with open(fd, "rb") as file:
@@ -107,10 +107,10 @@ class FolderStore:
         return state
 
     def save(self, state: State) -> None:
-        """Keep *state* so that it survives a power cut.
+        """Write *state* so that it survives a power cut.
 
-        Raises OSError when it may not have: after that either the old state or this one is kept.
-        Nothing is written when the folder is not at its path any more.
+        Raises OSError if that is not certain: after a power cut the file then holds either the old
+        state or this one. Nothing is written if the folder is not at its path any more.
         """
         if reason := self.moved_away():
             raise OSError(reason)
@@ -136,7 +136,7 @@ class FolderStore:
             self._saving = False
 
     def moved_away(self) -> str:
-        """Give a line that says so when the folder is not at its path any more, else ""."""
+        """Return a line that says so if the folder is not at its path any more, else ""."""
         try:
             if os.path.samestat(os.stat(self.folder), os.fstat(self._folder_fd)):
                 return ""
@@ -145,10 +145,10 @@ class FolderStore:
         return f"the state folder is no longer at {self.folder}; move it back, or restart uuidd"
 
     def close(self) -> None:
-        """Unlock the folder, and leave no lock file where no state has ever been.
+        """Unlock the folder, and remove the lock file if no state was ever saved.
 
-        Not while another thread hangs in a save: its rename may yet come, and must not come over
-        the state of a next daemon. The lock then lasts as long as the process.
+        While another thread hangs in a save this does nothing, because the thread may yet rename
+        its file over the state of the next daemon. The lock then lasts until the process ends.
         """
         if self._saving:
             return
@@ -158,16 +158,16 @@ class FolderStore:
         os.close(self._folder_fd)
 
     def _check_link(self, folder: Path) -> None:
-        """See to it that nobody else leads the way to another folder. Raises StoreError."""
+        """Check that no other user can lead the path to another folder. Raises StoreError."""
         found = folder.lstat()
         if stat.S_ISLNK(found.st_mode) and found.st_uid not in (0, os.geteuid()):
             raise StoreError(
-                f"the state folder {folder} is a link of uid {found.st_uid}'s; remove it, or name"
-                " another with --state"
+                f"the state folder {folder} is a link that belongs to uid {found.st_uid}; remove"
+                " it, or name another with --state"
             )
 
     def _check_owner(self) -> None:
-        """See to it that nobody else can change the state. Raises StoreError."""
+        """Check that no other user can change the state. Raises StoreError."""
         found, own = os.fstat(self._folder_fd), os.geteuid()
         if found.st_uid not in (0, own):
             raise StoreError(
@@ -181,19 +181,19 @@ class FolderStore:
             )
 
     def _lock(self) -> tuple[int, bool]:
-        """Give the locked lock file, and whether it was made here: the folder is unused then."""
+        """Return the lock file, locked, and whether it is new: then the folder was never used."""
         while True:
             fd, made = self._open_lock()
             try:
                 self._check_file(_LOCK, os.fstat(fd))
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if not self._is_there(fd):
-                    # A start that failed has removed it between the two calls.
+                    # A start that failed has removed the file between the two calls.
                     os.close(fd)
                     continue
                 if os.fstat(fd).st_uid == os.geteuid():
                     os.fchmod(fd, 0o600)
-                # Padded, so that the file never reads as a shorter pid than the one that holds it.
+                # Padded, so that the file never shows a part of a pid.
                 os.pwrite(fd, f"{os.getpid():>10}\n".encode(), 0)
             except StoreError:
                 os.close(fd)
@@ -218,14 +218,14 @@ class FolderStore:
     def _open_lock(self) -> tuple[int, bool]:
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         try:
-            # No other user may open it, and so lock it (flock(2) needs no right to write).
+            # No other user may open the file, because flock(2) needs no right to write.
             with contextlib.suppress(FileExistsError):
                 return os.open(_LOCK, flags | os.O_EXCL, 0o600, dir_fd=self._folder_fd), True
             return os.open(_LOCK, flags, 0o600, dir_fd=self._folder_fd), False
         except OSError as error:
             raise StoreError(
                 f"the state folder {self.folder} is not writable: {error.strerror};"
-                " mend that, or name another with --state"
+                " change that, or name another with --state"
             ) from error
 
     def _is_there(self, fd: int) -> bool:
@@ -236,12 +236,12 @@ class FolderStore:
         return os.path.samestat(there, os.fstat(fd))
 
     def _remove_lock(self) -> None:
-        """Remove the lock file while it is locked, so that nobody else holds it."""
+        """Remove the lock file while this process holds the lock."""
         with contextlib.suppress(OSError):
             os.unlink(_LOCK, dir_fd=self._folder_fd)
 
     def _check_file(self, name: str, found: os.stat_result) -> None:
-        """See to it that a file was left by nobody else. Raises StoreError."""
+        """Check that a file belongs to root or to this user. Raises StoreError."""
         if found.st_uid not in (0, os.geteuid()):
             raise StoreError(
                 f"{self.folder / name} belongs to uid {found.st_uid}, and this is uid"
@@ -263,7 +263,7 @@ class FolderStore:
 
 
 def _holder(fd: int) -> str:
-    """Give the pid in a lock file that another has locked, and may be about to write."""
+    """Return the pid in a lock file that another process has locked, and may still write."""
     deadline = time.monotonic() + HOLDER_SECONDS
     while True:
         holder = os.pread(fd, 32, 0).decode("ascii", "replace").strip()

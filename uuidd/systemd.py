@@ -1,4 +1,4 @@
-"""What systemd hands to a service, and hears of it: sd_listen_fds(3), sd_notify(3)."""
+"""What systemd passes to a service and hears from it: sd_listen_fds(3), sd_notify(3)."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import socket
 import stat
 
 FIRST_FD = 3
-"""Descriptors are passed from here on (SD_LISTEN_FDS_START)."""
+"""The first descriptor that systemd passes (SD_LISTEN_FDS_START)."""
 
 
 class ActivationError(Exception):
-    """What systemd passed cannot be used: one line that says why."""
+    """What systemd passed cannot be used; one line that says why, and what to do."""
 
 
 def inherited_socket() -> socket.socket:
-    """Give the one listening Unix stream socket that systemd passed.
+    """Return the one listening Unix stream socket that systemd passed.
 
-    Raises ActivationError, saying what was passed instead.
+    Raises ActivationError, which says what was passed instead.
     """
     if os.environ.get("LISTEN_PID") != str(os.getpid()):
         raise ActivationError(
@@ -37,7 +37,7 @@ def inherited_socket() -> socket.socket:
     if (sock.family, sock.type) != (socket.AF_UNIX, socket.SOCK_STREAM) or not listening:
         sock.detach()
         raise ActivationError(
-            f"descriptor {FIRST_FD} is no listening Unix stream socket;"
+            f"descriptor {FIRST_FD} is not a listening Unix stream socket;"
             " use ListenStream= with a path"
         )
     sock.set_inheritable(False)
@@ -52,9 +52,10 @@ def _is_socket(fd: int) -> bool:
 
 
 class Notifier:
-    """Tells systemd how the service does (sd_notify(3)); tells nobody where nobody asked.
+    """Reports the state of the service to systemd (sd_notify(3)), if systemd gave it a socket.
 
-    *watchdog* is how many seconds it may be silent before systemd takes it for hung, None for ever.
+    *watchdog* is the number of seconds without a report after which systemd restarts the service;
+    None if there is no such limit.
     """
 
     def __init__(self, sock: socket.socket | None, watchdog: float | None) -> None:
@@ -63,28 +64,28 @@ class Notifier:
 
     @property
     def connected(self) -> bool:
-        """Whether anybody listens."""
+        """Whether systemd wants reports."""
         return self._sock is not None
 
     def notify(self, **values: str | int) -> None:
-        """Send what systemd knows by these names, in upper case: ready=1, status="..."."""
+        """Send variables of sd_notify(3), named in lower case: ``ready=1, status="..."``."""
         if self._sock is not None:
             lines = "\n".join(f"{name.upper()}={value}" for name, value in values.items())
-            # The manager may be gone or be restarting, which is no reason to stop serving.
+            # If systemd is gone or restarts, the daemon serves on.
             with contextlib.suppress(OSError):
                 self._sock.send(lines.encode(errors="replace"))
 
     def close(self) -> None:
-        """Tell nothing more."""
+        """Send no more reports."""
         if self._sock is not None:
             self._sock.close()
             self._sock = None
 
 
 def notifier() -> Notifier:
-    """Give the way to tell systemd, as NOTIFY_SOCKET and WATCHDOG_USEC say, and take both away.
+    """Return a notifier for NOTIFY_SOCKET and WATCHDOG_USEC, which leave the environment.
 
-    Raises ActivationError when nothing can be sent there.
+    Raises ActivationError if the socket cannot be connected to.
     """
     path = os.environ.pop("NOTIFY_SOCKET", "")
     watchdog = _watchdog(os.environ.pop("WATCHDOG_USEC", ""), os.environ.pop("WATCHDOG_PID", ""))
@@ -99,7 +100,7 @@ def notifier() -> Notifier:
         sock.close()
         raise ActivationError(
             f"NOTIFY_SOCKET is {path!r}: {error.strerror or error};"
-            " start as a service of systemd's, or without that variable"
+            " start as a service of systemd, or without that variable"
         ) from error
     return Notifier(sock, watchdog)
 
@@ -111,7 +112,7 @@ def _watchdog(microseconds: str, pid: str) -> float | None:
 
 
 def logs_to_journal() -> bool:
-    """Whether standard error is the journal's, as JOURNAL_STREAM says (systemd.exec(5))."""
+    """Whether standard error leads to the journal, by JOURNAL_STREAM (systemd.exec(5))."""
     try:
         found = os.fstat(2)
     except OSError:

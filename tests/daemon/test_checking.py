@@ -113,7 +113,7 @@ def test_each_thing_that_is_wrong_has_a_line(
 def test_a_socket_path_that_is_too_long_is_told(tmp_path: Path, state: Path) -> None:
     """Before its folder is looked for."""
     [line] = problems(Settings(tmp_path / ("s" * 108), state))
-    assert "and 107 is the most" in line
+    assert "at most 107 are allowed" in line
 
 
 def test_a_state_folder_that_others_can_write_to_is_told(tmp_path: Path, state: Path) -> None:

@@ -116,7 +116,7 @@ def test_a_path_of_108_bytes_is_refused(folder: Path, letter: str) -> None:
     width = len(letter.encode())
     path = folder / (letter * (room // width) + "s" * (room % width))
     assert refusal(path) == (
-        f"the socket path {path} has 108 bytes, and 107 is the most;"
+        f"the socket path {path} has 108 bytes, and at most 107 are allowed;"
         " name a shorter one with --socket"
     )
     assert list(folder.iterdir()) == []
@@ -244,7 +244,7 @@ def test_a_socket_of_another_type_is_refused(folder: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as other:
         other.bind(str(path))
         assert refusal(path) == (
-            f"the socket {path} cannot be tried: Protocol wrong type for socket"
+            f"the socket {path} cannot be connected to: Protocol wrong type for socket"
         )
         assert path.is_socket()
 
@@ -426,7 +426,8 @@ def test_a_folder_that_somebody_keeps_locked_stops_no_start(
     listener.close()
     os.close(fd)
     assert caplog.messages == [
-        f"the socket's folder is locked, started without its lock: folder={tmp_path}"
+        "the socket's folder is locked by another process; starting without a lock:"
+        f" folder={tmp_path}"
     ]
 
 

@@ -108,7 +108,7 @@ def test_the_variables_are_taken_away_also_when_they_are_of_no_use(
         notifier()
     assert str(refused.value) == (
         "NOTIFY_SOCKET is '/nowhere/n': No such file or directory;"
-        " start as a service of systemd's, or without that variable"
+        " start as a service of systemd, or without that variable"
     )
     assert not {"NOTIFY_SOCKET", "WATCHDOG_USEC"} & set(os.environ)
 
@@ -241,7 +241,7 @@ def test_a_socket_that_is_not_there_is_refused_in_a_line(tmp_path: Path) -> None
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
         f"uuidd: NOTIFY_SOCKET is '{tmp_path / 'n'}': No such file or directory;"
-        " start as a service of systemd's, or without that variable\n"
+        " start as a service of systemd, or without that variable\n"
     )
     assert list(tmp_path.iterdir()) == []
 

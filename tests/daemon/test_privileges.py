@@ -521,6 +521,6 @@ def test_a_folder_that_is_no_states_is_refused_in_a_line(place: Path) -> None:
     (state / "dpkg").mkdir(parents=True)
     assert refused_start(place, state, "nobody") == (
         f"uuidd: the state folder {state} is not writable: Permission denied;"
-        " mend that, or name another with --state"
+        " change that, or name another with --state"
     )
     assert owners(state) == {0}

@@ -343,7 +343,7 @@ def test_a_garbage_file_is_set_aside(store: FolderStore) -> None:
     (store.folder / "state").write_bytes(b"\x7fELF\0\xff")
     assert store.load() is None
     assert store.set_aside == (
-        "it is damaged: its first line is no uuidd-state line; set aside as state.unusable-1"
+        "it is damaged: its first line is not a uuidd-state line; set aside as state.unusable-1"
     )
 
 
@@ -603,7 +603,7 @@ def test_a_folder_of_roots_serves_a_user_who_can_write_it(tmp_path: Path) -> Non
         # It passes the owner's test, and fails at the lock, for here the user cannot write.
         assert done.stdout == (
             f"the state folder {name} is not writable: Permission denied;"
-            " mend that, or name another with --state\n"
+            " change that, or name another with --state\n"
         )
 
 
@@ -688,7 +688,7 @@ def test_a_read_only_folder_is_refused(tmp_path: Path) -> None:
     script = 'remount("ro"); refused(lambda: FolderStore(folder, machine="here"))'
     assert on_tmpfs(tmp_path, "64k", script) == [
         f"StoreError the state folder {tmp_path} is not writable: Read-only file system;"
-        " mend that, or name another with --state"
+        " change that, or name another with --state"
     ]
 
 
@@ -702,7 +702,7 @@ refused(lambda: FolderStore(folder, machine="here"))
 """
     assert on_tmpfs(tmp_path, "64k", script) == [
         f"StoreError the state folder {tmp_path} is not writable: Read-only file system;"
-        " mend that, or name another with --state"
+        " change that, or name another with --state"
     ]
 
 

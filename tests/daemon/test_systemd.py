@@ -116,7 +116,7 @@ def test_a_file_is_refused(folder: Path) -> None:
 def test_a_socket_of_another_kind_is_refused(folder: Path, kind: str) -> None:
     """A datagram socket, one that does not listen, or one of the network cannot be served."""
     assert inherit(folder, kind) == (
-        "descriptor 3 is no listening Unix stream socket; use ListenStream= with a path"
+        "descriptor 3 is not a listening Unix stream socket; use ListenStream= with a path"
     )
 
 

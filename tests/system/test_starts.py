@@ -70,7 +70,7 @@ def test_a_state_folder_that_cannot_be_written(place: Path) -> None:
     before = f"mount -t tmpfs -o ro,mode=0755 none {state}"
     assert refusal(*at(place), before=before) == (
         f"the state folder {state} is not writable: Read-only file system;"
-        " mend that, or name another with --state"
+        " change that, or name another with --state"
     )
     assert everything(place) == {"state"}
 
@@ -103,7 +103,7 @@ def test_a_socket_path_that_is_too_long(place: Path) -> None:
     socket = str(place / ("s" * 107))
     line = refusal("-F", "-P", f"--socket={socket}", f"--state={place / 'state'}")
     assert line == (
-        f"the socket path {socket} has {len(socket)} bytes, and 107 is the most;"
+        f"the socket path {socket} has {len(socket)} bytes, and at most 107 are allowed;"
         " name a shorter one with --socket"
     )
     assert everything(place) == {"state"}
@@ -184,7 +184,7 @@ def test_a_start_in_the_background_that_fails_says_why(place: Path) -> None:
     ("damage", "cause"),
     [
         (lambda data: data[: len(data) // 2], "its checksum does not match"),
-        (lambda _: b"", "its first line is no uuidd-state line"),
+        (lambda _: b"", "its first line is not a uuidd-state line"),
         (lambda data: data.replace(b"uuidd-state 2", b"uuidd-state 3"), "it has format '3'"),
         (lambda data: data.replace(b'"floor": 1', b'"floor": 2'), "its checksum does not match"),
     ],

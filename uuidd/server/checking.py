@@ -55,7 +55,7 @@ def _of_socket(path: Path) -> Iterator[str]:
     size = len(os.fsencode(path))
     if size > MAX_PATH:
         yield (
-            f"the socket path {path} has {size} bytes, and {MAX_PATH} is the most;"
+            f"the socket path {path} has {size} bytes, and at most {MAX_PATH} are allowed;"
             " name a shorter one with --socket"
         )
     elif why := _unfit(path.parent):

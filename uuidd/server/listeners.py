@@ -1,4 +1,4 @@
-"""The listening socket: made, found alive or stale, and removed again."""
+"""The listening socket: made, found in use or stale, and removed again."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ MAX_PATH = 107
 """Bytes of a Unix socket's path: sun_path has 108, one for the NUL (unix(7))."""
 
 BACKLOG = 512
-"""Connections that the kernel holds while the daemon is busy. They are accepted in their order, so
-a storm of them delays who comes after it: here by some 20 ms. Who finds no room waits for it."""
+"""Connections that the kernel queues while the daemon is busy. They are accepted in order, so a
+full queue delays the next caller by some 20 ms. A caller that finds it full waits in connect."""
 
 LOCK_SECONDS = 1.0
 """How long to wait for another daemon that is making its socket in the same folder."""
@@ -34,7 +34,7 @@ class ListenerError(Exception):
 
 
 class Listener:
-    """A listening socket; *path* is its file, None when somebody else made and will remove it."""
+    """A listening socket; *path* is its file, None if systemd made it and will remove it."""
 
     def __init__(self, sock: socket.socket, path: Path | None) -> None:
         sock.setblocking(False)
@@ -44,19 +44,19 @@ class Listener:
         self._file = _identity(path) if path else None
 
     def stop_listening(self) -> None:
-        """Remove the file, if it is still this socket's, and let nobody else connect.
+        """Remove the file, if it is still this socket's, and refuse further connections.
 
-        Those who have connected can be accepted yet. A socket that somebody else made stays as it
-        is, for the next who listens.
+        Connections that are queued can still be accepted. A socket that systemd made stays as it
+        is, for the next daemon.
         """
         if self._file is None:
             return
         if self.path and _identity(self.path) == self._file:
             with contextlib.suppress(OSError):
                 self.path.unlink()
-        # Only once: a number that is free may be that of another daemon's socket by then.
+        # Only once: an inode number that is free again may be that of another daemon's socket.
         self._file = None
-        # Also who has found the file before, or finds one that could not be removed.
+        # This also stops callers that opened the file before, or find one that was not removed.
         self.sock.shutdown(socket.SHUT_RD)
 
     def close(self) -> None:
@@ -68,13 +68,13 @@ class Listener:
 def open_listener(path: Path) -> Listener:
     """Listen at *path*, open to every user (mode 0666, like util-linux's); replace a stale socket.
 
-    Raises ListenerError, and leaves all as it was, when a daemon lives there, something that is no
-    socket stands there, or the socket cannot be made.
+    Raises ListenerError, and changes nothing, if a daemon listens there, if there is a file that is
+    not a socket, or if the socket cannot be made.
     """
     size = len(os.fsencode(path))
     if size > MAX_PATH:
         raise ListenerError(
-            f"the socket path {path} has {size} bytes, and {MAX_PATH} is the most;"
+            f"the socket path {path} has {size} bytes, and at most {MAX_PATH} are allowed;"
             " name a shorter one with --socket"
         )
     with _only_one(path.parent):
@@ -100,7 +100,7 @@ def open_listener(path: Path) -> Listener:
 
 @contextlib.contextmanager
 def _only_one(folder: Path) -> Iterator[None]:
-    """Keep two daemons that start at once from each taking the other's new socket for stale."""
+    """Keep two daemons that start at once from removing each other's socket."""
     try:
         fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
@@ -116,17 +116,19 @@ def _only_one(folder: Path) -> Iterator[None]:
 
 
 def _lock(fd: int, folder: Path) -> None:
-    """Lock the folder, but not for ever: in /tmp anybody may hold such a lock."""
+    """Lock the folder, but do not wait for long: in /tmp any user may hold such a lock."""
     deadline = time.monotonic() + LOCK_SECONDS
     while True:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() > deadline:
-                # Any user can lock what he can read. Without, two that start at once might each
-                # take the other's new socket for stale; the state's lock keeps them apart.
+                # Any user can lock what it can read. Without the lock, two daemons that start at
+                # once might remove each other's socket; the lock of the state still stops one.
                 log.warning(
-                    "the socket's folder is locked, started without its lock: folder=%s", folder
+                    "the socket's folder is locked by another process; starting without a lock:"
+                    " folder=%s",
+                    folder,
                 )
                 return
             time.sleep(0.01)
@@ -135,13 +137,13 @@ def _lock(fd: int, folder: Path) -> None:
 
 
 def _clear(path: Path) -> None:
-    """Remove the socket that a dead daemon left."""
+    """Remove the socket of a daemon that has ended. Raises ListenerError if it is another file."""
     try:
         mode = path.lstat().st_mode
     except FileNotFoundError:
         return
     except OSError as error:
-        raise ListenerError(f"the socket {path} cannot be looked at: {error.strerror}") from error
+        raise ListenerError(f"the socket {path} cannot be examined: {error.strerror}") from error
     if not stat.S_ISSOCK(mode):
         raise ListenerError(f"{path} is not a socket; remove it, or name another with --socket")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
@@ -151,10 +153,12 @@ def _clear(path: Path) -> None:
         except ConnectionRefusedError:
             pass
         except BlockingIOError:
-            # Its backlog is full: it lives, if badly.
+            # The queue of its socket is full, so a daemon holds it.
             raise ListenerError(f"a daemon is listening at {path}; stop that one first") from None
         except OSError as error:
-            raise ListenerError(f"the socket {path} cannot be tried: {error.strerror}") from error
+            raise ListenerError(
+                f"the socket {path} cannot be connected to: {error.strerror}"
+            ) from error
         else:
             pid = peer_pid(probe)
             raise ListenerError(

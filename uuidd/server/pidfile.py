@@ -1,8 +1,8 @@
-"""The pid file: which daemon runs, for scripts that look there.
+"""The pid file: it tells scripts which daemon runs.
 
-Every user can read the file, and so lock it (flock(2), or a read lock of fcntl(2)). So the daemon
-holds the one kind of lock that takes the right to write: a write lock of fcntl(2). It is taken
-before the file has its name, while nobody else can open it.
+Any user who can read the file can lock it with flock(2), or with a read lock of fcntl(2). So the
+daemon holds a write lock of fcntl(2), which needs the right to write. It takes the lock before the
+file has its name, while no other user can open it.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from pathlib import Path
 
 
 class PidFileError(Exception):
-    """The pid file cannot be had; one line that says why, and what to do."""
+    """The pid file cannot be made or is in use; one line that says why, and what to do."""
 
 
 @contextlib.contextmanager
 def pid_file(path: Path) -> Iterator[None]:
-    """Hold *path*, locked, with this process's pid in it; remove it in the end, but no other file.
+    """Hold *path*, locked, with this process's pid in it, and remove it at the end of the context.
 
-    Raises PidFileError when it cannot be written, or is held by another daemon; a file that was
-    there is then as it was.
+    A file that has taken its place meanwhile is not removed. Raises PidFileError, and changes
+    nothing, if the file cannot be written, or another daemon holds it.
     """
     _check(path)
     try:
@@ -42,7 +42,7 @@ def pid_file(path: Path) -> Iterator[None]:
 
 
 def _check(path: Path) -> None:
-    """See to it that what is at *path*, if anything, is the file of a daemon that has ended."""
+    """Check that what is at *path*, if anything, is the pid file of a daemon that has ended."""
     try:
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:
@@ -54,9 +54,11 @@ def _check(path: Path) -> None:
         if not stat.S_ISREG(found.st_mode):
             raise _refusal(path, "is not a plain file")
         if found.st_uid not in (0, os.geteuid()) or found.st_nlink > 1:
-            raise _refusal(path, f"belongs to uid {found.st_uid}, or has another name")
+            raise _refusal(
+                path, f"belongs to uid {found.st_uid}, or has a second name (a hard link)"
+            )
         try:
-            # Only a write lock stands in the way of a read lock.
+            # A read lock is refused only if another process has a write lock.
             fcntl.lockf(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except OSError:
             holder = os.pread(fd, 32, 0).decode("ascii", "replace").strip() or "unknown"
@@ -66,8 +68,8 @@ def _check(path: Path) -> None:
 
 
 def _put(path: Path) -> int:
-    """Put a new file, locked and with this process's pid, in the place of what is at *path*."""
-    # Until it is locked it is open to its owner alone.
+    """Replace what is at *path* by a new file, locked and with this process's pid."""
+    # mkstemp makes a file that only its owner can open; others may, once it is locked.
     fd, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

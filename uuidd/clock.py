@@ -1,4 +1,4 @@
-"""The host's clock, read in ticks; steps of it are noticed against CLOCK_BOOTTIME."""
+"""The host's clock, read in ticks; its steps are found by comparison with CLOCK_BOOTTIME."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from uuidd.core.ids.ticks import UNIX_EPOCH
 from uuidd.core.timeline.timelines import Reading
 
 STEP = 10_000_000
-"""Nanoseconds by which UTC must leave CLOCK_BOOTTIME between two readings to count as a step."""
+"""Nanoseconds by which UTC must move against CLOCK_BOOTTIME between two readings, to be a step."""
 
 SLEW = 1000
-"""UTC may drift one nanosecond in so many (1,000 ppm): more than time daemons slew by."""
+"""UTC may drift by one nanosecond in this many (1,000 ppm): time daemons slew by less."""
 
 
 _read_boottime = partial(time.clock_gettime_ns, time.CLOCK_BOOTTIME)
@@ -22,18 +22,18 @@ _read_boottime = partial(time.clock_gettime_ns, time.CLOCK_BOOTTIME)
 class Clock:
     """Reads UTC in ticks, and counts its steps.
 
-    *tell* hears of each step: by how many nanoseconds UTC jumped, negative for back. The two
-    readings are in nanoseconds.
+    *on_step* is called at each step with the nanoseconds by which UTC jumped, negative for back.
+    *utc* and *boottime* read the two clocks, in nanoseconds.
     """
 
     def __init__(
         self,
-        tell: Callable[[int], None] = lambda _: None,
+        on_step: Callable[[int], None] = lambda _: None,
         *,
         utc: Callable[[], int] = time.time_ns,
         boottime: Callable[[], int] = _read_boottime,
     ) -> None:
-        self._tell = tell
+        self._on_step = on_step
         self._utc = utc
         self._boottime = boottime
         self.steps_back = 0
@@ -42,22 +42,22 @@ class Clock:
         self._offset = now - self._last_boottime
 
     def now(self) -> int:
-        """Give the tick that UTC is in."""
+        """Return the tick that UTC is in."""
         return self.read().now
 
     def read(self) -> Reading:
-        """Give the ticks that UTC and CLOCK_BOOTTIME are in."""
+        """Return the ticks that UTC and CLOCK_BOOTTIME are in."""
         utc, boottime = self._utc(), self._boottime()
         offset = utc - boottime
         if not -STEP < offset - self._offset < STEP:
-            utc, boottime = self._look_again(utc, boottime)
+            utc, boottime = self._read_again(utc, boottime)
             offset = utc - boottime
         self._offset = offset
         self._last_boottime = boottime
         return Reading(utc // 100 + UNIX_EPOCH, boottime // 100)
 
-    def _look_again(self, utc: int, boottime: int) -> tuple[int, int]:
-        """Tell a step from a process that was held up between its two readings, and from drift."""
+    def _read_again(self, utc: int, boottime: int) -> tuple[int, int]:
+        """Tell a step from drift, and from a pause of the process between its two readings."""
         utc, boottime = self._settled(utc, boottime)
         jump = utc - boottime - self._offset
         drift = (boottime - self._last_boottime) // SLEW
@@ -66,11 +66,11 @@ class Clock:
                 self.steps_back += 1
             else:
                 self.steps_forward += 1
-            self._tell(jump)
+            self._on_step(jump)
         return utc, boottime
 
     def _settled(self, utc: int, boottime: int) -> tuple[int, int]:
-        """Read both clocks until they agree with the reading before, a few times at the most."""
+        """Read both clocks until they agree with the reading before, three times at most."""
         for _ in range(3):
             earlier = utc - boottime
             utc, boottime = self._utc(), self._boottime()

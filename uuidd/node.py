@@ -1,9 +1,9 @@
 """The fixed node that an administrator asked for with ``--node``.
 
-A MAC makes a good node only while it is the only one of its kind, so only universally administered
+A MAC makes a good node only if no other host has the same one. So only universally administered
 unicast MACs are taken from an interface: locally administered ones are made up by software, and
-may be the same in containers and virtual machines of many hosts. Whoever knows better gives the
-node as a number.
+may be the same in containers and virtual machines of many hosts. An administrator who knows that a
+MAC is unique can still pass it as a number.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ if TYPE_CHECKING:
     from ifaddr import Adapter
 
 SYS_CLASS_NET = Path("/sys/class/net")
+
 LOCAL = 1 << 41
-"""The bit of a MAC that no factory sets: it marks one made up by software (RFC 9542, 2.1)."""
+"""The bit of a locally administered MAC, which no maker of network cards sets (RFC 9542, 2.1)."""
 
 LOOPBACK_TYPE = "772"
-"""What Linux writes into an interface's ``type`` file for a loopback (ARPHRD_LOOPBACK)."""
+"""The content of a loopback interface's ``type`` file in Linux (ARPHRD_LOOPBACK)."""
 
 _NUMBER = re.compile(r"0[xX][0-9a-fA-F]+")
 _OCTETS = re.compile(r"[0-9a-fA-F]{2}(?:(?::[0-9a-fA-F]{2}){5}|(?:-[0-9a-fA-F]{2}){5})")
@@ -35,11 +36,11 @@ _FORMS = "random, mac, mac:IFACE, ip:ADDR, a number like 0x448899365732, or 44:8
 _WAY_OUT = "use --node random (the default), or give the node itself with --node 0x..."
 
 Adapters = Callable[[], Iterable["Adapter"]]
-"""Gives the host's interfaces with their addresses, as ifaddr does."""
+"""Returns the host's interfaces with their addresses, as ifaddr does."""
 
 
 class NodeError(Exception):
-    """No node can be had as asked for; one line with the value, the rule and the way out."""
+    """``--node`` names no usable node; one line with the value, the rule and the way out."""
 
     def __init__(self, spec: str, problem: str) -> None:
         super().__init__(f"--node {spec!r}: {problem}")
@@ -47,7 +48,7 @@ class NodeError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Interface:
-    """An interface, its MAC as text (none is empty), and why that is no node (empty when it is)."""
+    """An interface, its MAC as text ("" for none), and why it cannot be a node ("" if it can)."""
 
     name: str
     index: int | None
@@ -55,7 +56,7 @@ class _Interface:
     fault: str
 
     def node(self, form: str) -> Node:
-        """Give its MAC as a node whose source is *form* and the name."""
+        """Return its MAC as a node whose source is *form* and the name."""
         return Node(_number(self.mac), f"{form} {_printable(self.name)}")
 
     def __str__(self) -> str:
@@ -63,8 +64,8 @@ class _Interface:
 
 
 def ifaddr_adapters() -> Iterable[Adapter]:
-    """Give the host's interfaces that have an address. OSError when the kernel will not tell."""
-    # Imported here because it costs 49 ms, and by default nobody asks for a MAC.
+    """Return the host's interfaces that have an address. Raises OSError if the kernel refuses."""
+    # Imported here because it takes 49 ms, and the default node needs no MAC.
     import ifaddr
 
     return ifaddr.get_adapters()
@@ -73,14 +74,15 @@ def ifaddr_adapters() -> Iterable[Adapter]:
 def choose(
     spec: str, *, net: Path = SYS_CLASS_NET, adapters: Adapters = ifaddr_adapters
 ) -> Node | None:
-    """Give the node that *spec* asks for, or None for ``random``, which the state then draws.
+    """Return the node that *spec* names, or None for ``random``, which is then kept in the state.
 
     ``mac`` is the MAC of the first interface, by the kernel's index, that has a usable one;
-    ``mac:IFACE`` that of this one; ``ip:ADDR`` that of the interface with this address, however
-    it is spelled. 48 bits given as hex are taken as they are, also with the local or multicast bit.
+    ``mac:IFACE`` is that of this interface; ``ip:ADDR`` is that of the interface with this address,
+    however the address is spelled. 48 bits in hex are used as they are, also with the local or the
+    multicast bit.
 
-    Raises NodeError for anything else, for an interface or address that is not there (it lists
-    those that are), and for one whose MAC others may have too.
+    Raises NodeError for anything else, for an interface or address that this host does not have
+    (the error lists those that it has), and for an interface whose MAC other hosts may have too.
     """
     form, colon, value = spec.partition(":")
     if spec == "random":
@@ -163,13 +165,13 @@ def _listed(interfaces: list[_Interface]) -> str:
 
 
 def _address(text: str) -> IPv4Address | IPv6Address:
-    """Give the address without its scope id. ValueError when it is none."""
+    """Return the address without its scope id. Raises ValueError if it is not an address."""
     address = ip_address(text)
     return IPv6Address(int(address)) if isinstance(address, IPv6Address) else address
 
 
 def _addresses(adapters: Iterable[Adapter]) -> list[tuple[IPv4Address | IPv6Address, str]]:
-    """Give every address of the host with the name of the interface that has it."""
+    """Return every address of the host with the name of the interface that has it."""
     return [
         (_address(ip.ip[0] if isinstance(ip.ip, tuple) else ip.ip), _name(adapter))
         for adapter in adapters
@@ -178,28 +180,28 @@ def _addresses(adapters: Iterable[Adapter]) -> list[tuple[IPv4Address | IPv6Addr
 
 
 def _name(adapter: Adapter) -> str:
-    """Give the interface's own name: an address may carry a label, ``eth0:1``, in its place."""
+    """Return the interface's own name: an address may have a label instead, as ``eth0:1``."""
     return adapter.name.partition(":")[0]
 
 
 def _printable(text: str) -> str:
-    """Give an interface's name as one line of text; the kernel allows almost any byte in it."""
+    """Return an interface's name as one line of text; the kernel allows almost any byte in it."""
     return text if text.isprintable() else ascii(text)[1:-1]
 
 
 def _allowed(adapters: Adapters) -> Iterable[Adapter]:
-    """Give the adapters, or none where a sandbox without netlink hides them: MACs need no more."""
+    """Return the adapters; none in a sandbox without netlink, where MACs can still be read."""
     try:
         return list(adapters())
-    except (OSError, UnicodeError):  # UnicodeError: ifaddr takes every name for UTF-8
+    except (OSError, UnicodeError):  # UnicodeError: ifaddr decodes every name as UTF-8
         return []
 
 
 def _interfaces(net: Path, adapters: Iterable[Adapter]) -> list[_Interface]:
-    """Give all interfaces in the order of the kernel's index; those without one last, by name."""
+    """Return all interfaces in the order of the kernel's index; those without one last, by name."""
     folders = _folders(net)
     found = [
-        # Only a name that the folder itself lists is ever made part of a path.
+        # Only a name that the folder itself lists becomes part of a path.
         _interface(net, name) if name in folders else _Interface(name, None, "", "no MAC")
         for name in folders | set(map(_name, adapters))
     ]
@@ -208,7 +210,7 @@ def _interfaces(net: Path, adapters: Iterable[Adapter]) -> list[_Interface]:
 
 def _folders(net: Path) -> set[str]:
     try:
-        # The bonding driver puts a plain file, bonding_masters, among the interfaces.
+        # The bonding driver puts a plain file, bonding_masters, in this folder.
         return {entry.name for entry in net.iterdir() if entry.is_dir()}
     except OSError:
         return set()
@@ -227,8 +229,8 @@ def _interface(net: Path, name: str) -> _Interface:
 
 
 def _fault(mac: str) -> str:
-    """Say why this MAC is no node, or nothing when it is one."""
-    # A tunnel has no MAC or an IP address in its place, InfiniBand one of 20 octets.
+    """Return why this MAC cannot be a node, "" if it can."""
+    # A tunnel has no MAC, or an IP address instead; that of InfiniBand has 20 octets.
     if not mac:
         return "no MAC"
     if not _OCTETS.fullmatch(mac):
@@ -246,7 +248,7 @@ def _number(octets: str) -> int:
 
 
 def _read(path: Path) -> str:
-    """Give the file's one line, or nothing when it cannot be read or the interface just went."""
+    """Return the file's one line, "" if it cannot be read or the interface has just gone."""
     try:
         return path.read_text("ascii").strip()
     except (OSError, UnicodeError):

@@ -1,4 +1,4 @@
-"""Giving up root, for good (credentials(7))."""
+"""Gives up root for good (credentials(7))."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ PR_SET_NO_NEW_PRIVS = 38
 _STATUS = Path("/proc/self/status")
 
 _OURS = re.compile(r"lock|state(\.new|\.unusable-\d+)?|lost\+found")
-"""What may be in a folder that is handed over; the last is at the top of a disk of its own."""
+"""What a folder may hold that is handed over; ``lost+found`` is at the top of a disk."""
 
 
 class PrivilegeError(Exception):
-    """The user cannot be changed to; one line that says why, and what to do."""
+    """The process cannot become this user; one line that says why, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class User:
 
 
 def user(name: str) -> User:
-    """Give the user *name*. Raises PrivilegeError for one that is not there, or is root."""
+    """Return the user *name*. Raises PrivilegeError if there is no such user, or it is root."""
     try:
         found = pwd.getpwnam(name)
     except (KeyError, ValueError):
@@ -41,7 +41,7 @@ def user(name: str) -> User:
             f"--user {name!r}: there is no such user; create it, or name another"
         ) from None
     if not found.pw_uid:
-        raise PrivilegeError(f"--user {name!r}: that is root again; name a user without privileges")
+        raise PrivilegeError(f"--user {name!r}: that is root; name a user without privileges")
     if os.geteuid() not in (0, found.pw_uid):
         raise PrivilegeError(
             f"--user {name!r}: only root can become another user, and this is uid {os.geteuid()};"
@@ -51,22 +51,22 @@ def user(name: str) -> User:
 
 
 def hand_over(folder: Path, to: User) -> None:
-    """Give *folder*, and the state in it, to a user if it is root's alone.
+    """Make *folder*, and the state in it, the property of a user if it belongs to root.
 
-    Raises PrivilegeError when it cannot. One that is another's, that others can write to, or that
-    holds more than a state stays as it is, and is refused later.
+    A folder that belongs to another user, that others can write to, or that holds more than a state
+    is not changed, and is refused later. Raises PrivilegeError if the change is refused.
     """
     try:
         fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
-        # Whoever opens the store says why, in its own words.
+        # The store raises an error that says why.
         return
     try:
         found = os.fstat(fd)
         if found.st_uid != 0 or found.st_mode & 0o022 or os.geteuid() != 0:
             return
         if not all(_OURS.fullmatch(name) for name in os.listdir(fd)):
-            # Not a folder of a uuidd's own, but /var/lib, say, by a slip: it is refused later.
+            # The folder has another use: /var/lib, say, by a slip. It is refused later.
             return
         for name in ("state", "state.new", "lock"):
             with contextlib.suppress(FileNotFoundError):
@@ -82,7 +82,7 @@ def hand_over(folder: Path, to: User) -> None:
 
 
 def owner(folder: Path) -> User | None:
-    """Give the user whom *folder* belongs to; None when it is root, or there is no such folder."""
+    """Return the owner of *folder*; None if that is root, or there is no such folder."""
     try:
         found = folder.stat()
     except OSError:
@@ -101,7 +101,8 @@ def owner(folder: Path) -> User | None:
 def acting_as(to: User) -> Iterator[None]:
     """Have the rights of a user, and no more, until the end of the context. Raises PrivilegeError.
 
-    For root, or who is that user already. The process can go back, so it runs nobody else's code.
+    The process must be root's, or that user's already. It keeps the way back to root, so it must
+    not run code of others meanwhile.
     """
     if os.geteuid() == to.uid:
         yield
@@ -113,7 +114,7 @@ def acting_as(to: User) -> Iterator[None]:
             os.setegid(to.gid)
             os.seteuid(to.uid)
         except OSError as error:
-            # Not of --user, for a reset acts as the owner of the state's folder without it.
+            # The error does not name --user, because a reset acts as the owner of the folder.
             raise PrivilegeError(
                 f"uuidd cannot act as user {to.name!r}: {error.strerror}; let it have CAP_SETUID"
                 " and CAP_SETGID, or start it as that user"
@@ -122,19 +123,19 @@ def acting_as(to: User) -> Iterator[None]:
     finally:
         os.seteuid(uid)
         os.setegid(gid)
-        # Where this is refused, so was setting any others.
+        # If this is refused, setting other groups was refused too.
         with contextlib.suppress(PermissionError):
             os.setgroups(groups)
 
 
 def become(to: User) -> None:
-    """Go on as a user, with its groups, no capability, and no way back.
+    """Become a user, with its groups, without any capability, and with no way back.
 
-    Raises PrivilegeError when anything of root's would be left.
+    Raises PrivilegeError if any right of root would be left.
     """
     if os.geteuid() == to.uid and os.getuid() == to.uid:
         return
-    # Not for a service, whose start would wait for it.
+    # Imported here, so that a service does not wait for it.
     import ctypes
 
     try:
@@ -143,7 +144,7 @@ def become(to: User) -> None:
         os.setresuid(to.uid, to.uid, to.uid)
     except OSError as error:
         raise PrivilegeError(f"--user {to.name!r}: {error.strerror}") from error
-    # Not even a program with the set-user-ID bit gives anything back.
+    # A program with the set-user-ID bit gives no rights back either.
     if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
         raise PrivilegeError(f"--user {to.name!r}: {os.strerror(ctypes.get_errno())}")
     try:
@@ -155,7 +156,7 @@ def become(to: User) -> None:
 
 
 def _capabilities() -> int:
-    """Give the capabilities in effect and permitted, as a set of bits."""
+    """Return the effective, permitted and ambient capabilities as a set of bits."""
     found = 0
     for line in _STATUS.read_text().splitlines():
         name, _, value = line.partition(":")

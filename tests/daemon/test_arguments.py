@@ -155,7 +155,7 @@ def test_what_is_no_whole_number_is_refused(
     """A count of seconds or ids takes plain digits; the line names flag and value."""
     names = "-T/--timeout" if "-T" in flag or "--timeout" in flag else "-n/--uuids"
     assert refusal(capsys, flag, value) == (
-        f"uuidd: error: argument {names}: {value!r} is no whole number from 0 to 1000000000"
+        f"uuidd: error: argument {names}: {value!r} is not a whole number from 0 to 1000000000"
     )
 
 
@@ -231,7 +231,7 @@ def test_a_limit_of_no_number_is_refused(
 ) -> None:
     """The line names the flag, the value and the range of this flag."""
     assert refusal(capsys, flag_of(name), value) == (
-        f"uuidd: error: argument {flag_of(name)}: {value!r} is no whole number from {LEAST[name]}"
+        f"uuidd: error: argument {flag_of(name)}: {value!r} is not a whole number from {LEAST[name]}"
         " to 1000000000"
     )
 
@@ -241,7 +241,7 @@ def test_a_request_is_allowed_the_bytes_that_each_needs(
 ) -> None:
     """With a limit below 64 bytes no request, however short its numbers, would be served."""
     assert refusal(capsys, "--max-request-bytes=63") == (
-        "uuidd: error: argument --max-request-bytes: '63' is no whole number from 64 to 1000000000"
+        "uuidd: error: argument --max-request-bytes: '63' is not a whole number from 64 to 1000000000"
     )
     assert limits("--max-request-bytes=64").request_bytes == 64
 
@@ -257,7 +257,7 @@ def test_a_limit_of_no_seconds_is_refused(
     """A time is a tenth of a second or more, and finite; the line names flag, value and range."""
     line = refusal(capsys, f"{flag_of(name)}={value}")
     assert line == (
-        f"uuidd: error: argument {flag_of(name)}: {value!r} is no number of seconds from 0.1 to"
+        f"uuidd: error: argument {flag_of(name)}: {value!r} is not a number of seconds from 0.1 to"
         " 1000000000"
     )
 
@@ -355,7 +355,7 @@ def test_what_is_no_machine_number_is_refused(
 ) -> None:
     """They take plain digits; the line names the flag, the value and the range of this flag."""
     assert refusal(capsys, f"{flag}={value}") == (
-        f"uuidd: error: argument {flag}: {value!r} is no whole number from 0 to {most}"
+        f"uuidd: error: argument {flag}: {value!r} is not a whole number from 0 to {most}"
     )
 
 
@@ -406,7 +406,7 @@ def test_a_max_lead_of_no_seconds_is_refused(
 ) -> None:
     """A lead is above 0, and no more seconds than make sense."""
     assert refusal(capsys, f"--max-lead={value}") == (
-        f"uuidd: error: argument --max-lead: {value!r} is no number of seconds above 0,"
+        f"uuidd: error: argument --max-lead: {value!r} is not a number of seconds above 0,"
         " 1000000000 at most"
     )
 
@@ -458,5 +458,5 @@ def test_a_number_beyond_all_measure_is_refused(
         arguments.parser().parse_args(["-T", "9" * digits])
     assert caught.value.code == 2
     last = capsys.readouterr().err.splitlines()[-1]
-    assert last.endswith("9' is no whole number from 0 to 1000000000")
+    assert last.endswith("9' is not a whole number from 0 to 1000000000")
     assert len(last) < 150

@@ -61,7 +61,7 @@ def test_kill_signals_nobody_unless_it_was_told_a_daemons_pid(
         monkeypatch.setattr(os, way, lambda *_: pytest.fail("a process was to be signalled"))
     body = told.encode() + b"\0"
     with answering(path, len(body).to_bytes(4, "little") + body) as listener:
-        with pytest.raises(AskError, match="gave no pid of a daemon"):
+        with pytest.raises(AskError, match="which is not the pid of a daemon"):
             asking.kill(path)
         listener.shutdown(socket.SHUT_RDWR)
 
@@ -97,10 +97,20 @@ def process(name: str, uid: int) -> Iterator[subprocess.Popen[bytes]]:
 @pytest.mark.parametrize(
     ("maker", "name", "owner", "why"),
     [
-        (NOBODY, "uuidd", 0, f"is no uuidd of uid {NOBODY}, who made the socket; nothing was"),
-        (NOBODY, "uuidd", 1234, f"is no uuidd of uid {NOBODY}, who made the socket; nothing was"),
-        (NOBODY, "sleep", NOBODY, f"is no uuidd of uid {NOBODY}, who made the socket; nothing was"),
-        (0, "sleep", 0, "is no uuidd; nothing was ended"),
+        (NOBODY, "uuidd", 0, f"is not a uuidd of uid {NOBODY}, who made the socket; nothing was"),
+        (
+            NOBODY,
+            "uuidd",
+            1234,
+            f"is not a uuidd of uid {NOBODY}, who made the socket; nothing was",
+        ),
+        (
+            NOBODY,
+            "sleep",
+            NOBODY,
+            f"is not a uuidd of uid {NOBODY}, who made the socket; nothing was",
+        ),
+        (0, "sleep", 0, "is not a uuidd; nothing was ended"),
     ],
 )
 def test_kill_believes_the_kernel_more_than_a_reply(
@@ -110,7 +120,7 @@ def test_kill_believes_the_kernel_more_than_a_reply(
     need_root()
     path.parent.chmod(0o777)
     with process(name, owner) as bystander, telling(path, bystander.pid, uid=maker) as listener:
-        with pytest.raises(AskError, match=f"gave the pid {bystander.pid}, which {why}"):
+        with pytest.raises(AskError, match=f"sent the pid {bystander.pid}, which {why}"):
             asking.kill(path)
         assert bystander.poll() is None
         listener.shutdown(socket.SHUT_RDWR)
@@ -143,7 +153,7 @@ def test_kill_does_without_pidfds(path: Path, name: str, monkeypatch: pytest.Mon
             assert asking.kill(path) == running.pid
             assert running.wait(PATIENCE) == -signal.SIGTERM
         else:
-            with pytest.raises(AskError, match="is no uuidd; nothing was ended"):
+            with pytest.raises(AskError, match="is not a uuidd; nothing was ended"):
                 asking.kill(path)
             assert running.poll() is None
         told.shutdown(socket.SHUT_RDWR)
@@ -191,7 +201,7 @@ def test_kill_ends_util_linuxs_own_daemon(path: Path) -> None:
 def test_an_empty_reply_is_no_uuid(path: Path) -> None:
     """No nil UUID is made of nothing."""
     with answering(path, bytes(4)) as listener:
-        with pytest.raises(AskError, match="0 bytes where a UUID has 16"):
+        with pytest.raises(AskError, match="0 bytes, and a UUID has 16"):
             asking.time_uuids(path, None)
         listener.shutdown(socket.SHUT_RDWR)
 
@@ -199,20 +209,22 @@ def test_an_empty_reply_is_no_uuid(path: Path) -> None:
 def test_a_server_that_gives_none_is_not_asked_for_ever(path: Path) -> None:
     """A list that does not grow ends in a line."""
     with answering(path, libuuid.bulk_random_reply([])) as listener:
-        with pytest.raises(AskError, match="gave no UUIDs"):
+        with pytest.raises(AskError, match="answered without UUIDs"):
             list(asking.random_uuids(path, 5))
         listener.shutdown(socket.SHUT_RDWR)
 
 
 def test_more_than_a_daemon_reserves_is_not_asked_for(path: Path) -> None:
     """The line names the number, and the most."""
-    with pytest.raises(AskError, match="-n is 1000001, and a daemon reserves 1000000 UUIDs"):
+    with pytest.raises(
+        AskError, match="-n is 1000001, and a daemon reserves at most 1000000 UUIDs"
+    ):
         asking.time_uuids(path, 1_000_001)
 
 
 def test_a_reply_of_absurd_length_is_told(path: Path) -> None:
-    """What answers so is no uuidd."""
+    """What answers so is not a uuidd."""
     with answering(path, b"\xff\xff\xff\x7f") as listener:
-        with pytest.raises(AskError, match="is no uuidd"):
+        with pytest.raises(AskError, match="is not a uuidd"):
             asking.time_uuids(path, None)
         listener.shutdown(socket.SHUT_RDWR)

@@ -55,7 +55,7 @@ def test_right_options_pass_in_silence(
 @pytest.mark.parametrize(
     ("option", "line"),
     [
-        ("--worker=5000", "argument --worker: '5000' is no whole number from 0 to 1023"),
+        ("--worker=5000", "argument --worker: '5000' is not a whole number from 0 to 1023"),
         ("--wroker=5", "unrecognized arguments: --wroker=5"),
         ("--datacenter=3", "--datacenter 3 needs a --worker beside it, 0 to 31"),
         ("--no-pid", "--pid and --no-pid exclude each other"),
@@ -75,7 +75,7 @@ def test_the_file_of_options_is_checked(
     path = tmp_path / "default"
     path.write_text('UUIDD_OPTIONS="--worker 5000"\n')
     assert told(capsys, *words, f"--defaults={path}") == [
-        f"{path}: argument --worker: '5000' is no whole number from 0 to 1023"
+        f"{path}: argument --worker: '5000' is not a whole number from 0 to 1023"
     ]
 
 

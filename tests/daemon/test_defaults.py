@@ -94,7 +94,7 @@ def test_another_line_is_refused(path: Path, text: str, said: str) -> None:
     [
         ("--wroker 5", "unrecognized arguments: --wroker 5"),
         ("foo", "unrecognized arguments: foo"),
-        ("--worker x", "argument --worker: 'x' is no whole number from 0 to 1023"),
+        ("--worker x", "argument --worker: 'x' is not a whole number from 0 to 1023"),
         ("--worker", "argument --worker: expected one argument"),
         ("-V", "-h and -V are not for a file"),
         ("-h", "-h and -V are not for a file"),
@@ -161,7 +161,7 @@ def test_limits_and_level_are_read_again(path: Path) -> None:
     assert (found.limits.connections, found.limits.pipelined, found.level) == (7, 3, 10)
     assert found.restart_for == ()
     path.write_text('UUIDD_OPTIONS="--max-connections none"\n')
-    with pytest.raises(RereadError, match="--max-connections: 'none' is no whole number"):
+    with pytest.raises(RereadError, match="--max-connections: 'none' is not a whole number"):
         reread(path, begun, [])
 
 

@@ -140,8 +140,8 @@ def test_a_reset_lets_a_later_epoch_be_named(place: Path) -> None:
     command = ("--reset-epoch", f"--state={place / 'state'}")
     assert run(*command) == (
         0,
-        "reset: any --epoch may be named now. Given up: that Snowflakes made so far do not come"
-        f" again under an epoch later than {EPOCH} (worker number 5)\n",
+        f"reset: any --epoch may be named now. One that is later than {EPOCH} (worker number 5) may"
+        " repeat Snowflakes that were made so far\n",
         "",
     )
     assert kept(place) == replace(before, epochs={})

@@ -138,8 +138,8 @@ def test_a_program_that_the_service_cannot_see_is_refused(tmp_path: Path, folder
     """Before anything is written; the line says where it could be."""
     program = Path(folder) / "venv/bin/uuidd"
     assert refusal(lambda: install(tmp_path, program=program)) == (
-        f"this uuidd is {program}, which its service could not see (ProtectHome=, PrivateTmp=);"
-        " install it elsewhere, as in a virtual environment at /opt/uuidd"
+        f"this uuidd is {program}, which its service cannot see (ProtectHome=, PrivateTmp=);"
+        " install it elsewhere, for example in a virtual environment at /opt/uuidd"
     )
     assert everything(tmp_path) == {}
 
@@ -148,7 +148,7 @@ def test_a_program_that_the_service_cannot_see_is_refused(tmp_path: Path, folder
 def test_a_path_that_a_unit_reads_otherwise_is_refused(tmp_path: Path, folder: str) -> None:
     """A space, a percent or a dollar sign has a meaning in ExecStart=."""
     program = Path(folder) / "bin/uuidd"
-    with pytest.raises(InstallError, match="whose path a unit cannot name as it is"):
+    with pytest.raises(InstallError, match="a path with characters that have a meaning in a unit"):
         install(tmp_path, program=program)
     assert everything(tmp_path) == {}
 

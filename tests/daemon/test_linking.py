@@ -67,7 +67,7 @@ def test_what_is_anothers_stays(tmp_path: Path, environment: Path) -> None:
     (bin / "uuidctl").symlink_to("/usr/bin/other")
     told = list(installing.link(tmp_path, environment))
     assert told[:2] == [
-        f"left {bin / name}, which is no link to an environment of uuidd's"
+        f"left {bin / name}, which is not a link to an environment of uuidd"
         for name in ("uuidd", "uuidctl")
     ]
     list(installing.unlink(tmp_path))

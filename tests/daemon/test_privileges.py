@@ -75,7 +75,7 @@ def test_an_unknown_user_is_refused(name: str) -> None:
 def test_root_is_no_user_to_become() -> None:
     """It would change nothing."""
     assert refusal(lambda: user("root")) == (
-        "--user 'root': that is root again; name a user without privileges"
+        "--user 'root': that is root; name a user without privileges"
     )
 
 
@@ -423,7 +423,7 @@ def refused_start(place: Path, state: Path, name: str) -> str:
     ("name", "said"),
     [
         ("no-such-user", "there is no such user; create it, or name another"),
-        ("root", "that is root again; name a user without privileges"),
+        ("root", "that is root; name a user without privileges"),
     ],
 )
 def test_a_start_for_no_such_user_is_refused_in_a_line(place: Path, name: str, said: str) -> None:

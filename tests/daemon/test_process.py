@@ -195,7 +195,7 @@ def test_an_idle_time_out_ends_it_in_order() -> None:
         assert not daemon.socket.exists()
         assert saved_mark(daemon) == block["first"] + block["count"]
         daemon.kill()
-        assert "uuidd: INFO: stopping: no request came for 1 s" in daemon.lines
+        assert "uuidd: INFO: stopping: no request for 1 s" in daemon.lines
 
 
 # Killed
@@ -359,10 +359,10 @@ def refused_start(daemon: Daemon, *arguments: str) -> tuple[int, str]:
         ("--epoch=1956-01-01T00:00:00Z", 2, "'1956-01-01T00:00:00Z' lies before 1970"),
         ("--epoch=2015-01-01T00:00:00", 2, "nor a time with an offset"),
         ("--epoch=soon", 2, "'soon' is neither"),
-        ("--worker=1024", 2, "argument --worker: '1024' is no whole number from 0 to 1023"),
+        ("--worker=1024", 2, "argument --worker: '1024' is not a whole number from 0 to 1023"),
         ("--datacenter=3", 1, "--datacenter 3 needs a --worker"),
         ("--rollback=stop", 2, "argument --rollback: invalid choice: 'stop'"),
-        ("--max-lead=1e302", 2, "argument --max-lead: '1e302' is no number of seconds"),
+        ("--max-lead=1e302", 2, "argument --max-lead: '1e302' is not a number of seconds"),
     ],
 )
 def test_what_no_steady_ids_can_be_made_with_is_refused(

@@ -119,9 +119,12 @@ def test_the_log_level_is_taken_over(daemon: Daemon, path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('UUIDD_OPTIONS="--max-connections 0"\n', "--max-connections: '0' is no whole number"),
+        ('UUIDD_OPTIONS="--max-connections 0"\n', "--max-connections: '0' is not a whole number"),
         ('UUIDD_OPTIONS="--wrong"\n', "unrecognized arguments: --wrong"),
-        ('UUIDD_OPTIONS="--worker 5000"\n', "--worker: '5000' is no whole number from 0 to 1023"),
+        (
+            'UUIDD_OPTIONS="--worker 5000"\n',
+            "--worker: '5000' is not a whole number from 0 to 1023",
+        ),
         ('UUIDD_OPTIONS="--datacenter 3"\n', "--datacenter 3 needs a --worker beside it"),
         ('UUIDD_OPTIONS="--worker 0 --epoch 2100-01-01T00:00:00Z"\n', "--epoch 4102444800000: "),
         ('UUIDD_OPTIONS="--node mac:none9"\n', "--node 'mac:none9': there is no such interface"),

@@ -270,7 +270,7 @@ def test_a_reload_with_a_bad_option_changes_nothing(service: Booted) -> None:
     assert service.tried("systemctl", "reload", "uuidd.service").returncode == 1
     told = service.logged(since, "'5000'", level="err").splitlines()
     [line] = [line for line in told if "'5000'" in line]
-    assert line == f"{DEFAULTS}: argument --worker: '5000' is no whole number from 0 to 1023"
+    assert line == f"{DEFAULTS}: argument --worker: '5000' is not a whole number from 0 to 1023"
     assert service.status()["limits"]["pipelined"] == 1024
     assert (service.pid, service.shown("ActiveState")) == (pid, "active")
 
@@ -293,7 +293,7 @@ def test_a_bad_option_fails_the_start_until_it_is_mended(service: Booted) -> Non
     options(service, "--max-pipelined none")
     said = fails_to_start(service)
     [told] = [line for line in said.splitlines() if " uuidd[" in line]
-    assert f"{DEFAULTS}: argument --max-pipelined: 'none' is no whole number" in told
+    assert f"{DEFAULTS}: argument --max-pipelined: 'none' is not a whole number" in told
     assert service.shown("ActiveState", "uuidd.socket") == "active"
     with service.connect() as connection:
         options(service, "")
@@ -385,7 +385,7 @@ def test_an_idle_service_ends_and_comes_back(service: Booted) -> None:
     service.run("systemctl", "restart", "uuidd.service")
     until(lambda: service.shown("ActiveState") == "inactive")
     assert time.monotonic() - begin > 2
-    service.logged(since, "stopping: no request came for 2 s", "stopped: state saved")
+    service.logged(since, "stopping: no request for 2 s", "stopped: state saved")
     assert service.shown("Result") == "success"
     with service.connect() as connection:
         assert len(connection.call("make", "v7", 2)) == 2

@@ -186,7 +186,7 @@ def test_past_its_longest_lead_steady_refuses_until_it_is_reset(
         timeout=PATIENCE,
         check=True,
     )
-    assert "Given up: that they rise" in reset.stdout
+    assert "In that time their order is lost" in reset.stdout
     daemon.start()
     before = callers.utc
     callers = Steps(daemon, fake_time).callers

@@ -14,10 +14,10 @@ from uuidd.cli import arguments, asking, background, installing, logs, options
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and give its exit status: 0, 1 for a failure, 2 for wrong usage.
+    """Run the command and return its exit status: 0, 1 for a failure, 2 for wrong usage.
 
-    Ctrl-C is 130. While the command runs it raises KeyboardInterrupt, so that all ends in order;
-    before and after that, the script lets it end the process.
+    After Ctrl-C it is 130. While the command runs, Ctrl-C raises KeyboardInterrupt, so that the
+    command can clean up. Before and after, the script lets Ctrl-C end the process.
     """
     background.fill_standard_descriptors()
     before = signal.getsignal(signal.SIGINT)
@@ -27,12 +27,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         try:
             status = _main(list(sys.argv[1:] if argv is None else argv))
         finally:
-            # After --help as well, which ends with SystemExit.
+            # Also after --help, which raises SystemExit.
             sys.stdout.flush()
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # Whoever read has seen enough.
+        # The reader, as "head" is, needs no more.
         _give_up_output()
         return 1
     except OSError as error:
@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _give_up_output() -> None:
-    """Keep the interpreter from writing what is left, and failing again, at its end."""
+    """Keep the interpreter from failing again at its end, when it writes what is left."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
@@ -68,7 +68,7 @@ def _main(words: list[str]) -> int:
 
 
 def _check(given: argparse.Namespace, words: Sequence[str]) -> int:
-    """Say what a start with these options would be refused for, a line each; 0 if nothing."""
+    """Print each reason to refuse a start with these options; return 0 if there is none."""
     from uuidd.server.checking import problems
 
     try:
@@ -82,7 +82,7 @@ def _check(given: argparse.Namespace, words: Sequence[str]) -> int:
 
 
 def _warn_without_defaults(given: argparse.Namespace) -> None:
-    """Say that there is no such file of options: a typing error, or one that nobody needed."""
+    """Warn if the file of --defaults does not exist: its name may be mistyped."""
     logs.to_stderr(options.level_of(given))
     if given.defaults is not None and not given.defaults.exists():
         logging.getLogger("uuidd").warning(
@@ -126,7 +126,7 @@ def _reset(given: argparse.Namespace) -> int:
 
 
 def _start(given: argparse.Namespace, words: Sequence[str]) -> int:
-    # Only the daemon needs trio, which takes longer to import than a question to be answered.
+    # Imported here because only the daemon needs trio, which is slow to import.
     from uuidd import privileges
     from uuidd.node import NodeError
     from uuidd.server.listeners import ListenerError
@@ -141,13 +141,13 @@ def _start(given: argparse.Namespace, words: Sequence[str]) -> int:
         _complain(str(error))
         return 1
     _warn_without_defaults(given)
-    stays = given.no_fork or given.socket_activation or given.debug
-    behind = None if stays else background.enter()
+    foreground = given.no_fork or given.socket_activation or given.debug
+    behind = None if foreground else background.enter()
     if behind is not None:
         logs.prepare_syslog()
     try:
         with started(settings) as daemon:
-            # What was imported stays for good: the search for garbage need never look at it.
+            # The garbage collector need not visit what was imported, which is never freed.
             gc.freeze()
             gc.enable()
             if behind is not None:

@@ -1,4 +1,4 @@
-"""The command line of ``uuidd``: util-linux's flags with its meaning, and ours."""
+"""The command line of ``uuidd``: the options of util-linux's uuidd, and more."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAX_WHOLE = 1_000_000_000
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that raises OSError when its help cannot be written; argparse passes over that."""
+    """A parser that raises OSError if its help cannot be written, which argparse ignores."""
 
     def _print_message(self, message: str, file: Any = None) -> None:
         if file is sys.stdout:
@@ -34,7 +34,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def parser(kind: type[argparse.ArgumentParser] = Parser) -> argparse.ArgumentParser:
-    """Give the parser of the command line; it is one of *kind*."""
+    """Return the parser of the command line, an instance of *kind*."""
     made = kind(
         prog="uuidd",
         description="A daemon that hands out unique, time-based ids to all programs of a host.",
@@ -224,20 +224,20 @@ _LIMITED = {
 
 
 def path(text: str) -> Path:
-    """Give a path. Raises ArgumentTypeError for an empty one."""
+    """Return a path. Raises ArgumentTypeError for an empty one."""
     if not text:
         raise argparse.ArgumentTypeError("the path is empty")
     return Path(text)
 
 
 def whole(least: int, most: int = MAX_WHOLE) -> Callable[[str], int]:
-    """Give what reads a whole number from *least* to *most*, and names both where it refuses."""
+    """Return a type of arguments: whole numbers from *least* to *most*."""
 
     def read(text: str) -> int:
         plain = text.isascii() and text.isdigit() and len(text) <= len(str(MAX_WHOLE))
         if not (plain and least <= int(text) <= most):
             raise argparse.ArgumentTypeError(
-                f"{text[:40]!r} is no whole number from {least} to {most}"
+                f"{text[:40]!r} is not a whole number from {least} to {most}"
             )
         return int(text)
 
@@ -245,7 +245,7 @@ def whole(least: int, most: int = MAX_WHOLE) -> Callable[[str], int]:
 
 
 def seconds(least: float = 0.0) -> Callable[[str], float]:
-    """Give what reads a number of seconds, *least* or more; with 0, any number above it."""
+    """Return a type of arguments: seconds, *least* or more; if that is 0, more than 0."""
     span = f"from {least:g} to {MAX_WHOLE}" if least else f"above 0, {MAX_WHOLE} at most"
 
     def read(text: str) -> float:
@@ -254,14 +254,14 @@ def seconds(least: float = 0.0) -> Callable[[str], float]:
         except ValueError:
             value = 0.0
         if not (0 < value <= MAX_WHOLE and least <= value):
-            raise argparse.ArgumentTypeError(f"{text[:40]!r} is no number of seconds {span}")
+            raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a number of seconds {span}")
         return value
 
     return read
 
 
 def unix_ms(text: str) -> int:
-    """Give the Unix milliseconds of a number of them, or of a time with an offset (RFC 3339)."""
+    """Return Unix milliseconds, from their number or from a time with an offset (RFC 3339)."""
     if text.isascii() and text.isdigit() and len(text) < 16:
         return int(text)
     try:

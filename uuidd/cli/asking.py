@@ -1,4 +1,4 @@
-"""The caller's side of ``uuidd``: -t, -r and -k, in the libuuid dialect."""
+"""Asks or ends a running daemon, for -t, -r and -k, in the libuuid dialect."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ PATIENCE = 5.0
 
 
 class AskError(Exception):
-    """The daemon gave no answer; one line that says why."""
+    """The daemon did not answer as it should; one line that says why."""
 
 
 def time_uuids(path: Path, count: int | None) -> str:
-    """Give what ``uuidd -t`` prints: a UUID, and how many more were reserved after it."""
+    """Return what ``uuidd -t`` prints: a UUID, and how many more were reserved after it."""
     if not count:
         return _text(_ask(path, Op.TIME_UUID))
     if count > libuuid.MAX_TIME:
         raise AskError(
-            f"-n is {count}, and a daemon reserves {libuuid.MAX_TIME} UUIDs at once at most;"
-            " ask more often, for fewer"
+            f"-n is {count}, and a daemon reserves at most {libuuid.MAX_TIME} UUIDs at once;"
+            " ask for fewer, several times"
         )
     first = _text(_ask(path, Op.BULK_TIME_UUID, count)[:16])
     return f"{first} and {count - 1} subsequent UUID{'' if count == 2 else 's'}"
 
 
 def random_uuids(path: Path, count: int | None) -> Iterator[str]:
-    """Give the lines that ``uuidd -r`` prints: a UUID, or a list of them, as they come.
+    """Yield the lines that ``uuidd -r`` prints: a UUID, or a list of them, as they arrive.
 
-    A count of 0 is none, as util-linux has it.
+    A count of 0 means one UUID, as for util-linux's uuidd.
     """
     if not count:
         yield _text(_ask(path, Op.RANDOM_UUID))
@@ -47,7 +47,7 @@ def random_uuids(path: Path, count: int | None) -> Iterator[str]:
     while found < count:
         some = libuuid.random_uuids(_ask(path, Op.BULK_RANDOM_UUID, count - found))
         if not some:
-            raise AskError(f"the daemon at {path} gave no UUIDs")
+            raise AskError(f"the daemon at {path} answered without UUIDs")
         if not found:
             yield "List of UUIDs:"
         yield from (f"\t{_text(uuid)}" for uuid in some)
@@ -55,19 +55,21 @@ def random_uuids(path: Path, count: int | None) -> Iterator[str]:
 
 
 def kill(path: Path) -> int | None:
-    """End the daemon that listens at *path* and give its pid; None when there is none.
+    """End the daemon that listens at *path* and return its pid; None if there is none.
 
-    Raises AskError, and ends nothing, unless the pid that is told is that of a uuidd, and of the
-    user who made the socket (as the kernel says; root may have made it for another user).
+    Raises AskError, and ends nothing, unless the pid in the answer is that of a uuidd, and of the
+    user who made the socket (by the kernel; if root made it, it may be any user's).
     """
     if not path.exists():
         return None
-    told, maker_pid, maker = _asked(path, Op.GETPID)
-    told = told.rstrip(b"\0")
-    pid = int(told) if told.isdigit() and len(told) < 10 else 0
+    text, maker_pid, maker = _asked(path, Op.GETPID)
+    text = text.rstrip(b"\0")
+    pid = int(text) if text.isdigit() and len(text) < 10 else 0
     if pid < 2:
-        # To kill(2), 0 and negative numbers are whole groups of processes, and 1 is init.
-        raise AskError(f"what answers at {path} gave no pid of a daemon: {told[:20]!r}")
+        # For kill(2), 0 and negative numbers mean groups of processes; 1 is init.
+        raise AskError(
+            f"what answers at {path} sent {text[:20]!r}, which is not the pid of a daemon"
+        )
     if not maker_pid:
         raise AskError(
             f"the uuidd at {path} is in another pid namespace, so here its pid {pid} is that of"
@@ -79,23 +81,23 @@ def kill(path: Path) -> int | None:
         raise AskError(f"couldn't kill uuidd running at pid {pid}: {error.strerror}") from error
     except LookupError:
         raise AskError(
-            f"what answers at {path} gave the pid {pid}, which is no uuidd"
+            f"what answers at {path} sent the pid {pid}, which is not a uuidd"
             f"{f' of uid {maker}, who made the socket' if maker else ''}; nothing was ended"
         ) from None
     return pid
 
 
 def _terminate(pid: int, is_right: Callable[[], bool]) -> None:
-    """End a process if it *is_right*, and no other that comes by its pid meanwhile.
+    """End a process if it *is_right*, and never another one that gets its pid meanwhile.
 
-    Raises LookupError if it is not.
+    Raises LookupError if it is not right.
     """
     try:
         process = os.pidfd_open(pid)
     except OSError as error:
         if error.errno not in (errno.ENOSYS, errno.EPERM):
             raise
-        # A kernel before 5.3, or a sandbox: the number has to do.
+        # A kernel before 5.3, or a sandbox: use the pid.
         if not is_right():
             raise LookupError from None
         os.kill(pid, signal.SIGTERM)
@@ -116,7 +118,7 @@ def _is_daemon(pid: int, maker: int) -> bool:
         status = (proc / "status").read_text()
     except OSError:
         return False
-    # The real one, the effective one, the saved one, and that for files.
+    # The real, effective, saved and file system uid.
     uids = status.partition("\nUid:")[2].partition("\n")[0].split()
     return any(os.path.basename(word) == b"uuidd" for word in words) and (
         maker == 0 or set(uids) == {str(maker)}
@@ -128,7 +130,7 @@ def _ask(path: Path, op: Op, count: int = 1) -> bytes:
 
 
 def _asked(path: Path, op: Op, count: int = 1) -> tuple[bytes, int, int]:
-    """Give the answer, and the process and the user that made the socket."""
+    """Return the answer, and the process and the user that made the socket."""
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
             sock.settimeout(PATIENCE)
@@ -145,10 +147,10 @@ def _asked(path: Path, op: Op, count: int = 1) -> tuple[bytes, int, int]:
         cause = error.strerror or error
         raise AskError(f"error calling uuidd daemon at {path}: {cause}") from error
     except libuuid.ProtocolError as error:
-        raise AskError(f"what answers at {path} is no uuidd: {error}") from error
+        raise AskError(f"what answers at {path} is not a uuidd: {error}") from error
 
 
 def _text(uuid: bytes) -> str:
     if len(uuid) != 16:
-        raise AskError(f"the daemon gave {len(uuid)} bytes where a UUID has 16")
+        raise AskError(f"the daemon sent {len(uuid)} bytes, and a UUID has 16")
     return to_text(int.from_bytes(uuid, "big"))

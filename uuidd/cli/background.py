@@ -1,4 +1,4 @@
-"""Going to the background, with the start's outcome told to the one who started it (daemon(7))."""
+"""Puts the daemon in the background; the command waits for the outcome of the start (daemon(7))."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ _READY = b"+"
 
 
 class Background:
-    """A process in the background, which has yet to tell its parent how the start went."""
+    """A process in the background, whose parent waits for the outcome of the start."""
 
-    def __init__(self, report_fd: int) -> None:
-        self._report_fd = report_fd
+    def __init__(self, outcome_fd: int) -> None:
+        self._outcome_fd = outcome_fd
 
     def ready(self) -> None:
-        """Let the parent end with success, and let go of the terminal and the folder."""
-        os.write(self._report_fd, _READY)
-        os.close(self._report_fd)
+        """Let the parent end with success, and leave the terminal and the working folder."""
+        os.write(self._outcome_fd, _READY)
+        os.close(self._outcome_fd)
         os.chdir("/")
         null = os.open(os.devnull, os.O_RDWR)
         for fd in (0, 1, 2):
@@ -27,10 +27,11 @@ class Background:
 
 
 def fill_standard_descriptors() -> None:
-    """Open those of 0, 1 and 2 that are closed, lest a socket gets one, and is written to.
+    """Open /dev/null as those of descriptors 0, 1 and 2 that are closed.
 
-    A daemon may be started so by a program that closed them to detach. What is written to them is
-    lost, as util-linux's uuidd has it. Python has None for such a stream, and gets one.
+    A program may close them before it starts a daemon. Then a socket of the daemon would get one of
+    these numbers, and output would be written to it. Output is lost instead, as with util-linux's
+    uuidd. Python's ``sys.stdout`` is None for a closed stream, and is set here too.
     """
     fd = os.open(os.devnull, os.O_RDWR)
     while fd <= 2:
@@ -42,9 +43,9 @@ def fill_standard_descriptors() -> None:
 
 
 def enter() -> Background:
-    """Go on in the background; the process that called waits there for ``ready``, and ends.
+    """Return in a new process in the background; the calling one waits for ``ready``, and ends.
 
-    Its exit status is 1 if this one ends before, and by then has said why on standard error.
+    Its exit status is 1 if the new process ends first, which then has said why on standard error.
     """
     read_fd, write_fd = os.pipe()
     child = os.fork()
@@ -55,11 +56,11 @@ def enter() -> Background:
     os.close(read_fd)
     os.setsid()
     if os.fork():
-        # A session leader could come by a terminal; its child cannot.
+        # A session leader could get a terminal; its child cannot.
         os._exit(0)
     return Background(write_fd)
 
 
 def _wait_and_end(read_fd: int) -> NoReturn:
-    told = os.read(read_fd, 1)
-    os._exit(0 if told == _READY else 1)
+    outcome = os.read(read_fd, 1)
+    os._exit(0 if outcome == _READY else 1)

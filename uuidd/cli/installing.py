@@ -1,4 +1,4 @@
-"""``uuidd install-units``: puts files for systemd, and links, in place, or takes them away."""
+"""``uuidd install-units``: installs files for systemd, and links, or removes them again."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from uuidd.cli import arguments
 COMMAND = "install-units"
 
 BIN = "/opt/uuidd/bin/uuidd"
-"""What the unit names, to be replaced by where this uuidd is."""
+"""The program that the unit names; it is replaced by the path of this uuidd."""
 
-HIDDEN = ("/home", "/root", "/run/user", "/tmp", "/var/tmp")  # noqa: S108  (not used, but named)
+HIDDEN = ("/home", "/root", "/run/user", "/tmp", "/var/tmp")  # noqa: S108  (only compared)
 """Folders that the service cannot see (ProtectHome=, PrivateTmp=)."""
 
 FILES = {
@@ -28,8 +28,8 @@ FILES = {
     "tmpfiles.conf": "etc/tmpfiles.d/uuidd.conf",
     "default": "etc/default/uuidd",
 }
-"""Where each file goes. Those of /etc come before a package's of the same name, which is how this
-uuidd takes the place of util-linux's, and gives it back."""
+"""The place of each file. systemd prefers /etc to the folders of packages, so this uuidd replaces
+that of util-linux until the files are removed."""
 
 _PLAIN = re.compile(r"[A-Za-z0-9/._+-]+")
 _NAMES_PROGRAM = re.compile(r"Exec(Start|Reload)=/\S+ (--check )?--socket-activation ")
@@ -50,10 +50,10 @@ LINKS = (
 the environment that uuidd is installed in."""
 
 KEPT = "default"
-"""The file that is the administrator's once it is there."""
+"""The file that belongs to the administrator once it exists."""
 
 SAVED = ".before-uuidd"
-"""The end of the name that a file of the administrator's own gets while ours is in its place."""
+"""The suffix that a file of the administrator gets while ours is in its place."""
 
 NEXT = """Next:
   systemd-sysusers && systemd-tmpfiles --create uuidd.conf
@@ -68,11 +68,11 @@ NEXT_UNDONE = """Next:
 
 
 class InstallError(Exception):
-    """The files cannot be put in place, or taken away; one line that says why."""
+    """The files cannot be installed or removed; one line that says why, and what to do."""
 
 
 def parser() -> argparse.ArgumentParser:
-    """Give the parser of the command's own options."""
+    """Return the parser of this command's options."""
     made = arguments.Parser(
         prog=f"uuidd {COMMAND}",
         description="Install uuidd's units for systemd and its files for sysusers.d, tmpfiles.d and"
@@ -96,7 +96,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run the command and give its exit status."""
+    """Run the command and return its exit status."""
     given = parser().parse_args(argv)
     try:
         lines = undo(given.prefix) if given.undo else install(given.prefix)
@@ -109,26 +109,27 @@ def main(argv: Sequence[str]) -> int:
 
 
 def install(prefix: Path, *, program: Path | None = None) -> list[str]:
-    """Put the files below *prefix*, and give a line on each. Raises InstallError.
+    """Install the files below *prefix*, and return a line on each. Raises InstallError.
 
-    *program* is the uuidd that the service runs: this one, unless another is given.
+    *program* is the uuidd that the service runs, by default this one.
     """
     program = program or Path(sys.prefix) / "bin" / "uuidd"
     if not _PLAIN.fullmatch(os.fspath(program)):
         raise InstallError(
-            f"this uuidd is {program}, whose path a unit cannot name as it is (systemd.unit(5));"
-            " install it at one of letters, digits and / . _ + -, as at /opt/uuidd"
+            f"this uuidd is {program}, a path with characters that have a meaning in a unit"
+            " (systemd.unit(5)); install it at a path of letters, digits and / . _ + -, such as"
+            " /opt/uuidd"
         )
     if any(program.is_relative_to(folder) for folder in HIDDEN):
         raise InstallError(
-            f"this uuidd is {program}, which its service could not see (ProtectHome=, PrivateTmp=);"
-            " install it elsewhere, as in a virtual environment at /opt/uuidd"
+            f"this uuidd is {program}, which its service cannot see (ProtectHome=, PrivateTmp=);"
+            " install it elsewhere, for example in a virtual environment at /opt/uuidd"
         )
     return [*_put(prefix, program), *_linked(link(prefix, program.parents[1]))]
 
 
 def undo(prefix: Path) -> list[str]:
-    """Take away the files below *prefix* that are still as they were put there, and the links."""
+    """Remove the links and the files below *prefix* that are still as they were installed."""
     return [*_take(prefix), *_linked(unlink(prefix))]
 
 
@@ -181,7 +182,7 @@ def _take(prefix: Path) -> Iterator[str]:
 
 
 def _is_anothers(name: str, path: Path) -> bool:
-    """Whether something is at *path* that was not put there by this command: a mask too."""
+    """Whether something is at *path* that this command did not install, such as a mask."""
     if path.is_symlink():
         return True
     return path.exists() and not _is_ours(name, path.read_text(errors="replace"))
@@ -192,7 +193,7 @@ def _saved(path: Path) -> Path:
 
 
 def _restored(path: Path) -> str:
-    """Put back what was there before; give words on it."""
+    """Put back what was there before; return words on it."""
     saved = _saved(path)
     if not (saved.exists() or saved.is_symlink()):
         return ""
@@ -201,17 +202,17 @@ def _restored(path: Path) -> str:
 
 
 def _is_ours(name: str, text: str) -> bool:
-    """Whether a file is what was put there, whatever program it names."""
+    """Whether a file is as it was installed, whatever program it names."""
 
-    def but_for_the_program(text: str) -> list[str]:
+    def without_program(text: str) -> list[str]:
         return [line for line in text.splitlines() if not _NAMES_PROGRAM.match(line)]
 
-    return but_for_the_program(text) == but_for_the_program(_text(name))
+    return without_program(text) == without_program(_text(name))
 
 
 def _text(name: str) -> str:
     package = Path(uuidd.__file__).parent
-    # In the wheel they are beside the code; in a checkout at its top.
+    # A wheel has the files beside the code, a checkout at its top.
     folders = (package / "units", package.parent / "systemd")
     for folder in folders:
         if (folder / name).is_file():
@@ -220,19 +221,19 @@ def _text(name: str) -> str:
 
 
 def link(prefix: Path, environment: Path) -> Iterator[str]:
-    """Link to what *environment* has, and give a line on each; raises OSError.
+    """Link to what *environment* has, and yield a line on each link; raises OSError.
 
-    A link of an earlier environment is replaced; whatever else is there is left, and told of.
+    A link to an earlier environment is replaced. Anything else is left, with a line that says so.
     """
     for name in LINKS:
         path, target = prefix / "usr/local" / name, environment / name
         if not target.exists() or (path.exists() and path.samefile(target)):
-            # An editable installation has no manual; one in /usr/local needs no links.
+            # An editable installation has no manual pages; one in /usr/local needs no links.
             continue
         if _is_our_link(path, name):
             path.unlink()
         elif path.exists() or path.is_symlink():
-            yield f"left {path}, which is no link to an environment of uuidd's"
+            yield f"left {path}, which is not a link to an environment of uuidd"
             continue
         path.parent.mkdir(parents=True, exist_ok=True)
         path.symlink_to(target)
@@ -240,7 +241,7 @@ def link(prefix: Path, environment: Path) -> Iterator[str]:
 
 
 def unlink(prefix: Path) -> Iterator[str]:
-    """Take the links away again, and give a line on each; raises OSError."""
+    """Remove the links, and yield a line on each; raises OSError."""
     for name in LINKS:
         path = prefix / "usr/local" / name
         if _is_our_link(path, name):
@@ -249,5 +250,5 @@ def unlink(prefix: Path) -> Iterator[str]:
 
 
 def _is_our_link(path: Path, name: str) -> bool:
-    """Whether it is a link to the same path below an environment, be that there or not."""
+    """Whether *path* is a link to the same path in some environment, which may be gone."""
     return path.is_symlink() and os.readlink(path).endswith(f"/{name}")

@@ -1,4 +1,4 @@
-"""Where the daemon's log goes: standard error, with systemd's levels to the journal, or syslog."""
+"""Sends the daemon's log to standard error, with levels if that is the journal, or to syslog."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from uuidd.systemd import logs_to_journal
 SYSLOG = Path("/dev/log")
 
 BURST = 20
-"""Lines about one event in ``SPAN`` seconds; those after it are counted, not shown, so that neither
-a caller nor a clock that jumps to and fro can fill the disk."""
+"""Lines about one event in ``SPAN`` seconds. More are counted, not logged, so that neither a caller
+nor a clock that steps back and forth can fill the disk."""
 
 SPAN = 10.0
 
@@ -28,19 +28,19 @@ _PRIORITIES = {
 
 
 def to_stderr(level: int) -> None:
-    """Log to standard error from *level* on, an event a line."""
+    """Log to standard error from *level* on, one line for each event."""
     form = _ForJournal() if logs_to_journal() else logging.Formatter(PLAIN)
     _use(logging.StreamHandler(), form, level)
 
 
 def prepare_syslog() -> None:
     """Import what ``to_syslog`` needs: after ``--user`` the process may not be able to read it."""
-    # Not at the head of this file: a service, which logs to the journal, would wait for it.
+    # Not at the head of this file, because a service does not need it and would wait for it.
     import logging.handlers  # noqa: F401  (to_syslog uses it)
 
 
 def to_syslog(level: int) -> None:
-    """Log to syslog from *level* on, where there is one; a background has nowhere else."""
+    """Log to syslog from *level* on; if there is none, lines are lost."""
     import logging.handlers
 
     try:
@@ -53,7 +53,7 @@ def to_syslog(level: int) -> None:
 
 
 def complaint(line: str) -> str:
-    """Give the line with which the program ends, as an error of the journal's if it goes there."""
+    """Return the line with which the program ends, with the level of an error for the journal."""
     return f"<{_PRIORITIES[logging.ERROR]}>{line}" if logs_to_journal() else f"uuidd: {line}"
 
 
@@ -61,19 +61,19 @@ PLAIN = "uuidd: %(levelname)s: %(message)s"
 
 
 class _ForJournal(logging.Formatter):
-    """Gives lines as the journal reads them: it knows who writes, and when."""
+    """Formats lines for the journal, which adds the process and the time itself."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Give the line of an event, all of it at the event's level."""
+        """Return the line of an event; if it is several, each has the level."""
         prefix = f"<{_PRIORITIES.get(record.levelno, 5)}>"
         return prefix + super().format(record).replace("\n", f"\n{prefix}")
 
 
 class RateLimit(logging.Filter):
-    """Lets ``BURST`` lines about one event through in ``SPAN`` seconds.
+    """Passes ``BURST`` lines about one event in ``SPAN`` seconds.
 
-    The first after those says how many were not shown. An event is known by its text before the
-    numbers are put in; *clock* gives seconds.
+    The next line about the event says how many were suppressed. Lines are about one event if their
+    texts are the same before the values are put in. *clock* returns seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -82,7 +82,7 @@ class RateLimit(logging.Filter):
         self._seen: dict[str, tuple[float, int]] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Give whether to show an event."""
+        """Return whether to log an event."""
         event, now = str(record.msg), self._clock()
         since, count = self._seen.get(event, (now, 0))
         if now - since >= SPAN:

@@ -1,4 +1,4 @@
-"""The daemon: served, reloaded, and stopped so that nothing is lost."""
+"""The daemon: serves, reloads its options, and stops so that nothing is lost."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from uuidd.systemd import Notifier
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 SIGNALS = (*STOP_SIGNALS, signal.SIGHUP)
-"""Those to stop, and the one to reload."""
+"""Those that stop the daemon, and the one that reloads its options."""
 
-IDLE_LOOKS = 10
-"""How often in its idle time-out the daemon looks whether it was used."""
+IDLE_CHECKS = 10
+"""How many times in its idle time-out the daemon checks whether requests came."""
 
 log = logging.getLogger("uuidd")
 
@@ -61,7 +61,7 @@ class Daemon:
         self._settings = settings
 
     def serve(self) -> bool:
-        """Serve until SIGTERM, SIGINT or the idle time-out; whether the exact state was saved."""
+        """Serve until SIGTERM, SIGINT or the idle time-out. Return whether the state was saved."""
         return trio.run(self._serve)
 
     async def _serve(self) -> bool:
@@ -99,7 +99,7 @@ class Daemon:
                 refusals.log()
                 saved = await saver.finish(LAST_SAVE_SECONDS)
                 saving.cancel_scope.cancel()
-            # trio raises anew, at the end of this block, what came meanwhile: let it wait for ever.
+            # At the end of this block trio raises signals again that came meanwhile: block them.
             signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         _note_stop(saved, saver)
         return saved
@@ -126,20 +126,20 @@ class Daemon:
             self._manager.notify(ready=1)
 
     async def _save(self, state: State) -> None:
-        # Abandoned only at the very end, when a hung disk outlasts the daemon's patience.
+        # Abandoned only at the end of a stop, if the disk hangs for too long.
         try:
             await trio.to_thread.run_sync(
                 functools.partial(self._store.save, state), abandon_on_cancel=True
             )
         except RuntimeError as error:
-            # No thread can be started: the host, or the service's cgroup, is out of processes.
+            # No thread can be started: the host, or the service's cgroup, has no process left.
             raise OSError(str(error)) from error
 
 
 async def _until_stopped(
     signals: AsyncIterator[int], service: Service, idle_timeout: int, reload: Callable[[], None]
 ) -> None:
-    """Wait for a signal to stop or, if there is an idle time-out, for a time without requests."""
+    """Wait for a signal to stop, or for the idle time-out without a request, if there is one."""
     async with trio.open_nursery() as nursery:
         if idle_timeout:
             nursery.start_soon(_until_idle, service, idle_timeout, nursery.cancel_scope)
@@ -154,24 +154,24 @@ async def _until_stopped(
 
 async def _until_idle(service: Service, seconds: int, done: trio.CancelScope) -> None:
     seen, quiet = -1, 0
-    while quiet < IDLE_LOOKS:
-        await trio.sleep(seconds / IDLE_LOOKS)
+    while quiet < IDLE_CHECKS:
+        await trio.sleep(seconds / IDLE_CHECKS)
         asked = service.rpc.requests + service.libuuid.requests
         seen, quiet = asked, quiet + 1 if asked == seen else 0
-    log.info("stopping: no request came for %d s", seconds)
+    log.info("stopping: no request for %d s", seconds)
     done.cancel()
 
 
 def _within_descriptors(limits: Limits) -> Limits:
-    """Raise the process's limit of descriptors as far as it goes, and keep connections below it."""
+    """Raise the process's limit of descriptors to the maximum, and keep connections below it."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     room = max(1, hard - SPARE_DESCRIPTORS)
     if hard == resource.RLIM_INFINITY or room >= limits.connections:
         return limits
     log.warning(
-        "only %d descriptors may be open, so only %d connections are let in; see LimitNOFILE= or"
-        " ulimit -n",
+        "only %d descriptors may be open, so at most %d connections are accepted; see LimitNOFILE="
+        " or ulimit -n",
         hard,
         room,
     )

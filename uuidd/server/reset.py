@@ -1,4 +1,4 @@
-"""The ways out of a state that is in the way: a mark in the far future, too early an epoch."""
+"""Resets a state that keeps ids from being made: a mark in the far future, too early an epoch."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from uuidd.store import FolderStore, StoreError
 
 
 def reset_steady(folder: Path) -> str:
-    """Set the steady mark of the state in *folder* back to now; give a line on what it gave up.
+    """Set the steady mark of the state in *folder* back to now; return a line on what that gave up.
 
-    A mark that does not lie past now is left alone. Raises StoreError, and changes nothing, when
-    the folder cannot be used or a daemon is using it.
+    A mark that is not past now is not changed. Raises StoreError, and changes nothing, if the
+    folder cannot be used or a daemon uses it.
     """
     with _opened(folder) as (store, state):
         now = Clock().now()
@@ -30,16 +30,16 @@ def reset_steady(folder: Path) -> str:
             return f"nothing to reset: the steady timeline is not ahead of UTC in {folder}"
         _save(store, replace(state, steady=now))
     return (
-        f"reset: steady ids begin again at {times.text(now)} instead of"
-        f" {times.text(state.steady)}, {given_up / TICKS_PER_SECOND:.3f} s earlier. Given up: that"
-        " they rise over that time, and that Snowflakes and Flakes made in it do not come again"
+        f"reset: steady ids begin at {times.text(now)} instead of {times.text(state.steady)},"
+        f" {given_up / TICKS_PER_SECOND:.3f} s earlier. In that time their order is lost, and"
+        " Snowflakes and Flakes that were made in it may be repeated"
     )
 
 
 def reset_epoch(folder: Path) -> str:
-    """Forget all epochs, so that a later one may be named; give a line on what that gives up.
+    """Forget all epochs, so that a later one may be named; return a line on what that gave up.
 
-    Raises StoreError, and changes nothing, when the folder cannot be used or a daemon is using it.
+    Raises StoreError, and changes nothing, if the folder cannot be used or a daemon uses it.
     """
     with _opened(folder) as (store, state):
         if not state.epochs:
@@ -47,14 +47,14 @@ def reset_epoch(folder: Path) -> str:
         _save(store, replace(state, epochs=NO_EPOCHS))
     used = ", ".join(f"{epoch} (worker number {n})" for n, epoch in sorted(state.epochs.items()))
     return (
-        f"reset: any --epoch may be named now. Given up: that Snowflakes made so far do not come"
-        f" again under an epoch later than {used}"
+        f"reset: any --epoch may be named now. One that is later than {used} may repeat Snowflakes"
+        " that were made so far"
     )
 
 
 @contextlib.contextmanager
 def _opened(folder: Path) -> Iterator[tuple[FolderStore, State]]:
-    """Give the store in *folder*, locked, and its state; root acts as the folder's owner."""
+    """The store in *folder*, locked, and its state; root acts as the folder's owner."""
     user = None if os.geteuid() else owner(folder)
     try:
         with acting_as(user) if user else contextlib.nullcontext():

@@ -231,8 +231,8 @@ def test_a_limit_of_no_number_is_refused(
 ) -> None:
     """The line names the flag, the value and the range of this flag."""
     assert refusal(capsys, flag_of(name), value) == (
-        f"uuidd: error: argument {flag_of(name)}: {value!r} is not a whole number from {LEAST[name]}"
-        " to 1000000000"
+        f"uuidd: error: argument {flag_of(name)}: {value!r} is not a whole number from"
+        f" {LEAST[name]} to 1000000000"
     )
 
 
@@ -241,7 +241,8 @@ def test_a_request_is_allowed_the_bytes_that_each_needs(
 ) -> None:
     """With a limit below 64 bytes no request, however short its numbers, would be served."""
     assert refusal(capsys, "--max-request-bytes=63") == (
-        "uuidd: error: argument --max-request-bytes: '63' is not a whole number from 64 to 1000000000"
+        "uuidd: error: argument --max-request-bytes: '63' is not a whole number from 64 to"
+        " 1000000000"
     )
     assert limits("--max-request-bytes=64").request_bytes == 64
 

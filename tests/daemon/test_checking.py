@@ -87,6 +87,7 @@ def test_a_file_of_options_that_is_not_there_is_told(
     assert f"there is no file {tmp_path}/nothing" in capsys.readouterr().err
 
 
+@pytest.mark.process
 def test_each_thing_that_is_wrong_has_a_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -44,7 +44,7 @@ STATUS: dict[str, Any] = {
     "volatile": False,
     "connections": 12,
     "connections_highest": 345,
-    "connections_turned_away": 6,
+    "connections_rejected": 6,
     "requests": {
         "rpc": {"requests": 1_234_567, "ids": 9_876_543_210, "refused": {}},
         "libuuid": {"requests": 7, "ids": 8, "refused": {}},
@@ -129,7 +129,7 @@ BUSY: dict[str, Any] = {
     "utc__lanes_in_use": 16,
     "connections": 16_384,
     "connections_highest": 16_384,
-    "connections_turned_away": 1_234_567,
+    "connections_rejected": 1_234_567,
     "requests": {
         "rpc": {
             "requests": 10**9,
@@ -197,7 +197,7 @@ saves        81 done (last 5.2 s ago, took 2.1 ms), 0 failed
                   requests                ids   refused
 rpc              1,234,567      9,876,543,210   -
 libuuid                  7                  8   -
-connections  12 open (limit 16,384), highest 345, 6 turned away
+connections  12 open (limit 16,384), highest 345, 6 rejected
 
 limits       request bytes 4096, pipelined 1024, request 5 s, reply 4.5 s;
              per uid connections 8192, waiting 64, unread 256
@@ -254,7 +254,7 @@ def test_a_busy_daemon() -> None:
     assert lines[at + 2].split() == ["1,000,000", "too_late"]
     assert lines[at + 3].endswith("   1 busy")
     assert "16 lanes in use" in words(**BUSY)
-    assert "16,384 open (limit 16,384), highest 16,384, 1,234,567 turned away" in words(**BUSY)
+    assert "16,384 open (limit 16,384), highest 16,384, 1,234,567 rejected" in words(**BUSY)
 
 
 def test_a_rate_that_is_not_known_yet() -> None:
@@ -390,7 +390,7 @@ WHERE = {
     "volatile": "uuidd_volatile",
     "connections": "uuidd_connections",
     "connections_highest": "uuidd_connections_highest",
-    "connections_turned_away": "uuidd_connections_turned_away_total",
+    "connections_rejected": "uuidd_connections_rejected_total",
     "requests.rpc.requests": "uuidd_requests_total,dialect=rpc",
     "requests.rpc.ids": "uuidd_ids_total,dialect=rpc",
     "requests.rpc.refused.busy": "uuidd_refused_total,dialect=rpc,reason=busy",

@@ -27,12 +27,12 @@ from uuidd.server.admission import Admission
 from uuidd.server.allocator import Allocator
 from uuidd.server.connection import serve_connection
 from uuidd.server.entropy import Entropy
-from uuidd.server.limits import Limits
+from uuidd.server.fairness import Turns
 from uuidd.server.saver import FIRST_REACH, Saver
 from uuidd.server.service import Service
+from uuidd.server.settings import Limits
 from uuidd.server.status import Report
 from uuidd.server.stream import Stream
-from uuidd.server.turns import Turns
 
 BEGIN = 1_800_000_000
 """The Unix second at which the fake clocks begin."""

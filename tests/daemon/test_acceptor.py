@@ -17,8 +17,8 @@ from tests.daemon.fakes import HOUR, Inside, Peer, notification, request
 from tests.tools import need_root
 from uuidd.server.acceptor import GRACE, GRACE_LOOK, NEW_GRACE, Acceptor
 from uuidd.server.descriptors import bar_descriptors
-from uuidd.server.limits import TURNED_AWAY, Limits
 from uuidd.server.requests import ACCEPTS
+from uuidd.server.settings import MAX_REJECTIONS, Limits
 
 NOBODY = 65534
 
@@ -346,7 +346,7 @@ async def test_past_the_limit_rpc_is_told_why(autojump_clock: MockClock) -> None
                 "busy: 2 connections are open, the most there may be; try again later"
             )
             assert await three.rest() == b""
-            assert (await one.call("status")).result["connections_turned_away"] == 1
+            assert (await one.call("status")).result["connections_rejected"] == 1
         assert served.inside.service.rpc.refused == {"connections": 1}
 
 
@@ -384,7 +384,7 @@ async def test_past_the_limit_notifications_are_read_up_to_a_requests_size(
 
 
 async def test_past_the_limit_libuuid_is_closed_upon_in_order(autojump_clock: MockClock) -> None:
-    """A libuuid caller turned away has its request read, and then sees the end, not a reset."""
+    """A libuuid caller rejected has its request read, and then sees the end, not a reset."""
     async with serving(connections=1) as served, served.connect() as one:
         await one.call("status")
         async with served.connect() as two:
@@ -394,8 +394,8 @@ async def test_past_the_limit_libuuid_is_closed_upon_in_order(autojump_clock: Mo
             assert trio.current_time() == 1
 
 
-async def test_one_turned_away_may_not_stay(autojump_clock: MockClock) -> None:
-    """Who is turned away and asks nothing is closed upon after 5 s."""
+async def test_one_rejected_may_not_stay(autojump_clock: MockClock) -> None:
+    """Who is rejected and asks nothing is closed upon after 5 s."""
     async with serving(connections=1) as served, served.connect() as one:
         await one.call("status")
         async with served.connect() as two:
@@ -403,15 +403,15 @@ async def test_one_turned_away_may_not_stay(autojump_clock: MockClock) -> None:
             assert trio.current_time() == 5
 
 
-async def test_only_so_many_turned_away_wait_to_be_told(autojump_clock: MockClock) -> None:
-    """Past 256 who wait to be told, those turned away are closed upon at once."""
+async def test_only_so_many_rejected_wait_to_be_told(autojump_clock: MockClock) -> None:
+    """Past 256 who wait to be told, those rejected are closed upon at once."""
     async with serving(connections=1) as served, contextlib.AsyncExitStack() as stack:
         one = await stack.enter_async_context(served.connect())
         await one.call("status")
         waiting = [
-            await stack.enter_async_context(served.connect()) for _ in range(TURNED_AWAY + 10)
+            await stack.enter_async_context(served.connect()) for _ in range(MAX_REJECTIONS + 10)
         ]
-        for peer in waiting[TURNED_AWAY:]:
+        for peer in waiting[MAX_REJECTIONS:]:
             assert await peer.rest() == b""
         assert trio.current_time() == 0
         reply = await waiting[0].call("status")
@@ -595,7 +595,7 @@ async def test_stop_hardly_waits_for_those_who_have_long_been_silent(
         assert trio.current_time() == HOUR + GRACE
 
 
-async def test_stop_does_not_wait_for_the_silence_of_who_was_turned_away(
+async def test_stop_does_not_wait_for_the_silence_of_who_was_rejected(
     autojump_clock: MockClock,
 ) -> None:
     """One over the limit that says nothing has the same moment as the others."""

@@ -10,8 +10,8 @@ import pytest
 from tests.rig import Daemon
 from tests.tools import need, need_root
 from uuidd.server.admission import Admission
-from uuidd.server.limits import TURNED_AWAY, Limits
 from uuidd.server.peers import outsiders_uid, peer_uid
+from uuidd.server.settings import MAX_REJECTIONS, Limits
 
 OWN, USER, OTHER = 990, 1000, 1001
 
@@ -33,17 +33,17 @@ def test_a_user_has_a_share(admission: Admission) -> None:
 
 
 def test_a_user_does_not_use_anothers_share(admission: Admission) -> None:
-    """A user that is turned away leaves room for others."""
+    """A user that is rejected leaves room for others."""
     assert enter(admission, USER, USER, USER, OTHER, OTHER) == [True, True, False, True, True]
 
 
 def test_who_could_lose_connections(admission: Admission) -> None:
     """The user with the most, but none while there is room, and none to one who then had more."""
     enter(admission, 0, 0, 0, USER)
-    assert admission.greediest(OTHER)[1] == 0
+    assert admission.largest(OTHER)[1] == 0
     enter(admission, USER)
-    assert admission.greediest(OTHER) == (0, 2)
-    assert admission.greediest(USER) == (0, 0)
+    assert admission.largest(OTHER) == (0, 2)
+    assert admission.largest(USER) == (0, 0)
 
 
 @pytest.mark.parametrize("uid", [0, OWN])
@@ -110,25 +110,25 @@ def test_the_highest_count_is_kept(admission: Admission) -> None:
 
 
 def test_so_many_may_wait_to_be_told(admission: Admission) -> None:
-    """Of those turned away a fixed number is told why at any one time."""
-    assert [admission.begin_telling() for _ in range(TURNED_AWAY + 2)] == (
-        [True] * TURNED_AWAY + [False, False]
+    """Of those rejected a fixed number is told why at any one time."""
+    assert [admission.begin_rejection() for _ in range(MAX_REJECTIONS + 2)] == (
+        [True] * MAX_REJECTIONS + [False, False]
     )
 
 
 def test_who_was_told_makes_room_for_the_next(admission: Admission) -> None:
     """When one that was told has gone, one more may wait."""
-    for _ in range(TURNED_AWAY + 1):
-        admission.begin_telling()
-    admission.end_telling()
-    assert [admission.begin_telling(), admission.begin_telling()] == [True, False]
+    for _ in range(MAX_REJECTIONS + 1):
+        admission.begin_rejection()
+    admission.end_rejection()
+    assert [admission.begin_rejection(), admission.begin_rejection()] == [True, False]
 
 
-def test_all_who_were_turned_away_are_counted(admission: Admission) -> None:
-    """Also those that could not be told count as turned away."""
-    for _ in range(TURNED_AWAY + 2):
-        admission.begin_telling()
-    assert admission.turned_away == TURNED_AWAY + 2
+def test_all_who_were_rejected_are_counted(admission: Admission) -> None:
+    """Also those that could not be told count as rejected."""
+    for _ in range(MAX_REJECTIONS + 2):
+        admission.begin_rejection()
+    assert admission.rejected == MAX_REJECTIONS + 2
 
 
 @pytest.fixture

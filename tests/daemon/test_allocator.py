@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -15,7 +14,7 @@ from uuidd.core.timeline import Block, NoneFree
 from uuidd.core.timeline.outcomes import NeedsSave
 from uuidd.core.timeline.state import Node
 from uuidd.core.wire.methods import MAX_TAKE, SAVE_SECONDS, RefusedError
-from uuidd.server.limits import ROOM_SECONDS
+from uuidd.server.settings import ROOM_SECONDS
 
 
 @pytest.fixture
@@ -416,7 +415,7 @@ async def test_only_so_many_requests_of_one_user_wait_for_room(
     """One more is refused at once, and says why; another user's may wait."""
     settle(inside)
     fill(inside)
-    inside.allocator.limits = replace(inside.limits, waiting_per_uid=3)
+    inside.limits.waiting_per_uid = 3
     take = partial(inside.allocator.take_waiting, "utc", MAX_TAKE, True)
     async with trio.open_nursery() as nursery:
         for _ in range(3):

@@ -8,7 +8,7 @@ import pytest
 
 from uuidd import __version__
 from uuidd.cli import arguments, main, options
-from uuidd.server.limits import LEAST, Limits
+from uuidd.server.settings import LEAST, Limits
 
 
 def parsed(*argv: str) -> dict[str, Any]:
@@ -201,7 +201,7 @@ def limits(*argv: str) -> Limits:
 
 
 def test_without_flags_the_limits_are_the_default_ones() -> None:
-    """What is not chosen is as limits.py says."""
+    """What is not chosen is as settings.py says."""
     assert limits() == Limits()
 
 

@@ -21,8 +21,8 @@ from uuidd.core.ids import versions
 from uuidd.core.ids.kinds import KINDS
 from uuidd.core.wire import RPC_FIRST
 from uuidd.server.connection import serve_connection
+from uuidd.server.fairness import Turns as UserTurns
 from uuidd.server.stream import Stream
-from uuidd.server.turns import Turns as UserTurns
 
 HALF = request("take", "utc", 1)[:-3]
 
@@ -667,7 +667,7 @@ async def test_status_tells_how_the_daemon_does(inside: Inside, autojump_clock: 
         "volatile": False,
         "connections": 0,
         "connections_highest": 0,
-        "connections_turned_away": 0,
+        "connections_rejected": 0,
         "requests": {
             "rpc": {"requests": 3, "ids": 100, "refused": {"unknown_method": 1}},
             "libuuid": {"requests": 0, "ids": 0, "refused": {}},

@@ -14,7 +14,7 @@ from uuidd.cli import arguments
 from uuidd.core.ids import snowflake, times
 from uuidd.core.ids.ticks import GREGORIAN
 from uuidd.server import events
-from uuidd.server.limits import LEAST, Limits
+from uuidd.server.settings import LEAST, Limits
 from uuidd_client import DaemonUnavailable, NoWorkerId, RateExceeded, TimeOutOfRange, command
 
 MOST_LINES = 200

@@ -16,8 +16,8 @@ from uuidd.core.ids.snowflake import TWITTER_EPOCH
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline import Block, SteadyBlock
 from uuidd.core.wire import methods, rpc
+from uuidd.server.fairness import Turns
 from uuidd.server.making import PIECES
-from uuidd.server.turns import Turns
 
 WORKER = 345
 

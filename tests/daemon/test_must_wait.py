@@ -11,7 +11,7 @@ from trio.testing import MockClock
 from tests.daemon.fakes import HOUR, UID, Inside
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.wire.methods import MAX_TAKE, SAVE_SECONDS, RefusedError
-from uuidd.server.limits import SOON_SECONDS
+from uuidd.server.settings import SOON_SECONDS
 
 EITHER = pytest.mark.parametrize("timeline", ["utc", "steady"])
 

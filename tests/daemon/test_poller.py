@@ -22,21 +22,21 @@ from uuidd.server.stream import Stream
 
 
 class Epolls:
-    """Makes a poller's epolls: so many, which watch so many descriptors in all.
+    """Makes a poller's epolls: so many at a time, which watch so many descriptors in all.
 
     *on_nothing* is called whenever one of them has nothing that is ready.
     """
 
-    def __init__(self, *, most: int = 100, watches: int = 1000) -> None:
-        self.most = most
-        self.watches = watches
+    def __init__(self) -> None:
+        self.left = 100
+        self.watches = 1000
         self.on_nothing: Callable[[], object] = lambda: None
 
     def __call__(self) -> select.epoll:
         """Return another one. Raises OSError when that is one too many."""
-        if not self.most:
+        if not self.left:
             raise OSError(errno.EMFILE, "Too many open files")
-        self.most -= 1
+        self.left -= 1
         return cast("select.epoll", _Epoll(self))
 
 
@@ -52,6 +52,10 @@ class _Epoll:
         self._epoll.__enter__()
 
     def __exit__(self, *_: object) -> None:
+        self._epoll.close()
+
+    def close(self) -> None:
+        self._made_by.left += 1
         self._epoll.close()
 
     def register(self, fd: int, events: int) -> None:
@@ -81,7 +85,7 @@ class Place:
         self.begun: list[bytes] = []
         self.poller = Poller(
             inside.service,
-            lambda: inside.limits,
+            inside.limits,
             begin=self._begin,
             hand_over=self._hand_over,
             hang_up=self._hang_up,
@@ -421,7 +425,7 @@ async def test_a_user_who_is_gone_makes_room_for_the_queue_of_another(
     for uid in range(3):
         async with place.parked(uid) as peer:
             assert (await peer.call("make", "v4", msgid=uid)).msgid == uid
-            counts.add(len(os.listdir("/proc/self/fd")))
+            counts.add(place.epolls.left)
             await peer.end_sending()
             await until(place, hung_up=uid + 1)
     assert len(counts) == 1
@@ -435,7 +439,7 @@ async def test_users_beyond_those_with_a_queue_share_one(
     if shortage == "queues":
         monkeypatch.setattr(poller_module, "QUEUES", 2)
     else:
-        place.epolls.most = 1
+        place.epolls.left = 1
     async with contextlib.AsyncExitStack() as stack:
         for uid in range(5):
             peer = await stack.enter_async_context(place.parked(uid))

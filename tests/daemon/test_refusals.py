@@ -13,10 +13,10 @@ from tests.daemon.fakes import Inside
 from tests.rig import Daemon
 from uuidd.core.wire.methods import RefusedError
 from uuidd.server.acceptor import DESCRIPTORS
+from uuidd.server.admission import MADE_ROOM, SILENT
 from uuidd.server.connection import TOO_LATE, UNREAD
 from uuidd.server.events import MEANINGS, ROUTINE, SPAN, Refusals, Tally, meaning
 from uuidd.server.poller import NO_WATCH
-from uuidd.server.room import MADE_ROOM, SILENT
 from uuidd.server.service import MALFORMED
 
 

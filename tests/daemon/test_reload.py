@@ -63,7 +63,7 @@ def test_limits_are_taken_over(daemon: Daemon, path: Path) -> None:
 
 
 def test_new_limits_are_in_force(daemon: Daemon, path: Path) -> None:
-    """Connections beyond a new bound are turned away, and with a higher one let in again."""
+    """Connections beyond a new bound are rejected, and with a higher one let in again."""
     with daemon.connect() as one, daemon.connect() as two:
         one.call("status")
         two.call("status")

@@ -6,7 +6,6 @@ import pytest
 
 from tests.daemon.fakes import UID, TickingClock, notification, request
 from uuidd.core.wire import libuuid, rpc
-from uuidd.server.limits import Limits
 from uuidd.server.requests import (
     FLUSH_BYTES,
     TURN_SECONDS,
@@ -14,6 +13,7 @@ from uuidd.server.requests import (
     answer_libuuid,
     answer_requests,
 )
+from uuidd.server.settings import Limits
 
 SOME = [request("make", "v4", msgid=number) for number in range(5)]
 

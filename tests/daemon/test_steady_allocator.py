@@ -15,7 +15,7 @@ from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline import SteadyBlock
 from uuidd.core.timeline.outcomes import NeedsSave
 from uuidd.core.wire.methods import MAX_TAKE, SAVE_SECONDS, RefusedError
-from uuidd.server.limits import ROOM_SECONDS
+from uuidd.server.settings import ROOM_SECONDS
 
 
 @pytest.fixture

@@ -113,29 +113,29 @@ class Caller:
         """Hang up."""
         self._sock.close()
 
-    def judge(self, grants: Grants, *, turned_away: bool) -> str:
+    def judge(self, grants: Grants, *, rejected: bool) -> str:
         """Give what it came to; note in *grants* what it got. Raises Broken for a wrong answer.
 
-        *turned_away*: it may have been told that there is no room.
+        *rejected*: it may have been told that there is no room.
         """
         sent, got = bytes(self._sent), bytes(self._got)
         if self._script.ending == Ending.GO:
             return "gone"
         if not sent and self._pinged:
-            return self._judge_silent(grants, turned_away)
+            return self._judge_silent(grants, rejected)
         if not sent or sent[0] not in (*LIBUUID_FIRST, *RPC_FIRST):
             require(not got, "what is in no dialect is not answered")
             return "closed"
         if sent[0] in LIBUUID_FIRST:
-            return self._judge_libuuid(sent, got, grants, turned_away)
+            return self._judge_libuuid(sent, got, grants, rejected)
         asked, _, malformed = self._asked()
         replies = self._replies()
         if self._pinged:
             require(bool(replies) and replies[-1][1] == PING, "an open connection is answered")
             grants.make("v4", replies.pop()[3])
         wanting = [each for each in asked if each.msgid is not None]
-        if turned_away and (not got or (len(replies) == 1 and _is_busy(replies[0]))):
-            return "turned away"
+        if rejected and (not got or (len(replies) == 1 and _is_busy(replies[0]))):
+            return "rejected"
         told = {"MalformedError"} if malformed else set()
         if malformed is not None and malformed.msgid is not None:
             require(len(replies) > len(wanting), "what cannot be read is answered")
@@ -148,10 +148,10 @@ class Caller:
             told.add(_judge(each, reply, grants))
         return "+".join(sorted(told)) or "unanswered"
 
-    def _judge_silent(self, grants: Grants, turned_away: bool) -> str:
+    def _judge_silent(self, grants: Grants, rejected: bool) -> str:
         replies = self._replies()
-        if turned_away and (not replies or _is_busy(replies[0])):
-            return "turned away"
+        if rejected and (not replies or _is_busy(replies[0])):
+            return "rejected"
         require(len(replies) == 1 and replies[0][1] == PING, "one long silent is answered")
         grants.make("v4", replies[0][3])
         return "silent"
@@ -184,7 +184,7 @@ class Caller:
             raise Broken("replies are MessagePack") from error
         return found
 
-    def _judge_libuuid(self, sent: bytes, got: bytes, grants: Grants, turned_away: bool) -> str:
+    def _judge_libuuid(self, sent: bytes, got: bytes, grants: Grants, rejected: bool) -> str:
         try:
             ask = libuuid.ask(sent)
         except libuuid.ProtocolError:
@@ -193,7 +193,7 @@ class Caller:
         if ask is None or not got:
             require(not got, "half a request is not answered")
             free = ask is not None and ask.op not in (Op.TIME_UUID, Op.BULK_TIME_UUID)
-            require(not free or turned_away, "what takes no ticks is answered")
+            require(not free or rejected, "what takes no ticks is answered")
             return "unanswered"
         (size,) = struct.unpack_from("=i", got)
         require(len(got) == 4 + size, "a reply has the length that it says")

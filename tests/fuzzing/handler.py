@@ -24,7 +24,7 @@ from tests.fuzzing.spans import of_messagepack
 from tests.fuzzing.target import Target, require
 from uuidd.server.acceptor import Acceptor
 from uuidd.server.descriptors import bar_descriptors
-from uuidd.server.limits import Limits
+from uuidd.server.settings import Limits
 
 ROUNDS, AT_ONCE = 40, 16
 """Rounds in the life of a daemon, and connections of a round, at most."""
@@ -135,7 +135,7 @@ async def _round(
         for caller in callers:
             caller.close()
     few = inside.limits.connections < AT_ONCE
-    outcomes = [caller.judge(grants, turned_away=few) for caller in callers]
+    outcomes = [caller.judge(grants, rejected=few) for caller in callers]
     await _emptied(inside)
     grants.check(now=inside.wall.now())
     lanes.check(grants, unread=any(caller.unread for caller in callers))

@@ -245,7 +245,7 @@ def test_one_user_can_take_his_own_connections_only() -> None:
             " share one, or close some"
         ]
         found = status(daemon)
-        assert found["connections_turned_away"] == 200 - 64 + 1
+        assert found["connections_rejected"] == 200 - 64 + 1
         assert found["requests"]["rpc"]["refused"] == {"connections": 137}
 
 

@@ -61,7 +61,7 @@ def test_a_descriptor_that_closes_slowly_delays_nobody(kernel: Callable[..., lis
         until(lambda: status(daemon)["connections"] == 1)
 
 
-def test_a_descriptor_of_one_who_is_turned_away_delays_nobody() -> None:
+def test_a_descriptor_of_one_who_is_rejected_delays_nobody() -> None:
     """What is never read of a connection over the limit is closed just as well."""
     with guarded("--max-connections-per-uid=2", wrap=older_kernel) as daemon:
         with Actor(daemon.socket, ATTACKER, "passing", ROUNDS, 1, 1) as attacker:

@@ -13,7 +13,7 @@ from typing import Any
 from uuidd import __version__
 from uuidd.core.ids.snowflake import TWITTER_EPOCH, WORKER_BITS, WORKER_ID_BITS
 from uuidd.core.timeline.steady import MAX_LEAD_SECONDS
-from uuidd.server.limits import LEAST, Limits
+from uuidd.server.settings import LEAST, Limits
 
 SOCKET = Path("/run/uuidd/request")
 PID_FILE = Path("/run/uuidd/uuidd.pid")
@@ -220,7 +220,7 @@ _LIMITED = {
     " are allowed, also from connecting to the first request",
     "reply_seconds": "seconds for a client to read a reply",
 }
-"""What each limit counts; server/limits.py gives the reasons."""
+"""What each limit counts; server/settings.py gives the reasons."""
 
 
 def path(text: str) -> Path:

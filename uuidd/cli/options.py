@@ -11,17 +11,14 @@ import logging
 import os
 import shlex
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from uuidd.cli import arguments
 from uuidd.core.ids.snowflake import WORKER_ID_BITS, worker_from_halves
-from uuidd.server.limits import Limits, as_settings
-
-if TYPE_CHECKING:
-    from uuidd.server.settings import Reread, Settings
+from uuidd.server.settings import Limits, RereadError, Settings
 
 NAME = "UUIDD_OPTIONS"
 """The variable that a file of options sets."""
@@ -103,9 +100,8 @@ def _value(words: list[str], line: str) -> list[str]:
 
 def settings(given: argparse.Namespace, words: Sequence[str]) -> Settings:
     """Return what the options choose. Raises OptionsError; *words* are the command line's."""
-    # Imported here because only the daemon needs these, and -t, -r and -k are to answer fast.
+    # Imported here because only the daemon needs it, and -t, -r and -k are to answer fast.
     from uuidd import privileges
-    from uuidd.server.settings import Settings
 
     try:
         worker = worker_of(given)
@@ -128,6 +124,7 @@ def settings(given: argparse.Namespace, words: Sequence[str]) -> Settings:
         max_lead=given.max_lead,
         rollback=given.rollback,
         user=user,
+        level=level_of(given),
         reread=None
         if given.defaults is None
         else partial(reread, given.defaults.absolute(), given, words),
@@ -138,27 +135,26 @@ def _absolute(chosen: Path | None, default: Path) -> Path:
     return (chosen or default).absolute()
 
 
-def reread(path: Path, at_start: argparse.Namespace, words: Sequence[str]) -> Reread:
-    """Return what a running daemon takes over of the options that the file holds now.
+def reread(path: Path, at_start: argparse.Namespace, words: Sequence[str]) -> Settings:
+    """Return what the command line and the file choose now, for a running daemon to take over.
 
     *at_start* and *words* are the options that the daemon was started with, and the command line
     among them. All options are checked as at a start. Raises RereadError, with all that is wrong in
     one line.
     """
     from uuidd.server.checking import problems
-    from uuidd.server.settings import Reread, RereadError
 
     try:
         given = with_defaults(path, words)
-        wrong = problems(settings(given, words), running=settings(at_start, words))
+        chosen = settings(given, words)
+        wrong = problems(chosen, running=settings(at_start, words))
     except OptionsError as error:
         raise RereadError(str(error)) from error
     if wrong:
         raise RereadError("; ".join(wrong))
-    limits = limits_of(given)
     changed = {name for name, value in vars(given).items() if value != getattr(at_start, name)}
-    changed -= {*NOT_SETTINGS, *as_settings(limits)}
-    return Reread(limits, level_of(given), tuple(sorted(changed)))
+    changed -= {*NOT_SETTINGS, *(field.name for field in fields(Limits))}
+    return replace(chosen, restart_for=tuple(sorted(changed)))
 
 
 def worker_of(given: argparse.Namespace) -> int | None:

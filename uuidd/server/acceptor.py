@@ -1,4 +1,4 @@
-"""Accepts connections: answers at once what is there already, starts a task for what is not."""
+"""Accepts connections: answers at once what has arrived already, starts a task for what has not."""
 
 from __future__ import annotations
 
@@ -15,28 +15,27 @@ from typing import NoReturn
 import trio
 
 from uuidd.core.wire import LIBUUID_FIRST
-from uuidd.server.admission import Admission
-from uuidd.server.connection import resume, serve_connection, turn_away
+from uuidd.server.admission import Admission, Evictor
+from uuidd.server.connection import reject, resume, serve_connection
 from uuidd.server.descriptors import Dropper, WaryStream, may_hold_descriptors
-from uuidd.server.limits import Limits
+from uuidd.server.fairness import Turns
 from uuidd.server.peers import peer_uid
 from uuidd.server.poller import Poller
 from uuidd.server.requests import ACCEPTS, answer_libuuid
-from uuidd.server.room import Room
 from uuidd.server.service import Service
+from uuidd.server.settings import Limits
 from uuidd.server.stream import Stream
-from uuidd.server.turns import Turns
 
 PAUSE = 0.1
 """Seconds to wait when the system has no descriptor or no memory for another connection."""
 
 GRACE, NEW_GRACE = 0.1, 1.0
-"""Seconds that a stop leaves to callers that have asked nothing yet: to one that has been silent
-for longer than a request may take, and to one that has not. A caller of libuuid's is killed by
+"""Seconds that a stop leaves to clients that have not sent a request yet: to one that has been
+silent for longer than a request may take, and to one that has not. A caller of libuuid is killed by
 SIGPIPE when it writes after the close."""
 
 GRACE_LOOK = 0.02
-"""Seconds between two looks whether all of them have asked."""
+"""Seconds between two looks whether all of them have sent something."""
 
 DESCRIPTORS = "descriptors"
 """Why a connection ended over which a descriptor was passed."""
@@ -57,92 +56,52 @@ class Acceptor:
         self._listener = listener
         self._service = service
         self._admission = admission
-        self.limits = limits
-        self._turns = Turns()
-        self._open: set[Stream] = set()
-        self._turned_away: set[Stream] = set()
-        self._task_nursery: trio.Nursery
+        self._limits = limits
+        self._dropper = Dropper(partial(service.rpc.refuse, DESCRIPTORS))
         self._accepting = trio.CancelScope()
         self._exhausted = self._draining = False
-        self._ended = trio.Event()
-        self._dropper = Dropper(partial(service.rpc.refuse, DESCRIPTORS))
-        self._poller = Poller(
-            service,
-            lambda: self.limits,
-            begin=self._begin,
-            hand_over=self._hand_over,
-            hang_up=self._end,
-        )
-        self._room = Room(self._open, admission, self._poller.drop, service.rpc.refuse)
 
     async def run(self) -> None:
         """Serve until ``stop``, and then until the last connection has ended."""
-        try:
-            async with trio.open_nursery() as self._task_nursery:
-                self._task_nursery.start_soon(self._run_poller)
-                self._task_nursery.start_soon(self._dropper.run)
-                async with trio.open_nursery() as new:
-                    with self._accepting:
-                        await self._accept(new)
-                    if self._draining:
-                        await self._accept(new, those_there=True)
-                    await self._hear_out()
-                    while self._open:
-                        self._ended = trio.Event()
-                        await self._ended.wait()
-                self._task_nursery.cancel_scope.cancel()
-        finally:
-            for stream in list(self._open):
-                self._end(stream)
-
-    async def _run_poller(self) -> None:
-        try:
-            await self._poller.run()
-        except MemoryError:
-            _end_without_memory()
+        with contextlib.ExitStack() as undo:
+            async with trio.open_nursery() as tasks:
+                connections = _Connections(tasks, self._service, self._admission, self._limits)
+                undo.callback(connections.close)
+                tasks.start_soon(connections.poll)
+                tasks.start_soon(self._dropper.run)
+                with self._accepting:
+                    await self._accept(connections)
+                connections.end_reading_from_received()
+                if self._draining:
+                    await self._accept(connections, backlog_only=True)
+                await connections.finish()
+                tasks.cancel_scope.cancel()
 
     def stop(self, *, drain: bool) -> None:
-        """Read nothing more: connections end with what they have asked.
+        """Stop accepting. Open connections end once their requests have been answered.
 
-        Accept nothing more either but, to *drain* the socket, who has connected already; else he is
-        left for the next to listen there. Who has asked nothing yet has a moment to do so.
+        *drain* first accepts the connections that the kernel has queued; otherwise they are left to
+        the next daemon that listens. A client that has not sent anything has a moment to do so.
         """
         self._draining = drain
         self._accepting.cancel()
-        for stream in self._open:
-            if stream.heard:
-                stream.end_reading()
 
-    async def _hear_out(self) -> None:
-        begun = trio.current_time()
-        if not all(stream.heard for stream in self._open | self._turned_away):
-            await trio.sleep(GRACE)
-        long_ago = begun - self.limits.request_seconds
-        until = begun + NEW_GRACE
-        while trio.current_time() < until and self._are_new(long_ago):  # noqa: ASYNC110  (once)
-            await trio.sleep(GRACE_LOOK)
-        for stream in self._open | self._turned_away:
-            stream.end_reading()
-
-    def _are_new(self, since: float) -> bool:
-        return any(not each.heard and each.silent_since > since for each in self._open)
-
-    async def _accept(self, nursery: trio.Nursery, *, those_there: bool = False) -> None:
+    async def _accept(self, connections: _Connections, *, backlog_only: bool = False) -> None:
         # An accept that finds none takes five times as long as to ask first.
         connecting = select.poll()
         connecting.register(self._listener, select.POLLIN)
         accepted = 0
         while True:
-            if not those_there and not connecting.poll(0):
+            if not backlog_only and not connecting.poll(0):
                 try:
                     await trio.lowlevel.wait_readable(self._listener)
                 except OSError as error:
                     await self._after(error)
             try:
-                sock = self._accepted()
+                sock = self._accept_one()
             except BlockingIOError:
-                if those_there:
-                    # One that is shut down looks as though somebody were there.
+                if backlog_only:
+                    # Only this tells: a listener that was shut down always polls readable.
                     return
                 await trio.lowlevel.checkpoint()
                 continue
@@ -151,15 +110,15 @@ class Acceptor:
                 continue
             self._exhausted = False
             try:
-                self._enter(self._stream(sock), nursery)
+                connections.admit(self._stream(sock))
             except MemoryError:
                 _end_without_memory()
             accepted += 1
             if not accepted % ACCEPTS:
                 await trio.lowlevel.checkpoint()
 
-    def _accepted(self) -> socket.SocketType:
-        # What accept() does beside this is to look up enums, and takes as long again.
+    def _accept_one(self) -> socket.SocketType:
+        # What accept() does besides this is to look up enums, and that takes as long again.
         fd, _ = self._listener._accept()  # type: ignore[attr-defined]
         return socket.SocketType(_FAMILY, _TYPE, 0, fd)
 
@@ -168,16 +127,60 @@ class Acceptor:
             return WaryStream(sock, peer_uid(sock), self._dropper)
         return Stream(sock, peer_uid(sock))
 
-    def _enter(self, stream: Stream, nursery: trio.Nursery) -> None:
+    async def _after(self, error: OSError) -> None:
+        """Go on after a failed accept: the client has gone, or the system is short of something."""
+        if error.errno not in _EXHAUSTED:
+            await trio.lowlevel.checkpoint()
+            return
+        if not self._exhausted:
+            self._exhausted = True
+            log.error(
+                "cannot accept connections, which is tried again until it can: %s", error.strerror
+            )
+        await trio.sleep(PAUSE)
+
+
+class _Connections:
+    """The open connections, each either parked with the poller or served by one of *tasks*."""
+
+    def __init__(
+        self, tasks: trio.Nursery, service: Service, admission: Admission, limits: Limits
+    ) -> None:
+        self._tasks = tasks
+        self._service = service
+        self._admission = admission
+        self._limits = limits
+        self._turns = Turns()
+        self._open: set[Stream] = set()
+        self._rejected: set[Stream] = set()
+        self._ended = trio.Event()
+        self._poller = Poller(
+            service,
+            limits,
+            begin=self._begin,
+            hand_over=self._hand_over,
+            hang_up=self._end,
+        )
+        self._evictor = Evictor(self._open, admission, self._poller.drop, service.rpc.refuse)
+
+    async def poll(self) -> None:
+        """Serve the parked connections until cancelled."""
+        try:
+            await self._poller.run()
+        except MemoryError:
+            _end_without_memory()
+
+    def admit(self, stream: Stream) -> None:
+        """Serve a new connection, or reject it if there is no room for it."""
         refusal = self._admission.refusal(stream.uid)
-        if refusal and self._room.make(stream.uid, self.limits.request_seconds):
+        if refusal and self._evictor.make_room(stream.uid, self._limits.request_seconds):
             refusal = self._admission.refusal(stream.uid)
         data = stream.receive_now()
         if refusal:
             self._service.rpc.refuse("connections")
-            if self._admission.begin_telling():
-                self._turned_away.add(stream)
-                nursery.start_soon(self._turn_away, stream, data, refusal)
+            if self._admission.begin_rejection():
+                self._rejected.add(stream)
+                self._tasks.start_soon(self._reject, stream, data, refusal)
             else:
                 stream.close()
         elif data == b"" or (data and self._try_libuuid(stream, data)):
@@ -191,14 +194,42 @@ class Acceptor:
                 stream.silent_since = trio.current_time()
                 self._poller.park(stream)
             elif not self._poller.try_answer(stream, data):
-                nursery.start_soon(self._talk, stream, partial(serve_connection, stream, data))
+                self._tasks.start_soon(self._serve, stream, partial(serve_connection, stream, data))
+
+    def end_reading_from_received(self) -> None:
+        """Read nothing more over connections that have sent something."""
+        for stream in self._open:
+            if stream.received:
+                stream.end_reading()
+
+    async def finish(self) -> None:
+        """Leave clients that have sent nothing a moment to do so; wait until all have ended."""
+        begun = trio.current_time()
+        if not all(stream.received for stream in self._open | self._rejected):
+            await trio.sleep(GRACE)
+        long_ago = begun - self._limits.request_seconds
+        until = begun + NEW_GRACE
+        while trio.current_time() < until and self._are_new(long_ago):  # noqa: ASYNC110  (once)
+            await trio.sleep(GRACE_LOOK)
+        for stream in self._open | self._rejected:
+            stream.end_reading()
+        while self._open or self._rejected:
+            self._ended = trio.Event()
+            await self._ended.wait()
+
+    def close(self) -> None:
+        """Close all connections."""
+        for stream in list(self._open):
+            self._end(stream)
+
+    def _are_new(self, since: float) -> bool:
+        return any(not each.received and each.silent_since > since for each in self._open)
 
     def _begin(self, stream: Stream, data: bytes) -> None:
         if self._try_libuuid(stream, data):
             self._end(stream)
         else:
-            talk = partial(serve_connection, stream, data)
-            self._task_nursery.start_soon(self._talk, stream, talk)
+            self._tasks.start_soon(self._serve, stream, partial(serve_connection, stream, data))
 
     def _try_libuuid(self, stream: Stream, data: bytes) -> bool:
         """Answer a libuuid request if that takes no waiting: a task costs more than the answer."""
@@ -210,13 +241,12 @@ class Acceptor:
         return reply is not None and (not reply or stream.send_now(reply) != 0)
 
     def _hand_over(self, stream: Stream, data: bytes, unsent: bytes) -> None:
-        # The nursery of new connections may be closed before the poller has ended.
-        self._task_nursery.start_soon(self._talk, stream, partial(resume, stream, data, unsent))
+        self._tasks.start_soon(self._serve, stream, partial(resume, stream, data, unsent))
 
-    async def _talk(self, stream: Stream, talk: Callable[..., Awaitable[bool]]) -> None:
+    async def _serve(self, stream: Stream, serve: Callable[..., Awaitable[bool]]) -> None:
         more = False
         try:
-            more = await talk(self._service, self.limits, self._turns)
+            more = await serve(self._service, self._limits, self._turns)
         except MemoryError:
             _end_without_memory()
         finally:
@@ -229,32 +259,20 @@ class Acceptor:
         self._open.remove(stream)
         self._admission.leave(stream.uid)
         stream.close()
-        if not self._open:
-            self._ended.set()
+        self._ended.set()
 
-    async def _turn_away(self, stream: Stream, data: bytes | None, reason: str) -> None:
+    async def _reject(self, stream: Stream, data: bytes | None, reason: str) -> None:
         try:
-            await turn_away(stream, data or b"", reason, self.limits)
+            await reject(stream, data or b"", reason, self._limits)
         finally:
-            self._turned_away.remove(stream)
-            self._admission.end_telling()
+            self._rejected.remove(stream)
+            self._admission.end_rejection()
             stream.close()
-
-    async def _after(self, error: OSError) -> None:
-        """Go on after a failed accept: its caller has gone, or the system is short of something."""
-        if error.errno not in _EXHAUSTED:
-            await trio.lowlevel.checkpoint()
-            return
-        if not self._exhausted:
-            self._exhausted = True
-            log.error(
-                "cannot accept connections, which is tried again until it can: %s", error.strerror
-            )
-        await trio.sleep(PAUSE)
+            self._ended.set()
 
 
 def _end_without_memory() -> NoReturn:
-    """End at once. To unwind takes memory too, and a daemon was seen to stand still in that.
+    """End the process at once. To unwind takes memory too, and a daemon once hung in that.
 
     It is a crash like any other: the next start repeats nothing.
     """

@@ -1,51 +1,82 @@
-"""Who may connect: bounds in all and for each user, and whom they spare."""
+"""Which connections are let in: limits in all and for each user, and which ones make room.
+
+Theory of operation
+
+1. Admission counts open connections, in all and for each user, against two limits. Root and the
+   daemon's own user are exempt from the limit for each user.
+2. A connection over a limit is *rejected*: a task reads its request, answers `busy`, and closes it.
+   Only so many wait for that at the same time; others are closed at once.
+3. Before that, the Evictor tries to make room. It closes connections that have sent nothing for as
+   long as a request may take, wherever they or their user are at a limit.
+4. If there are none, and all connections are taken, it closes some of the user who has the most, so
+   that a few users together cannot shut out all others for good.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Collection
+from itertools import islice
+from math import ceil
 
-from uuidd.server.limits import TURNED_AWAY, Limits
+import trio
+
+from uuidd.server.settings import MAX_REJECTIONS, Limits
+from uuidd.server.stream import Stream
+
+PAUSE = 1.0
+"""Seconds between two searches for silent connections: a search takes long."""
+
+EVICTED_PART = 64
+"""Of this many connections that a user has too many, one is closed at once, but at least one in
+all: to find many takes as long as to find one."""
+
+SILENT = "silent"
+"""Why a connection ended that had sent nothing for long, when there was no room for another."""
+
+MADE_ROOM = "made_room"
+"""Why a connection ended whose user had the most, when there was no room for another user's."""
 
 
 class Admission:
-    """Counts connections, by user, against *limits*. Root and *own_uid* have no share of theirs.
+    """Counts connections, by user, against *limits*. Root and *own_uid* have no limit of theirs.
 
-    *outsiders* is the uid of all users outside of the daemon's user namespace. It is never spared.
+    *outsiders* is the uid of all users outside of the daemon's user namespace; it is never exempt.
     """
 
     def __init__(self, limits: Limits, *, own_uid: int, outsiders: int | None = None) -> None:
-        self.limits = limits
-        self._spared = {0, own_uid} - {outsiders}
+        self._limits = limits
+        self._exempt = {0, own_uid} - {outsiders}
         self._by_uid: Counter[int] = Counter()
+        self._rejections = 0
         self.open = 0
         self.highest = 0
-        self.turned_away = 0
-        self._being_told = 0
+        self.rejected = 0
 
     def refusal(self, uid: int) -> str:
-        """Give the reason why there is no room for a connection of *uid*; "" if there is."""
-        if self.open >= self.limits.connections:
+        """Return the reason why there is no room for a connection of *uid*; "" if there is."""
+        if self.open >= self._limits.connections:
             return f"{self.open} connections are open, the most there may be; try again later"
-        if uid not in self._spared and self._by_uid[uid] >= self.limits.connections_per_uid:
+        if uid not in self._exempt and self._by_uid[uid] >= self._limits.connections_per_uid:
             return (
                 f"uid {uid} has {self._by_uid[uid]} connections open, the most one user may have;"
                 " share one, or close some"
             )
         return ""
 
-    def greediest(self, uid: int) -> tuple[int, int]:
-        """Give the user with the most connections, and how many he could lose to *uid*.
+    def largest(self, uid: int) -> tuple[int, int]:
+        """Return the user with the most connections, and how many of them may make room for *uid*.
 
-        None unless all connections are taken; and no more than leave him as many as *uid* then has,
-        or the two would end each other's for ever.
+        None unless all connections are taken. The user keeps as many as *uid* then has; otherwise
+        the two would close each other's connections for ever.
         """
-        if self.open < self.limits.connections:
+        if self.open < self._limits.connections:
             return uid, 0
-        greediest = max(self._by_uid, key=self._by_uid.__getitem__)
-        return greediest, max(0, self._by_uid[greediest] - self._by_uid[uid] - 1)
+        largest = max(self._by_uid, key=self._by_uid.__getitem__)
+        return largest, max(0, self._by_uid[largest] - self._by_uid[uid] - 1)
 
     def enter(self, uid: int) -> str:
-        """Count a connection of *uid* in and give ""; or give the reason why there is no room."""
+        """Count a new connection of *uid* and return ""; or return why there is no room for it."""
         refusal = self.refusal(uid)
         if not refusal:
             self.open += 1
@@ -54,20 +85,78 @@ class Admission:
         return refusal
 
     def leave(self, uid: int) -> None:
-        """Count a connection of *uid* out."""
+        """Note that a connection of *uid* has ended."""
         self.open -= 1
         self._by_uid[uid] -= 1
         if not self._by_uid[uid]:
             del self._by_uid[uid]
 
-    def begin_telling(self) -> bool:
-        """Note one turned away; the answer is whether it may wait to be told why."""
-        self.turned_away += 1
-        if self._being_told >= TURNED_AWAY:
+    def begin_rejection(self) -> bool:
+        """Count a rejected connection; return whether it may wait to be told why."""
+        self.rejected += 1
+        if self._rejections >= MAX_REJECTIONS:
             return False
-        self._being_told += 1
+        self._rejections += 1
         return True
 
-    def end_telling(self) -> None:
-        """Note that one turned away has gone."""
-        self._being_told -= 1
+    def end_rejection(self) -> None:
+        """Note that a connection that waited to be told why has ended."""
+        self._rejections -= 1
+
+
+class Evictor:
+    """Closes some of *streams* so that *admission* has room, and counts them by *refuse*.
+
+    *drop* closes a stream at once if it is between two requests; it returns whether it was.
+    """
+
+    def __init__(
+        self,
+        streams: Collection[Stream],
+        admission: Admission,
+        drop: Callable[[Stream], bool],
+        refuse: Callable[[str], None],
+    ) -> None:
+        self._streams = streams
+        self._admission = admission
+        self._drop = drop
+        self._refuse = refuse
+        self._looked_at = -PAUSE
+
+    def make_room(self, uid: int, seconds: float) -> bool:
+        """Make room for a connection of *uid*; return whether there is any now.
+
+        *seconds* is how long a connection may have sent nothing.
+        """
+        return self._evict_silent(seconds) or self._evict_of_largest(uid)
+
+    def _evict_silent(self, seconds: float) -> bool:
+        now = trio.current_time()
+        if now < self._looked_at + PAUSE:
+            return False
+        self._looked_at = now
+        silent = [
+            stream
+            for stream in self._streams
+            if not stream.received
+            and stream.silent_since <= now - seconds
+            and self._admission.refusal(stream.uid)
+        ]
+        for stream in silent:
+            self._refuse(SILENT)
+            self._drop(stream)
+        return bool(silent)
+
+    def _evict_of_largest(self, uid: int) -> bool:
+        largest, surplus = self._admission.largest(uid)
+        if not surplus:
+            return False
+        theirs = [stream for stream in self._streams if stream.uid == largest]
+        number = ceil(surplus / EVICTED_PART)
+        evicted = list(islice(filter(self._drop, theirs), number))
+        for stream in evicted or theirs[:number]:
+            self._refuse(MADE_ROOM)
+            if not evicted:
+                # In the middle of a request, which ends a moment later; then there is room.
+                stream.end_reading()
+        return bool(evicted)

@@ -17,8 +17,8 @@ from uuidd.core.wire.methods import SAVE_SECONDS, RefusedError
 from uuidd.libuuid_clock import libuuid_clock_seq
 from uuidd.server import events
 from uuidd.server.fairness import OverShare, Shares
-from uuidd.server.limits import ROOM_SECONDS, SOON_SECONDS, Limits
 from uuidd.server.saver import Saver
+from uuidd.server.settings import ROOM_SECONDS, SOON_SECONDS, Limits
 
 LEAST_WAIT = 0.001
 """Seconds after which a user who has had his share is looked after again, at the least."""
@@ -39,7 +39,7 @@ class Allocator:
         limits: Limits,
         libuuid_clock_seq: Callable[[], int | None] = libuuid_clock_seq,
     ) -> None:
-        self.limits = limits
+        self._limits = limits
         self._timelines = timelines
         self._saver = saver
         self._read = read
@@ -57,7 +57,7 @@ class Allocator:
         try:
             return self._take(timeline, count, whole, uid)
         except NoneFree:
-            most = self.limits.waiting_per_uid
+            most = self._limits.waiting_per_uid
             if self._waiting[uid] >= most:
                 raise _busy(
                     f"uid {uid} has {most} requests waiting for room, the most one user may have"

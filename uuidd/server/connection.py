@@ -5,11 +5,11 @@ from __future__ import annotations
 import trio
 
 from uuidd.core.wire import LIBUUID_FIRST, RPC_FIRST, libuuid, rpc
-from uuidd.server.limits import Limits
+from uuidd.server.fairness import Turns
 from uuidd.server.requests import answer_requests
 from uuidd.server.service import MALFORMED, Service, reply_to
+from uuidd.server.settings import Limits
 from uuidd.server.stream import Stream
-from uuidd.server.turns import Turns
 
 TOO_LATE = "too_late"
 UNREAD = "unread"
@@ -122,7 +122,7 @@ async def _flush(
     return False
 
 
-async def turn_away(stream: Stream, data: bytes, reason: str, limits: Limits) -> None:
+async def reject(stream: Stream, data: bytes, reason: str, limits: Limits) -> None:
     """Read one request and, in the rpc dialect, answer that there is no room, and why.
 
     It has to be read: libuuid's callers are killed by SIGPIPE when they are closed upon before. It

@@ -9,7 +9,6 @@ import resource
 import signal
 import time
 from collections.abc import AsyncIterator, Callable
-from dataclasses import replace
 
 import trio
 
@@ -21,12 +20,18 @@ from uuidd.server.admission import Admission
 from uuidd.server.allocator import Allocator
 from uuidd.server.entropy import Entropy
 from uuidd.server.events import Refusals
-from uuidd.server.limits import LAST_SAVE_SECONDS, SPARE_DESCRIPTORS, STOP_SECONDS, Limits
 from uuidd.server.listeners import Listener
 from uuidd.server.peers import outsiders_uid
 from uuidd.server.saver import Saver
 from uuidd.server.service import Service
-from uuidd.server.settings import RereadError, Settings
+from uuidd.server.settings import (
+    LAST_SAVE_SECONDS,
+    SPARE_DESCRIPTORS,
+    STOP_SECONDS,
+    Limits,
+    RereadError,
+    Settings,
+)
 from uuidd.server.status import Report, StatusLine, supervise
 from uuidd.store import FolderStore
 from uuidd.systemd import Notifier
@@ -65,7 +70,8 @@ class Daemon:
         return trio.run(self._serve)
 
     async def _serve(self) -> bool:
-        limits = _within_descriptors(self._settings.limits)
+        limits = self._settings.limits
+        _keep_below_descriptors(limits)
         admission = Admission(limits, own_uid=os.geteuid(), outsiders=outsiders_uid())
         saver = Saver(self._timelines, self._save, self._clock.read, self._store.moved_away)
         report = Report(self._timelines, saver, self._clock, admission, limits)
@@ -74,11 +80,6 @@ class Daemon:
         acceptor = Acceptor(self._listener.sock, service, admission, limits)
         refusals = Refusals(service.rpc, service.libuuid)
         line = StatusLine(service, admission, self._timelines, saver, self._clock.read)
-
-        def reload() -> None:
-            found = self._reread()
-            if found is not None:
-                admission.limits = acceptor.limits = report.limits = allocator.limits = found
 
         with trio.open_signal_receiver(*SIGNALS) as signals:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
@@ -89,7 +90,9 @@ class Daemon:
                     serving.start_soon(acceptor.run)
                     async with trio.open_nursery() as watched:
                         watched.start_soon(supervise, self._manager, line)
-                        await _until_stopped(signals, service, self._settings.idle_timeout, reload)
+                        await _until_stopped(
+                            signals, service, self._settings.idle_timeout, self._reload
+                        )
                         watched.cancel_scope.cancel()
                     self._manager.notify(stopping=1, status="Stopping")
                     self._listener.stop_listening()
@@ -104,24 +107,25 @@ class Daemon:
         _note_stop(saved, saver)
         return saved
 
-    def _reread(self) -> Limits | None:
-        """Take over the log level, and give the limits, from now on; None: all stays as it is."""
+    def _reload(self) -> None:
+        """Take over the limits and the log level that are chosen now, if all options are right."""
         reread = self._settings.reread
         self._manager.notify(reloading=1, monotonic_usec=time.monotonic_ns() // 1000)
         try:
             if reread is None:
                 log.info("nothing to reload: all options came from the command line")
-                return None
+                return
             found = reread()
         except RereadError as error:
             log.error("not reloaded: %s", error)
-            return None
         else:
             logging.getLogger().setLevel(found.level)
             log.info("reloaded: level=%s", logging.getLevelName(found.level))
             if found.restart_for:
                 log.warning("changed, but only for the next start: %s", " ".join(found.restart_for))
-            return _within_descriptors(found.limits)
+            limits = self._settings.limits
+            limits.become(found.limits)
+            _keep_below_descriptors(limits)
         finally:
             self._manager.notify(ready=1)
 
@@ -162,22 +166,21 @@ async def _until_idle(service: Service, seconds: int, done: trio.CancelScope) ->
     done.cancel()
 
 
-def _within_descriptors(limits: Limits) -> Limits:
+def _keep_below_descriptors(limits: Limits) -> None:
     """Raise the process's limit of descriptors to the maximum, and keep connections below it."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     room = max(1, hard - SPARE_DESCRIPTORS)
     if hard == resource.RLIM_INFINITY or room >= limits.connections:
-        return limits
+        return
     log.warning(
         "only %d descriptors may be open, so at most %d connections are accepted; see LimitNOFILE="
         " or ulimit -n",
         hard,
         room,
     )
-    return replace(
-        limits, connections=room, connections_per_uid=min(limits.connections_per_uid, room // 2)
-    )
+    limits.connections = room
+    limits.connections_per_uid = min(limits.connections_per_uid, room // 2)
 
 
 def _note_stop(saved: bool, saver: Saver) -> None:

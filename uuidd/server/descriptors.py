@@ -85,7 +85,7 @@ class WaryStream(Stream):
             return None
         except OSError:
             data = b""
-        self.heard = True
+        self.received = True
         return data
 
     def close(self) -> None:

@@ -14,7 +14,7 @@ from uuidd.core.timeline.outcomes import NotNow
 from uuidd.core.wire.methods import MAX_MAKE, Make, RefusedError
 from uuidd.server.allocator import Allocator
 from uuidd.server.entropy import Entropy
-from uuidd.server.turns import Turns
+from uuidd.server.fairness import Turns
 
 PIECES = {"flake": 40, "ksuid": 40}
 """Ids made in one go, for which all others wait: a tenth of a millisecond. Those in base 62 take

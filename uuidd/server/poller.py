@@ -24,9 +24,9 @@ from collections.abc import Callable
 import trio
 
 from uuidd.core.wire import RPC_FIRST
-from uuidd.server.limits import Limits
 from uuidd.server.requests import ROUND_SECONDS, TURN_SECONDS, answer_requests
 from uuidd.server.service import MALFORMED, Service, reply_to
+from uuidd.server.settings import Limits
 from uuidd.server.stream import Stream
 
 EVENTS = 64
@@ -100,7 +100,7 @@ class Poller:
     def __init__(
         self,
         service: Service,
-        limits: Callable[[], Limits],
+        limits: Limits,
         *,
         begin: Begin,
         hand_over: HandOver,
@@ -233,7 +233,7 @@ class Poller:
                 break
 
     def _serve(self, queue: _Queue, stream: Stream, ends: float) -> None:
-        is_new = not stream.heard
+        is_new = not stream.received
         data = stream.receive_now()
         if data is None:
             return
@@ -250,7 +250,7 @@ class Poller:
             data,
             self._service.answer,
             uid=stream.uid,
-            limits=self._limits(),
+            limits=self._limits,
             ends=ends,
             monotonic=self._monotonic,
         )

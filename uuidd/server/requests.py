@@ -21,7 +21,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from uuidd.core.wire import libuuid, rpc
-from uuidd.server.limits import Limits
+from uuidd.server.settings import Limits
 
 TURN_SECONDS = 0.0001
 """A user's turn: some five requests. A client that sends one request at a time waits for as long at

@@ -15,8 +15,8 @@ from uuidd.core.wire.methods import Make, RefusedError, Take
 from uuidd.server.allocator import Allocator
 from uuidd.server.entropy import Entropy
 from uuidd.server.events import Tally
+from uuidd.server.fairness import Turns
 from uuidd.server.making import Maker
-from uuidd.server.turns import Turns
 
 MALFORMED = "malformed"
 """The reason, in counts of refusals, for what is no request of either dialect."""

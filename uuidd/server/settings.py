@@ -1,42 +1,115 @@
-"""What the administrator chose for the daemon."""
+"""What the administrator chose for the daemon, and the limits that nobody chooses."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 from uuidd.core.ids.snowflake import TWITTER_EPOCH
 from uuidd.core.timeline.steady import MAX_LEAD_SECONDS, Rollback
-from uuidd.privileges import User
-from uuidd.server.limits import Limits
+
+if TYPE_CHECKING:
+    from uuidd.privileges import User
 
 
-class Reread(NamedTuple):
-    """What a running daemon takes over when it is told to reload: its limits and its log level.
+@dataclass(slots=True)
+class Limits:
+    """What one client, or all together, can ask of the daemon; each can be set, and is in status.
 
-    *restart_for* names the options that were changed too, and that only a restart takes over.
+    All parts of the daemon read the same object, so that a reload changes the limits of all.
     """
 
-    limits: Limits
-    level: int
-    restart_for: tuple[str, ...] = ()
+    request_bytes: int = 4096
+    """Bytes of one rpc request. The longest useful one has about 40."""
+
+    pipelined: int = 1024
+    """Requests of one connection that are answered before their replies are sent and others have
+    their turn. Those sent beyond it wait in the socket."""
+
+    connections: int = 16384
+    """Connections in all: each costs some KiB, and a process has about as many descriptors."""
+
+    connections_per_uid: int = 8192
+    """Connections of one user, so that one alone cannot shut out the others. Root and the daemon's
+    own user are exempt."""
+
+    waiting_per_uid: int = 64
+    """Requests of one user that wait for free ticks at the same time. More are refused at once, so
+    that they cost no more than an answer does."""
+
+    unread_per_uid: int = 256
+    """Connections of one user whose replies wait to be read: each may keep some 100 KiB. One more
+    is closed at once."""
+
+    request_seconds: float = 5.0
+    """From a request's first byte to its last. Clients send a request in one piece; only a broken
+    or hostile one takes longer. When there is no room for another connection, this is also how long
+    a connection may wait for its first request."""
+
+    reply_seconds: float = 5.0
+    """For a reply to be read."""
+
+    def become(self, chosen: Limits) -> None:
+        """Take over all values of *chosen*."""
+        for each in fields(chosen):
+            setattr(self, each.name, getattr(chosen, each.name))
+
+
+LEAST: dict[str, int | float] = {
+    # A take or make with all its parameters, and the longest names and numbers, has less.
+    "request_bytes": 64,
+    # Below one, no request is ever answered, and no connection accepted.
+    "pipelined": 1,
+    "connections": 1,
+    "connections_per_uid": 1,
+    # One request that waits, and one reply that is on its way, for each user.
+    "waiting_per_uid": 1,
+    "unread_per_uid": 1,
+    # On a busy host a well-behaved client may not run for as long between two system calls.
+    "request_seconds": 0.1,
+    "reply_seconds": 0.1,
+}
+"""The least that each limit can be set to: with less the daemon would serve nobody."""
+
+ROOM_SECONDS = 0.2
+"""How long a whole block waits for free ticks: twice what the largest needs when no other asks."""
+
+SOON_SECONDS = 0.05
+"""How long a request with ``wait=false`` may take. A save to a disk that works takes less, and our
+client considers a daemon silent after four times as long."""
+
+STOP_SECONDS = 2.0
+"""How long a stopping daemon goes on with the requests that it has begun to answer."""
+
+LAST_SAVE_SECONDS = 10.0
+"""How long a stopping daemon waits for its last saves; without them it loses a generation."""
+
+MAX_REJECTIONS = 32
+"""Rejected connections that wait to be told why at the same time; more are closed at once."""
+
+SPARE_DESCRIPTORS = 96
+"""Descriptors kept for files, the log, the queues of users, and rejected connections."""
 
 
 class RereadError(Exception):
-    """What should be taken over cannot be used; one line that says why."""
+    """The options cannot be taken over; one line that says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the administrator chose.
+    """What the administrator chose, as it was at the start. Only *limits* change, by a reload.
 
     *socket* is None when systemd passes it; *pid_file* is None when none is wanted; *idle_timeout*
     is in seconds, 0 for never. *worker* is the machine number of Snowflakes, *epoch* theirs in Unix
-    milliseconds; *max_lead*, in seconds, and *rollback* are the steady timeline's. *user* is whom
-    root becomes once it listens. *reread* gives anew what may change while the daemon runs; it
-    raises RereadError.
+    milliseconds; *max_lead*, in seconds, and *rollback* are the steady timeline's. *user* is the
+    one that root becomes once it listens. *level* is the log level.
+
+    *reread* returns the settings as they are chosen now; it raises RereadError. A running daemon
+    takes over the limits and the log level of them; *restart_for* are the names of the options
+    that were changed too, and that only a restart takes over.
     """
 
     socket: Path | None
@@ -50,4 +123,6 @@ class Settings:
     max_lead: float = MAX_LEAD_SECONDS
     rollback: Rollback = "slew"
     user: User | None = None
-    reread: Callable[[], Reread] | None = None
+    level: int = logging.INFO
+    reread: Callable[[], Settings] | None = None
+    restart_for: tuple[str, ...] = ()

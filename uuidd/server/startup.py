@@ -26,12 +26,11 @@ from uuidd.privileges import acting_as, become, hand_over
 from uuidd.server import events
 from uuidd.server.daemon import SIGNALS, Daemon
 from uuidd.server.entropy import Entropy
-from uuidd.server.limits import SPARE_DESCRIPTORS
 from uuidd.server.listeners import Listener, open_listener
 from uuidd.server.peers import outsiders_uid
 from uuidd.server.pidfile import pid_file
 from uuidd.server.saver import CHECK_SECONDS, FIRST_REACH
-from uuidd.server.settings import Settings
+from uuidd.server.settings import SPARE_DESCRIPTORS, Settings
 from uuidd.statefile import machine_hash
 from uuidd.store import FolderStore, StoreError
 from uuidd.systemd import inherited_socket, notifier

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 import trio
@@ -17,9 +18,9 @@ from uuidd.core.timeline.generation import Generation
 from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.server.admission import Admission
 from uuidd.server.events import Tally, counted
-from uuidd.server.limits import Limits, as_settings
 from uuidd.server.saver import Saver
 from uuidd.server.service import Service
+from uuidd.server.settings import Limits
 from uuidd.systemd import Notifier
 
 LINE_SECONDS = 30.0
@@ -41,7 +42,7 @@ class Report:
         self._saver = saver
         self._clock = clock
         self._admission = admission
-        self.limits = limits
+        self._limits = limits
         self._started = trio.current_time()
 
     def status(self, service: Service) -> dict[str, Any]:
@@ -56,12 +57,12 @@ class Report:
             "volatile": utc.volatile is not None,
             "connections": self._admission.open,
             "connections_highest": self._admission.highest,
-            "connections_turned_away": self._admission.turned_away,
+            "connections_rejected": self._admission.rejected,
             "requests": {"rpc": _tally(service.rpc), "libuuid": _tally(service.libuuid)},
             "utc": self._utc(),
             "steady": self._steady(),
             "saves": self._saves(),
-            "limits": as_settings(self.limits),
+            "limits": asdict(self._limits),
             "full_on": {
                 kind: times.day(field.end)
                 for kind, field in time_fields(self._timelines.epoch).items()

@@ -22,18 +22,18 @@ READ_BYTES = 16384
 class Stream:
     """The bytes of *sock*, a socket that *uid* connected; no call blocks, whatever its mode.
 
-    *heard* is whether anything has come over it, or its end; until then, *silent_since* is when it
-    began to be waited for.
+    *received* is whether anything has arrived over it, or its end. Until then, *silent_since* is
+    when the wait for it began.
     """
 
-    __slots__ = ("heard", "silent_since", "sock", "uid")
+    __slots__ = ("received", "silent_since", "sock", "uid")
 
     silent_since: float
 
     def __init__(self, sock: socket.SocketType, uid: int) -> None:
         self.sock = sock
         self.uid = uid
-        self.heard = False
+        self.received = False
 
     def receive_now(self) -> bytes | None:
         """Give what has arrived: None when nothing has, "" at the end or when the peer is gone."""
@@ -43,7 +43,7 @@ class Stream:
             return None
         except OSError:
             data = b""
-        self.heard = True
+        self.received = True
         return data
 
     def bound_unread(self) -> None:

@@ -187,9 +187,9 @@ def _counters(status: dict[str, Any]) -> Iterator[Metric]:
         ("saves", "The saves of the state that succeeded.", saves["done"]),
         ("saves_failed", "The saves of the state that failed.", saves["failed"]),
         (
-            "connections_turned_away",
-            "The connections that were turned away because of a limit.",
-            status["connections_turned_away"],
+            "connections_rejected",
+            "The connections that were rejected because of a limit.",
+            status["connections_rejected"],
         ),
     ):
         yield CounterMetricFamily(f"uuidd_{name}", help_text, value)

@@ -142,7 +142,7 @@ def _callers(status: dict[str, Any], width: int) -> Iterator[Line]:
     said = (
         f"{status['connections']:,} open (limit {limits['connections']:,}),"
         f" highest {status['connections_highest']:,},"
-        f" {status['connections_turned_away']:,} turned away"
+        f" {status['connections_rejected']:,} rejected"
     )
     yield from _row("connections", [Span(said)], width)
 

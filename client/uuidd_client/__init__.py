@@ -1,15 +1,15 @@
-"""Unique ids of all kinds from this host's uuidd, at memory speed; most also without one.
+"""Unique ids of all common kinds, from the uuidd of this host or, without one, from this process.
 
     >>> from uuidd_client import uuid1, uuid7
     >>> uuid1()
     UUID('...')
 
 ``uuid1``, ``uuid6``, ``uuid7``, ``snowflake``, ``flake``, ``ulid``, ``ksuid`` and ``push_id`` use
-one shared ``Client``, with the socket of ``$UUIDD_SOCKET`` or else /run/uuidd/request. All are
-thread-safe, and safe to use after a fork; the methods of ``Client`` say what each gives.
+one shared ``Client`` of the socket $UUIDD_SOCKET, or of /run/uuidd/request if that is not set. They
+may be used in any thread and after a fork; the methods of ``Client`` say what each returns.
 
-``at_time``, ``Backfill``, ``bounds`` and ``sort_key`` are for ids of times past and to come,
-``inspect`` is for ids of any origin; they ask no daemon.
+``at_time``, ``Backfill``, ``bounds`` and ``sort_key`` are for ids of given times, past or future.
+``inspect`` is for ids of any origin. These five use no daemon.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ _shared = Client()
 
 
 def _named(name: str, draw: _Draw) -> _Draw:
-    """Give *draw* as the function of this module that pickles, frameworks and people look for."""
+    """Return *draw*, named as the function of this module that pickles and frameworks look up."""
     method = getattr(Client, name)
     draw.__module__, draw.__name__, draw.__qualname__ = __name__, name, name
     draw.__doc__, draw.__annotations__ = method.__doc__, method.__annotations__
     return draw
 
 
-# The drawing functions themselves, for one around each would cost a tenth of its speed.
+# Not wrapped in a function each, which would cost a tenth of the speed.
 uuid1 = _named("uuid1", _shared.factory("v1"))
 uuid6 = _named("uuid6", _shared.factory("v6"))
 uuid7 = _named("uuid7", _shared.factory("v7"))
@@ -75,21 +75,21 @@ push_id = _named("push_id", _shared.factory("push_id"))
 def inspect(
     text: str, *, kind: str | None = None, epoch: int | None = None, raw: bool = False
 ) -> list[inspecting.Reading]:
-    """Give the plausible readings of an id's text, most likely first; there is at least one.
+    """Return what an id's text may mean: at least one reading, the most likely first.
 
-    With *kind* the reading as that kind, likely or not, of a text as that kind is written. With
-    *raw* beside it the text may also be the id's bits: an integer, bytes in hex, or the text of
-    another kind of as many bits. *epoch*, in Unix milliseconds, is that of Snowflakes, or that of
-    *kind*. Space around the text is passed over.
+    With *kind*, return the reading as that kind, likely or not; the text must be written as that
+    kind is. With *raw* also, the text may be the id's bits: an integer, bytes in hex, or the text
+    of another kind with as many bits. *epoch*, in Unix milliseconds, is that of Snowflakes, or that
+    of *kind*. Space around the text is ignored.
 
-    Raises ValueError, naming the text, when nothing is plausible or it cannot be of *kind*, and for
-    a *kind* or *epoch* that is none; TypeError for a text that is no str.
+    Raises ValueError, naming the text, if it is not an id, or not one of *kind*, and for an unknown
+    *kind* and an *epoch* out of range; TypeError if the text is not a str.
     """
     return inspecting.readings(text, kind=kind, epoch=epoch, raw=raw)
 
 
 def __getattr__(name: str) -> Any:
-    """Import at first use what makes no ids of the present: it costs as much as all the rest."""
+    """Import at first use what is for ids of given times: it costs as much as all the rest."""
     if name in ("Backfill", "at_time", "bounds", "sort_key"):
         from uuidd_client import times
 

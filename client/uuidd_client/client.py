@@ -1,4 +1,4 @@
-"""The client: time-based ids from the daemon's blocks, in the form that is wanted."""
+"""The client: ids of any kind and form, made of the daemon's blocks of time."""
 
 from __future__ import annotations
 
@@ -32,20 +32,21 @@ _GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
 
 
 class Client:
-    """Draws ids from the uuidd at *socket* (default: $UUIDD_SOCKET, else /run/uuidd/request).
+    """Ids from the uuidd at *socket* (default: $UUIDD_SOCKET, or /run/uuidd/request if not set).
 
-    Thread-safe; a fork's child goes on with connections and blocks of its own. So does a copy, or
-    what comes out of a pickle: only the settings go with it. Nothing is connected before the first
-    id is wanted.
+    A client may be used in any thread, and after a fork: the child has connections and blocks of
+    its own. So has a copy or an unpickled client, which takes over only the settings. The client
+    connects when it makes its first id.
 
-    *fallback*: make ids in this process when no daemon answers. They are not marked safe: v1 and v6
+    *fallback*: make ids in this process if no daemon answers. They are not marked safe: v1 and v6
     are unique by 61 random bits of the process, Flakes by 47, the others by their own random bits.
-    Otherwise, or with $UUIDD_FALLBACK=0, DaemonUnavailable is raised.
-    *max_age*: seconds by which an id's time may lag; 0 makes each id a round trip, and so puts the
-    ids of all processes in order. *timeout*: seconds to wait for the daemon's answer (default:
-    $UUIDD_TIMEOUT, else 0.2); once one has not come, calls fall back or fail at once until the
-    daemon is heard again. *wait*: wait when more ids are wanted than time has passed for (10
-    million a second of most kinds, 4,096,000 Snowflakes); otherwise RateExceeded is raised.
+    Without it, or with $UUIDD_FALLBACK=0, DaemonUnavailable is raised.
+    *max_age*: seconds by which an id's time may lag behind. With 0, each id is a round trip, and
+    ids rise in the order in which all processes ask for them. *timeout*: seconds to wait for the
+    daemon's answer (default: $UUIDD_TIMEOUT, or 0.2 if not set). After a time-out, calls fall back
+    or fail at once until the daemon answers again. *wait*: wait if more ids are wanted than there
+    is time for (10 million a second of most kinds, 4,096,000 Snowflakes); without it, RateExceeded
+    is raised.
     """
 
     def __init__(
@@ -81,46 +82,46 @@ class Client:
         self._push_id = self.factory("push_id")
 
     def uuid1(self) -> uuid.UUID:
-        """Give a v1 UUID; ``is_safe`` is SafeUUID.safe if it came from the daemon (RFC 9562, 5.1).
+        """Return a v1 UUID (RFC 9562, 5.1); ``is_safe`` is SafeUUID.safe if it is of the daemon.
 
-        Raises DaemonUnavailable when there is no daemon, and no fallback.
+        Raises DaemonUnavailable if no daemon answers, and there is no fallback.
         """
         return self._uuid1()
 
     def uuid6(self) -> uuid.UUID:
-        """Give a v6 UUID: a v1 whose bytes sort by time (RFC 9562, 5.6). Otherwise as uuid1."""
+        """Return a v6 UUID: a v1 whose bytes sort by time (RFC 9562, 5.6). Otherwise as uuid1."""
         return self._uuid6()
 
     def uuid7(self) -> uuid.UUID:
-        """Give a v7 UUID: Unix milliseconds first (RFC 9562, 5.7). Otherwise as uuid1.
+        """Return a v7 UUID: Unix milliseconds first (RFC 9562, 5.7). Otherwise as uuid1.
 
-        Like all kinds but v1, v4 and v6 those of one client rise, also when UTC steps back: by up
-        to an hour where there is no daemon, by any time where there is one.
+        The v7 of one client rise even if UTC steps back: by any time with a daemon, by an hour at
+        most without one. So do all other kinds but v1, v4 and v6.
         """
         return self._uuid7()
 
     def snowflake(self) -> int:
-        """Give a Snowflake: 63 bits that sort as integers, of the worker number of the daemon.
+        """Return a Snowflake: 63 bits that sort by time, with the daemon's worker number.
 
-        There is no fallback: raises DaemonUnavailable when there is no daemon, NoWorkerId, which is
-        one, when it has no worker number.
+        Snowflakes have no fallback: raises DaemonUnavailable if no daemon answers, and its subclass
+        NoWorkerId if the daemon has no worker number.
         """
         return self._snowflake()
 
     def flake(self) -> str:
-        """Give a Flake, 128 bits that sort by time, in base 62. Raises as uuid1."""
+        """Return a Flake: 128 bits that sort by time, in base 62. Raises as uuid1."""
         return self._flake()
 
     def ulid(self) -> str:
-        """Give a ULID: 26 characters that sort by time. Raises as uuid1."""
+        """Return a ULID: 26 characters that sort by time. Raises as uuid1."""
         return self._ulid()
 
     def ksuid(self) -> str:
-        """Give a KSUID: 27 characters that sort by time. Raises as uuid1."""
+        """Return a KSUID: 27 characters that sort by time. Raises as uuid1."""
         return self._ksuid()
 
     def push_id(self) -> str:
-        """Give a Push ID: 20 characters that sort by time. Raises as uuid1."""
+        """Return a Push ID: 20 characters that sort by time. Raises as uuid1."""
         return self._push_id()
 
     @overload
@@ -140,17 +141,18 @@ class Client:
     @overload
     def make(self, kind: str, count: int, form: str | None = None) -> list[Any] | bytes: ...
     def make(self, kind: str, count: int, form: str | None = None) -> list[Any] | bytes:
-        """Give exactly *count* ids of *kind*, in rising order if the kind has one.
+        """Return exactly *count* ids of *kind*, rising if the kind sorts by time.
 
-        *form* is ``uuid``, ``text`` or ``int`` for a list, ``bytes`` for all ids packed; a kind has
-        those that make sense for it, and None is the one in which it is mostly used.
+        *form* is ``uuid``, ``text`` or ``int`` for a list, ``bytes`` for all ids in one bytes
+        object. A kind has the forms that make sense for it; None is the one in which it is mostly
+        used.
 
-        Raises ValueError for more than 10,000,000, a second's worth of ticks: ``iter`` gives ids
-        without an end. Raises DaemonUnavailable when there is no daemon, and no fallback.
+        Raises ValueError for more than 10,000,000, a second's worth of ticks: use ``iter`` for
+        more. Raises DaemonUnavailable if no daemon answers, and there is no fallback.
         """
         form = known(kind, form)
         if not counted(count):
-            # For which nobody has to be asked.
+            # Without a request to the daemon.
             return b"" if form == "bytes" else []
         if form == "bytes":
             return self._session.call(lambda session: session.join(kind, count))
@@ -173,17 +175,18 @@ class Client:
     @overload
     def iter(self, kind: str, form: str | None = None) -> Iterator[Any]: ...
     def iter(self, kind: str, form: str | None = None) -> Iterator[Any]:
-        """Give an endless iterator over ids of *kind*; each is as current as if made alone.
+        """Return an endless iterator over ids of *kind*; each is as current as if made alone.
 
-        *form* is as for ``make``, but ``bytes`` come one by one. Threads may share it. ``next``
-        raises DaemonUnavailable when there is no daemon, and no fallback; it may be called again.
+        *form* is as for ``make``, but with ``bytes`` each id is an object. Threads may share the
+        iterator. ``next`` raises DaemonUnavailable if no daemon answers, and there is no fallback;
+        it may be called again.
         """
         form = known(kind, form)
         if not _GIL:
             return starmap(self._locked_factory(kind, form), repeat(()))
         cell, refill = self._cell(kind, form)
 
-        # As in factory(), but for the time, which is read in C, and just before.
+        # As in factory(), except that the time is read in C, just before the call.
         def draw(now: float) -> Any:
             ids, begin, deadline = cell[0]
             try:
@@ -197,11 +200,11 @@ class Client:
         return map(draw, instants())
 
     def status(self) -> dict[str, Any]:
-        """Give what the daemon tells of itself. Raises DaemonUnavailable when there is none."""
+        """Return the daemon's status. Raises DaemonUnavailable if no daemon answers."""
         return self._session.call(lambda session: session.status())
 
     def close(self) -> None:
-        """Hang up. The client can be used again, and connects then."""
+        """Close the connections. The client can be used again: it connects then."""
         if self._session.made():
             self._session.call(lambda session: session.close())
 
@@ -228,7 +231,7 @@ class Client:
     @overload
     def factory(self, kind: str, form: str | None = None) -> Callable[[], Any]: ...
     def factory(self, kind: str, form: str | None = None) -> Callable[[], Any]:
-        """Give a function that does what ``uuid1`` does, for *kind* in *form*, a little faster.
+        """Return a function that returns one id of *kind* in *form*, faster than the methods.
 
         It cannot be pickled; the client, its methods and the functions of the module can.
         """
@@ -239,7 +242,7 @@ class Client:
         clock = utc
 
         def draw() -> Any:
-            """Give the next id, as the method of the client does that is named for its kind."""
+            """Return the next id."""
             ids, begin, deadline = cell[0]
             try:
                 drawn = next(ids)
@@ -252,19 +255,19 @@ class Client:
         return draw
 
     def _locked_factory(self, kind: str, form: str) -> Callable[[], Any]:
-        """Return a factory for an interpreter without the GIL: there, next() is not atomic."""
+        """Return a factory for an interpreter without the GIL, where next() is not atomic."""
         session = self._session
 
         def draw() -> Any:
-            """Return the next id, as the method of the client does that is named for its kind."""
+            """Return the next id."""
             return session.call(lambda session: session.make(kind, 1, form))[0]
 
         return draw
 
     def _cell(self, kind: str, form: str) -> tuple[list[Run], Callable[[], Any]]:
-        """Give the place of the run that all factories of a kind and form share, and its refill.
+        """Return a list that holds the run which all factories of *kind* and *form* share.
 
-        The refill gives the first id of the new run.
+        The function beside it puts a new run there, and returns the run's first id.
         """
         cell = self._cells.setdefault((kind, form), [_EMPTY])
         # Not self, which has the factories: a dropped client closes its connections at once.

@@ -1,4 +1,4 @@
-"""What a client raises."""
+"""The exceptions of the client."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from typing import Any
 
 
 class DaemonUnavailable(Exception):
-    """No daemon gave what was asked for: *path* is the socket, *cause* says what happened there.
+    """There is no daemon, or it refused: *path* is its socket, *cause* says what happened.
 
-    *late*: it did not answer within the time-out, or had not yet answered an earlier request.
-    *code*: it answered with an error, which has this code; None for any other cause.
+    *late*: it did not answer within the time-out, or has not yet answered an earlier request.
+    *code*: the code of the error that it answered with; None for any other cause.
     """
 
     def __init__(
         self, path: str, cause: str, *, late: bool = False, code: str | None = None
     ) -> None:
         refused = code is not None
-        what = f"uuidd at {path} gives none" if refused else f"no answer from uuidd at {path}"
+        what = f"uuidd at {path} refused" if refused else f"no answer from uuidd at {path}"
         super().__init__(f"{what}: {cause}")
         self.path = path
         self.cause = cause
@@ -24,12 +24,12 @@ class DaemonUnavailable(Exception):
         self.code = code
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # An exception's own way would call the class with the message alone.
-        return _revived, (type(self), self.args), self.__dict__
+        # By default, unpickling would call the class with the message alone.
+        return _rebuild, (type(self), self.args), self.__dict__
 
 
 class NoWorkerId(DaemonUnavailable):
-    """The daemon has no worker number, without which there are no Snowflakes."""
+    """The daemon has no worker number, which Snowflakes need."""
 
     def __init__(self, path: str) -> None:
         super().__init__(
@@ -40,41 +40,41 @@ class NoWorkerId(DaemonUnavailable):
 
 
 class TimeOutOfRange(Exception):
-    """Ids of *kind* cannot tell the time that it is: only ticks from *begin* to before *end*."""
+    """Ids of *kind* cannot hold the current time: only ticks from *begin* to before *end*."""
 
     def __init__(self, kind: str, tick: int, begin: int, end: int) -> None:
         from uuidd.core.ids.times import text
 
         super().__init__(
-            f"the time is {text(tick)}; a {kind} tells times from {text(begin)} to {text(end - 1)}:"
+            f"the time is {text(tick)}; a {kind} holds times from {text(begin)} to {text(end - 1)}:"
             " check the clock, or use another kind"
         )
         self.kind = kind
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _revived, (type(self), self.args), self.__dict__
+        return _rebuild, (type(self), self.args), self.__dict__
 
 
 class RateExceeded(Exception):
-    """More ids of *kind* were wanted than are free just now, by a client that does not wait.
+    """More ids of *kind* were wanted than are free now, from a client that does not wait.
 
-    Nothing was given out: *free* of *wanted* can be had at once.
+    None was made: *free* of *wanted* can be made at once.
     """
 
     def __init__(self, kind: str, wanted: int, free: int) -> None:
         super().__init__(
-            f"{wanted} ids of kind {kind} are more than the {free} that are free now; ask for"
-            " fewer, again later, or from a Client(wait=True)"
+            f"{wanted} ids of kind {kind} are more than the {free} that are free now: make fewer,"
+            " try again later, or use a Client(wait=True)"
         )
         self.kind = kind
         self.wanted = wanted
         self.free = free
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _revived, (type(self), self.args), self.__dict__
+        return _rebuild, (type(self), self.args), self.__dict__
 
 
-def _revived(kind: type[Exception], args: tuple[Any, ...]) -> Exception:
-    made = kind.__new__(kind)
-    made.args = args
-    return made
+def _rebuild(kind: type[Exception], args: tuple[Any, ...]) -> Exception:
+    error = kind.__new__(kind)
+    error.args = args
+    return error

@@ -65,7 +65,9 @@ class PerProcess(Generic[Value]):
         belongs to the parent alone: the child drops it, and calls *use* with a value of its own.
         """
         while True:
-            value = self.get()
+            value = self._place.get("value")
+            if value is None or not value.alive[0]:
+                value = self.get()
             try:
                 result = use(value)
             except (Forked, DaemonUnavailable, RateExceeded):

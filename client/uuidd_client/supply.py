@@ -33,8 +33,7 @@ from uuidd_client.source import Source, utc_tick
 from uuidd_client.system import elapsed, pause, random_bytes, utc
 
 SHORT_RUN = 16
-"""Ids of the first run after a change of form. A change of form draws what is left of a run, so
-long runs pay only where changes are rare."""
+"""Ids of the first run after a change of form, each of which draws what is left of a run."""
 
 LONG_RUNS = {"uuid": 512, "text": 1024, "int": 1024, "bytes": 1024}
 """The most ids of a run: more of them leave the processor's cache before they are used."""
@@ -50,7 +49,7 @@ FETCHES = 3
 
 MAX_EMPTY = 32
 """Blocks in a row without a place, after which the daemon counts as broken. A Snowflake has a place
-on 4 of 10 ticks; after a change of the node, places begin with the next millisecond."""
+on 4 of 10 ticks; after a change of node, places begin with the next millisecond."""
 
 EMPTY_PAUSE = 0.0001
 """Seconds between such requests."""
@@ -130,9 +129,15 @@ class Supply:
 
         Raises DaemonUnavailable; the ids made so far are lost. Raises RateExceeded; none was made.
         """
+        self._take_back()
+        if not self._wait:
+            self._ensure_at_once(count)
         made: list[Any] = []
-        for first, part in self._parts(count):
+        while count:
+            self._ensure(count)
+            first, part = self._use(count)
             made += self._ids(form, first, part)
+            count -= part
         return made
 
     def join(self, count: int) -> bytes:
@@ -140,24 +145,20 @@ class Supply:
         packed = self._layout.packed
         if packed is None:
             return b"".join(self.make(count, "bytes"))
-        return b"".join(
-            packed(first, part, self._origin, random_bytes) for first, part in self._parts(count)
-        )
+        self._take_back()
+        if not self._wait:
+            self._ensure_at_once(count)
+        made: list[bytes | bytearray] = []
+        while count:
+            self._ensure(count)
+            first, part = self._use(count)
+            made.append(packed(first, part, self._origin, random_bytes))
+            count -= part
+        return b"".join(made)
 
     def drop_block(self) -> None:
         """Drop what is left of the block."""
         self._deadline[0] = 0.0
-
-    def _parts(self, count: int) -> Iterator[tuple[int, int]]:
-        """Use *count* places, in parts that lie within one run each: first place, and count."""
-        self._take_back()
-        if not self._wait:
-            self._ensure_at_once(count)
-        while count:
-            self._ensure(count)
-            first, part = self._use(count)
-            yield first, part
-            count -= part
 
     def _use(self, count: int) -> tuple[int, int]:
         """Use up to *count* places that lie within one run: return the first, and how many."""
@@ -200,9 +201,9 @@ class Supply:
         """Ensure that there are valid places. *needed* is how many the caller wants."""
         if self._first < self._end and self._valid():
             return
+        # First, so that an interrupted fetch leaves no part of a block that looks valid.
+        self._deadline[0] = 0.0
         if self._timeline != "utc":
-            # First, so that an interrupted fetch leaves no part of a block that looks valid.
-            self._deadline[0] = 0.0
             self._fetch(needed)
             for _ in range(MAX_EMPTY):
                 if self._first < self._end:
@@ -215,7 +216,6 @@ class Supply:
                 self._fetch(needed)
             raise self._broken(f"{MAX_EMPTY} blocks in a row have no place for a {self._kind}")
         last_used = self._first - 1
-        self._deadline[0] = 0.0
         for tries_left in reversed(range(FETCHES)):
             self._fetch(needed)
             if self._first > last_used or utc_tick() < last_used:

@@ -185,14 +185,14 @@ def test_few_requests_serve_many_ids(daemon: Daemon, client: Client) -> None:
         (("v1", -1), "count is -1; it must be 0 or more"),
         (
             ("v1", 10_000_001),
-            "count is 10000001; make gives 10000000 at most: .* iter, which has no",
+            "count is 10000001; make returns 10000000 ids at most: .* iter, which has no",
         ),
-        (("v1", 2**70), "count is 1180591620717411303424; make gives 10000000 at most"),
-        (("v1", 10**5000), "count is <int too long to show>; make gives 10000000 at most"),
+        (("v1", 2**70), "count is 1180591620717411303424; make returns 10000000 ids at most"),
+        (("v1", 10**5000), "count is <int too long to show>; make returns 10000000 ids at most"),
         (("v1", -(10**5000)), "count is <int too long to show>; it must be 0 or more"),
         ((["v1"], 1), r"kind is \['v1'\]; it must be one of v1, v4, v6"),
         ((10**5000, 1), "kind is <int too long to show>; it must be one of v1, v4, v6"),
-        (("v1", 1, "hex"), "form is 'hex'; of v1 there are uuid, text, bytes"),
+        (("v1", 1, "hex"), "form is 'hex'; the forms of v1 are uuid, text, bytes"),
     ],
 )
 def test_make_refuses_values_by_name_and_rule(
@@ -216,7 +216,7 @@ def test_iter_refuses_before_the_first_id(client: Client) -> None:
     """Who names a wrong kind or form is told so at once."""
     with pytest.raises(ValueError, match="kind is 'v3'"):
         client.iter("v3")
-    with pytest.raises(ValueError, match="form is 'hex'; of v1 there are uuid, text, bytes"):
+    with pytest.raises(ValueError, match="form is 'hex'; the forms of v1 are uuid, text, bytes"):
         client.iter("v1", form="hex")
 
 

@@ -5,12 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uuidd.core.wire.methods import MAX_TAKE
-from uuidd_client.demand import AT_ONCE, LEAST_BLOCK, Demand
+from uuidd_client.demand import AT_ONCE, MIN_BLOCK, Demand
 
 
 def test_no_block_is_smaller_than_64_ticks() -> None:
     """They are 6.4 us of the host's time, and spare a burst of ids the second round trip."""
-    assert Demand(0.1).size(1, 0, 1000.0) == LEAST_BLOCK == 64
+    assert Demand(0.1).size(1, 0, 1000.0) == MIN_BLOCK == 64
 
 
 def test_a_block_is_smaller_where_max_age_allows_no_more() -> None:

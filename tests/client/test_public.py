@@ -74,7 +74,7 @@ def test_help_of_a_function_reads_well(name: str) -> None:
     shown = pydoc.plain(pydoc.render_doc(getattr(uuidd_client, name)))
     assert shown.startswith(f"Python Library Documentation: function {name} in module uuidd_client")
     assert f"{name}() -> " in shown
-    assert "    Give a" in shown
+    assert "    Return a" in shown
 
 
 @pytest.mark.parametrize("name", METHODS)

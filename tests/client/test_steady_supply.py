@@ -143,7 +143,7 @@ def test_only_snowflakes_have_no_fallback() -> None:
 def test_a_snowflake_needs_a_worker_number() -> None:
     """The error names the daemon's socket and its option."""
     with pytest.raises(
-        NoWorkerId, match=r"uuidd at /path gives none: it has no worker number.*--worker N"
+        NoWorkerId, match=r"uuidd at /path refused: it has no worker number.*--worker N"
     ):
         supply_of(Blocks(block(0, 3, worker=None)), "snowflake").make(1, "int")
 
@@ -265,10 +265,10 @@ YEAR = 365 * 86400 * 10_000_000
 @pytest.mark.parametrize(
     ("kind", "years", "words"),
     [
-        ("snowflake", 60, "the time is 2083-.*a snowflake tells times from 2010-11.* to 2080-07"),
-        ("ksuid", 130, "the time is 2153-.*a ksuid tells times from 2014-05-13.* to 2150-06"),
-        ("ksuid", -11, "the time is 2012-.*a ksuid tells times from 2014-05-13.* to 2150-06"),
-        ("v7", -60, "the time is 1963-.*a v7 tells times from 1970-01-01"),
+        ("snowflake", 60, "the time is 2083-.*a snowflake holds times from 2010-11.* to 2080-07"),
+        ("ksuid", 130, "the time is 2153-.*a ksuid holds times from 2014-05-13.* to 2150-06"),
+        ("ksuid", -11, "the time is 2012-.*a ksuid holds times from 2014-05-13.* to 2150-06"),
+        ("v7", -60, "the time is 1963-.*a v7 holds times from 1970-01-01"),
     ],
 )
 def test_a_time_that_the_kind_cannot_tell_is_named(

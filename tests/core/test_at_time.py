@@ -125,10 +125,10 @@ def test_a_field_that_the_kind_does_not_have_is_refused(kind: str, fields: set[s
     for name in ("clock_seq", "node", "worker", "datacenter", "sequence", "epoch"):
         given: dict[str, Any] = {**REQUIRED.get(kind, {}), name: 0}
         if name in fields:
-            at_time.pattern(kind, at_time.Given(**given), zeros)
+            at_time.template(kind, at_time.IdFields(**given), zeros)
             continue
         with pytest.raises(ValueError, match=name) as refused:
-            at_time.pattern(kind, at_time.Given(**given), zeros)
+            at_time.template(kind, at_time.IdFields(**given), zeros)
         assert name == "epoch" or all(field in str(refused.value) for field in fields - {"epoch"})
 
 
@@ -153,7 +153,7 @@ def test_a_value_that_does_not_fit_is_refused(
 ) -> None:
     """By field, value and range, before an id is made: none bleeds into its neighbour."""
     with pytest.raises(ValueError, match=message):
-        at_time.pattern(kind, at_time.Given(**given), zeros)
+        at_time.template(kind, at_time.IdFields(**given), zeros)
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_an_unknown_kind_is_refused(kind: str) -> None:
 def test_a_time_that_the_kind_cannot_tell_is_refused(kind: str) -> None:
     """It never wraps."""
     for time in (field_of(kind).end, -1, datetime(1582, 10, 14, tzinfo=UTC)):
-        with pytest.raises(ValueError, match=f"a {kind} tells"):
+        with pytest.raises(ValueError, match=f"the time of a {kind} is"):
             id_at_time(kind, time, **REQUIRED.get(kind, {}), random=zeros)
 
 
@@ -198,8 +198,8 @@ def test_of_two_times_the_later_has_the_higher_id(kind: str, earlier: int, later
     field = field_of(kind)
     first = earlier % (1 << 39)
     second = first + 1 + later % (1 << 30)
-    settled = at_time.pattern(kind, at_time.Given(**REQUIRED.get(kind, {})), zeros)
-    above = at_time.pattern(kind, at_time.Given(**REQUIRED.get(kind, {})), ones)
+    settled = at_time.template(kind, at_time.IdFields(**REQUIRED.get(kind, {})), zeros)
+    above = at_time.template(kind, at_time.IdFields(**REQUIRED.get(kind, {})), ones)
     # A Snowflake's slots are wider than a tick, and a Flake's node comes before its tick.
     unit = field.unit if kind in ("snowflake", "flake") else 1
     assert above.at(field.epoch + first * unit) < settled.at(field.epoch + second * unit)

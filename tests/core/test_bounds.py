@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uuidd.core.ids import flake, ksuid, snowflake, ulid, uuids, versions
-from uuidd.core.ids.at_time import Given, pattern
+from uuidd.core.ids.at_time import IdFields, template
 from uuidd.core.ids.bounds import (
     BOUNDED_KINDS,
     UNITS,
@@ -84,12 +84,12 @@ def extremes(kind: str, tick: int) -> list[int]:
         ]
     if kind == "snowflake":
         return [
-            pattern(kind, Given(worker=worker, sequence=sequence), zeros).at(tick)
+            template(kind, IdFields(worker=worker, sequence=sequence), zeros).at(tick)
             for worker, sequence in ((0, 0), (1023, 4095))
         ]
     if kind == "flake":
         return [
-            pattern(kind, Given(node=node, sequence=sequence), zeros).at(tick)
+            template(kind, IdFields(node=node, sequence=sequence), zeros).at(tick)
             for node, sequence in ((0, 0), ((1 << 48) - 1, 0xFFFF))
         ]
     if kind == "v6":
@@ -97,7 +97,7 @@ def extremes(kind: str, tick: int) -> list[int]:
     if kind == "v7":
         ms = versions.V7_TIME.raw(tick)
         return [versions.v7(ms, 0, 0), versions.v7(ms, 0xFFF, (1 << 62) - 1)]
-    return [pattern(kind, Given(), random).at(tick) for random in (zeros, ones)]
+    return [template(kind, IdFields(), random).at(tick) for random in (zeros, ones)]
 
 
 @pytest.mark.parametrize(("kind", "time", "low", "high"), PUBLISHED)
@@ -175,8 +175,8 @@ def test_the_unit_is_the_kinds_own_unless_it_is_given(kind: str, unit: str) -> N
 @pytest.mark.parametrize(
     ("kind", "unit", "message"),
     [
-        ("v7", "us", "unit is 'us', which is finer than a v7 tells; it must be ms or s"),
-        ("ksuid", "ms", "unit is 'ms', which is finer than a ksuid tells; it must be s"),
+        ("v7", "us", "unit is 'us', which is finer than the time of a v7; it must be ms or s"),
+        ("ksuid", "ms", "unit is 'ms', which is finer than the time of a ksuid; it must be s"),
         ("v6", "minute", "unit is 'minute'; it must be one of tick, us, ms, s"),
     ],
 )
@@ -188,7 +188,7 @@ def test_a_unit_that_does_not_serve_is_refused(kind: str, unit: str, message: st
 
 def test_a_v1_is_refused_with_the_way_out() -> None:
     """It does not sort by time as bytes."""
-    with pytest.raises(ValueError, match=r"no bounds: take cassandra .*, or v6 .* v1_to_v6"):
+    with pytest.raises(ValueError, match=r"no bounds: use cassandra .*, or v6 .* v1_to_v6"):
         bounds("v1", TIME)
 
 
@@ -212,7 +212,7 @@ def test_a_float_or_a_naive_time_is_refused(kind: str) -> None:
 
 def test_cassandra_refuses_by_its_own_name() -> None:
     """Though it has the time field of v1."""
-    with pytest.raises(ValueError, match="a cassandra tells 1582-10-15"):
+    with pytest.raises(ValueError, match="the time of a cassandra is from 1582-10-15"):
         bounds("cassandra", -1)
 
 

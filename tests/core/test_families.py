@@ -305,7 +305,7 @@ def test_the_text_after_the_highest_is_refused(kind: str, alphabet: str) -> None
     writing = WRITINGS[kind]
     text = bases.encode(1 << writing.bits, alphabet)
     assert writing.width in (None, len(text))
-    with pytest.raises(ValueError, match=f"^'{text}' is not an? .*highest of {writing.bits} bits"):
+    with pytest.raises(ValueError, match=f"^'{text}' is not an? .*more than {writing.bits} bits"):
         writing.from_text(text)
 
 

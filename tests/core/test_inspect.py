@@ -409,7 +409,7 @@ def test_an_overlong_text_shows_only_its_beginning() -> None:
     with pytest.raises(ValueError, match="more than 100 characters") as refused:
         readings("a" * (LONGEST + 1))
     assert len(str(refused.value)) < 120
-    with pytest.raises(ValueError, match="is not an id: what is taken"):
+    with pytest.raises(ValueError, match="is not an id: it must be"):
         readings("a" * LONGEST)
 
 
@@ -487,7 +487,7 @@ def test_a_kind_that_is_asked_for_is_the_only_reading(text: str, kind: str, foun
 
 def test_an_epoch_for_a_kind_without_one_is_refused() -> None:
     """And one that is no count of milliseconds."""
-    with pytest.raises(ValueError, match="epoch is 5; a v1 has no epoch to choose"):
+    with pytest.raises(ValueError, match="epoch is 5; the epoch of a v1 is fixed"):
         readings(V1, kind="v1", epoch=5)
     with pytest.raises(ValueError, match="epoch is -1; it must be 0 to 281474976710655"):
         readings("1", epoch=-1)

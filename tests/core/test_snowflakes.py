@@ -184,5 +184,5 @@ def test_an_unknown_base_is_refused() -> None:
 @pytest.mark.parametrize("text", ["-1", "+1", " 1", "1_000", "1.0", "1e3", "0x1", "\u0663"])
 def test_a_decimal_is_digits_alone(text: str) -> None:
     """No sign, no space, no underscore, no digits of other scripts."""
-    with pytest.raises(ValueError, match=r"is not a Snowflake: .* is not of 0123456789$"):
+    with pytest.raises(ValueError, match=r"is not a Snowflake: .* is not in 0123456789$"):
         snowflake.from_text(text)

@@ -143,14 +143,14 @@ def test_a_ulid_is_read_in_lower_case_too(value: int) -> None:
 def test_letters_that_a_ulid_has_not_are_refused(letter: str) -> None:
     """I, L, O and U are in no ULID; nor is a long s, whose capital is S."""
     text = "0" * 25 + letter
-    with pytest.raises(ValueError, match=f"^'{text}' is not a ULID: '{letter}' at 25 is not of "):
+    with pytest.raises(ValueError, match=f"^'{text}' is not a ULID: '{letter}' at 25 is not in "):
         ulid.from_text(text)
 
 
 def test_a_letter_with_a_capital_of_two_is_no_way_to_27_characters() -> None:
     """A sharp s, in capitals, is SS."""
     text = "0" * 25 + "\N{LATIN SMALL LETTER SHARP S}"
-    with pytest.raises(ValueError, match=r"is not a ULID: .* at 25 is not of "):
+    with pytest.raises(ValueError, match=r"is not a ULID: .* at 25 is not in "):
         ulid.from_text(text)
 
 

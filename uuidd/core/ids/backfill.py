@@ -1,13 +1,14 @@
-"""Ids for many given times, in any order and with repeats: no id comes twice.
+"""Different ids of many times that the caller chooses, in any order and with repeats.
 
-Theory of operation. Each id sits on a *place* of its own: a tick, and for Snowflakes a slot. The
-first id of a time takes the place of that very time. A repeat takes the next free place in the same
-*unit* of time, a tick, a microsecond, a millisecond or a second, and at its end goes on from its
-begin. So an id never leaves the unit of the time it is for.
+Theory of operation
 
-Every place taken points to a later one such that none between them is free. Following the pointers
-from a place finds the next free one; whoever follows them turns them all to what was found, so that
-many repeats of one time cost little more each than the first (the union-find of Tarjan, on a line).
+1. Each id has a *place* of its own: a tick, and for Snowflakes a slot. The first id of a time takes
+   the place at exactly that time. A repeat takes the next free place in the same *unit* of time: a
+   tick, a microsecond, a millisecond or a second. At the end of the unit the search continues at
+   its beginning. So an id never leaves the unit of its time.
+2. Each taken place points to a later one, and no place between the two is free. Following these
+   pointers finds the next free place. Then all pointers on the way are set to it, so that many
+   repeats of one time cost little more than the first (Tarjan's union-find, on integers).
 """
 
 from __future__ import annotations
@@ -15,29 +16,30 @@ from __future__ import annotations
 from datetime import datetime
 
 from uuidd.core.ids import snowflake
-from uuidd.core.ids.at_time import Given, RandomBits, pattern
+from uuidd.core.ids.at_time import IdFields, RandomBits, template
 from uuidd.core.ids.bounds import own_unit, ticks_of, whole
 from uuidd.core.ids.ticks import milliseconds
 from uuidd.core.ids.times import Time, text, tick_of
 
 
 class Backfill:
-    """Gives ids of one kind for given times, and never the same one twice.
+    """Makes ids of one kind for chosen times, and never the same id twice.
 
-    *unit* is the time within which repeats are spread, ``tick``, ``us``, ``ms`` or ``s``, and never
-    finer than the kind's own. Left out it is the kind's own: a second for KSUIDs, a millisecond for
-    v7, ULIDs, Push IDs, Flakes and Snowflakes, and a tick for v1 and v6. But a datetime for v1 or
-    v6 tells no single tick, so its repeats are spread over the 10 ticks of its microsecond. A
-    millisecond has 10,000 places (4096 for Snowflakes), a second a thousand times as many.
+    *unit* is the unit of time within which repeats are spread: ``tick``, ``us``, ``ms`` or ``s``.
+    It must not be finer than the kind's own, which is the default: a second for KSUIDs, a
+    millisecond for v7, ULIDs, Push IDs, Flakes and Snowflakes, and a tick for v1 and v6. A datetime
+    is a microsecond of 10 ticks for v1 and v6, so its repeats are spread over these. A millisecond
+    has 10,000 places (4096 for Snowflakes), a second a thousand times as many.
 
-    v1, v6 and Flakes with no *node* or *clock_seq* draw a random one, once: then their ids cannot
-    meet the daemon's, nor those of another Backfill. Where both are given, as for a Snowflake's
-    *worker*, it is for the caller to see that no one else makes ids with them for these times.
+    v1, v6 and Flakes draw a random *node* or *clock_seq* once if it is missing, so that their ids
+    differ from the daemon's and from those of another Backfill. If both are passed, and for a
+    Snowflake's *worker*, the caller must ensure that nothing else makes ids with them for these
+    times.
 
-    It is for one thread, and it remembers the place of each id that it gave, and nothing else.
+    A Backfill is for one thread. It remembers the place of each id that it made, and nothing else.
 
-    Raises ValueError, naming it, for a field that the kind lacks, needs or cannot hold, and for a
-    *unit* that is none or too fine; TypeError for a value of the wrong type.
+    Raises ValueError, naming it, for a field that the kind does not have, needs or has too few bits
+    for, and for a *unit* that is unknown or too fine; TypeError for a value of the wrong type.
     """
 
     def __init__(
@@ -52,9 +54,9 @@ class Backfill:
         datacenter: int | None = None,
         epoch: int = snowflake.TWITTER_EPOCH,
     ) -> None:
-        given = Given(clock_seq, node, worker, datacenter, None, epoch)
+        fields = IdFields(clock_seq, node, worker, datacenter, None, epoch)
         self._kind = kind
-        self._time, self._at = pattern(kind, given, random)
+        self._time, self._at = template(kind, fields, random)
         self._slots = kind == "snowflake"
         if unit is not None:
             ticks_of(unit, self._time)
@@ -62,11 +64,11 @@ class Backfill:
         self._later: dict[int, int] = {}
 
     def take(self, time: Time) -> int:
-        """Give the bits of an id for *time*: of that very time, or near it when that is taken.
+        """Return the bits of an id of *time*, or of a time near it if that one is taken.
 
-        Raises ValueError when all places in the unit of *time* are taken, and for a time out of the
-        kind's range; TypeError for a time that is neither an aware datetime nor an int. What raises
-        changes nothing.
+        Raises ValueError if all places in the unit of *time* are taken, and for a time out of the
+        kind's range; TypeError for a time that is neither an aware datetime nor an int. A call that
+        raises changes nothing.
         """
         tick = tick_of(time, self._time)
         unit = self._unit_of(time)
@@ -89,7 +91,7 @@ class Backfill:
         return own_unit(self._time)
 
     def _place_at(self, tick: int) -> int:
-        """Give the place that is at *tick*, or the last before it."""
+        """Return the place at *tick*, or the last one before it."""
         if not self._slots:
             return tick
         ms, rest = milliseconds(tick)
@@ -99,7 +101,7 @@ class Backfill:
         return snowflake.place_from(tick) if self._slots else tick
 
     def _free(self, place: int) -> int:
-        """Give the first free place at or past *place*."""
+        """Return the first free place at or past *place*."""
         later = self._later
         free = place
         while free in later:
@@ -114,8 +116,8 @@ class Backfill:
             ways.insert(0, "a coarser unit")
         begin = text(tick, ticks_of(unit, self._time))
         return (
-            f"time is {text(tick)}; all {places} places of its unit, the {unit} {begin}, are taken:"
-            f" it takes {' or '.join(ways)}"
+            f"time is {text(tick)}; all {places} places of the {unit} {begin} are taken: use"
+            f" {' or '.join(ways)}"
         )
 
 
@@ -125,4 +127,4 @@ _OTHER = {
     "flake": "another node",
     "snowflake": "another worker",
 }
-"""What makes room for more ids of the same unit of time."""
+"""What the caller can change to make more ids of the same unit of time."""

@@ -1,9 +1,9 @@
-"""The lowest and the highest id of a time, for asking a database, and keys that sort ids by time.
+"""The lowest and the highest id of a time, for queries of a database, and keys that sort by time.
 
-They are counted from the time alone: no clock, no generator, and times past and future alike.
+They are computed from the time alone, which may be past or future.
 
 Cassandra sorts its TimeUUIDs, which have v1's bits, by the tick and then by the low 8 bytes. It
-takes each of those for signed: 0x80 is the lowest and 0x7f the highest.
+compares each of these bytes as signed: 0x80 is the lowest and 0x7f the highest.
 """
 
 from __future__ import annotations
@@ -18,14 +18,13 @@ from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND, TimeField
 from uuidd.core.ids.times import Time, tick_of
 
 UNITS = {"tick": 1, "us": 10, "ms": TICKS_PER_MS, "s": TICKS_PER_SECOND}
-"""Units of time by name, in ticks. Each begins with a whole one of UTC, whatever a kind's epoch."""
+"""Units of time by name, in ticks. They begin with those of UTC, whatever a kind's epoch is."""
 
 
 class Span(NamedTuple):
-    """Whole units of time: from the tick *first* up to, but not with, *end*.
+    """Whole units of time: the ticks from *first* to before *end*.
 
-    It holds only ticks that the kind can tell, so the unit in which its time begins or ends may be
-    held in part.
+    The span ends where the kind's time field does, in the middle of a unit if need be.
     """
 
     first: int
@@ -34,7 +33,7 @@ class Span(NamedTuple):
 
     @property
     def last(self) -> int:
-        """A tick of the last unit: its first, if the span holds that one."""
+        """The first tick of the last unit, or *first* if the span begins later in that unit."""
         return max(self.first, (self.end - 1) // UNITS[self.unit] * UNITS[self.unit])
 
 
@@ -46,20 +45,20 @@ def bounds(
     unit: str | None = None,
     epoch: int = snowflake.TWITTER_EPOCH,
 ) -> tuple[int, int]:
-    """Give the lowest and the highest id, both inclusive, that the unit of *time* can hold.
+    """Return the lowest and the highest id, both inclusive, of the unit of *time*.
 
-    The unit is the kind's own, a tick, a millisecond or a second, unless *unit* names a longer one:
+    The unit is the kind's own (a tick, a millisecond or a second) unless *unit* names a longer one:
     ``tick``, ``us``, ``ms`` or ``s``. With *until* they are those of all units from that of *time*
-    to that of *until*, both held whole. The kinds are v6, v7, ulid, ksuid, snowflake, flake,
-    push_id and cassandra (v1's bits in Cassandra's order; an int is ticks since 1582-10-15).
+    to that of *until*, both included. The kinds are v6, v7, ulid, ksuid, snowflake, flake, push_id
+    and cassandra (v1's bits in Cassandra's order; an int is ticks since 1582-10-15).
 
     Raises ValueError for v1, which does not sort by time, for an unknown kind or unit, for a unit
-    finer than the kind's own, for an *until* before *time*, and for a time that the kind cannot
-    tell; TypeError for a time that is neither an aware datetime nor an int.
+    finer than the kind's own, for an *until* before *time*, and for a time out of the kind's range;
+    TypeError for a time that is neither an aware datetime nor an int.
     """
-    held = span(kind, time, until, unit=unit, epoch=epoch)
+    units = span(kind, time, until, unit=unit, epoch=epoch)
     order = _order(kind)
-    return order.low(held.first, epoch), order.high(held.end - 1, epoch)
+    return order.low(units.first, epoch), order.high(units.end - 1, epoch)
 
 
 def span(
@@ -70,7 +69,7 @@ def span(
     unit: str | None = None,
     epoch: int = snowflake.TWITTER_EPOCH,
 ) -> Span:
-    """Give the time that ``bounds`` of the same arguments hold. It raises what they raise."""
+    """Return the time that ``bounds`` of the same arguments cover. Raises as it does."""
     field = bounded_field_of(kind, epoch)
     first = last = tick_of(time, field)
     if until is not None:
@@ -85,12 +84,12 @@ def span(
 
 
 def sort_key(kind: str, value: int) -> bytes:
-    """Give bytes of the id *value* that sort by time when they are compared as bytes.
+    """Return a key of the id *value*: bytes that sort by time.
 
-    They are the id's own bytes, but for v1, whose key is the v6 of the same fields, and for
-    cassandra, whose key has Cassandra's own order; those two differ within one tick only.
+    They are the id's own bytes, except for v1, whose key is the v6 of the same fields, and for
+    cassandra, whose key has Cassandra's own order. These two orders differ only within one tick.
 
-    Raises ValueError for an unknown kind and for a *value* that is none of that kind.
+    Raises ValueError for an unknown kind and for a *value* that is not of that kind.
     """
     if kind == "v1":
         return versions.v1_to_v6(value).to_bytes(16, "big")
@@ -105,57 +104,57 @@ def sort_key(kind: str, value: int) -> bytes:
 
 
 def bounded_field_of(kind: str, epoch: int = snowflake.TWITTER_EPOCH) -> TimeField:
-    """Give the time field of a kind that has bounds.
+    """Return the time field of a kind that has bounds.
 
-    Raises ValueError, listing the kinds, for another, and with the way out for v1.
+    Raises ValueError, listing the kinds, for another; for v1 the error says what to use instead.
     """
     if kind == "v1":
         raise ValueError(
-            "kind is 'v1'; its ids do not sort by time as bytes, so it has no bounds: take"
-            " cassandra for Cassandra's order, or v6 for ids turned by v1_to_v6"
+            "kind is 'v1'; its ids do not sort by time as bytes, so it has no bounds: use"
+            " cassandra for Cassandra's order, or v6 for ids converted by v1_to_v6"
         )
     _order(kind)
     if kind == "cassandra":
-        # Only its order is its own; an epoch for it is refused as for v1.
+        # It has v1's time, and no epoch either.
         return field_of("v1", epoch)._replace(kind=kind)
     return field_of(kind, epoch)
 
 
 def own_unit(field: TimeField) -> str:
-    """Give the name of the unit that a kind's time field counts."""
+    """Return the name of the unit that a kind's time field counts."""
     return next(name for name, ticks in UNITS.items() if ticks == field.unit)
 
 
 def ticks_of(unit: str, field: TimeField) -> int:
-    """Give the ticks of a unit. ValueError if there is none such, or the field's own is longer."""
+    """Return the ticks of a unit. Raises ValueError if it is unknown, or finer than the field's."""
     ticks = look_up("unit", unit, UNITS)
     if ticks < field.unit:
         coarse = [name for name, ticks in UNITS.items() if ticks >= field.unit]
         raise ValueError(
-            f"unit is {unit!r}, which is finer than a {field.kind} tells; it must be"
+            f"unit is {unit!r}, which is finer than the time of a {field.kind}; it must be"
             f" {' or '.join(coarse)}"
         )
     return ticks
 
 
 def whole(tick: int, ticks: int, field: TimeField) -> tuple[int, int]:
-    """Give the unit of *ticks* ticks in which *tick* lies, half open, as far as the field goes."""
+    """Return the half-open unit of *ticks* ticks around *tick*, cut at the ends of the field."""
     begin = tick - tick % ticks
     return max(begin, field.epoch), min(begin + ticks, field.end)
 
 
 _SIGNS = 0x80808080_80808080
-"""Turns signed bytes, in the low half of a UUID, into unsigned ones of the same order."""
+"""XORed with the low half of a UUID, it makes unsigned bytes of signed ones in the same order."""
 
 _CASSANDRA_LOW, _CASSANDRA_HIGH = 0x80808080_80808080, 0xBF7F7F7F_7F7F7F7F
-"""The low 8 bytes of the first and last id of a tick: the highest byte holds the variant too."""
+"""The low 8 bytes of the first and last id of a tick; their highest byte holds the variant."""
 
 
 class _Order(NamedTuple):
-    """A kind in whose order the time comes first.
+    """The order of a kind's ids, in which the time comes first.
 
-    *low* and *high* give the first and last id of a tick's unit and an epoch, *fields* refuses what
-    is no id of the kind, *width* is its bytes.
+    *low* and *high* return the first and last id of a tick's unit under an epoch. *fields* raises
+    ValueError for a value that is not of the kind. *width* is the bytes of an id.
     """
 
     low: Callable[[int, int], int]
@@ -167,7 +166,7 @@ class _Order(NamedTuple):
 def _over(
     lowest: Callable[[int], int], rest: int, fields: Callable[[int], object], width: int
 ) -> _Order:
-    """Give the order of a kind that fills *rest*, a mask, in any way after its time."""
+    """Return the order of a kind in which the bits of the mask *rest*, after the time, are free."""
     return _Order(
         lambda tick, _epoch: lowest(tick),
         lambda tick, _epoch: lowest(tick) | rest,

@@ -4,7 +4,7 @@
 
     | Unix milliseconds 64 | worker, a MAC address 48 | sequence 16 |
 
-Ours take the node for the worker, and the tick within the millisecond for the sequence.
+Ours carry the node as the worker, and the tick within the millisecond as the sequence.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TIME = unix_field("flake", TICKS_PER_MS, 64)
 
 
 class FlakeFields(NamedTuple):
-    """What a Flake is made of."""
+    """The fields of a Flake."""
 
     ms: int
     node: int
@@ -27,9 +27,9 @@ class FlakeFields(NamedTuple):
 
 
 def flake(ms: int, node: int, sequence: int) -> int:
-    """Give the 128 bits of the Flake of Unix milliseconds, a worker's node and a sequence number.
+    """Return the 128 bits of the Flake of Unix milliseconds, a worker's node and a sequence number.
 
-    Raises ValueError, naming field, value and range, when one does not fit.
+    Raises ValueError, naming field, value and range, if one does not fit.
     """
     check_bits("ms", ms, 64)
     check_bits("node", node, 48)
@@ -37,23 +37,23 @@ def flake(ms: int, node: int, sequence: int) -> int:
 
 
 def of_tick(tick: int, node: int) -> int:
-    """Give the Flake of a tick and a node."""
+    """Return the Flake of a tick and a node."""
     TIME.raw(tick)
     ms, rest = milliseconds(tick)
     return flake(ms, node, rest)
 
 
 def fields(value: int) -> FlakeFields:
-    """Give the fields of a Flake. ValueError if it has more than 128 bits."""
+    """Return the fields of a Flake. Raises ValueError if it has more than 128 bits."""
     check_bits("a Flake", value, 128)
     return FlakeFields(value >> 64, value >> 16 & (1 << 48) - 1, value & 0xFFFF)
 
 
 def to_text(value: int) -> str:
-    """Give a Flake in base 62, as its own server does: texts of equal length sort as numbers."""
+    """Return a Flake in base 62, as its own server does: texts of equal length sort as numbers."""
     return encode(check_bits("a Flake", value, 128), BASE62)
 
 
 def from_text(text: str) -> int:
-    """Give the Flake that a base 62 text writes. ValueError, naming the text, if it is none."""
+    """Return the 128 bits of a Flake's text in base 62. Raises ValueError, naming other texts."""
     return decode(text, BASE62, "Flake", 128)

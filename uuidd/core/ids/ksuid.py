@@ -4,7 +4,7 @@
 
     | seconds since 2014-05-13T16:53:20Z 32 | payload 128 |
 
-Ours carry the tick within the second, 24 bits, first in the payload, and 104 random bits after it.
+In ours the payload begins with the tick within the second, 24 bits; 104 random bits follow.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from uuidd.core.ids.checks import check_bits, shown
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH, unix_field
 
 EPOCH = 1_400_000_000
-"""In Unix seconds."""
+"""2014-05-13T16:53:20Z, in Unix seconds."""
 
 TIME = unix_field("ksuid", TICKS_PER_SECOND, 32, epoch_ms=EPOCH * 1000)
 
 BYTES, WIDTH = 20, 27
-"""Its bytes, and its characters."""
+"""Bytes and characters of a KSUID."""
 
 TICK_BITS, RANDOM_BITS = 24, 104
 
 
 class KsuidFields(NamedTuple):
-    """What a KSUID is made of: seconds since its epoch, and 128 bits."""
+    """The fields of a KSUID: seconds since its epoch, and 128 bits."""
 
     timestamp: int
     payload: int
@@ -39,9 +39,9 @@ class KsuidFields(NamedTuple):
 
 
 def ksuid(seconds: int, payload: int) -> int:
-    """Give the 160 bits of the KSUID of Unix seconds and a payload of 128 bits.
+    """Return the 160 bits of the KSUID of Unix seconds and a payload of 128 bits.
 
-    Raises ValueError, naming field, value and range, when one does not fit.
+    Raises ValueError, naming field, value and range, if one does not fit.
     """
     check_bits("payload", payload, 128)
     if type(seconds) is not int:
@@ -53,7 +53,7 @@ def ksuid(seconds: int, payload: int) -> int:
 
 
 def of_tick(tick: int, random: int) -> int:
-    """Give the KSUID of a tick and 104 random bits; of two ticks the later gives the higher."""
+    """Return the KSUID of a tick and 104 random bits; a later tick gives a higher one."""
     TIME.raw(tick)
     check_bits("random", random, RANDOM_BITS)
     seconds, rest = divmod(tick - UNIX_EPOCH, TICKS_PER_SECOND)
@@ -61,18 +61,18 @@ def of_tick(tick: int, random: int) -> int:
 
 
 def fields(value: int) -> KsuidFields:
-    """Give the fields of a KSUID. ValueError if it has more than 160 bits."""
+    """Return the fields of a KSUID. Raises ValueError if it has more than 160 bits."""
     check_bits("a KSUID", value, 160)
     return KsuidFields(value >> 128, value & (1 << 128) - 1)
 
 
 def to_text(value: int) -> str:
-    """Give the 27 characters of a KSUID."""
+    """Return the 27 characters of a KSUID."""
     return encode(check_bits("a KSUID", value, 160), BASE62, WIDTH)
 
 
 def from_text(text: str) -> int:
-    """Give the 160 bits of a KSUID's 27 characters.
+    """Return the 160 bits of a KSUID's 27 characters.
 
     Raises ValueError, naming the text, for another length, another character, or one above the
     highest KSUID, aWgEPTl1tmebfsQzFP4bxwgy80V.

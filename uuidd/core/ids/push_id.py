@@ -4,8 +4,7 @@
 
     | Unix milliseconds 48 (8 characters) | random 72 (12 characters) |
 
-Ours carry the tick within the millisecond in the top 14 of the random bits, and 58 random bits
-after it.
+In ours the random bits begin with the tick within the millisecond, 14 bits; 58 random ones follow.
 """
 
 from __future__ import annotations
@@ -19,28 +18,28 @@ from uuidd.core.ids.ticks import TICKS_PER_MS, milliseconds, unix_field
 TIME = unix_field("push_id", TICKS_PER_MS, 48)
 
 WIDTH = 20
-"""Its characters."""
+"""Characters of a Push ID."""
 
 RANDOM_BITS = 58
 
 
 class PushIdFields(NamedTuple):
-    """What a Push ID is made of."""
+    """The fields of a Push ID."""
 
     ms: int
     random: int
 
 
 def push_id(ms: int, random: int) -> int:
-    """Give the 120 bits of the Push ID of Unix milliseconds and 72 bits.
+    """Return the 120 bits of the Push ID of Unix milliseconds and 72 bits.
 
-    Raises ValueError, naming field, value and range, when one does not fit.
+    Raises ValueError, naming field, value and range, if one does not fit.
     """
     return check_bits("ms", ms, 48) << 72 | check_bits("random", random, 72)
 
 
 def of_tick(tick: int, random: int) -> int:
-    """Give the Push ID of a tick and 58 random bits; of two ticks the later gives the higher."""
+    """Return the Push ID of a tick and 58 random bits; a later tick gives a higher one."""
     TIME.raw(tick)
     check_bits("random", random, RANDOM_BITS)
     ms, rest = milliseconds(tick)
@@ -48,18 +47,18 @@ def of_tick(tick: int, random: int) -> int:
 
 
 def fields(value: int) -> PushIdFields:
-    """Give the fields of a Push ID. ValueError if it has more than 120 bits."""
+    """Return the fields of a Push ID. Raises ValueError if it has more than 120 bits."""
     check_bits("a Push ID", value, 120)
     return PushIdFields(value >> 72, value & (1 << 72) - 1)
 
 
 def to_text(value: int) -> str:
-    """Give the 20 characters of a Push ID."""
+    """Return the 20 characters of a Push ID."""
     return encode(check_bits("a Push ID", value, 120), PUSH, WIDTH)
 
 
 def from_text(text: str) -> int:
-    """Give the 120 bits of a Push ID's 20 characters.
+    """Return the 120 bits of a Push ID's 20 characters.
 
     Raises ValueError, naming the text, for another length or another character.
     """

@@ -1,4 +1,4 @@
-"""Times as users give and read them: aware datetimes, integers, RFC 3339."""
+"""Times as users pass and read them: aware datetimes, integers, and text in RFC 3339."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from uuidd.core.ids.checks import shown
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH, TimeField
 
 Time = int | datetime
-"""A time: an aware datetime, or an int in the unit of the kind of id that it is for.
+"""A time: an aware datetime, or an int in the unit of the kind of id.
 
-That is ticks since 1582-10-15 for v1 and v6, Unix seconds for KSUIDs, and Unix milliseconds for all
-others, Snowflakes included, whatever their epoch.
+The unit is ticks since 1582-10-15 for v1 and v6, Unix seconds for KSUIDs, and Unix milliseconds for
+the others, also for Snowflakes of any epoch.
 """
 
 _EPOCH = datetime(1582, 10, 15, tzinfo=UTC)
@@ -23,10 +23,10 @@ _CYCLE_DAYS = 146_097
 
 
 def tick_of(time: Time, field: TimeField) -> int:
-    """Give the tick of *time*, an integer of which is in the unit of *field*.
+    """Return the tick of *time*; an int is in the unit of *field*.
 
-    Raises TypeError for a float or anything else that is no time, ValueError for a naive datetime
-    and for a time that the field cannot tell.
+    Raises TypeError for a float or anything else that is not a time, ValueError for a naive
+    datetime and for a time outside the field's range.
     """
     if isinstance(time, datetime):
         if time.utcoffset() is None:
@@ -38,22 +38,21 @@ def tick_of(time: Time, field: TimeField) -> int:
         tick = time if field.unit == 1 else UNIX_EPOCH + time * field.unit
     else:
         raise TypeError(
-            f"time is {shown(time)}; it must be an aware datetime or an int, for a float is not"
-            " exact"
+            f"time is {shown(time)}; it must be an aware datetime or an int (a float is not exact)"
         )
     if not field.epoch <= tick < field.end:
         last = text(field.end - field.unit, field.unit)
         raise ValueError(
-            f"time is {shown(time) if type(time) is int else text(tick, 10)}; a {field.kind} tells"
-            f" {text(field.epoch, field.unit)} to {last}"
+            f"time is {shown(time) if type(time) is int else text(tick, 10)}; the time of a"
+            f" {field.kind} is from {text(field.epoch, field.unit)} to {last}"
         )
     return tick
 
 
 def text(tick: int, unit: int = 1) -> str:
-    """Give the UTC time of a tick in RFC 3339, with all digits that a field by *unit* ticks has.
+    """Return the UTC time of a tick in RFC 3339, with the digits of a field of *unit* ticks.
 
-    A year after 9999, which RFC 3339 cannot tell, has a plus sign before it (ISO 8601).
+    A year after 9999, which RFC 3339 does not allow, has a plus sign before it (ISO 8601).
     """
     day, rest = divmod(tick, _TICKS_PER_DAY)
     seconds, ticks = divmod(rest, TICKS_PER_SECOND)
@@ -64,13 +63,13 @@ def text(tick: int, unit: int = 1) -> str:
 
 
 def day(tick: int) -> str:
-    """Give the UTC day of a tick, as YYYY-MM-DD."""
+    """Return the UTC day of a tick, as YYYY-MM-DD."""
     return _day(tick // _TICKS_PER_DAY)
 
 
 @lru_cache(maxsize=64)
 def _digits(unit: int) -> int:
-    """Give how many digits of a second it takes to tell units of so many ticks apart."""
+    """Return the number of decimal digits of a second that units of *unit* ticks need."""
     return next(some for some in range(8) if not unit * 10**some % TICKS_PER_SECOND)
 
 

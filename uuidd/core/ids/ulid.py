@@ -4,8 +4,8 @@
 
     | Unix milliseconds 48 | random 80 |
 
-Ours carry the tick within the millisecond in the top 14 of the random bits, and 66 random bits
-after it. A ULID and a UUID are the same 128 bits, so one converts to the other by its text alone.
+In ours the random bits begin with the tick within the millisecond, 14 bits; 66 random ones follow.
+A ULID and a UUID both have 128 bits, so one converts to the other by its text alone.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from uuidd.core.ids.ticks import TICKS_PER_MS, milliseconds, unix_field
 TIME = unix_field("ulid", TICKS_PER_MS, 48)
 
 WIDTH = 26
-"""Its characters: 130 bits, so the first is 7 at most."""
+"""Characters of a ULID. They have 130 bits, so the first is 7 at most."""
 
 RANDOM_BITS = 66
 
 
 class UlidFields(NamedTuple):
-    """What a ULID is made of."""
+    """The fields of a ULID."""
 
     ms: int
     random: int
 
 
 def ulid(ms: int, random: int) -> int:
-    """Give the 128 bits of the ULID of Unix milliseconds and 80 bits.
+    """Return the 128 bits of the ULID of Unix milliseconds and 80 bits.
 
-    Raises ValueError, naming field, value and range, when one does not fit.
+    Raises ValueError, naming field, value and range, if one does not fit.
     """
     return check_bits("ms", ms, 48) << 80 | check_bits("random", random, 80)
 
 
 def of_tick(tick: int, random: int) -> int:
-    """Give the ULID of a tick and 66 random bits; of two ticks the later gives the higher."""
+    """Return the ULID of a tick and 66 random bits; a later tick gives a higher one."""
     TIME.raw(tick)
     check_bits("random", random, RANDOM_BITS)
     ms, rest = milliseconds(tick)
@@ -48,23 +48,23 @@ def of_tick(tick: int, random: int) -> int:
 
 
 def fields(value: int) -> UlidFields:
-    """Give the fields of a ULID. ValueError if it has more than 128 bits."""
+    """Return the fields of a ULID. Raises ValueError if it has more than 128 bits."""
     check_bits("a ULID", value, 128)
     return UlidFields(value >> 80, value & (1 << 80) - 1)
 
 
 def to_text(value: int) -> str:
-    """Give the 26 characters of a ULID."""
+    """Return the 26 characters of a ULID."""
     return encode(check_bits("a ULID", value, 128), CROCKFORD, WIDTH)
 
 
 def from_text(text: str) -> int:
-    """Give the 128 bits of a ULID's 26 characters, in upper or lower case.
+    """Return the 128 bits of a ULID's 26 characters, in upper or lower case.
 
     Raises ValueError, naming the text, for another length, another character, or one above the
     highest ULID, 7ZZZZZZZZZZZZZZZZZZZZZZZZZ.
     """
     if len(text) != WIDTH:
         raise ValueError(f"{shown(text)} is not a ULID: it has {len(text)} characters, not {WIDTH}")
-    # Only ASCII, for upper() makes an S of a long s, and two of a sharp one.
+    # Only ASCII, because upper() turns a long s into S, and a sharp s into SS.
     return decode(text.upper() if text.isascii() else text, CROCKFORD, "ULID", 128)

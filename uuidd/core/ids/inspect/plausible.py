@@ -1,7 +1,7 @@
-"""Which kinds bits are likely to be of, when nothing but the bits is known.
+"""The likely kinds of an id of which only the bits are known.
 
-A UUID of a version in use carries a mark of its kind. The other kinds carry none: any bits can be
-read as one, and only the time that it would tell speaks for or against it.
+A UUID of a version in use is marked by its version and variant. The other kinds have no such mark:
+any bits can be read as one of them, so only those are plausible that then have a plausible time.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ FROM = UNIX_EPOCH + 946_684_800 * TICKS_PER_SECOND
 UNTIL = UNIX_EPOCH + 4_102_444_800 * TICKS_PER_SECOND
 """2000-01-01 and 2100-01-01, as ticks: a time between them is plausible.
 
-Of the kinds without a mark only Apollo's is older than 2000, and 2100 leaves room for a clock or
-an epoch that is far off. The century is one in ninety of what 48 bits of milliseconds tell: few
-bits get in by chance.
+Of the kinds without a mark only Apollo's is older than 2000, and 2100 leaves room for a clock or an
+epoch that is far off. A century is one in ninety of the times in 48 bits of milliseconds, so few
+bits are plausible by chance.
 """
 
 _NUMBERS = ("snowflake", "sonyflake", "sonyflake2", "uidgenerator")
 
 
 def of_integer(value: int, epoch: int | None) -> Iterator[Reading]:
-    """Give the plausible readings of an integer, most likely first; *epoch* is of Snowflakes."""
+    """Yield the plausible readings of an integer, most likely first; *epoch* is for Snowflakes."""
     if value >> 64:
         if value >> 128:
             yield from _plausible_ksuid(value)
         elif value >> 96:
-            # 128 bits begin with 32 zeros once in four thousand million times.
+            # 128 bits begin with 32 zeros once in four thousand million cases.
             yield from of_octets(value)
         return
     if not value:
@@ -44,17 +44,17 @@ def of_integer(value: int, epoch: int | None) -> Iterator[Reading]:
             if is_plausible(found):
                 yield found
     uid = foreign.apollo_fields(value)
-    # Reserved bits should be 0; not to ask for that would make two in five integers a UID.
+    # Without the rule that reserved bits are 0, two in five integers would be plausible.
     if not uid.reserved and uid.timestamp in _plausible(foreign.APOLLO_TIME):
         yield Reading("apollo", value)
 
 
 def of_octets(value: int) -> Iterator[Reading]:
-    """Give the plausible readings of 128 bits, most likely first.
+    """Yield the plausible readings of 128 bits, most likely first.
 
-    A Flake comes before a UUID, for its 64 bits of time are hardly ever plausible by chance; a UUID
-    with a mark before a ULID, since more people have it; and that before a GUID, whose mark one
-    in sixteen has by chance.
+    A Flake comes before a UUID, because its 64 bits of time are hardly ever plausible by chance. A
+    marked UUID comes before a ULID, because it is more common. A ULID comes before a GUID, because
+    one in sixteen values has a GUID's mark by chance.
     """
     yield from as_flake(value)
     kind = kind_of_uuid(value)
@@ -68,32 +68,32 @@ def of_octets(value: int) -> Iterator[Reading]:
 
 
 def beside_uuid(value: int) -> Iterator[Reading]:
-    """Give what the 128 bits of a UUID without a mark may be, beside the UUID that they spell."""
+    """Yield the plausible readings of an unmarked UUID's bits as other kinds."""
     yield from as_flake(value)
     yield from _plausible_ulid(value)
     yield from _marked_guid(value)
 
 
 def as_flake(value: int) -> Iterator[Reading]:
-    """Give the reading of 128 bits as a Flake, if that is plausible."""
+    """Yield the reading of 128 bits as a Flake, if it is plausible."""
     if value >> 64 in _plausible(flake.TIME):
         yield Reading("flake", value)
 
 
 def is_marked(kind: str) -> bool:
-    """Tell whether a UUID of this kind carries the mark of it."""
+    """Return whether UUIDs of this kind are marked."""
     return kind not in ("ncs", "unknown")
 
 
 def is_plausible(reading: Reading) -> bool:
-    """Tell whether the time of a Snowflake, or of a kind like it, is plausible."""
+    """Return whether the time of a Snowflake, or of a kind like it, is plausible."""
     kind, epoch = reading.kind, reading.epoch
     raw = reading.value >> _SHIFTS[kind]
     return raw in _plausible_since(kind, EPOCHS[kind] if epoch is None else epoch)
 
 
 _SHIFTS = {"snowflake": 22, "sonyflake": 24, "sonyflake2": 24, "uidgenerator": 35}
-"""How far from the right the time of a kind is."""
+"""Bits to the right of a kind's time."""
 
 
 def _plausible_ulid(value: int) -> Iterator[Reading]:
@@ -112,14 +112,14 @@ def _marked_guid(value: int) -> Iterator[Reading]:
 
 
 def _is_marked_ncs(value: int) -> bool:
-    """Tell whether reserved bits that nobody used, and a family, make it likely to be NCS's."""
+    """Return whether the reserved bits are 0, as always in NCS, and the family is one of NCS's."""
     found = foreign.ncs_fields(value)
     return not found.reserved and found.family in foreign.NCS_FAMILIES and found.timestamp > 0
 
 
 @lru_cache(maxsize=64)
 def _plausible(field: TimeField) -> range:
-    """Give the values of a time field whose times are plausible."""
+    """Return the values of a time field that stand for plausible times."""
     first = max(-((field.epoch - FROM) // field.unit), 0)
     last = min(-((field.epoch - UNTIL) // field.unit), 1 << field.bits)
     return range(first, max(first, last))

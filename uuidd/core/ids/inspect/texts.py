@@ -1,9 +1,9 @@
-"""What an id's text may write, told by its length and its characters.
+"""The readings of an id's text, by its length and its characters.
 
-Some texts spell their kind by their shape: 8-4-4-4-12 is a UUID, also in braces and after
-``urn:uuid:``, 26 characters are a ULID, 27 a KSUID, 20 a Push ID; dots are Apollo's. All others
-are bits: 32 or 40 hex digits are 16 or 20 bytes, and digits, or ``0x`` and hex digits, an integer.
-Letters in no such shape are digits of a Snowflake or a Flake.
+Some texts show their kind by their shape: 8-4-4-4-12 is a UUID, also in braces and after
+``urn:uuid:``; 26 characters are a ULID, 27 a KSUID, 20 a Push ID; dots are Apollo's. The others are
+bits: 32 or 40 hex digits are 16 or 20 bytes, and digits, or ``0x`` and hex digits, an integer. Any
+other letters are digits of a Snowflake or a Flake.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from uuidd.core.ids.inspect.kinds import EPOCHS, INSPECTED_KINDS, Reading
 from uuidd.core.ids.inspect.kinds import UUID_KINDS as UUID_KINDS
 
 LONGEST = 100
-"""Characters of the longest text that is looked at; the longest id, a UUID as a URN, has 47."""
+"""Characters of the longest text that is read; the longest id, a UUID as a URN, has 47."""
 
 SHOWN = 40
 """Characters of an overlong text that its error shows."""
@@ -28,7 +28,7 @@ ALIASES = {"cassandra": "v1"}
 """Kinds by another name: Cassandra's TimeUUID is a v1."""
 
 _ACCEPTED = (
-    "what is taken is a UUID, a ULID (26 characters), a KSUID (27), a Push ID (20), a Flake,"
+    "it must be a UUID, a ULID (26 characters), a KSUID (27), a Push ID (20), a Flake,"
     " a Snowflake, 16 or 20 bytes in hex, or an integer"
 )
 
@@ -37,7 +37,7 @@ _WIDTHS: dict[int, tuple[str, Callable[[str], int]]] = {
     ulid.WIDTH: ("ulid", ulid.from_text),
     ksuid.WIDTH: ("ksuid", ksuid.from_text),
 }
-"""Kinds whose texts have a length that they share with no other's."""
+"""The kinds whose texts have a length that no other kind's have."""
 
 _UUID_MARKS = re.compile(r"[-{:]")
 _OCTETS = re.compile(r"(?:0[xX])?([0-9a-fA-F]{32}|[0-9a-fA-F]{40})\Z")
@@ -50,12 +50,12 @@ _FORMS = {
     "flake": re.compile(r"[0-9A-Za-z]{1,22}\Z"),
     "apollo": re.compile(r".{8}[.]"),
 }
-"""How texts look of the kinds that no hyphen, brace or colon marks."""
+"""The shapes of texts without a hyphen, brace or colon, by kind."""
 
 _SNOWFLAKE_DIGITS = {"base32": (12, 13), "base58": (10, 11), "base62": (10, 11)}
-"""How many digits a likely Snowflake has, by base: with fewer it is of its epoch's first weeks.
+"""How many digits a plausible Snowflake has, by base: one of its epoch's first weeks has fewer.
 
-Without this every short word would be a Snowflake.
+Without this rule every short word would be a Snowflake.
 """
 
 _FLAKE_DIGITS = 22
@@ -65,16 +65,16 @@ _FLAKE_DIGITS = 22
 def readings(
     text: str, *, kind: str | None = None, epoch: int | None = None, raw: bool = False
 ) -> list[Reading]:
-    """Give the plausible readings of an id's text, most likely first; there is at least one.
+    """Return the plausible readings of an id's text, at least one, most likely first.
 
-    With *kind*, one of ``KINDS`` or ``ALIASES``, the reading as that kind, likely or not, of a text
-    as that kind is written; a Snowflake in letters has one for each base that it may be in. With
-    *raw* beside it the text may also be the id's bits: an integer, bytes in hex, or the text of
-    another kind of as many bits. *epoch*, in Unix milliseconds, is that of Snowflakes, or that of
-    *kind*. Space around the text is passed over.
+    With *kind*, one of ``INSPECTED_KINDS`` or ``ALIASES``, the text is read only as that kind, also
+    if that is not plausible. It must be written as the kind is; a Snowflake in letters has a
+    reading for each base that fits. With *raw* it may also be the id's bits: an integer, bytes in
+    hex, or the text of another kind of the same number of bits. *epoch*, in Unix milliseconds, is
+    that of *kind*, by default that of Snowflakes. Whitespace around the text is ignored.
 
-    Raises ValueError, naming the text, when nothing is plausible or it cannot be of *kind*, and for
-    a *kind* or *epoch* that is none; TypeError for a text that is no str.
+    Raises ValueError, naming the text, if no reading is plausible or it cannot be of *kind*, and
+    for an unknown *kind* or an *epoch* out of range; TypeError if the text is not a str.
     """
     if not isinstance(text, str):
         raise TypeError(f"text is {shown(text)}; it must be a str")
@@ -99,7 +99,7 @@ def readings(
 
 
 def _spelled(bare: str) -> list[Reading]:
-    """Give what a text's shape says, nothing if it has none. ValueError if it breaks its shape."""
+    """Return the readings of a text with a kind's shape; ValueError if it breaks that shape."""
     if shape := _WIDTHS.get(len(bare)):
         kind, from_text = shape
         return [Reading(kind, from_text(bare))]
@@ -116,7 +116,7 @@ def _spelled(bare: str) -> list[Reading]:
 
 
 def _bits(bare: str, epoch: int | None) -> list[Reading]:
-    """Give the plausible readings of a text as an integer, as bytes and as letters."""
+    """Return the plausible readings of a text as an integer, as bytes and as letters."""
     if not bare.isalnum():
         return []
     octets = _OCTETS.match(bare)
@@ -131,13 +131,13 @@ def _bits(bare: str, epoch: int | None) -> list[Reading]:
         return [Reading("ksuid", value)]
     found = list(plausible.of_octets(value))
     if bare.isdecimal() and bare[0] != "0":
-        # 32 digits without a letter are 16 bytes by chance only, and an integer of some length.
+        # 16 bytes in hex have 32 digits without a letter only by chance.
         found = [*plausible.of_integer(int(bare), epoch), *found]
     return found or [Reading(kind_of_uuid(value), value)]
 
 
 def _letters(bare: str, epoch: int | None) -> Iterator[Reading]:
-    """Give the plausible readings of a number's digits in a higher base than ten."""
+    """Yield the plausible readings of a number's digits in a base above ten."""
     for base, widths in _SNOWFLAKE_DIGITS.items():
         if len(bare) in widths:
             for found in _snowflakes(bare, base, "snowflake", epoch):
@@ -152,7 +152,7 @@ def _letters(bare: str, epoch: int | None) -> Iterator[Reading]:
 
 
 def _snowflakes(bare: str, base: str, kind: str, epoch: int | None) -> Iterator[Reading]:
-    """Give the Snowflake that a text is in a base, nothing if it is none in that."""
+    """Yield the reading of a text as a Snowflake in a base, if it is one."""
     try:
         value = snowflake.from_text(bare, base)
     except ValueError:
@@ -161,9 +161,9 @@ def _snowflakes(bare: str, base: str, kind: str, epoch: int | None) -> Iterator[
 
 
 def _as_kind(bare: str, kind: str, epoch: int | None, raw: bool) -> list[Reading]:
-    """Give the readings as a kind that was asked for. ValueError, saying why, if there is none."""
+    """Return the readings as one kind. Raises ValueError, saying why, if there are none."""
     if epoch is not None and kind not in EPOCHS:
-        raise ValueError(f"epoch is {shown(epoch)}; a {kind} has no epoch to choose")
+        raise ValueError(f"epoch is {shown(epoch)}; the epoch of a {kind} is fixed")
     if kind in EPOCHS:
         found = _as_number(bare, kind, epoch)
         _check_form(bare, kind, raw)
@@ -176,7 +176,7 @@ def _as_kind(bare: str, kind: str, epoch: int | None, raw: bool) -> list[Reading
 
 
 def _check_form(bare: str, kind: str, raw: bool) -> None:
-    """See to it that a text is written as the kind's own tools write it, unless bits will do."""
+    """Raise ValueError unless a text is written as the kind's own tools write it, or is *raw*."""
     if kind in UUID_KINDS:
         fits = bool(_UUID_MARKS.search(bare) or _PLAIN_UUID.match(bare) or "." in bare)
     elif kind in EPOCHS:
@@ -185,7 +185,7 @@ def _check_form(bare: str, kind: str, raw: bool) -> None:
         fits = kind == "push_id" or bool(_FORMS[kind].match(bare))
     if not (fits or raw):
         raise ValueError(
-            f"{bare!r} is not written as a {kind} is; with raw, an integer, or bytes in hex, is"
+            f"{bare!r} is not written as a {kind} is; with raw, an integer or bytes in hex can be"
             " read as one"
         )
 
@@ -213,7 +213,7 @@ def _as_number(bare: str, kind: str, epoch: int | None) -> list[Reading]:
 
 
 def _integer(bare: str, kind: str, bits: int) -> int:
-    """Give the integer that a text writes, of *bits* bits at most."""
+    """Return the integer that a text writes, of at most *bits* bits."""
     if bare.isdecimal():
         value = int(bare)
     elif _HEX.match(bare):
@@ -228,7 +228,7 @@ def _integer(bare: str, kind: str, bits: int) -> int:
 
 
 def _as_uuid(bare: str, kind: str = "UUID") -> int:
-    """Give the 128 bits that a text writes in any way."""
+    """Return the 128 bits that a text writes in any way."""
     if octets := _OCTETS.match(bare):
         return _integer(f"0x{octets[1]}", kind, 128)
     if len(bare) == ulid.WIDTH and not bare.isdecimal():
@@ -270,4 +270,4 @@ _WRITERS: dict[str, Callable[[str], int]] = {
     "push_id": push_id.from_text,
     "apollo": _as_apollo,
 }
-"""What a text's bits are, by the kind that it is said to be of."""
+"""How to read a text's bits, by the kind that the caller names."""

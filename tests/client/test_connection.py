@@ -291,6 +291,15 @@ def test_a_bad_block_is_refused(path: Path, bad: object) -> None:
     assert server.connections == 2
 
 
+def test_a_larger_block_than_was_asked_for_is_refused(path: Path) -> None:
+    """The client makes no ids of ticks that it did not ask for."""
+    with (
+        served(path, lambda request: result(request, granted(0, 11))) as (_, found),
+        pytest.raises(DaemonUnavailable, match="11 ticks where 10 were asked for"),
+    ):
+        found.take(10)
+
+
 @pytest.mark.parametrize(
     "garbage",
     [

@@ -73,6 +73,19 @@ def test_nodes_are_random_and_marked_so() -> None:
         assert block.node & other.node & MULTICAST
 
 
+def test_two_processes_without_a_daemon_have_two_nodes() -> None:
+    """Each timeline draws its own, so that ids of two processes differ at the same tick."""
+    utc, steady = set(), set()
+    for here in (Fallback(), Fallback()):
+        block = here.take(1, now=START)
+        other = here.take_steady(1, past=0, now=START, elapsed=0)
+        assert isinstance(block, Block)
+        assert isinstance(other, SteadyBlock)
+        utc.add(block.node)
+        steady.add(other.node)
+    assert len(utc) == len(steady) == 2
+
+
 def test_it_has_no_worker_number() -> None:
     """A Snowflake is not made without the daemon."""
     block = Fallback().take_steady(1, past=0, now=START, elapsed=0)

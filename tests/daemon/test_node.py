@@ -601,24 +601,24 @@ def test_a_fixed_node_begins_past_the_later_mark_of_libuuid(
 
 
 @pytest.mark.parametrize(
-    ("ahead", "heeded", "line"),
+    ("ahead", "used", "line"),
     [
-        (10**7, True, "beginning past what libuuid has used: file=/clock, +1.000 s from now"),
-        (-5, True, "beginning past what libuuid has used: file=/clock, -0.000 s from now"),
+        (10**7, True, "beginning after what libuuid has used: file=/clock, +1.000 s from now"),
+        (-5, True, "beginning after what libuuid has used: file=/clock, -0.000 s from now"),
         (
             DAY + 1,
             False,
-            "libuuid's clock file is of a time too far ahead, and is not heeded: file=/clock,"
+            "libuuid's clock file is of a time too far ahead, and is ignored: file=/clock,"
             " +86400.000 s from now",
         ),
     ],
 )
 def test_a_mark_of_libuuid_has_a_line_in_the_log(
-    caplog: pytest.LogCaptureFixture, ahead: int, heeded: bool, line: str
+    caplog: pytest.LogCaptureFixture, ahead: int, used: bool, line: str
 ) -> None:
     """The file, how far its mark lies from now, and whether the mark counts."""
     caplog.set_level("INFO")
-    events.libuuid_mark(Path("/clock"), ahead, heeded=heeded)
+    events.libuuid_mark(Path("/clock"), ahead, used=used)
     assert caplog.messages == [line]
 
 
@@ -655,7 +655,7 @@ def test_a_daemon_repeats_nothing_of_libuuids() -> None:
     assert done.stderr == ""
     clock, cont, last = done.stdout.splitlines()
     assert clock.startswith(
-        "uuidd: INFO: beginning past what libuuid has used: file=/var/lib/libuuid/clock.txt"
+        "uuidd: INFO: beginning after what libuuid has used: file=/var/lib/libuuid/clock.txt"
     )
     assert "file=/var/lib/libuuid/clock-cont.txt, +" in cont
     assert last == f"2 True {(0x1261 >> 4) + 512}"

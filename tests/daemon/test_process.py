@@ -144,6 +144,26 @@ def test_a_stop_right_after_the_start_is_in_order(daemon: Daemon) -> None:
         daemon.start()
 
 
+def test_the_first_horizon_is_on_the_disk_when_the_daemon_says_that_it_started() -> None:
+    """So a crash right after the first id repeats none."""
+    before = time.time_ns() // 100 + UNIX_EPOCH
+    with Daemon() as daemon:
+        # An idle daemon writes nothing, so this is what the start wrote.
+        state = decode((daemon.state / "state").read_bytes())
+    assert state.marks[state.generation] > before
+
+
+def test_the_request_limit_holds_on_a_connection_that_was_silent(daemon: Daemon) -> None:
+    """The poller reads its requests, and not the task of a new connection."""
+    daemon.stop()
+    daemon.arguments = ["--max-request-bytes=100"]
+    daemon.start()
+    with daemon.connect() as connection:
+        connection.call("status")
+        _, _, error, _ = connection.ask("status", 200 * "x")
+        assert "at most 100 are read" in error
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_during_the_start_leaves_nothing_behind(
     tmp_path: Path, number: signal.Signals

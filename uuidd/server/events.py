@@ -91,14 +91,14 @@ def opening(opening: Opening) -> None:
     )
 
 
-def libuuid_mark(path: Path, ahead: int, *, heeded: bool) -> None:
-    """Log that libuuid has used ticks up to *ahead* ticks past now, as the file at *path* says."""
+def libuuid_mark(path: Path, ahead: int, *, used: bool) -> None:
+    """Log a mark of libuuid, *ahead* ticks past now, and whether it is *used*."""
     seconds = ahead / TICKS_PER_SECOND
-    if heeded:
-        log.info("beginning past what libuuid has used: file=%s, %+.3f s from now", path, seconds)
+    if used:
+        log.info("beginning after what libuuid has used: file=%s, %+.3f s from now", path, seconds)
     else:
         log.warning(
-            "libuuid's clock file is of a time too far ahead, and is not heeded: file=%s, %+.3f s"
+            "libuuid's clock file is of a time too far ahead, and is ignored: file=%s, %+.3f s"
             " from now",
             path,
             seconds,
@@ -149,13 +149,13 @@ class Tally:
     requests: int = 0
     ids: int = 0
     refused: Counter[str] = field(default_factory=Counter)
-    tell: Callable[[], None] = lambda: None
+    on_refusal: Callable[[], None] = lambda: None
     """Called after each refusal."""
 
     def refuse(self, reason: str) -> None:
         """Count a refusal."""
         self.refused[reason] += 1
-        self.tell()
+        self.on_refusal()
 
 
 class Refusals:
@@ -167,7 +167,7 @@ class Refusals:
         self._first = trio.Event()
         self._since = 0.0
         for tally in tallies:
-            tally.tell = self._note
+            tally.on_refusal = self._note
 
     async def run(self) -> None:
         """Log the refusals of each ``SPAN`` that has any, until it is cancelled."""

@@ -38,9 +38,9 @@ from uuidd.systemd import inherited_socket, notifier
 log = logging.getLogger("uuidd")
 
 
-ABSURD = 24 * 3600 * TICKS_PER_SECOND
-"""A mark of libuuid's further ahead than this was made by a clock that was wrong; to heed it would
-keep the fixed node out of use for as long."""
+MAX_MARK_AHEAD = 24 * 3600 * TICKS_PER_SECOND
+"""Ticks by which a mark of libuuid may be ahead of now. One further ahead was made while the clock
+was wrong, and the fixed node would be out of use until then."""
 
 
 class DescriptorsError(Exception):
@@ -102,7 +102,7 @@ def started(settings: Settings) -> Iterator[Daemon]:
             _check_watches()
         # Not before the start has succeeded: one that fails has opened nothing.
         for path, ahead in marks:
-            events.libuuid_mark(path, ahead, heeded=ahead <= ABSURD)
+            events.libuuid_mark(path, ahead, used=ahead <= MAX_MARK_AHEAD)
         events.openings(timelines.utc)
         if os.geteuid() == 0:
             log.info("running as root, which is not needed: see --user, or the unit for systemd")
@@ -149,7 +149,7 @@ def _begun(
         random=Entropy().bits,
         node=node,
         avoid=None if node is None else libuuid_clock_seq(),
-        floor=max((at.now + ahead for _, ahead in marks if ahead <= ABSURD), default=None),
+        floor=max((at.now + ahead for _, ahead in marks if ahead <= MAX_MARK_AHEAD), default=None),
     )
     steady = Steady(
         None if loaded is None else loaded.steady,
@@ -225,8 +225,8 @@ def epochs_with(settings: Settings, loaded: State | None) -> Mapping[int, int]:
 def libuuid_marks(now: int) -> list[tuple[Path, int]]:
     """Of each file of libuuid that can be read: how many ticks past *now* its mark lies.
 
-    libuuid, without a daemon, has used no tick at or past its mark. A mark more than ``ABSURD``
-    ahead counts for nothing.
+    libuuid, without a daemon, has used no tick at or past its mark. A mark that is more than
+    ``MAX_MARK_AHEAD`` ahead is ignored.
     """
     marks = [(path, libuuid_mark(path)) for path in (LIBUUID_CLOCK, LIBUUID_CONT)]
     return [(path, mark - now) for path, mark in marks if mark is not None]

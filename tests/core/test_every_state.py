@@ -77,8 +77,7 @@ def test_a_horizon_one_tick_too_far_is_found(monkeypatch: pytest.MonkeyPatch) ->
     end_save = Horizon.end_save
 
     def end_save_one_more(horizon: Horizon, mark: int, *, completed: bool) -> None:
-        end_save(horizon, mark, completed=completed)
-        horizon.limit += completed
+        end_save(horizon, mark + 1, completed=completed)
 
     monkeypatch.setattr(Horizon, "end_save", end_save_one_more)
     with pytest.raises(Repeated, match="at or past what the disk may hold") as caught:

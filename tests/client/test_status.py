@@ -57,7 +57,7 @@ STATUS: dict[str, Any] = {
         "next": 140_145_395_406_952_924,
         "lag": 0.0003211,
         "openings": 1,
-        "regressions": 0,
+        "steps_back": 0,
         "steps_forward": 2,
         "horizon": 140_145_395_407_936_121,
         "horizon_in": 15.0,
@@ -403,7 +403,7 @@ WHERE = {
     "utc.lanes_in_use": "uuidd_lanes_in_use",
     "utc.lag": "uuidd_lag_seconds",
     "utc.openings": "uuidd_openings_total",
-    "utc.regressions": "uuidd_clock_steps_total,direction=back",
+    "utc.steps_back": "uuidd_clock_steps_total,direction=back",
     "utc.steps_forward": "uuidd_clock_steps_total,direction=forward",
     "utc.horizon_in": "uuidd_horizon_seconds",
     "steady.lead": "uuidd_steady_lead_seconds",
@@ -432,7 +432,7 @@ def refusing() -> dict[str, Any]:
     return changed(
         requests__rpc__refused={"busy": 12, "bad_params": 3},
         requests__libuuid__refused={"too_late": 4},
-        utc__regressions=9,
+        utc__steps_back=9,
         saves__failed=11,
     )
 

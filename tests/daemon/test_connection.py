@@ -704,7 +704,7 @@ async def test_status_tells_how_the_daemon_does(inside: Inside, autojump_clock: 
         "next": max(inside.lanes),
         "lag": pytest.approx(60),
         "openings": 1,
-        "regressions": 0,
+        "steps_back": 0,
         "steps_forward": 0,
         "horizon": inside.timeline.horizon,
         "horizon_in": pytest.approx(2 * HOUR - 60),
@@ -745,7 +745,7 @@ async def test_status_shows_steps_of_the_clock(inside: Inside, autojump_clock: M
         inside.wall.step(+50)
         await peer.call("take", "utc", 1)
         told = (await peer.call("status")).result["utc"]
-    assert (told["regressions"], told["steps_forward"]) == (1, 1)
+    assert (told["steps_back"], told["steps_forward"]) == (1, 1)
     assert told["openings"] == 2
 
 

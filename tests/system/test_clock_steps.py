@@ -151,7 +151,7 @@ def test_status_and_log_tell_of_steps(daemon: Daemon, fake_time: FakeTime) -> No
             fake_time.set(offset)
             connection.call("take", "utc", 1)
         utc = connection.call("status")["utc"]
-    assert (utc["steps_forward"], utc["regressions"], utc["openings"]) == (1, 1, 2)
+    assert (utc["steps_forward"], utc["steps_back"], utc["openings"]) == (1, 1, 2)
     daemon.stop()
     steps = [line for line in daemon.lines if "WARNING: UTC was set " in line]
     assert [line.split("UTC was set ")[1] for line in steps] == [

@@ -137,7 +137,7 @@ def test_between_end_and_start_no_step_repeats_anything(
 
 
 def test_steps_are_counted_where_they_are_large(steps: Steps, daemon: Daemon) -> None:
-    """Each step of more than 10 ms is counted, back as regression; smaller ones never are."""
+    """Each step of more than 10 ms is counted by its direction; smaller ones never are."""
     with daemon.connect() as connection:
 
         def counted(offset: float) -> tuple[int, int]:
@@ -146,7 +146,7 @@ def test_steps_are_counted_where_they_are_large(steps: Steps, daemon: Daemon) ->
             steps.by(offset)
             connection.call("take", "utc", 1)
             after = connection.call("status")["utc"]
-            back, forward = (after[way] - before[way] for way in ("regressions", "steps_forward"))
+            back, forward = (after[way] - before[way] for way in ("steps_back", "steps_forward"))
             return back, forward
 
         for name, size in SIZES.items():

@@ -83,7 +83,7 @@ class Report:
         if serving is not None:
             found = _serving(serving, now)
         found["openings"] = timeline.openings
-        found["regressions"] = self._clock.steps_back
+        found["steps_back"] = self._clock.steps_back
         found["steps_forward"] = self._clock.steps_forward
         found["horizon"] = timeline.horizon
         found["horizon_in"] = round((timeline.horizon - now) / TICKS_PER_SECOND, 3)

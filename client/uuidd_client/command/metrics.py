@@ -175,7 +175,7 @@ def _counters(status: dict[str, Any]) -> Iterator[Metric]:
     steps = CounterMetricFamily(
         "uuidd_clock_steps", "How many times UTC was set back or forward.", labels=["direction"]
     )
-    steps.add_metric(["back"], utc["regressions"])
+    steps.add_metric(["back"], utc["steps_back"])
     steps.add_metric(["forward"], utc["steps_forward"])
     yield steps
     for name, help_text, value in (

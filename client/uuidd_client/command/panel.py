@@ -101,7 +101,7 @@ def _timelines(status: dict[str, Any], width: int) -> Iterator[Line]:
         lanes = _count(utc["lanes_in_use"], "lane") + " in use"
         said = Span(f"clock_seq {utc['clock_seq']}, generation {utc['generation']}, {lanes}")
     yield from _row("utc", [said], width)
-    back, forward = (_count(utc[name], "time") for name in ("regressions", "steps_forward"))
+    back, forward = (_count(utc[name], "time") for name in ("steps_back", "steps_forward"))
     said = Span(f"{_count(utc['openings'], 'opening')}; UTC was set back {back}, forward {forward}")
     yield from _row("", [said], width)
     if steady["held_for"]:

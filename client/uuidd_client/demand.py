@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
-from uuidd.core.wire.methods import MAX_TAKE
+from uuidd.core.timeline import MAX_BLOCK
 
 MIN_BLOCK = 64
 """Ticks of the smallest block: 6.4 us of the host's time, less than the round trip they save."""
@@ -29,10 +29,10 @@ class Demand:
     def __init__(self, max_age: float, *, least: int = 1) -> None:
         self._max_age = max_age
         # A block is as old as its first tick, so more than half of max_age is not worth asking for.
-        self._most = max(least, min(MAX_TAKE, int(max_age * TICKS_PER_SECOND / 2)))
+        self._most = max(least, min(MAX_BLOCK, int(max_age * TICKS_PER_SECOND / 2)))
         self._least = min(max(least, MIN_BLOCK), self._most)
         self._most_needed = max(
-            self._most, min(MAX_TAKE, int(AT_ONCE * max_age * TICKS_PER_SECOND))
+            self._most, min(MAX_BLOCK, int(AT_ONCE * max_age * TICKS_PER_SECOND))
         )
         self._came_at: float | None = None
         # Of the current burst: when its first block came, and how many ticks were used of all its

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uuidd.core.wire.methods import MAX_TAKE
+from uuidd.core.timeline import MAX_BLOCK
 from uuidd_client.demand import AT_ONCE, MIN_BLOCK, Demand
 
 
@@ -102,7 +102,7 @@ def test_a_block_that_is_wanted_at_once_is_longer() -> None:
 
 def test_a_block_is_no_longer_than_a_daemon_gives() -> None:
     """However long an id may lag, no more is asked for than one request may."""
-    assert Demand(60.0).size(5_000_000, 0, 1000.0) == MAX_TAKE
+    assert Demand(60.0).size(5_000_000, 0, 1000.0) == MAX_BLOCK
 
 
 def test_without_any_age_each_block_is_of_one_tick() -> None:
@@ -139,5 +139,5 @@ def test_sizes_are_within_bounds(max_age: float, requests: list[tuple[int, int, 
         now += pause
         size = demand.size(needed, used, now)
         demand.came(now)
-        assert 1 <= size <= MAX_TAKE
+        assert 1 <= size <= MAX_BLOCK
         assert size == 1 or size <= max_age * 10_000_000 * AT_ONCE

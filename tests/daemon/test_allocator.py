@@ -10,10 +10,10 @@ from trio.testing import MockClock
 
 from tests.daemon.fakes import HOUR, Inside
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
-from uuidd.core.timeline import Block, NoneFree
+from uuidd.core.timeline import MAX_BLOCK, Block, NoneFree
 from uuidd.core.timeline.outcomes import NeedsSave
 from uuidd.core.timeline.state import Node
-from uuidd.core.wire.methods import MAX_TAKE, SAVE_SECONDS, RefusedError
+from uuidd.core.wire.methods import SAVE_SECONDS, RefusedError
 from uuidd.server.settings import ROOM_SECONDS
 
 
@@ -32,7 +32,7 @@ def settle(inside: Inside) -> None:
 def fill(inside: Inside) -> None:
     """Take all the room that there is for whole grants."""
     for _ in range(15):
-        inside.take(MAX_TAKE, whole=True)
+        inside.take(MAX_BLOCK, whole=True)
 
 
 # Room
@@ -42,8 +42,8 @@ async def test_a_whole_grant_waits_for_room(inside: Inside, autojump_clock: Mock
     """When all lanes are full, a million ticks come 0.1 s later, when they have passed."""
     settle(inside)
     fill(inside)
-    block = await inside.take_waiting(MAX_TAKE, whole=True)
-    assert block.count == MAX_TAKE
+    block = await inside.take_waiting(MAX_BLOCK, whole=True)
+    assert block.count == MAX_BLOCK
     assert trio.current_time() == pytest.approx(0.1, abs=1e-5)
 
 
@@ -57,7 +57,7 @@ async def test_no_whole_grant_waits_longer_than_a_fifth_of_a_second(
 
     async def ask() -> None:
         try:
-            served.append(await inside.take_waiting(MAX_TAKE, whole=True))
+            served.append(await inside.take_waiting(MAX_BLOCK, whole=True))
         except RefusedError as error:
             refused.append(error)
 
@@ -77,7 +77,7 @@ async def test_busy_says_what_to_do(inside: Inside, autojump_clock: MockClock) -
     fill(inside)
     inside.wall.stop()
     with pytest.raises(RefusedError, match=r"1000000 ticks are not free within 0\.2 s") as caught:
-        await inside.take_waiting(MAX_TAKE, whole=True)
+        await inside.take_waiting(MAX_BLOCK, whole=True)
     assert caught.value.code == "busy"
     assert trio.current_time() <= ROOM_SECONDS
 
@@ -115,7 +115,7 @@ async def test_a_refusal_for_want_of_room_moves_no_lane(
     inside.wall.stop()
     before = inside.lanes
     with pytest.raises(RefusedError):
-        await inside.take_waiting(MAX_TAKE, whole=True)
+        await inside.take_waiting(MAX_BLOCK, whole=True)
     assert inside.lanes == before
 
 
@@ -365,7 +365,7 @@ async def after_a_second(inside: Inside, **drawers: list[dict[str, Any]]) -> Cou
 
 async def test_two_greedy_users_get_the_same(inside: Inside, autojump_clock: MockClock) -> None:
     """However many requests each has under way: here 15 and 3 of a million ticks."""
-    asked = {"count": MAX_TAKE, "whole": True, "pause": 0.001}
+    asked = {"count": MAX_BLOCK, "whole": True, "pause": 0.001}
     got = await after_a_second(inside, x=[asked] * 15, xx=[asked] * 9)
     assert got[1] == pytest.approx(got[2], rel=0.15)
     assert got[1] + got[2] == pytest.approx(150_000_000, rel=0.15)
@@ -375,14 +375,14 @@ async def test_a_user_who_wants_less_than_his_share_gets_it_beside_a_greedy_one(
     inside: Inside, autojump_clock: MockClock
 ) -> None:
     """Each of his requests is served, within 0.2 s."""
-    greedy = {"count": MAX_TAKE, "whole": True, "pause": 0.0001}
+    greedy = {"count": MAX_BLOCK, "whole": True, "pause": 0.0001}
     modest = {"count": 100_000, "whole": True, "pause": 0.01}
     got = await after_a_second(inside, x=[greedy] * 40, xx=[modest])
     assert got[-2] == 0
     assert got[2] > 15 * 100_000
 
 
-@pytest.mark.parametrize("count", [1, MAX_TAKE])
+@pytest.mark.parametrize("count", [1, MAX_BLOCK])
 async def test_short_grants_are_shared_too(
     inside: Inside, count: int, autojump_clock: MockClock
 ) -> None:
@@ -399,7 +399,7 @@ async def test_who_has_had_his_share_hears_so(inside: Inside, autojump_clock: Mo
     settle(inside)
     fill(inside)
     for uid in (1, 2):
-        await inside.allocator.take_waiting("utc", MAX_TAKE, True, uid=uid)
+        await inside.allocator.take_waiting("utc", MAX_BLOCK, True, uid=uid)
     inside.allocator._whole.draw(1, asked=1, given=30_000_000, at=inside.clock.read().elapsed)
     with pytest.raises(RefusedError) as caught:
         await inside.allocator.take_waiting("utc", 2, True, uid=1)
@@ -416,13 +416,13 @@ async def test_only_so_many_requests_of_one_user_wait_for_room(
     settle(inside)
     fill(inside)
     inside.limits.waiting_per_uid = 3
-    take = partial(inside.allocator.take_waiting, "utc", MAX_TAKE, True)
+    take = partial(inside.allocator.take_waiting, "utc", MAX_BLOCK, True)
     async with trio.open_nursery() as nursery:
         for _ in range(3):
             nursery.start_soon(partial(take, uid=1))
         await trio.testing.wait_all_tasks_blocked()
         with pytest.raises(RefusedError, match="uid 1 has 3 requests waiting for room") as caught:
-            inside.allocator.take("utc", MAX_TAKE, True, uid=1)
+            inside.allocator.take("utc", MAX_BLOCK, True, uid=1)
         assert caught.value.code == "busy"
         with pytest.raises(NoneFree):
-            inside.allocator.take("utc", MAX_TAKE, True, uid=2)
+            inside.allocator.take("utc", MAX_BLOCK, True, uid=2)

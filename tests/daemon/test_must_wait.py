@@ -10,7 +10,8 @@ from trio.testing import MockClock
 
 from tests.daemon.fakes import HOUR, UID, Inside
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
-from uuidd.core.wire.methods import MAX_TAKE, SAVE_SECONDS, RefusedError
+from uuidd.core.timeline import MAX_BLOCK
+from uuidd.core.wire.methods import SAVE_SECONDS, RefusedError
 from uuidd.server.settings import SOON_SECONDS
 
 EITHER = pytest.mark.parametrize("timeline", ["utc", "steady"])
@@ -155,8 +156,8 @@ async def test_room_that_comes_later_is_told_at_once(
     """When a million ticks are free in 0.1 s the refusal says so, and no time passes."""
     settle(inside)
     for _ in range(15):
-        inside.take(MAX_TAKE, whole=True)
-    error = await refusal(inside, "utc", MAX_TAKE, whole=True)
+        inside.take(MAX_BLOCK, whole=True)
+    error = await refusal(inside, "utc", MAX_BLOCK, whole=True)
     assert (error.code, error.message) == (
         "must_wait",
         "1000000 ticks are free in 0.100 s; ask again with wait",
@@ -170,7 +171,7 @@ async def test_room_that_comes_soon_is_waited_for(
     """400,000 ticks, which are free in 0.04 s, are given then."""
     settle(inside)
     for _ in range(15):
-        inside.take(MAX_TAKE, whole=True)
+        inside.take(MAX_BLOCK, whole=True)
     assert (await inside.take_waiting(400_000, whole=True, wait=False)).count == 400_000
     assert trio.current_time() == pytest.approx(0.04, abs=1e-5)
 
@@ -190,10 +191,10 @@ async def test_a_user_who_has_had_the_share_hears_when_there_is_more(
 ) -> None:
     """While two users want all there is, one who is over the share is told for how long."""
     settle(inside)
-    inside.take(MAX_TAKE)
-    await inside.allocator.take_waiting("utc", MAX_TAKE, False, uid=UID + 1)
+    inside.take(MAX_BLOCK)
+    await inside.allocator.take_waiting("utc", MAX_BLOCK, False, uid=UID + 1)
     await trio.sleep(0.1)
-    assert inside.take(MAX_TAKE).count > 999_000
+    assert inside.take(MAX_BLOCK).count > 999_000
     error = await refusal(inside, "utc")
     assert error.code == "must_wait"
     assert error.message.startswith(f"uid {UID} has had its share of the ticks, and has another")

@@ -12,9 +12,9 @@ from trio.testing import MockClock
 from tests.daemon.fakes import HOUR, Inside
 from uuidd.core.ids.snowflake import TWITTER_EPOCH
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
-from uuidd.core.timeline import SteadyBlock
+from uuidd.core.timeline import MAX_BLOCK, SteadyBlock
 from uuidd.core.timeline.outcomes import NeedsSave
-from uuidd.core.wire.methods import MAX_TAKE, SAVE_SECONDS, RefusedError
+from uuidd.core.wire.methods import SAVE_SECONDS, RefusedError
 from uuidd.server.settings import ROOM_SECONDS
 
 
@@ -138,9 +138,9 @@ async def test_a_whole_steady_grant_waits_for_room(
 ) -> None:
     """When its one lane is used up, a million ticks come 0.1 s later."""
     settle(inside)
-    inside.take_steady(MAX_TAKE)
-    block = await inside.take_steady_soon(MAX_TAKE, whole=True)
-    assert block.count == MAX_TAKE
+    inside.take_steady(MAX_BLOCK)
+    block = await inside.take_steady_soon(MAX_BLOCK, whole=True)
+    assert block.count == MAX_BLOCK
     assert trio.current_time() == pytest.approx(0.1, abs=1e-5)
 
 
@@ -149,13 +149,13 @@ async def test_a_steady_grant_without_room_is_busy(
 ) -> None:
     """Where only others' grants are in the way it is ``busy`` after 0.2 s, and the lane stays."""
     settle(inside)
-    inside.take_steady(MAX_TAKE)
+    inside.take_steady(MAX_BLOCK)
     refused: list[RefusedError] = []
     served: list[SteadyBlock] = []
 
     async def ask() -> None:
         try:
-            served.append(await inside.take_steady_soon(MAX_TAKE, whole=True))
+            served.append(await inside.take_steady_soon(MAX_BLOCK, whole=True))
         except RefusedError as error:
             refused.append(error)
 
@@ -178,7 +178,7 @@ async def test_a_refused_steady_request_says_why_and_how_long(
     """It is ``unavailable`` at once, since nobody could wait so long, and nothing has moved."""
     inside = make()
     assert await refusal(inside) == message
-    assert await refusal(inside, MAX_TAKE, whole=True) == message
+    assert await refusal(inside, MAX_BLOCK, whole=True) == message
     assert trio.current_time() == 0
 
 

@@ -18,7 +18,7 @@ from tests.fuzzing.target import Broken, Target, require
 from uuidd.core.ids import versions
 from uuidd.core.ids.kinds import KINDS
 from uuidd.core.ids.ticks import UNIX_EPOCH
-from uuidd.core.timeline import Block, SteadyBlock
+from uuidd.core.timeline import MAX_BLOCK, Block, SteadyBlock
 from uuidd.core.wire import libuuid, methods, rpc
 from uuidd.core.wire.libuuid import Op, ProtocolError
 from uuidd.core.wire.rpc import MalformedError, Request
@@ -123,7 +123,7 @@ def calls(data: bytes) -> Sequence[str]:
     match call:
         case methods.Take(timeline, count, whole, wait):
             require(timeline in methods.TIMELINES, "a timeline is a known one")
-            require(type(count) is int and 1 <= count <= methods.MAX_TAKE, "a take is in range")
+            require(type(count) is int and 1 <= count <= MAX_BLOCK, "a take is in range")
             require(type(whole) is type(wait) is bool, "whole and wait are true or false")
         case methods.Make(kind, count, wait):
             require(type(wait) is bool, "wait is true or false")
@@ -215,7 +215,7 @@ def asks(data: bytes) -> Sequence[str]:
         raise Broken("what was read is what was asked")
     if len(asked) > 1 and libuuid.ask(asked[: 1 + echo % 4]) is not None:
         raise Broken("a part of a request is none yet")
-    most = libuuid.MAX_RANDOM if op is Op.BULK_RANDOM_UUID else libuuid.MAX_TIME
+    most = libuuid.MAX_RANDOM if op is Op.BULK_RANDOM_UUID else MAX_BLOCK
     if not (0 if op is Op.BULK_RANDOM_UUID else 1) <= count <= most:
         raise Broken("a count is in range")
     return OK

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from uuidd.core.ids.uuids import to_text
+from uuidd.core.timeline import MAX_BLOCK
 from uuidd.core.wire import libuuid
 from uuidd.core.wire.libuuid import Op
 from uuidd.server.peers import peer_pid, peer_uid
@@ -26,9 +27,9 @@ def time_uuids(path: Path, count: int | None) -> str:
     """Return what ``uuidd -t`` prints: a UUID, and how many more were reserved after it."""
     if not count:
         return _text(_ask(path, Op.TIME_UUID))
-    if count > libuuid.MAX_TIME:
+    if count > MAX_BLOCK:
         raise AskError(
-            f"-n is {count}, and a daemon reserves at most {libuuid.MAX_TIME} UUIDs at once;"
+            f"-n is {count}, and a daemon reserves at most {MAX_BLOCK} UUIDs at once;"
             " ask for fewer, several times"
         )
     first = _text(_ask(path, Op.BULK_TIME_UUID, count)[:16])

@@ -22,8 +22,17 @@ Nothing here reads a clock, draws a random number, writes a file or logs a line:
 what another program uses are arguments; the state to save and the openings to log are results.
 """
 
-from uuidd.core.timeline.block import Block, SteadyBlock
+from uuidd.core.timeline.block import MAX_BLOCK, Block, SteadyBlock
 from uuidd.core.timeline.generation import GENERATIONS, LANES, Generation, Lane
 from uuidd.core.timeline.outcomes import NoneFree
 
-__all__ = ["GENERATIONS", "LANES", "Block", "Generation", "Lane", "NoneFree", "SteadyBlock"]
+__all__ = [
+    "GENERATIONS",
+    "LANES",
+    "MAX_BLOCK",
+    "Block",
+    "Generation",
+    "Lane",
+    "NoneFree",
+    "SteadyBlock",
+]

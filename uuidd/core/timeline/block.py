@@ -6,6 +6,10 @@ from typing import NamedTuple
 
 from uuidd.core.ids.layouts import Origin
 
+MAX_BLOCK = 1_000_000
+"""Ticks of one block: 0.1 s of one clock sequence, so a whole block is soon there. It is also the
+most that libuuid's callers ask for in one request."""
+
 
 class Block(NamedTuple):
     """The ticks ``first .. first + count``, half open, under one clock sequence and node.

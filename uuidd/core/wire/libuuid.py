@@ -11,10 +11,7 @@ from enum import IntEnum
 from struct import Struct
 
 from uuidd.core.ids import uuids, versions
-from uuidd.core.timeline import Block
-
-MAX_TIME = 1_000_000
-"""The most UUIDs that libuuid's callers ask for in one request."""
+from uuidd.core.timeline import MAX_BLOCK, Block
 
 MAX_RANDOM = 63
 """The most random UUIDs of one reply: what fits into the buffer of libuuid's callers."""
@@ -72,8 +69,8 @@ def ask(data: bytes) -> Ask | None:
         return None
     (echo,) = _INT.unpack_from(data, 1)
     if op is Op.BULK_TIME_UUID:
-        if echo > MAX_TIME:
-            raise ProtocolError(f"{echo} UUIDs at once; at most {MAX_TIME} are given")
+        if echo > MAX_BLOCK:
+            raise ProtocolError(f"{echo} UUIDs at once; at most {MAX_BLOCK} are given")
         return Ask(op, max(1, echo), echo)
     return Ask(op, 1 if echo < 0 else min(echo, MAX_RANDOM), echo)
 

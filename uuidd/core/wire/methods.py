@@ -11,13 +11,10 @@ from uuidd.core.ids.nodes import NODE_BITS
 from uuidd.core.ids.snowflake import WORKER_BITS
 from uuidd.core.ids.ticks import TICK_BITS, TICKS_PER_MS, UNIX_EPOCH
 from uuidd.core.ids.versions import CLOCK_SEQ_BITS
-from uuidd.core.timeline import Block, SteadyBlock
+from uuidd.core.timeline import MAX_BLOCK, Block, SteadyBlock
 
 TIMELINES = ("utc", "steady")
 METHODS = ("make", "status", "take")
-
-MAX_TAKE = 1_000_000
-"""Ticks of one ``take``: 0.1 s of one clock sequence, so a whole grant never waits longer."""
 
 MAX_MAKE = 1000
 """Ids of one ``make``: 38 kB of text, little enough to be made without delaying others."""
@@ -81,7 +78,7 @@ def parse(method: Any, params: Any) -> Take | Make | Status:
         if given > 4:
             raise _too_many(params, "take takes timeline, count, whole and wait")
         timeline = _known("timeline", params, 0, TIMELINES)
-        count = _count(params, 1, MAX_TAKE)
+        count = _count(params, 1, MAX_BLOCK)
         whole = _flag("whole", params[2]) if given > 2 else False
         return Take(timeline, count, whole, _flag("wait", params[3]) if given > 3 else True)
     if method == "make":
@@ -140,7 +137,7 @@ def taken(result: Any) -> Block:
         case {"first": first, "count": count, "clock_seq": clock_seq, "node": bytes(node)} if (
             # By type, for a pattern takes True for an int.
             type(first) is type(count) is type(clock_seq) is int
-            and 0 < count <= MAX_TAKE
+            and 0 < count <= MAX_BLOCK
             and 0 <= first <= (1 << TICK_BITS) - count
             and 0 <= clock_seq < 1 << CLOCK_SEQ_BITS
             and len(node) == NODE_BITS // 8
@@ -160,7 +157,7 @@ def steady_taken(result: Any) -> SteadyBlock:
             "epoch": epoch,
         } if (
             type(first) is type(count) is type(epoch) is int
-            and 0 < count <= MAX_TAKE
+            and 0 < count <= MAX_BLOCK
             and UNIX_EPOCH <= first <= (1 << TICK_BITS) - count
             and len(node) == NODE_BITS // 8
             and (worker is None or (type(worker) is int and 0 <= worker < 1 << WORKER_BITS))

@@ -92,7 +92,7 @@ class Connection:
             result = self._take("steady", count, self._deadline())
         except _Closed:
             raise DaemonUnavailable(self.path, ONLY_V1) from None
-        return self._checked(methods.steady_taken, result, count)
+        return self._checked(methods.unpack_steady_block, result, count)
 
     def take(self, count: int) -> Block:
         """Return a block of up to *count* ticks of UTC."""
@@ -110,7 +110,7 @@ class Connection:
             self._closes_on_rpc = True
             return block
         self._closes_on_rpc = False
-        return self._checked(methods.taken, result, count)
+        return self._checked(methods.unpack_block, result, count)
 
     def _take(self, timeline: str, count: int, deadline: float) -> Any:
         try:
@@ -180,7 +180,7 @@ class Connection:
 
     def _call(self, method: str, params: list[Any], deadline: float) -> Any:
         self._msgid = (self._msgid + 1) % (rpc.MAX_MSGID + 1)
-        request = rpc.call(self._msgid, method, params)
+        request = rpc.pack_request(self._msgid, method, params)
         if self._sock is not None and self._sock.is_open():
             # It was closed if the daemon was restarted since. No answer to this request was used.
             with suppress(_Closed):
@@ -192,7 +192,7 @@ class Connection:
         data = b""
         try:
             self._send(request)
-            while (response := rpc.read_response(data)) is None:
+            while (response := rpc.unpack_response(data)) is None:
                 data += self._receive(deadline)
         except rpc.MalformedError as error:
             raise self._unusable(error) from error
@@ -213,11 +213,11 @@ class Connection:
         asked = min(count, MAX_FROM_LIBUUID)
         self._open(deadline)
         try:
-            self._send(libuuid.request(libuuid.Op.BULK_TIME_UUID, asked))
+            self._send(libuuid.pack_request(libuuid.Op.BULK_TIME_UUID, asked))
             data = b""
-            while (reply := libuuid.body(data)) is None:
+            while (reply := libuuid.unpack_body(data)) is None:
                 data += self._receive(deadline)
-            block = libuuid.reserved(reply)
+            block = libuuid.unpack_block(reply)
             # Ticks that a reply claims beyond the request were never reserved.
             return Block(block.first, min(block.count, asked), block.clock_seq, block.node)
         except _Closed:

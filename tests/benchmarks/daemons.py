@@ -148,6 +148,6 @@ def _answer(path: Path, op: Op) -> bytes:
     with socket.socket(socket.AF_UNIX) as sock:
         sock.settimeout(START_SECONDS)
         sock.connect(str(path))
-        sock.sendall(libuuid.request(op))
+        sock.sendall(libuuid.pack_request(op))
         # In pieces: util-linux's daemon writes the length and the rest apart, and then closes.
         return b"".join(iter(lambda: sock.recv(64), b""))

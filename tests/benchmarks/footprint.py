@@ -122,7 +122,7 @@ def _connect(path: Path, connections: contextlib.ExitStack) -> None:
     sock = connections.enter_context(socket.socket(socket.AF_UNIX))
     sock.settimeout(10)
     sock.connect(str(path))
-    sock.sendall(rpc.call(1, "take", ["utc", 1]))
+    sock.sendall(rpc.pack_request(1, "take", ["utc", 1]))
     if not sock.recv(4096):
         raise RuntimeError("the daemon closed a connection")
 

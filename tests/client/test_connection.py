@@ -398,7 +398,7 @@ def test_what_comes_after_the_time_out_is_not_waited_for(path: Path) -> None:
     with served(path, grants()) as (_, found):
         deadline = real_time.clock_gettime(real_time.CLOCK_BOOTTIME) + PATIENCE
         found._open(deadline)
-        found._send(rpc.call(1, "take", ["utc", 1]))
+        found._send(rpc.pack_request(1, "take", ["utc", 1]))
         assert found._sock is not None
         found._sock.settimeout(PATIENCE)
         assert found._sock.recv(1, socket.MSG_PEEK)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from uuidd.core.timeline import Block
 from uuidd.core.wire import LIBUUID_FIRST, libuuid
-from uuidd.core.wire.libuuid import Ask, Op, ProtocolError
+from uuidd.core.wire.libuuid import Op, ProtocolError, Request
 
 FIRST = bytes.fromhex("c232ab00941411ecb3c89f6bdeced846")
 """RFC 9562's v1 example."""
@@ -24,27 +24,33 @@ def native(little: str) -> bytes:
 
 
 REQUESTS = [
-    pytest.param(b"\0", Ask(Op.GETPID, 1, 1), id="GETPID"),
-    pytest.param(b"\1", Ask(Op.GET_MAXOP, 1, 1), id="GET_MAXOP"),
-    pytest.param(b"\2", Ask(Op.TIME_UUID, 1, 1), id="TIME_UUID"),
-    pytest.param(b"\3", Ask(Op.RANDOM_UUID, 1, 1), id="RANDOM_UUID"),
-    pytest.param(b"\4" + native("0a000000"), Ask(Op.BULK_TIME_UUID, 10, 10), id="time 10"),
-    pytest.param(b"\4" + native("01000000"), Ask(Op.BULK_TIME_UUID, 1, 1), id="time 1"),
-    pytest.param(b"\4" + native("00000400"), Ask(Op.BULK_TIME_UUID, 1 << 18, 1 << 18), id="2^18"),
-    pytest.param(b"\4" + native("40420f00"), Ask(Op.BULK_TIME_UUID, 10**6, 10**6), id="million"),
-    pytest.param(b"\4" + native("00000000"), Ask(Op.BULK_TIME_UUID, 1, 0), id="time 0"),
-    pytest.param(b"\4" + native("ffffffff"), Ask(Op.BULK_TIME_UUID, 1, -1), id="time -1"),
-    pytest.param(b"\4" + native("00000080"), Ask(Op.BULK_TIME_UUID, 1, -(2**31)), id="time low"),
-    pytest.param(b"\5" + native("05000000"), Ask(Op.BULK_RANDOM_UUID, 5, 5), id="random 5"),
-    pytest.param(b"\5" + native("3f000000"), Ask(Op.BULK_RANDOM_UUID, 63, 63), id="random 63"),
-    pytest.param(b"\5" + native("40000000"), Ask(Op.BULK_RANDOM_UUID, 63, 64), id="random 64"),
+    pytest.param(b"\0", Request(Op.GETPID, 1, 1), id="GETPID"),
+    pytest.param(b"\1", Request(Op.GET_MAXOP, 1, 1), id="GET_MAXOP"),
+    pytest.param(b"\2", Request(Op.TIME_UUID, 1, 1), id="TIME_UUID"),
+    pytest.param(b"\3", Request(Op.RANDOM_UUID, 1, 1), id="RANDOM_UUID"),
+    pytest.param(b"\4" + native("0a000000"), Request(Op.BULK_TIME_UUID, 10, 10), id="time 10"),
+    pytest.param(b"\4" + native("01000000"), Request(Op.BULK_TIME_UUID, 1, 1), id="time 1"),
     pytest.param(
-        b"\5" + native("ffffff7f"), Ask(Op.BULK_RANDOM_UUID, 63, 2**31 - 1), id="random most"
+        b"\4" + native("00000400"), Request(Op.BULK_TIME_UUID, 1 << 18, 1 << 18), id="2^18"
     ),
-    pytest.param(b"\5" + native("00000000"), Ask(Op.BULK_RANDOM_UUID, 0, 0), id="random 0"),
-    pytest.param(b"\5" + native("ffffffff"), Ask(Op.BULK_RANDOM_UUID, 1, -1), id="random -1"),
     pytest.param(
-        b"\5" + native("00000080"), Ask(Op.BULK_RANDOM_UUID, 1, -(2**31)), id="random low"
+        b"\4" + native("40420f00"), Request(Op.BULK_TIME_UUID, 10**6, 10**6), id="million"
+    ),
+    pytest.param(b"\4" + native("00000000"), Request(Op.BULK_TIME_UUID, 1, 0), id="time 0"),
+    pytest.param(b"\4" + native("ffffffff"), Request(Op.BULK_TIME_UUID, 1, -1), id="time -1"),
+    pytest.param(
+        b"\4" + native("00000080"), Request(Op.BULK_TIME_UUID, 1, -(2**31)), id="time low"
+    ),
+    pytest.param(b"\5" + native("05000000"), Request(Op.BULK_RANDOM_UUID, 5, 5), id="random 5"),
+    pytest.param(b"\5" + native("3f000000"), Request(Op.BULK_RANDOM_UUID, 63, 63), id="random 63"),
+    pytest.param(b"\5" + native("40000000"), Request(Op.BULK_RANDOM_UUID, 63, 64), id="random 64"),
+    pytest.param(
+        b"\5" + native("ffffff7f"), Request(Op.BULK_RANDOM_UUID, 63, 2**31 - 1), id="random most"
+    ),
+    pytest.param(b"\5" + native("00000000"), Request(Op.BULK_RANDOM_UUID, 0, 0), id="random 0"),
+    pytest.param(b"\5" + native("ffffffff"), Request(Op.BULK_RANDOM_UUID, 1, -1), id="random -1"),
+    pytest.param(
+        b"\5" + native("00000080"), Request(Op.BULK_RANDOM_UUID, 1, -(2**31)), id="random low"
     ),
 ]
 
@@ -53,26 +59,26 @@ REQUESTS = [
 
 
 @pytest.mark.parametrize(("data", "ask"), REQUESTS)
-def test_a_whole_request_is_read(data: bytes, ask: Ask) -> None:
+def test_a_whole_request_is_read(data: bytes, ask: Request) -> None:
     """Each op is read from its bytes, its count brought into range and echoed as sent."""
-    assert libuuid.ask(data) == ask
+    assert libuuid.unpack_request(data) == ask
 
 
 @pytest.mark.parametrize(("data", "ask"), REQUESTS)
-def test_a_part_of_a_request_is_none_yet(data: bytes, ask: Ask) -> None:
+def test_a_part_of_a_request_is_none_yet(data: bytes, ask: Request) -> None:
     """Byte by byte, a request is given with its last byte and not before."""
-    assert [libuuid.ask(data[:end]) for end in range(len(data))] == [None] * len(data)
+    assert [libuuid.unpack_request(data[:end]) for end in range(len(data))] == [None] * len(data)
 
 
 @pytest.mark.parametrize(("data", "ask"), REQUESTS)
 @pytest.mark.parametrize("more", [b"\0", b"\4\1\0\0\0", b"\xff" * 100])
-def test_bytes_after_a_request_are_passed_over(data: bytes, ask: Ask, more: bytes) -> None:
+def test_bytes_after_a_request_are_passed_over(data: bytes, ask: Request, more: bytes) -> None:
     """A connection carries one request; nothing after it changes what it asks."""
-    assert libuuid.ask(data + more) == ask
+    assert libuuid.unpack_request(data + more) == ask
 
 
 @pytest.mark.parametrize(("data", "ask"), REQUESTS)
-def test_a_request_begins_with_a_byte_of_its_dialect(data: bytes, ask: Ask) -> None:
+def test_a_request_begins_with_a_byte_of_its_dialect(data: bytes, ask: Request) -> None:
     """The first byte of any libuuid request tells it from the rpc dialect."""
     assert data[0] in LIBUUID_FIRST
 
@@ -81,14 +87,14 @@ def test_a_request_begins_with_a_byte_of_its_dialect(data: bytes, ask: Ask) -> N
 def test_another_op_is_unreasonable(op: int) -> None:
     """There are no ops past 5; the error names the one that was sent."""
     with pytest.raises(ProtocolError, match=f"op {op};"):
-        libuuid.ask(bytes([op]))
+        libuuid.unpack_request(bytes([op]))
 
 
 @pytest.mark.parametrize("count", ["41420f00", "80969800", "ffffff7f"])
 def test_more_than_a_million_is_unreasonable(count: str) -> None:
     """No caller of libuuid asks for more than a million; util-linux would burn clock sequences."""
     with pytest.raises(ProtocolError, match="at most 1000000"):
-        libuuid.ask(b"\4" + native(count))
+        libuuid.unpack_request(b"\4" + native(count))
 
 
 @pytest.mark.parametrize(
@@ -105,7 +111,7 @@ def test_more_than_a_million_is_unreasonable(count: str) -> None:
 )
 def test_a_request_has_libuuids_bytes(op: Op, count: int, data: bytes) -> None:
     """What our own client asks is what libuuid would ask; only bulk ops carry a count."""
-    assert libuuid.request(op, count) == data
+    assert libuuid.pack_request(op, count) == data
 
 
 # --- replies
@@ -169,29 +175,29 @@ REPLIES = [
 @pytest.mark.parametrize(("reply", "body"), REPLIES)
 def test_a_replys_body_follows_its_length(reply: bytes, body: bytes) -> None:
     """The body is what the length counts, and nothing after that."""
-    assert libuuid.body(reply) == body
-    assert libuuid.body(reply + b"more") == body
+    assert libuuid.unpack_body(reply) == body
+    assert libuuid.unpack_body(reply + b"more") == body
 
 
 @pytest.mark.parametrize(("reply", "body"), REPLIES)
 def test_a_part_of_a_reply_is_none_yet(reply: bytes, body: bytes) -> None:
     """Byte by byte, a body is given with its last byte and not before."""
-    assert [libuuid.body(reply[:end]) for end in range(len(reply))] == [None] * len(reply)
+    assert [libuuid.unpack_body(reply[:end]) for end in range(len(reply))] == [None] * len(reply)
 
 
 @pytest.mark.parametrize("size", ["ffffffff", "00000080", "f5030000", "ffffff7f"])
 def test_a_length_that_no_reply_has_is_unreasonable(size: str) -> None:
     """A length below 0 or past 4 + 63 * 16 is refused before anything is waited for."""
     with pytest.raises(ProtocolError, match="a reply of"):
-        libuuid.body(native(size))
+        libuuid.unpack_body(native(size))
 
 
 @pytest.mark.parametrize(("echo", "count"), [(10, 10), (1, 1), (0, 1), (-1, 1)])
 def test_a_bulk_time_reply_reserves_its_block(echo: int, count: int) -> None:
     """The block begins at the UUID's tick and has the echoed count, which means 1 below 1."""
-    body = libuuid.body(libuuid.bulk_time_reply(FIRST, echo))
+    body = libuuid.unpack_body(libuuid.bulk_time_reply(FIRST, echo))
     assert body is not None
-    assert libuuid.reserved(body) == Block(TICK, count, CLOCK_SEQ, NODE)
+    assert libuuid.unpack_block(body) == Block(TICK, count, CLOCK_SEQ, NODE)
 
 
 @pytest.mark.parametrize(
@@ -206,22 +212,22 @@ def test_a_bulk_time_reply_reserves_its_block(echo: int, count: int) -> None:
     ],
 )
 def test_another_body_reserves_nothing(body: bytes) -> None:
-    """A client makes no ids from a reply that is no v1 UUID and a count."""
-    with pytest.raises(ProtocolError, match="no v1 UUID and a count"):
-        libuuid.reserved(body)
+    """A client makes no ids from any reply but a v1 UUID and a count."""
+    with pytest.raises(ProtocolError, match="not a v1 UUID and a count"):
+        libuuid.unpack_block(body)
 
 
 def test_a_v6_reserves_nothing() -> None:
     """The UUIDs of libuuid are v1; another version is another server's."""
-    with pytest.raises(ProtocolError, match="no v1 UUID and a count"):
-        libuuid.reserved(bytes.fromhex("1ec9414c232a6b00b3c89f6bdeced846") + native("01000000"))
+    with pytest.raises(ProtocolError, match="not a v1 UUID and a count"):
+        libuuid.unpack_block(bytes.fromhex("1ec9414c232a6b00b3c89f6bdeced846") + native("01000000"))
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 63])
 def test_random_uuids_are_16_bytes_each(count: int) -> None:
     """A bulk reply of random UUIDs comes apart into as many as went in, in order."""
     uuids = [bytes([number]) * 16 for number in range(count)]
-    body = libuuid.body(libuuid.bulk_random_reply(uuids))
+    body = libuuid.unpack_body(libuuid.bulk_random_reply(uuids))
     assert body is not None
     assert libuuid.random_uuids(body) == uuids
 
@@ -233,10 +239,10 @@ def test_random_uuids_are_16_bytes_each(count: int) -> None:
 @example(b"")
 def test_any_bytes_are_asked_or_none_or_unreasonable(data: bytes) -> None:
     """Any bytes give a request in range, none yet, or ProtocolError; more bytes change none."""
-    known: list[Ask | None] = []
+    known: list[Request | None] = []
     for end in range(len(data) + 1):
         try:
-            ask = libuuid.ask(data[:end])
+            ask = libuuid.unpack_request(data[:end])
         except ProtocolError:
             known.append(None)
             continue
@@ -250,7 +256,7 @@ def test_any_bytes_are_asked_or_none_or_unreasonable(data: bytes) -> None:
 def test_any_count_is_granted_in_full_or_not_at_all(op: Op, count: int) -> None:
     """Whatever libuuid will use is reserved: it ignores the count of a time reply."""
     try:
-        ask = libuuid.ask(libuuid.request(op, count))
+        ask = libuuid.unpack_request(libuuid.pack_request(op, count))
     except ProtocolError:
         assert op is Op.BULK_TIME_UUID
         assert count > 1_000_000
@@ -265,8 +271,8 @@ def test_any_count_is_granted_in_full_or_not_at_all(op: Op, count: int) -> None:
 def test_any_reply_is_a_block_or_none_or_unreasonable(data: bytes) -> None:
     """What a caller reads is a block, none yet, or ProtocolError, and no third thing."""
     try:
-        body = libuuid.body(data)
-        block = None if body is None else libuuid.reserved(body)
+        body = libuuid.unpack_body(data)
+        block = None if body is None else libuuid.unpack_block(body)
     except ProtocolError:
         return
     assert block is None or block.count >= 1

@@ -237,16 +237,16 @@ def test_a_deep_value_is_refused_like_any_other(head: bytes, method: str, more: 
     Python's repr() cannot follow so deep.
     """
     deep = b"\x94\x00\x01\xa1x\x91" + head * 1010 + b"\xc0"
-    ((request, _),) = rpc.requests(deep, limit=4096)
+    ((request, _),) = rpc.unpack_requests(deep, limit=4096)
     assert refused(method, [*request.params, *more])[0] == "bad_params"
 
 
 def test_a_deep_result_is_no_block() -> None:
     """A client that is answered with arrays a thousand deep has no block either."""
-    response = rpc.read_response(b"\x94\x01\x01\xc0" + b"\x91" * 1010 + b"\xc0")
+    response = rpc.unpack_response(b"\x94\x01\x01\xc0" + b"\x91" * 1010 + b"\xc0")
     assert response is not None
-    with pytest.raises(ValueError, match="an array is no block"):
-        methods.taken(response.result)
+    with pytest.raises(ValueError, match="an array is not a block"):
+        methods.unpack_block(response.result)
 
 
 # --- results
@@ -254,12 +254,12 @@ def test_a_deep_result_is_no_block() -> None:
 
 def test_a_take_result_has_the_blocks_fields() -> None:
     """The result is a map of first in both forms, count, clock_seq, and the node as 6 bytes."""
-    assert methods.take_result(BLOCK) == RESULT
+    assert methods.pack_block(BLOCK) == RESULT
 
 
 def test_a_node_keeps_its_leading_zeros() -> None:
     """A node is 6 bytes, whatever its value."""
-    assert methods.take_result(Block(0, 1, 0, 1))["node"] == b"\0\0\0\0\0\1"
+    assert methods.pack_block(Block(0, 1, 0, 1))["node"] == b"\0\0\0\0\0\1"
 
 
 @given(
@@ -273,21 +273,21 @@ def test_a_block_goes_over_the_wire_unchanged(
 ) -> None:
     """Any block comes out of MessagePack as it went in."""
     block = Block(first, count, clock_seq, node)
-    response = rpc.read_response(rpc.response(1, methods.take_result(block)))
+    response = rpc.unpack_response(rpc.pack_response(1, methods.pack_block(block)))
     assert response is not None
-    assert methods.taken(response.result) == block
+    assert methods.unpack_block(response.result) == block
 
 
 def test_a_result_may_have_more_fields() -> None:
     """A client reads the result of a newer daemon that tells more."""
-    assert methods.taken({**RESULT, "more": 1}) == BLOCK
+    assert methods.unpack_block({**RESULT, "more": 1}) == BLOCK
 
 
 @pytest.mark.parametrize("name", ["first", "count", "clock_seq", "node"])
 def test_a_result_without_a_field_is_no_block(name: str) -> None:
     """All four fields are needed."""
-    with pytest.raises(ValueError, match="is no block"):
-        methods.taken({key: value for key, value in RESULT.items() if key != name})
+    with pytest.raises(ValueError, match="is not a block"):
+        methods.unpack_block({key: value for key, value in RESULT.items() if key != name})
 
 
 @pytest.mark.parametrize(
@@ -312,41 +312,41 @@ def test_a_result_without_a_field_is_no_block(name: str) -> None:
 )
 def test_a_field_out_of_range_is_no_block(change: dict[str, Any]) -> None:
     """A client makes no ids from a field that no block has."""
-    with pytest.raises(ValueError, match="is no block"):
-        methods.taken({**RESULT, **change})
+    with pytest.raises(ValueError, match="is not a block"):
+        methods.unpack_block({**RESULT, **change})
 
 
 @pytest.mark.parametrize("change", [{"first": 2**60 - 300}, {"first": 0}, {"clock_seq": 2**14 - 1}])
 def test_a_field_at_its_bound_is_a_block(change: dict[str, Any]) -> None:
     """The first and last values that fit are a block's."""
-    result = methods.take_result(methods.taken({**RESULT, **change}))
+    result = methods.pack_block(methods.unpack_block({**RESULT, **change}))
     assert {name: result[name] for name in change} == change
 
 
 @pytest.mark.parametrize("count", [1, 1_000_000])
 def test_a_count_at_its_bound_is_a_block(count: int) -> None:
     """A block has 1 to 1,000,000 ticks."""
-    assert methods.taken({**RESULT, "count": count}).count == count
+    assert methods.unpack_block({**RESULT, "count": count}).count == count
 
 
 @pytest.mark.parametrize("name", ["first", "count", "clock_seq"])
 def test_a_boolean_field_is_no_block(name: str) -> None:
     """True stands for no number in a result either."""
-    with pytest.raises(ValueError, match="is no block"):
-        methods.taken({**RESULT, name: True})
+    with pytest.raises(ValueError, match="is not a block"):
+        methods.unpack_block({**RESULT, name: True})
 
 
 @pytest.mark.parametrize("result", [None, True, 5, "x", [], {}, [1, 2, 3, b"123456"]])
 def test_another_value_is_no_block(result: Any) -> None:
-    """A result that is no map is no block."""
-    with pytest.raises(ValueError, match="is no block"):
-        methods.taken(result)
+    """Only a map can be a block."""
+    with pytest.raises(ValueError, match="is not a block"):
+        methods.unpack_block(result)
 
 
 @given(st.integers(UNIX_EPOCH, 2**60 - 1))
 def test_first_is_told_exactly_to_who_has_53_bits(first: int) -> None:
     """Where numbers are exact below 2**53 only, the milliseconds and the tick in the last do."""
-    result = methods.take_result(Block(first, 1, 0, 0))
+    result = methods.pack_block(Block(first, 1, 0, 0))
     unix_ms, tick_in_ms = float(result["unix_ms"]), float(result["tick_in_ms"])
     assert 0 <= unix_ms < 2**53
     assert 0 <= tick_in_ms < 10_000
@@ -363,14 +363,14 @@ def test_first_itself_is_rounded_where_numbers_have_53_bits() -> None:
 
 def test_a_steady_take_result_has_the_blocks_fields() -> None:
     """The result has first in both forms, count, the node as 6 bytes, worker, epoch in Unix ms."""
-    assert methods.take_result(STEADY) == STEADY_RESULT
+    assert methods.pack_block(STEADY) == STEADY_RESULT
 
 
 def test_a_host_without_a_worker_number_tells_nil() -> None:
     """Where no worker number was chosen the result has none, rather than 0."""
-    result = methods.take_result(STEADY._replace(worker=None))
+    result = methods.pack_block(STEADY._replace(worker=None))
     assert result == {**STEADY_RESULT, "worker": None}
-    assert methods.steady_taken(result) == STEADY._replace(worker=None)
+    assert methods.unpack_steady_block(result) == STEADY._replace(worker=None)
 
 
 @given(
@@ -385,21 +385,23 @@ def test_a_steady_block_goes_over_the_wire_unchanged(
 ) -> None:
     """Any block of the steady timeline comes out of MessagePack as it went in."""
     block = SteadyBlock(first, count, node, worker, epoch)
-    response = rpc.read_response(rpc.response(1, methods.take_result(block)))
+    response = rpc.unpack_response(rpc.pack_response(1, methods.pack_block(block)))
     assert response is not None
-    assert methods.steady_taken(response.result) == block
+    assert methods.unpack_steady_block(response.result) == block
 
 
 def test_a_steady_result_may_have_more_fields() -> None:
     """A client reads the result of a newer daemon that tells more."""
-    assert methods.steady_taken({**STEADY_RESULT, "more": 1}) == STEADY
+    assert methods.unpack_steady_block({**STEADY_RESULT, "more": 1}) == STEADY
 
 
 @pytest.mark.parametrize("name", ["first", "count", "node", "worker", "epoch"])
 def test_a_steady_result_without_a_field_is_no_block(name: str) -> None:
     """All five fields are needed, worker too: only nil says that there is none."""
-    with pytest.raises(ValueError, match="is no block"):
-        methods.steady_taken({key: value for key, value in STEADY_RESULT.items() if key != name})
+    with pytest.raises(ValueError, match="is not a block"):
+        methods.unpack_steady_block(
+            {key: value for key, value in STEADY_RESULT.items() if key != name}
+        )
 
 
 @pytest.mark.parametrize(
@@ -427,15 +429,15 @@ def test_a_steady_result_without_a_field_is_no_block(name: str) -> None:
 )
 def test_a_steady_field_out_of_range_is_no_block(change: dict[str, Any]) -> None:
     """A client makes no ids from a field that no block has."""
-    with pytest.raises(ValueError, match="is no block"):
-        methods.steady_taken({**STEADY_RESULT, **change})
+    with pytest.raises(ValueError, match="is not a block"):
+        methods.unpack_steady_block({**STEADY_RESULT, **change})
 
 
 @pytest.mark.parametrize("name", ["first", "count", "worker", "epoch"])
 def test_a_boolean_steady_field_is_no_block(name: str) -> None:
     """True stands for no number in a result either."""
-    with pytest.raises(ValueError, match="is no block"):
-        methods.steady_taken({**STEADY_RESULT, name: True})
+    with pytest.raises(ValueError, match="is not a block"):
+        methods.unpack_steady_block({**STEADY_RESULT, name: True})
 
 
 @pytest.mark.parametrize(
@@ -452,23 +454,23 @@ def test_a_boolean_steady_field_is_no_block(name: str) -> None:
 )
 def test_a_steady_field_at_its_bound_is_a_block(change: dict[str, Any]) -> None:
     """The first and last values that fit are a block's."""
-    result = methods.take_result(methods.steady_taken({**STEADY_RESULT, **change}))
+    result = methods.pack_block(methods.unpack_steady_block({**STEADY_RESULT, **change}))
     assert {name: result[name] for name in change} == change
 
 
 @pytest.mark.parametrize("result", [None, True, 5, "x", [], {}, [1, 2, b"123456", 1, 1]])
 def test_another_value_is_no_steady_block(result: Any) -> None:
-    """A result that is no map is no block."""
-    with pytest.raises(ValueError, match="is no block"):
-        methods.steady_taken(result)
+    """Only a map can be a block."""
+    with pytest.raises(ValueError, match="is not a block"):
+        methods.unpack_steady_block(result)
 
 
 def test_blocks_of_the_two_timelines_are_told_apart() -> None:
     """A block of one timeline is none of the other: its ids would not be the caller's alone."""
-    with pytest.raises(ValueError, match="is no block"):
-        methods.taken(STEADY_RESULT)
-    with pytest.raises(ValueError, match="is no block"):
-        methods.steady_taken(RESULT)
+    with pytest.raises(ValueError, match="is not a block"):
+        methods.unpack_block(STEADY_RESULT)
+    with pytest.raises(ValueError, match="is not a block"):
+        methods.unpack_steady_block(RESULT)
 
 
 # --- properties
@@ -517,17 +519,17 @@ def test_any_params_are_a_call_or_refused(method: str, params: list[Any]) -> Non
 def test_any_result_is_a_block_or_a_value_error(result: Any) -> None:
     """Whatever is answered is a block or ValueError, and no third thing."""
     try:
-        block = methods.taken(result)
+        block = methods.unpack_block(result)
     except ValueError:
         return
-    assert methods.take_result(block) == result
+    assert methods.pack_block(block) == result
 
 
 @given(VALUES | st.fixed_dictionaries(dict.fromkeys(STEADY_RESULT, VALUES)))
 def test_any_result_is_a_steady_block_or_a_value_error(result: Any) -> None:
     """Whatever is answered is a block of steady or ValueError, and no third thing."""
     try:
-        block = methods.steady_taken(result)
+        block = methods.unpack_steady_block(result)
     except ValueError:
         return
-    assert methods.take_result(block) == result
+    assert methods.pack_block(block) == result

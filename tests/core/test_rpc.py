@@ -45,7 +45,7 @@ def in_pieces(pieces: list[bytes], limit: int = LIMIT) -> Outcome:
         rest += piece
         end = 0
         try:
-            for request, request_end in rpc.requests(rest, limit=limit):
+            for request, request_end in rpc.unpack_requests(rest, limit=limit):
                 found.append(request)
                 end = request_end
         except MalformedError:
@@ -75,7 +75,7 @@ def peak(read: Callable[[], object]) -> int:
 @pytest.mark.parametrize(("data", "request_"), MESSAGES)
 def test_a_whole_request_is_read(data: bytes, request_: Request) -> None:
     """A request that arrives in one piece is given, with the offset of its end."""
-    assert list(rpc.requests(data, limit=LIMIT)) == [(request_, len(data))]
+    assert list(rpc.unpack_requests(data, limit=LIMIT)) == [(request_, len(data))]
 
 
 @pytest.mark.parametrize(("data", "request_"), MESSAGES)
@@ -88,13 +88,13 @@ def test_a_request_is_read_byte_by_byte(data: bytes, request_: Request) -> None:
 @pytest.mark.parametrize(("data", "request_"), MESSAGES)
 def test_the_begin_of_a_next_request_is_left(data: bytes, request_: Request) -> None:
     """Bytes after a request that are none yet are left for later."""
-    assert list(rpc.requests(data + TAKE[:5], limit=LIMIT)) == [(request_, len(data))]
+    assert list(rpc.unpack_requests(data + TAKE[:5], limit=LIMIT)) == [(request_, len(data))]
 
 
 @pytest.mark.parametrize(("data", "request_"), MESSAGES)
 def test_a_next_request_is_given_too(data: bytes, request_: Request) -> None:
     """Requests that arrive together are given in order, each with the offset of its own end."""
-    assert list(rpc.requests(data + TAKE, limit=LIMIT)) == [
+    assert list(rpc.unpack_requests(data + TAKE, limit=LIMIT)) == [
         (request_, len(data)),
         (Request(7, "take", ["utc", 300, True]), len(data + TAKE)),
     ]
@@ -254,7 +254,7 @@ def test_what_is_no_messagepack_is_malformed(data: bytes) -> None:
 def test_what_begins_as_a_request_is_malformed_with_its_msgid(data: bytes) -> None:
     """Its msgid is known, so that it can be answered before the connection ends."""
     with pytest.raises(MalformedError) as caught:
-        list(rpc.requests(data, limit=LIMIT))
+        list(rpc.unpack_requests(data, limit=LIMIT))
     assert caught.value.msgid == 7
 
 
@@ -279,7 +279,7 @@ def test_what_begins_as_a_request_is_malformed_with_its_msgid(data: bytes) -> No
 def test_what_does_not_begin_as_a_request_is_malformed_without_a_msgid(data: bytes) -> None:
     """A notification, a response, a text, a boolean for a number: there is nobody to answer."""
     with pytest.raises(MalformedError) as caught:
-        list(rpc.requests(data, limit=LIMIT))
+        list(rpc.unpack_requests(data, limit=LIMIT))
     assert caught.value.msgid is None
 
 
@@ -312,7 +312,7 @@ def test_a_request_past_the_limit_is_malformed(limit: int) -> None:
 def test_a_request_past_the_limit_is_told_with_both_sizes() -> None:
     """The error names the size and the limit."""
     with pytest.raises(MalformedError, match="4097 bytes or more; at most 4096"):
-        list(rpc.requests(request_of(LIMIT + 1), limit=LIMIT))
+        list(rpc.unpack_requests(request_of(LIMIT + 1), limit=LIMIT))
 
 
 def test_a_request_of_the_limit_may_stand_among_others() -> None:
@@ -418,22 +418,24 @@ def test_nesting_is_read_or_malformed(head: bytes, depth: int) -> None:
 
 def test_a_response_is_four_items_with_no_error() -> None:
     """The answer to a request is its msgid, nil, and the result."""
-    assert rpc.response(7, "ok") == b"\x94\x01\x07\xc0\xa2ok"
+    assert rpc.pack_response(7, "ok") == b"\x94\x01\x07\xc0\xa2ok"
 
 
 def test_a_failure_is_four_items_with_no_result() -> None:
     """A failed request's answer is its msgid, code and message as one text, and nil."""
-    assert rpc.failure(7, "busy", "no") == b"\x94\x01\x07\xa8busy: no\xc0"
+    assert rpc.pack_error(7, "busy", "no") == b"\x94\x01\x07\xa8busy: no\xc0"
 
 
 def test_a_call_is_a_request() -> None:
     """What a client sends is what the daemon reads."""
-    assert rpc.call(7, "take", ["utc", 300, True]) == TAKE
+    assert rpc.pack_request(7, "take", ["utc", 300, True]) == TAKE
 
 
 def test_a_response_is_read_by_another_library() -> None:
     """Any MessagePack-RPC client can read an answer, bytes as bytes and text as text."""
-    packed = rpc.response(2**32 - 1, {"node": b"\1\2\3\4\5\6", "text": "\u00fc", "id": [1, None]})
+    packed = rpc.pack_response(
+        2**32 - 1, {"node": b"\1\2\3\4\5\6", "text": "\u00fc", "id": [1, None]}
+    )
     assert msgpack.unpackb(packed) == [
         1,
         2**32 - 1,
@@ -453,13 +455,13 @@ RESPONSES = [
 @pytest.mark.parametrize(("data", "response"), RESPONSES)
 def test_a_whole_response_is_read(data: bytes, response: Response) -> None:
     """A response that has arrived whole is given."""
-    assert rpc.read_response(data) == response
+    assert rpc.unpack_response(data) == response
 
 
 @pytest.mark.parametrize(("data", "response"), RESPONSES)
 def test_a_part_of_a_response_is_none_yet(data: bytes, response: Response) -> None:
     """Every shorter part of a response is one to wait with, not an error."""
-    assert [rpc.read_response(data[:end]) for end in range(len(data))] == [None] * len(data)
+    assert [rpc.unpack_response(data[:end]) for end in range(len(data))] == [None] * len(data)
 
 
 @pytest.mark.parametrize(
@@ -502,26 +504,26 @@ def test_an_errors_code_is_what_stands_before_the_colon(error: str | None, code:
 def test_another_shape_is_no_response(message: Any) -> None:
     """A client never takes another value for an answer."""
     with pytest.raises(MalformedError):
-        rpc.read_response(msgpack.packb(message))
+        rpc.unpack_response(msgpack.packb(message))
 
 
 @pytest.mark.parametrize("message", [[True, 7, None, None], [1, True, None, None]])
 def test_a_boolean_is_no_kind_and_no_msgid_of_a_response(message: Any) -> None:
     """True stands for no number, as in requests."""
     with pytest.raises(MalformedError):
-        rpc.read_response(msgpack.packb(message))
+        rpc.unpack_response(msgpack.packb(message))
 
 
 def test_no_messagepack_is_no_response() -> None:
     """Bytes that MessagePack cannot have are malformed for a client too."""
-    with pytest.raises(MalformedError, match="no MessagePack"):
-        rpc.read_response(b"\xc1")
+    with pytest.raises(MalformedError, match="not MessagePack"):
+        rpc.unpack_response(b"\xc1")
 
 
 def test_a_large_response_is_read() -> None:
     """A thousand ids of text, the longest answer there is, are read whole."""
     ids = [f"{number:036}" for number in range(1000)]
-    assert rpc.read_response(rpc.response(1, ids)) == Response(1, None, ids)
+    assert rpc.unpack_response(rpc.pack_response(1, ids)) == Response(1, None, ids)
 
 
 # --- properties
@@ -577,7 +579,7 @@ def test_any_bytes_give_requests_or_malformed(data: bytes) -> None:
 def test_each_request_is_read_as_it_was_packed(parts: list[bytes]) -> None:
     """Requests of any values come out as MessagePack itself reads them, but for items of maps."""
     ends = [sum(map(len, parts[: at + 1])) for at in range(len(parts))]
-    found = list(rpc.requests(b"".join(parts), limit=1 << 20))
+    found = list(rpc.unpack_requests(b"".join(parts), limit=1 << 20))
     assert [end for _, end in found] == ends
     for (request, _), part in zip(found, parts, strict=True):
         message = msgpack.unpackb(part, object_pairs_hook=lambda _: {})
@@ -589,7 +591,7 @@ def test_each_request_is_read_as_it_was_packed(parts: list[bytes]) -> None:
 def test_any_bytes_give_a_response_or_none_or_malformed(data: bytes) -> None:
     """What a client reads is a response, none yet, or malformed, and no third thing."""
     try:
-        response = rpc.read_response(data)
+        response = rpc.unpack_response(data)
     except MalformedError:
         return
     assert response is None or isinstance(response, Response)
@@ -598,10 +600,10 @@ def test_any_bytes_give_a_response_or_none_or_malformed(data: bytes) -> None:
 def test_an_error_with_a_result_is_no_response() -> None:
     """A response has one or the other, however false the result."""
     with pytest.raises(MalformedError):
-        rpc.read_response(msgpack.packb([1, 7, "busy: later", 0]))
+        rpc.unpack_response(msgpack.packb([1, 7, "busy: later", 0]))
 
 
 def test_bytes_after_a_response_are_malformed() -> None:
     """One request is out at a time, so whatever follows its response answers nothing."""
     with pytest.raises(MalformedError, match="more than one response"):
-        rpc.read_response(msgpack.packb([1, 7, None, 5]) + b"\x90")
+        rpc.unpack_response(msgpack.packb([1, 7, None, 5]) + b"\x90")

@@ -444,10 +444,10 @@ async def test_requests_before_malformed_bytes_are_answered(
 @pytest.mark.parametrize(
     ("malformed", "told"),
     [
-        (b"\x94\x00\x03\xc1", "cannot be read: no MessagePack"),
+        (b"\x94\x00\x03\xc1", "cannot be read: not MessagePack"),
         (b"\x94\x00\x03\xa1x\xdc\x00\x41", "cannot be read: 65 exceeds max_array_len(64)"),
         (b"\x94\x00\x03\xa1x\x91" + b"\x91" * 2000, "cannot be read: nested too deep"),
-        (message(0, 3, "take"), "no MessagePack-RPC message"),
+        (message(0, 3, "take"), "not a MessagePack-RPC message"),
         (
             message(0, 3, "x" * 4000, ["x" * 1000]),
             "a request of 5010 bytes or more; at most 4096 are read",

@@ -33,8 +33,8 @@ def example() -> str:
 @pytest.mark.parametrize("whole", ["method", "params", "result"])
 def test_everything_that_can_be_asked_is_told(whole: str) -> None:
     """Each method, kind and timeline, and each field of a block, has its name in the document."""
-    block = methods.take_result(Block(0, 1, 0, 0))
-    steady = methods.take_result(SteadyBlock(0, 1, 0, None, 0))
+    block = methods.pack_block(Block(0, 1, 0, 0))
+    steady = methods.pack_block(SteadyBlock(0, 1, 0, None, 0))
     names = {
         "method": methods.METHODS,
         "params": [*methods.TIMELINES, *KINDS],

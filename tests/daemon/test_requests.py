@@ -131,7 +131,7 @@ def test_what_is_left_of_a_request_is_partial(cut: int) -> None:
 def test_a_libuuid_request_is_answered_if_it_is_whole(data: bytes, reply: bytes | None) -> None:
     """None says that a task has to see to it."""
 
-    def answer(_: libuuid.Ask, *, uid: int) -> bytes:
+    def answer(_: libuuid.Request, *, uid: int) -> bytes:
         return b"reply"
 
     assert answer_libuuid(data, answer, uid=UID) == reply

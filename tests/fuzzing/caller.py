@@ -164,7 +164,7 @@ class Caller:
         asked: list[rpc.Request] = []
         end = 0
         try:
-            for each, at in rpc.requests(sent, limit=self._limit):
+            for each, at in rpc.unpack_requests(sent, limit=self._limit):
                 asked.append(each)
                 end = at
         except rpc.MalformedError as error:
@@ -186,7 +186,7 @@ class Caller:
 
     def _judge_libuuid(self, sent: bytes, got: bytes, grants: Grants, rejected: bool) -> str:
         try:
-            ask = libuuid.ask(sent)
+            ask = libuuid.unpack_request(sent)
         except libuuid.ProtocolError:
             require(not got, "an unreasonable request is not answered")
             return "ProtocolError"

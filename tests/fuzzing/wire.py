@@ -39,13 +39,13 @@ def requests(data: bytes) -> Sequence[str]:
     """Read requests: each ends past the one before, and is of the shape that is promised."""
     end = 0
     try:
-        for (msgid, method, params), at in rpc.requests(data, limit=LIMIT):
+        for (msgid, method, params), at in rpc.unpack_requests(data, limit=LIMIT):
             if not end < at <= len(data):
                 raise Broken("each request ends past the one before")
             if msgid is None:
                 require(method is params is None, "what wants no answer is not looked into")
             else:
-                rpc.failure(msgid, "x", "")
+                rpc.pack_error(msgid, "x", "")
             end = at
     except MalformedError as error:
         _told(error)
@@ -58,7 +58,7 @@ def _told(error: MalformedError) -> None:
     if len(str(error)) > 300:
         raise Broken("what is wrong is told in few words") from error
     if error.msgid is not None:
-        rpc.failure(error.msgid, "bad_params", str(error))
+        rpc.pack_error(error.msgid, "bad_params", str(error))
 
 
 def pieces(data: bytes) -> Sequence[str]:
@@ -88,7 +88,7 @@ def _read(some: list[bytes]) -> tuple[list[tuple[object, ...]], bytes, bool]:
         rest += piece
         end = 0
         try:
-            for request, at in rpc.requests(rest, limit=LIMIT):
+            for request, at in rpc.unpack_requests(rest, limit=LIMIT):
                 found.append((passed + at, *_comparable(request)))
                 end = at
         except MalformedError:
@@ -118,7 +118,7 @@ def calls(data: bytes) -> Sequence[str]:
     except methods.RefusedError as refused:
         if len(refused.message) > 300:
             raise Broken("a refusal is short") from refused
-        rpc.failure(1, refused.code, refused.message)
+        rpc.pack_error(1, refused.code, refused.message)
         return (refused.code,)
     match call:
         case methods.Take(timeline, count, whole, wait):
@@ -152,25 +152,25 @@ def _calls(random: Random) -> Iterator[bytes]:
 def responses(data: bytes) -> Sequence[str]:
     """Read a response and the block that it may hold: from one ids can be made, to its end."""
     try:
-        response = rpc.read_response(data)
+        response = rpc.unpack_response(data)
     except MalformedError:
         return NO
     if response is None:
         return UNFINISHED
-    if rpc.read_response(data[: crc32(data) % len(data)]) is not None:
+    if rpc.unpack_response(data[: crc32(data) % len(data)]) is not None:
         raise Broken("a part of a response is none yet")
     if response.error is not None:
         return ("refused",)
     result = response.result
     try:
-        block = methods.taken(result)
+        block = methods.unpack_block(result)
     except ValueError as error:
         _short(error)
     else:
         _makes_ids(block)
         return ("Block",)
     try:
-        steady = methods.steady_taken(result)
+        steady = methods.unpack_steady_block(result)
     except ValueError as error:
         _short(error)
         return ("ValueError",)
@@ -204,16 +204,16 @@ def _makes_steady_ids(block: SteadyBlock) -> None:
 def asks(data: bytes) -> Sequence[str]:
     """Read a libuuid request: its count is in range, and it is read by no less than all of it."""
     try:
-        ask = libuuid.ask(data)
+        ask = libuuid.unpack_request(data)
     except ProtocolError:
         return UNREASONABLE
     if ask is None:
         return UNFINISHED
     op, count, echo = ask.op, ask.count, ask.echo
-    asked = libuuid.request(op, echo)
-    if not data.startswith(asked) or libuuid.ask(asked) != ask:
+    asked = libuuid.pack_request(op, echo)
+    if not data.startswith(asked) or libuuid.unpack_request(asked) != ask:
         raise Broken("what was read is what was asked")
-    if len(asked) > 1 and libuuid.ask(asked[: 1 + echo % 4]) is not None:
+    if len(asked) > 1 and libuuid.unpack_request(asked[: 1 + echo % 4]) is not None:
         raise Broken("a part of a request is none yet")
     most = libuuid.MAX_RANDOM if op is Op.BULK_RANDOM_UUID else MAX_BLOCK
     if not (0 if op is Op.BULK_RANDOM_UUID else 1) <= count <= most:
@@ -232,7 +232,7 @@ def _as_one(data: bytes) -> list[tuple[int, int]]:
 def replies(data: bytes) -> Sequence[str]:
     """Read a libuuid reply: the block that it reserves begins with its UUID, or it has UUIDs."""
     try:
-        body = libuuid.body(data)
+        body = libuuid.unpack_body(data)
     except ProtocolError:
         return UNREASONABLE
     if body is None:
@@ -240,7 +240,7 @@ def replies(data: bytes) -> Sequence[str]:
     if b"".join(libuuid.random_uuids(body)) != body[4:]:
         raise Broken("UUIDs are what follows their count")
     try:
-        block = libuuid.reserved(body)
+        block = libuuid.unpack_block(body)
     except ProtocolError:
         return ("uuids",)
     if libuuid.time_uuid(block) != body[:16]:

@@ -232,11 +232,11 @@ class Callers:
         with self._up:
             connected = self._daemon.connect()
         with connected as connection:
-            connection.sock.sendall(libuuid.request(libuuid.Op.BULK_TIME_UUID, 64))
-            reply = libuuid.body(connection.sock.recv(64))
+            connection.sock.sendall(libuuid.pack_request(libuuid.Op.BULK_TIME_UUID, 64))
+            reply = libuuid.unpack_body(connection.sock.recv(64))
         if reply is None:
             raise EOFError
-        given = libuuid.reserved(reply)
+        given = libuuid.unpack_block(reply)
         self._check("libuuid", given.first + given.count - 1, before)
         self.utc.note(given.node, given.clock_seq, given.first, given.count)
 

@@ -121,9 +121,9 @@ def blocks(path: Path) -> Callable[[], list[bytes]]:
         with socket.socket(socket.AF_UNIX) as sock:
             sock.settimeout(5)
             sock.connect(os.fspath(path))
-            sock.sendall(libuuid.request(libuuid.Op.BULK_TIME_UUID, count))
+            sock.sendall(libuuid.pack_request(libuuid.Op.BULK_TIME_UUID, count))
             data = b""
-            while (body := libuuid.body(data)) is None:
+            while (body := libuuid.unpack_body(data)) is None:
                 more = sock.recv(4096)
                 if not more:
                     return []

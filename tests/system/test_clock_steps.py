@@ -42,10 +42,10 @@ class Record:
                 seen.add(block["clock_seq"] & ~0xF)
         for _ in range(times):
             with Connection(self._daemon.socket) as connection:
-                connection.sock.sendall(libuuid.request(libuuid.Op.BULK_TIME_UUID, 64))
-                reply = libuuid.body(connection.sock.recv(64))
+                connection.sock.sendall(libuuid.pack_request(libuuid.Op.BULK_TIME_UUID, 64))
+                reply = libuuid.unpack_body(connection.sock.recv(64))
                 assert reply is not None
-                given = libuuid.reserved(reply)
+                given = libuuid.unpack_block(reply)
                 self.note(given.node, given.clock_seq, given.first, given.count)
         return seen
 

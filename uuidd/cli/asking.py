@@ -136,9 +136,9 @@ def _asked(path: Path, op: Op, count: int = 1) -> tuple[bytes, int, int]:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
             sock.settimeout(PATIENCE)
             sock.connect(os.fspath(path))
-            sock.sendall(libuuid.request(op, count))
+            sock.sendall(libuuid.pack_request(op, count))
             data = b""
-            while (found := libuuid.body(data)) is None:
+            while (found := libuuid.unpack_body(data)) is None:
                 more = sock.recv(4096)
                 if not more:
                     raise AskError(f"the daemon at {path} closed the connection without an answer")

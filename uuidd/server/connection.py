@@ -51,7 +51,7 @@ async def _libuuid(
     stream: Stream, data: bytes, service: Service, limits: Limits, turns: Turns, deadline: float
 ) -> None:
     try:
-        while (ask := libuuid.ask(data)) is None:
+        while (ask := libuuid.unpack_request(data)) is None:
             more = await stream.receive_until(deadline)
             if not more:
                 service.libuuid.refuse(TOO_LATE)
@@ -135,14 +135,14 @@ async def reject(stream: Stream, data: bytes, reason: str, limits: Limits) -> No
         return
     while True:
         try:
-            requests = rpc.requests(data, limit=limits.request_bytes)
+            requests = rpc.unpack_requests(data, limit=limits.request_bytes)
             msgid = next((each.msgid for each, _ in requests if each.msgid is not None), None)
         except rpc.MalformedError as error:
             msgid = error.msgid
             if msgid is None:
                 return
         if msgid is not None:
-            reply = rpc.failure(msgid, "busy", reason)
+            reply = rpc.pack_error(msgid, "busy", reason)
             await stream.send(reply, seconds=limits.reply_seconds)
             return
         if len(data) > limits.request_bytes:

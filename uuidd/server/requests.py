@@ -75,7 +75,7 @@ def answer_requests(
     replies = b""
     end = answered = 0
     try:
-        for request, request_end in rpc.requests(data, limit=limits.request_bytes):
+        for request, request_end in rpc.unpack_requests(data, limit=limits.request_bytes):
             if answered and (
                 monotonic() > ends or answered >= limits.pipelined or len(replies) >= FLUSH_BYTES
             ):
@@ -97,7 +97,7 @@ def answer_libuuid(data: bytes, answer: Callable[..., bytes | None], *, uid: int
     None when a task has to see to it: it has to wait, has not arrived whole, or is no request.
     """
     try:
-        ask = libuuid.ask(data)
+        ask = libuuid.unpack_request(data)
     except libuuid.ProtocolError:
         return None
     return None if ask is None else answer(ask, uid=uid)

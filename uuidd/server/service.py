@@ -86,7 +86,7 @@ class Service:
         except RefusedError as refused:
             return self._refuse(msgid, refused)
 
-    def answer_libuuid(self, ask: libuuid.Ask, *, uid: int) -> bytes | None:
+    def answer_libuuid(self, ask: libuuid.Request, *, uid: int) -> bytes | None:
         """Give the reply to a libuuid request, "" when it is refused; None: it has to wait."""
         block = None
         try:
@@ -98,7 +98,7 @@ class Service:
             return self._refuse_libuuid(refused)
         return self._reply_libuuid(ask, block)
 
-    async def answer_libuuid_waiting(self, ask: libuuid.Ask, *, uid: int) -> bytes:
+    async def answer_libuuid_waiting(self, ask: libuuid.Request, *, uid: int) -> bytes:
         """Give the reply to a libuuid request that had to wait, "" when it is refused."""
         block = None
         try:
@@ -121,29 +121,29 @@ class Service:
     def _reply_block(self, msgid: int, block: AnyBlock) -> bytes:
         self.rpc.requests += 1
         self.rpc.ids += block.count
-        return rpc.response(msgid, methods.take_result(block))
+        return rpc.pack_response(msgid, methods.pack_block(block))
 
     def _reply_ids(self, msgid: int, ids: list[str]) -> bytes:
         self.rpc.requests += 1
         self.rpc.ids += len(ids)
-        return rpc.response(msgid, ids)
+        return rpc.pack_response(msgid, ids)
 
     def _reply_status(self, msgid: int) -> bytes:
         # Counted before, for it tells of itself too.
         self.rpc.requests += 1
-        return rpc.response(msgid, self._status(self))
+        return rpc.pack_response(msgid, self._status(self))
 
     def _refuse(self, msgid: int, refused: RefusedError) -> bytes:
         self.rpc.requests += 1
         self.rpc.refuse(refused.code)
-        return rpc.failure(msgid, refused.code, refused.message)
+        return rpc.pack_error(msgid, refused.code, refused.message)
 
     def _refuse_libuuid(self, refused: RefusedError) -> bytes:
         self.libuuid.requests += 1
         self.libuuid.refuse(refused.code)
         return b""
 
-    def _reply_libuuid(self, ask: libuuid.Ask, block: AnyBlock | None) -> bytes:
+    def _reply_libuuid(self, ask: libuuid.Request, block: AnyBlock | None) -> bytes:
         self.libuuid.requests += 1
         if isinstance(block, Block):
             self.libuuid.ids += block.count
@@ -172,7 +172,7 @@ def reply_to(error: rpc.MalformedError) -> bytes:
     """
     if error.msgid is None:
         return b""
-    return rpc.failure(error.msgid, "bad_params", f"{error}; the connection is closed")
+    return rpc.pack_error(error.msgid, "bad_params", f"{error}; the connection is closed")
 
 
 _TIME = (Op.TIME_UUID, Op.BULK_TIME_UUID)

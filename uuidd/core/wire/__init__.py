@@ -1,7 +1,7 @@
-"""The two dialects of the socket: bytes to values and back, no sockets."""
+"""The two protocols of the socket: bytes to values and back, without sockets."""
 
 LIBUUID_FIRST = frozenset(range(6))
-"""First bytes of the libuuid dialect: its ops."""
+"""First bytes of a libuuid request: its ops."""
 
 RPC_FIRST = frozenset((0x93, 0x94, 0xDC, 0xDD))
-"""First bytes of the rpc dialect: the heads of MessagePack arrays of 3 or 4, and of any length."""
+"""First bytes of an rpc request: the heads of MessagePack arrays of 3 or 4, and of any length."""

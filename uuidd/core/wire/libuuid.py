@@ -1,4 +1,4 @@
-"""The libuuid dialect: the binary protocol of util-linux's uuidd and its callers.
+"""The libuuid protocol: the binary one of util-linux's uuidd and its callers.
 
 One connection carries one request and one reply. Counts and lengths are int32 in the machine's
 own byte order, UUIDs 16 bytes in the RFC's. There is no error reply.
@@ -21,7 +21,7 @@ _TIME_REPLY = Struct("=i16si")
 
 
 class Op(IntEnum):
-    """What is asked; the first byte of a request."""
+    """What a request asks for; its first byte."""
 
     GETPID = 0
     GET_MAXOP = 1
@@ -35,27 +35,27 @@ _BULK = (Op.BULK_TIME_UUID, Op.BULK_RANDOM_UUID)
 
 
 class ProtocolError(Exception):
-    """A request that no caller of libuuid sends; the connection is closed unanswered."""
+    """A request that libuuid never sends. The connection is closed without a reply."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
-    """A request: *count* UUIDs are to be reserved or sent; *echo* is the count as it was asked."""
+class Request:
+    """A request to reserve or send *count* UUIDs; *echo* is the count as the caller sent it."""
 
     op: Op
     count: int
     echo: int
 
 
-_SINGLE = {int(op): Ask(op, 1, 1) for op in Op if op not in _BULK}
+_SINGLE = {int(op): Request(op, 1, 1) for op in Op if op not in _BULK}
 
 
-def ask(data: bytes) -> Ask | None:
-    """Give the request that *data* begins with, None while it has not arrived whole.
+def unpack_request(data: bytes) -> Request | None:
+    """Return the request that *data* begins with, None while it has not arrived whole.
 
-    A count of less than one means one, except that no random UUIDs is an answer of none.
+    A count of less than one means one, except that a request for no random UUIDs gets none.
 
-    Raises ProtocolError for an op that there is not, or more than a million UUIDs.
+    Raises ProtocolError for an unknown op, or more than ``MAX_BLOCK`` UUIDs.
     """
     if not data:
         return None
@@ -71,49 +71,49 @@ def ask(data: bytes) -> Ask | None:
     if op is Op.BULK_TIME_UUID:
         if echo > MAX_BLOCK:
             raise ProtocolError(f"{echo} UUIDs at once; at most {MAX_BLOCK} are given")
-        return Ask(op, max(1, echo), echo)
-    return Ask(op, 1 if echo < 0 else min(echo, MAX_RANDOM), echo)
+        return Request(op, max(1, echo), echo)
+    return Request(op, 1 if echo < 0 else min(echo, MAX_RANDOM), echo)
 
 
-def request(op: Op, count: int = 1) -> bytes:
-    """Give the bytes that ask for *op*; a bulk op carries its count."""
+def pack_request(op: Op, count: int = 1) -> bytes:
+    """Return the bytes of a request; a bulk op carries its count."""
     return bytes([op]) + (_INT.pack(count) if op in _BULK else b"")
 
 
 def text_reply(text: str) -> bytes:
-    """Give the reply to GETPID: the pid in ASCII with a NUL that its length counts."""
+    """Return the reply to GETPID: the pid in ASCII and a NUL, which the length counts."""
     return _sized(text.encode("ascii") + b"\0")
 
 
 def maxop_reply() -> bytes:
-    """Give the reply to GET_MAXOP: the highest op, a digit and a NUL."""
+    """Return the reply to GET_MAXOP: the highest op, a digit and a NUL."""
     return text_reply(str(int(Op.BULK_RANDOM_UUID)))
 
 
 def uuid_reply(uuid: bytes) -> bytes:
-    """Give the reply to TIME_UUID and RANDOM_UUID."""
+    """Return the reply to TIME_UUID and RANDOM_UUID."""
     return _sized(uuid)
 
 
 def bulk_time_reply(first: bytes, echo: int) -> bytes:
-    """Give the reply to BULK_TIME_UUID: the first UUID, and the count as it was asked."""
+    """Return the reply to BULK_TIME_UUID: the first UUID, and the count as the caller sent it."""
     return _TIME_REPLY.pack(20, first, echo)
 
 
 def bulk_random_reply(found: list[bytes]) -> bytes:
-    """Give the reply to BULK_RANDOM_UUID."""
+    """Return the reply to BULK_RANDOM_UUID."""
     return _sized(_INT.pack(len(found)) + b"".join(found))
 
 
 def time_uuid(block: Block) -> bytes:
-    """Give the 16 bytes of the first v1 UUID of *block*."""
+    """Return the 16 bytes of the first v1 UUID of *block*."""
     return versions.v1(block.first, block.clock_seq, block.node).to_bytes(16, "big")
 
 
-def body(data: bytes) -> bytes | None:
-    """Give what a reply carries after its length, None while it has not arrived whole.
+def unpack_body(data: bytes) -> bytes | None:
+    """Return the content of a reply, after its length; None while it has not arrived whole.
 
-    Raises ProtocolError when the length is none that a reply has.
+    Raises ProtocolError for a length that no reply has.
     """
     if len(data) < _INT.size:
         return None
@@ -123,21 +123,21 @@ def body(data: bytes) -> bytes | None:
     return data[_INT.size : _INT.size + size] if len(data) >= _INT.size + size else None
 
 
-def reserved(reply: bytes) -> Block:
-    """Give the block that the body of a BULK_TIME_UUID reply reserves.
+def unpack_block(reply: bytes) -> Block:
+    """Return the block that the body of a BULK_TIME_UUID reply reserves.
 
     Raises ProtocolError when it does not begin with a v1 UUID.
     """
     uuid = int.from_bytes(reply[:16], "big")
     if len(reply) != 16 + _INT.size or uuids.version(uuid) != 1:
-        raise ProtocolError("a reply that is no v1 UUID and a count")
+        raise ProtocolError("a reply that is not a v1 UUID and a count")
     (count,) = _INT.unpack_from(reply, 16)
     fields = versions.gregorian_fields(uuid)
     return Block(fields.tick, max(1, count), fields.clock_seq, fields.node)
 
 
 def random_uuids(reply: bytes) -> list[bytes]:
-    """Give the UUIDs, 16 bytes each, in the body of a BULK_RANDOM_UUID reply."""
+    """Return the UUIDs, 16 bytes each, in the body of a BULK_RANDOM_UUID reply."""
     return [reply[at : at + 16] for at in range(4, len(reply), 16)]
 
 

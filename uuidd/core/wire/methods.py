@@ -1,4 +1,4 @@
-"""The rpc methods: params to calls, and blocks to results."""
+"""The rpc methods: params to calls, blocks to results and back."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ MAX_MAKE = 1000
 
 
 SAVE_SECONDS = 0.8
-"""How long a request waits for a save of the state, unless it says not to wait. A client gives such
-a request so much more than its own time-out. libuuid's callers would wait without an end."""
+"""How long a request waits for a save of the state, unless it says not to wait. A client adds this
+to its own time-out for such a request. libuuid's callers would wait without end."""
 
 
 class RefusedError(Exception):
-    """A request whose answer is an error: a *code* for programs, a *message* for people.
+    """The answer to a request is an error: a *code* for programs, a *message* for people.
 
     Codes: ``bad_params``, ``unknown_method``, ``unavailable``, ``no_worker_id``, ``busy``,
     ``must_wait``.
@@ -41,7 +41,7 @@ class RefusedError(Exception):
 class Take(NamedTuple):
     """Take up to *count* ticks, or exactly *count* if *whole*.
 
-    Unless *wait*, a request that would have to wait for long is refused with ``must_wait``.
+    Without *wait*, a request that would have to wait for long is refused with ``must_wait``.
     """
 
     timeline: str
@@ -60,14 +60,14 @@ class Make(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """Tell how the daemon does."""
+    """Return the daemon's status."""
 
 
 def parse(method: Any, params: Any) -> Take | Make | Status:
-    """Give the call that a method and its params, as they were read, stand for.
+    """Return the call that a method and its params, as they were unpacked, stand for.
 
-    Bytes that are UTF-8 are text, for some clients send text so. Raises RefusedError, naming the
-    param, its value and its range or the known names.
+    Bytes that are UTF-8 count as text, because some clients send text so. Raises RefusedError,
+    which names the param, its value, and its range or the known names.
     """
     if type(method) is bytes:
         method = _text(method)
@@ -97,12 +97,12 @@ def parse(method: Any, params: Any) -> Take | Make | Status:
     )
 
 
-def take_result(block: Block | SteadyBlock) -> dict[str, Any]:
-    """Give the result of a ``take``: a map of first, count, node (6 bytes), and what follows.
+def pack_block(block: Block | SteadyBlock) -> dict[str, Any]:
+    """Return the result of a ``take``, a map of ``first``, ``count``, ``node`` (6 bytes) and more.
 
-    That is ``unix_ms`` and ``tick_in_ms``, which tell first to clients whose numbers are exact
-    below 2**53 only; clock_seq for utc; worker, an int or nil, and epoch, in Unix milliseconds,
-    for steady.
+    ``unix_ms`` and ``tick_in_ms`` are ``first`` for clients whose numbers are exact below 2**53
+    only. A block of utc has ``clock_seq``. One of steady has ``worker``, an int or nil, and
+    ``epoch``, in Unix milliseconds.
     """
     if isinstance(block, Block):
         first, count, clock_seq, node = block
@@ -128,14 +128,14 @@ def take_result(block: Block | SteadyBlock) -> dict[str, Any]:
     }
 
 
-def taken(result: Any) -> Block:
-    """Give the block that the result of a ``take`` of utc tells of.
+def unpack_block(result: Any) -> Block:
+    """Return the block in the result of a ``take`` of utc.
 
-    Raises ValueError when it is no such result, so that a client never makes ids from less.
+    Raises ValueError for anything else, so that a client makes ids only from a whole block.
     """
     match result:
         case {"first": first, "count": count, "clock_seq": clock_seq, "node": bytes(node)} if (
-            # By type, for a pattern takes True for an int.
+            # By type, because a pattern takes True for an int.
             type(first) is type(count) is type(clock_seq) is int
             and 0 < count <= MAX_BLOCK
             and 0 <= first <= (1 << TICK_BITS) - count
@@ -143,11 +143,11 @@ def taken(result: Any) -> Block:
             and len(node) == NODE_BITS // 8
         ):
             return Block(first, count, clock_seq, int.from_bytes(node, "big"))
-    raise ValueError(f"{_show(result)} is no block")
+    raise ValueError(f"{_show(result)} is not a block")
 
 
-def steady_taken(result: Any) -> SteadyBlock:
-    """Give the block that the result of a ``take`` of steady tells of; ValueError if it is none."""
+def unpack_steady_block(result: Any) -> SteadyBlock:
+    """Return the block in the result of a ``take`` of steady; ValueError for anything else."""
     match result:
         case {
             "first": first,
@@ -164,7 +164,7 @@ def steady_taken(result: Any) -> SteadyBlock:
             and epoch >= 0
         ):
             return SteadyBlock(first, count, int.from_bytes(node, "big"), worker, epoch)
-    raise ValueError(f"{_show(result)} is no block")
+    raise ValueError(f"{_show(result)} is not a block")
 
 
 def _count(params: list[Any], index: int, most: int) -> int:
@@ -195,7 +195,7 @@ def _known(name: str, params: list[Any], index: int, names: Collection[str]) -> 
 
 
 def _text(value: bytes) -> str | bytes:
-    """Give bytes that are UTF-8 as the text, any other as they are."""
+    """Return the text of bytes that are UTF-8, and other bytes as they are."""
     try:
         return value.decode()
     except UnicodeDecodeError:
@@ -207,9 +207,9 @@ def _too_many(params: list[Any], told: str) -> RefusedError:
 
 
 def _show(value: Any) -> str:
-    """Give a value as a caller may see it again: short, whatever was sent."""
+    """Return a value in words for its caller: short, whatever was sent."""
     if isinstance(value, list | dict):
-        # Not its items: they may be nested deeper than repr() can follow.
+        # Without the items, which may be nested deeper than repr() can follow.
         return "an array" if isinstance(value, list) else "a map"
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."

@@ -3,8 +3,8 @@
 A request is ``[0, msgid, method, params]``, its response ``[1, msgid, error, result]``, a
 notification ``[2, method, params]``.
 
-Whatever has one of these shapes is read, so that a request with a mistake in it can be answered.
-Text that is not UTF-8 has U+FFFD in it, and a map, which no method takes, comes without its items.
+Anything of one of these shapes is unpacked, so that a request with a mistake can be answered. Text
+that is not UTF-8 comes with U+FFFD in it, and a map, which no method takes, without its items.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ import msgpack
 REQUEST, RESPONSE, NOTIFICATION = 0, 1, 2
 
 MAX_MSGID = (1 << 32) - 1
-"""The highest msgid that our client sends. Others may send any integer of MessagePack's."""
+"""The highest msgid that our client sends. Other clients may send any integer of MessagePack."""
 
 MAX_ITEMS = 64
-"""Items of one array or map. A request has 4, and so have its params at most; the rest is room for
-a clear answer to too many. A head of 3 bytes makes the reader allocate 8 bytes an item, a thousand
-times if nested, so this bounds what a small message can cost."""
+"""The most items of one array or map. A request has 4, and its params have at most 4; the rest is
+room for a clear answer to too many. A head of 3 bytes makes the unpacker allocate 8 bytes for each
+item, a thousand times if nested, so this bounds what a small message can cost."""
 
 
 MAX_RESULTS = 4096
-"""Items of one array or map in a response: more than the 1,000 ids of the largest."""
+"""The most items of one array or map in a response: more than the 1,000 ids of the largest."""
 
 
 class MalformedError(Exception):
     """These bytes are not MessagePack-RPC; nothing after them can be understood.
 
-    *msgid* is that of the request that they begin as, None if they begin as none.
+    *msgid* is that of the request that they begin as, None if they do not begin as a request.
     """
 
     def __init__(self, message: str, msgid: int | None = None) -> None:
@@ -46,8 +46,8 @@ class MalformedError(Exception):
 class Request(NamedTuple):
     """A method called with params; both are any value that MessagePack has.
 
-    *msgid* is None when no answer is wanted: for a notification, and for a response, which the
-    daemon never asked for.
+    *msgid* is None for what gets no answer: a notification, or a response, which the daemon never
+    asked for.
     """
 
     msgid: int | None
@@ -55,16 +55,16 @@ class Request(NamedTuple):
     params: Any
 
 
-def requests(data: bytes, *, limit: int) -> Iterable[tuple[Request, int]]:
-    """Give each whole request in *data* and the offset at which it ends.
+def unpack_requests(data: bytes, *, limit: int) -> Iterable[tuple[Request, int]]:
+    """Return each whole request in *data* and the offset at which it ends.
 
     Bytes of a request that has not arrived whole are left: read more and call again from the last
     offset. *limit* is the most bytes that one request may have.
 
-    Raises MalformedError at the first bytes that are no request, after those before it were given.
+    Raises MalformedError at the first bytes that are not a request, after the requests before them.
     """
     try:
-        # Nearly always one request has arrived whole; this is its fastest way.
+        # Nearly always one request has arrived whole, and this is the fastest way to unpack it.
         value = _unpack_whole(data)
     except (ValueError, msgpack.UnpackException):
         return _one_by_one(data, limit)
@@ -74,29 +74,29 @@ def requests(data: bytes, *, limit: int) -> Iterable[tuple[Request, int]]:
     return ((_request(value), size),)
 
 
-def response(msgid: int, result: Any) -> bytes:
-    """Give the bytes that answer request *msgid* with *result*."""
+def pack_response(msgid: int, result: Any) -> bytes:
+    """Return the bytes that answer request *msgid* with *result*."""
     return _pack([RESPONSE, msgid, None, result])
 
 
-def failure(msgid: int, code: str, message: str) -> bytes:
-    """Give the bytes that answer request *msgid* with an error: one text, ``code: message``.
+def pack_error(msgid: int, code: str, message: str) -> bytes:
+    """Return the bytes that answer request *msgid* with an error: one text, ``code: message``.
 
     Clients in many languages show an error that is text, and fail on one that is an array.
     """
     return _pack([RESPONSE, msgid, f"{code}: {message}", None])
 
 
-def call(msgid: int, method: str, params: list[Any]) -> bytes:
-    """Give the bytes of a request."""
-    # By no packer shared, for clients call this in many threads, and msgpack may be pure Python.
+def pack_request(msgid: int, method: str, params: list[Any]) -> bytes:
+    """Return the bytes of a request."""
+    # Not with a shared packer: clients call this in many threads, and msgpack may be pure Python.
     packed: bytes = msgpack.packb([REQUEST, msgid, method, params])
     return packed
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What a request was answered: *error* is None, or ``code: message``."""
+    """The answer to a request: *error* is None, or ``code: message``."""
 
     msgid: int
     error: str | None
@@ -108,8 +108,8 @@ class Response:
         return (self.error or "").partition(": ")[0]
 
 
-def read_response(data: bytes) -> Response | None:
-    """Give the response that *data* holds, None while it has not arrived whole.
+def unpack_response(data: bytes) -> Response | None:
+    """Return the response in *data*, None while it has not arrived whole.
 
     Raises MalformedError for anything else.
     """
@@ -126,7 +126,7 @@ def read_response(data: bytes) -> Response | None:
     except msgpack.OutOfData:
         return None
     except (ValueError, msgpack.UnpackException) as error:
-        raise MalformedError(f"no MessagePack: {error}") from error
+        raise MalformedError(f"not MessagePack: {error}") from error
     match value:
         case [kind, msgid, error, result] if (
             type(kind) is type(msgid) is int
@@ -134,7 +134,7 @@ def read_response(data: bytes) -> Response | None:
             and (error is None or (type(error) is str and result is None))
         ):
             return Response(msgid, error, result)
-    raise MalformedError("no MessagePack-RPC response")
+    raise MalformedError("not a MessagePack-RPC response")
 
 
 def _one_by_one(data: bytes, limit: int) -> Iterator[tuple[Request, int]]:
@@ -170,11 +170,11 @@ def _too_long(data: bytes, limit: int) -> MalformedError:
 def _cause(error: Exception) -> str:
     if isinstance(error, msgpack.StackError):
         return "cannot be read: nested too deep"
-    return f"cannot be read: {str(error) or 'no MessagePack'}"
+    return f"cannot be read: {str(error) or 'not MessagePack'}"
 
 
 def _msgid(data: bytes) -> int | None:
-    """Give the msgid of the request that *data* begins as, None if it begins as none."""
+    """Return the msgid of the request that *data* begins as, None if there is none."""
     unpacker = msgpack.Unpacker(max_buffer_size=_HEAD_BYTES)
     unpacker.feed(data[:_HEAD_BYTES])
     try:
@@ -190,15 +190,17 @@ def _known(kind: Any, msgid: Any) -> int | None:
 
 
 def _request(value: Any) -> Request:
-    # By type, for True and False are ints, and equal to 1 and 0. A pattern takes twice as long.
+    # By type, because True and False equal 1 and 0. A pattern takes twice as long.
     if type(value) is not list or not value or type(value[0]) is not int:
-        raise MalformedError("no MessagePack-RPC message")
+        raise MalformedError("not a MessagePack-RPC message")
     kind, size = value[0], len(value)
     if kind == REQUEST and size == 4 and type(value[1]) is int:
         return Request(value[1], value[2], value[3])
     if (kind == NOTIFICATION and size == 3) or (kind == RESPONSE and size == 4):
         return Request(None, None, None)
-    raise MalformedError("no MessagePack-RPC message", _known(kind, value[1] if size > 1 else None))
+    raise MalformedError(
+        "not a MessagePack-RPC message", _known(kind, value[1] if size > 1 else None)
+    )
 
 
 def _pack(message: list[Any]) -> bytes:
@@ -207,13 +209,13 @@ def _pack(message: list[Any]) -> bytes:
 
 
 def _emptied(items: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
-    """Give a map without its items, whose keys may be what no dict has, an array say."""
+    """Return a map without its items, whose keys may be what no dict has, such as an array."""
     deque(items, maxlen=0)
     return {}
 
 
 _HEAD_BYTES = 5 + 9 + 9
-"""Bytes of the head of an array and two integers, at the most."""
+"""The most bytes that the head of an array and two integers have."""
 
 _READING: dict[str, Any] = {
     "max_array_len": MAX_ITEMS,

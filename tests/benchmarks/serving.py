@@ -30,13 +30,13 @@ class Traffic:
 
 
 TAKE = Traffic(
-    wire.call(1, "take", ["utc", 1]),
+    wire.pack_request(1, "take", ["utc", 1]),
     # A response to request 1, without an error, with a map of 6.
     reply=bytes([0x94, wire.RESPONSE, 1, 0xC0, 0x86]),
     reconnect=False,
 )
 # util-linux's daemon closes the connection after each reply.
-TIME_UUID = Traffic(dialect.request(Op.TIME_UUID), reply=bytes([16, 0, 0, 0]), reconnect=True)
+TIME_UUID = Traffic(dialect.pack_request(Op.TIME_UUID), reply=bytes([16, 0, 0, 0]), reconnect=True)
 
 
 @dataclass(frozen=True, slots=True)

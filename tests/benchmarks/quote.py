@@ -19,7 +19,7 @@ DRAWING = HERE / "results.svg"
 
 BEGIN, END = "<!-- figures -->\n", "<!-- end of figures -->\n"
 
-UTIL_LINUX = "util-linux's daemon, one UUID a request"
+UTIL_LINUX = "util-linux's daemon, one UUID per request"
 
 SHORT = {
     ("uuid1()", "stdlib uuid1() with C uuidd"): (
@@ -28,17 +28,17 @@ SHORT = {
     ),
     ("64 processes, uuid1()", "stdlib with C uuidd"): (
         "`uuid1()` in 64 processes",
-        "the same in 64 processes",
+        "the same, in 64 processes",
     ),
     ("uuid1()", "uuid_utils.compat.uuid1()"): ("`uuid1()`", "the library uuid_utils, in Rust"),
     ("uuid7()", "uuid_utils.compat.uuid7()"): ("`uuid7()`", "the library uuid_utils, in Rust"),
     ("ulid()", "str(ulid.ULID())"): ("`ulid()`", "the library python-ulid"),
     ("rpc take, 8 clients", "C uuidd op 2"): (
-        "the daemon, one block a request, 8 clients",
+        "the daemon, 8 clients, one block per request",
         UTIL_LINUX,
     ),
     ("libuuid op 2, 8 clients", "C uuidd op 2"): (
-        "the daemon, one UUID for libuuid a request, 8 clients",
+        "the daemon, 8 clients, one UUID per request of libuuid",
         UTIL_LINUX,
     ),
 }
@@ -46,7 +46,7 @@ SHORT = {
 
 
 HEAD = (
-    *("ours", "compared with", "our figure", "theirs", "unit"),
+    *("uuidd", "compared with", "uuidd's figure", "the other's", "unit"),
     *("lowest", "median", "highest", "depends"),
 )
 
@@ -72,7 +72,7 @@ def shortest(machines: list[Machine]) -> str:
     depends = {(row.name, row.beside) for row in machines[0].rows if row.depends}
     return "\n".join(
         [
-            "| ours | compared with | times as fast | depends on the machine |",
+            "| uuidd | compared with | times as fast | depends on the machine |",
             "|---|---|---|---|",
             *(
                 f"| {ours} | {theirs} | {min(ratios[row]):.2f} | {'yes' * (row in depends)} |"
@@ -96,7 +96,7 @@ def whole(machines: list[Machine]) -> str:
             f"|{'---|' * len(HEAD)}",
             *(_compared(row, ratios[row.name, row.beside]) for row in rows if row.ratios),
             "",
-            "| ours alone | figure | unit | goal |",
+            "| uuidd alone | figure | unit | goal |",
             "|---|---|---|---|",
             *(_alone(row) for row in rows if not row.ratios),
             "",

@@ -29,7 +29,7 @@ class Lane:
         self.next = begin
 
     def take(self, count: int, *, now: int, not_before: int = 0) -> tuple[int, int]:
-        """Give out the latest free ticks, at most *count* of them and none past *now*.
+        """Hand out the latest free ticks, at most *count* of them and none past *now*.
 
         None lies before *not_before* either. The result is the first tick and the number of ticks.
         When fewer than *count* are free the block is shorter, so that no caller can run the clock
@@ -66,7 +66,7 @@ class Generation:
         self.top = begin
 
     def take(self, count: int, *, now: int, whole: bool, not_before: int = 0) -> Block:
-        """Give out at most *count* ticks from lane 0, or exactly *count* from one of the others.
+        """Hand out at most *count* ticks from lane 0, or exactly *count* from one of the others.
 
         A single tick is whole by nature and comes from lane 0, which gives out none before
         *not_before*. A whole block comes from the lowest lane with room, so that small ones leave

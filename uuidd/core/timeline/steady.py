@@ -89,7 +89,7 @@ class Steady:
         self._next_at_save = begin
 
     def take(self, count: int, *, now: int, elapsed: int, whole: bool = False) -> tuple[int, int]:
-        """Give out the latest free ticks, at most *count*, or exactly *count* if *whole*.
+        """Hand out the latest free ticks, at most *count*, or exactly *count* if *whole*.
 
         The result is the first tick and the number of ticks. None lies past S, nor at or past the
         horizon.
@@ -151,11 +151,11 @@ class Steady:
         self._horizon.end_save(mark, completed=completed)
 
     def void_saves(self) -> None:
-        """Give out nothing before a save that is yet to complete."""
+        """Stop until a save completes that has not completed yet."""
         self._horizon.void()
 
     def close(self) -> None:
-        """Give out nothing more, so that the next save can hold the exact mark."""
+        """Stop for good, so that the next save can hold the exact mark."""
         self._closed = True
 
     @property

@@ -70,7 +70,7 @@ class Timelines:
         self.steady.end_save(state.steady, completed=completed)
 
     def void_saves(self) -> None:
-        """Give out nothing on the strength of the saves so far; the next one to complete counts.
+        """Stop until a save completes that has not completed yet.
 
         For a state that the next start may not find, because its folder was moved away.
         """
@@ -78,7 +78,7 @@ class Timelines:
         self.steady.void_saves()
 
     def close(self) -> None:
-        """Give out nothing more, so that the next save can hold the exact marks."""
+        """Stop for good, so that the next save can hold the exact marks."""
         self.utc.close()
         self.steady.close()
 

@@ -86,7 +86,7 @@ class Utc:
             self._open_number(self._number)
 
     def take(self, count: int, *, now: int, whole: bool = False) -> Block:
-        """Give out the latest free ticks, at most *count*, or exactly *count* if *whole*.
+        """Hand out the latest free ticks, at most *count*, or exactly *count* if *whole*.
 
         None lies past *now*, nor at or past the horizon.
 
@@ -184,12 +184,12 @@ class Utc:
             self._horizon_of(number).end_save(mark, completed=completed)
 
     def void_saves(self) -> None:
-        """Give out nothing under the stored node before a save that is yet to complete."""
+        """Stop using the stored node until a save completes that has not completed yet."""
         for horizon in self._horizons.values():
             horizon.void()
 
     def close(self) -> None:
-        """Give out nothing more, so that the next save can hold the exact marks."""
+        """Stop for good, so that the next save can hold the exact marks."""
         self._closed = True
 
     @property

@@ -24,7 +24,7 @@ class Volatile:
         self._open = self._draw()
 
     def take(self, count: int, *, now: int, whole: bool = False, not_before: int = 0) -> Block:
-        """Give out at most *count* of the latest free ticks, or exactly *count* if *whole*.
+        """Hand out at most *count* of the latest free ticks, or exactly *count* if *whole*.
 
         A short block has no tick before *not_before*. After UTC stepped back, the block comes from
         a new node and generation.

@@ -261,6 +261,6 @@ def test_a_start_waits_until_the_daemon_before_must_have_noticed(
     clock = Clock(utc=utc)
     came.clear()
     settings = Settings(socket=None, state=tmp_path)
-    startup._begun(settings, None, store, clock)
+    startup.begin_timelines(settings, None, store, clock)
     store.close()
     assert came[:2] == ["slept", "read"]

@@ -99,21 +99,12 @@ def test_random_is_left_to_the_state(net: Path) -> None:
         ("44:88:99:36:57:32", GOOD_VALUE),
         ("44-88-99-36-57-32", GOOD_VALUE),
         ("aB:cD:eF:00:00:01", 0xABCDEF000001),
+        ("03:00:00:00:00:01", 0x030000000001),
     ],
 )
-def test_hex_is_taken_as_it_is_given(net: Path, spec: str, value: int) -> None:
-    """48 bits may be given as a number or as six octets, in either case of letters."""
-    assert choose(spec, net=net, adapters=lists()) == Node(value, "given")
-
-
-def test_a_given_node_may_have_the_local_and_the_multicast_bit(net: Path) -> None:
-    """What is wrong for an interface's MAC is right for a node that an administrator made up."""
-    assert choose("03:00:00:00:00:01", net=net) == Node(0x030000000001, "given")
-
-
-def test_a_given_node_looks_at_no_interface(tmp_path: Path) -> None:
-    """A given node needs neither /sys nor the list of interfaces."""
-    assert choose("0x1", net=tmp_path / "none", adapters=no_netlink) == Node(1, "given")
+def test_hex_is_taken_as_it_is_given(tmp_path: Path, spec: str, value: int) -> None:
+    """48 bits may be a number or six octets, with any bit set, and need no interface."""
+    assert choose(spec, net=tmp_path / "none", adapters=no_netlink) == Node(value, "given")
 
 
 def test_more_than_48_bits_are_refused(net: Path) -> None:
@@ -156,14 +147,10 @@ def test_what_is_no_node_is_refused_with_the_forms_there_are(net: Path, spec: st
 # mac
 
 
-def test_mac_takes_the_first_interface_with_a_usable_mac(net: Path) -> None:
-    """The loopback, though first, is passed over."""
-    assert choose("mac", net=net, adapters=lists()) == Node(GOOD_VALUE, "mac eth0")
-
-
-def test_mac_goes_by_the_kernels_index(net: Path) -> None:
-    """Index 2 comes before 10, whatever the names are, so that the choice is stable."""
-    folder(net, "aaa0", OTHER, index=10)
+@pytest.mark.parametrize("index", [10, None])
+def test_mac_goes_by_the_kernels_index(net: Path, index: int | None) -> None:
+    """Index 2 comes before 10, and before an unknown one, whatever the names are."""
+    folder(net, "aaa0", OTHER, index=index)
     assert choose("mac", net=net, adapters=lists()) == Node(GOOD_VALUE, "mac eth0")
 
 
@@ -174,22 +161,12 @@ def test_mac_goes_by_name_without_an_index(tmp_path: Path) -> None:
     assert choose("mac", net=tmp_path, adapters=lists()) == Node(GOOD_VALUE, "mac b0")
 
 
-def test_an_interface_without_an_index_comes_last(net: Path) -> None:
-    """A known index is a better order than a name."""
-    folder(net, "aaa0", OTHER, index=None)
-    assert choose("mac", net=net, adapters=lists()) == Node(GOOD_VALUE, "mac eth0")
-
-
 def test_mac_with_no_usable_interface_tells_why_of_each(tmp_path: Path) -> None:
     """Every interface is listed with what is wrong with it, and the way out."""
     folder(tmp_path, "lo", "00:00:00:00:00:00", index=1, kind=772)
     folder(tmp_path, "eth0", LOCAL, index=2)
     line = refusal("mac", tmp_path)
     assert f"lo (loopback), eth0 ({LOCAL} is locally administered); use --node random" in line
-
-
-def test_mac_without_any_interface_is_refused(tmp_path: Path) -> None:
-    """A host whose /sys shows nothing has no MAC to give."""
     assert "there are: none;" in refusal("mac", tmp_path / "none")
 
 
@@ -240,31 +217,25 @@ def test_a_locally_administered_mac_is_refused(net: Path) -> None:
     assert "use --node random (the default), or give the node itself with --node 0x" in line
 
 
-def test_a_multicast_mac_is_refused(net: Path) -> None:
-    """A group's address is nobody's own."""
-    assert "is multicast" in fault_of(net, "01:00:5e:00:00:01")
-
-
-def test_a_zero_mac_is_refused(net: Path) -> None:
-    """A MAC of zeros is none."""
-    assert "no MAC, all zero" in fault_of(net, "00:00:00:00:00:00")
-
-
-@pytest.mark.parametrize("mac", [None, "", "é"])
-def test_an_interface_without_a_mac_is_refused(net: Path, mac: str | None) -> None:
-    """A tunnel's file of the MAC is empty; it may also be gone, or be no text."""
-    assert "odd0 (no MAC)" in fault_of(net, mac)
-
-
-@pytest.mark.parametrize("mac", ["0a:00:00:01", f"{GOOD}:00:01", ":".join(["80"] * 20)])
-def test_an_address_of_another_length_is_refused(net: Path, mac: str) -> None:
-    """A tunnel's IP address, or InfiniBand's 20 octets, are not cut to a MAC."""
-    assert "is not 6 octets" in fault_of(net, mac)
-
-
-def test_a_loopback_is_known_by_its_type(net: Path) -> None:
-    """A loopback is refused under any name, and whatever its MAC."""
-    assert "odd0 (loopback)" in fault_of(net, GOOD, kind=772)
+@pytest.mark.parametrize(
+    ("mac", "kind", "fault"),
+    [
+        ("01:00:5e:00:00:01", 1, "is multicast"),
+        ("00:00:00:00:00:00", 1, "no MAC, all zero"),
+        (None, 1, "odd0 (no MAC)"),
+        ("", 1, "odd0 (no MAC)"),
+        ("é", 1, "odd0 (no MAC)"),
+        ("0a:00:00:01", 1, "is not 6 octets"),
+        (f"{GOOD}:00:01", 1, "is not 6 octets"),
+        (":".join(["80"] * 20), 1, "is not 6 octets"),
+        (GOOD, 772, "odd0 (loopback)"),
+    ],
+)
+def test_a_mac_that_is_not_one_hosts_alone_is_refused(
+    net: Path, mac: str | None, kind: int, fault: str
+) -> None:
+    """A group's, none, a tunnel's IP address, InfiniBand's 20 octets, a loopback's."""
+    assert fault in fault_of(net, mac, kind=kind)
 
 
 def test_lo_is_a_loopback_whatever_its_type(tmp_path: Path) -> None:
@@ -274,15 +245,10 @@ def test_lo_is_a_loopback_whatever_its_type(tmp_path: Path) -> None:
 
 
 def test_an_unprintable_name_is_escaped(net: Path) -> None:
-    """The kernel allows control characters in a name; a source is one line of text."""
-    folder(net, "e\x1b0", OTHER, index=3)
-    assert choose("mac:e\x1b0", net=net, adapters=lists()) == Node(OTHER_VALUE, r"mac e\x1b0")
-
-
-def test_an_unprintable_name_is_escaped_in_lists(net: Path) -> None:
-    """No name can write to the administrator's terminal."""
+    """The kernel allows control characters in a name; a source and a list are plain text."""
     folder(net, "e\x1b0", OTHER, index=3)
     assert r"e\x1b0 (" in refusal("mac:no0", net)
+    assert choose("mac:e\x1b0", net=net, adapters=lists()) == Node(OTHER_VALUE, r"mac e\x1b0")
 
 
 # ip:ADDR
@@ -321,18 +287,7 @@ def test_an_address_that_no_interface_has_is_answered_with_those_there_are(net: 
     """The addresses of the host are listed with their interfaces."""
     line = refusal("ip:10.0.0.9", net, adapter("lo", "127.0.0.1"), adapter("eth0", "fd00::5"))
     assert line.endswith("there are: 127.0.0.1 (lo), fd00::5 (eth0)")
-
-
-def test_a_host_without_addresses_says_so(net: Path) -> None:
-    """An empty list is called none."""
     assert refusal("ip:10.0.0.9", net).endswith("there are: none")
-
-
-def test_an_address_on_an_unusable_interface_is_refused(net: Path) -> None:
-    """The rule for MACs is the same by whatever way the interface was found."""
-    folder(net, "veth0", LOCAL, index=3)
-    line = refusal("ip:10.0.0.5", net, adapter("veth0", "10.0.0.5"))
-    assert "veth0 (02:fc:00:00:00:01 is locally administered) cannot give the node" in line
 
 
 def test_an_address_on_an_interface_that_sys_does_not_show_is_refused(net: Path) -> None:
@@ -427,21 +382,6 @@ def test_no_more_than_4_kib_are_read(tmp_path: Path) -> None:
     assert libuuid_clock_seq(endless) == 0x1261
 
 
-def test_a_missing_file_has_no_clock_sequence(tmp_path: Path) -> None:
-    """A host where libuuid never ran is no error."""
-    assert libuuid_clock_seq(tmp_path / "none") is None
-
-
-def test_an_impossible_path_has_no_clock_sequence() -> None:
-    """Not even a NUL in the path raises."""
-    assert libuuid_clock_seq(Path("clock\0.txt")) is None
-
-
-def test_a_folder_has_no_clock_sequence(tmp_path: Path) -> None:
-    """A folder can be opened, but is no clock file."""
-    assert libuuid_clock_seq(tmp_path) is None
-
-
 def test_a_fifo_is_not_waited_for(tmp_path: Path) -> None:
     """A FIFO without a writer, which would hold up a plain open for ever, is answered at once."""
     path = tmp_path / "clock.txt"
@@ -524,10 +464,10 @@ def test_a_file_of_another_form_has_no_mark(tmp_path: Path, content: bytes) -> N
     assert libuuid_mark(clock_file(tmp_path, content)) is None
 
 
-def test_a_file_that_cannot_be_read_has_no_mark(tmp_path: Path) -> None:
-    """None there, a folder, or a NUL in the path: no error."""
+def test_a_file_that_cannot_be_read_says_nothing(tmp_path: Path) -> None:
+    """There is no file, or a folder, or a NUL in the path: no error."""
     for path in (tmp_path / "none", tmp_path, Path("clock\0.txt")):
-        assert libuuid_mark(path) is None
+        assert libuuid_mark(path) is libuuid_clock_seq(path) is None
 
 
 @pytest.mark.process
@@ -588,7 +528,7 @@ def test_a_fixed_node_begins_past_the_later_mark_of_libuuid(
     clock.write_bytes(CLOCK_FILE)
     cont.write_bytes(f"cont: {now + cont_ahead - UNIX_EPOCH}\n".encode())
     with contextlib.closing(FolderStore(tmp_path, machine="")) as store:
-        timelines, *_ = startup._begun(
+        timelines, *_ = startup.begin_timelines(
             Settings(socket=None, state=tmp_path),
             Node(0x00163E000001, "mac eth0"),
             store,

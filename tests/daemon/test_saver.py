@@ -35,7 +35,7 @@ def horizon(state: State) -> int:
     return state.marks[state.generation]
 
 
-def lead(inside: Inside, index: int) -> float:
+def reach(inside: Inside, index: int) -> float:
     """How many seconds past its begin the save with this index put the horizon."""
     elapsed = inside.disk.begun[index] - trio.current_time()
     begun = inside.wall.now() + round(elapsed * TICKS_PER_SECOND)
@@ -57,41 +57,28 @@ async def test_a_daemon_in_use_saves_every_ten_seconds(
     assert inside.disk.pauses == pytest.approx([10] * len(inside.disk.pauses), abs=0.06)
 
 
-async def test_a_save_puts_the_horizon_twenty_seconds_ahead(
+async def test_the_reach_of_saves_grows_with_the_uptime(
     inside: Inside, autojump_clock: MockClock
 ) -> None:
-    """Once it is up for 40 s, each save lets the daemon go on for 20 s."""
-    async with inside.saving():
-        await inside.use(100)
-    assert lead(inside, -1) == pytest.approx(20, abs=1e-6)
-
-
-async def test_a_young_daemon_saves_shorter_leads(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
-    """After a start the lead is half the uptime, and at least 0.1 s."""
+    """It is half the uptime, at least 0.1 s and at most 20 s."""
     async with inside.saving():
         await inside.use(60)
-    leads = [lead(inside, index) for index in range(len(inside.disk.kept))]
+    reaches = [reach(inside, index) for index in range(len(inside.disk.kept))]
     halves = [min(20.0, max(0.1, begun / 2)) for begun in inside.disk.begun]
-    assert leads == pytest.approx(halves, abs=1e-6)
-    assert leads[0] == pytest.approx(0.1)
+    assert reaches == pytest.approx(halves, abs=1e-6)
+    assert (round(reaches[0], 6), round(reaches[-1], 6)) == (0.1, 20)
 
 
 @pytest.mark.parametrize(
-    ("uptime", "seconds"), [(0, 0.1), (0.2, 0.1), (1, 0.5), (10, 5), (40, 20), (1e9, 20)]
+    ("uptime", "reach", "bare"),
+    [
+        *[(0, 0.1, 0), (0.01, 0.1, 0.005), (0.2, 0.1, 0.1), (1, 0.5, 0.5)],
+        *[(10, 5, 5), (40, 20, 20), (1e9, 20, 20)],
+    ],
 )
-def test_the_reach_grows_with_the_uptime(uptime: float, seconds: float) -> None:
-    """The reach is half the uptime, between 0.1 s and 20 s."""
-    assert reaches_after(uptime)[0] == seconds
-
-
-@pytest.mark.parametrize(
-    ("uptime", "seconds"), [(0, 0), (0.01, 0.005), (0.2, 0.1), (10, 5), (40, 20), (1e9, 20)]
-)
-def test_the_bare_reach_has_no_minimum(uptime: float, seconds: float) -> None:
-    """The reach for a steady timeline that is far ahead is half the uptime, however little."""
-    assert reaches_after(uptime)[1] == seconds
+def test_a_bare_reach_has_no_minimum(uptime: float, reach: float, bare: float) -> None:
+    """Both are half the uptime; that for a steady timeline far ahead may be less than 0.1 s."""
+    assert reaches_after(uptime) == (reach, bare)
 
 
 async def test_steady_has_the_same_reach(inside: Inside, autojump_clock: MockClock) -> None:
@@ -104,7 +91,7 @@ async def test_steady_has_the_same_reach(inside: Inside, autojump_clock: MockClo
 async def test_a_steady_timeline_far_ahead_gets_no_more_than_half_the_uptime(
     inside: Inside, autojump_clock: MockClock
 ) -> None:
-    """After a step back its saves lie half the uptime past S, with no minimum; utc's has one."""
+    """After a step back its marks are half the uptime past S, in time for every request."""
     inside.take_steady()
     begin = inside.steady.next - 1
     inside.wall.step(-HOUR)
@@ -117,19 +104,7 @@ async def test_a_steady_timeline_far_ahead_gets_no_more_than_half_the_uptime(
         # S goes on at half speed.
         bare = (state.steady - begin) / TICKS_PER_SECOND - at / 2
         assert bare == pytest.approx(min(20.0, at / 2), abs=1e-6)
-
-
-async def test_a_steady_timeline_far_ahead_never_waits_for_a_save(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
-    """Saves with the bare reach come in time, so those who ask all the time are served at once."""
-    inside.take_steady()
-    inside.wall.step(-HOUR)
-    async with inside.saving():
-        for _ in range(3000):
-            await trio.sleep(0.02)
-            inside.take_steady()
-    # Each comes a quarter of the uptime after the one before, and at last after 10 s.
+    # Each save comes a quarter of the uptime after the one before, and at last after 10 s.
     assert len(inside.disk.kept) < 40
 
 
@@ -220,13 +195,6 @@ async def test_one_save_at_a_time(inside: Inside, autojump_clock: MockClock) -> 
 # Idle
 
 
-async def test_an_idle_daemon_saves_nothing(inside: Inside, autojump_clock: MockClock) -> None:
-    """In an hour without requests nothing is saved."""
-    async with inside.saving():
-        await trio.sleep(HOUR)
-    assert inside.disk.begun == []
-
-
 async def test_a_daemon_that_falls_idle_saves_once_more(
     inside: Inside, autojump_clock: MockClock
 ) -> None:
@@ -239,7 +207,7 @@ async def test_a_daemon_that_falls_idle_saves_once_more(
 
 
 async def test_an_idle_daemon_is_not_woken(inside: Inside, autojump_clock: MockClock) -> None:
-    """In an hour without requests no task of the saver runs."""
+    """In an hour without requests no task of the saver runs, and nothing is saved."""
     steps = Steps()
     async with inside.saving():
         await trio.sleep(60)
@@ -247,6 +215,7 @@ async def test_an_idle_daemon_is_not_woken(inside: Inside, autojump_clock: MockC
         await trio.sleep(HOUR)
         trio.lowlevel.remove_instrument(steps)
     assert steps.of("Saver.run") == 0
+    assert inside.disk.begun == []
 
 
 async def test_the_first_use_after_idling_is_served_after_one_save(
@@ -379,24 +348,17 @@ async def test_nothing_is_given_past_the_horizon_while_a_save_hangs(
 # Finishing
 
 
-async def test_finish_saves_the_exact_marks(inside: Inside, autojump_clock: MockClock) -> None:
-    """A clean stop saves the first tick that was not given out as the mark."""
+@pytest.mark.parametrize("idle", [0, HOUR])
+async def test_finish_saves_the_exact_marks(
+    inside: Inside, autojump_clock: MockClock, idle: float
+) -> None:
+    """A clean stop saves the first tick that was not given out, also after an idle time."""
     async with inside.saving():
         await inside.use(100)
         block = inside.take(500)
+        await trio.sleep(idle)
         assert await inside.saver.finish(10)
     assert horizon(inside.disk.kept[-1]) == block.first + block.count == inside.open.top
-
-
-async def test_finish_saves_exact_marks_of_an_idle_daemon_too(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
-    """The horizon of an idle daemon is taken back to what was given out."""
-    async with inside.saving():
-        [*_, last] = await inside.use(100)
-        await trio.sleep(HOUR)
-        assert await inside.saver.finish(10)
-    assert horizon(inside.disk.kept[-1]) == last.first + 1
 
 
 async def test_finish_lets_the_save_under_way_end_first(
@@ -454,30 +416,21 @@ async def test_finish_gives_up_on_a_hung_save(inside: Inside, autojump_clock: Mo
         assert trio.current_time() - begun == pytest.approx(10)
 
 
-async def test_finish_does_not_retry_for_ever(inside: Inside, autojump_clock: MockClock) -> None:
-    """When the last save fails, finish says so at once."""
-    async with inside.saving():
-        inside.disk.broken = True
-        inside.take()
-        await trio.sleep(20)
-        begun = trio.current_time()
-        assert not await inside.saver.finish(10)
-        assert trio.current_time() == begun
-
-
-async def test_finish_at_the_end_of_a_trouble_saves(
-    inside: Inside, autojump_clock: MockClock
+@pytest.mark.parametrize("broken", [True, False])
+async def test_finish_tries_once_in_the_pause_after_a_failed_save(
+    inside: Inside, autojump_clock: MockClock, broken: bool
 ) -> None:
-    """A disk that works again in the middle of a retry's pause gets the exact marks at once."""
+    """It says at once whether the disk works again, and then has the exact marks."""
     async with inside.saving():
         inside.disk.broken = True
         block = inside.take()
         await trio.sleep(20)
-        inside.disk.broken = False
+        inside.disk.broken = broken
         begun = trio.current_time()
-        assert await inside.saver.finish(10)
+        assert await inside.saver.finish(10) is not broken
         assert trio.current_time() == begun
-    assert horizon(inside.disk.kept[-1]) == block.first + 1
+    if not broken:
+        assert horizon(inside.disk.kept[-1]) == block.first + 1
 
 
 # What it tells
@@ -499,16 +452,6 @@ async def test_a_trouble_is_logged_once_when_it_begins_and_once_when_it_ends(
         f"the state is saved again, after {failed} failed saves",
     ]
     assert [record.levelname for record in log.records] == ["ERROR", "WARNING"]
-
-
-async def test_saves_that_succeed_are_not_logged(
-    inside: Inside, log: pytest.LogCaptureFixture, autojump_clock: MockClock
-) -> None:
-    """A daemon in use whose saves succeed logs nothing."""
-    async with inside.saving():
-        await inside.use(100)
-        await inside.saver.finish(10)
-    assert log.messages == []
 
 
 async def test_the_saver_counts_saves_and_failures(

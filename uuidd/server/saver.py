@@ -12,6 +12,7 @@ from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.state import State
 from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.server import events
+from uuidd.server.events import counted
 
 REACH = 20.0
 """Seconds from a save to its horizon. The next save is due when half of them have passed."""
@@ -203,6 +204,7 @@ class Saver:
         self.last_seconds = self.last_at - begun
         self.unsaved_since = None
         if self.failed_since_last:
-            log.warning("the state is saved again, after %d failed saves", self.failed_since_last)
+            failed = counted(self.failed_since_last, "failed save")
+            log.warning("the state is saved again, after %s", failed)
         self.failed_since_last = 0
         self.trouble = ""

@@ -95,7 +95,7 @@ def started(settings: Settings) -> Iterator[Daemon]:
         with acting_as(user) if user else contextlib.nullcontext():
             store = FolderStore(settings.state, machine=machine_hash())
             undo.callback(store.close)
-            timelines, at, marks = _begun(settings, node, store, clock)
+            timelines, at, marks = begin_timelines(settings, node, store, clock)
         if user is not None:
             become(user)
             # The kernel counts these by user.
@@ -127,7 +127,7 @@ def started(settings: Settings) -> Iterator[Daemon]:
         yield Daemon(listener, store, timelines, clock, manager, settings)
 
 
-def _begun(
+def begin_timelines(
     settings: Settings, node: Node | None, store: FolderStore, clock: Clock
 ) -> tuple[Timelines, Reading, list[tuple[Path, int]]]:
     """Return the timelines, with their first horizon saved, the clock then, and libuuid's marks."""

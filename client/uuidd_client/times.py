@@ -1,7 +1,7 @@
-"""Ids for times that are given, past or future, and bounds to ask a database by.
+"""Ids of given times, past or future, and bounds for queries of a database.
 
-Nothing here asks a daemon or looks at a clock. The types are each kind's own: ``uuid.UUID`` for v1,
-v6, v7 and cassandra, ``str`` for ulid, ksuid, flake and push_id, ``int`` for snowflake.
+Nothing here uses a daemon or a clock. An id is a ``uuid.UUID`` for v1, v6, v7 and cassandra, a
+``str`` for ulid, ksuid, flake and push_id, and an ``int`` for snowflake.
 """
 
 from __future__ import annotations
@@ -41,10 +41,11 @@ Id = TypeVar("Id")
 
 
 class Fields(TypedDict, total=False):
-    """What an id holds beside its time; each kind takes its own of these.
+    """What an id holds besides its time.
 
-    v1 and v6 take clock_seq and node, a Flake node, a Snowflake worker (0 to 1023) or datacenter
-    and worker (0 to 31 each), and an epoch in Unix milliseconds. A node is an int or a MAC address.
+    v1 and v6 take clock_seq and node. A Flake takes node. A Snowflake takes worker (0 to 1023), or
+    datacenter and worker (0 to 31 each), and epoch in Unix milliseconds. A node is an int or a MAC
+    address.
     """
 
     clock_seq: int | None
@@ -69,36 +70,39 @@ def at_time(kind: Ints, time: Time, **fields: Unpack[IdFields]) -> int: ...
 @overload
 def at_time(kind: str, time: Time, **fields: Unpack[IdFields]) -> UUID | str | int: ...
 def at_time(kind: str, time: Time, **fields: Unpack[IdFields]) -> UUID | str | int:
-    """Give the id of *kind* at *time*: an aware datetime, or an int in the kind's own unit.
+    """Return the id of *kind* at *time*: an aware datetime, or an int in the kind's own unit.
 
-    That is ticks of 100 ns since 1582-10-15 for v1 and v6, Unix seconds for ksuid, else Unix
-    milliseconds. The fields are clock_seq and node for v1 and v6, node and sequence for flake, and
-    worker, datacenter, sequence and epoch for snowflake, which needs a worker. Else what is not
-    given is random. The same arguments may give the same id again: see ``Backfill`` for many.
+    That unit is ticks of 100 ns since 1582-10-15 for v1 and v6, Unix seconds for ksuid, and Unix
+    milliseconds for all others. The fields are clock_seq and node for v1 and v6, node and sequence
+    for flake, and worker, datacenter, sequence and epoch for snowflake, which needs a worker.
+    Fields that are left out are random. The same arguments may return the same id again: use
+    ``Backfill`` for many ids.
 
-    Raises ValueError, naming it, for a field that the kind lacks, needs or cannot hold, and for a
-    time that it cannot tell; TypeError for a value of the wrong type.
+    Raises ValueError, naming the field, for a field that the kind does not have, needs or cannot
+    hold, and for a time that it cannot hold; TypeError for a value of the wrong type.
     """
     made = id_at_time(kind, time, **fields, random=random_bits)
-    return _SHAPES[kind].given(made)
+    return _TYPES[kind].of_int(made)
 
 
 class Backfill(Generic[Id]):
-    """Gives ids of one kind for given times, in any order, and never the same one twice.
+    """Ids of one kind for given times, in any order, and never the same one twice.
 
-    The first id for a time carries that very time; a repeat a free one near it, within the same
-    *unit*: ``tick``, ``us``, ``ms`` or ``s``. Left out, the unit is a second for ksuid, the
-    microsecond of a datetime for v1 and v6 (the tick of an int), a millisecond for the others. A
-    microsecond has 10 places, a millisecond 10,000, or 4096 for snowflake.
+    The first id for a time holds exactly that time. An id for a time that is used holds a free one
+    near it, within the same *unit*: ``tick``, ``us``, ``ms`` or ``s``. By default the unit is a
+    second for ksuid, the microsecond of a datetime (the tick of an int) for v1 and v6, and a
+    millisecond for the others. A microsecond has 10 places, a millisecond 10,000, or 4096 for
+    snowflake.
 
-    The fields are those of ``at_time``, without a sequence. v1, v6 and flake draw a random node and
-    clock_seq that are not given, once, so that their ids meet no others. With those given, and with
-    a worker, it is for the caller to see that no one else makes ids with them for these times.
+    The fields are those of ``at_time``, without a sequence. If node and clock_seq are left out, v1,
+    v6 and flake draw them at random, once, so that their ids are distinct from all others. If they
+    are given, and for a worker, the caller has to ensure that no other program makes ids with them
+    for these times.
 
-    Any thread may use it. A forked process may not, for it would give its parent's ids again.
+    Any thread may use it. A forked process may not, because it would return its parent's ids again.
 
-    Raises ValueError and TypeError as ``at_time`` does, and ValueError for a *unit* that is none or
-    finer than the kind tells.
+    Raises ValueError and TypeError as ``at_time`` does, and ValueError for a *unit* that is unknown
+    or finer than the time of the kind.
     """
 
     @overload
@@ -122,50 +126,49 @@ class Backfill(Generic[Id]):
         self: Backfill[Any], kind: str, *, unit: str | None = None, **fields: Unpack[Fields]
     ) -> None: ...
     def __init__(self, kind: str, *, unit: str | None = None, **fields: Unpack[Fields]) -> None:
-        # First, for a child would share what is drawn at random here.
+        # First, because a fork's child would share what is drawn at random here.
         self._alive = alive()
         self._ids: backfill.Backfill = backfill.Backfill(
             kind, random=random_bits, unit=unit, **fields
         )
-        self._given: Callable[[int], Id] = cast("Any", _SHAPES[kind].given)
+        self._of_int: Callable[[int], Id] = cast("Any", _TYPES[kind].of_int)
         self._lock = threading.RLock()
         self._busy = False
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            "a Backfill cannot be pickled or copied, for the copy would give its ids again: make"
-            " another one"
+            "a Backfill cannot be pickled or copied, because the copy would return its ids again:"
+            " make another one"
         )
 
     def take(self, time: Time) -> Id:
-        """Give an id for *time*: of that very time, or of its unit when that is taken.
+        """Return an id for *time*: of exactly that time, or of its unit if that time is used.
 
-        Raises ValueError when all places of the unit are taken, saying the way out, and for a time
-        that the kind cannot tell; TypeError for what is no time; RuntimeError in a forked process,
-        and in a signal handler that came in the midst of another ``take``. What raises changes
-        nothing.
+        Raises ValueError if all places of the unit are used, and for a time that the kind cannot
+        hold; TypeError for anything that is not a time; RuntimeError in a forked process, and in a
+        signal handler that has interrupted another ``take``. A call that raises changes nothing.
         """
         self._check_process()
         with self._lock:
             if self._busy:
                 raise RuntimeError(
-                    "this Backfill is in the midst of a take, which a signal handler broke into:"
-                    " let the handler have one of its own"
+                    "a signal handler has interrupted a take of this Backfill: use another"
+                    " Backfill in the handler"
                 )
             self._busy = True
             try:
                 made = self._ids.take(time)
             finally:
                 self._busy = False
-        given = self._given(made)
-        # Once more, for a signal handler may have forked in the middle of it.
+        result = self._of_int(made)
+        # Again, because a signal handler may have forked in the meantime.
         self._check_process()
-        return given
+        return result
 
     def _check_process(self) -> None:
         if not self._alive[0]:
             raise RuntimeError(
-                "this Backfill was made before a fork, and would give its parent's ids again in"
+                "this Backfill was made before a fork, and would return its parent's ids again in"
                 f" process {os.getpid()}: make another one there"
             )
 
@@ -214,19 +217,21 @@ def bounds(
     unit: str | None = None,
     epoch: int = snowflake.TWITTER_EPOCH,
 ) -> tuple[UUID | str | int, UUID | str | int]:
-    """Give the lowest and the highest id, both inclusive, that the unit of *time* can hold.
+    """Return the lowest and the highest possible id of the unit of *time*, both inclusive.
 
-    The unit is the kind's own, a tick for v6 and cassandra, a second for ksuid, else a millisecond,
-    unless *unit* names a longer one: ``tick``, ``us``, ``ms`` or ``s``. With *until* they are those
-    of all units from that of *time* to that of *until*, both held whole. cassandra is for v1 in
-    Cassandra's order. A Flake's text sorts as its time only among texts of equal length.
+    The unit is the kind's own, unless *unit* names a longer one: ``tick``, ``us``, ``ms`` or ``s``.
+    A kind's own unit is a tick for v6 and cassandra, a second for ksuid, and a millisecond for the
+    others. With *until* the bounds are those of all units from that of *time* to that of *until*.
+    cassandra is for v1 in Cassandra's order. A Flake's texts sort by time only if they have equal
+    length.
 
     Raises ValueError for v1, which does not sort by time, for a unit finer than the kind's own, an
-    *until* before *time* and a time that the kind cannot tell; TypeError for what is no time.
+    *until* before *time* and a time that the kind cannot hold; TypeError for anything that is not a
+    time.
     """
     low, high = bounding.bounds(kind, time, until, unit=unit, epoch=epoch)
-    given = _SHAPES[kind].given
-    return given(low), given(high)
+    of_int = _TYPES[kind].of_int
+    return of_int(low), of_int(high)
 
 
 @overload
@@ -238,26 +243,26 @@ def sort_key(kind: Ints, id: int) -> bytes: ...
 @overload
 def sort_key(kind: str, id: UUID | str | int) -> bytes: ...
 def sort_key(kind: str, id: UUID | str | int) -> bytes:
-    """Give bytes of an id that sort by time when they are compared as bytes.
+    """Return bytes of *id* that sort by time when they are compared as bytes.
 
-    For v1 they are those of the v6 of the same fields, for cassandra they have Cassandra's own
-    order, else they are the id's own.
+    For v1 they are those of the v6 with the same fields. For cassandra they have Cassandra's order.
+    For all others they are the id's own.
 
-    Raises ValueError for an unknown kind and for an id that is none of it, TypeError for one that
-    is not of the kind's own type.
+    Raises ValueError for an unknown kind and for an id that is not of *kind*; TypeError for an id
+    that is not of the kind's type.
     """
-    shape = look_up("kind", kind, _SHAPES)
-    if not isinstance(id, shape.type):
-        raise TypeError(f"id is {shown(id)}; a {kind} must be a {shape.type.__name__}")
-    return bounding.sort_key(kind, shape.taken(id))
+    expected = look_up("kind", kind, _TYPES)
+    if not isinstance(id, expected.type):
+        raise TypeError(f"id is {shown(id)}; a {kind} must be a {expected.type.__name__}")
+    return bounding.sort_key(kind, expected.to_int(id))
 
 
-class _Shape(NamedTuple):
-    """The type in which a kind's ids are given and taken, and how."""
+class _Type(NamedTuple):
+    """The type of a kind's ids, and how they are made of the id's bits, and the reverse."""
 
     type: type
-    given: Callable[[int], UUID | str | int]
-    taken: Callable[[Any], int]
+    of_int: Callable[[int], UUID | str | int]
+    to_int: Callable[[Any], int]
 
 
 def _uuid(value: int) -> UUID:
@@ -268,11 +273,11 @@ def _int(value: int) -> int:
     return value
 
 
-_SHAPES = {
-    **dict.fromkeys(("v1", "v6", "v7", "cassandra"), _Shape(UUID, _uuid, lambda id: id.int)),
-    "ulid": _Shape(str, ulid.to_text, ulid.from_text),
-    "ksuid": _Shape(str, ksuid.to_text, ksuid.from_text),
-    "snowflake": _Shape(int, _int, _int),
-    "flake": _Shape(str, flake.to_text, flake.from_text),
-    "push_id": _Shape(str, push_id.to_text, push_id.from_text),
+_TYPES = {
+    **dict.fromkeys(("v1", "v6", "v7", "cassandra"), _Type(UUID, _uuid, lambda id: id.int)),
+    "ulid": _Type(str, ulid.to_text, ulid.from_text),
+    "ksuid": _Type(str, ksuid.to_text, ksuid.from_text),
+    "snowflake": _Type(int, _int, _int),
+    "flake": _Type(str, flake.to_text, flake.from_text),
+    "push_id": _Type(str, push_id.to_text, push_id.from_text),
 }

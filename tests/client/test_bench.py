@@ -21,7 +21,8 @@ from tests.rig import PATIENCE, Daemon
 from uuidd.core.ids.kinds import KINDS
 from uuidd_client import Client, DaemonUnavailable
 from uuidd_client.command import bench as command
-from uuidd_client.command.bench import Progress, Results, percentiles, rate, timed
+from uuidd_client.command.bench import Results, percentiles, rate, timed
+from uuidd_client.command.progress import Progress
 
 BRIEF = ["--seconds", "0.001"]
 

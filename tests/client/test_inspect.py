@@ -150,8 +150,8 @@ def test_a_kind_is_read_as_bits_when_asked_to(uuidctl: Uuidctl) -> None:
     status, out, err = uuidctl.inspect("--kind", "ksuid", "123")
     assert (status, out) == (1, "")
     assert err == (
-        "uuidctl: '123' is not written as a ksuid is; with raw, an integer or bytes in hex can be"
-        " read as one\n"
+        "uuidctl: '123' is not written as a ksuid is; raw=True (--raw) also accepts an"
+        " integer, or bytes in hex\n"
     )
     status, out, err = uuidctl.inspect("--kind", "ksuid", "--raw", "123")
     assert (status, err) == (0, "")

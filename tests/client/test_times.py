@@ -35,7 +35,7 @@ def test_a_take_in_the_midst_of_a_take_is_refused(monkeypatch: pytest.MonkeyPatc
     take = ids._ids.take
 
     def interrupted(time: int) -> int:
-        with pytest.raises(RuntimeError, match="in the midst of a take"):
+        with pytest.raises(RuntimeError, match="interrupted a take"):
             ids.take(TIME)
         return take(time)
 

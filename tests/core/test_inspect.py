@@ -453,7 +453,7 @@ def test_a_text_that_cannot_be_of_its_kind_is_refused(text: str, kind: str, why:
 )
 def test_a_kind_is_read_as_its_own_tools_read_it(text: str, kind: str) -> None:
     """What they refuse is refused, unless bits are asked for, in whatever form they are."""
-    with pytest.raises(ValueError, match=f"is not written as a {kind} is; with raw, an integer"):
+    with pytest.raises(ValueError, match=f"is not written as a {kind} is; raw=True"):
         readings(text, kind=kind)
     assert only(text, kind, raw=True).kind == kind
 

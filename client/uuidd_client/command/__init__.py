@@ -1,4 +1,4 @@
-"""The ``uuidctl`` command: the user's side of uuidd."""
+"""The ``uuidctl`` command: makes ids, and shows ids and the daemon's status."""
 
 from __future__ import annotations
 
@@ -16,45 +16,45 @@ from uuidd_client.errors import DaemonUnavailable, TimeOutOfRange
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and give its exit status: 0, 1 for a failure, 2 for wrong usage."""
+    """Run the command and return its exit status: 0, 1 for a failure, 2 for wrong usage."""
     if sys.stdout is None:
-        # Python's word for a descriptor 1 that is closed.
-        _complain("standard output is closed")
+        # Python sets it so if descriptor 1 is closed.
+        _print_error("standard output is closed")
         return 1
     try:
         try:
             given = parser().parse_args(argv)
         finally:
-            # After --help as well, which ends with SystemExit.
+            # Also after --help, which ends with SystemExit.
             sys.stdout.flush()
         with _interruptible():
             code: int = given.do(given)
             sys.stdout.flush()
     except (CommandError, DaemonUnavailable, TimeOutOfRange) as error:
-        _complain(str(error))
+        _print_error(str(error))
         return 1
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # Whoever read has seen enough.
-        _give_up_output()
+        # The reader has closed the pipe.
+        _discard_output()
         return 1
     except OSError as error:
-        _complain(f"standard output cannot be written: {error.strerror}")
-        _give_up_output()
+        _print_error(f"standard output cannot be written: {error.strerror}")
+        _discard_output()
         return 1
     return code
 
 
 @contextlib.contextmanager
 def _interruptible() -> Iterator[None]:
-    """While the context lasts Ctrl-C raises KeyboardInterrupt, so that all ends in order.
+    """Let Ctrl-C raise KeyboardInterrupt while the context lasts, so that all is cleaned up.
 
-    Before and after, where there is nothing to put in order, the script lets it end the process.
+    Before and after that there is nothing to clean up: the script lets Ctrl-C end the process.
     """
     before = signal.getsignal(signal.SIGINT)
     if not callable(before):
-        # Ignored, as of a command in a shell's background.
+        # Ignored, as for a command in the background of a shell.
         yield
         return
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -64,36 +64,36 @@ def _interruptible() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _complain(what: str) -> None:
-    """Say on standard error what is wrong; if that is closed, nowhere."""
+def _print_error(error: str) -> None:
+    """Print an error on standard error, if that is open."""
     if sys.stderr is not None:
-        print(f"uuidctl: {what}", file=sys.stderr)
+        print(f"uuidctl: {error}", file=sys.stderr)
 
 
-def _give_up_output() -> None:
-    """Keep the interpreter from writing what is left, and failing again, at its end."""
-    # Without a descriptor left, it may fail again.
+def _discard_output() -> None:
+    """Keep the interpreter from writing the rest of the output, and failing, when it ends."""
+    # This may fail if no descriptor is free.
     with contextlib.suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose *is_value* can say of words that begin as options do that they are values."""
+    """A parser that can take words for values that begin as options do."""
 
     @staticmethod
     def is_value(_: str) -> bool:
-        """Whether a word is a value, though it begins as an option does."""
+        """Whether a word that begins as an option does is a value."""
         return False
 
     def _print_message(self, message: str, file: Any = None) -> None:
         if file is sys.stdout:
-            # argparse's own passes over an OSError, and the status would be 0.
+            # argparse ignores an OSError, and the exit status would be 0.
             sys.stdout.write(message)
         else:
             super()._print_message(message, file)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse the words; a value gets a space before it, by which argparse knows one."""
+        """Parse the words, with a space before each value: argparse then takes it for one."""
         words = sys.argv[1:] if args is None else args
         return super().parse_known_args(
             [f" {word}" if self.is_value(word) else word for word in words], namespace
@@ -101,7 +101,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parser() -> argparse.ArgumentParser:
-    """Give the parser of the command line."""
+    """Return the parser of the command line."""
     made = _Parser(
         prog="uuidctl",
         description="Make ids, show what ids are made of, and show the status of uuidd.",

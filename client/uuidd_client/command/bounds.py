@@ -20,7 +20,7 @@ _TEXTS = {
     "flake": flake.to_text,
     "push_id": push_id.to_text,
 }
-"""How ids are written, but for the UUIDs."""
+"""How the kinds that are not UUIDs are written."""
 
 _NOT_OF_128_BITS = ("ksuid", "push_id", "snowflake")
 
@@ -79,7 +79,7 @@ def _do(given: argparse.Namespace) -> int:
         asked: dict[str, Any] = {"unit": given.unit, "epoch": given.epoch}
         span = bounds.span(given.kind, time, until, **asked)
         if given.uuid and given.kind in _NOT_OF_128_BITS:
-            raise ValueError(f"--uuid is given, but a {given.kind} has not 128 bits")
+            raise ValueError(f"--uuid is given, but a {given.kind} does not have 128 bits")
         low, high = bounds.bounds(given.kind, time, until, **asked)
         to_text = uuids.to_text if given.uuid else _TEXTS.get(given.kind, uuids.to_text)
         low_text, high_text = to_text(low), to_text(high)
@@ -105,28 +105,28 @@ def _do(given: argparse.Namespace) -> int:
 
 
 def read(given: str, field: TimeField) -> Time:
-    """Give the time that an argument tells: RFC 3339, or an integer in the unit of *field*.
+    """Return the time of an argument: RFC 3339, or an integer in the unit of *field*.
 
-    Raises ValueError, naming the text, for anything else, for a time without an offset, and for one
-    finer than a tick.
+    Raises ValueError, naming the text, for anything else, for a time without an offset, and for a
+    time finer than a tick.
     """
     if _INTEGER.match(given):
         return int(given)
     parts = _RFC_3339.match(given.upper())
     if parts is None:
         raise ValueError(
-            f"{given!r} is no time; it must be as 2022-02-22T19:22:22Z, or an integer in the"
+            f"{given!r} is not a time; it must be as 2022-02-22T19:22:22Z, or an integer in the"
             " kind's unit"
         )
     seconds, fraction, offset = parts.groups()
     if offset is None:
-        raise ValueError(f"{given!r} has no offset from UTC; add Z for UTC, or one as +01:00")
+        raise ValueError(f"{given!r} has no offset from UTC; add Z, or an offset as +01:00")
     digits = (fraction or "").ljust(7, "0")
     if digits[7:].strip("0"):
         raise ValueError(f"{given!r} is finer than a tick, which is 100 ns")
     try:
         time = datetime.fromisoformat(f"{seconds}.{digits[:6]}{offset}")
     except ValueError as error:
-        raise ValueError(f"{given!r} is no time: {error}") from error
-    # A datetime ends at microseconds. Only a field of ticks can tell the seventh digit.
+        raise ValueError(f"{given!r} is not a time: {error}") from error
+    # A datetime ends at microseconds. Only a field of ticks can hold the seventh digit.
     return tick_of(time, field) + int(digits[6]) if field.unit == 1 else time

@@ -18,7 +18,7 @@ def client(socket: str | None, *, fallback: bool = True, max_age: float = 0.1) -
 
     It waits longer for an answer than a server's request can, because a person is waiting.
 
-    Raises CommandError if $UUIDD_TIMEOUT is no usable number of seconds.
+    Raises CommandError if $UUIDD_TIMEOUT is not a number of seconds above 0.
     """
     try:
         return Client(socket, fallback, max_age, default_timeout(TIMEOUT))

@@ -16,14 +16,13 @@ from uuidd_client.command.common import CommandError
 STANDARD_INPUT = "-"
 
 LONGEST_LINE = 4096
-"""Bytes of a line of standard input that are kept: no id, with space around it, is as long."""
+"""Bytes of a line of standard input that are kept: no id is as long, with space around it."""
 
 EXACT = 1 << 53
-"""JSON's readers in many languages keep integers as floats, which are exact up to here."""
+"""Many languages read JSON's integers as floats, which are exact up to here."""
 
 _SHOWN = 40
 """Bytes of a line that its error shows."""
-
 
 _PUSH_ID = re.compile(r"-[-0-9A-Z_a-z]{19}\Z")
 
@@ -70,18 +69,18 @@ def add_to(commands: Any) -> None:
 
 
 def _is_push_id(word: str) -> bool:
-    """Whether a word of the command line is a Push ID; no option is as long, without a "="."""
+    """Whether a word of the command line is a Push ID: no option without "=" is as long."""
     return _PUSH_ID.match(word) is not None
 
 
 def _do(command: argparse.ArgumentParser, given: argparse.Namespace) -> int:
     if given.raw and given.kind is None:
-        command.error("--raw says how a --kind is read; without a kind all forms are read")
+        command.error("--raw needs --kind; without a kind, ids are accepted in all forms anyway")
     if given.ids == [STANDARD_INPUT]:
         return _from_input(given)
     if STANDARD_INPUT in given.ids:
-        command.error("- reads all ids from standard input; it takes no others beside it")
-    # All are read before the first is shown: what is refused is refused whole.
+        command.error("- reads the ids from standard input; give it alone")
+    # All are read before the first is shown, so that an error shows none.
     try:
         found = [(text, _read(text, given)) for text in given.ids]
     except ValueError as error:
@@ -94,7 +93,7 @@ def _do(command: argparse.ArgumentParser, given: argparse.Namespace) -> int:
 
 
 def _from_input(given: argparse.Namespace) -> int:
-    """Show the ids of standard input as they come; give 1 if a line was none."""
+    """Show the ids of standard input as they come; return 1 if a line was not an id."""
     if sys.stdin is None:
         raise CommandError("standard input cannot be read: it is closed")
     refused = False
@@ -115,13 +114,13 @@ def _from_input(given: argparse.Namespace) -> int:
         else:
             shown = before + _for_people(some)
             before = "\n"
-        # Whoever reads them sees each id at once, also through a pipe.
+        # Flushed, so that each id comes through a pipe at once.
         print(shown, flush=True)
     return int(refused)
 
 
 def _lines(file: BinaryIO) -> Iterator[bytes]:
-    """Give the lines of a file, of a huge one only its beginning."""
+    """Return the lines of a file; of a huge line only the beginning."""
     while line := _read_line(file):
         yield line
         while len(line) == LONGEST_LINE and not line.endswith(b"\n"):
@@ -132,7 +131,7 @@ def _read_line(file: BinaryIO) -> bytes:
     try:
         return file.readline(LONGEST_LINE)
     except OSError as error:
-        # Told here, or it would be taken for a failure to write.
+        # Caught here, because elsewhere it would count as a failure to write.
         raise CommandError(f"standard input cannot be read: {error.strerror}") from error
 
 
@@ -166,7 +165,7 @@ def _for_people(some: list[Reading]) -> str:
 
 
 def _rows(before: dict[str, str], reading: Reading) -> Iterator[str]:
-    """Give a line for each of what comes before and each field, but what is said already."""
+    """Return a line for each entry of *before* and each field that these do not show already."""
     fields = {**before, **reading.fields}
     node_is = fields.pop("node_is", None)
     if reading.kind == f"v{fields.get('version')}":
@@ -179,7 +178,7 @@ def _rows(before: dict[str, str], reading: Reading) -> Iterator[str]:
 
 
 def _ksuid(reading: Reading) -> str:
-    """Give what Segment's ``ksuid -f inspect`` prints, in UTC."""
+    """Return what Segment's ``ksuid -f inspect`` prints, in UTC."""
     fields = reading.fields
     time = str(fields["time"]).replace("T", " ").replace("Z", " +0000 UTC")
     return (
@@ -197,7 +196,7 @@ def _for_programs(text: str, some: list[Reading]) -> dict[str, Any]:
 
 
 def _portable(value: Any) -> Any:
-    """Give a JSON value with each integer that a float cannot hold as text, at any depth."""
+    """Return a JSON value with each integer that a float cannot hold as text, at any depth."""
     if isinstance(value, dict):
         return {name: _portable(field) for name, field in value.items()}
     if isinstance(value, list):

@@ -17,8 +17,9 @@ from uuidd_client.command import common
 from uuidd_client.command.common import CommandError
 
 NAME_BASED = {"v3": versions.v3, "v5": versions.v5}
+
 AT_ONCE = 10_000
-"""Ids made before they are printed: little memory, however many are wanted."""
+"""Ids that are made and printed at a time, so that any number takes little memory."""
 
 
 def add_to(commands: Any) -> None:
@@ -51,7 +52,7 @@ def _do(command: argparse.ArgumentParser, given: argparse.Namespace) -> int:
         if given.namespace is None or given.name is None:
             command.error(f"a {given.kind} needs --namespace and --name")
         if given.count is not None:
-            command.error(f"a {given.kind} is one for its name; -n would repeat it")
+            command.error(f"a {given.kind} is the same for the same name; -n would repeat it")
         ids = iter([[_of_name(given.kind, given.namespace, given.name)]])
     elif named:
         command.error(f"--namespace and --name are for {' and '.join(NAME_BASED)}")
@@ -76,14 +77,14 @@ def _of_name(kind: str, namespace: str, name: str) -> str:
     try:
         return uuids.to_text(NAME_BASED[kind](versions.namespace(namespace), name))
     except UnicodeEncodeError:
-        raise CommandError(f"--name {name!r} is no text in UTF-8") from None
+        raise CommandError(f"--name {name!r} is not text in UTF-8") from None
     except ValueError as error:
         raise CommandError(f"--{error}") from error
 
 
 def _count(text: str) -> int:
     if not (text.isascii() and text.isdigit()) or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 on")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, 1 or more")
     return int(text)
 
 

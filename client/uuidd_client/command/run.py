@@ -1,4 +1,4 @@
-"""``uuidctl run``: a private daemon for the time of one command."""
+"""``uuidctl run``: runs a command with a private daemon."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ from typing import Any
 from uuidd_client.command.common import CommandError
 
 STARTED = b"uuidd: INFO: started:"
-"""What the daemon logs once it can be asked."""
+"""What the daemon logs when it is ready."""
+
+ROUTINE = b"uuidd: INFO:"
+
 PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
 PR_SET_PDEATHSIG = 1
-
-ROUTINE = b"uuidd: INFO:"
 
 START_SECONDS = 30.0
 STOP_SECONDS = 15.0
@@ -53,7 +54,7 @@ def add_to(commands: Any) -> None:
 def _do(parser: argparse.ArgumentParser, given: argparse.Namespace) -> int:
     command = given.command[1:] if given.command[:1] == ["--"] else given.command
     if not command:
-        parser.error("which command? uuidctl run -- CMD ...")
+        parser.error("a command is missing: uuidctl run -- CMD ...")
     with _signals() as signals, _folder() as folder:
         socket = folder / "request"
         with _daemon(folder, socket, given.worker):
@@ -62,7 +63,7 @@ def _do(parser: argparse.ArgumentParser, given: argparse.Namespace) -> int:
 
 @contextlib.contextmanager
 def _folder() -> Iterator[Path]:
-    """Make a temporary folder with one for the state in it, and remove it."""
+    """Make a temporary folder with a folder for the state in it; remove both at the end."""
     try:
         made = tempfile.TemporaryDirectory(prefix="uuidd-", ignore_cleanup_errors=True)
         Path(made.name, "state").mkdir()
@@ -81,7 +82,7 @@ def _daemon(folder: Path, socket: Path, worker: str | None) -> Iterator[None]:
     command.append(f"--state={folder / 'state'}")
     if worker is not None:
         command.append(f"--worker={worker}")
-    # A session of its own: a terminal's Ctrl-C is for the command, and ends the daemon after it.
+    # In a session of its own: a terminal's Ctrl-C reaches the command, and not the daemon.
     try:
         started = subprocess.Popen(  # noqa: S603  (our own interpreter and module)
             command,
@@ -106,17 +107,17 @@ def _daemon(folder: Path, socket: Path, worker: str | None) -> Iterator[None]:
             except subprocess.TimeoutExpired:
                 daemon.kill()
             if reader.ident is not None:
-                # Not where a signal came before it was started.
+                # Not if a signal came before the thread was started.
                 reader.join()
 
 
 def _end_with_parent() -> None:
-    """Let this process get SIGTERM when its parent dies, even by SIGKILL (prctl(2))."""
+    """Let the kernel send this process SIGTERM when its parent dies (prctl(2))."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 class _Log:
-    """The log of *daemon*, which is read to its end, so that the daemon never has to wait."""
+    """The log of *daemon*. It is read to its end, so that the daemon never blocks."""
 
     def __init__(self, daemon: subprocess.Popen[bytes]) -> None:
         self._lines: Iterable[bytes] = daemon.stderr or ()
@@ -125,7 +126,7 @@ class _Log:
         self._last = "it said nothing"
 
     def read(self) -> None:
-        """Read all lines; once the daemon has started, show those that are no routine."""
+        """Read all lines; once the daemon has started, show the warnings and errors."""
         for line in self._lines:
             self._last = line.decode(errors="replace").rstrip()
             if line.startswith(STARTED):
@@ -144,8 +145,8 @@ class _Log:
 
 
 def _run(command: list[str], environment: dict[str, str], signals: _Signals) -> int:
-    """Run *command* and give its exit status, 128 and the signal's number if one ended it."""
-    # Held back until it is known whom to pass them on to; the command itself gets them all.
+    """Run *command* and return its exit status: 128 plus the signal's number if one ended it."""
+    # Blocked until the process is known that they are passed on to. The command gets them all.
     signal.pthread_sigmask(signal.SIG_BLOCK, PASSED_ON)
     try:
         process = signals.process = subprocess.Popen(  # noqa: S603  (the user's own)
@@ -167,15 +168,15 @@ def _unblock() -> None:
 
 
 class _Signals:
-    """What becomes of signals: they end this, or are passed on to *process* once there is one."""
+    """Signals end this process, or are passed on to *process* once there is one."""
 
     def __init__(self) -> None:
         self.process: subprocess.Popen[bytes] | None = None
 
     def handle(self, number: int, _: object) -> None:
-        """Handle a signal; SIGINT reaches the command from the terminal as it is."""
+        """Handle a signal. SIGINT is not passed on: the terminal sends it to the command too."""
         if self.process is None:
-            # By way of an exception, so that the daemon is ended and its folder removed.
+            # An exception, so that the daemon is ended and its folder removed.
             raise SystemExit(128 + number)
         if number != signal.SIGINT:
             self.process.send_signal(number)
@@ -183,7 +184,7 @@ class _Signals:
 
 @contextlib.contextmanager
 def _signals() -> Iterator[_Signals]:
-    """Give what handles signals while the context lasts."""
+    """Handle signals while the context lasts."""
     signals = _Signals()
     before = {number: signal.signal(number, signals.handle) for number in PASSED_ON}
     try:

@@ -185,8 +185,8 @@ def _check_form(bare: str, kind: str, raw: bool) -> None:
         fits = kind == "push_id" or bool(_FORMS[kind].match(bare))
     if not (fits or raw):
         raise ValueError(
-            f"{bare!r} is not written as a {kind} is; with raw, an integer or bytes in hex can be"
-            " read as one"
+            f"{bare!r} is not written as a {kind} is; raw=True (--raw) also accepts an"
+            " integer, or bytes in hex"
         )
 
 

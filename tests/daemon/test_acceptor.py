@@ -478,9 +478,7 @@ async def test_used_up_descriptors_do_not_end_the_daemon(
             assert (await one.call("status")).error is None
             assert (await two.call("status")).error is None
             assert trio.current_time() == pytest.approx(5)
-    assert log.messages == [
-        f"cannot accept connections, which is tried again until it can: {os.strerror(number)}"
-    ]
+    assert log.messages == [f"cannot accept connections, and keeps trying: {os.strerror(number)}"]
 
 
 async def test_each_shortage_is_logged(

@@ -76,7 +76,9 @@ async def test_busy_says_what_to_do(inside: Inside, autojump_clock: MockClock) -
     settle(inside)
     fill(inside)
     inside.wall.stop()
-    with pytest.raises(RefusedError, match=r"1000000 ticks are not free within 0\.2 s") as caught:
+    with pytest.raises(
+        RefusedError, match=r"1000000 ticks will not be free within 0\.2 s"
+    ) as caught:
         await inside.take_waiting(MAX_BLOCK, whole=True)
     assert caught.value.code == "busy"
     assert trio.current_time() <= ROOM_SECONDS
@@ -90,7 +92,7 @@ async def test_a_wait_that_would_be_too_long_is_refused_at_once(
     inside.wall.stop()
     for lane in inside.open.lanes:
         lane.next = inside.wall.now() + TICKS_PER_SECOND
-    with pytest.raises(RefusedError, match="1 ticks are not free"):
+    with pytest.raises(RefusedError, match="1 ticks will not be free"):
         await inside.take_waiting(1, whole=True)
     assert trio.current_time() == 0
 
@@ -405,7 +407,7 @@ async def test_who_has_had_his_share_hears_so(inside: Inside, autojump_clock: Mo
         await inside.allocator.take_waiting("utc", 2, True, uid=1)
     assert (caught.value.code, caught.value.message) == (
         "busy",
-        "uid 1 has had its share, one of 2, of the ticks there are; ask for fewer, or again later",
+        "uid 1 has used up its share of the ticks, one of 2; ask for fewer, or try again later",
     )
 
 
@@ -421,7 +423,9 @@ async def test_only_so_many_requests_of_one_user_wait_for_room(
         for _ in range(3):
             nursery.start_soon(partial(take, uid=1))
         await trio.testing.wait_all_tasks_blocked()
-        with pytest.raises(RefusedError, match="uid 1 has 3 requests waiting for room") as caught:
+        with pytest.raises(
+            RefusedError, match="uid 1 has 3 requests waiting for free ticks"
+        ) as caught:
             inside.allocator.take("utc", MAX_BLOCK, True, uid=1)
         assert caught.value.code == "busy"
         with pytest.raises(NoneFree):

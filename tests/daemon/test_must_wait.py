@@ -60,7 +60,7 @@ async def test_a_save_that_hangs_is_told_within_50_ms(
         assert trio.current_time() == pytest.approx(begun + SOON_SECONDS, abs=1e-6)
         assert (error.code, error.message) == (
             "must_wait",
-            "the state is being saved, for 0.05 s so far; ask again with wait",
+            "a save of the state has taken 0.05 s so far; ask again with wait",
         )
 
 
@@ -114,7 +114,7 @@ async def test_a_save_that_failed_is_told_with_its_cause(
         error = await refusal(inside, timeline)
     assert (error.code, error.message) == (
         "must_wait",
-        "the state could not be saved (No space left on device), and is to be saved again;"
+        "the state could not be saved (No space left on device), and the daemon tries again;"
         " ask again with wait",
     )
 
@@ -160,7 +160,7 @@ async def test_room_that_comes_later_is_told_at_once(
     error = await refusal(inside, "utc", MAX_BLOCK, whole=True)
     assert (error.code, error.message) == (
         "must_wait",
-        "1000000 ticks are free in 0.100 s; ask again with wait",
+        "1000000 ticks will be free in 0.100 s; ask again with wait",
     )
     assert trio.current_time() == 0
 
@@ -197,7 +197,7 @@ async def test_a_user_who_has_had_the_share_hears_when_there_is_more(
     assert inside.take(MAX_BLOCK).count > 999_000
     error = await refusal(inside, "utc")
     assert error.code == "must_wait"
-    assert error.message.startswith(f"uid {UID} has had its share of the ticks, and has another")
+    assert error.message.startswith(f"uid {UID} has used up its share of the ticks, and has some")
     assert trio.current_time() == pytest.approx(0.1, abs=1e-6)
 
 
@@ -212,7 +212,7 @@ async def test_a_step_back_that_steady_waits_out_is_told(
     error = await refusal(inside, "steady")
     assert (error.code, error.message) == (
         "must_wait",
-        "UTC stepped back, and steady ids wait 0.300 s for it; ask again with wait",
+        "UTC was set back, and steady waits 0.300 s until UTC catches up; ask again with wait",
     )
     assert trio.current_time() == 0
 

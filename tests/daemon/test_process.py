@@ -270,7 +270,7 @@ def test_the_state_of_another_host_is_set_aside(daemon: Daemon) -> None:
     assert "INFO: started:" in daemon.lines[-1]
     with daemon.connect() as connection:
         _, _, error, _ = connection.ask("take", "steady", 1)
-        assert error.startswith("unavailable: the state was lost, so steady ids begin in ")
+        assert error.startswith("unavailable: the state was lost, so steady starts in ")
         assert 0 < connection.call("status")["steady"]["held_for"] <= 20
 
 

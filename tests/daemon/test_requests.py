@@ -8,8 +8,10 @@ from tests.daemon.fakes import UID, TickingClock, notification, request
 from uuidd.core.wire import libuuid, rpc
 from uuidd.server.requests import (
     FLUSH_BYTES,
+    PARTIAL,
     TURN_SECONDS,
-    Answered,
+    StoppedBy,
+    Waiting,
     answer_libuuid,
     answer_requests,
 )
@@ -41,7 +43,7 @@ def answered(
     *,
     limits: Limits | None = None,
     clock: TickingClock | None = None,
-) -> Answered:
+) -> tuple[bytes, int, StoppedBy]:
     """What becomes of *data* in a turn, during which time stands still unless *clock* ticks."""
     clock = clock or TickingClock()
     return answer_requests(
@@ -57,19 +59,22 @@ def answered(
 def test_requests_are_answered_in_order() -> None:
     """Their replies are one run of bytes, and a notification adds none."""
     data = b"".join([*SOME[:2], notification("make", "v4"), *SOME[2:]])
-    assert answered(data) == Answered(bytes(range(5)), len(data))
+    assert answered(data) == (bytes(range(5)), len(data), None)
 
 
 def test_the_turn_ends_between_two_requests() -> None:
     """Of requests that take 0.04 ms each, three fit into a turn of 0.1 ms."""
-    assert answered(b"".join(SOME), clock=TickingClock(step=0.00004)) == Answered(
-        bytes(range(3)), len(b"".join(SOME[:3]))
+    assert answered(b"".join(SOME), clock=TickingClock(step=0.00004)) == (
+        bytes(range(3)),
+        len(b"".join(SOME[:3])),
+        None,
     )
 
 
 def test_at_least_one_request_is_answered_in_a_turn() -> None:
     """Also when it took longer than the turn, or the turn was over before it."""
-    assert answered(b"".join(SOME), clock=TickingClock(step=1.0)).replies == b"\0"
+    replies, _, _ = answered(b"".join(SOME), clock=TickingClock(step=1.0))
+    assert replies == b"\0"
 
 
 def test_a_single_request_costs_no_look_at_the_clock() -> None:
@@ -82,45 +87,45 @@ def test_a_single_request_costs_no_look_at_the_clock() -> None:
 def test_a_turn_ends_after_as_many_requests_as_the_limit_says() -> None:
     """Then replies are sent, and others have their turn."""
     found = answered(b"".join(SOME), limits=replace(Limits(), pipelined=2))
-    assert found == Answered(b"\0\1", len(SOME[0] + SOME[1]))
+    assert found == (b"\0\1", len(SOME[0] + SOME[1]), None)
 
 
 def test_a_turn_ends_once_its_replies_are_large() -> None:
     """So they take little memory, whatever is asked for at once."""
-    found = answered(b"".join(SOME), Answers(size=FLUSH_BYTES // 2))
-    assert (len(found.replies), found.end) == (FLUSH_BYTES, len(SOME[0] + SOME[1]))
+    replies, end, _ = answered(b"".join(SOME), Answers(size=FLUSH_BYTES // 2))
+    assert (len(replies), end) == (FLUSH_BYTES, len(SOME[0] + SOME[1]))
 
 
 def test_a_request_that_has_to_wait_ends_the_turn() -> None:
     """It is handed back with its end, and none after it is answered."""
     answers = Answers(waiting=2)
-    found = answered(b"".join(SOME), answers)
-    begin, end = (len(b"".join(SOME[:count])) for count in (2, 3))
-    assert (found.replies, found.end) == (b"\0\1", begin)
-    assert found.waiting is not None
-    assert (found.waiting[0].msgid, found.waiting[1]) == (2, end)
+    replies, end, stopped_by = answered(b"".join(SOME), answers)
+    assert (replies, end) == (b"\0\1", len(b"".join(SOME[:2])))
+    assert isinstance(stopped_by, Waiting)
+    assert (stopped_by.request.msgid, stopped_by.end) == (2, len(b"".join(SOME[:3])))
     assert answers.given == [0, 1]
 
 
 def test_bytes_that_are_no_request_end_the_turn() -> None:
     """Requests before them are answered, and those after them are not."""
-    found = answered(SOME[0] + b"\xc1" + SOME[1])
-    assert (found.replies, found.end) == (b"\0", len(SOME[0]))
-    assert isinstance(found.malformed, rpc.MalformedError)
+    replies, end, stopped_by = answered(SOME[0] + b"\xc1" + SOME[1])
+    assert (replies, end) == (b"\0", len(SOME[0]))
+    assert isinstance(stopped_by, rpc.MalformedError)
 
 
 @pytest.mark.parametrize("before", [b"", SOME[1]], ids=["alone", "behind another"])
 def test_a_longer_request_than_the_limit_is_malformed(before: bytes) -> None:
     """It is found out even before all of it has arrived."""
-    found = answered(before + request("x" * 50)[:40], limits=replace(Limits(), request_bytes=39))
-    assert found.end == len(before)
-    assert isinstance(found.malformed, rpc.MalformedError)
+    data = before + request("x" * 50)[:40]
+    _, end, stopped_by = answered(data, limits=replace(Limits(), request_bytes=39))
+    assert end == len(before)
+    assert isinstance(stopped_by, rpc.MalformedError)
 
 
 @pytest.mark.parametrize("cut", range(1, len(SOME[1])))
 def test_what_is_left_of_a_request_is_partial(cut: int) -> None:
     """Wherever it is cut, those before it are answered."""
-    assert answered(SOME[0] + SOME[1][:cut]) == Answered(b"\0", len(SOME[0]), partial=True)
+    assert answered(SOME[0] + SOME[1][:cut]) == (b"\0", len(SOME[0]), PARTIAL)
 
 
 @pytest.mark.parametrize(

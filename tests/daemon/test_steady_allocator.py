@@ -66,22 +66,22 @@ def past_max_lead() -> Inside:
 REFUSING: list[tuple[Callable[[], Inside], str]] = [
     (
         after_a_lost_state,
-        "the state was lost, so steady ids begin in 19.0 s, past all that may have been given out"
+        "the state was lost, so steady starts in 19.0 s, after all ids that may have been given out"
         " before",
     ),
     (
         past_max_lead,
-        "the steady timeline is 7200.000 s ahead of UTC, and --max-lead is 3600 s; it is on again"
-        " once UTC is there, or after uuidd --reset-steady",
+        "the steady timeline is 7200.000 s ahead of UTC, and --max-lead is 3600 s; it resumes"
+        " when UTC catches up, or after uuidd --reset-steady",
     ),
     (
         partial(stepped_back, 60, rollback="wait"),
-        "UTC stepped back, and steady ids wait 60.000 s for it",
+        "UTC was set back, and steady waits 60.000 s until UTC catches up",
     ),
     (
         partial(stepped_back, 60, rollback="refuse"),
-        "the steady timeline is 60.000 s ahead of UTC, which stepped back, and --rollback refuse"
-        " gives nothing until UTC is there",
+        "the steady timeline is 60.000 s ahead of UTC, which was set back, and --rollback refuse"
+        " gives out nothing until UTC catches up",
     ),
 ]
 """What stands in the way of steady ids beside a save, and what a caller is told then."""
@@ -207,7 +207,7 @@ async def test_after_a_lost_state_steady_ids_begin_past_twenty_seconds(
     assert begin == inside.wall.now() + 19 * TICKS_PER_SECOND
     async with inside.saving():
         await trio.sleep(10)
-        assert "begin in 9.0 s" in await refusal(inside)
+        assert "starts in 9.0 s" in await refusal(inside)
         await trio.sleep(8.5)
         # Less is left than a request waits for.
         block = await inside.take_steady_soon(10)
@@ -222,7 +222,7 @@ async def test_after_a_lost_state_the_wait_for_it_is_bounded(autojump_clock: Moc
     inside = after_a_lost_state()
     await trio.sleep(19 - SAVE_SECONDS - 0.05)
     begun = trio.current_time()
-    assert "begin in 0.8 s" in await refusal(inside)
+    assert "starts in 0.8 s" in await refusal(inside)
     assert trio.current_time() == begun
 
 
@@ -233,7 +233,10 @@ async def test_a_lost_state_is_no_reason_any_more_once_ids_came(autojump_clock: 
         await trio.sleep(20)
         await inside.take_steady_soon()
         inside.wall.step(-30)
-        assert await refusal(inside) == "UTC stepped back, and steady ids wait 30.000 s for it"
+        assert (
+            await refusal(inside)
+            == "UTC was set back, and steady waits 30.000 s until UTC catches up"
+        )
         assert (await told(inside))["held_for"] == 0.0
         assert (await told(inside))["lead"] == 30.0
 
@@ -276,7 +279,9 @@ async def test_a_wait_for_utc_is_bounded_when_it_stands_still(autojump_clock: Mo
     """With --rollback wait, and a UTC that does not come back, a request ends within 0.8 s."""
     inside = stepped_back(0.5, rollback="wait")
     inside.wall.stop()
-    assert await refusal(inside) == "UTC stepped back, and steady ids wait 0.500 s for it"
+    assert (
+        await refusal(inside) == "UTC was set back, and steady waits 0.500 s until UTC catches up"
+    )
     assert 0 < trio.current_time() <= SAVE_SECONDS
 
 
@@ -337,8 +342,8 @@ async def test_steady_never_turns_volatile(
         for waits in (SAVE_SECONDS, 0, 0):
             begun = trio.current_time()
             assert await refusal(inside) == (
-                f"the state could not be saved within 0.8 s ({cause}), and steady ids wait for"
-                " that; it is tried on and on"
+                f"the state could not be saved within 0.8 s ({cause}), and steady gives"
+                " out nothing before it is; the daemon keeps trying"
             )
             assert trio.current_time() - begun == pytest.approx(waits, abs=1e-6)
         assert [opening.reason for opening in inside.openings] == ["no state"]
@@ -387,7 +392,7 @@ async def test_who_waits_for_steady_when_the_daemon_stops_is_told(
 ) -> None:
     """A closed timeline is ``unavailable``, at once."""
     inside.timelines.close()
-    assert await refusal(inside) == "the daemon is stopping; ask again"
+    assert await refusal(inside) == "the daemon is stopping; try again"
     assert trio.current_time() == 0
 
 

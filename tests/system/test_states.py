@@ -216,7 +216,7 @@ def test_a_daemon_sets_aside_what_it_cannot_use(
     assert len({node for node, _ in callers.utc.taken}) == 2
     for caller in callers.of_steady:
         (refused,) = caller.refused
-        assert refused.startswith("unavailable: the state was lost, so steady ids begin in ")
+        assert refused.startswith("unavailable: the state was lost, so steady starts in ")
     fake_time.set(21)
     callers.draw()
     callers.hang_up()

@@ -134,9 +134,7 @@ class Acceptor:
             return
         if not self._exhausted:
             self._exhausted = True
-            log.error(
-                "cannot accept connections, which is tried again until it can: %s", error.strerror
-            )
+            log.error("cannot accept connections, and keeps trying: %s", error.strerror)
         await trio.sleep(PAUSE)
 
 

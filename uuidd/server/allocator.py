@@ -1,4 +1,19 @@
-"""Gives out blocks: at once where it can, else after a bounded wait."""
+"""Gives out blocks: at once if possible, otherwise after a bounded wait.
+
+Theory of operation
+
+1. ``take`` gives out a block at once, or raises NotNow and changes nothing. Nearly all requests end
+   here. It never waits, so the poller can call it.
+2. ``take_waiting`` tries the same again and again, in a task. Each subclass of NotNow says what has
+   to happen before the next try: enough time has to pass (NoneFree), the user's account has to
+   recover (OverShare), a save has to complete (NeedsSave).
+3. Each wait is bounded. For free ticks it is ROOM_SECONDS, for a save or for UTC SAVE_SECONDS. A
+   request that asks not to wait is refused as `must_wait` after SOON_SECONDS at most.
+4. When no save comes in time, utc goes on with a volatile node, which needs no state. Steady has
+   nothing like it, and is refused.
+5. Shares keep users apart: one for single ticks of utc, one for whole blocks of utc, which come
+   from other lanes, and one for steady. A user may have only so many requests waiting.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +36,14 @@ from uuidd.server.saver import Saver
 from uuidd.server.settings import ROOM_SECONDS, SOON_SECONDS, Limits
 
 LEAST_WAIT = 0.001
-"""Seconds after which a user who has had his share is looked after again, at the least."""
+"""The shortest wait, in seconds, of a user whose share is used up."""
 
 
 class Allocator:
-    """Hands out blocks of *timelines*, whose state *saver* saves. *read* reads the clock.
+    """Gives out blocks of *timelines*, whose state *saver* saves. *read* reads the clock.
 
-    Each is for a user, *uid*: while users want more than there is, all have the same share.
+    Each block is for a user, *uid*. While users want more ticks than there are, all have the same
+    share of them.
     *libuuid_clock_seq* reads the clock sequence that libuuid uses without a daemon.
     """
 
@@ -48,10 +64,10 @@ class Allocator:
         self._waiting: Counter[int] = Counter()
 
     def take(self, timeline: str, count: int, whole: bool, *, uid: int) -> Block | SteadyBlock:
-        """A block, given out at once.
+        """Give out a block at once.
 
-        Raises NotNow when there is none at once: ``take_waiting`` waits for one, or says why there
-        will be none. Raises RefusedError, ``busy``, in place of NoneFree when too many of the
+        Raises NotNow when that is not possible: ``take_waiting`` waits for a block, or says why
+        there will be none. Raises RefusedError, ``busy``, instead of NoneFree when too many of the
         user's requests wait already. In both cases nothing was given out.
         """
         try:
@@ -60,7 +76,8 @@ class Allocator:
             most = self._limits.waiting_per_uid
             if self._waiting[uid] >= most:
                 raise _busy(
-                    f"uid {uid} has {most} requests waiting for room, the most one user may have"
+                    f"uid {uid} has {most} requests waiting for free ticks, the most one user may"
+                    " have"
                 ) from None
             raise
 
@@ -101,12 +118,14 @@ class Allocator:
     async def take_waiting(
         self, timeline: str, count: int, whole: bool, *, uid: int, wait: bool = True
     ) -> Block | SteadyBlock:
-        """Give out a block, waiting for room 0.2 s at most, for a save or for UTC 0.8 s at most.
+        """Give out a block, after 0.2 s of waiting for free ticks and 0.8 s for the rest, at most.
 
-        When no save came utc turns volatile. Raises RefusedError: ``busy`` when there was no room,
-        ``unavailable`` when the daemon is stopping and, of steady, when no save came (at once, when
-        none has for so long) or it is too far ahead of UTC. Unless *wait*, it is ``must_wait`` in
-        place of any wait of more than 0.05 s; then nothing was given out and nothing has changed.
+        When no save completes in time, utc goes on with a volatile node. Raises RefusedError:
+        ``busy`` when not enough ticks became free, ``unavailable`` when the daemon is stopping.
+        Steady is ``unavailable`` too when no save completes in time (at once, if the last one has
+        already failed for as long), and when it is too far ahead of UTC. Without *wait* the error
+        is ``must_wait`` instead of any wait of more than 0.05 s; then nothing was given out and
+        nothing has changed.
         """
         begun = trio.current_time()
         no_room: float | None = None
@@ -115,7 +134,7 @@ class Allocator:
             try:
                 return self._take(timeline, count, whole, uid)
             except NoneFree as none:
-                # From here on: the time that a save took is none that there was no room in.
+                # Counted from here on: the time that a save took does not count as a lack of ticks.
                 no_room = no_room or trio.current_time() + ROOM_SECONDS
                 pause = none.wait / TICKS_PER_SECOND
                 if isinstance(none, OverShare):
@@ -129,9 +148,9 @@ class Allocator:
             except NeedsSave:
                 until = begun + SAVE_SECONDS
                 if timeline == "steady" and self._saver.unsaved_since is not None:
-                    # Others have waited for it in vain; each would, for as long as it lasts.
+                    # Other requests have already waited for it in vain, so this one need not.
                     until = min(until, self._saver.unsaved_since + SAVE_SECONDS)
-                # Looked at only now, after a try: a save may have succeeded at the last moment.
+                # Checked only now, after a try: a save may have succeeded at the last moment.
                 if trio.current_time() >= until:
                     self._do_without_save(timeline)
                     continue
@@ -142,10 +161,10 @@ class Allocator:
             except TooFarAhead as ahead:
                 raise RefusedError("unavailable", _ahead(ahead)) from None
             except Closed:
-                raise RefusedError("unavailable", "the daemon is stopping; ask again") from None
+                raise RefusedError("unavailable", "the daemon is stopping; try again") from None
 
     def _switch(self, now: int) -> None:
-        """Let another generation or node of utc serve, away from what libuuid uses just now."""
+        """Let another generation or node of utc serve, apart from the one that libuuid uses now."""
         utc = self._timelines.utc
         utc.switch(now=now, avoid=self._libuuid_clock_seq() if utc.node.fixed else None)
         events.openings(utc)
@@ -160,24 +179,27 @@ class Allocator:
                 del self._waiting[uid]
 
     def _held(self) -> str:
-        """Give why the steady timeline stands still, "" if it does not."""
+        """Return why the steady timeline stands still, "" if it does not."""
         steady, at = self._timelines.steady, self._read()
         if steady.held_until > at.now:
             seconds = (steady.held_until - at.now) / TICKS_PER_SECOND
             return (
-                f"the state was lost, so steady ids begin in {seconds:.1f} s, past all that may"
-                " have been given out before"
+                f"the state was lost, so steady starts in {seconds:.1f} s, after all ids that"
+                " may have been given out before"
             )
         lead = steady.lead(now=at.now, elapsed=at.elapsed)
         if steady.rollback == "wait" and lead > 0:
-            return f"UTC stepped back, and steady ids wait {lead / TICKS_PER_SECOND:.3f} s for it"
+            seconds = lead / TICKS_PER_SECOND
+            return f"UTC was set back, and steady waits {seconds:.3f} s until UTC catches up"
         return ""
 
     def _unsaved(self) -> str:
-        """Give what keeps the state from being saved."""
+        """Return what keeps the state from being saved."""
         if self._saver.trouble:
-            return f"the state could not be saved ({self._saver.trouble}), and is to be saved again"
-        return f"the state is being saved, for {self._saver.under_way_seconds:.2f} s so far"
+            return (
+                f"the state could not be saved ({self._saver.trouble}), and the daemon tries again"
+            )
+        return f"a save of the state has taken {self._saver.under_way_seconds:.2f} s so far"
 
     def _do_without_save(self, timeline: str) -> None:
         cause = self._saver.trouble or "it is still under way"
@@ -187,8 +209,8 @@ class Allocator:
             return
         raise RefusedError(
             "unavailable",
-            f"the state could not be saved within {SAVE_SECONDS:g} s ({cause}), and steady ids wait"
-            " for that; it is tried on and on",
+            f"the state could not be saved within {SAVE_SECONDS:g} s ({cause}), and steady gives"
+            " out nothing before it is; the daemon keeps trying",
         )
 
 
@@ -196,14 +218,14 @@ def _no_room(count: int, held: str, none: NoneFree, uid: int) -> RefusedError:
     if held:
         return RefusedError("unavailable", held)
     if isinstance(none, OverShare):
-        return _busy(f"uid {uid} has had its share, one of {none.parts}, of the ticks there are")
-    return _busy(f"{count} ticks are not free within {ROOM_SECONDS} s")
+        return _busy(f"uid {uid} has used up its share of the ticks, one of {none.parts}")
+    return _busy(f"{count} ticks will not be free within {ROOM_SECONDS} s")
 
 
 def _room(count: int, pause: float, none: NoneFree, uid: int) -> str:
     if isinstance(none, OverShare):
-        return f"uid {uid} has had its share of the ticks, and has another one in {pause:.3f} s"
-    return f"{count} ticks are free in {pause:.3f} s"
+        return f"uid {uid} has used up its share of the ticks, and has some again in {pause:.3f} s"
+    return f"{count} ticks will be free in {pause:.3f} s"
 
 
 def _must_wait(cause: str) -> RefusedError:
@@ -211,14 +233,17 @@ def _must_wait(cause: str) -> RefusedError:
 
 
 def _busy(cause: str) -> RefusedError:
-    return RefusedError("busy", f"{cause}; ask for fewer, or again later")
+    return RefusedError("busy", f"{cause}; ask for fewer, or try again later")
 
 
 def _ahead(ahead: TooFarAhead) -> str:
     lead = f"the steady timeline is {ahead.lead / TICKS_PER_SECOND:.3f} s ahead of UTC"
     if not ahead.most:
-        return f"{lead}, which stepped back, and --rollback refuse gives nothing until UTC is there"
+        return (
+            f"{lead}, which was set back, and --rollback refuse gives out nothing until UTC"
+            " catches up"
+        )
     return (
-        f"{lead}, and --max-lead is {ahead.most / TICKS_PER_SECOND:g} s; it is on again once UTC"
-        " is there, or after uuidd --reset-steady"
+        f"{lead}, and --max-lead is {ahead.most / TICKS_PER_SECOND:g} s; it resumes when UTC"
+        " catches up, or after uuidd --reset-steady"
     )

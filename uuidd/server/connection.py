@@ -1,4 +1,20 @@
-"""What is said over one connection, in either dialect, as long as there is something to say."""
+"""The task of a connection whose requests the poller cannot answer at once.
+
+Theory of operation
+
+1. A connection has a task only while there is something to wait for. Otherwise the poller has it.
+   The task returns whether another request may come, and then the connection is parked again.
+2. The first byte tells the dialect. A libuuid connection has one request, gets one reply, and ends.
+   An rpc connection goes on until nothing more has arrived.
+3. In rpc the task takes one user's turn after the other (fairness.py). In each, it answers as many
+   requests as the turn allows (requests.py), and then sends their replies. A request that has to
+   wait does so outside of the turn. Replies keep the order of requests.
+4. Each wait for the client has a deadline. A request has to arrive whole within
+   ``request_seconds`` of its first byte, and replies have to be read within ``reply_seconds``;
+   otherwise the connection ends. Only so many connections of one user may leave replies unread.
+5. A connection over a limit is read too before it is closed: a caller of libuuid is killed by
+   SIGPIPE when it writes to a closed socket.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +22,25 @@ import trio
 
 from uuidd.core.wire import LIBUUID_FIRST, RPC_FIRST, libuuid, rpc
 from uuidd.server.fairness import Turns
-from uuidd.server.requests import answer_requests
+from uuidd.server.requests import PARTIAL, Waiting, answer_requests
 from uuidd.server.service import MALFORMED, Service, reply_to
 from uuidd.server.settings import Limits
 from uuidd.server.stream import Stream
 
 TOO_LATE = "too_late"
+"""Why a connection ended whose request did not arrive whole in time."""
+
 UNREAD = "unread"
+"""Why a connection ended whose replies were not read in time."""
 
 
 async def serve_connection(
     stream: Stream, data: bytes, service: Service, limits: Limits, turns: Turns
 ) -> bool:
-    """Answer what comes over a new *stream*, of which *data* has come, until it is silent.
+    """Answer what arrives over a new *stream*, of which *data* has arrived, until it is silent.
 
-    The first byte tells the dialect; with any other first byte the connection is read, and ends.
-    The answer is whether another request may come; if not, it is left to the caller to close the
-    stream.
+    Returns whether another request may come; if not, the caller has to close the stream. So it is
+    when the first byte is of neither dialect.
     """
     deadline = trio.current_time() + limits.request_seconds
     if data[0] in LIBUUID_FIRST:
@@ -37,9 +55,9 @@ async def serve_connection(
 async def resume(
     stream: Stream, data: bytes, unsent: bytes, service: Service, limits: Limits, turns: Turns
 ) -> bool:
-    """Go on with a conversation in the rpc dialect, as ``serve_connection``.
+    """Go on with an rpc connection, like ``serve_connection``.
 
-    *unsent* is what is left of replies to requests before. *data* may begin with any byte.
+    *unsent* is what has not been sent yet of earlier replies. *data* may begin with any byte.
     """
     deadline = trio.current_time() + limits.request_seconds
     if unsent and not await _flush(stream, unsent, service, limits, turns):
@@ -73,7 +91,7 @@ async def _rpc(
 ) -> bool:
     while True:
         async with turns.turn(stream.uid) as ends:
-            answered = answer_requests(
+            replies, end, stopped_by = answer_requests(
                 data,
                 service.answer,
                 uid=stream.uid,
@@ -81,21 +99,21 @@ async def _rpc(
                 ends=ends,
                 monotonic=turns.monotonic,
             )
-        replies, end = answered.replies, answered.end
-        if answered.waiting is not None:
-            request, end = answered.waiting
+        malformed = isinstance(stopped_by, rpc.MalformedError)
+        if isinstance(stopped_by, Waiting):
+            request, end = stopped_by
             replies += await service.answer_waiting(request, uid=stream.uid, turns=turns)
-        if answered.malformed is not None:
+        elif isinstance(stopped_by, rpc.MalformedError):
             service.rpc.refuse(MALFORMED)
-            replies += reply_to(answered.malformed)
-        if not await _flush(stream, replies, service, limits, turns) or answered.malformed:
+            replies += reply_to(stopped_by)
+        if not await _flush(stream, replies, service, limits, turns) or malformed:
             return False
         data = data[end:]
         if end:
             deadline = trio.current_time() + limits.request_seconds
             if not data:
                 return True
-        if answered.partial:
+        if stopped_by is PARTIAL:
             more = await stream.receive_until(deadline)
             if not more:
                 service.rpc.refuse(TOO_LATE)
@@ -106,7 +124,7 @@ async def _rpc(
 async def _flush(
     stream: Stream, replies: bytes, service: Service, limits: Limits, turns: Turns
 ) -> bool:
-    """Send *replies*. The answer is whether they could be sent in time."""
+    """Send *replies*, and return whether they could be sent in time."""
     sent = stream.send_now(replies) if replies else 0
     if sent == len(replies):
         return True
@@ -123,10 +141,9 @@ async def _flush(
 
 
 async def reject(stream: Stream, data: bytes, reason: str, limits: Limits) -> None:
-    """Read one request and, in the rpc dialect, answer that there is no room, and why.
+    """Read one request, and in rpc answer that there is no room, and why.
 
-    It has to be read: libuuid's callers are killed by SIGPIPE when they are closed upon before. It
-    may come after notifications, all of them in no more bytes than one request may have.
+    Notifications may come before it, if all of them have no more bytes than one request may have.
     """
     until = trio.current_time() + limits.request_seconds
     if not data:

@@ -1,15 +1,16 @@
-"""Descriptors that callers pass along with their bytes (SCM_RIGHTS, unix(7)); uuidd wants none.
+"""Descriptors that clients pass along with their bytes (SCM_RIGHTS, unix(7)); uuidd accepts none.
 
 Theory of operation
 
-1. A descriptor that waits in a socket's receive queue is closed by whoever reads the bytes it came
-   with, or closes the socket. That may take seconds: a TCP socket with SO_LINGER waits for its
-   peer, a memfd frees gigabytes. In the thread that serves, everybody else would wait as long.
-2. Where the kernel has SO_PASSRIGHTS (Linux 6.16), a listener without it bars descriptors: to send
-   one fails. Each connection inherits that when it is made, not when it is accepted.
-3. So a connection that was made before, to a listener of systemd's, and each one on an older kernel
+1. A passed descriptor waits in the socket's receive queue. It is closed by the thread that reads
+   the bytes it came with, or that closes the socket. That may take seconds: a TCP socket with
+   SO_LINGER waits for its peer, a memfd frees gigabytes. In the thread that serves, all other
+   clients would wait as long.
+2. If the kernel has SO_PASSRIGHTS (Linux 6.16), a listener with this option off bars descriptors: a
+   client cannot send one. A connection inherits that when it is made, not when it is accepted.
+3. So a connection that was made before, to a listener of systemd, and each one on an older kernel
    may hold descriptors. It is a WaryStream, which looks before it reads (MSG_PEEK closes nothing),
-   and takes a passed descriptor for the end of the connection.
+   and treats a passed descriptor as the end of the connection.
 4. A WaryStream with something unread is closed by the Dropper, from a thread that exits.
 """
 
@@ -33,7 +34,7 @@ PAUSE = 0.1
 """Seconds to wait when no thread can be started."""
 
 CLOSE_RANGE = 436
-"""The system call close_range(2), by its number on every machine: not every C library has it."""
+"""The number of close_range(2), the same on every machine: not every C library has the call."""
 
 CLOSE_RANGE_UNSHARE, CLONE_FILES = 2, 0x400
 """From <linux/close_range.h> and <linux/sched.h>."""
@@ -46,13 +47,13 @@ _PEEK = int(socket.MSG_PEEK | socket.MSG_DONTWAIT)
 
 
 def bar_descriptors(listener: socket.socket) -> None:
-    """Let no descriptor be sent to connections that are made from now on, where the kernel can."""
+    """Bar descriptors from connections that are made from now on, if the kernel can."""
     with contextlib.suppress(OSError):
         listener.setsockopt(_LEVEL, SO_PASSRIGHTS, 0)
 
 
 def may_hold_descriptors(sock: socket.SocketType) -> bool:
-    """Whether the peer of an accepted *sock* could pass descriptors."""
+    """Return whether the peer of an accepted *sock* could pass descriptors."""
     try:
         return bool(sock.getsockopt(_LEVEL, SO_PASSRIGHTS))
     except OSError:
@@ -60,7 +61,7 @@ def may_hold_descriptors(sock: socket.SocketType) -> bool:
 
 
 class WaryStream(Stream):
-    """A stream over which descriptors may come. None is ever closed by the thread that reads."""
+    """A stream over which descriptors may come. The thread that reads never closes one."""
 
     __slots__ = ("_dropper",)
 
@@ -68,12 +69,12 @@ class WaryStream(Stream):
         super().__init__(sock, uid)
         self._dropper = dropper
         for option in (socket.SO_PASSCRED, socket.SO_PASSSEC):
-            # On a socket of systemd's these may be set. What they add looks like a descriptor.
+            # These may be set on a socket of systemd. What they add looks like a descriptor.
             with contextlib.suppress(OSError):
                 sock.setsockopt(_LEVEL, option, 0)
 
     def receive_now(self) -> bytes | None:
-        """As Stream's. A passed descriptor is the end; it stays unread, with all that follows."""
+        """As Stream's. A passed descriptor is the end; it and all that follows stay unread."""
         try:
             data, _, flags, _ = self.sock.recvmsg(READ_BYTES, 0, _PEEK)
             if flags & socket.MSG_CTRUNC:
@@ -89,7 +90,7 @@ class WaryStream(Stream):
         return data
 
     def close(self) -> None:
-        """Close the connection; what is left unread of it is left to the dropper."""
+        """Close the connection, or let the dropper close it if something is unread."""
         unread = b""
         with contextlib.suppress(OSError):
             # From here on nothing more can be sent to it.
@@ -102,13 +103,13 @@ class WaryStream(Stream):
 
 
 class Dropper:
-    """Closes sockets whose unread bytes may have descriptors with them, and makes nobody wait.
+    """Closes sockets whose unread bytes may have descriptors with them, without making others wait.
 
-    A thread takes a copy of the process's table of descriptors for its own; then the sockets are
-    closed here, where that is not the end of them; then the thread exits, and the kernel ends them.
-    It waits for no peer in a thread that exits, and frees what takes long in that thread's time.
+    A thread takes a copy of the process's table of descriptors. Then the sockets are closed here,
+    which frees nothing, because the copy still holds them. Then the thread exits, and the kernel
+    frees them on that thread's time. In a thread that exits, it waits for no peer.
 
-    *refuse* is called for each caller that has passed a descriptor.
+    *refuse* is called for each client that has passed a descriptor.
     """
 
     def __init__(self, refuse: Callable[[], None]) -> None:
@@ -118,14 +119,14 @@ class Dropper:
         self._ended = False
 
     def drop(self, sock: socket.SocketType) -> None:
-        """Close *sock* soon. After the end of ``run`` it is left to the end of the process."""
+        """Close *sock* soon. After the end of ``run``, the end of the process closes it."""
         fd = sock.detach()
         if not self._ended:
             self._doomed.append(fd)
             self._wanted.set()
 
     async def run(self) -> None:
-        """Close what is dropped, until cancelled."""
+        """Close dropped sockets until cancelled."""
         try:
             while True:
                 await self._wanted.wait()
@@ -172,7 +173,7 @@ def _close_all(fds: list[int]) -> None:
 
 
 def _own_table() -> bool:
-    """Give this thread a table of descriptors of its own, a copy; whether that could be.
+    """Give this thread a copy of the table of descriptors; return whether that succeeded.
 
     A container may forbid unshare(2); kernels before 5.9 have no close_range(2).
     """

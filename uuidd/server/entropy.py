@@ -1,4 +1,4 @@
-"""Random bytes from the system, a few of them read ahead for a moment."""
+"""Random bytes of the system, a few of them read ahead for a moment."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ import time
 from collections.abc import Callable
 
 READ_AHEAD = 512
-"""Bytes read at once: one system call for 32 UUIDs. Those that wait are the next secrets."""
+"""Bytes read at once: one system call for 32 UUIDs. Bytes that wait are part of
+future ids, so there are few."""
 
 MAX_AGE = 0.1
-"""Seconds for which bytes wait to be used, as long as a client keeps a block."""
+"""Seconds for which bytes may wait to be used: as long as a client keeps a block."""
 
 
 class Entropy:
-    """Random bits and bytes, from os.urandom unless told otherwise.
+    """Random bits and bytes of *source*.
 
-    What is read ahead is dropped when *utc*, in seconds, has moved by MAX_AGE or has gone back: so
-    a core dump or a snapshot of the machine holds little of what is given out later.
+    Bytes that were read ahead are dropped once *utc*, in seconds, has moved by MAX_AGE or has gone
+    back. So a core dump or a snapshot of the machine holds little of what is given out later.
 
-    For one process only: what is read ahead would come again in a fork's child.
+    For one process only: a child after a fork would use the same bytes again.
     """
 
     def __init__(
@@ -32,7 +33,7 @@ class Entropy:
         self._used = 0
 
     def take(self, count: int) -> bytes:
-        """Give *count* random bytes that nobody else was given."""
+        """Return *count* random bytes that were never returned before."""
         if count > READ_AHEAD:
             return self._source(count)
         end = self._used + count
@@ -45,5 +46,5 @@ class Entropy:
         return taken
 
     def bits(self, count: int) -> int:
-        """Give an int of *count* random bits."""
+        """Return an int of *count* random bits."""
         return int.from_bytes(self.take((count + 7) // 8), "big") >> -count % 8

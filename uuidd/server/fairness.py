@@ -1,15 +1,19 @@
-"""How ticks are shared out among users while there are fewer than they want.
+"""Fair shares: of the ticks, while users want more than there are, and of the daemon's time.
 
 Theory of operation
 
-1. As long as everybody gets what he asks for, or is alone, nothing is counted.
-2. Once a user gets less than he asked for, and another one took last, the ticks are *contended* for
-   a while. Then each user has an account, into which his share flows, and from which what he uses
-   up is drawn. As long as it is overdrawn he waits.
-3. A share is what there is divided by the number of those who want more than theirs. So who wants
-   little gets it, however much others want.
-4. A grant from a single lane uses up the free ticks before it as well. So it costs the time since
-   the last one, however few ticks it gave: but for what nobody wanted for long.
+1. As long as every user gets what it asks for, or only one user asks, nothing is counted.
+2. Once a user gets less than it asked for, and another user took the last block, the ticks are
+   *contended* for a while. Then each user has an account. The user's share of the new ticks flows
+   into it, and the ticks that the user takes are drawn from it. A user whose account is overdrawn
+   waits.
+3. A share is the new ticks divided by the number of users who want more than their share. So a user
+   who wants little gets it, however much others want.
+4. A block from a single lane uses up the free ticks before it as well. So it costs the time since
+   the last block, however few ticks it has, but not the time in which nobody took any.
+5. The daemon's time is shared by turns, round robin: while one connection's requests are answered,
+   no other connection of the same user is served. The poller does that for silent connections,
+   Turns does it for tasks.
 """
 
 from __future__ import annotations
@@ -27,16 +31,16 @@ from uuidd.core.timeline import NoneFree
 from uuidd.server.requests import TURN_SECONDS
 
 CONTENDED = TICKS_PER_SECOND // 5
-"""Ticks for which a shortage is remembered. Longer than a request waits for room."""
+"""For how many ticks a shortage is remembered: longer than a request waits for free ticks."""
 
 MAX_CREDIT = TICKS_PER_SECOND // 100
-"""Ticks for which an account gathers what is not drawn."""
+"""For how many ticks an account gathers the share of a user who takes nothing."""
 
 IDLE_CREDIT = TICKS_PER_SECOND // 10_000
-"""Ticks that nobody took for so long are nobody's loss."""
+"""How much of the time since the last block a block costs at most: older ticks nobody wanted."""
 
 COUNTED = TICKS_PER_SECOND // 1000
-"""Ticks after which those who have a share are counted anew."""
+"""After how many ticks the users who have a share are counted again."""
 
 
 class OverShare(NoneFree):
@@ -57,9 +61,9 @@ class _Account:
 
 
 class Shares:
-    """Shares of the ticks of *lanes* lanes. *at* is always a reading of CLOCK_BOOTTIME, in ticks.
+    """The users' accounts of the ticks of *lanes* lanes.
 
-    *last* is the user who took last.
+    *at* is always a reading of CLOCK_BOOTTIME, in ticks. *last* is the user of the last block.
     """
 
     def __init__(self, lanes: int) -> None:
@@ -74,7 +78,7 @@ class Shares:
         self.last: int | None = None
 
     def check(self, uid: int, *, at: int) -> None:
-        """Raise OverShare if *uid* has overdrawn his share."""
+        """Raise OverShare if the account of *uid* is overdrawn."""
         if at >= self._until:
             self._accounts.clear()
             self.contended = False
@@ -91,7 +95,7 @@ class Shares:
             raise OverShare(ceil(-gathered / share), self._parts)
 
     def draw(self, uid: int, *, asked: int, given: int, at: int) -> None:
-        """Note that *uid* was given so many ticks of those that he asked for."""
+        """Note that *uid* asked for *asked* ticks, and was given *given* of them."""
         if given < asked and self.last not in (uid, None):
             if not self.contended:
                 self.contended = True
@@ -153,6 +157,6 @@ class Turns:
             finally:
                 lock.release()
         finally:
-            told = lock.statistics()
-            if not told.locked and not told.tasks_waiting:
+            users = lock.statistics()
+            if not users.locked and not users.tasks_waiting:
                 self._locks.pop(uid, None)

@@ -1,4 +1,4 @@
-"""Makes ids for callers who want them finished: a few in one go, many in pieces."""
+"""Makes ids for clients that ask for ids instead of blocks: a few in one go, many in pieces."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from uuidd.server.entropy import Entropy
 from uuidd.server.fairness import Turns
 
 PIECES = {"flake": 40, "ksuid": 40}
-"""Ids made in one go, for which all others wait: a tenth of a millisecond. Those in base 62 take
-microseconds each; of all other kinds as many as may be asked for are made in that time."""
+"""Ids made in one go, while all others wait: as many as fit into a turn (requests.py). Those in
+base 62 take microseconds each. Of all other kinds, as many as one request may ask for fit."""
 
 
 class Maker:
@@ -29,7 +29,7 @@ class Maker:
         self._entropy = entropy
 
     def make(self, call: Make, *, uid: int) -> list[str] | None:
-        """Give the ids as text; None, and nothing is taken, when they are too many for one go.
+        """Return the ids as text; None, and no tick is taken, when they are too many for one go.
 
         Raises RefusedError, or what ``Allocator.take`` raises when it has to wait.
         """
@@ -40,10 +40,11 @@ class Maker:
         return list(chain.from_iterable(self._pieces(call, block)))
 
     async def make_waiting(self, call: Make, *, uid: int, turns: Turns) -> list[str]:
-        """Give the ids as text, however many, waiting for ticks as ``Allocator.take_waiting``.
+        """Return the ids as text, however many, after waiting like ``Allocator.take_waiting``.
 
-        They are made in the user's own turn, between whose pieces other users have theirs. So of
-        all that he asks for only one answer is half made, and in memory. Raises RefusedError.
+        They are made in the user's own turns; other users have theirs between the pieces. So of all
+        that a user asks for, only one answer at a time is half made and in memory. Raises
+        RefusedError.
         """
         wanted = _wanted(call)
         try:
@@ -51,7 +52,7 @@ class Maker:
                 block = self._allocator.take(*wanted, uid=uid) if wanted else None
                 return await self._made(call, block)
         except NotNow:
-            # Not in his turn, for his other requests may not have to.
+            # Not in the user's turn, because its other requests may not have to wait.
             block = None
             if wanted:
                 block = await self._allocator.take_waiting(*wanted, uid=uid, wait=call.wait)
@@ -78,7 +79,7 @@ class Maker:
             try:
                 piece = list(draw(place, part, origin, random))
             except ValueError as error:
-                # The day has come on which the kind's time field is full.
+                # The time field of the kind is full, many years from now.
                 raise RefusedError("unavailable", f"no {call.kind} can be made: {error}") from error
             yield piece
             place += part
@@ -86,6 +87,6 @@ class Maker:
 
 
 def _wanted(call: Make) -> tuple[str, int, bool] | None:
-    """Give the timeline and the ticks that a call needs, all of them; None for none."""
+    """Return the timeline, the ticks and whole=True for a call; None if it needs no ticks."""
     timeline = KINDS[call.kind].timeline
     return (timeline, LAYOUTS[call.kind].ticks(call.count), True) if timeline else None

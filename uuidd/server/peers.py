@@ -1,4 +1,4 @@
-"""Who is at the other end of a Unix socket (SO_PEERCRED, unix(7))."""
+"""The process and the user at the other end of a Unix socket (SO_PEERCRED, unix(7))."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pathlib import Path
 from struct import Struct
 
 ALL_UIDS = 2**32 - 1
-"""How many uids there are."""
+"""The number of uids."""
 
 OVERFLOW_UID = 65534
-"""The uid that stands for those that a user namespace does not map; a host may say another."""
+"""The uid that stands for all that a user namespace does not map; a host may choose another."""
 
 _UCRED = Struct("3i")
 _SIZE = _UCRED.size
@@ -18,13 +18,13 @@ _LEVEL, _PEERCRED = int(socket.SOL_SOCKET), int(socket.SO_PEERCRED)
 
 
 def peer_pid(sock: socket.SocketType) -> int:
-    """Give the process that connected or, to a caller, the one that listens."""
+    """Return the pid of the process that connected; for a client, of the one that listens."""
     pid: int = _UCRED.unpack(sock.getsockopt(_LEVEL, _PEERCRED, _SIZE))[0]
     return pid
 
 
 def peer_uid(sock: socket.SocketType) -> int:
-    """Give the user that connected or, to a caller, the one that made the socket."""
+    """Return the uid of the user that connected; for a client, of the one that listens."""
     uid: int = _UCRED.unpack(sock.getsockopt(_LEVEL, _PEERCRED, _SIZE))[1]
     return uid
 
@@ -33,9 +33,9 @@ def outsiders_uid(
     uid_map: Path = Path("/proc/self/uid_map"),
     overflow_uid: Path = Path("/proc/sys/kernel/overflowuid"),
 ) -> int | None:
-    """Give the uid that all users outside of this user namespace have in it; None: there are none.
+    """Return the uid that all users outside of this user namespace share in it; None if none are.
 
-    The kernel tells them apart for nobody inside (user_namespaces(7)).
+    Inside, nothing tells those users apart (user_namespaces(7)).
     """
     try:
         mapped = sum(int(line.split()[2]) for line in uid_map.read_text().splitlines())

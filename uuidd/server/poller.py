@@ -23,7 +23,7 @@ from collections.abc import Callable
 
 import trio
 
-from uuidd.core.wire import RPC_FIRST
+from uuidd.core.wire import RPC_FIRST, rpc
 from uuidd.server.requests import ROUND_SECONDS, TURN_SECONDS, answer_requests
 from uuidd.server.service import MALFORMED, Service, reply_to
 from uuidd.server.settings import Limits
@@ -246,7 +246,7 @@ class Poller:
             self._answer(queue, stream, data, ends)
 
     def _answer(self, queue: _Queue, stream: Stream, data: bytes, ends: float) -> None:
-        answered = answer_requests(
+        replies, end, stopped_by = answer_requests(
             data,
             self._service.answer,
             uid=stream.uid,
@@ -254,17 +254,16 @@ class Poller:
             ends=ends,
             monotonic=self._monotonic,
         )
-        replies = answered.replies
         sent = stream.send_now(replies) if replies else 0
-        if answered.malformed is not None and sent == len(replies):
-            reply = reply_to(answered.malformed)
+        if isinstance(stopped_by, rpc.MalformedError) and sent == len(replies):
+            reply = reply_to(stopped_by)
             if not reply or stream.send_now(reply):
                 self._service.rpc.refuse(MALFORMED)
                 self._close(queue, stream)
                 return
-        if answered.end < len(data) or sent < len(replies):
+        if end < len(data) or sent < len(replies):
             self._unpark(queue, stream)
-            self._hand_over(stream, data[answered.end :], replies[max(sent, 0) :])
+            self._hand_over(stream, data[end:], replies[max(sent, 0) :])
 
     def _close(self, queue: _Queue, stream: Stream) -> None:
         self._unpark(queue, stream)

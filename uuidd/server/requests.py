@@ -39,23 +39,21 @@ FLUSH_BYTES = 65536
 costs little memory."""
 
 
-class Answered(NamedTuple):
-    """What has become of the requests in some bytes."""
+class Waiting(NamedTuple):
+    """A request that cannot be answered at once, and the offset of its end."""
 
-    replies: bytes
-    """Those to the requests before *end*, in order."""
-
+    request: rpc.Request
     end: int
-    """Where the first request begins that was not answered; the length of the bytes if all were."""
 
-    waiting: tuple[rpc.Request, int] | None = None
-    """The request at *end*, and where it ends, if it cannot be answered at once."""
 
-    malformed: rpc.MalformedError | None = None
-    """What is wrong with the bytes at *end*, if they are not a request."""
+class Partial:
+    """The bytes of a request that has not arrived whole."""
 
-    partial: bool = False
-    """Whether the request at *end* has not arrived whole."""
+
+PARTIAL = Partial()
+
+StoppedBy = Waiting | rpc.MalformedError | Partial | None
+"""What the loop came to an end at; None if the turn was over, or all requests are answered."""
 
 
 def answer_requests(
@@ -66,12 +64,14 @@ def answer_requests(
     limits: Limits,
     ends: float,
     monotonic: Callable[[], float],
-) -> Answered:
+) -> tuple[bytes, int, StoppedBy]:
     """Answer the rpc requests in *data* by *answer* until the time *ends*, at least one of them.
 
-    When none of the last three fields of the result is set, and *end* is not the end of *data*, the
-    turn is over: call again in the next one.
+    Returns the replies, in order; the offset after the last request that was answered; and what is
+    there instead of another request that can be answered. If nothing is, and the offset is not the
+    end of *data*, the turn is over: call again in the next one.
     """
+    # A plain tuple, because to make one with names takes a fiftieth of a whole request.
     replies = b""
     end = answered = 0
     try:
@@ -79,16 +79,16 @@ def answer_requests(
             if answered and (
                 monotonic() > ends or answered >= limits.pipelined or len(replies) >= FLUSH_BYTES
             ):
-                return Answered(replies, end)
+                return replies, end, None
             reply = answer(request, uid=uid)
             if reply is None:
-                return Answered(replies, end, waiting=(request, request_end))
+                return replies, end, Waiting(request, request_end)
             replies = replies + reply if replies else reply
             end = request_end
             answered += 1
     except rpc.MalformedError as error:
-        return Answered(replies, end, malformed=error)
-    return Answered(replies, end, partial=end < len(data))
+        return replies, end, error
+    return replies, end, PARTIAL if end < len(data) else None
 
 
 def answer_libuuid(data: bytes, answer: Callable[..., bytes | None], *, uid: int) -> bytes | None:

@@ -1,4 +1,4 @@
-"""Answers requests of both dialects: bytes of a reply for a request, and counts of both."""
+"""Answers requests of both dialects: returns the bytes of each reply, and counts both."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from uuidd.server.fairness import Turns
 from uuidd.server.making import Maker
 
 MALFORMED = "malformed"
-"""The reason, in counts of refusals, for what is no request of either dialect."""
+"""The reason, in counts of refusals, for bytes that are not a request of either dialect."""
 
 AnyBlock = Block | SteadyBlock
 Call = methods.Take | methods.Make | methods.Status
 
 
 class Service:
-    """Answers requests from *allocator*, *entropy* and *status*; each may have to wait.
+    """Answers requests with what *allocator*, *entropy* and *status* return.
 
-    For either dialect there are two calls: one answers at once, or gives None when only the other,
-    which waits, can answer.
+    For each dialect there are two methods. One answers at once, or returns None when the request
+    has to wait; then the other one, which waits, has to be called.
     """
 
     def __init__(
@@ -43,9 +43,9 @@ class Service:
         self.libuuid = Tally()
 
     def answer(self, request: rpc.Request, *, uid: int) -> bytes | None:
-        """Give the reply to an rpc request, "" to what wants none; None: it has to wait.
+        """Return the reply to an rpc request, "" for a notification; None when it has to wait.
 
-        Of a notification nothing is done: whoever sends one would not hear what was given out.
+        A notification has no effect: its sender would never learn what was given out.
         """
         msgid = request.msgid
         if msgid is None:
@@ -68,9 +68,9 @@ class Service:
             return self._refuse(msgid, refused)
 
     async def answer_waiting(self, request: rpc.Request, *, uid: int, turns: Turns) -> bytes:
-        """Give the reply to an rpc request that had to wait."""
+        """Return the reply to an rpc request that has to wait."""
         msgid = request.msgid
-        assert msgid is not None  # noqa: S101  (only what wants an answer waits for one)
+        assert msgid is not None  # noqa: S101  (a notification never waits)
         try:
             call = self._parse(request)
             if type(call) is Take:
@@ -87,7 +87,7 @@ class Service:
             return self._refuse(msgid, refused)
 
     def answer_libuuid(self, ask: libuuid.Request, *, uid: int) -> bytes | None:
-        """Give the reply to a libuuid request, "" when it is refused; None: it has to wait."""
+        """Return the reply to a libuuid request, "" if it is refused; None if it has to wait."""
         block = None
         try:
             if ask.op in _TIME:
@@ -99,7 +99,7 @@ class Service:
         return self._reply_libuuid(ask, block)
 
     async def answer_libuuid_waiting(self, ask: libuuid.Request, *, uid: int) -> bytes:
-        """Give the reply to a libuuid request that had to wait, "" when it is refused."""
+        """Return the reply to a libuuid request that has to wait, "" when it is refused."""
         block = None
         try:
             if ask.op in _TIME:
@@ -129,7 +129,7 @@ class Service:
         return rpc.pack_response(msgid, ids)
 
     def _reply_status(self, msgid: int) -> bytes:
-        # Counted before, for it tells of itself too.
+        # Counted before, because the reply counts itself too.
         self.rpc.requests += 1
         return rpc.pack_response(msgid, self._status(self))
 
@@ -166,9 +166,9 @@ class Service:
 
 
 def reply_to(error: rpc.MalformedError) -> bytes:
-    """Give the reply to bytes that are no request, "" where no msgid can be known.
+    """Return the reply to bytes that are not a request, "" if they have no msgid.
 
-    The connection is to be closed after it.
+    The connection has to be closed after it.
     """
     if error.msgid is None:
         return b""

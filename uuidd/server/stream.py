@@ -1,7 +1,7 @@
-"""One connection's bytes, without waiting where that can be avoided, with limits on time where not.
+"""The bytes of one connection: sent and received at once if possible, otherwise with a deadline.
 
-trio's SocketStream would cost three times the memory of a connection and half the requests a
-second (a Unix socket nearly always has room, and often the next request already).
+trio's SocketStream would triple the memory of a connection and halve the requests per second: a
+Unix socket nearly always has room for a reply, and often holds the next request already.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import socket
 import trio
 
 UNREAD_BYTES = 16384
-"""Bytes of replies kept by the system for one connection; it counts its own along, and so doubles
-them. Ours are on our account, not the peer's, and he may have thousands of connections."""
+"""Bytes of replies that the system keeps for one connection, without its own overhead, which is as
+much again. They count as the daemon's memory, and one user may have thousands of connections."""
 
 READ_BYTES = 16384
 """Bytes read at once: some hundreds of pipelined requests."""
@@ -36,7 +36,7 @@ class Stream:
         self.received = False
 
     def receive_now(self) -> bytes | None:
-        """Give what has arrived: None when nothing has, "" at the end or when the peer is gone."""
+        """Return what has arrived: None if nothing has, "" at the end or when the peer is gone."""
         try:
             data = self.sock.recv(READ_BYTES, socket.MSG_DONTWAIT)
         except BlockingIOError:
@@ -47,12 +47,12 @@ class Stream:
         return data
 
     def bound_unread(self) -> None:
-        """Bound what the system keeps for a peer that does not read."""
+        """Limit what the system keeps for a peer that does not read."""
         with contextlib.suppress(OSError):
             self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, UNREAD_BYTES)
 
     def end_reading(self) -> None:
-        """Let reading come to its end after what has arrived already."""
+        """Let reading end after what has arrived already."""
         with contextlib.suppress(OSError):
             self.sock.shutdown(socket.SHUT_RD)
 
@@ -61,7 +61,7 @@ class Stream:
         self.sock.close()
 
     def send_now(self, view: bytes | bytearray | memoryview) -> int:
-        """Give how many bytes could be sent; -1 when the peer is gone."""
+        """Send what can be sent at once, and return how many bytes; -1 when the peer is gone."""
         try:
             return self.sock.send(view, socket.MSG_DONTWAIT)
         except BlockingIOError:
@@ -70,23 +70,23 @@ class Stream:
             return -1
 
     async def receive(self) -> bytes:
-        """Give what arrives next, however late; "" at the end or when the peer is gone."""
+        """Return what arrives next, however late; "" at the end or when the peer is gone."""
         while (data := self.receive_now()) is None:
             try:
                 await trio.lowlevel.wait_readable(self.sock)
             except OSError:
-                # The system lets nothing more be waited for (fs.epoll.max_user_watches).
+                # The system allows no more waiting (fs.epoll.max_user_watches).
                 return b""
         return data
 
     async def receive_until(self, deadline: float) -> bytes:
-        """Give what arrives next; "" at the end, when the peer is gone, or past *deadline*."""
+        """Return what arrives next; "" at the end, when the peer is gone, or past *deadline*."""
         with trio.move_on_at(deadline):
             return await self.receive()
         return b""
 
     async def send(self, data: bytes | bytearray | memoryview, *, seconds: float) -> bool:
-        """Send *data* within *seconds*. The answer is whether all of it could be sent."""
+        """Send *data* within *seconds*, and return whether all of it could be sent."""
         view = memoryview(data)
         sent = self.send_now(view)
         if sent == len(view):

@@ -42,7 +42,7 @@ def everything(prefix: Path) -> dict[str, bytes]:
 
 def test_all_files_are_put_in_place(tmp_path: Path) -> None:
     """Each with a line on where, readable by all, with nothing else beside them."""
-    assert put(tmp_path) == [f"put {tmp_path / place}" for place in FILES.values()]
+    assert put(tmp_path) == [f"installed {tmp_path / place}" for place in FILES.values()]
     assert set(everything(tmp_path)) == set(FILES.values())
     assert {path.stat().st_mode & 0o777 for path in tmp_path.rglob("*") if path.is_file()} == {
         0o644
@@ -92,7 +92,7 @@ def test_to_put_them_again_changes_nothing(tmp_path: Path) -> None:
     put(tmp_path)
     before = everything(tmp_path)
     default = tmp_path / FILES["default"]
-    assert put(tmp_path)[-1] == f"kept {default}, which is there already"
+    assert put(tmp_path)[-1] == f"kept {default}, which exists already"
     assert everything(tmp_path) == before
 
 
@@ -110,9 +110,9 @@ def test_the_administrators_options_are_kept(tmp_path: Path) -> None:
 def test_undo_takes_all_away(tmp_path: Path) -> None:
     """Each with a line; folders stay, for they may be others'."""
     put(tmp_path)
-    assert undo(tmp_path) == [f"took away {tmp_path / place}" for place in FILES.values()]
+    assert undo(tmp_path) == [f"removed {tmp_path / place}" for place in FILES.values()]
     assert everything(tmp_path) == {}
-    assert undo(tmp_path) == [f"{tmp_path / place} is not there" for place in FILES.values()]
+    assert undo(tmp_path) == [f"{tmp_path / place} does not exist" for place in FILES.values()]
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -122,7 +122,7 @@ def test_undo_leaves_what_was_changed(tmp_path: Path, name: str, more: bytes) ->
     put(tmp_path)
     path = tmp_path / FILES[name]
     path.write_bytes(path.read_bytes() + more)
-    assert f"left {path}, which was changed" in undo(tmp_path)
+    assert f"kept {path}, which was changed" in undo(tmp_path)
     assert set(everything(tmp_path)) == {FILES[name]}
 
 
@@ -181,7 +181,7 @@ def test_a_file_that_cannot_be_taken_away_is_refused(tmp_path: Path) -> None:
     """A folder in its place is told of in a line."""
     place = tmp_path / FILES["uuidd.service"]
     place.mkdir(parents=True)
-    assert refusal(lambda: undo(tmp_path)) == f"{place} cannot be taken away: Is a directory"
+    assert refusal(lambda: undo(tmp_path)) == f"{place} cannot be removed: Is a directory"
 
 
 def test_an_installation_without_the_files_is_refused(
@@ -232,7 +232,7 @@ def test_a_failure_of_the_command_is_a_line_and_status_1(tmp_path: Path) -> None
     place.mkdir(parents=True)
     status, out, err = command(f"--prefix={tmp_path}", "--undo")
     assert (status, out) == (1, "")
-    assert err == f"uuidd: {place} cannot be taken away: Is a directory\n"
+    assert err == f"uuidd: {place} cannot be removed: Is a directory\n"
 
 
 @pytest.mark.system
@@ -253,10 +253,8 @@ def test_what_was_there_before_is_kept_and_put_back(tmp_path: Path) -> None:
     mask = service.with_name("uuidd.socket")
     mask.symlink_to("/dev/null")
     lines = installing.install(tmp_path, program=Path("/opt/uuidd/bin/uuidd"))
-    assert f"put {service}; what was there is now {service}.before-uuidd" in lines
+    assert f"installed {service}; the earlier file is now {service}.before-uuidd" in lines
     installing.install(tmp_path, program=Path("/opt/uuidd/bin/uuidd"))
-    assert installing.undo(tmp_path)[0] == (
-        f"took away {service}, and put back what was there before"
-    )
+    assert installing.undo(tmp_path)[0] == (f"removed {service}, and restored the earlier file")
     assert service.read_text() == "# mine\n"
     assert mask.is_symlink()

@@ -67,7 +67,7 @@ def test_what_is_anothers_stays(tmp_path: Path, environment: Path) -> None:
     (bin / "uuidctl").symlink_to("/usr/bin/other")
     told = list(installing.link(tmp_path, environment))
     assert told[:2] == [
-        f"left {bin / name}, which is not a link to an environment of uuidd"
+        f"kept {bin / name}, which is not a link to an environment of uuidd"
         for name in ("uuidd", "uuidctl")
     ]
     list(installing.unlink(tmp_path))
@@ -95,7 +95,7 @@ def test_undo_takes_the_links_away(tmp_path: Path, environment: Path) -> None:
     """Each with a line; and nothing is said where there is none."""
     list(installing.link(tmp_path, environment))
     assert list(installing.unlink(tmp_path)) == [
-        f"took away {tmp_path}/usr/local/{name}" for name in LINKS
+        f"removed {tmp_path}/usr/local/{name}" for name in LINKS
     ]
     assert links(tmp_path) == {}
     assert list(installing.unlink(tmp_path)) == []

@@ -120,5 +120,5 @@ def test_a_changed_file_is_left(prefix: Path) -> None:
     service, _ = map(Path, units(prefix))
     with service.open("a") as file:
         file.write("# mine\n")
-    assert f"left {service}, which was changed" in installing.undo(prefix)
+    assert f"kept {service}, which was changed" in installing.undo(prefix)
     assert service.exists()

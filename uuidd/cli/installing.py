@@ -144,7 +144,7 @@ def _put(prefix: Path, program: Path) -> Iterator[str]:
     for name, place in FILES.items():
         path = prefix / place
         if name == KEPT and path.exists():
-            yield f"kept {path}, which is there already"
+            yield f"kept {path}, which exists already"
             continue
         new = path.with_name(path.name + ".new")
         saved = ""
@@ -152,7 +152,7 @@ def _put(prefix: Path, program: Path) -> Iterator[str]:
             path.parent.mkdir(parents=True, exist_ok=True)
             if _is_anothers(name, path):
                 path.rename(_saved(path))
-                saved = f"; what was there is now {_saved(path)}"
+                saved = f"; the earlier file is now {_saved(path)}"
             new.write_text(_text(name).replace(BIN, os.fspath(program)))
             # Whatever the umask: the daemon reads its defaults as a user of its own.
             new.chmod(0o644)
@@ -161,7 +161,7 @@ def _put(prefix: Path, program: Path) -> Iterator[str]:
             with contextlib.suppress(OSError):
                 new.unlink()
             raise InstallError(f"{path} cannot be written: {error.strerror}") from error
-        yield f"put {path}{saved}"
+        yield f"installed {path}{saved}"
 
 
 def _take(prefix: Path) -> Iterator[str]:
@@ -169,16 +169,16 @@ def _take(prefix: Path) -> Iterator[str]:
         path = prefix / place
         try:
             if path.is_symlink():
-                yield f"left {path}, which is a link"
+                yield f"kept {path}, which is a link"
             elif not path.exists():
-                yield f"{path} is not there"
+                yield f"{path} does not exist"
             elif _is_ours(name, path.read_text(errors="replace")):
                 path.unlink()
-                yield f"took away {path}{_restored(path)}"
+                yield f"removed {path}{_restored(path)}"
             else:
-                yield f"left {path}, which was changed"
+                yield f"kept {path}, which was changed"
         except OSError as error:
-            raise InstallError(f"{path} cannot be taken away: {error.strerror}") from error
+            raise InstallError(f"{path} cannot be removed: {error.strerror}") from error
 
 
 def _is_anothers(name: str, path: Path) -> bool:
@@ -198,7 +198,7 @@ def _restored(path: Path) -> str:
     if not (saved.exists() or saved.is_symlink()):
         return ""
     saved.rename(path)
-    return ", and put back what was there before"
+    return ", and restored the earlier file"
 
 
 def _is_ours(name: str, text: str) -> bool:
@@ -233,7 +233,7 @@ def link(prefix: Path, environment: Path) -> Iterator[str]:
         if _is_our_link(path, name):
             path.unlink()
         elif path.exists() or path.is_symlink():
-            yield f"left {path}, which is not a link to an environment of uuidd"
+            yield f"kept {path}, which is not a link to an environment of uuidd"
             continue
         path.parent.mkdir(parents=True, exist_ok=True)
         path.symlink_to(target)
@@ -246,7 +246,7 @@ def unlink(prefix: Path) -> Iterator[str]:
         path = prefix / "usr/local" / name
         if _is_our_link(path, name):
             path.unlink()
-            yield f"took away {path}"
+            yield f"removed {path}"
 
 
 def _is_our_link(path: Path, name: str) -> bool:

@@ -13,6 +13,7 @@ import builtins
 import difflib
 import textwrap
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -87,19 +88,6 @@ class Scopes:
 
     def find(self, function: str, old: Piece) -> Place:
         """Return the one place of *old* in *function*; NoPlaceError if there is not one."""
-        scopes = self._named(function)
-        places = [place for scope in scopes for place in _places(scope, old)]
-        if len(places) == 1:
-            return places[0]
-        path, line = scopes[0].module.path, getattr(scopes[0].node, "lineno", 1)
-        if places:
-            lines = ", ".join(str(line) for line in sorted({place.line for place in places}))
-            raise NoPlaceError(
-                f"{path}:{line}: its code is {len(places)} times in {function}, in lines {lines}"
-            )
-        raise NoPlaceError(f"{path}:{line}: its code is not in {function}")
-
-    def _named(self, function: str) -> list[Scope]:
         scopes = [scope for scope in self._scopes if _is_named(scope, function)]
         # A function, where a module has the same name.
         scopes = [scope for scope in scopes if scope.name] or scopes
@@ -108,10 +96,26 @@ class Scopes:
             raise NoPlaceError(f"{function} is in {' and '.join(homes)}: name the module too")
         if not scopes:
             names = {scope.name or scope.module.name for scope in self._scopes}
+            alike = ", ".join(near(function, names))
+            raise NoPlaceError(f"there is no {function}; near it: {alike}{self._elsewhere(old)}")
+        places = [place for scope in scopes for place in _places(scope, old)]
+        if len(places) == 1:
+            return places[0]
+        path, line = scopes[0].module.path, getattr(scopes[0].node, "lineno", 1)
+        if not places:
             raise NoPlaceError(
-                f"there is no {function}; near it: {', '.join(near(function, names))}"
+                f"{path}:{line}: its code is not in {function}{self._elsewhere(old)}"
             )
-        return scopes
+        lines = ", ".join(str(line) for line in sorted({place.line for place in places}))
+        raise NoPlaceError(
+            f"{path}:{line}: its code is {len(places)} times in {function}, in lines {lines}"
+        )
+
+    def _elsewhere(self, old: Piece) -> str:
+        """Return a hint at the functions that hold such a piece, if they are few."""
+        functions = [scope for scope in self._scopes if isinstance(scope.node, Function)]
+        names = [scope.name for scope in functions if any(_places(scope, old))]
+        return f"; its code is in {' and '.join(names)}" if 0 < len(names) < 4 else ""
 
 
 def near(name: str, names: set[str]) -> list[str]:
@@ -187,6 +191,7 @@ def _code(node: ast.AST, *, outside: bool) -> Iterator[ast.AST]:
                 yield from _code(child, outside=outside)
 
 
+@cache
 def _globals(tree: ast.Module) -> set[str]:
     found = {node.name for node in tree.body if isinstance(node, Function)}
     for node in _code(tree, outside=True):

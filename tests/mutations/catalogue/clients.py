@@ -24,8 +24,8 @@ MUTATIONS = [
     Mutation(
         "block-deadline-not-checked-at-refill",
         "ids are made from a block that is too old",
-        "Supply._have",
-        "self._first < self._end and self._counts()",
+        "Supply._ensure",
+        "self._first < self._end and self._valid()",
         "self._first < self._end",
         ("test_what_was_taken_back_is_no_demand", "test_a_blocks_age_counts_from_the_request"),
     ),
@@ -59,7 +59,7 @@ MUTATIONS = [
     Mutation(
         "block-outlives-a-step-back-at-refill",
         "v1 ids made at once lie in the future after UTC stepped back",
-        "Supply._counts",
+        "Supply._valid",
         "self._begin <= utc() < self._deadline[0]",
         "utc() < self._deadline[0]",
         ("test_a_step_of_utc_ends_a_block",),
@@ -137,7 +137,7 @@ MUTATIONS = [
     Mutation(
         "module-names-sought-at-exit",
         "a program with a hook for exceptions ends with a traceback",
-        "Stream.is_there",
+        "Stream.is_open",
         "self._fstat(self.fileno())",
         "os.fstat(self.fileno())",
         ("test_a_process_ends_without_a_word",),
@@ -145,7 +145,7 @@ MUTATIONS = [
     Mutation(
         "safe-mark-on-all",
         "ids made without a daemon are marked safe",
-        "safety",
+        "Supply._fetch",
         "SafeUUID.safe if from_daemon else SafeUUID.unknown",
         "SafeUUID.safe",
         (
@@ -167,20 +167,20 @@ MUTATIONS = [
     Mutation(
         "runs-overlap",
         "two runs hold the same ids",
-        "Supply._cut",
+        "Supply._use",
         """
-        ids = self._ids(form, count)
+        count = min(..., ..., ...)
         self._first += count
         """,
-        "ids = self._ids(form, count)",
+        "count = min(..., ..., ...)",
         ("test_made_ids_are_those_of_their_ticks",),
     ),
     Mutation(
         "run-taken-back-while-drawn-from",
         "an id that another thread has just drawn is made again",
         "Supply._take_back",
-        "not self._recipe.random and left[0] not in self._ids(self._out_form, 1)",
-        "not left",
+        "self._layout.random or left[0] in self._ids(self._out_form, first, 1)",
+        "True",
         ("test_a_run_drawn_from_in_the_middle_of_taking_back_is_dropped",),
     ),
     Mutation(
@@ -222,8 +222,8 @@ MUTATIONS = [
         "fallback-steady-not-past-used",
         "the fallback makes steady ids that the daemon has given out",
         "Source.take_steady",
-        "self._reached.tick",
-        "0",
+        "past = self._latest.end",
+        "past = 0",
         (
             "test_steady_ticks_rise_from_the_daemons_to_those_made_here",
             "test_sources_that_share_what_they_reached_rise_from_the_daemon_on",
@@ -233,8 +233,8 @@ MUTATIONS = [
         "fallback-of-each-session-its-own",
         "steady ids fall when a signal handler draws where there is no daemon",
         "Source.take_steady",
-        "here()",
-        "type(here())()",
+        "local_fallback.get()",
+        "type(local_fallback.get())()",
         ("test_sources_of_one_process_go_on_after_one_another",),
     ),
     Mutation(
@@ -248,22 +248,16 @@ MUTATIONS = [
     Mutation(
         "fallback-shared-with-child",
         "without a daemon a child makes ids under its parent's node",
-        "here",
-        """
-        while not found.alive[0]:
-            ...
-        """,
-        """
-        while not found:
-            ...
-        """,
+        "Fallback.__init__",
+        "self.alive = alive()",
+        'self.alive = memoryview(b"1")',
         ("test_a_process_has_one_and_a_child_has_another",),
     ),
     Mutation(
         "frozen-clock-is-waited-for",
         "a v1 without a daemon hangs where a test has frozen the clock",
-        "StandIn.take.give",
-        "waited >= STILL or now <= utc.still",
+        "Fallback.take.take",
+        "waited >= STILL_SECONDS or now <= utc.still",
         "False",
         (
             "test_nobody_waits_longer_for_a_clock_that_stands_still",
@@ -273,7 +267,7 @@ MUTATIONS = [
     Mutation(
         "fallback-never-lets-go",
         "one id drawn while the clock was far ahead leaves all later ones there",
-        "StandIn.take_steady.give",
+        "Fallback.take_steady.take",
         "end - now > MAX_LEAD",
         "end < now",
         (
@@ -312,7 +306,7 @@ MUTATIONS = [
         "reached-forgotten",
         "steady ids fall between daemon and fallback",
         "Source.take_steady",
-        "reached.tick = end",
+        "latest.end = end",
         "",
         (
             "test_steady_ticks_rise_from_the_daemons_to_those_made_here",
@@ -338,9 +332,9 @@ MUTATIONS = [
     Mutation(
         "blocks-without-a-place-are-asked-for-without-an-end",
         "a broken daemon holds a caller for good",
-        "Supply._have",
+        "Supply._ensure",
         """
-        for _ in range(MOST_EMPTY):
+        for _ in range(MAX_EMPTY):
             ...
         """,
         """
@@ -353,14 +347,14 @@ MUTATIONS = [
         "node-may-change-without-an-end",
         "a broken daemon holds a caller for a minute",
         "Supply._fetch",
-        "self._nodes > MOST_NODES",
+        "self._nodes > MAX_NODES",
         "False",
         ("test_a_daemon_whose_node_is_another_each_time_is_given_up",),
     ),
     Mutation(
         "older-block-not-trimmed",
         "v1 ids fall from block to block",
-        "Supply._have",
+        "Supply._ensure",
         "self._first = last_used + 1",
         "",
         ("test_an_overlapping_block_is_trimmed", "test_ids_rise_into_the_fallback_and_back"),
@@ -384,15 +378,15 @@ MUTATIONS = [
     Mutation(
         "fallback-node-is-fixed",
         "two processes without a daemon make the same ids",
-        "_random_bits",
-        'int.from_bytes(os.urandom((count + 7) // 8), "big") >> -count % 8',
+        "uuidd_client.system.random_bits",
+        "int.from_bytes(random_bytes((count + 7) // 8), ...) >> -count % 8",
         "0",
         ("test_two_processes_without_a_daemon_have_two_nodes",),
     ),
     Mutation(
         "closed-descriptor-taken-for-connection",
         "a program's own file is written to, or closed",
-        "Stream.is_there",
+        "Stream.is_open",
         "(found.st_dev, found.st_ino) == self._identity",
         "found.st_dev >= 0",
         ("test_a_process_that_closed_all_descriptors_draws_on",),
@@ -408,7 +402,7 @@ MUTATIONS = [
     Mutation(
         "half-made-connection-is-not-closed",
         "each Ctrl-C during a connect costs a descriptor",
-        "Stream.hang_up",
+        "Stream.close_own",
         """
         if self._identity is None and descriptor >= 0:
             ...
@@ -437,7 +431,7 @@ MUTATIONS = [
     Mutation(
         "signal-ends-the-connect",
         "a signal during a connect leaves a socket that is not connected",
-        "Stream.reach",
+        "Stream.connect_until",
         """
         if elapsed() >= deadline:
             raise TimeoutError from None
@@ -473,8 +467,8 @@ MUTATIONS = [
     Mutation(
         "older-block-outlives-a-handler",
         "ids drawn after a signal handler's are below them",
-        "_Channel.in_turn",
-        "self._give_up()",
+        "Channel.in_turn",
+        "self._drop_blocks()",
         "",
         ("test_ids_after_a_signal_handlers_are_above_them",),
     ),

@@ -57,7 +57,7 @@ MUTATIONS = [
     Mutation(
         "step-not-told",
         "the log and status say nothing of a step",
-        "Clock._look_again",
+        "Clock._read_again",
         "abs(jump) >= STEP + drift",
         "abs(jump) >= 3600 * (STEP + drift)",
         ("test_a_step_forward_is_told_and_counted", "test_a_step_back_is_told_and_counted"),

@@ -109,7 +109,7 @@ MUTATIONS = [
     Mutation(
         "start-without-wait",
         "a daemon gives out what another, whose folder was moved, still gives out",
-        "_begun",
+        "begin_timelines",
         "select.select((), (), (), CHECK_SECONDS)",
         "",
         ("test_a_start_waits_until_the_daemon_before_must_have_noticed",),

@@ -30,20 +30,20 @@ MUTATIONS = [
     Mutation(
         "session-shared-with-child",
         "parent and child read each other's answers",
-        "Session.following",
-        "self._alive[0]",
+        "PerProcess.get",
+        "value.alive[0]",
         "True",
         ("test_a_child_has_a_connection_of_its_own",),
     ),
     Mutation(
         "ids-of-a-fork-in-between-are-kept",
         "a handler forks in the middle of a draw, and both processes have its ids",
-        "Session._in_turn",
+        "PerProcess.call",
         """
-        if session._alive[0]:
-            return given
+        if value.alive[0]:
+            return result
         """,
-        "return given",
+        "return result",
         ("test_a_child_of_a_handler_leaves_the_parents_connection_alone",),
     ),
     Mutation(
@@ -72,15 +72,12 @@ MUTATIONS = [
         return self.recv(count)
         """,
         "return self.recv(count)",
-        (
-            "test_a_backfill_gives_no_id_twice_wherever_a_handler_forks",
-            "test_a_child_of_a_handler_leaves_the_parents_connection_alone",
-        ),
+        ("test_no_id_comes_twice_wherever_a_handler_forks",),
     ),
     Mutation(
         "random-buffer-kept",
         "a child's random ids are its parent's",
-        "forms",
+        "uuidd_client.system",
         "random_bytes = os.urandom",
         """
         _ahead = bytearray()

@@ -87,7 +87,7 @@ MUTATIONS = [
     Mutation(
         "start-tells-steady-of-no-loss",
         "after a lost state steady ids come again",
-        "_begun",
+        "begin_timelines",
         "store.lost",
         "False",
         ("test_a_state_that_is_gone_holds_steady_back",),
@@ -114,7 +114,7 @@ MUTATIONS = [
     Mutation(
         "start-steady-without-mark",
         "steady's mark is saved, and not read",
-        "_begun",
+        "begin_timelines",
         "None if loaded is None else loaded.steady",
         "None",
         ("test_a_start_far_ahead_adds_nothing_to_its_lead",),
@@ -165,7 +165,7 @@ MUTATIONS = [
     Mutation(
         "start-forgets-the-epoch",
         "a later epoch is not noticed",
-        "_begun",
+        "begin_timelines",
         "Timelines(..., ..., worker=..., epoch=..., epochs=epochs)",
         "Timelines(..., ..., worker=..., epoch=...)",
         ("test_the_epoch_is_saved_before_any_snowflake", "test_an_earlier_epoch_is_taken_over"),

@@ -9,8 +9,8 @@ MUTATIONS = [
         "client-timeout-not-heeded",
         "a daemon that hangs holds its clients",
         "Connection._receive",
-        "sock.receive(READ_BYTES, left)",
-        "sock.receive(READ_BYTES, 10)",
+        "sock.receive(..., left)",
+        "sock.receive(..., 6)",
         ("test_silence_ends_with_the_time_out",),
     ),
     Mutation(
@@ -24,9 +24,9 @@ MUTATIONS = [
     Mutation(
         "client-waits-in-full-backlog",
         "a daemon that hangs holds its clients before they are accepted",
-        "Stream.reach",
+        "Stream.connect_until",
         "_timeval(left)",
-        "_timeval(left + 10)",
+        "_timeval(left + 6)",
         ("test_a_full_backlog_ends_with_the_time_out",),
     ),
     Mutation(
@@ -48,7 +48,7 @@ MUTATIONS = [
     Mutation(
         "one-channel-for-both-timelines",
         "a v1 waits behind a v7 that waits for the daemon's disk",
-        "Session._channel",
+        "Session.channel",
         "channel = self._channels.get(name)",
         """
         name = "all"

@@ -24,7 +24,7 @@ MUTATIONS = [
     Mutation(
         "bool-taken-for-tick",
         "a client makes ids of a bad answer",
-        "taken",
+        "methods.unpack_block",
         "type(first) is type(count) is type(clock_seq) is int",
         "isinstance(first, int) and isinstance(count, int) and isinstance(clock_seq, int)",
         ("test_a_boolean_field_is_no_block",),
@@ -54,7 +54,7 @@ MUTATIONS = [
     Mutation(
         "error-as-array",
         "clients in Go fail on each error",
-        "failure",
+        "pack_error",
         'f"{code}: {message}"',
         "[code, message]",
         ("test_a_failure_is_four_items_with_no_result",),
@@ -70,17 +70,17 @@ MUTATIONS = [
     Mutation(
         "libuuid-count-not-bounded",
         "one request takes the ticks of hours",
-        "ask",
-        "echo > MAX_TIME",
+        "libuuid.unpack_request",
+        "echo > MAX_BLOCK",
         "echo > 2**31",
         ("test_more_than_a_million_is_unreasonable",),
     ),
     Mutation(
         "libuuid-count-below-one",
         "a negative count turns the clock back",
-        "ask",
-        "Ask(op, max(1, echo), echo)",
-        "Ask(op, echo, echo)",
+        "libuuid.unpack_request",
+        "Request(op, max(1, echo), echo)",
+        "Request(op, echo, echo)",
         ("test_libuuid.test_a_whole_request_is_read", "test_bytes_after_a_request_are_passed_over"),
     ),
     Mutation(
@@ -94,7 +94,7 @@ MUTATIONS = [
     Mutation(
         "libuuid-reply-of-any-length",
         "a client waits for the end of a reply that never comes",
-        "body",
+        "unpack_body",
         "not 0 <= size <= 4 + 16 * MAX_RANDOM",
         "size < 0",
         ("test_a_length_that_no_reply_has_is_unreasonable",),
@@ -102,7 +102,7 @@ MUTATIONS = [
     Mutation(
         "libuuid-reply-of-another-version",
         "a client makes v1 ids of a reply that has none",
-        "reserved",
+        "libuuid.unpack_block",
         "uuids.version(uuid) != 1",
         "uuids.version(uuid) > 8",
         ("test_another_body_reserves_nothing", "test_a_v6_reserves_nothing"),

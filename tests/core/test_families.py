@@ -1,4 +1,4 @@
-"""What holds for every family of ids alike: fields, text and order. A family's own is beside it."""
+"""What holds for each kind of id alike: its fields, its text and its order; and digits."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class Part(NamedTuple):
 
 
 def bits(name: str, count: int) -> Part:
-    """A field of so many bits."""
+    """A field of that many bits."""
     return Part(name, 0, (1 << count) - 1)
 
 
 class Family(NamedTuple):
-    """How a kind is made of its *parts*, and *fields* gives the same back, in the same order."""
+    """How a kind is made of its *parts*; *fields* returns the same, in the same order."""
 
     kind: str
     make: Callable[..., int]
@@ -38,14 +38,14 @@ class Family(NamedTuple):
 
 
 def ksuid_parts(value: int) -> tuple[int, ...]:
-    """Give the fields of a KSUID as ``ksuid.ksuid`` takes them."""
+    """Return the fields of a KSUID as ``ksuid.ksuid`` takes them."""
     found = ksuid.fields(value)
     assert found.seconds == ksuid.EPOCH + found.timestamp
     return found.seconds, found.payload
 
 
 def snowflake_parts(value: int) -> tuple[int, ...]:
-    """Give the fields of a Snowflake as ``snowflake.snowflake`` takes them."""
+    """Return the fields of a Snowflake as ``snowflake.snowflake`` takes them."""
     found = snowflake.fields(value)
     assert found.ms == TWITTER + found.timestamp
     assert found.worker == snowflake.worker_from_halves(found.datacenter_id, found.worker_id)
@@ -57,6 +57,7 @@ TIME_PARTS = (bits("tick", 60), bits("clock_seq", 14), bits("node", 48))
 FAMILIES = [
     Family("v1", versions.v1, versions.gregorian_fields, TIME_PARTS),
     Family("v6", versions.v6, versions.gregorian_fields, TIME_PARTS),
+    Family("v4", versions.v4, lambda value: (versions.v4_bits(value),), (bits("random", 122),)),
     Family(
         "v7",
         versions.v7,
@@ -107,15 +108,10 @@ EACH_PART = pytest.mark.parametrize(
         for place, part in enumerate(family.parts)
     ],
 )
-SORTED = pytest.mark.parametrize(
-    "family",
-    [family for family in FAMILIES if family.kind != "v1"],
-    ids=lambda family: family.kind,
-)
 
 
 class Writing(NamedTuple):
-    """How a kind of so many bits is written, named so in its errors, and whether at one width."""
+    """How a kind of *bits* bits is written; *name* is its name in errors, *width* its one width."""
 
     to_text: Callable[[int], str]
     from_text: Callable[[str], int]
@@ -163,52 +159,86 @@ def test_fields_come_back(family: Family, data: st.DataObject) -> None:
 
 
 @EACH_PART
-def test_the_ends_of_a_range_fit_and_touch_no_other_field(family: Family, place: int) -> None:
-    """The lowest and highest value of a field come back, and leave the others at their lowest."""
-    parts = lows(family)
-    for end in (family.parts[place].low, family.parts[place].high):
-        parts[place] = end
-        assert family.fields(family.make(*parts)) == tuple(parts)
-
-
-@EACH_PART
-@pytest.mark.parametrize("beyond", ["one below", "one above"])
-def test_a_field_out_of_range_by_one_is_refused(family: Family, place: int, beyond: str) -> None:
-    """It is never cut; the error names the field, the value and the range."""
+def test_a_field_fits_up_to_the_ends_of_its_range(family: Family, place: int) -> None:
+    """It touches no other field, and is never cut; the error names field, value and range."""
     name, low, high = family.parts[place]
     parts = lows(family)
-    parts[place] = low - 1 if beyond == "one below" else high + 1
-    with pytest.raises(ValueError, match=rf"^{name} is {parts[place]}; .*{low} to {high}( |$)"):
-        family.make(*parts)
+    for end in (low, high):
+        parts[place] = end
+        assert family.fields(family.make(*parts)) == tuple(parts)
+    for beyond in (low - 1, high + 1):
+        parts[place] = beyond
+        with pytest.raises(ValueError, match=rf"^{name} is {beyond}; .*{low} to {high}( |$)"):
+            family.make(*parts)
 
 
 @EACH_PART
 @pytest.mark.parametrize("value", [True, 1.0, "1", None])
-def test_a_field_that_is_no_int_is_refused(family: Family, place: int, value: object) -> None:
-    """Only an int is one: not a bool, not a whole float; the error names the field."""
+def test_a_field_that_is_not_an_int_is_refused(family: Family, place: int, value: object) -> None:
+    """Not a bool, not a whole float; the error names the field."""
     parts = lows(family)
     parts[place] = value
     with pytest.raises(TypeError, match=rf"^{family.parts[place].name} is .*; it must be an int$"):
         family.make(*parts)
 
 
-@SORTED
+@pytest.mark.parametrize(
+    "family",
+    [family for family in FAMILIES if family.kind not in ("v1", "v4")],
+    ids=lambda family: family.kind,
+)
 @given(data=st.data())
 def test_ids_sort_by_their_time(family: Family, data: st.DataObject) -> None:
-    """The time comes first: an earlier one is lower, whatever the other fields are."""
-    one, other = (
-        [data.draw(st.integers(part.low, part.high)) for part in family.parts] for _ in "12"
-    )
-    if one[0] != other[0]:
-        assert (family.make(*one) < family.make(*other)) == (one[0] < other[0])
+    """The time comes first: one unit later is higher, whatever the other fields are."""
+    first, *rest = family.parts
+    time = data.draw(st.integers(first.low, first.high - 1))
+    later = data.draw(st.just(time + 1) | st.integers(time + 1, first.high))
+    one, other = ([data.draw(st.integers(part.low, part.high)) for part in rest] for _ in "12")
+    assert family.make(time, *one) < family.make(later, *other)
+    highest = [part.high for part in rest]
+    assert family.make(time, *highest) < family.make(time + 1, *lows(family)[1:])
 
 
-@SORTED
-def test_one_unit_later_sorts_later(family: Family) -> None:
-    """The highest id of a time is below the lowest of the next."""
-    for time in (family.parts[0].low, (family.parts[0].high + family.parts[0].low) // 2):
-        highest = family.make(time, *(part.high for part in family.parts[1:]))
-        assert highest < family.make(time + 1, *lows(family)[1:])
+@pytest.mark.parametrize(
+    ("read", "count"),
+    [
+        (versions.gregorian_fields, 128),
+        (versions.v7_fields, 128),
+        (versions.v7_tick, 128),
+        (versions.v8_fields, 128),
+        (foreign.ncs_fields, 128),
+        (foreign.ncs_to_text, 128),
+        (foreign.apollo_fields, 64),
+        (foreign.sonyflake_fields, 63),
+        (foreign.uidgenerator_fields, 63),
+        (flake.fields, 128),
+        (ulid.fields, 128),
+        (push_id.fields, 120),
+        (ksuid.fields, 160),
+        (snowflake.fields, 63),
+    ],
+)
+def test_a_value_of_too_many_bits_is_not_read(read: Callable[[int], object], count: int) -> None:
+    """Nothing is read from a value below zero, above the highest, or of another type."""
+    for value in (-1, 1 << count):
+        with pytest.raises(ValueError, match=rf"^an? .* is {value}; it must be 0 to "):
+            read(value)
+    for other in (True, 1.0):
+        with pytest.raises(TypeError, match=rf"^an? .* is {other}; it must be an int$"):
+            read(other)  # type: ignore[arg-type]  # that is what is tested
+
+
+@pytest.mark.parametrize(
+    ("read", "version"), [(versions.v7_fields, 7), (versions.v7_tick, 7), (versions.v8_fields, 8)]
+)
+def test_another_version_is_not_read(read: Callable[[int], object], version: int) -> None:
+    """A UUID of another version, or of another variant, is named and refused."""
+    for other in {*range(16)} - {version}:
+        value = uuids.stamp(0, other)
+        with pytest.raises(ValueError, match=f"^{uuids.to_text(value)} is not a v{version}$"):
+            read(value)
+    with pytest.raises(ValueError, match=f"is not a v{version}$"):
+        read(version << 76)
 
 
 # --- text
@@ -216,63 +246,43 @@ def test_one_unit_later_sorts_later(family: Family) -> None:
 
 @EACH_WRITING
 @given(data=st.data())
-def test_text_comes_back(writing: Writing, data: st.DataObject) -> None:
-    """Any value has a text, of the kind's one width if it has one, and is read back from it."""
-    value = data.draw(st.integers(0, (1 << writing.bits) - 1))
-    text = writing.to_text(value)
-    assert writing.from_text(text) == value
-    assert writing.width in (None, len(text))
-
-
-@EACH_WRITING
-def test_the_lowest_and_the_highest_have_a_text(writing: Writing) -> None:
-    """No text is empty, and none is longer than the highest."""
-    for value in (0, (1 << writing.bits) - 1):
-        assert writing.from_text(writing.to_text(value)) == value
-    assert writing.to_text(0)
-
-
-@EACH_WRITING
-@given(data=st.data())
-def test_texts_of_one_length_sort_as_their_values(writing: Writing, data: st.DataObject) -> None:
-    """Every alphabet is in the order of ASCII, but for the two of Go's library."""
-    values = st.integers(0, (1 << writing.bits) - 1)
-    one, other = data.draw(values), data.draw(values)
-    texts = writing.to_text(one), writing.to_text(other)
+def test_text_comes_back_and_sorts_as_its_value(writing: Writing, data: st.DataObject) -> None:
+    """At the kind's one width if it has one. Two alphabets are not in the order of ASCII."""
+    values = [data.draw(st.integers(0, (1 << writing.bits) - 1)) for _ in "12"]
+    texts = [writing.to_text(value) for value in values]
+    assert [writing.from_text(text) for text in texts] == values
+    assert writing.width in (None, len(texts[0]))
     in_ascii = writing not in (WRITINGS["base32"], WRITINGS["base58"])
     if in_ascii and len(texts[0]) == len(texts[1]):
-        assert (texts[0] < texts[1]) == (one < other)
+        assert (texts[0] < texts[1]) == (values[0] < values[1])
 
 
 @EACH_WRITING
-@pytest.mark.parametrize("beyond", ["one below", "one above"])
-def test_a_value_out_of_range_has_no_text(writing: Writing, beyond: str) -> None:
-    """The error names the kind, the value and the range."""
-    value = -1 if beyond == "one below" else 1 << writing.bits
+def test_a_value_has_a_text_up_to_the_ends_of_its_range(writing: Writing) -> None:
+    """Beyond them the error names the kind, the value and the range."""
     highest = (1 << writing.bits) - 1
-    with pytest.raises(ValueError, match=rf"^an? {writing.name} is {value}; .* 0 to {highest} "):
-        writing.to_text(value)
-
-
-@EACH_WRITING
-def test_an_empty_text_is_refused(writing: Writing) -> None:
-    """Nothing at all is no id; the error says what was expected."""
-    with pytest.raises(ValueError, match=writing.name):
-        writing.from_text("")
+    for value in (0, highest):
+        assert writing.from_text(writing.to_text(value)) == value
+    for value in (-1, highest + 1):
+        message = rf"^an? {writing.name} is {value}; .* 0 to {highest} "
+        with pytest.raises(ValueError, match=message):
+            writing.to_text(value)
 
 
 @EACH_WRITING
 @pytest.mark.parametrize("character", ["!", " ", "\N{LATIN SMALL LETTER LONG S}", "\N{SNOWMAN}"])
 def test_a_character_of_no_alphabet_is_refused(writing: Writing, character: str) -> None:
-    """It is refused at any place, and the error repeats the text."""
+    """At any place; the error repeats the text. So is a text without a character."""
     good = writing.to_text((1 << writing.bits) - 1)
     for place in range(len(good)):
         bad = good[:place] + character + good[place + 1 :]
         if bad.strip() != bad and writing.width in (17, 36):
-            continue  # space around these is no part of them, and they are short of a digit then
+            continue  # whitespace around these is ignored, and then a digit is missing
         with pytest.raises(ValueError, match=f"is not an? .*{writing.name}") as caught:
             writing.from_text(bad)
         assert repr(bad) in str(caught.value)
+    with pytest.raises(ValueError, match=writing.name):
+        writing.from_text("")
 
 
 @EACH_WRITING
@@ -294,10 +304,7 @@ def test_a_text_one_too_long_or_too_short_is_refused(writing: Writing) -> None:
         ("flake", bases.BASE62),
         ("ulid", bases.CROCKFORD),
         ("ksuid", bases.BASE62),
-        ("decimal", "0123456789"),
-        ("base32", bases.BASE32),
-        ("base58", bases.BASE58),
-        ("base62", bases.BASE62),
+        *snowflake.ALPHABETS.items(),
     ],
 )
 def test_the_text_after_the_highest_is_refused(kind: str, alphabet: str) -> None:
@@ -320,44 +327,51 @@ def test_any_text_is_an_id_or_a_value_error(writing: Writing, text: str) -> None
     assert 0 <= value < 1 << writing.bits
 
 
-# --- what is read
+@given(st.integers(0, (1 << 128) - 1))
+def test_a_ulid_is_read_in_lower_case_too(value: int) -> None:
+    """Crockford's base 32 has no case."""
+    assert ulid.from_text(ulid.to_text(value).lower()) == value
 
 
 @pytest.mark.parametrize(
-    ("read", "count"),
-    [
-        (versions.gregorian_fields, 128),
-        (versions.v7_fields, 128),
-        (versions.v7_tick, 128),
-        (versions.v8_fields, 128),
-        (foreign.ncs_fields, 128),
-        (foreign.ncs_to_text, 128),
-        (foreign.apollo_fields, 64),
-        (flake.fields, 128),
-        (ulid.fields, 128),
-        (push_id.fields, 120),
-        (ksuid.fields, 160),
-        (snowflake.fields, 63),
-    ],
+    "letter", [*"ILOU", "\N{LATIN SMALL LETTER LONG S}", "\N{LATIN SMALL LETTER SHARP S}"]
 )
-def test_a_value_of_too_many_bits_is_not_read(read: Callable[[int], object], count: int) -> None:
-    """Nothing is read out of a value below zero, above the highest, or of another type."""
-    for value in (-1, 1 << count):
-        with pytest.raises(ValueError, match=rf"^an? .* is {value}; it must be 0 to "):
-            read(value)
-    for other in (True, 1.0):
-        with pytest.raises(TypeError, match=rf"^an? .* is {other}; it must be an int$"):
-            read(other)  # type: ignore[arg-type]  # that is what is tested
+def test_letters_that_no_ulid_has_are_refused(letter: str) -> None:
+    """Nor is a letter read as its capital: a long s is not S, a sharp s not SS."""
+    text = "0" * 25 + letter
+    with pytest.raises(ValueError, match=f"^'{text}' is not a ULID: '{letter}' at 25 is not in "):
+        ulid.from_text(text)
 
 
-@pytest.mark.parametrize(
-    ("read", "version"), [(versions.v7_fields, 7), (versions.v7_tick, 7), (versions.v8_fields, 8)]
-)
-def test_another_version_is_not_read(read: Callable[[int], object], version: int) -> None:
-    """A UUID of another version, or of another variant, is named and refused."""
-    for other in {*range(16)} - {version}:
-        value = uuids.stamp(0, other)
-        with pytest.raises(ValueError, match=f"^{uuids.to_text(value)} is not a v{version}$"):
-            read(value)
-    with pytest.raises(ValueError, match=f"is not a v{version}$"):
-        read(version << 76)
+# --- digits
+
+ALPHABETS = {
+    bases.BASE62: 62,
+    bases.BASE58: 58,
+    bases.BASE32: 32,
+    bases.CROCKFORD: 32,
+    bases.PUSH: 64,
+}
+
+
+@pytest.mark.parametrize("alphabet", ALPHABETS)
+@given(value=st.integers(0, (1 << 200) - 1), width=st.integers(0, 50))
+def test_digits_come_back(alphabet: str, value: int, width: int) -> None:
+    """In each alphabet, with zeros before or without; each digit is in it once."""
+    assert len(alphabet) == len(set(alphabet)) == ALPHABETS[alphabet]
+    text = bases.encode(value, alphabet, width)
+    assert bases.decode(text, alphabet, "number", 200) == value
+    assert len(text) >= max(width, 1)
+    if len(text) > max(width, 1):
+        assert text[0] != alphabet[0]
+
+
+def test_a_number_below_zero_has_no_digits() -> None:
+    """The error names it."""
+    with pytest.raises(ValueError, match=r"^the number is -1; it must be 0 or more$"):
+        bases.encode(-1, bases.BASE62)
+
+
+def test_any_number_of_zeros_may_come_first() -> None:
+    """They add no bits."""
+    assert bases.decode("0" * 1000 + "10", bases.BASE62, "number", 8) == 62

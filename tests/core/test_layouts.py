@@ -67,12 +67,12 @@ def ones(count: int) -> bytes:
 
 
 def draw(kind: str, form: str, place: int, count: int, random: RandomBytes = zeros) -> list[Any]:
-    """Give the ids of so many places, all in one run."""
+    """Return the ids of *count* places, all in one run."""
     return list(LAYOUTS[kind].forms[form](place, count, ORIGIN, random))
 
 
 def read(kind: str, form: str, made: Any) -> int:
-    """Give the number of an id of any form, asserting that its form is the one of the kind."""
+    """Return the number of an id of any form, asserting that its form is the one of the kind."""
     if form in {"uuid", "int"}:
         assert type(made) is int
         return made
@@ -87,12 +87,12 @@ def read(kind: str, form: str, made: Any) -> int:
 
 
 def random_of(kind: str, value: int) -> int:
-    """Give the random bits of an id."""
+    """Return the random bits of an id."""
     return versions.v4_bits(value) if kind == "v4" else value & (1 << FREE.get(kind, 0)) - 1
 
 
 def run_of(kind: str) -> tuple[int, int]:
-    """Give where a run of the kind begins, and how long it is."""
+    """Return where a run of the kind begins, and how long it is."""
     layout = LAYOUTS[kind]
     place = layout.places(TICK, 1)[0]
     begin = place + layout.room(place)
@@ -100,7 +100,7 @@ def run_of(kind: str) -> tuple[int, int]:
 
 
 def all_of(kind: str, first: int, ticks: int) -> list[int]:
-    """Give the ids of all places of a block, run by run."""
+    """Return the ids of all places of a block, run by run."""
     layout = LAYOUTS[kind]
     place, end = layout.places(first, ticks)
     found: list[int] = []
@@ -113,7 +113,7 @@ def all_of(kind: str, first: int, ticks: int) -> list[int]:
 
 
 def test_each_kind_that_is_made_has_a_layout_in_each_form() -> None:
-    """None is missing, and there is none that no one can ask for."""
+    """None is missing, and none has no kind."""
     assert {kind: set(layout.forms) for kind, layout in LAYOUTS.items()} == {
         kind: set(entry.forms) for kind, entry in KINDS.items()
     }
@@ -124,7 +124,7 @@ def test_each_kind_that_is_made_has_a_layout_in_each_form() -> None:
 
 @EACH
 @pytest.mark.parametrize(
-    ("numerator", "count"), [(0, 1), (0, 10_000), (1, 1), (1, 300), (2, 1_000), (3, 4_096)]
+    ("numerator", "count"), [(0, 0), (0, 1), (0, 10_000), (1, 300), (2, 1_000), (3, 4_096)]
 )
 def test_ids_are_what_the_kinds_own_functions_give(
     kind: str, form: str, numerator: int, count: int
@@ -182,12 +182,6 @@ def test_an_iterator_runs_in_c(kind: str, form: str) -> None:
     assert iter(made) is made
     assert not inspect.isgenerator(made)
     assert type(made).__module__ in {"builtins", "itertools"}
-
-
-@EACH
-def test_no_ids_of_no_places(kind: str, form: str) -> None:
-    """None are asked for, and none are given."""
-    assert draw(kind, form, run_of(kind)[0], 0, ones) == []
 
 
 @pytest.mark.parametrize("form", LAYOUTS["snowflake"].forms)
@@ -252,31 +246,12 @@ def test_a_place_is_a_tick(kind: str, first: int, count: int) -> None:
 
 
 @EACH_KIND
-@given(first=TICKS, one=st.integers(1, 50_000), other=st.integers(1, 50_000))
-def test_places_of_adjoining_blocks_adjoin(kind: str, first: int, one: int, other: int) -> None:
-    """None is in both, and none is lost between them."""
-    places = LAYOUTS[kind].places
-    begin, middle = places(first, one)
-    assert places(first + one, other) == (middle, places(first, one + other)[1])
-    assert begin <= middle
-
-
-@EACH_KIND
 @given(first=TICKS, count=st.integers(1, 50_000))
 def test_so_many_ticks_hold_so_many_ids(kind: str, first: int, count: int) -> None:
     """Wherever a block begins, the ticks asked for are enough."""
     layout = LAYOUTS[kind]
     begin, end = layout.places(first, layout.ticks(count))
     assert end - begin >= count
-
-
-@given(TICKS)
-def test_three_ticks_in_a_row_hold_a_snowflake(first: int) -> None:
-    """Three are what one Snowflake takes; they hold two at most."""
-    layout = LAYOUTS["snowflake"]
-    begin, end = layout.places(first, 3)
-    assert layout.ticks(1) == 3
-    assert 1 <= end - begin <= 2
 
 
 # --- what kinds have in common
@@ -363,13 +338,6 @@ def test_a_time_field_tells_what_is_in_the_id(tick: int) -> None:
         "snowflake": snowflake.fields(MAKE["snowflake"](place, 0), epoch=EPOCH).timestamp,
     }
     assert {kind: field.raw(tick) for kind, field in time_fields(EPOCH).items()} == carried
-
-
-def test_the_time_field_of_snowflakes_follows_their_epoch() -> None:
-    """It is zero at the epoch that was chosen."""
-    field = time_fields(EPOCH)["snowflake"]
-    assert field.raw(UNIX_EPOCH + EPOCH * TICKS_PER_MS) == 0
-    assert field.bits == 41
 
 
 PACKED = [kind for kind, layout in LAYOUTS.items() if layout.packed]

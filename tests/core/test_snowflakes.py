@@ -1,4 +1,4 @@
-"""Snowflakes: their slots and places, their two halves of a machine number, and their bases."""
+"""Snowflakes: their slots and places, the two halves of a worker number, and their bases."""
 
 from __future__ import annotations
 
@@ -68,13 +68,6 @@ def test_places_of_neighbouring_runs_of_ticks_neither_meet_nor_leave_a_gap(
     assert snowflake.places(first, count + more) == (begin, end)
 
 
-@given(TICKS, st.integers(1, 10_000))
-def test_so_many_ticks_hold_so_many_places(first: int, count: int) -> None:
-    """Wherever a run of ticks begins, it holds the places that it was reckoned for."""
-    begin, end = snowflake.places(first, snowflake.ticks_for(count))
-    assert end - begin >= count
-
-
 def test_one_tick_fewer_may_hold_one_place_fewer() -> None:
     """The count of ticks for so many places is the lowest that does for every beginning."""
     for count in (1, 2, 3, 4096, 4097):
@@ -83,23 +76,18 @@ def test_one_tick_fewer_may_hold_one_place_fewer() -> None:
         assert min(end - begin for begin, end in found) < count
 
 
-def test_three_ticks_in_a_row_hold_a_place() -> None:
-    """Any three of a millisecond, and over its end."""
-    assert snowflake.ticks_for(1) == 3
-
-
 @given(PLACES, st.integers(0, 1023))
-def test_the_snowflake_of_a_place_has_its_millisecond_and_slot(place: int, machine: int) -> None:
-    """A place, a machine number and the epoch are all that a Snowflake is."""
-    value = snowflake.of_place(place, machine)
-    assert snowflake.fields(value) == (place >> 12, (place >> 12) - TWITTER, machine, place & 4095)
+def test_the_snowflake_of_a_place_has_its_millisecond_and_slot(place: int, number: int) -> None:
+    """A place, a worker number and the epoch are all that a Snowflake is."""
+    value = snowflake.of_place(place, number)
+    assert snowflake.fields(value) == (place >> 12, (place >> 12) - TWITTER, number, place & 4095)
     assert snowflake.fields(value).ms == (snowflake.tick_of_place(place) - UNIX_EPOCH) // 10_000
 
 
 @given(PLACES, PLACES, st.integers(0, 1023))
-def test_a_later_place_gives_a_higher_snowflake(one: int, other: int, machine: int) -> None:
-    """On one machine Snowflakes sort by the tick they were given for."""
-    values = [snowflake.of_place(place, machine) for place in (one, other)]
+def test_a_later_place_gives_a_higher_snowflake(one: int, other: int, number: int) -> None:
+    """The Snowflakes of one worker sort by their tick."""
+    values = [snowflake.of_place(place, number) for place in (one, other)]
     assert (values[0] < values[1]) == (one < other)
 
 
@@ -112,15 +100,17 @@ def test_a_place_past_the_last_is_refused() -> None:
             snowflake.of_place(place, 0)
 
 
-# --- machine numbers
+# --- worker numbers
 
 
 @given(st.integers(0, 31), st.integers(0, 31))
-def test_datacenter_and_worker_make_up_the_machine(datacenter: int, worker: int) -> None:
+def test_datacenter_and_worker_are_the_halves_of_the_worker_number(
+    datacenter: int, worker: int
+) -> None:
     """Both halves come back from the ten bits."""
-    machine = snowflake.worker_from_halves(datacenter, worker)
-    found = snowflake.fields(snowflake.snowflake(TWITTER, machine, 0))
-    assert (found.worker, found.datacenter_id, found.worker_id) == (machine, datacenter, worker)
+    number = snowflake.worker_from_halves(datacenter, worker)
+    found = snowflake.fields(snowflake.snowflake(TWITTER, number, 0))
+    assert (found.worker, found.datacenter_id, found.worker_id) == (number, datacenter, worker)
 
 
 @pytest.mark.parametrize(

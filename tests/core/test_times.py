@@ -1,25 +1,243 @@
+"""Times of ids: the tick that ours carry, time fields, and times as users write them."""
+
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
-from typing import Any
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uuidd.core.ids import flake, ksuid, snowflake, ulid, versions
-from uuidd.core.ids.ticks import GREGORIAN, UNIX_EPOCH, TimeField
+from uuidd.core.ids import flake, ksuid, push_id, snowflake, ulid, uuids, versions
+from uuidd.core.ids.inspect import foreign
+from uuidd.core.ids.ticks import (
+    GREGORIAN,
+    TICKS_PER_MS,
+    TICKS_PER_SECOND,
+    UNIX_EPOCH,
+    TimeField,
+    milliseconds,
+    unix_field,
+)
 from uuidd.core.ids.times import day, text, tick_of
 
 V1 = GREGORIAN["v1"]
-BEGIN = datetime(1582, 10, 15, tzinfo=UTC)
 
 # Published: RFC 9562, A.1.
 RFC_TICK = 138648505420000000
 RFC_TIME = datetime(2022, 2, 22, 14, 22, 22, tzinfo=timezone(timedelta(hours=-5)))
 
 
-def test_a_datetime_is_the_tick_of_its_instant_whatever_its_zone() -> None:
+class Ticked(NamedTuple):
+    """A kind whose ids carry a tick and *free* random bits, or a node; *read* returns both."""
+
+    of_tick: Callable[[int, int], int]
+    read: Callable[[int], tuple[int, int]]
+    field: TimeField
+    free: int
+    name: str = "random"
+
+
+def of_v7(value: int) -> tuple[int, int]:
+    """Return the tick and the random bits of a v7 of ours."""
+    return versions.v7_tick(value), value & (1 << versions.V7_RANDOM_BITS) - 1
+
+
+def of_ulid(value: int) -> tuple[int, int]:
+    """Return the tick and the random bits of a ULID of ours."""
+    found = ulid.fields(value)
+    rest, random = divmod(found.random, 1 << ulid.RANDOM_BITS)
+    return ulid.TIME.tick(found.ms) + rest, random
+
+
+def of_push_id(value: int) -> tuple[int, int]:
+    """Return the tick and the random bits of a Push ID of ours."""
+    found = push_id.fields(value)
+    rest, random = divmod(found.random, 1 << push_id.RANDOM_BITS)
+    return push_id.TIME.tick(found.ms) + rest, random
+
+
+def of_ksuid(value: int) -> tuple[int, int]:
+    """Return the tick and the random bits of a KSUID of ours."""
+    found = ksuid.fields(value)
+    rest, random = divmod(found.payload, 1 << ksuid.RANDOM_BITS)
+    return ksuid.TIME.tick(found.timestamp) + rest, random
+
+
+def of_flake(value: int) -> tuple[int, int]:
+    """Return the tick and the node of a Flake of ours."""
+    found = flake.fields(value)
+    return flake.TIME.tick(found.ms) + found.sequence, found.node
+
+
+TICKED = {
+    "v7": Ticked(versions.v7_of_tick, of_v7, versions.V7_TIME, 60),
+    "ulid": Ticked(ulid.of_tick, of_ulid, ulid.TIME, 66),
+    "push_id": Ticked(push_id.of_tick, of_push_id, push_id.TIME, 58),
+    "ksuid": Ticked(ksuid.of_tick, of_ksuid, ksuid.TIME, 104),
+    "flake": Ticked(flake.of_tick, of_flake, flake.TIME, 48, "node"),
+}
+EACH = pytest.mark.parametrize("kind", TICKED.values(), ids=TICKED.keys())
+
+
+# --- ids of a tick
+
+
+@EACH
+@given(data=st.data())
+def test_a_tick_comes_back_and_a_later_one_gives_a_higher_id(
+    kind: Ticked, data: st.DataObject
+) -> None:
+    """One tick is enough, whatever the random bits are; a Flake's node comes before its tick."""
+    free = st.integers(0, (1 << kind.free) - 1)
+    if kind.name == "node":
+        free = st.just(data.draw(free))
+    tick = data.draw(st.integers(kind.field.epoch, kind.field.end - 2))
+    later = data.draw(st.integers(tick + 1, kind.field.end - 1) | st.just(tick + 1))
+    one, other = (tick, data.draw(free)), (later, data.draw(free))
+    assert (kind.read(kind.of_tick(*one)), kind.read(kind.of_tick(*other))) == (one, other)
+    assert kind.of_tick(*one) < kind.of_tick(*other)
+
+
+@EACH
+def test_a_tick_fits_up_to_the_ends_of_the_field(kind: Ticked) -> None:
+    """With all free bits clear and set; beyond, the error names the tick and the range."""
+    first, last = kind.field.epoch, kind.field.end - 1
+    for tick in (first, last):
+        for free in (0, (1 << kind.free) - 1):
+            assert kind.read(kind.of_tick(tick, free)) == (tick, free)
+    for tick in (first - 1, last + 1):
+        message = f"^tick is {tick}; the time of a .* is from tick {first} to {last}$"
+        with pytest.raises(ValueError, match=message):
+            kind.of_tick(tick, 0)
+
+
+@EACH
+@pytest.mark.parametrize("tick", [True, float(UNIX_EPOCH * 2), None])
+def test_a_tick_that_is_not_an_int_is_refused(kind: Ticked, tick: object) -> None:
+    """A float is not exact, and a bool is not a number."""
+    with pytest.raises(TypeError, match=r"^tick is .*; it must be an int$"):
+        kind.of_tick(tick, 0)  # type: ignore[arg-type]  # that is what is tested
+
+
+@EACH
+def test_free_bits_that_do_not_fit_are_refused(kind: Ticked) -> None:
+    """They never run over into the tick; the error names the field, the value and the range."""
+    for free in (-1, 1 << kind.free):
+        message = f"^{kind.name} is {free}; it must be 0 to {(1 << kind.free) - 1} "
+        with pytest.raises(ValueError, match=message):
+            kind.of_tick(kind.field.epoch, free)
+
+
+def test_a_v7_that_carries_no_tick_is_refused() -> None:
+    """14 bits above 9999 are not a tick of a millisecond; the error names the UUID and the bits."""
+    assert versions.v7_tick(versions.v7(0, 9999 >> 2, (9999 & 3) << 60)) == UNIX_EPOCH + 9999
+    value = versions.v7(0, 10_000 >> 2, (10_000 & 3) << 60)
+    with pytest.raises(ValueError, match=f"^{uuids.to_text(value)} carries no tick: 10000 is not"):
+        versions.v7_tick(value)
+
+
+# --- time fields
+
+FIELDS = GREGORIAN | {
+    "v2": versions.V2_TIME,
+    "v7": versions.V7_TIME,
+    "ncs": foreign.NCS_TIME,
+    "apollo": foreign.APOLLO_TIME,
+    "flake": flake.TIME,
+    "ulid": ulid.TIME,
+    "push_id": push_id.TIME,
+    "ksuid": ksuid.TIME,
+    "snowflake": snowflake.time_field(),
+    "sonyflake": foreign.sonyflake_time(),
+    "uidgenerator": foreign.uidgenerator_time(),
+}
+EACH_FIELD = pytest.mark.parametrize("field", FIELDS.values(), ids=FIELDS.keys())
+
+SPANS = {
+    "v1": ("1582-10-15T00:00:00Z", "5236-03-31T21:21:00Z"),
+    "v6": ("1582-10-15T00:00:00Z", "5236-03-31T21:21:00Z"),
+    "v2": ("1582-10-15T00:00:00Z", "5236-03-31T21:13:51Z"),
+    "v7": ("1970-01-01T00:00:00Z", "+10889-08-02T05:31:50Z"),
+    "ncs": ("1980-01-01T00:00:00Z", "2015-09-05T05:58:26Z"),
+    "apollo": ("1980-01-01T00:00:00Z", "2015-09-05T05:58:26Z"),
+    "ulid": ("1970-01-01T00:00:00Z", "+10889-08-02T05:31:50Z"),
+    "push_id": ("1970-01-01T00:00:00Z", "+10889-08-02T05:31:50Z"),
+    "ksuid": ("2014-05-13T16:53:20Z", "2150-06-19T23:21:35Z"),
+    "snowflake": ("2010-11-04T01:42:54Z", "2080-07-10T17:30:30Z"),
+    "sonyflake": ("2014-09-01T00:00:00Z", "2188-11-16T03:28:58Z"),
+    "uidgenerator": ("2016-05-19T16:00:00Z", "2024-11-20T13:24:15Z"),
+}
+
+
+@pytest.mark.parametrize("name", SPANS)
+def test_the_years_of_a_kind(name: str) -> None:
+    """The seconds in which a kind's time begins, and in which its last unit does."""
+    field = FIELDS[name]
+    first, last = (text(tick, TICKS_PER_SECOND) for tick in (field.epoch, field.end - field.unit))
+    assert (first, last) == SPANS[name]
+
+
+@EACH_FIELD
+@given(data=st.data())
+def test_a_field_holds_the_unit_of_a_tick(field: TimeField, data: st.DataObject) -> None:
+    """Its value is that of the unit in which the tick is, and fits into its bits."""
+    tick = data.draw(st.integers(field.epoch, field.end - 1))
+    raw = field.raw(tick)
+    assert raw < 1 << field.bits
+    assert field.tick(raw) <= tick < field.tick(raw) + field.unit
+    assert field.raw(field.tick(raw)) == raw
+
+
+@EACH_FIELD
+def test_a_field_holds_nothing_outside(field: TimeField) -> None:
+    """Neither the tick before its first nor the one after its last, nor a value of more bits."""
+    assert field.raw(field.epoch) == 0
+    assert field.raw(field.end - 1) == (1 << field.bits) - 1
+    for tick in (field.epoch - 1, field.end):
+        with pytest.raises(ValueError, match=f"^tick is {tick}; the time of a {field.kind} is "):
+            field.raw(tick)
+    for raw in (-1, 1 << field.bits):
+        with pytest.raises(ValueError, match=f"^timestamp is {raw}; it must be 0 to "):
+            field.tick(raw)
+
+
+@EACH_FIELD
+def test_a_time_outside_the_field_is_refused(field: TimeField) -> None:
+    """The error names the time as it was passed, and the kind's first and last time."""
+    if field.unit == 1:
+        first, last = field.epoch, field.end - 1
+    else:
+        first = -((UNIX_EPOCH - field.epoch) // field.unit)
+        last = (field.end - 1 - UNIX_EPOCH) // field.unit
+    for time in (first - 1, last + 1):
+        message = f"^time is {time}; .*{text(field.epoch, field.unit)[:19]}"
+        with pytest.raises(ValueError, match=message.replace("+", r"\+")):
+            tick_of(time, field)
+    assert field.epoch <= tick_of(last, field) < field.end
+
+
+def test_an_epoch_that_is_not_an_int_is_refused() -> None:
+    """A float epoch would make every id inexact."""
+    for epoch in (1.0, True):
+        with pytest.raises(TypeError, match=f"^epoch is {epoch}; it must be an int$"):
+            unix_field("snowflake", TICKS_PER_MS, 41, epoch_ms=epoch)  # type: ignore[arg-type]  # likewise
+
+
+@given(st.integers(0, (1 << 60) - 1))
+def test_milliseconds_and_their_tick_make_up_the_tick(tick: int) -> None:
+    """Before 1970 too, where the milliseconds are below zero and the tick within is not."""
+    ms, rest = milliseconds(tick)
+    assert 0 <= rest < TICKS_PER_MS
+    assert UNIX_EPOCH + ms * TICKS_PER_MS + rest == tick
+
+
+# --- times as users pass and read them
+
+
+def test_a_datetime_is_the_tick_of_its_instant_in_any_zone() -> None:
     """RFC 9562's example, written in the RFC's own zone."""
     assert tick_of(RFC_TIME, V1) == RFC_TICK
     assert tick_of(RFC_TIME.astimezone(UTC), V1) == RFC_TICK
@@ -27,64 +245,32 @@ def test_a_datetime_is_the_tick_of_its_instant_whatever_its_zone() -> None:
 
 @given(st.datetimes(datetime(1582, 10, 15), datetime(5236, 3, 31), timezones=st.just(UTC)))
 def test_a_datetime_keeps_each_microsecond(time: datetime) -> None:
-    """No float is on the way: the tick gives the very datetime back."""
+    """The tick gives the same datetime back, also by its text, which Python reads."""
     tick = tick_of(time, V1)
-    assert BEGIN + timedelta(microseconds=tick // 10) == time
+    assert datetime(1582, 10, 15, tzinfo=UTC) + timedelta(microseconds=tick // 10) == time
     assert tick % 10 == 0
-
-
-@given(st.datetimes(datetime(1582, 10, 15), datetime(5236, 3, 31), timezones=st.just(UTC)))
-def test_a_text_is_read_back_by_python(time: datetime) -> None:
-    """RFC 3339 with a Z is what fromisoformat reads."""
-    tick = tick_of(time, V1)
     assert datetime.fromisoformat(text(tick, 10)) == time
     assert day(tick) == time.date().isoformat()
 
 
 @pytest.mark.parametrize(
-    ("field", "time", "tick"),
+    ("field", "time"),
     [
-        (V1, RFC_TICK, RFC_TICK),
-        (versions.V7_TIME, 1_645_557_742_000, RFC_TICK),
-        (snowflake.time_field(), 1_645_557_742_000, RFC_TICK),
-        (snowflake.time_field(1_600_000_000_000), 1_645_557_742_000, RFC_TICK),
-        (ksuid.TIME, 1_645_557_742, RFC_TICK),
+        (V1, RFC_TICK),
+        (versions.V7_TIME, 1_645_557_742_000),
+        (snowflake.time_field(), 1_645_557_742_000),
+        (snowflake.time_field(1_600_000_000_000), 1_645_557_742_000),
+        (ksuid.TIME, 1_645_557_742),
     ],
 )
-def test_an_int_is_in_the_unit_of_the_kind(field: TimeField, time: int, tick: int) -> None:
-    """Ticks since 1582 for v1, Unix seconds for KSUIDs, else Unix milliseconds, epoch or not."""
-    assert tick_of(time, field) == tick
-
-
-@pytest.mark.parametrize(
-    ("field", "first", "last"),
-    [
-        (V1, 0, (1 << 60) - 1),
-        (versions.V7_TIME, 0, (1 << 48) - 1),
-        (ulid.TIME, 0, (1 << 48) - 1),
-        (flake.TIME, 0, (1 << 64) - 1),
-        (ksuid.TIME, 1_400_000_000, 1_400_000_000 + (1 << 32) - 1),
-        (
-            snowflake.time_field(),
-            snowflake.TWITTER_EPOCH,
-            snowflake.TWITTER_EPOCH + (1 << 41) - 1,
-        ),
-    ],
-)
-def test_a_field_tells_its_first_to_its_last_unit(field: TimeField, first: int, last: int) -> None:
-    """Both ends are taken, and one past each is refused by name, value and range."""
-    assert tick_of(first, field) == field.epoch
-    assert tick_of(last, field) == field.end - field.unit
-    for time in (first - 1, last + 1):
-        with pytest.raises(
-            ValueError, match=rf"time is {time}; the time of a {field.kind} is .* to "
-        ):
-            tick_of(time, field)
+def test_an_int_is_in_the_unit_of_the_kind(field: TimeField, time: int) -> None:
+    """Ticks since 1582 for v1, Unix seconds for KSUIDs, Unix milliseconds for the others."""
+    assert tick_of(time, field) == RFC_TICK
 
 
 @pytest.mark.parametrize("time", [datetime.min, datetime(2022, 2, 22, 19, 22, 22)])
 def test_a_naive_datetime_is_refused(time: datetime) -> None:
-    """It is no instant: the zone is the reader's guess."""
+    """Nothing says which zone it is in."""
     with pytest.raises(ValueError, match=r"time is .*; it must be an aware datetime"):
         tick_of(time, V1)
 
@@ -100,17 +286,17 @@ def test_a_naive_datetime_is_refused(time: datetime) -> None:
 )
 def test_a_datetime_outside_the_field_is_refused(time: datetime) -> None:
     """So is one that is past Python's own range in UTC."""
-    with pytest.raises(
-        ValueError, match=r"the time of a v1 is from 1582-10-15T00:00:00.0000000Z to 5236-03-31T"
-    ):
+    message = r"the time of a v1 is from 1582-10-15T00:00:00.0000000Z to 5236-03-31T"
+    with pytest.raises(ValueError, match=message):
         tick_of(time, V1)
 
 
 @pytest.mark.parametrize("time", [1.5, 1645557742.0, True, None, "2022-02-22T19:22:22Z"])
-def test_what_is_no_time_is_refused(time: Any) -> None:
-    """A float holds no exact tick, and a bool is no number here."""
+@pytest.mark.parametrize("field", [V1, ksuid.TIME])
+def test_what_is_not_a_time_is_refused(field: TimeField, time: object) -> None:
+    """A float is not exact, and a bool is not a number here."""
     with pytest.raises(TypeError, match=r"time is .*; it must be an aware datetime or an int"):
-        tick_of(time, V1)
+        tick_of(time, field)  # type: ignore[arg-type]  # that is what is tested
 
 
 @pytest.mark.parametrize(
@@ -139,7 +325,7 @@ def test_a_text_has_the_digits_that_the_unit_has(unit: int, expected: str) -> No
         (flake.TIME.end - 1, 10_000, "+584556019-04-03T14:25:51.615Z"),
     ],
 )
-def test_a_text_tells_each_year_that_an_id_can(tick: int, unit: int, expected: str) -> None:
+def test_a_text_shows_each_year_that_an_id_can_have(tick: int, unit: int, expected: str) -> None:
     """Past 9999, where Python's calendar ends, it goes on with a plus sign."""
     assert text(tick, unit) == expected
 

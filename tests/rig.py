@@ -18,13 +18,13 @@ from typing import Any, TypeVar
 
 import msgpack
 
-PATIENCE = 20.0
-"""Seconds after which a daemon that does nothing has failed a test."""
+from tests import forks
+from tests.forks import PATIENCE as PATIENCE
 
 SOON = 5.0
-"""Seconds within which whatever waits for nobody happens, also on a machine that is busy (load 8).
+"""Seconds within which happens what waits for nothing, also on a busy machine (load 8).
 
-How fast it is on a quiet one is for the benchmarks to tell.
+How fast it is on a quiet one, the benchmarks tell.
 """
 
 LOOK = 0.01
@@ -36,9 +36,9 @@ T = TypeVar("T")
 def until(
     look: Callable[[], T], seconds: float = PATIENCE, *, instead: Callable[[], object] = str
 ) -> T:
-    """Give the first thing found by *look* that is not empty; it has to come within *seconds*.
+    """Return the first result of *look* that is not empty; it has to come within *seconds*.
 
-    *instead* gives what the failure tells of if it does not.
+    A failure tells of the result of *instead*.
     """
     pause = threading.Event()
     deadline = time.monotonic() + seconds
@@ -52,8 +52,11 @@ class Daemon:
     """A daemon in a temporary folder of its own, which lasts as long as the context.
 
     *arguments* come after those that name its socket and its state; *environment* is added to that
-    of the test. *wrap* gives the command that runs the daemon's, as the same process. Inside, the
-    daemon may be killed and started again.
+    of the test. *module* is whose ``main`` is the daemon. Inside the context, the daemon may be
+    killed and started again.
+
+    It is forked (see ``tests.forks``), unless *wrap* gives a command that runs the daemon's command
+    as the same process, or the daemon is to be *fresh*: a Python that was started for it.
     """
 
     def __init__(
@@ -61,7 +64,9 @@ class Daemon:
         *arguments: str,
         environment: Mapping[str, str] | None = None,
         socket: Path | None = None,
-        wrap: Callable[..., list[str]] = lambda *command: list(command),
+        module: str = "uuidd.cli",
+        wrap: Callable[..., list[str]] | None = None,
+        fresh: bool = False,
     ) -> None:
         # A short path, for a socket's has 107 bytes at most; in memory where that can be, for it is
         # the daemon that is tested, and not how long a busy disk takes to sync.
@@ -73,9 +78,10 @@ class Daemon:
         self.lines: list[str] = []
         self._pid_file = ["--no-pid"]
         self.arguments: Sequence[str] = arguments
-        self._wrap = wrap
-        self._environment = {**os.environ, **(environment or {})}
-        self._process: subprocess.Popen[bytes] | None = None
+        self._module = module
+        self._wrap = (lambda *command: list(command)) if fresh and wrap is None else wrap
+        self._environment = environment or {}
+        self._process: forks.Process | subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Daemon:
         try:
@@ -96,37 +102,53 @@ class Daemon:
         shutil.rmtree(self.folder)
 
     @property
-    def process(self) -> subprocess.Popen[bytes]:
+    def process(self) -> forks.Process | subprocess.Popen[bytes]:
         """The daemon that runs."""
         assert self._process is not None
         return self._process
 
     def start(self) -> None:
         """Start the daemon, and wait until it has logged that it can be asked."""
-        command = [sys.executable, "-m", "uuidd", "-F", *self._pid_file]
-        command += [f"--socket={self.socket}", f"--state={self.state}", *self.arguments]
-        self._process = subprocess.Popen(
-            self._wrap(*command),
-            stdin=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            env=self._environment,
-        )
+        words = ["-F", *self._pid_file, f"--socket={self.socket}", f"--state={self.state}"]
+        words += self.arguments
+        read_log, log = os.pipe()
+        try:
+            self._process = self._started_with(words, log)
+        except BaseException:
+            os.close(read_log)
+            raise
+        finally:
+            os.close(log)
         settled = threading.Event()
         self._started = False
-        self._reader = threading.Thread(target=self._read, args=[self._process, settled])
+        self._reader = threading.Thread(target=self._read, args=[read_log, settled])
         self._reader.start()
         assert settled.wait(PATIENCE), f"the daemon did not start: {self.lines}"
         assert self._started, f"the daemon did not start: {self.lines}"
+
+    def _started_with(self, words: list[str], log: int) -> forks.Process | subprocess.Popen[bytes]:
+        if self._wrap is None:
+            with open(os.devnull, "r+b") as null:
+                streams = (null, null, log)
+                (process,) = forks.start(
+                    self._module, words, streams=streams, environment=self._environment
+                )
+            return process
+        return subprocess.Popen(
+            self._wrap(sys.executable, "-m", "uuidd", *words),
+            stdin=subprocess.DEVNULL,
+            stderr=log,
+            env={**os.environ, **self._environment},
+        )
 
     def start_with_pid_file(self, path: Path) -> None:
         """Start the daemon with a pid file at *path*."""
         self._pid_file = [f"--pid={path}"]
         self.start()
 
-    def _read(self, process: subprocess.Popen[bytes], settled: threading.Event) -> None:
-        """Read the daemon's log to its end, so that it never has to wait."""
-        assert process.stderr is not None
-        with process.stderr as log:
+    def _read(self, descriptor: int, settled: threading.Event) -> None:
+        """Read the daemon's log to its end, so that the daemon never has to wait."""
+        with open(descriptor, "rb") as log:
             for line in log:
                 self.lines.append(line.decode().rstrip())
                 if b"INFO: started:" in line:
@@ -140,7 +162,7 @@ class Daemon:
         self._ended()
 
     def stop(self) -> int:
-        """End the daemon by SIGTERM; give its exit status."""
+        """End the daemon by SIGTERM; return its exit status."""
         self.process.send_signal(signal.SIGTERM)
         return self._ended()
 
@@ -155,7 +177,7 @@ class Daemon:
 
 
 class Connection:
-    """A MessagePack-RPC connection that owes nothing to our own client or wire."""
+    """A MessagePack-RPC connection that uses no code of our client or wire."""
 
     def __init__(self, path: Path) -> None:
         self.sock = socket.socket(socket.AF_UNIX)
@@ -176,13 +198,13 @@ class Connection:
         self.sock.close()
 
     def ask(self, method: str, *params: Any) -> list[Any]:
-        """Give the whole response to a request."""
+        """Return the whole response to a request."""
         self._msgid += 1
         self.sock.sendall(msgpack.packb([0, self._msgid, method, list(params)]))
         return self.read()
 
     def read(self) -> list[Any]:
-        """Give the next response."""
+        """Return the next response."""
         while True:
             for response in self._unpacker:
                 found: list[Any] = response
@@ -193,7 +215,7 @@ class Connection:
             self._unpacker.feed(more)
 
     def call(self, method: str, *params: Any) -> Any:
-        """Give the result of a request that has to succeed."""
+        """Return the result of a request that has to succeed."""
         _, msgid, error, result = self.ask(method, *params)
         assert (msgid, error) == (self._msgid, None)
         return result

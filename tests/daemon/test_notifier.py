@@ -179,7 +179,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
 def test_a_daemon_tells_of_its_whole_life(environment: dict[str, str]) -> None:
     """READY once it serves, that it lives, RELOADING around a reload, and STOPPING at the end."""
     manager = Manager(environment["NOTIFY_SOCKET"])
-    with manager.sock, Daemon(environment=environment) as daemon:
+    with manager.sock, Daemon(environment=environment, fresh=True) as daemon:
         first = manager.told()
         assert first == {"READY": "1", "STATUS": "Serving 0 connections, 0 ids/s"}
         with daemon.connect() as connection:
@@ -205,7 +205,7 @@ def test_a_daemon_says_that_it_lives_three_times_in_the_watchdogs_patience(
 ) -> None:
     """Two of three may be late without harm: with 0.6 s there are 0.2 s between them."""
     manager = Manager(environment["NOTIFY_SOCKET"])
-    with manager.sock, Daemon(environment=environment):
+    with manager.sock, Daemon(environment=environment, fresh=True):
         manager.until("READY")
         begun = time.monotonic()
         for _ in range(5):
@@ -218,7 +218,7 @@ def test_a_daemon_says_that_it_lives_three_times_in_the_watchdogs_patience(
 def test_a_hung_daemon_falls_silent(environment: dict[str, str]) -> None:
     """What does not serve does not say that it lives, so the watchdog ends it."""
     manager = Manager(environment["NOTIFY_SOCKET"])
-    with manager.sock, Daemon(environment=environment) as daemon:
+    with manager.sock, Daemon(environment=environment, fresh=True) as daemon:
         manager.until("WATCHDOG")
         daemon.process.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, daemon.process.pid, os.WSTOPPED | os.WNOWAIT)
@@ -250,7 +250,7 @@ def test_a_socket_that_is_not_there_is_refused_in_a_line(tmp_path: Path) -> None
 def test_a_daemon_goes_on_when_its_manager_has_gone(environment: dict[str, str]) -> None:
     """A manager that restarts is no reason to stop serving."""
     manager = Manager(environment["NOTIFY_SOCKET"])
-    with Daemon(environment=environment) as daemon, daemon.connect() as connection:
+    with Daemon(environment=environment, fresh=True) as daemon, daemon.connect() as connection:
         manager.until("WATCHDOG")
         manager.sock.close()
         select.select([], [], [], 0.5)

@@ -315,7 +315,7 @@ def test_a_folder_that_cannot_be_given_is_refused(
 @pytest.fixture
 def daemon() -> Daemon:
     """A daemon to be started as root in a folder that its user can enter."""
-    daemon = Daemon("--user", "nobody")
+    daemon = Daemon("--user", "nobody", fresh=True)
     daemon.folder.chmod(0o755)
     return daemon
 

@@ -1,7 +1,7 @@
 """Users who attack the daemon, and their victim: each a process under a uid of its own.
 
-Run as ``python -m tests.system.attacker ROLE UID SOCKET [NUMBER...]``. It writes a line once it is
-at work, goes on until its standard input ends, and then writes what it saw, as JSON.
+``main`` takes the words ROLE UID SOCKET [NUMBER...]. It writes a line once it is at work, goes on
+until its standard input ends, and then writes what it saw, as JSON.
 """
 
 from __future__ import annotations
@@ -16,17 +16,16 @@ import selectors
 import signal
 import socket
 import struct
-import subprocess
 import sys
 import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 import msgpack
 
+from tests.forks import Program
 from tests.rig import PATIENCE, Connection
 from uuidd.cli import main as uuidd
 
@@ -45,45 +44,31 @@ HALVES = (b"", b"\x94\x00", b"\x04\x01")
 FLOOD = msgpack.packb([0, 1, "make", ["ksuid", 1000]]) * 4000
 
 
-class Actor:
+class Actor(Program):
     """A process in *role* under *uid*, for as long as the context lasts. *numbers* are its own."""
 
     def __init__(self, socket: Path, uid: int, role: str, *numbers: float) -> None:
-        command = [sys.executable, "-m", "tests.system.attacker", role, str(uid)]
-        self._command = [*command, str(socket), *map(str, numbers)]
+        super().__init__("tests.system.attacker", role, uid, socket, *numbers)
 
-    def __enter__(self) -> Actor:
-        self._process = subprocess.Popen(
-            self._command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            cwd=Path(__file__).parents[2],
-        )
+    def __enter__(self) -> Self:
+        super().__enter__()
         try:
-            self._wait()
+            assert self.line() == "at work"
         except BaseException:
-            self.__exit__(None, None, None)
+            self.__exit__()
             raise
         return self
 
-    def _wait(self) -> None:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        assert line == b"at work\n", f"{self._command} said {line!r}"
+    def __exit__(self, *_: object) -> None:
+        # It may be at work still, if nobody has asked what it saw.
+        self.process.kill()
+        self._close()
+        self.process.wait()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._process.kill()
-        self._process.communicate()
-
-    def told(self) -> Any:
-        """End what it does, and give what it saw."""
-        said, _ = self._process.communicate(timeout=LIFETIME)
-        assert self._process.returncode == 0
+    def saw(self) -> Any:
+        """End its work, and return what it saw."""
+        said = self.told()
+        assert self.process.wait() == 0
         return json.loads(said)
 
 
@@ -263,8 +248,11 @@ def hoard(path: Path, count: int) -> dict[str, Any]:
 def bulks(path: Path, *counts: int) -> dict[str, Any]:
     """Ask as libuuid does for each of *counts* in turn, over and over, on eight connections."""
     seen, answered, unanswered = Seen(), 0, 0
-    at_work()
+    begun = False
     while goes_on():
+        if not begun and answered + unanswered > 20:
+            at_work()
+            begun = True
         for count in counts:
             asked = now()
             socks = [connected(path) for _ in range(8)]
@@ -593,17 +581,14 @@ ROLES: dict[str, Callable[..., Any]] = {
 }
 
 
-def main(role: str, uid: int, path: Path, *numbers: int) -> None:
+def main(words: list[str]) -> None:
     """Become the user, for good, and play the role."""
+    role, uid, path, *numbers = words
     signal.alarm(LIFETIME)
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     os.setgroups([])
-    os.setresgid(uid, uid, uid)
-    os.setresuid(uid, uid, uid)
-    told = ROLES[role](path, *numbers)
+    os.setresgid(*[int(uid)] * 3)
+    os.setresuid(*[int(uid)] * 3)
+    told = ROLES[role](Path(path), *map(int, numbers))
     sys.stdout.write(json.dumps(told))
-
-
-if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]), *map(int, sys.argv[4:]))

@@ -203,7 +203,7 @@ class Callers:
 
     def assert_nothing_twice(self) -> None:
         """Fail if a tick came twice, if steady went back for one caller, or was utc's ahead."""
-        assert not self.faults
+        assert not self.faults, self.faults[:5]
         assert self.utc.taken
         assert self.steady.taken
         self.utc.assert_nothing_twice()

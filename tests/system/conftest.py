@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 
@@ -12,30 +10,23 @@ from tests.rig import Daemon
 from tests.system.fake_time import FakeTime
 from tests.tools import need
 
-SHARED = Path("/dev/shm")
-"""Where libfaketime leaves two files for each process, for good if that is killed."""
+
+@pytest.fixture(scope="session")
+def session_time(tmp_path_factory: pytest.TempPathFactory) -> FakeTime:
+    """One clock for all tests, so that they have one server of forks."""
+    need("faketime")
+    return FakeTime(tmp_path_factory.mktemp("faketime"))
 
 
 @pytest.fixture
-def fake_time(tmp_path: Path) -> FakeTime:
-    """A clock to be set."""
-    need("faketime")
-    return FakeTime(tmp_path)
+def fake_time(session_time: FakeTime) -> FakeTime:
+    """A clock to be set, which is right at first."""
+    session_time.set(0)
+    return session_time
 
 
 @pytest.fixture
 def daemon(fake_time: FakeTime) -> Iterator[Daemon]:
     """A daemon under that clock."""
     with Daemon(environment=fake_time.environment) as daemon:
-        try:
-            yield daemon
-        finally:
-            daemon.kill()
-            forget(re.findall(r" pid=(\d+) ", "\n".join(daemon.lines)))
-
-
-def forget(pids: Iterable[str]) -> None:
-    """Remove what libfaketime left of processes."""
-    for pid in pids:
-        for name in (f"faketime_shm_{pid}", f"sem.faketime_sem_{pid}"):
-            (SHARED / name).unlink(missing_ok=True)
+        yield daemon

@@ -1,39 +1,39 @@
 """A storm over all kinds: the daemon is killed, and the clock set back, while 8 processes draw.
 
-What was drawn is left in a folder, for ``test_kinds_storm`` to look at. A drawer is run as
-``python -m tests.system.kinds_storm SOCKET FOLDER TELL``, under a clock that is set.
+What was drawn is left in a folder, for ``test_kinds_storm`` to look at. ``main`` is a drawer.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import subprocess
-import sys
 import warnings
 from pathlib import Path
 from typing import Any
 
+from tests.forks import Program
 from tests.rig import Daemon
 from tests.system.fake_time import HOUR, FakeTime
 from tests.system.storm import PARTS, kill_through
 from uuidd.core.ids.kinds import KINDS
 from uuidd_client import Client, DaemonUnavailable
 
-KILLS = 10
 DRAWERS = 8
 EACH = 40
 """Ids of each kind of a part: most drawn one by one, some made at once."""
 
-STEPS = {2: -5.0, 5: -HOUR, 8: -HOUR - 5.0}
-"""What UTC is off by from the middle of a share on."""
+STEPS = (-5.0, 60.0 - HOUR, 55.0 - HOUR)
+"""By what UTC is off from the middle of a share on: of three of them, spread over all kills.
+
+Together less than an hour, for further ahead than that the order of steady ids begins again.
+"""
 
 
-def draw(folder: Path, client: Client, go: int, *, tell: int) -> None:
+def draw(folder: Path, client: Client, kills: int, go: int, *, tell: int) -> None:
     """Draw ids of every kind, a share for each byte from *go*; leave each kind in a file."""
     drawers = {kind: client.factory(kind, _form(kind)) for kind in KINDS}
     found: dict[str, list[Any]] = {kind: [] for kind in KINDS}
-    for _ in range(KILLS + 1):
+    for _ in range(kills + 1):
         os.read(go, 1)
         for _ in range(PARTS):
             for _ in range(5):
@@ -54,9 +54,8 @@ def _form(kind: str) -> str:
     return next((form for form in KINDS[kind].forms if form in ("uuid", "int")), "text")
 
 
-def rage(folder: Path) -> dict[str, Any]:
-    """Let the storm rage; give what is to be known of it."""
-    fake_time = FakeTime(folder)
+def rage(folder: Path, fake_time: FakeTime, kills: int) -> dict[str, Any]:
+    """Let the storm rage; return what is to be known of it."""
     read_tell, write_tell = os.pipe()
     with (
         Daemon("--worker=5", environment=fake_time.environment) as daemon,
@@ -66,37 +65,33 @@ def rage(folder: Path) -> dict[str, Any]:
         for number in range(DRAWERS):
             own = folder / str(number)
             own.mkdir()
-            command = [sys.executable, "-m", "tests.system.kinds_storm"]
-            drawer = subprocess.Popen(
-                [*command, str(daemon.socket), str(own), str(write_tell)],
-                stdin=subprocess.PIPE,
-                pass_fds=[write_tell],
-                env={**os.environ, **fake_time.environment},
+            words = daemon.socket, own, kills
+            drawers.append(
+                undo.enter_context(
+                    Program(__name__, *words, environment=fake_time.environment, keep=[write_tell])
+                )
             )
-            undo.enter_context(drawer)
-            undo.callback(drawer.kill)
-            drawers.append(drawer)
         os.close(write_tell)
 
-        def step(kill: int) -> None:
-            if kill in STEPS:
-                fake_time.set(STEPS[kill])
+        steps = {kills * number // 3: offset for number, offset in enumerate(STEPS)}
 
-        gos = [drawer.stdin.fileno() for drawer in drawers if drawer.stdin is not None]
-        kill_through(daemon, gos, read_tell, KILLS, between=step)
-        statuses = [drawer.wait(60) for drawer in drawers]
+        def step(kill: int) -> None:
+            if kill in steps:
+                fake_time.set(steps[kill])
+
+        gos = [drawer.input.fileno() for drawer in drawers]
+        kill_through(daemon, gos, read_tell, kills, between=step)
+        statuses = [drawer.process.wait(60) for drawer in drawers]
         with daemon.connect() as connection:
             status = connection.call("status")
         daemon.stop()
     os.close(read_tell)
-    return {
-        "statuses": statuses,
-        "pids": [drawer.pid for drawer in drawers],
-        "status": status,
-        "log": daemon.lines,
-    }
+    return {"statuses": statuses, "status": status, "log": daemon.lines}
 
 
-if __name__ == "__main__":
+def main(words: list[str]) -> None:
+    """Draw as SOCKET FOLDER KILLS tell; a byte of standard input is a share to draw."""
+    socket, folder, kills = words
     warnings.simplefilter("ignore", RuntimeWarning)
-    draw(Path(sys.argv[2]), Client(sys.argv[1]), 0, tell=int(sys.argv[3]))
+    # Where a descriptor that is kept is found.
+    draw(Path(folder), Client(socket), int(kills), 0, tell=3)

@@ -1,13 +1,13 @@
-"""``uuidd`` as on a kernel without SO_PASSRIGHTS: ``python -m tests.system.older_kernel``."""
+"""``uuidd`` as on a kernel without SO_PASSRIGHTS."""
 
 from __future__ import annotations
 
-import sys
-
-from uuidd.cli import main
+from uuidd.cli import main as uuidd
 from uuidd.server import descriptors
 
-if __name__ == "__main__":
+
+def main(words: list[str]) -> int:
+    """Run the command, in a process of its own."""
     # An option that no kernel has: it can neither be set nor be asked for.
     descriptors.SO_PASSRIGHTS = 0x7FFF
-    sys.exit(main())
+    return uuidd(words)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import resource
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from tests.tools import need_root
 ATTACKER, ANOTHER, VICTIM = 12345, 12346, 23456
 """Users without a name, a group or a right."""
 
-ROUNDS = 200
+ROUNDS = 50
 """How often the victim asks in each dialect."""
 
 PAUSE_MS = 3
@@ -40,11 +40,9 @@ def _as_root() -> None:
 
 
 @contextlib.contextmanager
-def guarded(
-    *arguments: str, wrap: Callable[..., list[str]] = lambda *command: list(command)
-) -> Iterator[Daemon]:
-    """Give a daemon that runs as nobody, and see to it that no attack has changed what it is."""
-    daemon = Daemon("--user", "nobody", *arguments, wrap=wrap)
+def guarded(*arguments: str, **how: Any) -> Iterator[Daemon]:
+    """Start a daemon that runs as nobody, and see to it that no attack changes what it is."""
+    daemon = Daemon("--user", "nobody", *arguments, **how)
     daemon.folder.chmod(0o755)
     with daemon:
         before = status(daemon)
@@ -53,8 +51,7 @@ def guarded(
         assert daemon.stop() == 0
     # A line for ten seconds with refusals, and some for its start and its end.
     assert len(daemon.lines) < 20, daemon.lines
-    assert max(map(len, daemon.lines)) < 1000
-    assert not [line for line in daemon.lines if "Traceback" in line]
+    assert all(len(line) < 1000 and "Traceback" not in line for line in daemon.lines)
 
 
 def status(daemon: Daemon) -> dict[str, Any]:
@@ -85,7 +82,7 @@ def unchanging(found: dict[str, Any]) -> dict[str, Any]:
 def served(daemon: Daemon, rounds: int = ROUNDS) -> dict[str, Any]:
     """Let the victim ask meanwhile, and see to it that it is served as ever; give what it saw."""
     with Actor(daemon.socket, VICTIM, "victim", rounds, PAUSE_MS) as victim:
-        saw: dict[str, Any] = victim.told()
+        saw: dict[str, Any] = victim.saw()
     assert saw["refused"] == 0
     for took in (saw["took"], saw["connected"]):
         assert len(took) == rounds
@@ -127,7 +124,7 @@ def test_a_bulk_of_ten_million_is_never_answered() -> None:
     with guarded() as daemon:
         with Actor(daemon.socket, ATTACKER, "bulks", 10_000_000, 1_000_001, 2**31 - 1) as attacker:
             victim = served(daemon)
-            bulks = attacker.told()
+            bulks = attacker.saw()
         assert bulks["answered"] == 0
         assert bulks["unanswered"] > 10
         assert status(daemon)["requests"]["libuuid"]["refused"]["malformed"] == bulks["unanswered"]
@@ -142,7 +139,7 @@ def test_bulks_of_a_million_overlap_nothing_and_never_come_early() -> None:
             Actor(daemon.socket, ANOTHER, "bulks", 1_000_000) as other,
         ):
             victim = served(daemon)
-            seen = [one.told(), other.told()]
+            seen = [one.saw(), other.saw()]
         assert all(each["answered"] > 10 for each in seen)
         assert_disjoint(victim, *seen)
         assert max(each["lag"] for each in seen) <= MAX_AGE
@@ -153,7 +150,7 @@ def test_a_negative_count_gives_nothing_twice() -> None:
     with guarded() as daemon:
         with Actor(daemon.socket, ATTACKER, "bulks", -1, 0, 1, -(2**31), 1000, -1000) as attacker:
             victim = served(daemon)
-            bulks = attacker.told()
+            bulks = attacker.saw()
         assert bulks["answered"] > 10
         assert bulks["unanswered"] == 0
         assert_disjoint(victim, bulks)
@@ -212,18 +209,18 @@ def test_idle_connections_cost_nobody_time(each: int) -> None:
             assert status(daemon)["connections"] >= 2 * each
             assert resident_kib(daemon) - before < each + 4096
             victim = served(daemon)
-            assert_disjoint(victim, one.told(), other.told())
+            assert_disjoint(victim, one.saw(), other.saw())
         until(lambda: status(daemon)["connections"] == 1)
 
 
-@pytest.mark.parametrize("callers", [2_000, pytest.param(20_000, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("callers", [1_000, pytest.param(20_000, marks=pytest.mark.thorough)])
 def test_many_that_connect_and_go_cost_nobody_time(callers: int) -> None:
     """Some say a byte before; none is left. Who connects waits for those before him, not long."""
     with guarded() as daemon:
         with Actor(daemon.socket, ATTACKER, "storm", callers) as attacker:
-            with Actor(daemon.socket, VICTIM, "victim", 40, PAUSE_MS) as victim:
-                saw = victim.told()
-            assert attacker.told() >= callers
+            with Actor(daemon.socket, VICTIM, "victim", 15, PAUSE_MS) as victim:
+                saw = victim.saw()
+            assert attacker.saw() >= callers
         assert saw["refused"] == 0
         assert max(saw["took"] + saw["connected"]) < SOON
         assert_disjoint(saw)
@@ -236,7 +233,7 @@ def test_one_user_can_take_his_own_connections_only() -> None:
     with guarded("--max-connections-per-uid=64", "--max-connections=256") as daemon:
         with Actor(daemon.socket, ATTACKER, "hoard", 200) as attacker:
             served(daemon)
-            told = attacker.told()
+            told = attacker.saw()
         assert told["held"] == 64
         assert told["closed"] == 0
         assert told["libuuid"] == ""
@@ -265,7 +262,7 @@ def test_replies_that_nobody_reads_pile_up_nowhere(connections: int) -> None:
                 lambda: status(daemon)["requests"]["rpc"]["refused"].get("unread") == connections,
                 2 * PATIENCE,
             )
-            assert attacker.told() == connections
+            assert attacker.saw() == connections
         # A reply of 64 KiB for each, and as much again that the allocator keeps.
         assert resident_kib(daemon) - before < connections * 128 + 4096
 
@@ -279,7 +276,7 @@ def test_a_reply_read_byte_by_byte_is_cut_off() -> None:
         served(daemon)
         until(lambda: status(daemon)["requests"]["rpc"]["refused"].get("unread") == 20)
         until(lambda: status(daemon)["connections"] == 1)
-        assert attacker.told() <= 20
+        assert attacker.saw() <= 20
 
 
 # --- bytes
@@ -343,7 +340,7 @@ def test_every_first_byte_ends_in_an_answer_or_a_close() -> None:
         before = resident_kib(daemon)
         with Actor(daemon.socket, ATTACKER, "first_bytes") as attacker:
             served(daemon, 50)
-            told = attacker.told()
+            told = attacker.saw()
         assert len(told) == 256 * len(FIRST_BYTES)
         answered = {name for name, end in told.items() if end == "answered"}
         # Ops 0 to 3 need nothing more, and 4 and 5 a count; noise is one of millions.
@@ -454,7 +451,7 @@ def test_no_reply_goes_to_another() -> None:
             Actor(daemon.socket, ANOTHER, "matching", 50) as other,
         ):
             victim = served(daemon, 50)
-            seen = [one.told(), other.told()]
+            seen = [one.saw(), other.saw()]
         assert [each["strange"] for each in seen] == [0, 0]
         assert_disjoint(victim, *seen)
 
@@ -463,7 +460,7 @@ def test_another_user_cannot_end_the_daemon() -> None:
     """``uuidd -k`` fails, and so does every signal: the kernel refuses."""
     with guarded() as daemon:
         with Actor(daemon.socket, ATTACKER, "killer", daemon.process.pid) as attacker:
-            told = attacker.told()
+            told = attacker.saw()
         assert told == {"refused": 6, "status": 1}
         assert daemon.process.poll() is None
         served(daemon, 20)
@@ -471,13 +468,13 @@ def test_another_user_cannot_end_the_daemon() -> None:
 
 # --- greed
 
-TAKES = 30
+TAKES = 10
 
 
 def taken(daemon: Daemon, count: int, *, whole: bool) -> dict[str, Any]:
     """Let the victim take so many ticks, again and again; see to it that it never waits long."""
     with Actor(daemon.socket, VICTIM, "taker", count, int(whole), TAKES) as victim:
-        found: dict[str, Any] = victim.told()
+        found: dict[str, Any] = victim.saw()
     assert found["heard"] == []
     assert len(found["blocks"]) == TAKES
     assert found["slowest"] < SOON
@@ -498,7 +495,7 @@ def test_greed_shuts_nobody_out(greed: str) -> None:
         ):
             beside = taken(daemon, 1000, whole=False)
             wholes = taken(daemon, 100_000, whole=True)
-            told = [one.told(), other.told()]
+            told = [one.saw(), other.saw()]
         assert all(each["answers"] for each in told)
         assert {block[3] for block in wholes["blocks"]} == {100_000}
         assert_disjoint(beside, wholes)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
+from tests.forks import Program
 from tests.rig import PATIENCE, Connection, Daemon
 from tests.system.fake_time import HOUR, FakeTime
 from uuidd.core.ids import versions
@@ -31,8 +30,8 @@ class Record:
         """Note that these ticks were given."""
         self.taken.setdefault((node, clock_seq), []).append((first, first + count - 1))
 
-    def draw(self, times: int = 300) -> set[int]:
-        """Draw in every way; give the clock sequences of lane 0 that came."""
+    def draw(self, times: int = 100) -> set[int]:
+        """Draw in every way; return the clock sequences of lane 0 that came."""
         seen = set()
         with self._daemon.connect() as connection:
             for number in range(times):
@@ -50,7 +49,7 @@ class Record:
         return seen
 
     def note_drawn(self, path: Path) -> int:
-        """Note what a drawer left in *path*, and give how many ids those are."""
+        """Note what a drawer left in *path*, and return how many ids those are."""
         data = path.read_bytes()
         for at in range(0, len(data), 16):
             fields = versions.gregorian_fields(int.from_bytes(data[at : at + 16], "big"))
@@ -65,32 +64,14 @@ class Record:
                 assert last < first, f"tick {first} came twice under {key}"
 
 
-@contextlib.contextmanager
-def drawer(daemon: Daemon, path: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a program that draws through our client, with UTC as it is, while the context lasts."""
-    with subprocess.Popen(
-        [sys.executable, "-m", "tests.system.drawer", str(daemon.socket), str(path)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            assert process.stdout.readline() == b"drawing\n"
-            yield process
-            process.stdin.close()
-            assert process.wait(PATIENCE) == 0
-        finally:
-            process.kill()
-
-
 def test_no_tick_comes_twice_through_steps_of_hours(
     daemon: Daemon, fake_time: FakeTime, tmp_path: Path
 ) -> None:
     """+1 h, -2 h, +1 h under a daemon while callers of all three kinds draw."""
     record = Record(daemon)
     left = tmp_path / "left"
-    with drawer(daemon, left):
+    with Program("tests.system.drawer", daemon.socket, left) as drawer:
+        assert drawer.line() == "drawing"
         before = record.draw()
         fake_time.set(HOUR)
         assert record.draw() == before
@@ -99,7 +80,7 @@ def test_no_tick_comes_twice_through_steps_of_hours(
         assert not moved & before
         fake_time.set(0)
         assert record.draw() == moved
-    assert record.note_drawn(left) > 1000
+    assert record.note_drawn(left) > 100
     record.assert_nothing_twice()
 
 

@@ -16,14 +16,11 @@ import pytest
 
 from tests.rig import PATIENCE, SOON, Daemon, until
 from tests.system.callers import Callers
-from tests.system.conftest import forget
 from tests.system.fake_time import FakeTime
 from tests.system.injection import injected
 from tests.system.mounts import Mounts, fill, private_mounts
 from tests.tools import need
 from uuidd_client import Client
-
-"""Seconds that a sync hangs: longer than everyone's patience, as on a disk that is failing."""
 
 UUIDCTL = "import sys; from uuidd_client.command import main; sys.exit(main())"
 
@@ -93,7 +90,7 @@ def test_power_cuts_repeat_nothing(
             callers.hang_up()
             assert daemon.stop() == 0
     finally:
-        forget(re.findall(r" pid=(\d+) ", "\n".join(daemon.lines)))
+        fake_time.forget(re.findall(r" pid=(\d+) ", "\n".join(daemon.lines)))
     callers.assert_nothing_twice()
     # On a slow machine a daemon may come to its horizon between the cut and its end.
     assert all("could not be saved" in refused for refused in callers.refused)

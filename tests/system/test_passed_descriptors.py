@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import socket
 import sys
-from collections.abc import Callable
 
 import pytest
 
@@ -18,7 +17,7 @@ from tests.system.test_attacks import ATTACKER, guarded, served, status
 from tests.tools import need_root
 from uuidd.server.descriptors import bar_descriptors, may_hold_descriptors
 
-ROUNDS, MIB, WATCHED = 10, 500, 5000
+ROUNDS, MIB, WATCHED = 4, 200, 2000
 """How many connections of each way, and how much there is to be freed."""
 
 
@@ -28,14 +27,8 @@ def _as_root() -> None:
     need_root()
 
 
-def this_kernel(*command: str) -> list[str]:
-    """Give the command of a daemon as it is."""
-    return list(command)
-
-
-def older_kernel(*command: str) -> list[str]:
-    """Give the command of a daemon that does as on a kernel without SO_PASSRIGHTS."""
-    return [command[0], "-m", "tests.system.older_kernel", *command[3:]]
+THIS_KERNEL, OLDER_KERNEL = "uuidd.cli", "tests.system.older_kernel"
+"""Modules whose ``main`` is a daemon: as it is, and as on a kernel without SO_PASSRIGHTS."""
 
 
 def bars() -> bool:
@@ -45,14 +38,14 @@ def bars() -> bool:
         return not may_hold_descriptors(sock)
 
 
-@pytest.mark.parametrize("kernel", [this_kernel, older_kernel])
-def test_a_descriptor_that_closes_slowly_delays_nobody(kernel: Callable[..., list[str]]) -> None:
+@pytest.mark.parametrize("module", [THIS_KERNEL, OLDER_KERNEL])
+def test_a_descriptor_that_closes_slowly_delays_nobody(module: str) -> None:
     """Where the kernel can bar them none gets through; else each is the end of its connection."""
-    with guarded(wrap=kernel) as daemon:
+    with guarded(module=module) as daemon:
         with Actor(daemon.socket, ATTACKER, "passing", ROUNDS, MIB, WATCHED) as attacker:
             served(daemon)
-            told = attacker.told()
-            if kernel is this_kernel and bars():
+            told = attacker.saw()
+            if module == THIS_KERNEL and bars():
                 assert told == {"passed": 0, "barred": told["barred"]}
                 assert told["barred"] >= 3 * ROUNDS
             else:
@@ -63,10 +56,10 @@ def test_a_descriptor_that_closes_slowly_delays_nobody(kernel: Callable[..., lis
 
 def test_a_descriptor_of_one_who_is_rejected_delays_nobody() -> None:
     """What is never read of a connection over the limit is closed just as well."""
-    with guarded("--max-connections-per-uid=2", wrap=older_kernel) as daemon:
+    with guarded("--max-connections-per-uid=2", module=OLDER_KERNEL) as daemon:
         with Actor(daemon.socket, ATTACKER, "passing", ROUNDS, 1, 1) as attacker:
             served(daemon)
-            assert attacker.told()["passed"] >= 3 * ROUNDS
+            assert attacker.saw()["passed"] >= 3 * ROUNDS
         until(lambda: status(daemon)["connections"] == 1)
 
 
@@ -86,7 +79,7 @@ def test_a_descriptor_from_before_the_start_delays_nobody() -> None:
 
 def test_a_stop_does_not_wait_for_descriptors() -> None:
     """Those that are unread at the stop, and those that are being closed, end with the process."""
-    daemon = Daemon(wrap=older_kernel)
+    daemon = Daemon(module=OLDER_KERNEL)
     daemon.folder.chmod(0o755)
     with daemon, Actor(daemon.socket, ATTACKER, "passing", ROUNDS, 1, 1):
         served(daemon)

@@ -227,19 +227,21 @@ def test_a_daemon_sets_aside_what_it_cannot_use(
 
 @pytest.mark.parametrize("kill", [False, True])
 def test_an_older_state_of_the_same_host_repeats_nothing_while_utc_goes_on(
-    daemon: Daemon, kill: bool
+    daemon: Daemon, fake_time: FakeTime, kill: bool
 ) -> None:
     """A backup that is put back knows less, and what it does not know of lies before now."""
-    callers = Callers(daemon)
+    callers = Callers(daemon, ahead=lambda: 60)
     end = daemon.kill if kill else daemon.stop
     backups: list[bytes] = []
-    for _ in range(4):
+    for seconds in range(1, 5):
         backups.append((daemon.state / "state").read_bytes())
         callers.take_wide()
         callers.draw(3)
         callers.hang_up()
         end()
         (daemon.state / "state").write_bytes(backups[len(backups) // 2])
+        # Past what steady was ahead by.
+        fake_time.set(seconds)
         daemon.start()
     callers.draw(3)
     callers.take_wide()

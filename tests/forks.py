@@ -1,0 +1,270 @@
+"""Processes that start within milliseconds: forks of one that has imported what they need.
+
+``start`` runs ``main(words)`` of a module in a new process. The forks are made by a server, a
+process of its own: ``python -m tests.forks uuidd``. There is one for each environment of which the
+loader of libraries has to know, such as libfaketime's. It ends, and kills what is left, when its
+standard input ends.
+"""
+
+from __future__ import annotations
+
+import array
+import atexit
+import contextlib
+import fcntl
+import functools
+import importlib
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import traceback
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any, Self
+
+PATIENCE = 20.0
+"""Seconds after which a process that does nothing has failed a test."""
+
+_LOADERS = ("LD_", "FAKETIME")
+"""How variables begin that are read when a process starts, and not after a fork."""
+
+
+class Process:
+    """A process that was forked, with the methods of ``subprocess.Popen`` that tests use."""
+
+    def __init__(self, server: _Server, pid: int) -> None:
+        self._server = server
+        self._fd: int | None = os.pidfd_open(pid)
+        self.pid = pid
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        """Return the exit status, below zero for a signal; None while the process runs."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.wait(0)
+        return self.returncode
+
+    def wait(self, timeout: float = PATIENCE) -> int:
+        """Wait for the end; return the exit status. Raises TimeoutExpired."""
+        if self._fd is not None:
+            if not select.select([self._fd], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired(str(self.pid), timeout)
+            os.close(self._fd)
+            self._fd = None
+            self.returncode = self._server.order({"wait": self.pid})
+        assert self.returncode is not None
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal, unless the process has ended."""
+        if self._fd is not None:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._fd, number)
+
+    def kill(self) -> None:
+        """Send SIGKILL."""
+        self.send_signal(signal.SIGKILL)
+
+
+class _Server:
+    """The process that forks, as its parent sees it."""
+
+    def __init__(self, loaders: Mapping[str, str]) -> None:
+        self._lock = threading.Lock()
+        self._socket, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
+        with theirs:
+            # The last word is for "uuidd -k", which looks whether a process is a uuidd.
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.forks", "uuidd"],
+                stdin=theirs.fileno(),
+                stdout=subprocess.DEVNULL,
+                cwd=Path(__file__).parents[1],
+                env={**os.environ, **loaders},
+            )
+        atexit.register(self.end)
+
+    def order(self, order: dict[str, Any], descriptors: Sequence[int] = ()) -> Any:
+        """Give the server an order, and return its answer."""
+        with self._lock:
+            socket.send_fds(self._socket, [json.dumps(order).encode()], descriptors)
+            answer = self._socket.recv(4096)
+        assert answer, "the server of forks has ended"
+        return json.loads(answer)
+
+    def end(self) -> None:
+        """End the process, and all that it has started."""
+        self._socket.close()
+        self._process.wait(PATIENCE)
+
+
+@functools.cache
+def _server(loaders: tuple[tuple[str, str], ...]) -> _Server:
+    return _Server(dict(loaders))
+
+
+def start(
+    module: str,
+    *words: Sequence[str],
+    streams: tuple[int | IO[bytes], int | IO[bytes], int | IO[bytes]],
+    environment: Mapping[str, str] | None = None,
+    keep: Sequence[int] = (),
+) -> list[Process]:
+    """Start a process for each list of *words*, all let go at once.
+
+    *streams* are standard input, output and error of each; *environment* is added to that of the
+    test. The descriptors *keep* are open in each as 3 and so on.
+    """
+    # For tests that are to start no process.
+    sys.audit("os.fork")
+    whole = {**os.environ, **(environment or {})}
+    loaders = {name: whole[name] for name in whole if name.startswith(_LOADERS)}
+    server = _server(tuple(sorted(loaders.items())))
+    fds = [each if isinstance(each, int) else each.fileno() for each in streams]
+    order = {"module": module, "words": words, "environment": whole, "cwd": os.getcwd()}
+    return [Process(server, pid) for pid in server.order(order, [*fds, *keep])]
+
+
+class Program:
+    """``main(words)`` of a module in a process, for as long as the context lasts.
+
+    Its standard *input* ends with the context, and then it has to end well. The descriptors *keep*
+    are open in it as 3 and so on.
+    """
+
+    def __init__(
+        self,
+        module: str,
+        *words: object,
+        environment: Mapping[str, str] | None = None,
+        keep: Sequence[int] = (),
+    ) -> None:
+        self._module = module
+        self._keep = keep
+        self._words = list(map(str, words))
+        self._environment = environment
+
+    def __enter__(self) -> Self:
+        theirs, mine = os.pipe(), os.pipe()
+        self.input, self.output = open(theirs[1], "wb", buffering=0), open(mine[0], "rb")
+        try:
+            streams = (theirs[0], mine[1], 2)
+            (self.process,) = start(
+                self._module,
+                self._words,
+                streams=streams,
+                environment=self._environment,
+                keep=self._keep,
+            )
+        except BaseException:
+            self._close()
+            raise
+        finally:
+            os.close(theirs[0])
+            os.close(mine[1])
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self.process.kill()
+        self._close()
+        ended = self.process.wait()
+        assert ended == 0 or kind is not None, f"{self._module} {self._words} ended with {ended}"
+
+    def _close(self) -> None:
+        self.input.close()
+        self.output.close()
+
+    def line(self) -> str:
+        """Return the next line of its standard output."""
+        assert select.select([self.output], [], [], PATIENCE)[0], f"{self._words} says nothing"
+        return self.output.readline().decode().rstrip()
+
+    def say(self, line: str) -> None:
+        """Write a line to its standard input."""
+        self.input.write(f"{line}\n".encode())
+
+    def told(self) -> str:
+        """End its standard input; return what is left of its standard output."""
+        self.input.close()
+        return self.output.read().decode()
+
+
+def _run(order: dict[str, Any], words: list[str]) -> None:
+    """Be the program that was ordered; never return."""
+    status = 70
+    try:
+        os.environ.clear()
+        os.environ.update(order["environment"])
+        os.chdir(order["cwd"])
+        sys.argv = [order["module"], *words]
+        status = importlib.import_module(order["module"]).main(words) or 0
+        sys.stdout.flush()
+    except SystemExit as ended:
+        status = ended.code if isinstance(ended.code, int) else 70
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def _fork(order: dict[str, Any], descriptors: list[int]) -> list[int]:
+    # Each fork finds it imported.
+    importlib.import_module(order["module"])
+    gate, keep = os.pipe()
+    pids = []
+    for words in order["words"]:
+        pid = os.fork()
+        if not pid:
+            os.close(keep)
+            os.read(gate, 1)
+            os.close(gate)
+            # Past those that are to be replaced, so that none is overwritten before it is moved.
+            apart = [fcntl.fcntl(fd, fcntl.F_DUPFD, 64) for fd in descriptors]
+            for number, fd in enumerate(apart):
+                os.dup2(fd, number)
+            os.closerange(len(apart), max(apart) + 1)
+            _run(order, words)
+        pids.append(pid)
+    for fd in (gate, keep, *descriptors):
+        os.close(fd)
+    return pids
+
+
+def _serve() -> None:
+    left: set[int] = set()
+    orders = socket.socket(fileno=os.dup(0))
+    try:
+        while True:
+            data, ancillary, _, _ = orders.recvmsg(1 << 17, socket.CMSG_SPACE(64 * 4))
+            if not data:
+                return
+            descriptors = array.array("i")
+            for _, _, some in ancillary:
+                descriptors.frombytes(some)
+            order = json.loads(data)
+            answer: object
+            if "wait" in order:
+                answer = os.waitstatus_to_exitcode(os.waitpid(order["wait"], 0)[1])
+                left.discard(order["wait"])
+            else:
+                answer = pids = _fork(order, list(descriptors))
+                left.update(pids)
+            orders.send(json.dumps(answer).encode())
+    finally:
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+
+
+if __name__ == "__main__":
+    # What a daemon imports only when it starts.
+    from uuidd.server import startup  # noqa: F401  (it is the import that is wanted)
+
+    _serve()

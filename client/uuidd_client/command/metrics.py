@@ -19,7 +19,7 @@ Gauge = tuple[str, str, Any]
 
 
 def text(status: dict[str, Any]) -> str:
-    """Give the OpenMetrics text of a status, with its end mark."""
+    """Return the OpenMetrics text of a status, with its end mark."""
     registry = CollectorRegistry()
     registry.register(_Status(status))
     written: bytes = generate_latest(registry)  # type: ignore[no-untyped-call]  # theirs has none

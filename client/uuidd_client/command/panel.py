@@ -30,13 +30,13 @@ Line = list[Span]
 
 
 def rate(before: dict[str, Any], after: dict[str, Any], seconds: float) -> float | None:
-    """Give the ids a second between two statuses; None if the daemon was started in between."""
+    """Return the ids a second between two statuses; None if the daemon was started in between."""
     given = _ids(after) - _ids(before)
     return None if given < 0 or before["pid"] != after["pid"] else given / max(seconds, 1e-3)
 
 
 def draw(status: dict[str, Any], rate: float | None, *, width: int, coloured: bool) -> str:
-    """Give the screen, of lines that are *width* columns long at most.
+    """Return the screen, in lines of *width* columns at most.
 
     *rate* is the ids a second; None: not known yet.
     """
@@ -176,7 +176,7 @@ def _barred(label: str, share: float, size: int, colour: str, said: str) -> Line
 
 
 def _row(label: str | Span, spans: list[Span], width: int) -> Iterator[Line]:
-    """Give a label and text, on as many lines as the text needs."""
+    """Return a label and text, on as many lines as the text needs."""
     begin = label if isinstance(label, Span) else _label(label)
     gap = Span(" " * max(LABEL - len(begin.text), int(isinstance(label, Span))))
     for number, line in enumerate(_folded(spans, width - len(begin.text + gap.text))):
@@ -188,7 +188,7 @@ def _label(text: str) -> Span:
 
 
 def _folded(spans: list[Span], width: int) -> Iterator[Line]:
-    """Give text on lines of *width* columns, broken at spaces; a ~ is a space that is not."""
+    """Return text in lines of *width* columns, broken at spaces; a ~ is a space without a break."""
     line: Line = []
     used = 0
     for span in spans:
@@ -204,7 +204,7 @@ def _folded(spans: list[Span], width: int) -> Iterator[Line]:
 
 
 def _cut(line: Line, width: int) -> Line:
-    """Give a line cut off at *width*."""
+    """Return a line cut off at *width*."""
     cut: Line = []
     for span in line:
         cut.append(Span(span.text[: max(width, 0)], span.colour))
@@ -230,7 +230,7 @@ def _mac(node: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Give text that a daemon said without what would move a terminal's cursor."""
+    """Return a daemon's text without characters that would move a terminal's cursor."""
     return "".join(each if each.isprintable() and each != "~" else "?" for each in text)
 
 
@@ -239,7 +239,7 @@ def _count(number: int, name: str) -> str:
 
 
 def _span(seconds: float) -> str:
-    """Give a span of time in its two largest units."""
+    """Return a span of time in its two largest units."""
     if seconds < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(int(seconds), 60)

@@ -79,7 +79,7 @@ def _check(status: dict[str, Any]) -> int:
 
 
 def faults(status: dict[str, Any]) -> Iterator[str]:
-    """Give what keeps some callers from getting the ids that they ask for, most urgent first."""
+    """Return what keeps some callers from getting the ids that they ask for, most urgent first."""
     saves, steady = status["saves"], status["steady"]
     if saves["failing"]:
         yield f"saves of the state fail ({saves['trouble']})"
@@ -118,7 +118,7 @@ def _openmetrics(status: dict[str, Any]) -> str:
 
 @contextlib.contextmanager
 def _of_our_version() -> Iterator[None]:
-    """Tell of a status that is not as ours is."""
+    """Raise CommandError for a status that is not as expected."""
     try:
         yield
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
@@ -159,7 +159,7 @@ def _watch(client: Client) -> int:
 
 
 def _panel(status: dict[str, Any], before: dict[str, Any] | None, seconds: float) -> str:
-    """Give the panel of a status, with the rate of ids since the one *seconds* *before*."""
+    """Return the panel of a status, with the rate of ids since the one *seconds* *before*."""
     coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     width = min(shutil.get_terminal_size((80, 24)).columns, panel.WIDTH)
     with _of_our_version():

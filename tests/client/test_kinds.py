@@ -335,7 +335,7 @@ def test_beyond_the_rate_a_caller_is_told_if_it_does_not_wait(daemon: Daemon) ->
     """The error says how many are free; nothing was given out, and those can be had."""
     with Client(daemon.socket, fallback=False, wait=False) as client:
         client.make("snowflake", 1)
-        with pytest.raises(RateExceeded, match="ask for fewer, again later") as caught:
+        with pytest.raises(RateExceeded, match="make fewer, try again later") as caught:
             client.make("snowflake", 10_000_000)
         free = caught.value.free
         assert 0 < free < 10_000_000

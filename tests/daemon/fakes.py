@@ -18,7 +18,8 @@ from tests.core.draws import Draws
 from uuidd.clock import Clock
 from uuidd.core.ids.snowflake import TWITTER_EPOCH
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
-from uuidd.core.timeline import Block, Generation, SteadyBlock
+from uuidd.core.timeline import MAX_BLOCK, Block, Generation, SteadyBlock
+from uuidd.core.timeline.generation import LANES
 from uuidd.core.timeline.state import Node, State
 from uuidd.core.timeline.steady import Rollback, Steady
 from uuidd.core.timeline.timelines import Timelines
@@ -201,6 +202,37 @@ class Inside:
         entropy = Entropy(random.Random(1).randbytes, lambda: 0.0)
         self.service = Service(self.allocator, entropy, self.report.status)
 
+    def save_ahead(self, seconds: float = 10) -> None:
+        """Let a horizon so far ahead be saved, for both timelines, as if that had taken no time."""
+        reach = int(seconds * TICKS_PER_SECOND)
+        for _ in range(2):
+            state = self.timelines.begin_save(at=self.clock.read(), reach=reach, bare_reach=reach)
+            self.timelines.end_save(state, completed=True)
+
+    def use_up(self) -> None:
+        """Take all ticks that are free for whole blocks of utc."""
+        for _ in range(LANES - 1):
+            self.take(MAX_BLOCK, whole=True)
+
+    def standing(self) -> tuple[Any, ...]:
+        """Return all that changes when something is given out."""
+        volatile = self.timeline.volatile
+        return self.steady.next, self.lanes, volatile, list(self.openings)
+
+    @contextlib.asynccontextmanager
+    async def needing_a_save(self, *, broken: bool = False) -> AsyncIterator[trio.Event]:
+        """Let the saver run meanwhile, after an idle hour: the next request needs a save.
+
+        Until the event that is entered is set, saves hang; if *broken*, they fail instead.
+        """
+        gate = trio.Event()
+        async with self.saving():
+            await trio.sleep(HOUR)
+            self.disk.broken = broken
+            if not broken:
+                self.disk.gate = gate
+            yield gate
+
     @property
     def open(self) -> Generation:
         """The open generation of the stored node."""
@@ -232,7 +264,7 @@ class Inside:
         assert isinstance(block, SteadyBlock)
         return block
 
-    async def take_steady_soon(
+    async def take_steady_waiting(
         self, count: int = 1, *, whole: bool = False, wait: bool = True
     ) -> SteadyBlock:
         """Take of the steady timeline, as a request that may have to wait."""

@@ -72,9 +72,7 @@ class Serving:
 async def serving(*, bars: bool = True, **limits: Any) -> AsyncIterator[Serving]:
     """An acceptor that serves meanwhile, with an hour's horizon and no user spared but root."""
     inside = Inside(Limits(**limits), own_uid=-1)
-    for _ in range(2):
-        state = inside.timeline.begin_save(now=inside.wall.now(), reach=int(2 * HOUR * 10**7))
-        inside.timeline.end_save(state, completed=True)
+    inside.save_ahead(2 * HOUR)
     with Listener(bars=bars) as listener:
         async with trio.open_nursery() as nursery:
             served = Serving(inside, listener)

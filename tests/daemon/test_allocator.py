@@ -8,9 +8,9 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from tests.daemon.fakes import HOUR, Inside
+from tests.daemon.fakes import HOUR, UID, Inside
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
-from uuidd.core.timeline import MAX_BLOCK, Block, NoneFree
+from uuidd.core.timeline import MAX_BLOCK, Block, NoneFree, SteadyBlock
 from uuidd.core.timeline.outcomes import NeedsSave
 from uuidd.core.timeline.state import Node
 from uuidd.core.wire.methods import SAVE_SECONDS, RefusedError
@@ -23,35 +23,46 @@ async def inside(autojump_clock: MockClock) -> Inside:
     return Inside()
 
 
-def settle(inside: Inside) -> None:
-    """Let a horizon of 10 s be saved."""
-    state = inside.timeline.begin_save(now=inside.wall.now(), reach=10 * TICKS_PER_SECOND)
-    inside.timeline.end_save(state, completed=True)
-
-
-def fill(inside: Inside) -> None:
-    """Take all the room that there is for whole grants."""
-    for _ in range(15):
-        inside.take(MAX_BLOCK, whole=True)
+EITHER = pytest.mark.parametrize("timeline", ["utc", "steady"])
 
 
 # Room
 
 
-async def test_a_whole_grant_waits_for_room(inside: Inside, autojump_clock: MockClock) -> None:
-    """When all lanes are full, a million ticks come 0.1 s later, when they have passed."""
-    settle(inside)
-    fill(inside)
-    block = await inside.take_waiting(MAX_BLOCK, whole=True)
+@EITHER
+async def test_a_whole_block_waits_for_free_ticks(
+    inside: Inside, timeline: str, autojump_clock: MockClock
+) -> None:
+    """When all lanes are used up, a million ticks come 0.1 s later, when they have passed."""
+    inside.save_ahead()
+    inside.use_up()
+    inside.take_steady(MAX_BLOCK)
+    block = await inside.allocator.take_waiting(timeline, MAX_BLOCK, True, uid=UID)
     assert block.count == MAX_BLOCK
     assert trio.current_time() == pytest.approx(0.1, abs=1e-5)
+
+
+async def test_busy_says_what_to_do(inside: Inside, autojump_clock: MockClock) -> None:
+    """It says how many ticks were not free, and for how long, and no lane has moved."""
+    inside.save_ahead()
+    inside.use_up()
+    inside.wall.stop()
+    before = inside.standing()
+    with pytest.raises(RefusedError) as caught:
+        await inside.take_waiting(MAX_BLOCK, whole=True)
+    assert (caught.value.code, caught.value.message) == (
+        "busy",
+        "1000000 ticks will not be free within 0.2 s; ask for fewer, or try again later",
+    )
+    assert trio.current_time() <= ROOM_SECONDS
+    assert inside.standing() == before
 
 
 async def test_no_whole_grant_waits_longer_than_a_fifth_of_a_second(
     inside: Inside, autojump_clock: MockClock
 ) -> None:
     """Of too many who ask at once each is served, or refused as busy, within 0.2 s."""
-    settle(inside)
+    inside.save_ahead()
     served: list[Block] = []
     refused: list[RefusedError] = []
 
@@ -71,24 +82,11 @@ async def test_no_whole_grant_waits_longer_than_a_fifth_of_a_second(
     assert len(served) + len(refused) == 60
 
 
-async def test_busy_says_what_to_do(inside: Inside, autojump_clock: MockClock) -> None:
-    """Who gets ``busy`` reads how many ticks were not free, and for how long."""
-    settle(inside)
-    fill(inside)
-    inside.wall.stop()
-    with pytest.raises(
-        RefusedError, match=r"1000000 ticks will not be free within 0\.2 s"
-    ) as caught:
-        await inside.take_waiting(MAX_BLOCK, whole=True)
-    assert caught.value.code == "busy"
-    assert trio.current_time() <= ROOM_SECONDS
-
-
 async def test_a_wait_that_would_be_too_long_is_refused_at_once(
     inside: Inside, autojump_clock: MockClock
 ) -> None:
     """Nobody waits for what cannot come within 0.2 s."""
-    settle(inside)
+    inside.save_ahead()
     inside.wall.stop()
     for lane in inside.open.lanes:
         lane.next = inside.wall.now() + TICKS_PER_SECOND
@@ -101,24 +99,11 @@ async def test_whole_grants_leave_single_ticks_their_room(
     inside: Inside, autojump_clock: MockClock
 ) -> None:
     """With all room for whole grants taken, single ticks are served at once."""
-    settle(inside)
-    fill(inside)
+    inside.save_ahead()
+    inside.use_up()
     for _ in range(100):
         inside.take()
         await trio.sleep(1e-6)
-
-
-async def test_a_refusal_for_want_of_room_moves_no_lane(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
-    """Whoever is refused as busy leaves every lane's next where it was."""
-    settle(inside)
-    fill(inside)
-    inside.wall.stop()
-    before = inside.lanes
-    with pytest.raises(RefusedError):
-        await inside.take_waiting(MAX_BLOCK, whole=True)
-    assert inside.lanes == before
 
 
 # Steps back
@@ -126,7 +111,7 @@ async def test_a_refusal_for_want_of_room_moves_no_lane(
 
 async def test_a_small_step_back_is_waited_out(inside: Inside, autojump_clock: MockClock) -> None:
     """After a step of 5 ms back a request waits 5 ms, and no clock sequence is spent."""
-    settle(inside)
+    inside.save_ahead()
     before = inside.take()
     inside.wall.step(-0.005)
     after = await inside.take_waiting(1, whole=False)
@@ -168,65 +153,38 @@ async def test_a_step_back_under_a_fixed_node_keeps_away_from_libuuids_clock_seq
 # Saves
 
 
+@EITHER
 async def test_a_request_waits_for_the_save_it_needs(
-    inside: Inside, autojump_clock: MockClock
+    inside: Inside, timeline: str, autojump_clock: MockClock
 ) -> None:
     """A request past the horizon is served as soon as the save completes, on the stored node."""
-    async with inside.saving():
-        await trio.sleep(HOUR)
-        inside.disk.gate = trio.Event()
-        blocks: list[Block] = []
+    blocks: list[Block | SteadyBlock] = []
 
-        async def ask() -> None:
-            blocks.append(await inside.take_waiting(1, whole=False))
+    async def ask() -> None:
+        blocks.append(await inside.allocator.take_waiting(timeline, 1, False, uid=UID))
 
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(ask)
-            await trio.sleep(SAVE_SECONDS - 0.1)
-            assert blocks == []
-            inside.disk.gate.set()
-        assert trio.current_time() == pytest.approx(HOUR + SAVE_SECONDS - 0.1)
-        assert blocks[0].node == inside.timeline.node.value
+    async with inside.needing_a_save() as saved, trio.open_nursery() as nursery:
+        nursery.start_soon(ask)
+        await trio.sleep(SAVE_SECONDS - 0.1)
+        assert blocks == []
+        saved.set()
+    assert trio.current_time() == pytest.approx(HOUR + SAVE_SECONDS - 0.1)
+    assert blocks[0].node == inside.timeline.node.value
 
 
-async def test_after_a_second_without_a_save_a_volatile_node_serves(
-    inside: Inside, autojump_clock: MockClock
+@pytest.mark.parametrize(
+    ("broken", "cause"), [(False, "it is still under way"), (True, "No space left on device")]
+)
+async def test_without_a_save_in_time_a_volatile_node_serves(
+    inside: Inside, broken: bool, cause: str, autojump_clock: MockClock
 ) -> None:
-    """When a save hangs, a request waits 1 s at most, and gets ticks of a node never saved."""
-    async with inside.saving():
-        await trio.sleep(HOUR)
-        inside.disk.gate = trio.Event()
+    """When saves hang or fail, a request waits 1 s at most. The node is never saved."""
+    async with inside.needing_a_save(broken=broken) as saved:
         block = await inside.take_waiting(1, whole=False)
         assert trio.current_time() == HOUR + SAVE_SECONDS <= HOUR + 1
-        assert block.node != inside.timeline.node.value
-        assert (
-            inside.openings[-1].reason == f"no save within {SAVE_SECONDS} s (it is still under way)"
-        )
-
-
-async def test_a_failing_save_turns_volatile_too_and_says_why(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
-    """When saves fail for that long, the reason of the volatile node has the cause."""
-    async with inside.saving():
-        await trio.sleep(HOUR)
-        inside.disk.broken = True
-        block = await inside.take_waiting(1, whole=False)
-        assert trio.current_time() == HOUR + SAVE_SECONDS
-        assert block.node != inside.timeline.node.value
-        assert (
-            inside.openings[-1].reason
-            == f"no save within {SAVE_SECONDS} s (No space left on device)"
-        )
-
-
-async def test_a_volatile_node_is_never_saved(inside: Inside, autojump_clock: MockClock) -> None:
-    """What is saved while a volatile node serves is the stored node."""
-    async with inside.saving():
-        await trio.sleep(HOUR)
-        inside.disk.broken = True
-        block = await inside.take_waiting(1, whole=False)
+        assert inside.openings[-1].reason == f"no save within {SAVE_SECONDS} s ({cause})"
         inside.disk.broken = False
+        saved.set()
         await trio.sleep(20)
     assert {state.node for state in inside.disk.kept} == {inside.timeline.node}
     assert block.node != inside.timeline.node.value
@@ -236,9 +194,7 @@ async def test_a_volatile_node_serves_without_another_wait(
     inside: Inside, autojump_clock: MockClock
 ) -> None:
     """Only the first request waits; those after it are served at once."""
-    async with inside.saving():
-        await trio.sleep(HOUR)
-        inside.disk.broken = True
+    async with inside.needing_a_save(broken=True):
         await inside.take_waiting(1, whole=False)
         begun = trio.current_time()
         for _ in range(10):
@@ -251,9 +207,7 @@ async def test_after_a_save_the_stored_node_serves_again(
     inside: Inside, autojump_clock: MockClock
 ) -> None:
     """Once a save succeeds the volatile node is left, and ticks go on rising."""
-    async with inside.saving():
-        await trio.sleep(HOUR)
-        inside.disk.broken = True
+    async with inside.needing_a_save(broken=True):
         volatile = await inside.take_waiting(1, whole=False)
         await trio.sleep(20)
         inside.disk.broken = False
@@ -269,12 +223,10 @@ async def test_after_a_save_that_hung_the_stored_node_serves_again(
     inside: Inside, autojump_clock: MockClock
 ) -> None:
     """Once a save that hung for a minute completes, the volatile node is left in bounded time."""
-    async with inside.saving():
-        await trio.sleep(HOUR)
-        inside.disk.gate = trio.Event()
+    async with inside.needing_a_save() as saved:
         await inside.use(60)
         assert inside.timeline.volatile is not None
-        inside.disk.gate.set()
+        saved.set()
         await inside.use(11)
         assert inside.timeline.volatile is None
 
@@ -283,9 +235,7 @@ async def test_many_who_wait_for_a_save_turn_volatile_together(
     inside: Inside, autojump_clock: MockClock
 ) -> None:
     """Those who wait for one save are all served from one volatile node."""
-    async with inside.saving():
-        await trio.sleep(HOUR)
-        inside.disk.gate = trio.Event()
+    async with inside.needing_a_save():
         blocks: list[Block] = []
 
         async def ask() -> None:
@@ -302,12 +252,19 @@ async def test_many_who_wait_for_a_save_turn_volatile_together(
 # Stopping
 
 
-async def test_a_stopping_daemon_is_unavailable(inside: Inside, autojump_clock: MockClock) -> None:
-    """Who asks a daemon whose timeline is closed gets ``unavailable``, at once."""
-    inside.timeline.close()
-    with pytest.raises(RefusedError, match="the daemon is stopping") as caught:
-        await inside.take_waiting(1, whole=False)
-    assert caught.value.code == "unavailable"
+@EITHER
+@pytest.mark.parametrize("wait", [True, False])
+async def test_a_stopping_daemon_is_unavailable(
+    inside: Inside, timeline: str, wait: bool, autojump_clock: MockClock
+) -> None:
+    """A request to a closed timeline is ``unavailable`` at once, whether it would wait or not."""
+    inside.timelines.close()
+    with pytest.raises(RefusedError) as caught:
+        await inside.allocator.take_waiting(timeline, 1, False, uid=UID, wait=wait)
+    assert (caught.value.code, caught.value.message) == (
+        "unavailable",
+        "the daemon is stopping; try again",
+    )
     assert trio.current_time() == 0
 
 
@@ -315,9 +272,7 @@ async def test_who_waits_when_the_daemon_stops_is_told(
     inside: Inside, autojump_clock: MockClock
 ) -> None:
     """A request that waits for a save when the daemon stops gets ``unavailable``."""
-    async with inside.saving():
-        await trio.sleep(HOUR)
-        inside.disk.gate = trio.Event()
+    async with inside.needing_a_save() as saved:
         caught: list[RefusedError] = []
 
         async def ask() -> None:
@@ -330,7 +285,7 @@ async def test_who_waits_when_the_daemon_stops_is_told(
             await trio.sleep(0.5)
             nursery.start_soon(partial(inside.saver.finish, 10))
             await trio.sleep(0.1)
-            inside.disk.gate.set()
+            saved.set()
         assert [error.code for error in caught] == ["unavailable"]
 
 
@@ -353,8 +308,8 @@ async def drawing(
 
 async def after_a_second(inside: Inside, **drawers: list[dict[str, Any]]) -> Counter[int]:
     """Let drawers of two users draw for a second, and give what each got, and its refusals."""
-    settle(inside)
-    fill(inside)
+    inside.save_ahead()
+    inside.use_up()
     got: Counter[int] = Counter()
     with trio.move_on_after(1):
         async with trio.open_nursery() as nursery:
@@ -396,18 +351,27 @@ async def test_short_grants_are_shared_too(
     assert got[1] > 0.1 * min(10_000_000, count / 0.00001)
 
 
-async def test_who_has_had_his_share_hears_so(inside: Inside, autojump_clock: MockClock) -> None:
-    """He is told which share of what it was, and what to do."""
-    settle(inside)
-    fill(inside)
-    for uid in (1, 2):
-        await inside.allocator.take_waiting("utc", MAX_BLOCK, True, uid=uid)
-    inside.allocator._whole.draw(1, asked=1, given=30_000_000, at=inside.clock.read().elapsed)
-    with pytest.raises(RefusedError) as caught:
-        await inside.allocator.take_waiting("utc", 2, True, uid=1)
-    assert (caught.value.code, caught.value.message) == (
-        "busy",
-        "uid 1 has used up its share of the ticks, one of 2; ask for fewer, or try again later",
+async def test_a_user_whose_share_is_used_up_is_told_so(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """With forty users that want all there is, a block costs a user more than 0.2 s."""
+    inside.save_ahead()
+    inside.use_up()
+    refused: list[str] = []
+
+    async def ask_twice(uid: int) -> None:
+        try:
+            for count in (MAX_BLOCK, 2):
+                await inside.allocator.take_waiting("utc", count, True, uid=uid)
+        except RefusedError as error:
+            refused.append(f"{error.code}: " + error.message.removeprefix(f"uid {uid} "))
+
+    async with trio.open_nursery() as nursery:
+        for uid in range(1, 41):
+            nursery.start_soon(ask_twice, uid)
+    assert (
+        "busy: has used up its share of the ticks, one of 41; ask for fewer, or try again later"
+        in refused
     )
 
 
@@ -415,8 +379,8 @@ async def test_only_so_many_requests_of_one_user_wait_for_room(
     inside: Inside, autojump_clock: MockClock
 ) -> None:
     """One more is refused at once, and says why; another user's may wait."""
-    settle(inside)
-    fill(inside)
+    inside.save_ahead()
+    inside.use_up()
     inside.limits.waiting_per_uid = 3
     take = partial(inside.allocator.take_waiting, "utc", MAX_BLOCK, True)
     async with trio.open_nursery() as nursery:

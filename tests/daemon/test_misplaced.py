@@ -207,7 +207,7 @@ async def test_utc_goes_on_under_a_volatile_node_and_steady_is_refused(
         block = await inside.take_waiting(1)
         assert block.node != inside.timeline.node.value
         with pytest.raises(RefusedError, match=GONE):
-            await inside.take_steady_soon(1)
+            await inside.take_steady_waiting(1)
 
 
 async def test_the_stored_node_goes_on_once_the_folder_is_back(

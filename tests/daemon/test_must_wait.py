@@ -8,7 +8,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from tests.daemon.fakes import HOUR, UID, Inside
+from tests.daemon.fakes import UID, Inside
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline import MAX_BLOCK
 from uuidd.core.wire.methods import SAVE_SECONDS, RefusedError
@@ -23,27 +23,14 @@ async def inside(autojump_clock: MockClock) -> Inside:
     return Inside()
 
 
-def settle(inside: Inside) -> None:
-    """Let a horizon 10 s ahead be saved, for both timelines."""
-    lead = 10 * TICKS_PER_SECOND
-    state = inside.timelines.begin_save(at=inside.clock.read(), reach=lead, bare_reach=lead)
-    inside.timelines.end_save(state, completed=True)
-
-
-def standing(inside: Inside) -> tuple[Any, ...]:
-    """Give all that a grant would change."""
-    volatile = inside.timeline.volatile
-    return inside.steady.next, inside.lanes, volatile, list(inside.openings)
-
-
 async def refusal(
     inside: Inside, timeline: str, count: int = 1, *, whole: bool = False
 ) -> RefusedError:
     """Give the error of a request that does not wait; check that it changed nothing."""
-    before = standing(inside)
+    before = inside.standing()
     with pytest.raises(RefusedError) as caught:
         await inside.allocator.take_waiting(timeline, count, whole, uid=UID, wait=False)
-    assert standing(inside) == before
+    assert inside.standing() == before
     return caught.value
 
 
@@ -52,9 +39,7 @@ async def test_a_save_that_hangs_is_told_within_50_ms(
     inside: Inside, timeline: str, autojump_clock: MockClock
 ) -> None:
     """The first request after an idle hour needs a save; it hears of one that hangs, and why."""
-    async with inside.saving():
-        await trio.sleep(HOUR)
-        inside.disk.gate = trio.Event()
+    async with inside.needing_a_save():
         begun = trio.current_time()
         error = await refusal(inside, timeline)
         assert trio.current_time() == pytest.approx(begun + SOON_SECONDS, abs=1e-6)
@@ -69,9 +54,7 @@ async def test_whoever_asks_again_with_wait_is_served_once_it_is_saved(
     inside: Inside, timeline: str, autojump_clock: MockClock
 ) -> None:
     """The second request waits for the same save, and gets a block of the stored node."""
-    async with inside.saving():
-        await trio.sleep(HOUR)
-        inside.disk.gate = gate = trio.Event()
+    async with inside.needing_a_save() as saved:
         assert (await refusal(inside, timeline)).code == "must_wait"
         async with trio.open_nursery() as nursery:
 
@@ -81,7 +64,7 @@ async def test_whoever_asks_again_with_wait_is_served_once_it_is_saved(
 
             nursery.start_soon(ask)
             await trio.sleep(0.5)
-            gate.set()
+            saved.set()
 
 
 @EITHER
@@ -89,18 +72,15 @@ async def test_a_save_of_some_milliseconds_is_waited_for(
     inside: Inside, timeline: str, autojump_clock: MockClock
 ) -> None:
     """A request that does not want to wait is not bothered with a disk that works."""
-    async with inside.saving():
-        await trio.sleep(HOUR)
-        inside.disk.gate = gate = trio.Event()
-        async with trio.open_nursery() as nursery:
+    async with inside.needing_a_save() as saved, trio.open_nursery() as nursery:
 
-            async def ask() -> None:
-                block = await inside.allocator.take_waiting(timeline, 1, False, uid=UID, wait=False)
-                assert block.count == 1
+        async def ask() -> None:
+            block = await inside.allocator.take_waiting(timeline, 1, False, uid=UID, wait=False)
+            assert block.count == 1
 
-            nursery.start_soon(ask)
-            await trio.sleep(0.04)
-            gate.set()
+        nursery.start_soon(ask)
+        await trio.sleep(0.04)
+        saved.set()
 
 
 @EITHER
@@ -108,9 +88,7 @@ async def test_a_save_that_failed_is_told_with_its_cause(
     inside: Inside, timeline: str, autojump_clock: MockClock
 ) -> None:
     """While a disk is full, and before the daemon does without it, the refusal names the cause."""
-    async with inside.saving():
-        await trio.sleep(HOUR)
-        inside.disk.broken = True
+    async with inside.needing_a_save(broken=True):
         error = await refusal(inside, timeline)
     assert (error.code, error.message) == (
         "must_wait",
@@ -123,11 +101,9 @@ async def test_steady_without_a_save_for_long_is_unavailable_at_once(
     inside: Inside, autojump_clock: MockClock
 ) -> None:
     """What no wait can help is refused for good, and at once."""
-    async with inside.saving():
-        await trio.sleep(HOUR)
-        inside.disk.broken = True
+    async with inside.needing_a_save(broken=True):
         with pytest.raises(RefusedError):
-            await inside.take_steady_soon()
+            await inside.take_steady_waiting()
         await trio.sleep(SAVE_SECONDS)
         begun = trio.current_time()
         error = await refusal(inside, "steady")
@@ -139,9 +115,7 @@ async def test_where_a_volatile_node_serves_there_is_no_wait(
     inside: Inside, autojump_clock: MockClock
 ) -> None:
     """Once another request has waited in vain, those that do not wait get volatile blocks."""
-    async with inside.saving():
-        await trio.sleep(HOUR)
-        inside.disk.gate = trio.Event()
+    async with inside.needing_a_save():
         volatile = await inside.take_waiting()
         begun = trio.current_time()
         block = await inside.take_waiting(wait=False)
@@ -154,9 +128,8 @@ async def test_room_that_comes_later_is_told_at_once(
     inside: Inside, autojump_clock: MockClock
 ) -> None:
     """When a million ticks are free in 0.1 s the refusal says so, and no time passes."""
-    settle(inside)
-    for _ in range(15):
-        inside.take(MAX_BLOCK, whole=True)
+    inside.save_ahead()
+    inside.use_up()
     error = await refusal(inside, "utc", MAX_BLOCK, whole=True)
     assert (error.code, error.message) == (
         "must_wait",
@@ -169,16 +142,15 @@ async def test_room_that_comes_soon_is_waited_for(
     inside: Inside, autojump_clock: MockClock
 ) -> None:
     """400,000 ticks, which are free in 0.04 s, are given then."""
-    settle(inside)
-    for _ in range(15):
-        inside.take(MAX_BLOCK, whole=True)
+    inside.save_ahead()
+    inside.use_up()
     assert (await inside.take_waiting(400_000, whole=True, wait=False)).count == 400_000
     assert trio.current_time() == pytest.approx(0.04, abs=1e-5)
 
 
 async def test_room_that_does_not_come_is_busy(inside: Inside, autojump_clock: MockClock) -> None:
     """What a request that waits would be refused as ``busy`` at once is the same here."""
-    settle(inside)
+    inside.save_ahead()
     inside.wall.stop()
     for lane in inside.open.lanes:
         lane.next = inside.wall.now() + TICKS_PER_SECOND
@@ -190,7 +162,7 @@ async def test_a_user_who_has_had_the_share_hears_when_there_is_more(
     inside: Inside, autojump_clock: MockClock
 ) -> None:
     """While two users want all there is, one who is over the share is told for how long."""
-    settle(inside)
+    inside.save_ahead()
     inside.take(MAX_BLOCK)
     await inside.allocator.take_waiting("utc", MAX_BLOCK, False, uid=UID + 1)
     await trio.sleep(0.1)
@@ -206,7 +178,7 @@ async def test_a_step_back_that_steady_waits_out_is_told(
 ) -> None:
     """With ``--rollback wait`` the refusal says by how much UTC stepped back."""
     inside = Inside(rollback="wait")
-    settle(inside)
+    inside.save_ahead()
     inside.take_steady()
     inside.wall.step(-0.3)
     error = await refusal(inside, "steady")
@@ -215,12 +187,6 @@ async def test_a_step_back_that_steady_waits_out_is_told(
         "UTC was set back, and steady waits 0.300 s until UTC catches up; ask again with wait",
     )
     assert trio.current_time() == 0
-
-
-async def test_a_stopping_daemon_is_unavailable(inside: Inside, autojump_clock: MockClock) -> None:
-    """No wait would help, so it is ``unavailable``, as with wait."""
-    inside.timelines.close()
-    assert (await refusal(inside, "utc")).code == "unavailable"
 
 
 @pytest.mark.parametrize(
@@ -237,15 +203,13 @@ async def test_take_and_make_say_it_over_the_wire(
     inside: Inside, asked: tuple[Any, ...], autojump_clock: MockClock
 ) -> None:
     """The error is counted once, no id is, nothing moves, and the connection goes on."""
-    async with inside.saving():
-        await trio.sleep(HOUR)
-        inside.disk.gate = trio.Event()
-        before = standing(inside)
+    async with inside.needing_a_save():
+        before = inside.standing()
         async with inside.talking() as peer:
             reply = await peer.call(*asked)
             assert reply.code == "must_wait"
             assert reply.result is None
-            assert standing(inside) == before
+            assert inside.standing() == before
             assert (inside.service.rpc.requests, inside.service.rpc.ids) == (1, 0)
             assert inside.service.rpc.refused == {"must_wait": 1}
             assert (await peer.call("make", "v4", 1, False)).error is None

@@ -130,7 +130,7 @@ async def test_a_use_of_steady_alone_is_a_use(inside: Inside, autojump_clock: Mo
     """A daemon that is asked for steady ids only saves each 10 s as well, and then falls idle."""
     async with inside.saving():
         for _ in range(2400):
-            await inside.take_steady_soon()
+            await inside.take_steady_waiting()
             await trio.sleep(0.05)
         assert inside.disk.pauses[-5:] == pytest.approx([10] * 5, abs=0.06)
         saves = len(inside.disk.begun)
@@ -146,7 +146,7 @@ async def test_finish_saves_the_exact_mark_of_steady(
     for step in (0, -HOUR):
         inside.wall.step(step)
     async with inside.saving():
-        block = await inside.take_steady_soon(10)
+        block = await inside.take_steady_waiting(10)
         await trio.sleep(3)
         assert await inside.saver.finish(10)
     assert inside.disk.kept[-1].steady == block.first + block.count

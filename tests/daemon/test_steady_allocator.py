@@ -24,23 +24,16 @@ async def inside(autojump_clock: MockClock) -> Inside:
     return Inside()
 
 
-def settle(inside: Inside, seconds: float = 10) -> None:
-    """Let a horizon so far ahead be saved, for both timelines."""
-    lead = int(seconds * TICKS_PER_SECOND)
-    state = inside.timelines.begin_save(at=inside.clock.read(), reach=lead, bare_reach=lead)
-    inside.timelines.end_save(state, completed=True)
-
-
 async def refusal(inside: Inside, count: int = 1, *, whole: bool = False) -> str:
     """Give the message with which a steady request is refused as ``unavailable``.
 
     Nothing moves then: neither the steady lane nor one of utc's.
     """
-    before = inside.steady.next, inside.lanes, inside.timeline.volatile
+    before = inside.standing()
     with pytest.raises(RefusedError) as caught:
-        await inside.take_steady_soon(count, whole=whole)
+        await inside.take_steady_waiting(count, whole=whole)
     assert caught.value.code == "unavailable"
-    assert (inside.steady.next, inside.lanes, inside.timeline.volatile) == before
+    assert inside.standing() == before
     return caught.value.message
 
 
@@ -52,7 +45,7 @@ def after_a_lost_state() -> Inside:
 def stepped_back(seconds: float, **how: Any) -> Inside:
     """An inside that had given a steady tick when UTC stepped back."""
     inside = Inside(**how)
-    settle(inside)
+    inside.save_ahead()
     inside.take_steady()
     inside.wall.step(-seconds)
     return inside
@@ -95,7 +88,7 @@ NAMES = ["lost", "max-lead", "wait", "refuse"]
 async def test_a_steady_block_tells_what_its_ids_are_made_with(autojump_clock: MockClock) -> None:
     """It ends now, and has the stored node, the worker number and the epoch."""
     inside = Inside(worker=77)
-    settle(inside)
+    inside.save_ahead()
     block = inside.take_steady(100)
     assert block == SteadyBlock(
         inside.wall.now() - 99, 100, inside.timeline.node.value, 77, TWITTER_EPOCH
@@ -106,7 +99,7 @@ async def test_steady_and_utc_share_no_ticks_of_one_lane(
     inside: Inside, autojump_clock: MockClock
 ) -> None:
     """What one timeline gives out takes nothing from the other."""
-    settle(inside)
+    inside.save_ahead()
     steady = inside.take_steady(1000)
     utc = inside.take(1000)
     assert (steady.first, steady.count) == (utc.first, utc.count)
@@ -121,7 +114,7 @@ async def test_many_who_ask_at_once_get_each_tick_once(
 
         async def ask(count: int, whole: bool) -> None:
             for _ in range(20):
-                blocks.append(await inside.take_steady_soon(count, whole=whole))
+                blocks.append(await inside.take_steady_waiting(count, whole=whole))
                 await trio.sleep(0.001)
 
         async with trio.open_nursery() as nursery:
@@ -133,29 +126,18 @@ async def test_many_who_ask_at_once_get_each_tick_once(
         assert later.first >= sooner.first + sooner.count
 
 
-async def test_a_whole_steady_grant_waits_for_room(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
-    """When its one lane is used up, a million ticks come 0.1 s later."""
-    settle(inside)
-    inside.take_steady(MAX_BLOCK)
-    block = await inside.take_steady_soon(MAX_BLOCK, whole=True)
-    assert block.count == MAX_BLOCK
-    assert trio.current_time() == pytest.approx(0.1, abs=1e-5)
-
-
 async def test_a_steady_grant_without_room_is_busy(
     inside: Inside, autojump_clock: MockClock
 ) -> None:
     """Where only others' grants are in the way it is ``busy`` after 0.2 s, and the lane stays."""
-    settle(inside)
+    inside.save_ahead()
     inside.take_steady(MAX_BLOCK)
     refused: list[RefusedError] = []
     served: list[SteadyBlock] = []
 
     async def ask() -> None:
         try:
-            served.append(await inside.take_steady_soon(MAX_BLOCK, whole=True))
+            served.append(await inside.take_steady_waiting(MAX_BLOCK, whole=True))
         except RefusedError as error:
             refused.append(error)
 
@@ -210,7 +192,7 @@ async def test_after_a_lost_state_steady_ids_begin_past_twenty_seconds(
         assert "starts in 9.0 s" in await refusal(inside)
         await trio.sleep(8.5)
         # Less is left than a request waits for.
-        block = await inside.take_steady_soon(10)
+        block = await inside.take_steady_waiting(10)
         assert block.first == begin
         assert trio.current_time() == pytest.approx(19, abs=1e-3)
         await trio.sleep(1)
@@ -231,7 +213,7 @@ async def test_a_lost_state_is_no_reason_any_more_once_ids_came(autojump_clock: 
     inside = Inside(lost=True, rollback="wait")
     async with inside.saving():
         await trio.sleep(20)
-        await inside.take_steady_soon()
+        await inside.take_steady_waiting()
         inside.wall.step(-30)
         assert (
             await refusal(inside)
@@ -249,7 +231,7 @@ async def test_steady_is_on_again_once_its_lead_is_small_enough(autojump_clock: 
         await trio.sleep(7.9)
         assert "is 3600.050 s ahead" in await refusal(inside)
         await trio.sleep(0.2)
-        block = await inside.take_steady_soon()
+        block = await inside.take_steady_waiting()
         assert inside.wall.now() + 3599 * TICKS_PER_SECOND < block.first
 
 
@@ -260,7 +242,7 @@ async def test_a_slewed_step_back_is_not_noticed(autojump_clock: MockClock) -> N
         last = inside.steady.next - 1
         for _ in range(200):
             await trio.sleep(0.01)
-            block = await inside.take_steady_soon()
+            block = await inside.take_steady_waiting()
             assert block.first > last
             last = block.first
     assert trio.current_time() == pytest.approx(2, abs=0.01)
@@ -270,7 +252,7 @@ async def test_a_step_back_is_waited_out_where_that_is_chosen(autojump_clock: Mo
     """With --rollback wait a request waits until UTC is back, if that is within 0.8 s."""
     inside = stepped_back(0.5, rollback="wait")
     last = inside.steady.next - 1
-    block = await inside.take_steady_soon()
+    block = await inside.take_steady_waiting()
     assert trio.current_time() == pytest.approx(0.5, abs=1e-5)
     assert inside.wall.now() >= block.first > last
 
@@ -290,7 +272,7 @@ async def test_a_small_step_back_is_waited_out_where_they_are_refused(
 ) -> None:
     """With --rollback refuse a step of 5 ms back, within the tolerance, costs a wait of 5 ms."""
     inside = stepped_back(0.005, rollback="refuse")
-    block = await inside.take_steady_soon()
+    block = await inside.take_steady_waiting()
     assert trio.current_time() == pytest.approx(0.005, abs=1e-5)
     assert block.first == inside.wall.now()
 
@@ -301,31 +283,10 @@ async def test_refusing_ends_when_utc_is_back(autojump_clock: MockClock) -> None
     last = inside.steady.next - 1
     await refusal(inside)
     await trio.sleep(5.1)
-    assert (await inside.take_steady_soon()).first > last
+    assert (await inside.take_steady_waiting()).first > last
 
 
 # Saves
-
-
-async def test_a_steady_request_waits_for_the_save_it_needs(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
-    """A request past the horizon is served as soon as the save completes."""
-    async with inside.saving():
-        await trio.sleep(HOUR)
-        inside.disk.gate = trio.Event()
-        blocks: list[SteadyBlock] = []
-
-        async def ask() -> None:
-            blocks.append(await inside.take_steady_soon())
-
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(ask)
-            await trio.sleep(SAVE_SECONDS - 0.1)
-            assert blocks == []
-            inside.disk.gate.set()
-        assert trio.current_time() == pytest.approx(HOUR + SAVE_SECONDS - 0.1)
-        assert blocks[0].first < inside.disk.kept[-1].steady == inside.steady.horizon
 
 
 @pytest.mark.parametrize("hangs", [True, False], ids=["hung", "broken"])
@@ -353,15 +314,13 @@ async def test_a_volatile_utc_gives_steady_nothing(
     inside: Inside, autojump_clock: MockClock
 ) -> None:
     """While utc serves from a volatile node steady waits on, and is back with the first save."""
-    async with inside.saving():
-        await trio.sleep(HOUR)
-        inside.disk.broken = True
+    async with inside.needing_a_save(broken=True):
         volatile = await inside.take_waiting(1)
         assert volatile.node != inside.timeline.node.value
         assert "could not be saved" in await refusal(inside)
         inside.disk.broken = False
         await trio.sleep(5)
-        block = await inside.take_steady_soon()
+        block = await inside.take_steady_waiting()
         assert block.node == inside.timeline.node.value
 
 
@@ -371,7 +330,7 @@ async def test_no_steady_tick_lies_past_what_is_saved(
     """With a disk that breaks, steady serves up to the horizon last saved, and no tick further."""
     async with inside.saving():
         for _ in range(2000):
-            await inside.take_steady_soon()
+            await inside.take_steady_waiting()
             await trio.sleep(0.05)
         inside.disk.broken = True
         last, refused = 0, 0
@@ -387,15 +346,6 @@ async def test_no_steady_tick_lies_past_what_is_saved(
     assert refused > 90
 
 
-async def test_who_waits_for_steady_when_the_daemon_stops_is_told(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
-    """A closed timeline is ``unavailable``, at once."""
-    inside.timelines.close()
-    assert await refusal(inside) == "the daemon is stopping; try again"
-    assert trio.current_time() == 0
-
-
 # Over the wire
 
 
@@ -405,7 +355,7 @@ async def test_a_steady_take_is_answered_with_a_map(
 ) -> None:
     """The result has first, count, node, worker (an int or nil) and epoch in Unix ms."""
     inside = Inside(worker=worker)
-    settle(inside)
+    inside.save_ahead()
     async with inside.talking() as peer:
         result = (await peer.call("take", "steady", 100)).result
     first = inside.wall.now() - 99
@@ -450,7 +400,7 @@ async def told(inside: Inside) -> dict[str, Any]:
 async def test_status_tells_of_the_steady_timeline(autojump_clock: MockClock) -> None:
     """In use it tells where it is and how far it may go; nothing is held back, and no lead."""
     inside = Inside(worker=5)
-    settle(inside)
+    inside.save_ahead()
     inside.take_steady()
     await trio.sleep(4)
     assert await told(inside) == {
@@ -514,9 +464,7 @@ async def test_status_shows_a_horizon_that_was_passed(
     inside: Inside, autojump_clock: MockClock
 ) -> None:
     """When saves fail the horizon lies behind: what is left is below zero."""
-    async with inside.saving():
-        await trio.sleep(HOUR)
-        inside.disk.broken = True
+    async with inside.needing_a_save(broken=True):
         await refusal(inside)
         assert (await told(inside))["horizon_in"] == pytest.approx(0.1 - HOUR - SAVE_SECONDS)
 
@@ -542,7 +490,7 @@ async def test_who_is_woken_late_by_a_save_that_succeeded_is_served(
     async with inside.saving():
         await trio.sleep(HOUR)
         inside.disk.kept_one = partial(autojump_clock.jump, SAVE_SECONDS)
-        block = await inside.take_steady_soon(1)
+        block = await inside.take_steady_waiting(1)
         assert trio.current_time() == HOUR + SAVE_SECONDS
     assert block.count == 1
 
@@ -558,4 +506,4 @@ async def test_once_a_save_succeeds_steady_requests_wait_for_the_next_again(
         inside.disk.gate = None
         gate.set()
         await trio.sleep(1)
-        assert (await inside.take_steady_soon()).count == 1
+        assert (await inside.take_steady_waiting()).count == 1

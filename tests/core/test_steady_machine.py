@@ -264,5 +264,4 @@ class Host(stateful.RuleBasedStateMachine):
 
 def test_the_steady_timeline_keeps_its_promises_through_everything() -> None:
     """Through steps, crashes, failed saves and lost states no tick comes twice, all in order."""
-    longer = settings(max_examples=2 * settings().max_examples, stateful_step_count=40)
-    stateful.run_state_machine_as_test(Host, settings=longer)
+    stateful.run_state_machine_as_test(Host, settings=settings(stateful_step_count=40))

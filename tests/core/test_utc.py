@@ -77,14 +77,6 @@ def test_nothing_is_given_before_the_first_save() -> None:
         take(begun(), 1, now=NOW)
 
 
-def test_nothing_is_given_while_the_first_save_is_under_way() -> None:
-    """It may not reach the disk."""
-    utc = begun()
-    utc.begin_save(now=NOW, reach=LEAD)
-    with pytest.raises(NeedsSave):
-        take(utc, 1, now=NOW)
-
-
 def test_after_the_first_save_ticks_are_given() -> None:
     """A grant carries the state's node and generation, and begins no earlier than the start."""
     utc = begun(first=2)
@@ -95,13 +87,6 @@ def test_after_the_first_save_ticks_are_given() -> None:
 def test_without_a_state_the_generation_is_random() -> None:
     """Which generation is first is drawn, all 10 bits of it."""
     assert number(begun(ring=GENERATIONS, first=700)) == 701
-
-
-def test_a_random_node_is_kept_in_the_state() -> None:
-    """The node of the first start is that of the next one."""
-    state = save(begun())
-    assert state.node == Node(1 | MULTICAST, "random")
-    assert begun(state).node == state.node
 
 
 def test_a_random_node_has_the_multicast_bit() -> None:
@@ -134,15 +119,6 @@ def test_a_grant_ends_before_the_horizon() -> None:
         take(utc, 1, now=NOW + LEAD)
 
 
-def test_a_clock_that_stands_gives_nothing() -> None:
-    """A tick is given once; the wait is one tick."""
-    utc = serving()
-    take(utc, 1, now=NOW)
-    with pytest.raises(NoneFree) as caught:
-        take(utc, 1, now=NOW)
-    assert caught.value.wait == 1
-
-
 # --- saves
 
 
@@ -167,29 +143,6 @@ def test_a_completed_save_moves_the_horizon() -> None:
     assert utc.horizon == NOW + 2 * LEAD
 
 
-def test_a_save_under_way_with_a_lower_horizon_counts_at_once() -> None:
-    """It may be on the disk at any moment, and a crash then would go by its mark."""
-    utc = serving()
-    utc.begin_save(now=NOW, reach=10)
-    assert utc.horizon == NOW + 10
-    with pytest.raises(NeedsSave):
-        take(utc, 1, now=NOW + 10)
-
-
-def test_a_failed_save_moves_no_horizon_up() -> None:
-    """What is not known to be saved does not count."""
-    utc = serving()
-    utc.end_save(utc.begin_save(now=NOW + LEAD, reach=LEAD), completed=False)
-    assert utc.horizon == NOW + LEAD
-
-
-def test_a_failed_save_counts_as_under_way() -> None:
-    """Its rename may have reached the disk, so its lower horizon holds on."""
-    utc = serving()
-    utc.end_save(utc.begin_save(now=NOW, reach=10), completed=False)
-    assert utc.horizon == NOW + 10
-
-
 def test_a_failed_save_counts_until_one_completes() -> None:
     """A later save under way does not lift the failed one's horizon; once complete, it does."""
     utc = serving()
@@ -210,25 +163,12 @@ def test_a_state_that_was_given_to_save_does_not_change() -> None:
     assert state.marks == {1: NOW + LEAD}
 
 
-def test_nothing_was_used_right_after_a_save_began() -> None:
-    """An idle timeline needs no save."""
-    assert not serving().used
-
-
 def test_a_grant_is_use() -> None:
     """What was given out since the last save makes the next one due, until that begins."""
     utc = serving()
     take(utc, 1, now=NOW)
     assert utc.used
     utc.begin_save(now=NOW, reach=LEAD)
-    assert not utc.used
-
-
-def test_a_refusal_is_no_use() -> None:
-    """A request that got nothing makes no save due."""
-    utc = serving()
-    with pytest.raises(NeedsSave):
-        take(utc, 1, now=NOW + LEAD)
     assert not utc.used
 
 
@@ -278,16 +218,6 @@ def test_the_generation_left_behind_keeps_its_highest_next_as_mark() -> None:
     assert save(utc, now=back).marks == {1: NOW + 1, 2: back + LEAD}
 
 
-def test_the_mark_left_behind_lies_past_every_lane() -> None:
-    """A whole grant's lane ahead of lane 0 counts."""
-    utc = serving()
-    take(utc, 5, now=NOW + 9, whole=True)
-    back = NOW - TOLERANCE
-    with pytest.raises(NeedsSave):
-        take(utc, 1, now=back)
-    assert save(utc, now=back).marks[1] == NOW + 10
-
-
 def test_a_generation_is_opened_again_from_its_mark_on() -> None:
     """After a turn round the ring its lanes begin where the generation ended."""
     marks = {0: NOW + 1, 1: NOW - 5, 2: NOW + 1, 3: NOW + 1}
@@ -297,12 +227,6 @@ def test_a_generation_is_opened_again_from_its_mark_on() -> None:
     assert take(utc, 16, now=NOW + 10, whole=True).first == NOW - 5
     with pytest.raises(NoneFree):
         take(utc, 17, now=NOW + 10, whole=True)
-
-
-def test_a_generation_whose_mark_lies_past_now_is_passed_over() -> None:
-    """One tick past is enough."""
-    utc = begun(stored({0: NOW + 1, 1: NOW + 1, 2: NOW}))
-    assert number(utc) == 2
 
 
 def test_a_new_generation_gives_nothing_before_its_own_save() -> None:
@@ -350,12 +274,6 @@ def test_a_generation_is_opened_as_soon_as_its_mark_is_reached() -> None:
     assert take(utc, 1, now=NOW + 6) == Block(NOW + 6, 1, 2 * 16, RANDOM.value)
 
 
-def test_a_state_saved_with_nothing_open_keeps_every_mark() -> None:
-    """There is no horizon to add then."""
-    marks = dict.fromkeys(range(4), NOW + 1)
-    assert save(begun(stored(marks))).marks == marks
-
-
 # --- restart
 
 
@@ -375,15 +293,6 @@ def test_after_a_close_nothing_is_given() -> None:
         take(utc, 1, now=NOW)
 
 
-def test_after_a_close_no_volatile_node_serves_either() -> None:
-    """Stopped is stopped."""
-    utc = serving()
-    utc.use_volatile("hung")
-    utc.close()
-    with pytest.raises(Closed):
-        take(utc, 1, now=NOW)
-
-
 def test_after_a_clean_stop_the_same_generation_goes_on() -> None:
     """Its lanes begin at its mark, and short grants no earlier than the start."""
     utc = begun(stored({0: 5, 2: NOW - 7}, generation=2))
@@ -393,12 +302,6 @@ def test_after_a_clean_stop_the_same_generation_goes_on() -> None:
     assert take(utc, 11, now=NOW + 3, whole=True).first == NOW - 7
     with pytest.raises(NoneFree):
         take(utc, 12, now=NOW + 3, whole=True)
-
-
-def test_a_mark_at_now_lets_the_generation_go_on() -> None:
-    """At its mark it has given out nothing, so now is free."""
-    utc = serving(stored({0: NOW}))
-    assert take(utc, 10, now=NOW) == Block(NOW, 1, 0, RANDOM.value)
 
 
 def test_after_a_restart_a_save_comes_first() -> None:
@@ -417,30 +320,13 @@ def test_after_a_crash_the_next_generation_is_opened() -> None:
     assert utc.new_openings() == [Opening("the saved mark lies past now", 1, RANDOM.value, 1)]
 
 
-def test_a_restart_keeps_every_mark() -> None:
-    """Marks are never dropped: the ring will come round to them."""
-    marks = {0: 5, 1: NOW + 100, 3: NOW - 9}
-    assert save(begun(stored(marks))).marks == {**marks, 0: NOW + LEAD}
-
-
 def test_the_machine_and_the_floor_are_kept() -> None:
     """What utc does not change it saves as it was loaded."""
     state = save(begun(State(RANDOM, "host", 0, {}, 3, 77)))
     assert (state.machine, state.floor) == ("host", 3)
 
 
-def test_the_steady_mark_is_saved_along() -> None:
-    """A state has the mark of the other timeline too."""
-    state = begun(stored({})).begin_save(now=NOW, reach=LEAD, steady=77)
-    assert state.steady == 77
-
-
 # --- nodes
-
-
-def test_a_fixed_node_is_used_as_given() -> None:
-    """Ids carry the address that was asked for."""
-    assert take(serving(node=MAC_A), 1, now=NOW).node == MAC_A.value
 
 
 def test_a_changed_node_opens_the_next_generation_and_keeps_the_marks() -> None:
@@ -492,11 +378,6 @@ def test_a_change_to_a_fixed_node_sets_the_floor() -> None:
     assert save(begun(stored({0: 5}, node=MAC_A, floor=3), node=MAC_B)).floor == NOW
 
 
-def test_a_restart_under_the_same_fixed_node_keeps_the_floor() -> None:
-    """It is the tick of the change, not of the start."""
-    assert save(begun(stored({0: 5}, node=MAC_A, floor=3), node=MAC_A)).floor == 3
-
-
 def test_a_random_node_needs_no_floor() -> None:
     """Nobody who lost the state comes to it again, so there is room before the start."""
     assert take(serving(), 500, now=NOW, whole=True).first < NOW
@@ -528,15 +409,6 @@ def test_a_volatile_node_serves_while_no_save_completes() -> None:
     utc.use_volatile("hung")
     assert take(utc, 10, now=NOW + LEAD + 2) == Block(NOW + LEAD, 3, 16, 2 | MULTICAST)
     assert utc.new_openings()[-1] == Opening("hung", 1, 2 | MULTICAST, 0)
-
-
-def test_turning_volatile_twice_is_turning_once() -> None:
-    """The node that serves goes on serving."""
-    utc = begun()
-    utc.use_volatile("hung")
-    before = utc.volatile
-    utc.use_volatile("hung")
-    assert utc.volatile is before
 
 
 def test_a_volatile_node_is_never_saved() -> None:
@@ -706,12 +578,6 @@ def test_a_mark_of_another_program_counts_only_where_it_can_matter() -> None:
         assert save(begun(loaded, node=node, floor=NOW + 9)).floor == 3
 
 
-def test_a_floor_that_is_unknown_is_the_start() -> None:
-    """Where nothing is known of others, the fixed node begins now."""
-    utc = begun(node=MAC_A, floor=None)
-    assert save(utc).floor == NOW
-
-
 # --- saves that count no more
 
 
@@ -719,15 +585,6 @@ def test_nothing_is_given_once_the_saves_are_void() -> None:
     """A daemon that starts where the state was does not know of it."""
     utc = serving()
     utc.void_saves()
-    with pytest.raises(NeedsSave):
-        take(utc, 1, now=NOW)
-
-
-def test_a_failed_save_after_void_ones_gives_nothing() -> None:
-    """Only one that completes shows that the state is where a next start looks."""
-    utc = serving()
-    utc.void_saves()
-    utc.end_save(utc.begin_save(now=NOW, reach=LEAD), completed=False)
     with pytest.raises(NeedsSave):
         take(utc, 1, now=NOW)
 

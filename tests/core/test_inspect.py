@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -31,132 +32,218 @@ SNOWFLAKE = 856165981072306191
 
 
 def kinds(text: str) -> list[str]:
-    """Give the kinds of the readings of a text."""
+    """Return the kinds of the readings of a text."""
     return [reading.kind for reading in readings(text)]
 
 
 def only(
     text: str, kind: str | None = None, epoch: int | None = None, *, raw: bool = False
 ) -> Reading:
-    """Give the one reading of a text."""
+    """Return the one reading of a text."""
     (found,) = readings(text, kind=kind, epoch=epoch, raw=raw)
     return found
 
 
+RFC = {"variant": "RFC 9562"}
+
+FIELDS: list[tuple[str, str | None, dict[str, int | str]]] = [
+    (
+        V1,
+        "v1",
+        {
+            "version": 1,
+            **RFC,
+            "time": "2022-02-22T19:22:22.0000000Z",
+            "timestamp": 138648505420000000,
+            "clock_seq": 13256,
+            "node": "9f:6b:de:ce:d8:46",
+            "node_is": "random",
+            "full_on": "5236-03-31",
+        },
+    ),
+    (
+        "000003e8-9414-21ec-b300-9f6bdeced846",
+        "v2",
+        {
+            "version": 2,
+            **RFC,
+            "time": "2022-02-22T19:16:56.1899520Z",
+            "timestamp": 0x1EC9414,
+            "clock_seq": 0x33,
+            "node": "9f:6b:de:ce:d8:46",
+            "domain": "person",
+            "local_id": 1000,
+            "node_is": "random",
+            "full_on": "5236-03-31",
+        },
+    ),
+    ("5df41881-3aed-3515-88a7-2f4a814cf09e", "v3", {"version": 3, **RFC}),
+    (
+        "919108f7-52d1-4320-9bac-f847db4148a8",
+        "v4",
+        {"version": 4, **RFC, "random": "0x2464423dd4b44c81bacf847db4148a8"},
+    ),
+    ("2ed6657d-e927-568b-95e1-2665a8aea6a2", "v5", {"version": 5, **RFC}),
+    (
+        "2489e9ad-2ee2-8e00-8ec9-32d5f69181c0",
+        "v8",
+        {
+            "version": 8,
+            **RFC,
+            "custom_a": "0x2489e9ad2ee2",
+            "custom_b": "0xe00",
+            "custom_c": "0x0ec932d5f69181c0",
+        },
+    ),
+    ("00000000-0000-0000-0000-000000000000", "nil", {}),
+    (
+        NCS,
+        "ncs",
+        {
+            "variant": "NCS",
+            "time": "1987-02-20T15:05:17.326336Z",
+            "timestamp": 0x333A2276D000,
+            "family": "dds",
+            "host": "00.00.80.9c.00.00.00",
+            "full_on": "2015-09-05",
+        },
+    ),
+    ("00000000-0000-9000-8000-000000000000", "unknown", {"version": 9, **RFC}),
+    ("00000000-0000-0000-8000-000000000000", "unknown", {"version": 0, **RFC}),
+    ("ffffffff-ffff-ffff-8000-000000000000", "unknown", {"version": 15, **RFC}),
+    ("00000000-0000-0900-c000-000000000046", "unknown", {"variant": "Microsoft"}),
+    ("00000000-0000-0900-e000-000000000046", "unknown", {"variant": "future"}),
+    (
+        KSUID,
+        "ksuid",
+        {
+            "time": "2017-10-10T05:01:40Z",
+            "timestamp": 107611700,
+            "payload": "BA1C205D6177F0992D15EE606AE32238",
+            "full_on": "2150-06-19",
+        },
+    ),
+    (
+        FLAKE,
+        "flake",
+        {
+            "time": "2012-01-12T22:56:53.776Z",
+            "timestamp": 1326409013776,
+            "node": "10:9a:dd:5e:0e:8f",
+            "sequence": 5,
+            "tick": 5,
+            "node_is": "a network address",
+            "full_on": "+584556019-04-03",
+        },
+    ),
+    (
+        "333a2276.d0000d00",
+        "apollo",
+        {
+            "time": "1987-02-20T15:05:17.113344Z",
+            "timestamp": 0x333A2276,
+            "node": "0x00d00",
+            "sequence": 13,
+            "full_on": "2015-09-05",
+        },
+    ),
+]
+"""Published ids, with their kinds and all their fields."""
+
+
+@pytest.mark.parametrize(("text", "kind", "fields"), FIELDS)
+def test_an_id_has_the_fields_of_its_kind(text: str, kind: str, fields: dict[str, Any]) -> None:
+    """In the order in which they are shown, and with the text as its kind writes it."""
+    found = only(text)
+    assert (found.kind, found.text) == (kind, text)
+    assert list(found.fields.items()) == list(fields.items())
+
+
 @pytest.mark.parametrize(
     "text",
+    [V1.upper(), f"{{{V1}}}", f"urn:uuid:{V1}", f" {V1}\n", V1.replace("-", ""), f"URN:UUID:{V1}"],
+)
+def test_a_uuid_is_read_in_any_form(text: str) -> None:
+    """Its text is the plain one."""
+    assert (only(text).kind, only(text).text) == ("v1", V1)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "epoch", "fields"),
     [
-        V1,
-        V1.upper(),
-        f"{{{V1}}}",
-        f"urn:uuid:{V1}",
-        f" {V1}\n",
-        V1.replace("-", ""),
-        f"URN:UUID:{V1}",
+        (
+            "1169786042799259000",
+            "leaf",
+            None,
+            {
+                "time": "2019-09-06T01:35:00.834Z",
+                "timestamp": 1567733700834 - 1288834974657,
+                "worker": 39,
+                "sequence": 3448,
+                "full_on": "2080-07-10",
+            },
+        ),
+        (
+            str(100 << 24 | 7 << 16 | 42),
+            "sonyflake",
+            1_700_000_000_000,
+            {
+                "time": "2023-11-14T22:13:21.00Z",
+                "timestamp": 100,
+                "sequence": 7,
+                "machine": 42,
+                "full_on": "2198-01-30",
+            },
+        ),
+        ("1", "sonyflake2", None, {"time": "2025-01-01T00:00:00.00Z", "machine": 1}),
+        ("1", "sonyflake", None, {"time": "2014-09-01T00:00:00.00Z", "machine": 1}),
     ],
 )
-def test_a_v1_in_any_spelling_tells_all_its_fields(text: str) -> None:
-    """The RFC's example (RFC 9562, A.1)."""
-    found = only(text)
-    assert (found.kind, found.text) == ("v1", V1)
-    assert found.fields == {
-        "version": 1,
-        "variant": "RFC 9562",
-        "time": "2022-02-22T19:22:22.0000000Z",
-        "timestamp": 138648505420000000,
-        "clock_seq": 13256,
-        "node": "9f:6b:de:ce:d8:46",
-        "node_is": "random",
-        "full_on": "5236-03-31",
-    }
+def test_a_kind_with_an_epoch_is_read_by_it(
+    text: str, kind: str, epoch: int | None, fields: dict[str, Any]
+) -> None:
+    """By the one that is passed, or else by the default of the kind."""
+    found = only(text, kind, epoch)
+    assert found.fields.items() >= fields.items()
+    assert "leaf" not in kinds(text)
 
 
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        ("5df41881-3aed-3515-88a7-2f4a814cf09e", "v3"),
-        ("919108f7-52d1-4320-9bac-f847db4148a8", "v4"),
-        ("2ed6657d-e927-568b-95e1-2665a8aea6a2", "v5"),
         ("1ec9414c-232a-6b00-b3c8-9f6bdeced846", "v6"),
         (V7, "v7"),
-        ("2489e9ad-2ee2-8e00-8ec9-32d5f69181c0", "v8"),
-        ("00000000-0000-0000-0000-000000000000", "nil"),
         ("ffffffff-ffff-ffff-ffff-ffffffffffff", "max"),
         ("00000000-0000-1000-8000-000000000000", "v1"),
         ("00000000-0000-1000-0000-000000000000", "ncs"),
         ("ffffffff-ffff-8fff-bfff-ffffffffffff", "v8"),
-        (NCS, "ncs"),
         (ULID, "ulid"),
         (ULID.lower(), "ulid"),
         ("7ZZZZZZZZZZZZZZZZZZZZZZZZZ", "ulid"),
-        (KSUID, "ksuid"),
         ("aWgEPTl1tmebfsQzFP4bxwgy80V", "ksuid"),
         (PUSH_ID, "push_id"),
         ("zzzzzzzzzzzzzzzzzzzz", "push_id"),
-        (FLAKE, "flake"),
         ("24467927614188555520896788267013", "flake"),
-        ("333a2276.d0000d00", "apollo"),
         ("0669F7EFB5A1CD34B5F99D1154FB6853345C9735", "ksuid"),
         ("0x0669F7EFB5A1CD34B5F99D1154FB6853345C9735", "ksuid"),
         ("b8wjm1zroyyyy", "snowflake"),
     ],
 )
-def test_what_a_text_spells_is_its_only_reading(text: str, kind: str) -> None:
-    """Published ids of all kinds, those at the end of their time too."""
+def test_a_text_with_a_shape_has_one_reading(text: str, kind: str) -> None:
+    """Published ids of all kinds, also those at the end of their time."""
     assert kinds(text) == [kind]
 
 
-def test_a_v8_tells_what_its_maker_put_in() -> None:
-    """The three fields of the RFC's illustration (RFC 9562, B.1)."""
-    assert only("2489e9ad-2ee2-8e00-8ec9-32d5f69181c0").fields == {
-        "version": 8,
-        "variant": "RFC 9562",
-        "custom_a": "0x2489e9ad2ee2",
-        "custom_b": "0xe00",
-        "custom_c": "0x0ec932d5f69181c0",
-    }
-
-
-@pytest.mark.parametrize("version", [3, 5])
-def test_a_digest_tells_nothing_but_its_version(version: int) -> None:
-    """The namespace and the name are not in the id."""
-    fields = only(uuids.to_text(uuids.stamp(1, version))).fields
-    assert fields == {"version": version, "variant": "RFC 9562"}
-
-
-def test_a_v4_tells_its_random_bits() -> None:
-    """The 122 of the RFC's example, version and variant taken out (RFC 9562, A.3)."""
-    fields = only("919108f7-52d1-4320-9bac-f847db4148a8").fields
-    assert fields["random"] == "0x2464423dd4b44c81bacf847db4148a8"
-
-
-def test_a_v2_tells_whose_it_is() -> None:
-    """A user's number in the place of time_low, and a time without these bits."""
-    found = only("000003e8-9414-21ec-b300-9f6bdeced846")
-    assert found.fields == {
-        "version": 2,
-        "variant": "RFC 9562",
-        "time": "2022-02-22T19:16:56.1899520Z",
-        "timestamp": 0x1EC9414,
-        "clock_seq": 0x33,
-        "node": "9f:6b:de:ce:d8:46",
-        "domain": "person",
-        "local_id": 1000,
-        "node_is": "random",
-        "full_on": "5236-03-31",
-    }
-
-
-def test_a_v6_with_a_cards_address_says_so() -> None:
-    """The multicast bit is what tells a random node."""
+def test_the_source_of_a_node_is_shown() -> None:
+    """A node without the multicast bit is a network address."""
     value = versions.v6(138648505420000000, 1, 0x448899365732)
     fields = only(uuids.to_text(value)).fields
     assert fields["node"] == "44:88:99:36:57:32"
     assert fields["node_is"] == "a network address"
 
 
-def test_a_v7_of_ours_tells_its_tick() -> None:
-    """Milliseconds and the tick in them are the whole time."""
+def test_a_v7_of_ours_shows_its_tick() -> None:
+    """Another generator's shows none."""
     value = versions.v7_of_tick(versions.V7_TIME.tick(1645557742000) + 1234, 5)
     fields = only(uuids.to_text(value)).fields
     assert fields["time"] == "2022-02-22T19:22:22.000Z"
@@ -164,96 +251,35 @@ def test_a_v7_of_ours_tells_its_tick() -> None:
     assert "tick" not in only(V7).fields
 
 
-def test_the_last_tick_of_a_millisecond_is_a_tick_and_the_next_number_none() -> None:
-    """9999 is told, 10000 can only be another maker's random bits."""
+def test_the_last_tick_of_a_millisecond_is_a_tick_and_the_next_number_is_not() -> None:
+    """9999 is shown, 10000 can only be another generator's random bits."""
     assert only(ulid.to_text(ulid.ulid(0, 9999 << 66))).fields["tick"] == 9999
     assert "tick" not in only(ulid.to_text(ulid.ulid(0, 10000 << 66))).fields
 
 
-def test_a_ksuid_tells_its_seconds_and_payload() -> None:
-    """As the README of Segment's library has it."""
-    assert only(KSUID).fields == {
-        "time": "2017-10-10T05:01:40Z",
-        "timestamp": 107611700,
-        "payload": "BA1C205D6177F0992D15EE606AE32238",
-        "full_on": "2150-06-19",
-    }
-
-
-def test_a_flake_tells_its_worker() -> None:
-    """The example of Boundary's README."""
-    assert only(FLAKE).fields == {
-        "time": "2012-01-12T22:56:53.776Z",
-        "timestamp": 1326409013776,
-        "node": "10:9a:dd:5e:0e:8f",
-        "sequence": 5,
-        "tick": 5,
-        "node_is": "a network address",
-        "full_on": "+584556019-04-03",
-    }
-
-
-def test_an_ncs_uuid_tells_its_family_and_host() -> None:
-    """The only published text of one."""
-    assert only(NCS).text == NCS
-    assert only(NCS).fields == {
-        "variant": "NCS",
-        "time": "1987-02-20T15:05:17.326336Z",
-        "timestamp": 0x333A2276D000,
-        "family": "dds",
-        "host": "00.00.80.9c.00.00.00",
-        "full_on": "2015-09-05",
-    }
-
-
-def test_an_apollo_uid_tells_its_node() -> None:
-    """The high half of the clock, in 262.144 milliseconds."""
-    fields = only("333a2276.d0000d00").fields
-    assert (fields["timestamp"], fields["sequence"]) == (0x333A2276, 13)
-    assert fields["node"] == "0x00d00"
-
-
-@pytest.mark.parametrize(
-    ("text", "fields"),
-    [
-        ("00000000-0000-9000-8000-000000000000", {"version": 9, "variant": "RFC 9562"}),
-        ("00000000-0000-0000-8000-000000000000", {"version": 0, "variant": "RFC 9562"}),
-        ("ffffffff-ffff-ffff-8000-000000000000", {"version": 15, "variant": "RFC 9562"}),
-        ("00000000-0000-0900-c000-000000000046", {"variant": "Microsoft"}),
-        ("00000000-0000-0900-e000-000000000046", {"variant": "future"}),
-        ("00000000000090008000000000000000", {"version": 9, "variant": "RFC 9562"}),
-    ],
-)
-def test_a_uuid_of_no_kind_in_use_is_told_as_such(text: str, fields: dict[str, int | str]) -> None:
-    """Version 0 and those from 9 on are of no use yet, nor are two of the variants (4.1)."""
-    found = only(text)
-    assert (found.kind, found.fields) == ("unknown", fields)
-    assert found.text.replace("-", "") == text.replace("-", "")
-
-
 def test_bytes_in_microsofts_order_are_a_guid() -> None:
-    """Only the bytes turned round are a UUID of a version; the text is that UUID's."""
+    """If only the swapped bytes are a UUID of a version; the text is that UUID's."""
     found = only("00ab32c21494ec11b3c89f6bdeced846")
     assert (found.kind, found.text) == ("guid", V1)
     assert found.fields == only(V1).fields
 
 
-def test_bytes_that_are_a_uuid_are_no_guid_unless_it_is_asked_for() -> None:
-    """Both orders are of version 4 here; the plain one is meant."""
+def test_bytes_of_a_uuid_are_a_guid_only_by_request() -> None:
+    """Here both orders are of version 4, and the plain one is more likely."""
     value = 0x919108F752D14342_9BACF847DB4148A8
     text = f"{value:032x}"
     assert "guid" not in kinds(text)
     assert only(text, "guid").text == uuids.to_text(uuids.guid_swapped(value))
 
 
-def test_a_ulid_kept_as_a_uuid_is_found() -> None:
-    """The text spells a UUID, of a variant that fits by chance; its time tells what it is."""
+def test_a_ulid_stored_as_a_uuid_is_found() -> None:
+    """The text is that of a UUID, of a variant that fits by chance; its time is plausible."""
     spelled, found = readings("01563df3-6481-d676-4c61-efb99302bd5b")
     assert (spelled.kind, found.kind, found.text) == ("ncs", "ulid", ULID)
     assert kinds("01563df36481d6764c61efb99302bd5b") == ["ulid"]
 
 
-def test_a_v7_as_bytes_may_be_a_ulid_and_as_text_not() -> None:
+def test_a_v7_may_be_a_ulid_as_bytes_only() -> None:
     """Hyphens are a UUID's; bytes say nothing of their kind."""
     assert kinds(V7) == ["v7"]
     assert kinds(V7.replace("-", "")) == ["v7", "ulid"]
@@ -261,7 +287,7 @@ def test_a_v7_as_bytes_may_be_a_ulid_and_as_text_not() -> None:
 
 
 def test_a_flake_with_the_mark_of_a_uuid_is_more_likely_a_flake() -> None:
-    """A millisecond of this century in 64 bits is no chance; six bits of a mark are."""
+    """Its 64 bits of time are rarely plausible by chance, the six bits of a mark often are."""
     value = flake.flake(1326409007104 & ~0xF000 | 0x4000, 0x810000000001, 5)
     assert kinds(f"{value:032x}") == ["flake", "v4"]
 
@@ -295,58 +321,37 @@ def test_each_kind_of_number_has_a_time_of_its_own() -> None:
     assert kinds(str(92 * 10**17)) == ["snowflake", "uidgenerator"]
 
 
-def test_a_number_with_the_mark_of_a_uuid_by_chance_is_none() -> None:
-    """Its first 32 bits are zero, which those of a UUID hardly are."""
+def test_a_number_with_the_mark_of_a_uuid_by_chance_is_refused() -> None:
+    """Its first 32 bits are zero, which a UUID's hardly ever are."""
     with pytest.raises(ValueError, match="is not an id"):
         readings(str(0x94141_1EC_B3C8_9F6BDECED846))
 
 
-def test_a_snowflake_by_another_epoch_is_read_with_it() -> None:
-    """Discord's example, whose worker is our datacenter; the others keep their epochs."""
+def test_a_snowflake_is_read_by_the_epoch_that_is_passed() -> None:
+    """Discord's example, whose worker is our datacenter_id; other kinds keep their epochs."""
     found = readings("175928847299117063", epoch=1420070400000)
     assert found[0].fields["time"] == "2016-04-30T11:18:25.796Z"
     assert (found[0].fields["datacenter_id"], found[0].fields["sequence"]) == (1, 7)
     assert found[1] == readings("175928847299117063")[1]
 
 
-def test_a_leaf_id_is_read_when_asked_for() -> None:
-    """One number of 10 bits for the worker; otherwise it is a Snowflake."""
-    found = only("1169786042799259000", "leaf")
-    assert found.fields == {
-        "time": "2019-09-06T01:35:00.834Z",
-        "timestamp": 1567733700834 - 1288834974657,
-        "worker": 39,
-        "sequence": 3448,
-        "full_on": "2080-07-10",
-    }
-    assert "leaf" not in kinds("1169786042799259000")
-
-
-def test_a_sonyflake_is_read_with_the_epoch_that_is_told() -> None:
-    """Its user chooses it, too."""
-    value = 100 << 24 | 7 << 16 | 42
-    fields = only(str(value), "sonyflake", 1_700_000_000_000).fields
-    assert fields["time"] == "2023-11-14T22:13:21.00Z"
-    assert (fields["sequence"], fields["machine"]) == (7, 42)
-
-
 def test_a_snowflake_in_letters_has_a_reading_for_each_base() -> None:
-    """The published text in base 58 has a meaning in base 62, later."""
+    """The published text in base 58 can be read in base 62 too."""
     first, second = readings("4jgmnx8Js8A")
     assert (first.text, first.fields["base"]) == ("1428076403798048768", "base58")
     assert second.fields["base"] == "base62"
     assert only("b8wjm1zroyyyy").text == "1427970479175499776"
 
 
-def test_an_apollo_uid_as_a_number_is_one_without_reserved_bits() -> None:
-    """Other numbers would be UIDs too often."""
+def test_a_number_may_be_an_apollo_uid_without_reserved_bits() -> None:
+    """With them, too many numbers would be plausible."""
     value = 3_000_000_000 << 32 | 5 << 28 | 0xD00
     assert "apollo" in kinds(str(value))
     assert "apollo" not in kinds(str(value | 1 << 20))
 
 
 def test_an_ncs_uuid_as_bytes_is_known_by_its_family() -> None:
-    """And by reserved bits that are zero; a time before 2000 is no objection."""
+    """And by reserved bits that are zero; its time may be before 2000."""
     value = foreign.ncs_from_text(NCS)
     assert kinds(f"{value:032x}") == ["ncs"]
     reserved = 0x01563DF36481 << 80 | 1 << 64 | 0x0D << 56
@@ -384,8 +389,8 @@ def test_an_ncs_uuid_as_bytes_is_known_by_its_family() -> None:
         "a\nb",
     ],
 )
-def test_what_is_no_id_is_refused_in_one_line_that_names_it(text: str) -> None:
-    """Too high, too short, or nothing that any kind writes."""
+def test_any_other_text_is_refused(text: str) -> None:
+    """Too high, too short, or in no kind's form; the error is one line that repeats it."""
     with pytest.raises(ValueError, match="is not ") as refused:
         readings(text)
     message = str(refused.value)
@@ -405,7 +410,7 @@ def test_a_time_out_of_this_century_is_not_plausible() -> None:
 
 
 def test_an_overlong_text_shows_only_its_beginning() -> None:
-    """A hundred characters are looked at, more are not."""
+    """A hundred characters are read, more are not."""
     with pytest.raises(ValueError, match="more than 100 characters") as refused:
         readings("a" * (LONGEST + 1))
     assert len(str(refused.value)) < 120
@@ -452,7 +457,7 @@ def test_a_text_that_cannot_be_of_its_kind_is_refused(text: str, kind: str, why:
     ],
 )
 def test_a_kind_is_read_as_its_own_tools_read_it(text: str, kind: str) -> None:
-    """What they refuse is refused, unless bits are asked for, in whatever form they are."""
+    """What they refuse is refused, unless the caller allows raw bits in any form."""
     with pytest.raises(ValueError, match=f"is not written as a {kind} is; raw=True"):
         readings(text, kind=kind)
     assert only(text, kind, raw=True).kind == kind
@@ -462,31 +467,23 @@ def test_a_kind_is_read_as_its_own_tools_read_it(text: str, kind: str) -> None:
     ("text", "kind", "found"),
     [
         (V1, "cassandra", "v1"),
-        (ULID, "ncs", "ncs"),
-        (V1, "ulid", "ulid"),
-        ("0", "ulid", "ulid"),
         ("z", "flake", "flake"),
-        (V1, "flake", "flake"),
         ("24467927614188555520896788267013", "flake", "flake"),
         ("1", "ksuid", "ksuid"),
-        ("f" * 40, "ksuid", "ksuid"),
-        ("0x7fffffffffffffff", "snowflake", "snowflake"),
         ("0x1", "sonyflake2", "sonyflake2"),
         ("1", "uidgenerator", "uidgenerator"),
         ("333a2276.d0000d00", "apollo", "apollo"),
-        ("1", "apollo", "apollo"),
         (PUSH_ID, "push_id", "push_id"),
         (NCS, "ncs", "ncs"),
-        (str(int(V7.replace("-", ""), 16)), "v7", "v7"),
     ],
 )
-def test_a_kind_that_is_asked_for_is_the_only_reading(text: str, kind: str, found: str) -> None:
+def test_a_kind_that_the_caller_names_is_the_only_reading(text: str, kind: str, found: str) -> None:
     """Whether its time is plausible or not."""
     assert next(iter({reading.kind for reading in readings(text, kind=kind, raw=True)})) == found
 
 
 def test_an_epoch_for_a_kind_without_one_is_refused() -> None:
-    """And one that is no count of milliseconds."""
+    """So is one that is out of range."""
     with pytest.raises(ValueError, match="epoch is 5; the epoch of a v1 is fixed"):
         readings(V1, kind="v1", epoch=5)
     with pytest.raises(ValueError, match="epoch is -1; it must be 0 to 281474976710655"):
@@ -494,7 +491,7 @@ def test_an_epoch_for_a_kind_without_one_is_refused() -> None:
 
 
 def test_a_text_is_a_str() -> None:
-    """An int is no text, nor are bytes."""
+    """An int is refused."""
     with pytest.raises(TypeError, match="text is 5; it must be a str"):
         readings(5)  # type: ignore[arg-type]  # what a caller without types does
 
@@ -504,7 +501,7 @@ TICKS = st.integers(FROM, UNTIL - 1)
 
 @given(tick=TICKS, node=st.integers(0, (1 << 48) - 1), random=st.integers(0, (1 << 58) - 1))
 def test_each_kind_of_ours_is_read_as_what_it_is(tick: int, node: int, random: int) -> None:
-    """By its own text it comes first, with the time that it was made of."""
+    """Its own text is first read as its kind, with the time that it was made of."""
     made = {
         "v1": uuids.to_text(versions.v1(tick, 5, node)),
         "v6": uuids.to_text(versions.v6(tick, 5, node)),
@@ -523,7 +520,7 @@ def test_each_kind_of_ours_is_read_as_what_it_is(tick: int, node: int, random: i
 
 @given(st.text(max_size=48) | st.from_regex(r"[0-9a-fxA-Z.{}:-]{1,45}", fullmatch=True))
 def test_any_text_has_readings_or_is_refused(text: str) -> None:
-    """No third thing, whatever kind is asked for; fields come in one order."""
+    """There is no third outcome, with any kind; fields come in one order."""
     for kind, raw in itertools.product((None, *INSPECTED_KINDS), (False, True)):
         try:
             found = readings(text, kind=kind, raw=raw)
@@ -538,7 +535,7 @@ def test_any_text_has_readings_or_is_refused(text: str) -> None:
 
 @given(st.integers(0, (1 << 160) - 1))
 def test_any_number_is_read_without_harm(value: int) -> None:
-    """As an integer and as bytes; each reading can be told and is read again as itself."""
+    """As an integer and as bytes; the text of each reading is read as that kind again."""
     for text in (str(value), hex(value), f"{value >> 32:032x}", f"{value:040x}"):
         try:
             found = readings(text)
@@ -550,10 +547,3 @@ def test_any_number_is_read_without_harm(value: int) -> None:
             kind = None if reading.kind == "unknown" else reading.kind
             again = "v" + str(reading.fields["version"]) if kind == "guid" else kind
             assert again in {one.kind for one in readings(reading.text, kind=again)} | {None}
-
-
-def test_sonyflakes_of_both_versions_are_told_apart_by_their_epochs() -> None:
-    """The same bits, ten years and four months apart."""
-    first, second = (only("1", kind) for kind in ("sonyflake", "sonyflake2"))
-    assert first.fields["time"] == "2014-09-01T00:00:00.00Z"
-    assert second.fields["time"] == "2025-01-01T00:00:00.00Z"

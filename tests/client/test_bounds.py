@@ -119,7 +119,7 @@ def test_a_tick_lies_in_a_coarser_kinds_unit(capsys: pytest.CaptureFixture[str])
         (["v1", "0"], r"no bounds: use cassandra"),
         (["v8", "0"], r"kind is 'v8'; it must be one of v6"),
         (["v7", "-5"], r"time is -5; the time of a v7 is from 1970"),
-        (["v7", "2022-02-22"], r"'2022-02-22' is not a time; it must be as"),
+        (["v7", "2022-02-22"], r"'2022-02-22' is not a time; it must be like"),
         (["v7", "2022-02-22T19:22:22"], r"has no offset from UTC; add Z"),
         (["v7", "2022-02-29T19:22:22Z"], r"'2022-02-29T19:22:22Z' is not a time: day is out"),
         (["v7", "2022-02-22T19:22:22+25:00"], r"is not a time: "),

@@ -233,7 +233,7 @@ def test_a_status_that_json_cannot_tell_is_one_line(tmp_path: Path) -> None:
     with Server(path, lambda request: result(request, {"node": b"\xff"})):
         status, out, err = uuidctl("status", "--json", socket=path)
     assert (status, out) == (1, "")
-    assert err.startswith("uuidctl: the daemon's status is none that JSON can tell: ")
+    assert err.startswith("uuidctl: the daemon's status cannot be written as JSON: ")
 
 
 def test_run_ends_in_order_at_a_signal_before_its_reader_runs(

@@ -96,8 +96,8 @@ def test_another_line_is_refused(path: Path, text: str, said: str) -> None:
         ("foo", "unrecognized arguments: foo"),
         ("--worker x", "argument --worker: 'x' is not a whole number from 0 to 1023"),
         ("--worker", "argument --worker: expected one argument"),
-        ("-V", "-h and -V are not for a file"),
-        ("-h", "-h and -V are not for a file"),
+        ("-V", "-h and -V cannot be set in a file"),
+        ("-h", "-h and -V cannot be set in a file"),
     ],
 )
 def test_what_is_no_option_is_refused(
@@ -176,7 +176,7 @@ def test_what_only_a_restart_takes_over_is_named(path: Path) -> None:
 def test_a_file_holds_no_commands(path: Path, option: str) -> None:
     """What the daemon does not start with is refused, as help is."""
     path.write_text(f'UUIDD_OPTIONS="{option}"\n')
-    with pytest.raises(OptionsError, match="is not for a file"):
+    with pytest.raises(OptionsError, match="cannot be set in a file"):
         with_defaults(path, [])
 
 

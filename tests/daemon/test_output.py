@@ -95,7 +95,8 @@ def test_defaults_that_are_not_there_are_told_of(tmp_path: Path) -> None:
     """The daemon starts, for no options are options too, but a name may be mistyped."""
     with Daemon(f"--defaults={tmp_path / 'typo'}") as daemon:
         assert daemon.lines[0] == (
-            f"uuidd: WARNING: there is no file {tmp_path}/typo, so no option comes from it"
+            f"uuidd: WARNING: the file {tmp_path}/typo does not exist, so no options are read from"
+            " it"
         )
 
 

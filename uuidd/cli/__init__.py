@@ -86,7 +86,7 @@ def _warn_without_defaults(given: argparse.Namespace) -> None:
     logs.to_stderr(options.level_of(given))
     if given.defaults is not None and not given.defaults.exists():
         logging.getLogger("uuidd").warning(
-            "there is no file %s, so no option comes from it", given.defaults
+            "the file %s does not exist, so no options are read from it", given.defaults
         )
 
 

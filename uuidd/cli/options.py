@@ -60,7 +60,7 @@ def with_defaults(path: Path, words: Sequence[str]) -> argparse.Namespace:
         alone = parser.parse_args(options)
         for name in COMMANDS:
             if getattr(alone, name):
-                raise OptionsError(f"--{name.replace('_', '-')} is not for a file")
+                raise OptionsError(f"--{name.replace('_', '-')} cannot be set in a file")
     except OptionsError as error:
         raise OptionsError(f"{path}: {error}") from None
     return parser.parse_args([*options, *words])
@@ -208,7 +208,7 @@ class FileParser(_RaisingParser):
 
     def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
         """Raise OptionsError."""
-        raise OptionsError(message or "-h and -V are not for a file")
+        raise OptionsError(message or "-h and -V cannot be set in a file")
 
     def _print_message(self, message: str, file: object = None) -> None:
         """Print nothing."""

@@ -115,7 +115,7 @@ def read(given: str, field: TimeField) -> Time:
     parts = _RFC_3339.match(given.upper())
     if parts is None:
         raise ValueError(
-            f"{given!r} is not a time; it must be as 2022-02-22T19:22:22Z, or an integer in the"
+            f"{given!r} is not a time; it must be like 2022-02-22T19:22:22Z, or an integer in the"
             " kind's unit"
         )
     seconds, fraction, offset = parts.groups()

@@ -102,7 +102,7 @@ def _json(status: dict[str, Any]) -> str:
     try:
         return json.dumps(status, indent=2)
     except (TypeError, ValueError) as error:
-        raise CommandError(f"the daemon's status is none that JSON can tell: {error}") from error
+        raise CommandError(f"the daemon's status cannot be written as JSON: {error}") from error
 
 
 def _openmetrics(status: dict[str, Any]) -> str:
@@ -124,7 +124,7 @@ def _of_our_version() -> Iterator[None]:
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise CommandError(
             "the daemon's status cannot be shown, it may be of another version"
-            f" ({type(error).__name__}: {str(error)[:60]}); --json prints what it tells"
+            f" ({type(error).__name__}: {str(error)[:60]}); --json prints all fields"
         ) from error
 
 

@@ -48,6 +48,23 @@ def until(
     return found
 
 
+def ended(*words: str) -> tuple[int, str, str]:
+    """Run ``uuidd`` with these words; return its exit status, standard output and error."""
+    with (
+        open(os.devnull, "rb") as null,
+        tempfile.TemporaryFile() as out,
+        tempfile.TemporaryFile() as error,
+    ):
+        (process,) = forks.start("uuidd.cli", words, streams=(null, out, error))
+        try:
+            status = process.wait(PATIENCE)
+        finally:
+            process.kill()
+        for file in (out, error):
+            file.seek(0)
+        return status, out.read().decode(), error.read().decode()
+
+
 class Daemon:
     """A daemon in a temporary folder of its own, which lasts as long as the context.
 
@@ -100,6 +117,11 @@ class Daemon:
         if self._process is not None:
             self.kill()
         shutil.rmtree(self.folder)
+
+    @property
+    def pid(self) -> int:
+        """The process id of the daemon that runs."""
+        return self.process.pid
 
     @property
     def process(self) -> forks.Process | subprocess.Popen[bytes]:

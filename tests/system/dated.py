@@ -1,6 +1,6 @@
 """A program that draws ids through our client, and notes when it asked for each and had it.
 
-Run as ``python -m tests.system.dated SOCKET MAX_AGE FILE``; it waits for a line on standard input.
+The words of ``main`` are SOCKET MAX_AGE ROUNDS MANY FILE; it waits for a line on standard input.
 Each id is left in FILE as 16 bytes, and after them, in nanoseconds, UTC and the monotonic clock
 before the draw, the monotonic clock and UTC after it.
 """
@@ -16,17 +16,17 @@ from uuidd_client import Client
 
 ENTRY = Struct("=16s4q")
 
-ROUNDS = 6
-MANY, FEW = 3000, 12
-"""Ids of a round: many at once, so that the next block is large, then few, so that it gets old."""
+FEW = 12
+"""Ids of a round that come after MANY at once, by which the next block is large: it gets old."""
 
 PAUSE = 0.015
 """Seconds between the few: together longer than the default max_age."""
 
 
-def main(socket: str, max_age: float, path: Path) -> None:
+def main(words: list[str]) -> None:
     """Draw in rounds, once the line has come."""
-    client = Client(socket, fallback=False, max_age=max_age, timeout=20)
+    socket, max_age, rounds, many, path = words
+    client = Client(socket, fallback=False, max_age=float(max_age), timeout=20)
     left = bytearray()
 
     def draw() -> None:
@@ -38,14 +38,10 @@ def main(socket: str, max_age: float, path: Path) -> None:
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     sys.stdin.readline()
-    for _ in range(ROUNDS):
-        for _ in range(MANY):
+    for _ in range(int(rounds)):
+        for _ in range(int(many)):
             draw()
         for _ in range(FEW):
             time.sleep(PAUSE)
             draw()
-    path.write_bytes(left)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1], float(sys.argv[2]), Path(sys.argv[3]))
+    Path(path).write_bytes(left)

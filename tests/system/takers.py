@@ -1,7 +1,7 @@
 """Programs that take from a daemon, and leave in a file all that they were given.
 
-Run as ``python -m tests.system.takers WAY SOCKET FILE``. A record of the file is 16 bytes of an id,
-and a number: how many ticks it stands for or, from ``timely``, UTC just before it was asked for.
+The words of ``main`` are WAY SOCKET FILE [CHILDREN]. A record of the file is 16 bytes of an id, and
+a number: how many ticks it stands for or, from ``timely``, UTC just before it was asked for.
 """
 
 from __future__ import annotations
@@ -11,15 +11,16 @@ import os
 import random
 import select
 import socket
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from struct import Struct
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
-from tests.rig import PATIENCE, until
+from tests.forks import Program
+from tests.rig import until
 from uuidd.core.ids import uuids, versions
 from uuidd.core.wire import libuuid
 from uuidd_client import Client, DaemonUnavailable
@@ -29,8 +30,8 @@ RECORD = Struct("=16sQ")
 PAUSE = 0.003
 """Seconds between two draws, for what is drawn has to be looked at too."""
 
-CHILDREN, AT_ONCE, EACH = 500, 64, 20
-"""Children of ``forks``, how many of them live at once, and ids of each."""
+AT_ONCE, EACH = 64, 20
+"""How many children of ``forks`` live at once, and ids of each."""
 
 
 class Given(NamedTuple):
@@ -41,33 +42,19 @@ class Given(NamedTuple):
     ticks: int
 
 
-class Taker:
-    """A program that takes from the daemon at *path*, for as long as the context lasts."""
+class Taker(Program):
+    """A program that takes from the daemon at *path*, for as long as the context lasts.
 
-    def __init__(self, way: str, path: Path, file: Path) -> None:
-        self._command = [sys.executable, "-m", "tests.system.takers", way, str(path), str(file)]
+    *children* are those of ``forks``.
+    """
+
+    def __init__(self, way: str, path: Path, file: Path, children: int = 0) -> None:
+        super().__init__(__name__, way, path, file, children)
         self._file = file
-        self.process: subprocess.Popen[bytes]
-
-    def __enter__(self) -> Taker:
-        self.process = subprocess.Popen(
-            self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        )
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None:
-            self.process.kill()
-        with self.process:
-            assert self.process.stdin is not None
-            self.process.stdin.close()
-            assert self.process.wait(PATIENCE) == 0 or kind is not None
 
     def begun(self) -> None:
         """Wait until it has been given something."""
-        assert self.process.stdout is not None
-        assert select.select([self.process.stdout], [], [], PATIENCE)[0]
-        assert self.process.stdout.readline() == b"begun\n"
+        assert self.line() == "begun"
 
     def resume(self) -> None:
         """Wait until it has been given more."""
@@ -75,12 +62,12 @@ class Taker:
         until(lambda: self._file.stat().st_size > before)
 
     def records(self) -> list[tuple[int, int]]:
-        """Give the ids that it left, and the number beside each."""
+        """Return the ids that it left, and the number beside each."""
         read = RECORD.iter_unpack(self._file.read_bytes())
         return [(int.from_bytes(id, "big"), number) for id, number in read]
 
     def given(self) -> Iterator[Given]:
-        """Give what it was given, in order."""
+        """Yield what it was given, in order."""
         for id, count in self.records():
             if uuids.version(id) == 7:
                 yield Given(None, versions.v7_tick(id), count)
@@ -98,7 +85,7 @@ def assert_apart(given: Iterable[Given]) -> None:
 
 
 def made(kind: str) -> Callable[[Path], Callable[[], list[bytes]]]:
-    """Give a way to take: ids of *kind*, made by our client, from blocks that it soon gives up."""
+    """Return a way to take: ids of *kind*, made by our client from short-lived blocks."""
 
     def begin(path: Path) -> Callable[[], list[bytes]]:
         client = Client(path, fallback=False, max_age=0.005, timeout=5)
@@ -113,7 +100,7 @@ def made(kind: str) -> Callable[[Path], Callable[[], list[bytes]]]:
 
 
 def blocks(path: Path) -> Callable[[], list[bytes]]:
-    """Give a way to take: blocks in the libuuid dialect, a connection each."""
+    """Return a way to take: blocks in the libuuid dialect, a connection each."""
     dice = random.Random(os.getpid())
 
     def take() -> list[bytes]:
@@ -134,7 +121,7 @@ def blocks(path: Path) -> Callable[[], list[bytes]]:
 
 
 def timely(path: Path) -> Callable[[], list[bytes]]:
-    """Give a way to take: one id after the other, each beside the time at which it was wanted."""
+    """Return a way to take: one id after the other, each beside the time at which it was wanted."""
     client = Client(path, fallback=False, timeout=5)
 
     def take() -> list[bytes]:
@@ -147,8 +134,8 @@ def timely(path: Path) -> Callable[[], list[bytes]]:
     return take
 
 
-def forks(path: Path) -> Callable[[], list[bytes]]:
-    """Give a way to take: once, by many children, of which each draws some ids and ends."""
+def forks(children: int, path: Path) -> Callable[[], list[bytes]]:
+    """Return a way to take: once, by many children, of which each draws some ids and ends."""
     client = Client(path, fallback=False, timeout=5)
 
     def drawn() -> bytes:
@@ -159,7 +146,7 @@ def forks(path: Path) -> Callable[[], list[bytes]]:
         before = drawn()
         alive: set[int] = set()
         with tempfile.TemporaryFile("a+b", buffering=0) as found:
-            for _ in range(CHILDREN):
+            for _ in range(children):
                 if len(alive) == AT_ONCE:
                     alive.discard(_ended_well())
                 pid = os.fork()
@@ -192,23 +179,20 @@ WAYS: dict[str, Callable[[Path], Callable[[], list[bytes]]]] = {
     "v7": made("v7"),
     "libuuid": blocks,
     "timely": timely,
-    "forks": forks,
 }
 
 
-def _take_on(take: Callable[[], list[bytes]], file: BinaryIO) -> None:
+def main(words: list[str]) -> None:
     """Take until standard input ends; a daemon that is not there is asked again."""
+    way, path, name, children = words
+    take = WAYS.get(way, partial(forks, int(children)))(Path(path))
     begun = False
-    while not select.select([sys.stdin], [], [], PAUSE)[0]:
-        with contextlib.suppress(DaemonUnavailable, OSError):
-            some = take()
-            file.write(b"".join(some))
-            if some and not begun:
-                begun = True
-                sys.stdout.write("begun\n")
-                sys.stdout.flush()
-
-
-if __name__ == "__main__":
-    with Path(sys.argv[3]).open("wb", buffering=0) as file:
-        _take_on(WAYS[sys.argv[1]](Path(sys.argv[2])), file)
+    with Path(name).open("wb", buffering=0) as file:
+        while not select.select([sys.stdin], [], [], PAUSE)[0]:
+            with contextlib.suppress(DaemonUnavailable, OSError):
+                some = take()
+                file.write(b"".join(some))
+                if some and not begun:
+                    begun = True
+                    sys.stdout.write("begun\n")
+                    sys.stdout.flush()

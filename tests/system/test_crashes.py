@@ -13,13 +13,14 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from tests.rig import PATIENCE, SOON, Connection, until
-from tests.system.quick_daemon import QuickDaemon, QuickStarts, is_start
-from tests.system.takers import CHILDREN, EACH, Given, Taker, assert_apart
+from tests import forks
+from tests.rig import PATIENCE, SOON, Connection, Daemon, until
+from tests.system.takers import EACH, Given, Taker, assert_apart
 from tests.system.test_steady_crashes import lead
 from uuidd.core.ids import versions
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
@@ -27,8 +28,6 @@ from uuidd.core.timeline.generation import LANE_BITS
 from uuidd.core.timeline.state import State
 from uuidd.statefile import decode
 from uuidd_client import Client
-
-RACES = 50
 
 STOP = 1.2
 """Seconds for which a daemon is stopped: a young one has saved no more than 0.1 s ahead, or half of
@@ -48,7 +47,7 @@ def _letter(pid: int) -> str:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
-def stop_between_saves(daemon: QuickDaemon) -> State:
+def stop_between_saves(daemon: Daemon) -> State:
     """Stop the daemon while it does not save; give its state as it is saved then."""
     stop(daemon.pid)
     while (daemon.state / "state.new").exists():
@@ -90,7 +89,7 @@ class Taking:
     when the daemon is killed.
     """
 
-    def __init__(self, daemon: QuickDaemon) -> None:
+    def __init__(self, daemon: Daemon) -> None:
         self._line = daemon.connect()
         self._thread = threading.Thread(target=self._take)
         self._done = threading.Event()
@@ -130,7 +129,7 @@ def test_kills_at_random_moments_repeat_nothing(kills: int, tmp_path: Path) -> N
     """
     dice = random.Random(200)
     leads = []
-    with QuickDaemon() as daemon, contextlib.ExitStack() as running:
+    with Daemon() as daemon, contextlib.ExitStack() as running:
         takers = [
             running.enter_context(Taker(way, daemon.socket, tmp_path / f"{way}-{number}"))
             for way in ("v1", "v7", "libuuid")
@@ -162,14 +161,14 @@ def test_kills_at_random_moments_repeat_nothing(kills: int, tmp_path: Path) -> N
 
 
 def test_a_stop_past_the_horizon_and_a_kill_repeat_nothing() -> None:
-    """Stopped for longer than it has saved ahead, then killed, five times: nothing comes again.
+    """Stopped for longer than it has saved ahead, then killed, three times: nothing comes again.
 
     All that was given by then lies before the marks that were saved by then.
     """
     given: list[Given] = []
     dice = random.Random(10)
-    with QuickDaemon() as daemon:
-        for _ in range(5):
+    with Daemon() as daemon:
+        for _ in range(3):
             with Taking(daemon) as taking:
                 taking.await_one(is_steady, since=5)
                 time.sleep(dice.uniform(0, 0.1))
@@ -190,7 +189,7 @@ def test_a_stop_past_the_horizon_gives_nothing_past_what_is_saved() -> None:
     v1 goes on under a volatile node within 5 s, v7 is refused; once it can save again both are
     given of the stored state, and nothing has come twice.
     """
-    with QuickDaemon() as daemon, Taking(daemon) as taking:
+    with Daemon() as daemon, Taking(daemon) as taking:
 
         def is_stored(each: Given) -> bool:
             return each.space is not None and each.space[0] == state.node.value
@@ -227,7 +226,7 @@ def test_callers_with_a_fallback_go_on_while_the_daemon_is_stopped() -> None:
     drawn: list[tuple[uuid.UUID, uuid.UUID]] = []
     waits = []
     client: Client
-    with QuickDaemon() as daemon, Client(daemon.socket, timeout=0.2) as client:
+    with Daemon() as daemon, Client(daemon.socket, timeout=0.2) as client:
 
         def draw() -> bool:
             begun = time.monotonic()
@@ -251,44 +250,54 @@ def test_callers_with_a_fallback_go_on_while_the_daemon_is_stopped() -> None:
     assert len({one for one, _ in drawn}) == len(drawn)
 
 
-@pytest.mark.parametrize("door", ["same", "other"])
-def test_of_two_that_start_at_once_one_serves(door: str, tmp_path: Path) -> None:
-    """On one state folder exactly one serves, 25 times; the other names its pid, and status 1.
+@pytest.mark.parametrize("races", [6, pytest.param(25, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("sockets", [("a", "a"), ("a", "b")])
+def test_of_two_that_start_at_once_one_serves(races: int, sockets: tuple[str, str]) -> None:
+    """On one state folder exactly one serves; the other names its pid, and ends with status 1.
 
     Whether the socket is the same or another; and nothing is given twice from one to the next.
     """
     given = []
-    with QuickStarts() as starts, short_folder() as folder:
+    with short_folder() as folder:
         (folder / "state").mkdir()
-        sockets = [folder / "a", folder / ("a" if door == "same" else "b")]
-        for number in range(RACES // 2):
-            seen = len(starts.lines)
-            pids = starts.start(
-                *(
-                    ["-F", "--no-pid", f"--socket={socket}", f"--state={folder / 'state'}"]
-                    for socket in sockets
-                )
-            )
-            lines = starts.await_lines(has_settled, after=seen)
-            (told,) = [line for line in lines if is_start(line)]
-            (first,) = [pid for pid in pids if f" pid={pid} " in told]
-            (second,) = [pid for pid in pids if pid != first]
-            (refusal,) = [line for line in lines if is_refusal(line)]
-            assert re.search(rf"\bpid {first}\b", refusal), refusal
-            assert starts.ended(second) == 1
-            with Connection(sockets[pids.index(first)]) as connection:
-                given += [taken(connection, timeline) for timeline in ("utc", "steady") * 10]
-            end, status = (signal.SIGTERM, 0) if number % 2 else (signal.SIGKILL, -signal.SIGKILL)
-            os.kill(first, end)
-            assert starts.ended(first) == status
-    assert len(given) == RACES // 2 * 20
+        words = [
+            ["-F", "--no-pid", f"--socket={folder / name}", f"--state={folder / 'state'}"]
+            for name in sockets
+        ]
+        for race in range(races):
+            log = folder / "log"
+            with log.open("wb") as file, open(os.devnull, "r+b") as null:
+                both = forks.start("uuidd.cli", *words, streams=(null, null, file))
+            try:
+                lines = until(partial(settled, log))
+                (told,) = filter(is_start, lines)
+                (first,) = [process for process in both if f" pid={process.pid} " in told]
+                (second,) = [process for process in both if process is not first]
+                (refusal,) = filter(is_refusal, lines)
+                assert re.search(rf"\bpid {first.pid}\b", refusal), refusal
+                assert second.wait() == 1
+                with Connection(folder / sockets[both.index(first)]) as connection:
+                    given += [taken(connection, timeline) for timeline in ("utc", "steady") * 10]
+                end, status = ((signal.SIGTERM, 0), (signal.SIGKILL, -signal.SIGKILL))[race % 2]
+                first.send_signal(end)
+                assert first.wait() == status
+            finally:
+                for process in both:
+                    process.kill()
+    assert len(given) == races * 20
     assert_apart(each for each in given if each is not None)
     assert None not in given
 
 
-def has_settled(lines: list[str]) -> bool:
-    """Whether one daemon serves and another has refused."""
-    return any(map(is_start, lines)) and any(map(is_refusal, lines))
+def settled(log: Path) -> list[str]:
+    """Return the lines of a log, once one daemon serves and another has refused; else none."""
+    lines = log.read_text().splitlines()
+    return lines if any(map(is_start, lines)) and any(map(is_refusal, lines)) else []
+
+
+def is_start(line: str) -> bool:
+    """Whether this is the line of a daemon that answers from now on."""
+    return "INFO: started:" in line
 
 
 def is_refusal(line: str) -> bool:
@@ -303,27 +312,28 @@ def short_folder() -> Iterator[Path]:
         yield Path(name)
 
 
-def test_five_hundred_forks_repeat_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("children", [80, pytest.param(500, marks=pytest.mark.thorough)])
+def test_many_forks_repeat_nothing(children: int, tmp_path: Path) -> None:
     """Each child draws by its parent's client, and ends: no id comes twice, no connection stays."""
-    with QuickDaemon() as daemon, daemon.connect() as connection:
+    with Daemon() as daemon, daemon.connect() as connection:
         before = connection.call("status")["connections"]
-        taker = Taker("forks", daemon.socket, tmp_path / "forks")
+        taker = Taker("forks", daemon.socket, tmp_path / "forks", children)
         with taker:
             taker.begun()
         until(lambda: connection.call("status")["connections"] == before)
         assert connection.call("status")["connections_highest"] > before + 1
     ids = [id for id, _ in taker.records()]
-    assert len(ids) == (CHILDREN + 2) * EACH
+    assert len(ids) == (children + 2) * EACH
     assert len({versions.gregorian_fields(id) for id in ids}) == len(ids)
 
 
 def test_a_client_stopped_with_a_block_in_hand_throws_it_away(tmp_path: Path) -> None:
-    """Continued after 0.3 s, six times, it gives no id that is older than max_age, and none twice.
+    """Continued after 0.3 s, three times, it gives no id older than max_age, and none twice.
 
     Others draw on meanwhile.
     """
     slack = TICKS_PER_SECOND // 100
-    with QuickDaemon() as daemon, contextlib.ExitStack() as running:
+    with Daemon() as daemon, contextlib.ExitStack() as running:
         takers = [
             running.enter_context(Taker("timely", daemon.socket, tmp_path / str(number)))
             for number in range(3)
@@ -331,7 +341,7 @@ def test_a_client_stopped_with_a_block_in_hand_throws_it_away(tmp_path: Path) ->
         for taker in takers:
             taker.begun()
         pid = takers[0].process.pid
-        for _ in range(6):
+        for _ in range(3):
             stop(pid)
             # Longer than a block lasts.
             time.sleep(3 * MAX_AGE)
@@ -343,5 +353,5 @@ def test_a_client_stopped_with_a_block_in_hand_throws_it_away(tmp_path: Path) ->
     assert all(tick > wanted - MAX_AGE * TICKS_PER_SECOND - slack for tick, wanted in ticks)
     readings = [each.ticks for each in drawn[0]]
     gaps = [later - sooner for sooner, later in itertools.pairwise(readings)]
-    assert len([gap for gap in gaps if gap > 2 * MAX_AGE * TICKS_PER_SECOND]) >= 6
+    assert len([gap for gap in gaps if gap > 2 * MAX_AGE * TICKS_PER_SECOND]) >= 3
     assert_apart(each._replace(ticks=1) for some in drawn for each in some)

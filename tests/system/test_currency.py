@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import select
-import subprocess
-import sys
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from tests.forks import Program
 from tests.rig import PATIENCE, Daemon
-from tests.system.dated import ENTRY, FEW, MANY, ROUNDS
+from tests.system.dated import ENTRY, FEW
 from uuidd.core.ids import versions
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 
 MAX_AGE = 0.1
 PROCESSES = 2
+MANY = 3000
 
 SLEW = 0.001
 """Seconds by which UTC, which dates the ids, may leave the clock that measures max_age meanwhile.
@@ -34,27 +33,22 @@ class Drawn(NamedTuple):
     had: int
 
 
-def draw_side_by_side(max_age: float, folder: Path) -> list[list[Drawn]]:
-    """Let processes draw at once from one daemon; give what each of them drew."""
+def draw_side_by_side(max_age: float, folder: Path, *, rounds: int, many: int) -> list[list[Drawn]]:
+    """Let processes draw at once from one daemon; return what each of them drew."""
     paths = [folder / f"drawn-{number}" for number in range(PROCESSES)]
-    with Daemon() as daemon, contextlib.ExitStack() as undo:
-        processes = []
-        for path in paths:
-            command = [sys.executable, "-m", "tests.system.dated"]
-            command += [str(daemon.socket), str(max_age), str(path)]
-            pipe = subprocess.PIPE
-            process = undo.enter_context(subprocess.Popen(command, stdin=pipe, stdout=pipe))
-            undo.callback(process.kill)
-            processes.append(process)
-        for process in processes:
-            assert process.stdout is not None
-            assert select.select([process.stdout], [], [], PATIENCE)[0], "a drawer did not start"
-        for process in processes:
-            assert process.stdin is not None
-            process.stdin.write(b"go\n")
-            process.stdin.flush()
-        for process in processes:
-            assert process.wait(2 * PATIENCE) == 0
+    with Daemon() as daemon, contextlib.ExitStack() as running:
+        programs = [
+            running.enter_context(
+                Program("tests.system.dated", daemon.socket, max_age, rounds, many, path)
+            )
+            for path in paths
+        ]
+        for program in programs:
+            assert program.line() == "ready"
+        for program in programs:
+            program.say("go")
+        for program in programs:
+            program.process.wait(3 * PATIENCE)
     return [_read(path) for path in paths]
 
 
@@ -71,20 +65,28 @@ def _read(path: Path) -> list[Drawn]:
     ]
 
 
+@pytest.fixture(scope="module", params=[2, pytest.param(6, marks=pytest.mark.thorough)])
+def rounds(request: pytest.FixtureRequest) -> int:
+    """How often many ids are drawn, and then a few."""
+    count: int = request.param
+    return count
+
+
 @pytest.fixture(scope="module")
-def drawn(tmp_path_factory: pytest.TempPathFactory) -> list[list[Drawn]]:
+def drawn(rounds: int, tmp_path_factory: pytest.TempPathFactory) -> list[list[Drawn]]:
     """What was drawn with the default max_age."""
-    return draw_side_by_side(MAX_AGE, tmp_path_factory.mktemp("current"))
+    return draw_side_by_side(MAX_AGE, tmp_path_factory.mktemp("current"), rounds=rounds, many=MANY)
 
 
 @pytest.fixture(scope="module")
-def round_trips(tmp_path_factory: pytest.TempPathFactory) -> list[list[Drawn]]:
-    """What was drawn with a max_age of 0."""
-    return draw_side_by_side(0, tmp_path_factory.mktemp("ordered"))
+def round_trips(rounds: int, tmp_path_factory: pytest.TempPathFactory) -> list[list[Drawn]]:
+    """What was drawn with a max_age of 0, by a request for each id."""
+    folder = tmp_path_factory.mktemp("ordered")
+    return draw_side_by_side(0, folder, rounds=rounds, many=MANY // 6)
 
 
 def first_inversion(drawn: list[list[Drawn]], by: int) -> tuple[Drawn, Drawn] | None:
-    """Give ids of which the first was had before the second was asked for, and yet is later.
+    """Return ids of which the first was had before the second was asked for, and yet is later.
 
     Later by *by* ticks or more; None when there are none such.
     """
@@ -100,9 +102,9 @@ def first_inversion(drawn: list[list[Drawn]], by: int) -> tuple[Drawn, Drawn] | 
     return None
 
 
-def test_they_drew_at_once(drawn: list[list[Drawn]]) -> None:
+def test_they_drew_at_once(rounds: int, drawn: list[list[Drawn]]) -> None:
     """Each process had all its ids, and began before the other ended."""
-    assert [len(each) for each in drawn] == [ROUNDS * (MANY + FEW)] * PROCESSES
+    assert [len(each) for each in drawn] == [rounds * (MANY + FEW)] * PROCESSES
     assert max(each[0].asked_ns for each in drawn) < min(each[-1].had_ns for each in drawn)
 
 

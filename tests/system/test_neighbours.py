@@ -228,5 +228,5 @@ def test_an_idle_connection_costs_at_most_eight_kib(daemon: Daemon) -> None:
 
 def test_an_idle_daemon_takes_at_most_forty_megabytes() -> None:
     """What a host pays for a daemon that nobody asks."""
-    with Daemon() as daemon:
+    with Daemon(fresh=True) as daemon:
         assert resident_kib(daemon) < 40 * 1024

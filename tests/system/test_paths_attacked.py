@@ -21,14 +21,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.rig import PATIENCE, Daemon
+from tests.rig import Daemon, ended
 from tests.tools import need_root
 
 ATTACKER = 12345
 """A user without a name, a group or a right."""
-
-REFUSED = PATIENCE / 2
-"""Seconds within which a start is refused; one that is not would go on."""
 
 SECRET = b"root:$y$j9T$none\n"
 
@@ -141,13 +138,13 @@ def everything(place: Path) -> dict[str, tuple[int, int, int, int, bytes]]:
 
 
 def refusal(place: Path, *more: str, user: str = "nobody") -> str:
-    """Give the one line with which a start in *place* is refused."""
-    command = [sys.executable, "-m", "uuidd", "-F", f"--socket={place / 's'}"]
-    command += [f"--state={place / 'state'}", *more]
-    command += ["--user", user] if user else []
-    done = subprocess.run(command, capture_output=True, timeout=REFUSED, text=True, check=False)
-    assert (done.returncode, done.stdout) == (1, ""), done.stderr
-    (line,) = [said for said in done.stderr.splitlines() if "running as root" not in said]
+    """Return the one line with which a start in *place* is refused."""
+    as_user = ["--user", user] if user else []
+    status, said, error = ended(
+        "-F", f"--socket={place / 's'}", f"--state={place / 'state'}", *more, *as_user
+    )
+    assert (status, said) == (1, ""), error
+    (line,) = [said for said in error.splitlines() if "running as root" not in said]
     return line
 
 

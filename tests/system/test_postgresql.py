@@ -194,7 +194,7 @@ def time_of(kind: str, value: int) -> int:
 @pytest.mark.parametrize("kind", ["v1", "v6", "v7", "ulid"])
 def test_an_id_comes_back_as_the_text_that_was_stored(server: Server, kind: str) -> None:
     """PostgreSQL takes our texts for UUIDs, and writes them as we do."""
-    texts = [uuids.to_text(value) for value in ids(kind, 10_000)]
+    texts = [uuids.to_text(value) for value in ids(kind, 2_000)]
     server.load("stored", "place int, id uuid", enumerate(texts))
     assert server.psql("SELECT id FROM stored ORDER BY place;") == [[text] for text in texts]
 
@@ -202,7 +202,7 @@ def test_an_id_comes_back_as_the_text_that_was_stored(server: Server, kind: str)
 @pytest.mark.parametrize("kind", ["v1", "v6", "v7", "ulid"])
 def test_the_type_uuid_sorts_by_our_bytes(server: Server, kind: str) -> None:
     """ORDER BY a uuid is the order of the 128 bits."""
-    values = ids(kind, 10_000)
+    values = ids(kind, 2_000)
     server.load("stored", "id uuid", ([uuids.to_text(value)] for value in values))
     found = [uuids.from_text(id) for (id,) in server.psql("SELECT id FROM stored ORDER BY id;")]
     assert found == sorted(values)
@@ -211,7 +211,7 @@ def test_the_type_uuid_sorts_by_our_bytes(server: Server, kind: str) -> None:
 @pytest.mark.parametrize("kind", ["v6", "v7", "ulid"])
 def test_the_kinds_in_time_order_sort_by_time(server: Server, kind: str) -> None:
     """ORDER BY a v6, v7 or ULID is the order of the times they carry."""
-    values = ids(kind, 10_000)
+    values = ids(kind, 2_000)
     server.load("stored", "id uuid", ([uuids.to_text(value)] for value in values))
     found = [uuids.from_text(id) for (id,) in server.psql("SELECT id FROM stored ORDER BY id;")]
     assert [time_of(kind, value) for value in found] == sorted(

@@ -41,7 +41,7 @@ BEGIN = 1_800_000_000
 HOUR = 3600.0
 
 UID = 1000
-"""The user who asks, where it does not matter who does."""
+"""The uid of a client, when any uid will do."""
 
 
 class TickingClock:
@@ -66,17 +66,17 @@ class Wall:
         self._stopped: int | None = None
 
     def utc(self) -> int:
-        """Give the nanoseconds since 1970."""
+        """Return the nanoseconds since 1970."""
         if self._stopped is not None:
             return self._stopped
         return BEGIN * 10**9 + round((self._elapsed() + self._offset) * 1e9)
 
     def boottime(self) -> int:
-        """Give the nanoseconds that went by."""
+        """Return the nanoseconds that have passed."""
         return round(self._elapsed() * 1e9)
 
     def now(self) -> int:
-        """Give the tick that UTC is in."""
+        """Return the current tick of UTC."""
         return self.utc() // 100 + UNIX_EPOCH
 
     def step(self, seconds: float) -> None:
@@ -128,7 +128,7 @@ class Disk:
             self.at_once -= 1
 
     def look(self) -> str:
-        """Give why the state is not where it was, as the store does."""
+        """Return why the state is not where it was, as the store does."""
         self.looks += 1
         return self.misplaced
 
@@ -273,7 +273,7 @@ class Inside:
         return block
 
     async def use(self, seconds: float, *, every: float = 0.05) -> list[Block]:
-        """Take one tick again and again for so long, and give the blocks."""
+        """Take one tick again and again for so long, and return the blocks."""
         end = trio.current_time() + seconds
         blocks = []
         while trio.current_time() < end:
@@ -351,7 +351,7 @@ class Peer:
         await self._stream.send_eof()
 
     async def receive(self, count: int) -> bytes:
-        """Give exactly so many bytes."""
+        """Return exactly *count* bytes."""
         data = b""
         while len(data) < count:
             more = await self._some(count - len(data))
@@ -360,7 +360,7 @@ class Peer:
         return data
 
     async def rest(self) -> bytes:
-        """Give all bytes until the other side closes in an orderly way."""
+        """Return all bytes until the other side closes in an orderly way."""
         data = b""
         while more := await self._some(65536):
             data += more
@@ -377,7 +377,7 @@ class Peer:
             return await self._stream.receive_some(most)
 
     async def reply(self) -> Reply:
-        """Give the next rpc response."""
+        """Return the next rpc response."""
         while True:
             try:
                 kind, msgid, error, result = self._unpacker.unpack()
@@ -390,26 +390,26 @@ class Peer:
                 return Reply(msgid, error, result)
 
     async def replies(self, count: int) -> list[Reply]:
-        """Give the next so many rpc responses."""
+        """Return the next *count* rpc responses."""
         return [await self.reply() for _ in range(count)]
 
     async def call(self, method: str, *params: Any, msgid: int = 1) -> Reply:
-        """Ask over rpc, and give the response."""
+        """Send a request in rpc, and return the response."""
         await self.send(request(method, *params, msgid=msgid))
         return await self.reply()
 
 
 def request(method: str, *params: Any, msgid: int = 1) -> bytes:
-    """Give the bytes of an rpc request."""
+    """Return the bytes of an rpc request."""
     return message(0, msgid, method, list(params))
 
 
 def notification(method: str, *params: Any) -> bytes:
-    """Give the bytes of an rpc notification."""
+    """Return the bytes of an rpc notification."""
     return message(2, method, list(params))
 
 
 def message(*items: Any) -> bytes:
-    """Give the bytes of an array."""
+    """Return the bytes of an array."""
     packed: bytes = msgpack.packb(items)
     return packed

@@ -83,7 +83,7 @@ async def serving(*, bars: bool = True, **limits: Any) -> AsyncIterator[Serving]
 
 @contextlib.contextmanager
 def somebody() -> Iterator[int]:
-    """Be a user who is not spared, and give the uid."""
+    """Be a user whose connections are limited, and enter the uid."""
     uid = os.geteuid()
     if uid:
         yield uid
@@ -114,7 +114,7 @@ async def test_what_connects_is_served(autojump_clock: MockClock) -> None:
 async def test_a_libuuid_request_that_is_there_already_is_answered_on_the_spot(
     autojump_clock: MockClock,
 ) -> None:
-    """Two hundred callers who sent before they were accepted are all answered."""
+    """Two hundred clients that sent before they were accepted are all answered."""
     async with serving(waiting_per_uid=200) as served:
         async with contextlib.AsyncExitStack() as stack:
             peers = [await stack.enter_async_context(served.connect()) for _ in range(200)]
@@ -161,7 +161,7 @@ async def test_a_libuuid_request_that_has_to_wait_stops_nobody(autojump_clock: M
 
 
 async def test_the_silent_stop_nobody(autojump_clock: MockClock) -> None:
-    """Behind a hundred who say nothing or half a request, the next one is answered at once."""
+    """After a hundred that send nothing or half a request, the next one is answered at once."""
     async with serving() as served, contextlib.AsyncExitStack() as stack:
         for number in range(100):
             peer = await stack.enter_async_context(served.connect())
@@ -232,7 +232,7 @@ async def test_those_long_silent_make_room(autojump_clock: MockClock) -> None:
 
 
 async def test_those_just_silent_make_no_room(autojump_clock: MockClock) -> None:
-    """Nobody who connects often can take the time for a request from others."""
+    """A user that connects often cannot shorten the time that others have for a request."""
     async with serving(connections=1) as served, served.connect() as young:
         await trio.sleep(4.9)
         async with served.connect() as new:
@@ -257,7 +257,7 @@ async def test_silence_is_looked_for_once_a_second(autojump_clock: MockClock) ->
 
 
 async def test_one_users_silence_makes_no_room_for_another(autojump_clock: MockClock) -> None:
-    """Past a user's own share only connections of his own are closed upon."""
+    """When a user is at its limit, only connections of that user are closed."""
     need_root()
     async with serving(connections_per_uid=1) as served, served.connect() as roots:
         with somebody():
@@ -288,7 +288,7 @@ async def test_the_user_with_the_most_makes_room(autojump_clock: MockClock) -> N
 
 
 async def test_those_in_the_middle_of_a_request_make_room_soon(autojump_clock: MockClock) -> None:
-    """Half requests keep nobody out for longer than until he asks again."""
+    """They are closed for a new connection, which succeeds at its second try."""
     need_root()
     async with serving(connections=3) as served, contextlib.AsyncExitStack() as stack:
         for _ in range(3):
@@ -333,7 +333,7 @@ async def test_a_caller_that_left_is_forgotten(autojump_clock: MockClock) -> Non
 
 
 async def test_past_the_limit_rpc_is_told_why(autojump_clock: MockClock) -> None:
-    """Who connects when all connections are taken gets ``busy`` with the reason, and the end."""
+    """A client that connects when all connections are taken gets ``busy`` with the reason."""
     async with serving(connections=2) as served:
         async with served.connect() as one, served.connect() as two, served.connect() as three:
             await one.call("status")
@@ -351,7 +351,7 @@ async def test_past_the_limit_rpc_is_told_why(autojump_clock: MockClock) -> None
 async def test_past_the_limit_a_request_after_notifications_is_told_why(
     autojump_clock: MockClock,
 ) -> None:
-    """A client that greets the daemon first hears it too, in however many pieces it greets."""
+    """A client that sends notifications first gets it too, in however many pieces they come."""
     async with serving(connections=1) as served, served.connect() as one:
         await one.call("status")
         for end in (b"", b"\xc1"):
@@ -393,7 +393,7 @@ async def test_past_the_limit_libuuid_is_closed_upon_in_order(autojump_clock: Mo
 
 
 async def test_one_rejected_may_not_stay(autojump_clock: MockClock) -> None:
-    """Who is rejected and asks nothing is closed upon after 5 s."""
+    """A rejected connection that sends nothing is closed after 5 s."""
     async with serving(connections=1) as served, served.connect() as one:
         await one.call("status")
         async with served.connect() as two:
@@ -402,7 +402,7 @@ async def test_one_rejected_may_not_stay(autojump_clock: MockClock) -> None:
 
 
 async def test_only_so_many_rejected_wait_to_be_told(autojump_clock: MockClock) -> None:
-    """Past 256 who wait to be told, those rejected are closed upon at once."""
+    """Beyond that number, rejected connections are closed at once."""
     async with serving(connections=1) as served, contextlib.AsyncExitStack() as stack:
         one = await stack.enter_async_context(served.connect())
         await one.call("status")
@@ -610,7 +610,7 @@ async def test_stop_does_not_wait_for_the_silence_of_who_was_rejected(
 async def test_stop_serves_who_has_connected_unless_another_will(
     drain: bool, autojump_clock: MockClock
 ) -> None:
-    """Those are answered yet whom nobody else would; on a manager's socket the next daemon does."""
+    """Connections in the queue are answered, or left to the next daemon if systemd keeps the socket."""
     async with serving() as served, served.connect() as before:
         await before.call("status")
         peers = [served.connect() for _ in range(3 * ACCEPTS)]
@@ -624,7 +624,7 @@ async def test_stop_serves_who_has_connected_unless_another_will(
 
 
 async def test_after_the_stop_nobody_is_accepted(autojump_clock: MockClock) -> None:
-    """Who connects after the stop is not served."""
+    """A client that connects after the stop is not served."""
     async with serving() as served:
         await trio.testing.wait_all_tasks_blocked()
         served.acceptor.stop(drain=False)

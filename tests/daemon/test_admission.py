@@ -38,7 +38,7 @@ def test_a_user_does_not_use_anothers_share(admission: Admission) -> None:
 
 
 def test_who_could_lose_connections(admission: Admission) -> None:
-    """The user with the most, but none while there is room, and none to one who then had more."""
+    """The user with the most, but not while there is room, and not if the other has as many."""
     enter(admission, 0, 0, 0, USER)
     assert admission.largest(OTHER)[1] == 0
     enter(admission, USER)
@@ -110,14 +110,14 @@ def test_the_highest_count_is_kept(admission: Admission) -> None:
 
 
 def test_so_many_may_wait_to_be_told(admission: Admission) -> None:
-    """Of those rejected a fixed number is told why at any one time."""
+    """A fixed number of rejected connections may wait for the reason at the same time."""
     assert [admission.begin_rejection() for _ in range(MAX_REJECTIONS + 2)] == (
         [True] * MAX_REJECTIONS + [False, False]
     )
 
 
 def test_who_was_told_makes_room_for_the_next(admission: Admission) -> None:
-    """When one that was told has gone, one more may wait."""
+    """When one of them has ended, another one may wait."""
     for _ in range(MAX_REJECTIONS + 1):
         admission.begin_rejection()
     admission.end_rejection()
@@ -125,7 +125,7 @@ def test_who_was_told_makes_room_for_the_next(admission: Admission) -> None:
 
 
 def test_all_who_were_rejected_are_counted(admission: Admission) -> None:
-    """Also those that could not be told count as rejected."""
+    """Those that are closed at once count too."""
     for _ in range(MAX_REJECTIONS + 2):
         admission.begin_rejection()
     assert admission.rejected == MAX_REJECTIONS + 2
@@ -133,7 +133,7 @@ def test_all_who_were_rejected_are_counted(admission: Admission) -> None:
 
 @pytest.fixture
 def listener() -> Iterator[socket.socket]:
-    """A listening socket that is no file, so that any user can connect."""
+    """A listening socket without a file, so that any user can connect."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
         sock.bind(f"\0uuidd-test-{os.getpid()}")
         sock.listen()
@@ -149,7 +149,7 @@ def test_a_peers_user_is_known(listener: socket.socket) -> None:
 
 
 def test_another_peers_user_is_known(listener: socket.socket) -> None:
-    """The user is told from the group, the process, and the daemon's own user."""
+    """It is not mistaken for the group, the process, or the daemon's own user."""
     # Nobody else can become somebody else.
     need_root()
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
@@ -177,7 +177,7 @@ def test_another_peers_user_is_known(listener: socket.socket) -> None:
 def test_users_outside_of_a_user_namespace_have_one_uid(
     tmp_path: Path, mapped: str | None, overflow: str | None, expected: int | None
 ) -> None:
-    """There are none where all uids are mapped; a host may say which uid is theirs."""
+    """There are none if all uids are mapped; a host may choose the uid."""
     files = {"map": mapped, "overflow": overflow}
     for name, text in files.items():
         if text is not None:
@@ -186,7 +186,7 @@ def test_users_outside_of_a_user_namespace_have_one_uid(
 
 
 def test_users_outside_of_a_user_namespace_are_not_spared() -> None:
-    """Not even where the daemon has the uid that stands for all of them."""
+    """Not even if the daemon has the uid that stands for all of them."""
     admission = Admission(Limits(connections_per_uid=1), own_uid=65534, outsiders=65534)
     assert admission.enter(65534) == ""
     assert admission.enter(65534) != ""
@@ -195,7 +195,7 @@ def test_users_outside_of_a_user_namespace_are_not_spared() -> None:
 
 @pytest.mark.process
 def test_a_daemon_in_a_user_namespace_warns() -> None:
-    """In one line, which tells what to do."""
+    """In one line, which says what to do."""
 
     def inside(*command: str) -> list[str]:
         return [need("unshare"), "--user", "--map-root-user", *command]

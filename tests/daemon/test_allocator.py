@@ -61,7 +61,7 @@ async def test_busy_says_what_to_do(inside: Inside, autojump_clock: MockClock) -
 async def test_no_whole_grant_waits_longer_than_a_fifth_of_a_second(
     inside: Inside, autojump_clock: MockClock
 ) -> None:
-    """Of too many who ask at once each is served, or refused as busy, within 0.2 s."""
+    """Of too many requests at once, each is served, or refused as busy, within 0.2 s."""
     inside.save_ahead()
     served: list[Block] = []
     refused: list[RefusedError] = []
@@ -234,7 +234,7 @@ async def test_after_a_save_that_hung_the_stored_node_serves_again(
 async def test_many_who_wait_for_a_save_turn_volatile_together(
     inside: Inside, autojump_clock: MockClock
 ) -> None:
-    """Those who wait for one save are all served from one volatile node."""
+    """Requests that wait for the same save are all served from one volatile node."""
     async with inside.needing_a_save():
         blocks: list[Block] = []
 
@@ -331,7 +331,7 @@ async def test_two_greedy_users_get_the_same(inside: Inside, autojump_clock: Moc
 async def test_a_user_who_wants_less_than_his_share_gets_it_beside_a_greedy_one(
     inside: Inside, autojump_clock: MockClock
 ) -> None:
-    """Each of his requests is served, within 0.2 s."""
+    """Each of its requests is served, within 0.2 s."""
     greedy = {"count": MAX_BLOCK, "whole": True, "pause": 0.0001}
     modest = {"count": 100_000, "whole": True, "pause": 0.01}
     got = await after_a_second(inside, x=[greedy] * 40, xx=[modest])

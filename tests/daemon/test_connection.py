@@ -284,7 +284,7 @@ async def test_other_bytes_are_read_before_the_close(
 
 
 async def test_silence_between_requests_is_free(inside: Inside, autojump_clock: MockClock) -> None:
-    """Who asked once may be silent for an hour, and is answered then."""
+    """A client may be silent for an hour after a request, and the next one is answered."""
     async with inside.talking() as peer:
         await peer.call("status")
         await trio.sleep(HOUR)
@@ -380,7 +380,7 @@ async def test_a_caller_that_never_reads_is_closed_upon_after_five_seconds(
 async def test_a_caller_that_never_reads_costs_little_memory(
     inside: Inside, autojump_clock: MockClock
 ) -> None:
-    """Who asks for 30 MB at once and reads nothing makes the daemon hold less than 1 MB."""
+    """A client that asks for 30 MB at once and reads nothing costs less than 1 MB."""
     asked = b"".join(request("make", "v1", 1000, msgid=n) for n in range(800))
     async with inside.talking() as peer:
         tracemalloc.start()
@@ -456,7 +456,7 @@ async def test_requests_before_malformed_bytes_are_answered(
 async def test_a_request_that_cannot_be_read_is_answered_before_the_end(
     inside: Inside, autojump_clock: MockClock, before: bytes, malformed: bytes, told: str
 ) -> None:
-    """Where its msgid can be read, whoever sent it is told what is wrong; then comes the end."""
+    """If its msgid can be read, the reply says what is wrong; then the connection ends."""
     async with inside.talking() as peer:
         await peer.send(before + malformed)
         unpacker = msgpack.Unpacker()
@@ -551,7 +551,7 @@ async def test_a_refused_request_moves_no_lane(
     params: tuple[Any, ...],
     code: str,
 ) -> None:
-    """A request with a mistake is told which, moves no lane, and the connection goes on."""
+    """The reply names the mistake, no lane moves, and the connection goes on."""
     async with inside.talking() as peer:
         await peer.call("take", "utc", 10)
         before = inside.lanes, inside.steady.next
@@ -566,7 +566,7 @@ async def test_a_refused_request_moves_no_lane(
 
 
 async def test_busy_over_rpc_moves_no_lane(inside: Inside, autojump_clock: MockClock) -> None:
-    """Who finds no room for a whole grant is told ``busy``, and no lane has moved."""
+    """A whole block for which ticks are missing is refused as ``busy``, and no lane moves."""
     async with inside.talking() as peer:
         for _ in range(15):
             await peer.call("take", "utc", 1_000_000, True)
@@ -758,7 +758,7 @@ async def test_the_last_day_of_a_kind_is_the_last_its_field_can_tell() -> None:
 
 
 async def ask(inside: Inside, data: bytes) -> bytes:
-    """Give all that a libuuid request is answered up to the close."""
+    """Return all that comes in reply to a libuuid request until the close."""
     async with inside.talking() as peer:
         await peer.send(data)
         return await peer.rest()

@@ -17,7 +17,7 @@ class Source:
         self._random = random.Random(1)
 
     def __call__(self, count: int) -> bytes:
-        """Give *count* bytes."""
+        """Return *count* bytes."""
         self.given.append(self._random.randbytes(count))
         return self.given[-1]
 
@@ -67,7 +67,7 @@ def test_bytes_that_have_waited_are_dropped(step: float) -> None:
 
 
 def test_few_bytes_wait_to_be_used() -> None:
-    """Whoever reads the daemon's memory finds no more than 32 UUIDs' worth."""
+    """The daemon's memory holds random bytes for 32 future UUIDs at most."""
     source = Source()
     Entropy(source, lambda: 1000.0).take(1)
     assert sum(map(len, source.given)) <= 512
@@ -108,5 +108,5 @@ def test_bits_come_from_the_source() -> None:
 
 
 def test_two_processes_of_the_system_differ() -> None:
-    """Unless told otherwise, randomness is the system's: no two are alike."""
+    """Random bytes come from the system by default, so no two are alike."""
     assert Entropy().take(16) != Entropy().take(16)

@@ -21,7 +21,7 @@ def take(shares: Shares, uid: int, *, asked: int, given: int, at: int) -> bool:
 
 
 def contended(lanes: int, *uids: int) -> Shares:
-    """Give shares of which each user in turn got less than he asked for."""
+    """Return shares after each user in turn has got less than it asked for."""
     shares = Shares(lanes)
     for uid in (*uids, uids[0]):
         take(shares, uid, asked=2, given=1, at=0)
@@ -29,7 +29,7 @@ def contended(lanes: int, *uids: int) -> Shares:
 
 
 def test_a_user_who_is_alone_has_no_bound() -> None:
-    """However much less than he asks for there is."""
+    """However much less there is than it asks for."""
     shares = contended(1, GREEDY, GREEDY)
     assert not shares.contended
 
@@ -44,7 +44,7 @@ def test_users_who_get_what_they_ask_for_have_no_bound() -> None:
 
 @pytest.mark.parametrize("users", [2, 3])
 def test_users_of_whole_grants_get_the_same_number_of_ticks(users: int) -> None:
-    """Each his share of 15 lanes, but for the last grant, whatever the size of his grants."""
+    """Each gets its share of 15 lanes, up to one block, whatever the size of its blocks."""
     uids = (GREEDY, OTHER, THIRD)[:users]
     shares = contended(15, *uids)
     got = dict.fromkeys(uids, 0)
@@ -56,7 +56,7 @@ def test_users_of_whole_grants_get_the_same_number_of_ticks(users: int) -> None:
 
 
 def test_users_of_short_grants_get_the_same_time() -> None:
-    """Single ticks cost what they use up: one who takes them all the time waits half of it."""
+    """Single ticks cost what they use up: a user that takes them all the time waits half of it."""
     shares = contended(1, GREEDY, OTHER)
     ready = {GREEDY: 0, OTHER: 0}
     for at in range(0, MAX_CREDIT, 10):
@@ -69,7 +69,7 @@ def test_users_of_short_grants_get_the_same_time() -> None:
 
 
 def test_a_grant_that_failed_costs_nothing() -> None:
-    """Who asks again and again where there is nothing is served once there is."""
+    """A user that asks again and again for missing ticks is served once there are some."""
     shares = contended(1, GREEDY, OTHER)
     for at in range(IDLE_CREDIT, 100 * IDLE_CREDIT, IDLE_CREDIT):
         shares.draw(GREEDY, asked=2, given=0, at=at)
@@ -77,7 +77,7 @@ def test_a_grant_that_failed_costs_nothing() -> None:
 
 
 def test_who_wants_little_leaves_the_rest_to_the_others() -> None:
-    """He has no part in what is divided."""
+    """It does not count as one of those who share."""
     shares = contended(15, GREEDY, OTHER)
     got = {GREEDY: 0, OTHER: 0}
     for at in range(0, MAX_CREDIT, 10):
@@ -89,7 +89,7 @@ def test_who_wants_little_leaves_the_rest_to_the_others() -> None:
 
 
 def test_a_shortage_is_forgotten_after_a_fifth_of_a_second() -> None:
-    """Then he who is left has all."""
+    """Then a user that still asks gets all."""
     shares = contended(1, GREEDY, OTHER)
     shares.draw(GREEDY, asked=1, given=2 * CONTENDED, at=CONTENDED - 2)
     with pytest.raises(OverShare):
@@ -112,7 +112,7 @@ def test_it_says_when_a_share_is_no_longer_overdrawn() -> None:
 
 
 def test_an_account_gathers_for_a_hundredth_of_a_second() -> None:
-    """So who pauses does not have a second's worth at once."""
+    """So a user that pauses cannot take the ticks of a whole second at once."""
     shares = contended(15, GREEDY, OTHER)
     shares.check(GREEDY, at=CONTENDED - 1)
     shares.draw(GREEDY, asked=1, given=MAX_CREDIT * 15, at=CONTENDED - 1)

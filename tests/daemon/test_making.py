@@ -44,7 +44,7 @@ async def inside(autojump_clock: MockClock) -> Inside:
 
 
 async def make(inside: Inside, kind: str, count: int) -> list[str]:
-    """Give what ``make`` is answered with."""
+    """Return the reply to ``make``."""
     async with inside.talking() as peer:
         reply = await peer.call("make", kind, count)
     assert reply.error is None
@@ -53,7 +53,7 @@ async def make(inside: Inside, kind: str, count: int) -> list[str]:
 
 
 def millisecond(text: str) -> int:
-    """Give the first 48 bits of a UUID."""
+    """Return the first 48 bits of a UUID."""
     return uuid.UUID(text).int >> 80
 
 
@@ -206,7 +206,7 @@ async def test_made_texts_have_their_length(
 async def test_others_have_their_turn_between_the_pieces_of_a_make(
     inside: Inside, autojump_clock: MockClock
 ) -> None:
-    """A thousand in base 62 take milliseconds, which nobody else is kept waiting for."""
+    """A thousand in base 62 take milliseconds, but no other client waits for as long."""
     wanted = rpc.Request(1, "make", ["ksuid", 1000])
     turns = 0
     await trio.sleep(1)
@@ -221,7 +221,7 @@ async def test_others_have_their_turn_between_the_pieces_of_a_make(
 async def test_of_one_users_makes_only_one_is_half_made(
     inside: Inside, monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
 ) -> None:
-    """However many he asks for at once, they cost no more memory than that, and no tick waits."""
+    """However many a user asks for at once, only one at a time costs memory, and no tick waits."""
     happened: list[str] = []
     take = inside.allocator.take
 
@@ -267,7 +267,7 @@ async def test_snowflakes_need_a_worker_number(autojump_clock: MockClock) -> Non
 
 
 async def test_a_wrong_count_of_snowflakes_is_told_first(autojump_clock: MockClock) -> None:
-    """Whoever asks wrongly reads what is wrong with that, worker number or not."""
+    """The error for a wrong request names what is wrong, with or without a worker number."""
     inside = Inside()
     async with inside.talking() as peer:
         assert (await peer.call("make", "snowflake", 1001)).code == "bad_params"

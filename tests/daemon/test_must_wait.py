@@ -26,7 +26,7 @@ async def inside(autojump_clock: MockClock) -> Inside:
 async def refusal(
     inside: Inside, timeline: str, count: int = 1, *, whole: bool = False
 ) -> RefusedError:
-    """Give the error of a request that does not wait; check that it changed nothing."""
+    """Return the error of a request that does not wait, after a check that it changed nothing."""
     before = inside.standing()
     with pytest.raises(RefusedError) as caught:
         await inside.allocator.take_waiting(timeline, count, whole, uid=UID, wait=False)
@@ -38,7 +38,7 @@ async def refusal(
 async def test_a_save_that_hangs_is_told_within_50_ms(
     inside: Inside, timeline: str, autojump_clock: MockClock
 ) -> None:
-    """The first request after an idle hour needs a save; it hears of one that hangs, and why."""
+    """The first request after an idle hour needs a save; the error says that it hangs."""
     async with inside.needing_a_save():
         begun = trio.current_time()
         error = await refusal(inside, timeline)
@@ -161,7 +161,7 @@ async def test_room_that_does_not_come_is_busy(inside: Inside, autojump_clock: M
 async def test_a_user_who_has_had_the_share_hears_when_there_is_more(
     inside: Inside, autojump_clock: MockClock
 ) -> None:
-    """While two users want all there is, one who is over the share is told for how long."""
+    """While two users want all there is, the error says when the user has ticks again."""
     inside.save_ahead()
     inside.take(MAX_BLOCK)
     await inside.allocator.take_waiting("utc", MAX_BLOCK, False, uid=UID + 1)

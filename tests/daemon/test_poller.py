@@ -189,7 +189,7 @@ async def test_a_request_that_has_to_wait_is_handed_over(place: Place) -> None:
 
 
 async def test_replies_that_are_not_read_are_handed_over(place: Place) -> None:
-    """A full socket delays nobody else: a task waits until it is read."""
+    """A full socket does not delay others: a task waits until it is read."""
     async with place.parked() as peer:
         asked = 0
         with trio.fail_after(30):
@@ -221,7 +221,7 @@ async def test_a_request_that_cannot_be_read_is_answered_before_the_end(place: P
 
 
 async def test_the_other_dialect_in_the_midst_of_this_one_ends_a_connection(place: Place) -> None:
-    """The first byte of a connection has told its dialect once and for all."""
+    """The first byte of a connection decides its dialect for good."""
     async with place.parked() as peer:
         await peer.call("make", "v4")
         await peer.send(b"\x02")

@@ -25,7 +25,7 @@ async def inside(autojump_clock: MockClock) -> Inside:
 
 
 async def refusal(inside: Inside, count: int = 1, *, whole: bool = False) -> str:
-    """Give the message with which a steady request is refused as ``unavailable``.
+    """Return the message with which a steady request is refused as ``unavailable``.
 
     Nothing moves then: neither the steady lane nor one of utc's.
     """
@@ -77,7 +77,7 @@ REFUSING: list[tuple[Callable[[], Inside], str]] = [
         " gives out nothing until UTC catches up",
     ),
 ]
-"""What stands in the way of steady ids beside a save, and what a caller is told then."""
+"""What stops steady besides a missing save, and the error that a client gets."""
 
 NAMES = ["lost", "max-lead", "wait", "refuse"]
 
@@ -168,7 +168,7 @@ async def test_a_refused_steady_request_says_why_and_how_long(
 async def test_utc_goes_on_while_steady_is_refused(
     make: Callable[[], Inside], message: str, autojump_clock: MockClock
 ) -> None:
-    """What is in the way of steady ids is none of utc's business: its own node serves."""
+    """What stops steady does not stop utc, whose stored node goes on serving."""
     inside = make()
     async with inside.saving():
         assert await refusal(inside) == message
@@ -209,7 +209,7 @@ async def test_after_a_lost_state_the_wait_for_it_is_bounded(autojump_clock: Moc
 
 
 async def test_a_lost_state_is_no_reason_any_more_once_ids_came(autojump_clock: MockClock) -> None:
-    """What holds back after a later step of the clock is that step, and is told as such."""
+    """After a later step of the clock, the error names that step."""
     inside = Inside(lost=True, rollback="wait")
     async with inside.saving():
         await trio.sleep(20)
@@ -391,7 +391,7 @@ async def test_a_refusal_over_the_wire_changes_nothing(
 
 
 async def told(inside: Inside) -> dict[str, Any]:
-    """Give what ``status`` tells of the steady timeline."""
+    """Return what ``status`` reports about steady."""
     async with inside.talking() as peer:
         found: dict[str, Any] = (await peer.call("status")).result["steady"]
     return found
@@ -445,7 +445,7 @@ async def test_status_tells_of_a_lead(
 
 
 async def test_status_shows_a_steady_past_its_bound(autojump_clock: MockClock) -> None:
-    """A lead past max_lead is told, beside what is allowed, while it is refused."""
+    """Status reports a lead beyond the maximum, and the maximum, while requests are refused."""
     inside = past_max_lead()
     await refusal(inside)
     steady = await told(inside)
@@ -453,7 +453,7 @@ async def test_status_shows_a_steady_past_its_bound(autojump_clock: MockClock) -
 
 
 async def test_the_horizon_is_counted_on_the_steady_clock(autojump_clock: MockClock) -> None:
-    """While a step back is slewed the horizon of 10 s lasts 20: what is left is told by S."""
+    """While a step back is slewed, a horizon of 10 s lasts 20 s; status reports steady time."""
     inside = stepped_back(60)
     assert (await told(inside))["horizon_in"] == 10.0
     await trio.sleep(16)

@@ -149,8 +149,7 @@ async def test_a_descriptor_is_the_end_of_its_connection(autojump_clock: MockClo
 async def test_a_libuuid_request_that_has_to_wait_stops_nobody(autojump_clock: MockClock) -> None:
     """While one waits for room, another is accepted and answered."""
     async with serving() as served:
-        for _ in range(15):
-            served.inside.take(1_000_000, whole=True)
+        served.inside.use_up()
         async with served.connect() as slow, served.connect() as quick:
             await slow.send(b"\x04" + pack("=i", 1_000_000))
             await quick.send(b"\x02")
@@ -522,8 +521,7 @@ async def test_stop_lets_what_was_asked_be_answered(autojump_clock: MockClock) -
 async def test_stop_lets_a_waiting_libuuid_request_be_answered(autojump_clock: MockClock) -> None:
     """A libuuid caller that waits for room at the stop gets its reply."""
     async with serving() as served, served.connect() as peer:
-        for _ in range(15):
-            served.inside.take(1_000_000, whole=True)
+        served.inside.use_up()
         await peer.send(b"\x04" + pack("=i", 1_000_000))
         await trio.testing.wait_all_tasks_blocked()
         served.acceptor.stop(drain=False)
@@ -610,7 +608,7 @@ async def test_stop_does_not_wait_for_the_silence_of_who_was_rejected(
 async def test_stop_serves_who_has_connected_unless_another_will(
     drain: bool, autojump_clock: MockClock
 ) -> None:
-    """Connections in the queue are answered, or left to the next daemon if systemd keeps the socket."""
+    """Queued connections are answered, or left to the next daemon if systemd has the socket."""
     async with serving() as served, served.connect() as before:
         await before.call("status")
         peers = [served.connect() for _ in range(3 * ACCEPTS)]

@@ -9,7 +9,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from tests.daemon.fakes import BEGIN, UID, Inside
+from tests.daemon.fakes import BEGIN, HOUR, UID, Inside
 from uuidd.core.ids import flake, ksuid, push_id, snowflake, ulid, versions
 from uuidd.core.ids.kinds import KINDS
 from uuidd.core.ids.snowflake import TWITTER_EPOCH
@@ -28,18 +28,11 @@ BOUNDS = [0.5, 1.00005, 214.7, 429.49674]
 milliseconds, of a second, and of the low 32 bits of a tick."""
 
 
-def settle(inside: Inside) -> None:
-    """Let a horizon of an hour be saved, so that no save is ever waited for."""
-    lead = 3600 * TICKS_PER_SECOND
-    state = inside.timelines.begin_save(at=inside.clock.read(), reach=lead, bare_reach=lead)
-    inside.timelines.end_save(state, completed=True)
-
-
 @pytest.fixture
 async def inside(autojump_clock: MockClock) -> Inside:
     """A daemon's inside with a worker number and a far horizon."""
     inside = Inside(worker=WORKER)
-    settle(inside)
+    inside.save_ahead(HOUR)
     return inside
 
 
@@ -189,17 +182,6 @@ async def test_made_uuids_are_of_their_version(
     assert {(each.variant, each.version) for each in found} == {(uuid.RFC_4122, version)}
 
 
-@pytest.mark.parametrize(
-    ("kind", "length"),
-    [("v7", 36), ("ulid", 26), ("ksuid", 27), ("push_id", 20)],
-)
-async def test_made_texts_have_their_length(
-    kind: str, length: int, inside: Inside, autojump_clock: MockClock
-) -> None:
-    """Texts of a kind that has a fixed length have it."""
-    assert {len(text) for text in await make(inside, kind, 1000)} == {length}
-
-
 # In pieces
 
 
@@ -251,7 +233,7 @@ async def test_of_one_users_makes_only_one_is_half_made(
 async def test_snowflakes_need_a_worker_number(autojump_clock: MockClock) -> None:
     """Without one the code is ``no_worker_id``, the message says the way out, nothing moves."""
     inside = Inside()
-    settle(inside)
+    inside.save_ahead(HOUR)
     before = inside.steady.next, inside.lanes
     async with inside.talking() as peer:
         reply = await peer.call("make", "snowflake", 10)
@@ -276,7 +258,7 @@ async def test_a_wrong_count_of_snowflakes_is_told_first(autojump_clock: MockClo
 async def test_the_worker_number_0_is_one(autojump_clock: MockClock) -> None:
     """Zero is a number like any other, not the lack of one."""
     inside = Inside(worker=0)
-    settle(inside)
+    inside.save_ahead(HOUR)
     (text,) = await make(inside, "snowflake", 1)
     assert snowflake.fields(int(text)).worker == 0
 
@@ -289,7 +271,7 @@ async def test_a_kind_whose_time_field_is_full_is_refused(
 ) -> None:
     """On the day after its last a Snowflake is ``unavailable``, counted once; v7 goes on."""
     inside.wall.step((snowflake.time_field().end - inside.wall.now()) / TICKS_PER_SECOND + 1)
-    settle(inside)
+    inside.save_ahead(HOUR)
     async with inside.talking() as peer:
         error = (await peer.call("make", "snowflake", 10)).error
         assert error is not None

@@ -53,7 +53,7 @@ VOLUME ["/run/uuidd", "/var/lib/uuidd"]
 STOPSIGNAL SIGTERM
 
 # This checks only whether the daemon answers, because an unhealthy container may be restarted, and a
-# restart does not mend a full disk. `uuidctl status --check` also checks whether the daemon serves all
+# restart does not help with a full disk. `uuidctl status --check` also checks whether the daemon serves all
 # kinds of ids: use it for readiness.
 HEALTHCHECK --interval=5s --timeout=5s --start-period=10s --retries=3 CMD ["uuidctl", "status"]
 

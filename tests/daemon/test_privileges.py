@@ -57,6 +57,8 @@ def child(code: str, *before: str) -> list[str]:
 
 # --- whom
 
+UNKNOWN = ("no-such-user", "0", "no\0body", "n\nx")
+
 
 def test_a_user_is_known_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     """Number and main group are the host's."""
@@ -64,19 +66,16 @@ def test_a_user_is_known_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     assert user("nobody") == User("nobody", NOBODY.pw_uid, NOBODY.pw_gid)
 
 
-@pytest.mark.parametrize("name", ["no-such-user", "0", "no\0body", "n\nx"])
-def test_an_unknown_user_is_refused(name: str) -> None:
-    """In one line that names it, whatever characters it has."""
-    assert refusal(lambda: user(name)) == (
-        f"--user {name!r}: there is no such user; create it, or name another"
-    )
-
-
-def test_root_is_no_user_to_become() -> None:
-    """It would change nothing."""
-    assert refusal(lambda: user("root")) == (
-        "--user 'root': that is root; name a user without privileges"
-    )
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        *((name, "there is no such user; create it, or name another") for name in UNKNOWN),
+        ("root", "that is root; name a user without privileges"),
+    ],
+)
+def test_an_unknown_user_and_root_are_refused(name: str, why: str) -> None:
+    """In one line that names the user, whatever characters the name has."""
+    assert refusal(lambda: user(name)) == f"--user {name!r}: {why}"
 
 
 def test_only_root_can_become_another(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,36 +108,25 @@ become(user("nobody"))
 
 @pytest.mark.process
 @as_root
-def test_uids_gids_and_groups_are_the_users() -> None:
-    """Real, effective and saved; no group of root's is left."""
-    lines = child(BECOME + "print(os.getresuid(), os.getresgid(), os.getgroups())")
-    uid, gid = NOBODY.pw_uid, NOBODY.pw_gid
-    assert lines == [f"{(uid,) * 3} {(gid,) * 3} {[gid]}"]
-
-
-@pytest.mark.process
-@as_root
-def test_no_capability_is_left() -> None:
-    """Neither permitted, in effect nor ambient, and no program can give one back."""
-    lines = child(BECOME + "print(open('/proc/self/status').read())")
-    found = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
-    assert [int(found[name], 16) for name in ("CapPrm", "CapEff", "CapAmb")] == [0, 0, 0]
-    assert found["NoNewPrivs"] == "1"
-
-
-@pytest.mark.process
-@as_root
-def test_there_is_no_way_back() -> None:
-    """Every call that could is refused by the kernel."""
+def test_nothing_of_roots_is_left() -> None:
+    """No uid, gid, group or capability, and no call or program that gives one back."""
     calls = "setuid(0), seteuid(0), setresuid(0, 0, 0), setgid(0), setegid(0), setgroups([0])"
     code = f"""
+print(os.getresuid(), os.getresgid(), os.getgroups())
 for call in {calls.split("), ")!r}:
     try:
         eval("os." + call.rstrip(")") + ")")
     except PermissionError:
         print("refused")
+print(open('/proc/self/status').read())
 """
-    assert child(BECOME + code) == ["refused"] * 6
+    ids, *lines = child(BECOME + code)
+    uid, gid = NOBODY.pw_uid, NOBODY.pw_gid
+    assert ids == f"{(uid,) * 3} {(gid,) * 3} {[gid]}"
+    assert lines[:6] == ["refused"] * 6
+    found = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+    assert [int(found[name], 16) for name in ("CapPrm", "CapEff", "CapAmb")] == [0, 0, 0]
+    assert found["NoNewPrivs"] == "1"
 
 
 @pytest.mark.process
@@ -162,8 +150,19 @@ thread.join()
 
 @pytest.mark.process
 @as_root
-def test_root_without_the_right_to_change_is_refused() -> None:
-    """As in a container that dropped CAP_SETUID: in a line, not half changed."""
+@pytest.mark.parametrize(
+    ("started", "why"),
+    [
+        (
+            ["--bounding-set=-setuid,-setgid", "--inh-caps=-setuid,-setgid"],
+            "Operation not permitted",
+        ),
+        (["--securebits=+no_setuid_fixup"], "privileges are left (capabilities "),
+    ],
+    ids=["without CAP_SETUID", "with capabilities that stay"],
+)
+def test_a_change_that_fails_or_leaves_privileges_is_refused(started: list[str], why: str) -> None:
+    """In a line: a container may drop CAP_SETUID, and securebits keep capabilities."""
     code = """
 from uuidd.privileges import PrivilegeError, become, user
 try:
@@ -171,24 +170,8 @@ try:
 except PrivilegeError as refused:
     print(refused)
 """
-    without = [need("setpriv"), "--bounding-set=-setuid,-setgid", "--inh-caps=-setuid,-setgid"]
-    assert child(code, *without) == ["--user 'nobody': Operation not permitted"]
-
-
-@pytest.mark.process
-@as_root
-def test_capabilities_that_are_left_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Should the kernel leave any (securebits can say so), the daemon does not go on."""
-    code = """
-from uuidd.privileges import PrivilegeError, become, user
-try:
-    become(user("nobody"))
-except PrivilegeError as refused:
-    print(refused)
-"""
-    keeping = [need("setpriv"), "--securebits=+no_setuid_fixup"]
-    (line,) = child(code, *keeping)
-    assert line.startswith("--user 'nobody': privileges are left (capabilities ")
+    (line,) = child(code, need("setpriv"), *started)
+    assert line.startswith(f"--user 'nobody': {why}")
 
 
 # --- the state folder
@@ -224,36 +207,24 @@ def test_roots_own_folder_is_handed_over(state: Path) -> None:
 
 
 @as_root
-def test_an_empty_folder_is_handed_over(tmp_path: Path) -> None:
-    """That of a first start."""
-    tmp_path.chmod(0o755)
-    hand_over(tmp_path, nobody())
-    assert owners(tmp_path) == {NOBODY.pw_uid}
-
-
-@as_root
-def test_another_users_folder_is_left_alone(state: Path) -> None:
-    """It is not root's to give; who opens the store refuses it."""
-    os.chown(state, 4711, 4711)
+@pytest.mark.parametrize(
+    ("change", "left"),
+    [
+        (lambda state: os.chown(state, 4711, 4711), {0, 4711}),
+        (lambda state: state.chmod(0o775), {0}),
+        (lambda state: state.chmod(0o757), {0}),
+        (lambda state: state.chmod(0o1777), {0}),
+        (lambda state: (state / "systemd").mkdir(), {0}),
+    ],
+    ids=["another's", "group writes", "others write", "sticky", "has more, as /var/lib"],
+)
+def test_another_folder_than_a_state_folder_of_roots_is_left_alone(
+    state: Path, change: Callable[[Path], None], left: set[int]
+) -> None:
+    """It may not be root's to give, or not only a state's; opening the store refuses it."""
+    change(state)
     hand_over(state, nobody())
-    assert owners(state) == {0, 4711}
-
-
-@as_root
-@pytest.mark.parametrize("mode", [0o775, 0o757, 0o1777])
-def test_a_folder_that_others_can_write_to_is_left_alone(state: Path, mode: int) -> None:
-    """What is in it may be another's doing."""
-    state.chmod(mode)
-    hand_over(state, nobody())
-    assert owners(state) == {0}
-
-
-@as_root
-def test_a_folder_with_more_than_a_state_is_left_alone(state: Path) -> None:
-    """A slip like ``--state /var/lib`` gives no user the host's own folders."""
-    (state / "systemd").mkdir()
-    hand_over(state, nobody())
-    assert owners(state) == {0}
+    assert owners(state) == left
 
 
 @as_root
@@ -381,17 +352,6 @@ def test_a_daemon_of_root_goes_on_as_the_user(daemon: Daemon) -> None:
         assert owners(daemon.state) == {NOBODY.pw_uid}
 
 
-@as_root
-@pytest.mark.system
-def test_the_socket_of_a_stopped_daemon_does_not_stop_the_next(daemon: Daemon) -> None:
-    """In a folder of root's the user cannot remove it; root, at the next start, can."""
-    with daemon:
-        assert daemon.stop() == 0
-        assert daemon.socket.exists()
-        daemon.start()
-        assert daemon.stop() == 0
-
-
 @pytest.fixture
 def place() -> Iterator[Path]:
     """A folder of root's that every user can enter."""
@@ -419,31 +379,11 @@ def refused_start(place: Path, state: Path, name: str) -> str:
 
 @as_root
 @pytest.mark.system
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("no-such-user", "there is no such user; create it, or name another"),
-        ("root", "that is root; name a user without privileges"),
-    ],
-)
-def test_a_start_for_no_such_user_is_refused_in_a_line(place: Path, name: str, said: str) -> None:
+def test_a_start_for_no_such_user_is_refused_in_a_line(place: Path) -> None:
     """Before anything is made."""
-    assert refused_start(place, place, name) == f"uuidd: --user {name!r}: {said}"
-    assert list(place.iterdir()) == []
-
-
-@as_root
-@pytest.mark.system
-def test_a_folder_of_another_user_is_refused_in_a_line(place: Path) -> None:
-    """It is neither taken from its owner nor used."""
-    state = place / "state"
-    state.mkdir()
-    os.chown(state, 4711, 4711)
-    assert refused_start(place, state, "nobody") == (
-        f"uuidd: the state folder {state} belongs to uid 4711, and this is uid {NOBODY.pw_uid};"
-        " start with --user, chown it, or name another with --state"
+    assert refused_start(place, place, "no-such-user") == (
+        "uuidd: --user 'no-such-user': there is no such user; create it, or name another"
     )
-    assert owners(state) == {4711}
 
 
 @as_root
@@ -511,16 +451,3 @@ print(os.getresuid(), os.getresgid())
         " CAP_SETGID, or start it as that user",
         "(0, 0, 0) (0, 0, 0)",
     ]
-
-
-@as_root
-@pytest.mark.system
-def test_a_folder_that_is_no_states_is_refused_in_a_line(place: Path) -> None:
-    """A slip is told of, and leaves the folder root's."""
-    state = place / "lib"
-    (state / "dpkg").mkdir(parents=True)
-    assert refused_start(place, state, "nobody") == (
-        f"uuidd: the state folder {state} is not writable: Permission denied;"
-        " change that, or name another with --state"
-    )
-    assert owners(state) == {0}

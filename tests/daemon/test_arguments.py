@@ -134,6 +134,12 @@ def test_a_flag_without_its_value_is_refused(capsys: pytest.CaptureFixture[str],
     assert line.endswith(": expected one argument")
 
 
+@pytest.mark.parametrize("flag", ["--state", "--pid", "--socket", "--defaults"])
+def test_an_empty_path_is_refused(capsys: pytest.CaptureFixture[str], flag: str) -> None:
+    """It comes from a variable that is not set, and would mean the current folder."""
+    assert refusal(capsys, flag, "").endswith(f"{flag}: the path is empty")
+
+
 @pytest.mark.parametrize("argv", [["-x"], ["--nope"], ["more"], ["-F", "more"]])
 def test_an_unknown_argument_is_refused(
     capsys: pytest.CaptureFixture[str], argv: list[str]

@@ -11,7 +11,8 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -32,24 +33,32 @@ def path() -> Iterator[Path]:
         yield Path(folder) / "s"
 
 
-def answering(path: Path, reply: bytes) -> socket.socket:
-    """Give a listener that answers whatever it is asked with *reply*, until it is shut down."""
-    listener = socket.socket(socket.AF_UNIX)
-    listener.bind(str(path))
-    listener.listen()
+@contextlib.contextmanager
+def answering(path: Path, reply: bytes, *, uid: int | None = None) -> Iterator[None]:
+    """Answer whatever is asked at *path* with *reply*, on a socket that *uid* made."""
+    before = os.geteuid()
+    if uid is not None:
+        os.seteuid(uid)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+        os.seteuid(before)
 
-    def serve() -> None:
-        while True:
-            try:
-                sock, _ = listener.accept()
-            except OSError:
-                return
-            with sock:
-                sock.recv(16)
-                sock.sendall(reply)
+        def serve() -> None:
+            while True:
+                try:
+                    sock, _ = listener.accept()
+                except OSError:
+                    return
+                with sock:
+                    sock.recv(16)
+                    sock.sendall(reply)
 
-    threading.Thread(target=serve, daemon=True).start()
-    return listener
+        threading.Thread(target=serve, daemon=True).start()
+        try:
+            yield
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
 
 
 @pytest.mark.parametrize("told", ["0", "-1", "1", "", "abc", "99999999999", "\u0663"])
@@ -59,11 +68,11 @@ def test_kill_signals_nobody_unless_it_was_told_a_daemons_pid(
     """0 and -1 would be groups of processes, 1 is init, and the rest is no pid."""
     for way in ("kill", "pidfd_open"):
         monkeypatch.setattr(os, way, lambda *_: pytest.fail("a process was to be signalled"))
-    body = told.encode() + b"\0"
-    with answering(path, len(body).to_bytes(4, "little") + body) as listener:
-        with pytest.raises(AskError, match="which is not the pid of a daemon"):
-            asking.kill(path)
-        listener.shutdown(socket.SHUT_RDWR)
+    with (
+        telling(path, told),
+        pytest.raises(AskError, match="which is not the pid of a daemon"),
+    ):
+        asking.kill(path)
 
 
 def listens(path: Path) -> bool:
@@ -72,14 +81,10 @@ def listens(path: Path) -> bool:
         return sock.connect_ex(str(path)) == 0
 
 
-def telling(path: Path, pid: int, *, uid: int) -> socket.socket:
-    """Give a socket that a user made, and that tells *pid* to whoever asks."""
+def telling(path: Path, pid: int | str, *, uid: int | None = None) -> AbstractContextManager[None]:
+    """Answer with *pid*, on a socket that *uid* made."""
     body = str(pid).encode() + b"\0"
-    os.seteuid(uid)
-    try:
-        return answering(path, len(body).to_bytes(4, "little") + body)
-    finally:
-        os.seteuid(0)
+    return answering(path, len(body).to_bytes(4, "little") + body, uid=uid)
 
 
 @contextlib.contextmanager
@@ -119,11 +124,10 @@ def test_kill_believes_the_kernel_more_than_a_reply(
     """A false socket can have no process ended but a uuidd of the user who made it."""
     need_root()
     path.parent.chmod(0o777)
-    with process(name, owner) as bystander, telling(path, bystander.pid, uid=maker) as listener:
+    with process(name, owner) as bystander, telling(path, bystander.pid, uid=maker):
         with pytest.raises(AskError, match=f"sent the pid {bystander.pid}, which {why}"):
             asking.kill(path)
         assert bystander.poll() is None
-        listener.shutdown(socket.SHUT_RDWR)
 
 
 @pytest.mark.process
@@ -132,10 +136,9 @@ def test_kill_ends_a_uuidd_of_the_sockets_maker(path: Path, maker: int, owner: i
     """Root may have made the socket for another user, as systemd and --user do."""
     need_root()
     path.parent.chmod(0o777)
-    with process("/usr/sbin/uuidd", owner) as daemon, telling(path, daemon.pid, uid=maker) as told:
+    with process("/usr/sbin/uuidd", owner) as daemon, telling(path, daemon.pid, uid=maker):
         assert asking.kill(path) == daemon.pid
         assert daemon.wait(PATIENCE) == -signal.SIGTERM
-        told.shutdown(socket.SHUT_RDWR)
 
 
 @pytest.mark.process
@@ -148,7 +151,7 @@ def test_kill_does_without_pidfds(path: Path, name: str, monkeypatch: pytest.Mon
 
     need_root()
     monkeypatch.setattr(os, "pidfd_open", none)
-    with process(name, 0) as running, telling(path, running.pid, uid=0) as told:
+    with process(name, 0) as running, telling(path, running.pid, uid=0):
         if name == "uuidd":
             assert asking.kill(path) == running.pid
             assert running.wait(PATIENCE) == -signal.SIGTERM
@@ -156,7 +159,6 @@ def test_kill_does_without_pidfds(path: Path, name: str, monkeypatch: pytest.Mon
             with pytest.raises(AskError, match="is not a uuidd; nothing was ended"):
                 asking.kill(path)
             assert running.poll() is None
-        told.shutdown(socket.SHUT_RDWR)
 
 
 @pytest.mark.process
@@ -165,19 +167,18 @@ def test_kill_names_a_process_that_is_gone(path: Path) -> None:
     need_root()
     with process("uuidd", 0) as gone:
         pass
-    with telling(path, gone.pid, uid=0) as told:
-        with pytest.raises(
-            AskError, match=f"couldn't kill uuidd running at pid {gone.pid}: No such"
-        ):
-            asking.kill(path)
-        told.shutdown(socket.SHUT_RDWR)
+    with (
+        telling(path, gone.pid, uid=0),
+        pytest.raises(AskError, match=f"couldn't kill uuidd running at pid {gone.pid}: No such"),
+    ):
+        asking.kill(path)
 
 
 @pytest.mark.process
 def test_kill_ends_nothing_across_pid_namespaces(path: Path) -> None:
     """The pid that a daemon of a container tells is another process's here, and the other way."""
     need_root()
-    with process("uuidd", 0) as bystander, telling(path, bystander.pid, uid=0) as told:
+    with process("uuidd", 0) as bystander, telling(path, bystander.pid, uid=0):
         command = [need("unshare"), "--pid", "--fork", sys.executable, "-m", "uuidd", "-k"]
         done = subprocess.run(
             [*command, f"--socket={path}"], capture_output=True, text=True, check=False
@@ -185,7 +186,6 @@ def test_kill_ends_nothing_across_pid_namespaces(path: Path) -> None:
         assert done.returncode == 1
         assert f"so here its pid {bystander.pid} is that of another process" in done.stderr
         assert bystander.poll() is None
-        told.shutdown(socket.SHUT_RDWR)
 
 
 @pytest.mark.process
@@ -198,20 +198,25 @@ def test_kill_ends_util_linuxs_own_daemon(path: Path) -> None:
         daemon.wait(PATIENCE)
 
 
-def test_an_empty_reply_is_no_uuid(path: Path) -> None:
-    """No nil UUID is made of nothing."""
-    with answering(path, bytes(4)) as listener:
-        with pytest.raises(AskError, match="0 bytes, and a UUID has 16"):
-            asking.time_uuids(path, None)
-        listener.shutdown(socket.SHUT_RDWR)
-
-
-def test_a_server_that_gives_none_is_not_asked_for_ever(path: Path) -> None:
-    """A list that does not grow ends in a line."""
-    with answering(path, libuuid.bulk_random_reply([])) as listener:
-        with pytest.raises(AskError, match="answered without UUIDs"):
-            list(asking.random_uuids(path, 5))
-        listener.shutdown(socket.SHUT_RDWR)
+@pytest.mark.parametrize(
+    ("reply", "ask", "why"),
+    [
+        (bytes(4), asking.time_uuids, "0 bytes, and a UUID has 16"),
+        (b"\xff\xff\xff\x7f", asking.time_uuids, "is not a uuidd"),
+        (
+            libuuid.bulk_random_reply([]),
+            lambda path, _: list(asking.random_uuids(path, 5)),
+            "answered without UUIDs",
+        ),
+    ],
+    ids=["empty", "of absurd length", "none of a list"],
+)
+def test_a_reply_that_is_of_no_use_ends_in_a_line(
+    path: Path, reply: bytes, ask: Callable[[Path, None], object], why: str
+) -> None:
+    """No UUID is made of it, and the question is not repeated for ever."""
+    with answering(path, reply), pytest.raises(AskError, match=why):
+        ask(path, None)
 
 
 def test_more_than_a_daemon_reserves_is_not_asked_for(path: Path) -> None:
@@ -220,11 +225,3 @@ def test_more_than_a_daemon_reserves_is_not_asked_for(path: Path) -> None:
         AskError, match="-n is 1000001, and a daemon reserves at most 1000000 UUIDs"
     ):
         asking.time_uuids(path, 1_000_001)
-
-
-def test_a_reply_of_absurd_length_is_told(path: Path) -> None:
-    """What answers so is not a uuidd."""
-    with answering(path, b"\xff\xff\xff\x7f") as listener:
-        with pytest.raises(AskError, match="is not a uuidd"):
-            asking.time_uuids(path, None)
-        listener.shutdown(socket.SHUT_RDWR)

@@ -12,8 +12,9 @@ import pytest
 
 import uuidd
 from tests.rig import PATIENCE
-from uuidd.cli import installing
-from uuidd.cli.installing import FILES, InstallError, install, undo
+from tests.tools import need
+from uuidd.cli import installing, main
+from uuidd.cli.installing import FILES, LINKS, InstallError, install, undo
 
 PROGRAM = Path("/opt/venv-3.11/bin/uuidd")
 UNITS = Path(__file__).parents[2] / "systemd"
@@ -41,22 +42,18 @@ def everything(prefix: Path) -> dict[str, bytes]:
 
 
 def test_all_files_are_put_in_place(tmp_path: Path) -> None:
-    """Each with a line on where, readable by all, with nothing else beside them."""
-    assert put(tmp_path) == [f"installed {tmp_path / place}" for place in FILES.values()]
-    assert set(everything(tmp_path)) == set(FILES.values())
+    """Each with a line on where, readable by all whatever the umask, with nothing beside them."""
+    before = os.umask(0o077)
+    try:
+        assert put(tmp_path) == [f"installed {tmp_path / place}" for place in FILES.values()]
+    finally:
+        os.umask(before)
+    assert everything(tmp_path).keys() == set(FILES.values())
+    for name in FILES.keys() - {"uuidd.service"}:
+        assert (tmp_path / FILES[name]).read_bytes() == (UNITS / name).read_bytes()
     assert {path.stat().st_mode & 0o777 for path in tmp_path.rglob("*") if path.is_file()} == {
         0o644
     }
-
-
-def test_files_can_be_read_whatever_the_umask(tmp_path: Path) -> None:
-    """The daemon reads its defaults as a user of its own."""
-    before = os.umask(0o077)
-    try:
-        put(tmp_path)
-    finally:
-        os.umask(before)
-    assert (tmp_path / FILES["default"]).stat().st_mode & 0o777 == 0o644
 
 
 def test_the_service_starts_this_program(tmp_path: Path) -> None:
@@ -78,13 +75,6 @@ def test_by_default_it_is_the_program_that_runs(
     install(tmp_path)
     unit = (tmp_path / FILES["uuidd.service"]).read_text()
     assert "\nExecStart=/srv/env/bin/uuidd --socket-activation " in unit
-
-
-@pytest.mark.parametrize("name", [name for name in FILES if name != "uuidd.service"])
-def test_the_other_files_are_as_they_came(tmp_path: Path, name: str) -> None:
-    """Byte by byte."""
-    put(tmp_path)
-    assert (tmp_path / FILES[name]).read_bytes() == (UNITS / name).read_bytes()
 
 
 def test_to_put_them_again_changes_nothing(tmp_path: Path) -> None:
@@ -177,11 +167,14 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_beside_it(
     assert everything(tmp_path) == before
 
 
-def test_a_file_that_cannot_be_taken_away_is_refused(tmp_path: Path) -> None:
-    """A folder in its place is told of in a line."""
+def test_a_file_that_cannot_be_taken_away_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The command prints a line, here on a folder in its place, and its status is 1."""
     place = tmp_path / FILES["uuidd.service"]
     place.mkdir(parents=True)
-    assert refusal(lambda: undo(tmp_path)) == f"{place} cannot be removed: Is a directory"
+    assert installing.main([f"--prefix={tmp_path}", "--undo"]) == 1
+    assert capsys.readouterr() == ("", f"uuidd: {place} cannot be removed: Is a directory\n")
 
 
 def test_an_installation_without_the_files_is_refused(
@@ -195,18 +188,6 @@ def test_an_installation_without_the_files_is_refused(
 
 
 # --- the command
-
-
-def command(*words: str) -> tuple[int, str, str]:
-    """Give the exit status, the output and the errors of ``uuidd install-units``."""
-    done = subprocess.run(
-        [sys.executable, "-m", "uuidd", "install-units", *words],
-        capture_output=True,
-        timeout=PATIENCE,
-        text=True,
-        check=False,
-    )
-    return done.returncode, done.stdout, done.stderr
 
 
 @pytest.mark.parametrize("words", [[], ["--undo"]])
@@ -225,24 +206,15 @@ def test_the_command_says_what_it_did_and_what_comes_next(
     assert err == ""
 
 
-@pytest.mark.system
-def test_a_failure_of_the_command_is_a_line_and_status_1(tmp_path: Path) -> None:
-    """As of all of uuidd's."""
-    place = tmp_path / FILES["uuidd.service"]
-    place.mkdir(parents=True)
-    status, out, err = command(f"--prefix={tmp_path}", "--undo")
-    assert (status, out) == (1, "")
-    assert err == f"uuidd: {place} cannot be removed: Is a directory\n"
-
-
-@pytest.mark.system
-def test_the_command_has_its_own_help() -> None:
+def test_the_command_has_its_own_help(capsys: pytest.CaptureFixture[str]) -> None:
     """And status 2 for wrong usage, as every command."""
-    status, out, _ = command("--help")
-    assert (status, "--undo" in out) == (0, True)
-    status, out, err = command("--wrong")
-    assert (status, out) == (2, "")
-    assert err.splitlines()[-1] == "uuidd install-units: error: unrecognized arguments: --wrong"
+    with pytest.raises(SystemExit, match="0"):
+        main(["install-units", "--help"])
+    assert "--undo" in capsys.readouterr().out
+    with pytest.raises(SystemExit, match="2"):
+        main(["install-units", "--wrong"])
+    line = "uuidd install-units: error: unrecognized arguments: --wrong"
+    assert capsys.readouterr().err.splitlines()[-1] == line
 
 
 def test_what_was_there_before_is_kept_and_put_back(tmp_path: Path) -> None:
@@ -258,3 +230,106 @@ def test_what_was_there_before_is_kept_and_put_back(tmp_path: Path) -> None:
     assert installing.undo(tmp_path)[0] == (f"removed {service}, and restored the earlier file")
     assert service.read_text() == "# mine\n"
     assert mask.is_symlink()
+
+
+# --- links in /usr/local, by which commands and manual pages are found
+
+SHARE = Path(__file__).parents[2] / "uuidd" / "share"
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> Path:
+    """An environment as pip leaves it, with all that is linked to."""
+    for name in LINKS:
+        path = tmp_path / "opt/uuidd" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+    return tmp_path / "opt/uuidd"
+
+
+def links(prefix: Path) -> dict[str, str]:
+    """Give all links below, with what they lead to."""
+    return {
+        str(path.relative_to(prefix / "usr/local")): os.readlink(path)
+        for path in (prefix / "usr/local").rglob("*")
+        if path.is_symlink()
+    }
+
+
+def test_commands_and_manual_are_linked(tmp_path: Path, environment: Path) -> None:
+    """Each at the path that it has in the environment, with a line on it."""
+    told = list(installing.link(tmp_path, environment))
+    assert links(tmp_path) == {name: str(environment / name) for name in LINKS}
+    place = tmp_path / "usr/local/bin/uuidd"
+    assert told[0] == f"linked {place} to {environment}/bin/uuidd"
+    assert len(told) == len(LINKS)
+
+
+def test_to_link_again_changes_nothing(tmp_path: Path, environment: Path) -> None:
+    """Nor is there a word on it."""
+    list(installing.link(tmp_path, environment))
+    assert list(installing.link(tmp_path, environment)) == []
+
+
+def test_links_follow_to_another_environment(tmp_path: Path, environment: Path) -> None:
+    """Also from one that is not there any more."""
+    list(installing.link(tmp_path, environment))
+    newer = environment.with_name("newer")
+    environment.rename(newer)
+    list(installing.link(tmp_path, newer))
+    assert links(tmp_path)["bin/uuidd"] == f"{newer}/bin/uuidd"
+
+
+def test_what_is_anothers_stays(tmp_path: Path, environment: Path) -> None:
+    """A command of the same name that somebody installed there, and its link, are left."""
+    bin = tmp_path / "usr/local/bin"
+    bin.mkdir(parents=True)
+    (bin / "uuidd").write_text("mine")
+    (bin / "uuidctl").symlink_to("/usr/bin/other")
+    told = list(installing.link(tmp_path, environment))
+    assert told[:2] == [
+        f"kept {bin / name}, which is not a link to an environment of uuidd"
+        for name in ("uuidd", "uuidctl")
+    ]
+    list(installing.unlink(tmp_path))
+    assert (bin / "uuidd").read_text() == "mine"
+    assert links(tmp_path) == {"bin/uuidctl": "/usr/bin/other"}
+
+
+def test_what_the_environment_has_not_is_not_linked(tmp_path: Path, environment: Path) -> None:
+    """An editable installation has no manual pages."""
+    (environment / "share/man/man8/uuidd.8").unlink()
+    list(installing.link(tmp_path, environment))
+    assert set(links(tmp_path)) == {*LINKS} - {"share/man/man8/uuidd.8"}
+
+
+def test_an_installation_in_usr_local_needs_no_links(tmp_path: Path) -> None:
+    """It is where the links would be."""
+    place = tmp_path / "usr/local/bin/uuidd"
+    place.parent.mkdir(parents=True)
+    place.write_text("a script")
+    assert list(installing.link(tmp_path, tmp_path / "usr/local")) == []
+    assert place.read_text() == "a script"
+
+
+def test_undo_takes_the_links_away(tmp_path: Path, environment: Path) -> None:
+    """Each with a line; and nothing is said where there is none."""
+    list(installing.link(tmp_path, environment))
+    assert list(installing.unlink(tmp_path)) == [
+        f"removed {tmp_path}/usr/local/{name}" for name in LINKS
+    ]
+    assert links(tmp_path) == {}
+    assert list(installing.unlink(tmp_path)) == []
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(("section", "name"), [(8, "uuidd"), (1, "uuidctl")])
+def test_man_finds_the_pages_by_their_links(tmp_path: Path, section: int, name: str) -> None:
+    """Below /usr/local/share/man, where man(1) looks before /usr/share/man."""
+    page = tmp_path / f"opt/uuidd/share/man/man{section}/{name}.{section}"
+    page.parent.mkdir(parents=True)
+    page.write_text((SHARE / "man" / page.name).read_text())
+    list(installing.link(tmp_path, tmp_path / "opt/uuidd"))
+    man = [need("man"), f"--manpath={tmp_path}/usr/local/share/man", "--where", name]
+    done = subprocess.run(man, capture_output=True, timeout=PATIENCE, text=True, check=True)
+    assert Path(done.stdout.strip()).resolve() == page.resolve()

@@ -6,8 +6,6 @@ import os
 import select
 import signal
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -197,63 +195,3 @@ def test_a_daemon_tells_of_its_whole_life(environment: dict[str, str]) -> None:
         assert manager.until("STOPPING") == {"STOPPING": "1", "STATUS": "Stopping"}
         assert daemon.process.wait(PATIENCE) == 0
         assert manager.silent
-
-
-@pytest.mark.system
-def test_a_daemon_says_that_it_lives_three_times_in_the_watchdogs_patience(
-    environment: dict[str, str],
-) -> None:
-    """Two of three may be late without harm: with 0.6 s there are 0.2 s between them."""
-    manager = Manager(environment["NOTIFY_SOCKET"])
-    with manager.sock, Daemon(environment=environment, fresh=True):
-        manager.until("READY")
-        begun = time.monotonic()
-        for _ in range(5):
-            assert manager.told()["WATCHDOG"] == "1"
-        taken = time.monotonic() - begun
-    assert 0.9 < taken < 0.9 + PATIENCE / 4
-
-
-@pytest.mark.system
-def test_a_hung_daemon_falls_silent(environment: dict[str, str]) -> None:
-    """What does not serve does not say that it lives, so the watchdog ends it."""
-    manager = Manager(environment["NOTIFY_SOCKET"])
-    with manager.sock, Daemon(environment=environment, fresh=True) as daemon:
-        manager.until("WATCHDOG")
-        daemon.process.send_signal(signal.SIGSTOP)
-        os.waitid(os.P_PID, daemon.process.pid, os.WSTOPPED | os.WNOWAIT)
-        while not manager.silent:
-            manager.told()
-        assert not select.select([manager.sock], [], [], 0.7)[0]
-
-
-@pytest.mark.system
-def test_a_socket_that_is_not_there_is_refused_in_a_line(tmp_path: Path) -> None:
-    """It ends with status 1, and leaves neither a socket nor a state."""
-    done = subprocess.run(
-        [sys.executable, "-m", "uuidd", "-F", "-P", f"-s{tmp_path / 's'}", f"--state={tmp_path}"],
-        env={**os.environ, "NOTIFY_SOCKET": str(tmp_path / "n")},
-        capture_output=True,
-        timeout=PATIENCE,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == (
-        f"uuidd: NOTIFY_SOCKET is '{tmp_path / 'n'}': No such file or directory;"
-        " start as a service of systemd, or without that variable\n"
-    )
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.system
-def test_a_daemon_goes_on_when_its_manager_has_gone(environment: dict[str, str]) -> None:
-    """A manager that restarts is no reason to stop serving."""
-    manager = Manager(environment["NOTIFY_SOCKET"])
-    with Daemon(environment=environment, fresh=True) as daemon, daemon.connect() as connection:
-        manager.until("WATCHDOG")
-        manager.sock.close()
-        select.select([], [], [], 0.5)
-        assert connection.call("take", "utc", 1)["count"] == 1
-        assert daemon.stop() == 0
-        assert not [said for said in daemon.lines if "Traceback" in said]

@@ -356,6 +356,15 @@ def test_a_state_that_cannot_be_read_is_an_error(
     assert path.read_bytes() == b"kept"
 
 
+def test_a_pipe_in_the_place_of_the_state_is_not_waited_for(store: FolderStore) -> None:
+    """It is refused without waiting for a writer."""
+    path = store.folder / "state"
+    os.mkfifo(path)
+    with pytest.raises(StoreError) as caught:
+        store.load()
+    assert str(caught.value) == f"{path} is not a plain file; remove it"
+
+
 @pytest.mark.parametrize("target", ["/", "/etc/passwd", "nowhere"])
 def test_a_link_in_the_place_of_the_state_is_not_followed(store: FolderStore, target: str) -> None:
     """It is an error, for the state would be another's file."""

@@ -21,7 +21,7 @@ MUTATIONS = [
         "self._mark(number) >= 0",
         (
             "test_a_mark_counts_when_the_node_changes_to_a_fixed_one",
-            "test_a_generation_whose_mark_lies_past_now_is_passed_over",
+            "test_a_generation_is_opened_again_from_its_mark_on",
         ),
     ),
     Mutation(
@@ -41,10 +41,7 @@ MUTATIONS = [
         "Utc.switch",
         "self._marks[self._number] = self._open.top",
         "",
-        (
-            "test_the_generation_left_behind_keeps_its_highest_next_as_mark",
-            "test_the_mark_left_behind_lies_past_every_lane",
-        ),
+        ("test_the_generation_left_behind_keeps_its_highest_next_as_mark",),
     ),
     Mutation(
         "marks-of-others-not-saved",
@@ -52,10 +49,7 @@ MUTATIONS = [
         "Utc.begin_save",
         "marks = dict(self._marks)",
         "marks: dict[int, int] = {}",
-        (
-            "test_a_restart_keeps_every_mark",
-            "test_a_changed_node_opens_the_next_generation_and_keeps_the_marks",
-        ),
+        ("test_a_changed_node_opens_the_next_generation_and_keeps_the_marks",),
     ),
     Mutation(
         "marks-of-others-not-loaded",
@@ -64,8 +58,8 @@ MUTATIONS = [
         "dict(loaded.marks)",
         "{loaded.generation: loaded.marks[loaded.generation]}",
         (
-            "test_a_generation_whose_mark_lies_past_now_is_passed_over",
-            "test_a_restart_keeps_every_mark",
+            "test_a_generation_is_opened_again_from_its_mark_on",
+            "test_a_changed_node_opens_the_next_generation_and_keeps_the_marks",
         ),
     ),
     Mutation(
@@ -148,6 +142,9 @@ MUTATIONS = [
         "Volatile._draw",
         "random_node(self._random)",
         "random_node(lambda bits: 0)",
-        ("test_the_node_is_random_and_marked_so", "test_whole_grants_are_whole_and_aside"),
+        (
+            "test_node_and_generation_are_random",
+            "test_volatile.test_whole_blocks_have_lanes_of_their_own",
+        ),
     ),
 ]

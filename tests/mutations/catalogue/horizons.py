@@ -11,7 +11,7 @@ MUTATIONS = [
         "Utc.take",
         "now >= self._horizon.limit",
         "now > self._horizon.limit",
-        ("test_a_refusal_is_no_use", "test_utc.test_a_refused_request_moves_no_lane"),
+        ("test_utc.test_a_refused_request_moves_no_lane",),
     ),
     Mutation(
         "horizon-not-honoured",
@@ -19,7 +19,10 @@ MUTATIONS = [
         "Utc.take",
         "now >= self._horizon.limit",
         "False",
-        ("test_nothing_is_given_while_the_first_save_is_under_way", "test_a_refusal_is_no_use"),
+        (
+            "test_a_new_generation_gives_nothing_before_its_own_save",
+            "test_utc.test_a_refused_request_moves_no_lane",
+        ),
     ),
     Mutation(
         "horizon-without-reach",
@@ -27,7 +30,7 @@ MUTATIONS = [
         "Utc.begin_save",
         "top if self._closed else max(top, now + lead)",
         "top",
-        ("test_whole_grants_are_exact_and_aside", "test_a_clock_that_stands_gives_nothing"),
+        ("test_whole_grants_are_exact_and_aside", "test_a_save_holds_a_horizon_past_now"),
     ),
     Mutation(
         "horizon-before-save",
@@ -36,8 +39,8 @@ MUTATIONS = [
         "self._horizon_of(number).begin_save(mark)",
         "self._horizon_of(number).end_save(mark, completed=True)",
         (
-            "test_a_failed_save_after_void_ones_gives_nothing",
-            "test_nothing_is_given_while_the_first_save_is_under_way",
+            "test_a_completed_save_moves_the_horizon",
+            "test_a_new_generation_gives_nothing_before_its_own_save",
         ),
     ),
     Mutation(
@@ -47,8 +50,8 @@ MUTATIONS = [
         "self.limit = min(self._saved, lowest)",
         "self.limit = self._saved",
         (
-            "test_a_failed_save_counts_as_under_way",
-            "test_a_save_under_way_with_a_lower_horizon_counts_at_once",
+            "test_a_failed_save_counts_until_one_completes",
+            "test_a_lower_mark_counts_as_soon_as_its_save_begins",
         ),
     ),
     Mutation(
@@ -59,7 +62,7 @@ MUTATIONS = [
         "steady > self._horizon.limit",
         (
             "test_the_horizon_is_the_mark_of_the_completed_save",
-            "test_the_horizon_holds_for_whole_grants",
+            "test_the_horizon_follows_the_saves",
         ),
     ),
     Mutation(
@@ -70,7 +73,7 @@ MUTATIONS = [
         "not self._horizon.limit",
         (
             "test_the_horizon_is_the_mark_of_the_completed_save",
-            "test_the_horizon_holds_for_whole_grants",
+            "test_the_horizon_follows_the_saves",
         ),
     ),
     Mutation(
@@ -91,8 +94,8 @@ MUTATIONS = [
         "self._horizon.begin_save(mark)",
         "self._horizon.end_save(mark, completed=True)",
         (
-            "test_a_failed_save_with_a_farther_mark_moves_nothing",
-            "test_a_failed_first_save_gives_nothing",
+            "test_only_a_completed_save_raises_the_limit",
+            "test_the_horizon_follows_the_saves",
         ),
     ),
     Mutation(

@@ -12,8 +12,8 @@ MUTATIONS = [
         "... if whole and count > 1 else 0",
         "... if whole and count > 1 else 1",
         (
-            "test_generation.test_short_grants_may_have_to_begin_later",
-            "test_a_single_whole_tick_keeps_the_order_of_short_grants",
+            "test_only_short_blocks_may_have_to_begin_later",
+            "test_generation.test_whole_blocks_have_lanes_of_their_own",
         ),
     ),
     Mutation(
@@ -23,8 +23,8 @@ MUTATIONS = [
         "range(1, LANES)",
         "range(LANES)",
         (
-            "test_generation.test_whole_grants_need_not_begin_later",
-            "test_whole_waits_for_the_lane_that_is_free_first",
+            "test_only_short_blocks_may_have_to_begin_later",
+            "test_a_whole_block_waits_for_the_lane_that_is_free_first",
         ),
     ),
     Mutation(
@@ -34,8 +34,8 @@ MUTATIONS = [
         "self.number << LANE_BITS | index",
         "self.number << LANE_BITS | index & ~1",
         (
-            "test_whole_grants_come_from_lane_1_up",
-            "test_15_whole_grants_of_all_time_are_served_side_by_side",
+            "test_generation.test_whole_blocks_have_lanes_of_their_own",
+            "test_15_whole_blocks_are_served_side_by_side",
         ),
     ),
     Mutation(
@@ -44,7 +44,10 @@ MUTATIONS = [
         "Generation.take",
         "self.number << LANE_BITS | index",
         "self.number << LANE_BITS - 1 | index",
-        ("test_short_grants_come_from_lane_0", "test_a_single_whole_tick_comes_from_lane_0"),
+        (
+            "test_generation.test_whole_blocks_have_lanes_of_their_own",
+            "test_15_whole_blocks_are_served_side_by_side",
+        ),
     ),
     Mutation(
         "lane-not-moved",
@@ -53,8 +56,8 @@ MUTATIONS = [
         "self.next = end",
         "",
         (
-            "test_the_next_grant_begins_where_the_last_one_ended",
-            "test_what_a_lane_skipped_stays_skipped",
+            "test_the_next_ticks_begin_where_the_last_ones_ended",
+            "test_no_tick_leaves_a_lane_twice",
         ),
     ),
     Mutation(
@@ -82,8 +85,8 @@ MUTATIONS = [
         self.next = now
         """,
         (
-            "test_the_next_grant_begins_where_the_last_one_ended",
-            "test_what_a_lane_skipped_stays_skipped",
+            "test_the_next_ticks_begin_where_the_last_ones_ended",
+            "test_no_tick_leaves_a_lane_twice",
         ),
     ),
     Mutation(
@@ -100,7 +103,10 @@ MUTATIONS = [
         if first > now:
             raise NoneFree(first - now)
         """,
-        ("test_nothing_is_free_before_not_before", "test_a_refusal_moves_nothing"),
+        (
+            "test_a_refusal_says_how_long_to_wait_and_moves_nothing",
+            "test_generation.test_a_refusal_moves_no_lane",
+        ),
     ),
     Mutation(
         "block-past-now",
@@ -108,7 +114,7 @@ MUTATIONS = [
         "Lane.take",
         "end = now + 1",
         "end = now + 2",
-        ("test_a_lane_gives_the_latest_ticks", "test_a_lane_gives_the_present_tick_for_one"),
+        ("test_a_lane_gives_out_the_latest_free_ticks", "test_no_tick_leaves_a_lane_twice"),
     ),
     Mutation(
         "block-before-next",
@@ -120,8 +126,8 @@ MUTATIONS = [
         """,
         "",
         (
-            "test_lane.test_a_grant_is_shorter_when_fewer_are_free",
-            "test_a_lane_that_begins_at_now_gives_one_tick",
+            "test_a_lane_gives_out_the_latest_free_ticks",
+            "test_no_tick_leaves_a_lane_twice",
         ),
     ),
     Mutation(
@@ -131,8 +137,8 @@ MUTATIONS = [
         "latest_begin = now - count + 1",
         "latest_begin = now",
         (
-            "test_whole_is_refused_when_no_lane_has_room",
-            "test_whole_waits_for_the_lane_that_is_free_first",
+            "test_a_whole_block_is_never_cut_short",
+            "test_a_whole_block_waits_for_the_lane_that_is_free_first",
         ),
     ),
     Mutation(
@@ -141,7 +147,7 @@ MUTATIONS = [
         "Steady.take",
         "self.next > steady - count + 1",
         "self.next > steady",
-        ("test_a_whole_grant_is_all_or_nothing",),
+        ("test_a_whole_block_is_all_or_nothing",),
     ),
     Mutation(
         "order-forgotten-over-nodes",

@@ -99,7 +99,7 @@ MUTATIONS = [
         "now + LOST_SECONDS * TICKS_PER_SECOND if mark is None and lost else 0",
         "0",
         (
-            "test_a_step_ahead_ends_the_wait_of_a_lost_mark",
+            "test_a_lost_mark_holds_everything_back_for_20_s",
             "test_a_wait_for_a_lost_mark_is_no_lead",
         ),
     ),

@@ -11,7 +11,7 @@ MUTATIONS = [
         "methods._count",
         "type(count) is not int",
         "not isinstance(count, int)",
-        ("test_take_refuses_a_count_out_of_range", "test_make_refuses_a_count_out_of_range"),
+        ("test_a_count_out_of_range_is_refused",),
     ),
     Mutation(
         "bool-taken-for-type",
@@ -27,7 +27,7 @@ MUTATIONS = [
         "methods.unpack_block",
         "type(first) is type(count) is type(clock_seq) is int",
         "isinstance(first, int) and isinstance(count, int) and isinstance(clock_seq, int)",
-        ("test_a_boolean_field_is_no_block",),
+        ("test_a_field_out_of_range_is_no_block",),
     ),
     Mutation(
         "notification-done",
@@ -65,7 +65,7 @@ MUTATIONS = [
         "methods._count",
         "1 <= count <= most",
         "1 <= count",
-        ("test_take_refuses_a_count_out_of_range", "test_make_refuses_a_count_out_of_range"),
+        ("test_a_count_out_of_range_is_refused",),
     ),
     Mutation(
         "libuuid-count-not-bounded",

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -39,38 +40,32 @@ def zeros(bits: int) -> int:
 @pytest.mark.parametrize(("kind", "expected"), [("v1", RFC_V1), ("v6", RFC_V6)])
 @pytest.mark.parametrize("node", [0x9F6BDECED846, "9f:6b:de:ce:d8:46", "9F-6B-DE-CE-D8-46"])
 @pytest.mark.parametrize("time", [RFC_TIME, RFC_TICK])
-def test_the_rfcs_own_ids_are_formed(kind: str, expected: str, node: int | str, time: Any) -> None:
-    """Its time, clock_seq and node, in each way to write them, give its v1 and its v6."""
+def test_the_rfcs_own_ids_are_made(kind: str, expected: str, node: int | str, time: Any) -> None:
+    """Its time, clock_seq and node, in each way to write them, make its v1 and its v6."""
     made = id_at_time(kind, time, clock_seq=13256, node=node, random=zeros)
     assert uuids.to_text(made) == expected
 
 
 @pytest.mark.parametrize("kind", ["v1", "v6"])
-def test_a_drawn_node_is_marked_as_random(kind: str) -> None:
-    """It has the multicast bit, so that it is no network card's."""
-    assert versions.gregorian_fields(id_at_time(kind, TICK, random=zeros)) == (TICK, 0, MULTICAST)
-    assert versions.gregorian_fields(id_at_time(kind, TICK, random=ones)) == (
-        TICK,
-        0x3FFF,
-        (1 << 48) - 1,
-    )
-
-
-@pytest.mark.parametrize("kind", ["v1", "v6"])
-def test_a_given_node_is_kept_as_it_is(kind: str) -> None:
-    """Only what is missing is drawn."""
-    assert versions.gregorian_fields(id_at_time(kind, TICK, node=7, random=ones)) == (
-        TICK,
-        0x3FFF,
-        7,
-    )
-    assert (
-        versions.gregorian_fields(id_at_time(kind, TICK, clock_seq=7, random=zeros)).clock_seq == 7
-    )
+@pytest.mark.parametrize(
+    ("given", "random", "expected"),
+    [
+        ({}, zeros, (TICK, 0, MULTICAST)),
+        ({}, ones, (TICK, 0x3FFF, (1 << 48) - 1)),
+        ({"node": 7}, ones, (TICK, 0x3FFF, 7)),
+        ({"clock_seq": 7}, zeros, (TICK, 7, MULTICAST)),
+    ],
+)
+def test_only_missing_fields_are_drawn(
+    kind: str, given: dict[str, int], random: Callable[[int], int], expected: tuple[int, ...]
+) -> None:
+    """A drawn node has the multicast bit, which no network card's address has."""
+    value = id_at_time(kind, TICK, **given, random=random)
+    assert versions.gregorian_fields(value) == expected
 
 
 def test_a_datetimes_microseconds_are_kept_in_the_kinds_of_milliseconds() -> None:
-    """They are the tick that ours carry, with random bits after it."""
+    """They are in the tick that ours carry, with random bits after it."""
     assert id_at_time("v7", TIME, random=ones) == versions.v7_of_tick(TICK, ones(60))
     assert id_at_time("ulid", TIME, random=ones) == ulid.of_tick(TICK, ones(66))
     assert id_at_time("ksuid", TIME, random=ones) == ksuid.of_tick(TICK, ones(104))
@@ -79,7 +74,7 @@ def test_a_datetimes_microseconds_are_kept_in_the_kinds_of_milliseconds() -> Non
 
 
 def test_a_snowflake_takes_its_sequence_from_the_time() -> None:
-    """It is the slot of the tick, unless it is given."""
+    """It is the slot of the tick, unless the caller passes one."""
     found = snowflake.fields(id_at_time("snowflake", TIME, worker=1023, random=zeros))
     assert found == (MS, MS - snowflake.TWITTER_EPOCH, 1023, snowflake.slot_at(REST))
     given = snowflake.fields(id_at_time("snowflake", TIME, worker=0, sequence=4095, random=zeros))
@@ -100,7 +95,7 @@ def test_a_snowflake_counts_from_its_epoch() -> None:
 
 
 def test_a_flake_takes_its_sequence_from_the_time() -> None:
-    """It is the tick in the millisecond, unless it is given; so is its node, or it is drawn."""
+    """It is the tick in the millisecond, unless the caller passes one. A missing node is drawn."""
     assert flake.fields(id_at_time("flake", TIME, node=7, random=zeros)) == (MS, 7, REST)
     assert flake.fields(id_at_time("flake", MS, node=7, sequence=9, random=zeros)) == (MS, 7, 9)
     assert flake.fields(id_at_time("flake", TIME, node=7, sequence=0, random=zeros)) == (MS, 7, 0)
@@ -121,7 +116,7 @@ def test_a_flake_takes_its_sequence_from_the_time() -> None:
     ],
 )
 def test_a_field_that_the_kind_does_not_have_is_refused(kind: str, fields: set[str]) -> None:
-    """Its name is in the error, and so are those that the kind has; all others are taken."""
+    """The error names it, and those that the kind has; all others are accepted."""
     for name in ("clock_seq", "node", "worker", "datacenter", "sequence", "epoch"):
         given: dict[str, Any] = {**REQUIRED.get(kind, {}), name: 0}
         if name in fields:
@@ -151,7 +146,7 @@ def test_a_field_that_the_kind_does_not_have_is_refused(kind: str, fields: set[s
 def test_a_value_that_does_not_fit_is_refused(
     kind: str, given: dict[str, Any], message: str
 ) -> None:
-    """By field, value and range, before an id is made: none bleeds into its neighbour."""
+    """The error names field, value and range, before an id is made."""
     with pytest.raises(ValueError, match=message):
         at_time.template(kind, at_time.IdFields(**given), zeros)
 
@@ -168,14 +163,14 @@ def test_a_value_that_does_not_fit_is_refused(
     ],
 )
 def test_a_value_of_the_wrong_type_is_refused(kind: str, given: dict[str, Any]) -> None:
-    """A bool is no int, nor is a float or a text."""
+    """A bool is not an int here, nor is a float or a text."""
     with pytest.raises(TypeError, match=f"{list(given)[-1]} is .*; it must be an int"):
         id_at_time(kind, RFC_TIME, **given, random=zeros)
 
 
 @pytest.mark.parametrize("kind", ["v4", "v8", "cassandra", "V1", ""])
 def test_an_unknown_kind_is_refused(kind: str) -> None:
-    """The error lists those that there are."""
+    """The error lists the known ones."""
     with pytest.raises(ValueError, match=f"kind is '{kind}'; it must be one of v1, v6, v7, ulid"):
         id_at_time(kind, RFC_TIME, random=zeros)
     with pytest.raises(ValueError, match="must be one of"):
@@ -183,7 +178,7 @@ def test_an_unknown_kind_is_refused(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", AT_TIME_KINDS)
-def test_a_time_that_the_kind_cannot_tell_is_refused(kind: str) -> None:
+def test_a_time_out_of_range_is_refused(kind: str) -> None:
     """It never wraps."""
     for time in (field_of(kind).end, -1, datetime(1582, 10, 14, tzinfo=UTC)):
         with pytest.raises(ValueError, match=f"the time of a {kind} is"):
@@ -192,7 +187,7 @@ def test_a_time_that_the_kind_cannot_tell_is_refused(kind: str) -> None:
 
 @given(kind=st.sampled_from(AT_TIME_KINDS), earlier=st.integers(0), later=st.integers(1))
 def test_of_two_times_the_later_has_the_higher_id(kind: str, earlier: int, later: int) -> None:
-    """Whatever the random bits are; v1 alone does not sort so."""
+    """With any random bits; only v1 does not sort so."""
     if kind == "v1":
         kind = "v6"
     field = field_of(kind)

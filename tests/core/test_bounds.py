@@ -76,7 +76,7 @@ def zeros(bits: int) -> int:
 
 
 def extremes(kind: str, tick: int) -> list[int]:
-    """Give the ids of *kind* at a tick whose every other bit is zero, and one."""
+    """Return the ids of *kind* at a tick whose every other bit is zero, and one."""
     if kind == "cassandra":
         return [
             versions.v1(tick, 0x0080, 0x808080808080),
@@ -122,10 +122,10 @@ def test_a_bound_is_all_zeros_or_all_ones_after_the_time() -> None:
 
 @pytest.mark.parametrize("kind", BOUNDED_KINDS)
 @given(tick=TICKS, unit=st.sampled_from([None, *UNITS]))
-def test_the_ids_of_a_unit_are_within_its_bounds_and_all_others_are_not(
+def test_only_the_ids_of_a_unit_are_within_its_bounds(
     kind: str, tick: int, unit: str | None
 ) -> None:
-    """The lowest and highest id of its first and last tick are in, those beside it are out."""
+    """The lowest and highest id of its first and last tick are within, those beside it are not."""
     field = bounded_field_of(kind)
     ticks = field.unit if unit is None else UNITS[unit]
     if ticks < field.unit:
@@ -140,13 +140,13 @@ def test_the_ids_of_a_unit_are_within_its_bounds_and_all_others_are_not(
 
 
 def datetime_or_int(kind: str, tick: int) -> int:
-    """Give the int that tells a tick, or its unit, to a kind."""
+    """Return the int for a tick in the unit of a kind."""
     field = bounded_field_of(kind)
     return tick if field.unit == 1 else (tick - UNIX_EPOCH) // field.unit
 
 
 @pytest.mark.parametrize("kind", BOUNDED_KINDS)
-def test_until_holds_both_units_whole(kind: str) -> None:
+def test_until_includes_both_units(kind: str) -> None:
     """They are the low of the first unit and the high of the last."""
     later = TIME.replace(minute=30)
     low, _ = bounds(kind, TIME, unit="s")
@@ -157,7 +157,7 @@ def test_until_holds_both_units_whole(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", BOUNDED_KINDS)
 def test_an_until_before_the_time_is_refused(kind: str) -> None:
-    """Also within one unit: it is a mistake of the caller."""
+    """Also within one unit."""
     with pytest.raises(ValueError, match=r"until is .*, which is before time, "):
         bounds(kind, TIME, TIME.replace(microsecond=0), unit="s")
 
@@ -166,7 +166,7 @@ def test_an_until_before_the_time_is_refused(kind: str) -> None:
     ("kind", "unit"), [("v6", "tick"), ("cassandra", "tick"), ("ksuid", "s"), ("v7", "ms")]
 )
 def test_the_unit_is_the_kinds_own_unless_it_is_given(kind: str, unit: str) -> None:
-    """And the name of that is told."""
+    """The span has the name of that unit."""
     assert own_unit(bounded_field_of(kind)) == unit
     assert bounds(kind, TIME) == bounds(kind, TIME, unit=unit)
     assert span(kind, TIME).unit == unit
@@ -180,21 +180,21 @@ def test_the_unit_is_the_kinds_own_unless_it_is_given(kind: str, unit: str) -> N
         ("v6", "minute", "unit is 'minute'; it must be one of tick, us, ms, s"),
     ],
 )
-def test_a_unit_that_does_not_serve_is_refused(kind: str, unit: str, message: str) -> None:
-    """A finer one would promise what the bits do not hold."""
+def test_a_unit_that_is_unknown_or_too_fine_is_refused(kind: str, unit: str, message: str) -> None:
+    """The error lists those that can be used."""
     with pytest.raises(ValueError, match=message):
         bounds(kind, TIME, unit=unit)
 
 
-def test_a_v1_is_refused_with_the_way_out() -> None:
-    """It does not sort by time as bytes."""
+def test_a_v1_has_no_bounds() -> None:
+    """It does not sort by time as bytes; the error says what to use instead."""
     with pytest.raises(ValueError, match=r"no bounds: use cassandra .*, or v6 .* v1_to_v6"):
         bounds("v1", TIME)
 
 
 @pytest.mark.parametrize("kind", ["v4", "V7", ""])
 def test_an_unknown_kind_is_refused(kind: str) -> None:
-    """The error lists those that there are."""
+    """The error lists the known ones."""
     with pytest.raises(ValueError, match=f"kind is '{kind}'; it must be one of v6, .*, cassandra"):
         bounds(kind, TIME)
     with pytest.raises(ValueError, match=f"kind is '{kind}'"):
@@ -210,15 +210,15 @@ def test_a_float_or_a_naive_time_is_refused(kind: str) -> None:
         bounds(kind, TIME, TIME.replace(tzinfo=None))
 
 
-def test_cassandra_refuses_by_its_own_name() -> None:
-    """Though it has the time field of v1."""
+def test_cassandra_has_its_own_name_in_errors() -> None:
+    """Its time field is that of v1."""
     with pytest.raises(ValueError, match="the time of a cassandra is from 1582-10-15"):
         bounds("cassandra", -1)
 
 
 @pytest.mark.parametrize("kind", BOUNDED_KINDS)
-def test_the_first_and_the_last_second_are_held_as_far_as_the_kind_goes(kind: str) -> None:
-    """A unit that the time field holds in part is cut there, and does not wrap."""
+def test_the_first_and_the_last_second_are_cut_at_the_ends_of_the_field(kind: str) -> None:
+    """They do not wrap."""
     field = bounded_field_of(kind)
     ends = (datetime_or_int(kind, field.epoch), datetime_or_int(kind, field.end - field.unit))
     low, high = bounds(kind, *ends, unit="s")
@@ -229,7 +229,7 @@ def test_the_first_and_the_last_second_are_held_as_far_as_the_kind_goes(kind: st
 
 
 def test_a_snowflakes_bounds_count_from_its_epoch() -> None:
-    """And its units are whole ones of UTC, whatever the epoch."""
+    """Its units are those of UTC, with any epoch."""
     assert bounds("snowflake", MS, epoch=MS) == (0, (1 << 22) - 1)
     low, high = bounds("snowflake", MS, unit="s", epoch=MS - 5123)
     assert (low >> 22, high >> 22) == (5000, 5999)
@@ -239,8 +239,8 @@ def test_a_snowflakes_bounds_count_from_its_epoch() -> None:
         bounds("v7", MS, epoch=5)
 
 
-def test_a_span_tells_its_last_unit() -> None:
-    """By the first tick of it, or by the span's own first, if that comes later."""
+def test_a_span_has_a_last_unit() -> None:
+    """Its first tick, or the span's own first if that is later."""
     held = span("v7", TIME, TIME.replace(second=23), unit="s")
     assert (held.first, held.last, held.end) == (SECOND, SECOND + 10**7, SECOND + 2 * 10**7)
     first = span("snowflake", snowflake.TWITTER_EPOCH, unit="s")
@@ -308,7 +308,7 @@ def test_the_key_of_the_others_is_their_bytes(kind: str, width: int) -> None:
         ("snowflake", -1),
     ],
 )
-def test_a_value_that_is_none_of_the_kind_has_no_key(kind: str, value: int) -> None:
-    """It would sort among the others at a time that it does not have."""
+def test_a_value_of_another_kind_has_no_key(kind: str, value: int) -> None:
+    """It would sort at a time that it does not have."""
     with pytest.raises(ValueError, match=r"is not a v|only v1 and v6|must be 0 to"):
         sort_key(kind, value)

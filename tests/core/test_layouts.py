@@ -1,4 +1,4 @@
-"""How each kind is made of blocks: every form, every run, and what kinds have in common."""
+"""How each kind is made of blocks: each form, each run, and what kinds have in common."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ MAKE: dict[str, Callable[[int, int], int]] = {
     "ksuid": ksuid.of_tick,
     "push_id": push_id.of_tick,
 }
-"""What the kinds' own functions give for a place and random bits."""
+"""What the kinds' own functions return for a place and random bits."""
 
 FREE = {"v7": 60, "ulid": 66, "ksuid": 104, "push_id": 58}
 """The lowest bits, which are random."""
@@ -53,7 +53,7 @@ TEXT: dict[str, tuple[Callable[[int], str], Callable[[str], int]]] = {
 }
 
 WIDTH = {"snowflake": 8, "ksuid": 20}
-"""Of the bytes; 16 unless told."""
+"""Bytes of an id, if not 16."""
 
 
 def zeros(count: int) -> bytes:
@@ -113,7 +113,7 @@ def all_of(kind: str, first: int, ticks: int) -> list[int]:
 
 
 def test_each_kind_that_is_made_has_a_layout_in_each_form() -> None:
-    """None is missing, and none has no kind."""
+    """No layout is missing, and each has a kind."""
     assert {kind: set(layout.forms) for kind, layout in LAYOUTS.items()} == {
         kind: set(entry.forms) for kind, entry in KINDS.items()
     }
@@ -129,10 +129,10 @@ def test_each_kind_that_is_made_has_a_layout_in_each_form() -> None:
 def test_ids_are_what_the_kinds_own_functions_give(
     kind: str, form: str, numerator: int, count: int
 ) -> None:
-    """At the begin, in the middle and at the end of a run, in each form and by any count."""
+    """At the beginning, in the middle and at the end of a run, in each form and number."""
     begin, run = run_of(kind)
     count = min(count, run)
-    # At the begin, a third and two thirds in, and up to the end.
+    # At the beginning, a third and two thirds in, and up to the end.
     place = begin + min(numerator * run // 3, run - count)
     made = draw(kind, form, place, count, Random(count).randbytes)
     found = [read(kind, form, each) for each in made]
@@ -151,8 +151,8 @@ def test_the_last_of_a_run_and_the_first_of_the_next_are_right(kind: str, form: 
 
 
 @EACH
-def test_no_random_bit_is_fixed_and_none_touches_the_rest(kind: str, form: str) -> None:
-    """Of a source of zeros all are zeros, of ones all ones; kinds with none ask for none."""
+def test_random_bits_are_all_of_the_source(kind: str, form: str) -> None:
+    """A source of zeros sets none of them, a source of ones all."""
     begin, _ = run_of(kind)
     full = (1 << (122 if kind == "v4" else FREE.get(kind, 0))) - 1
     for source, random in ((zeros, 0), (ones, full)):
@@ -164,7 +164,7 @@ def test_no_random_bit_is_fixed_and_none_touches_the_rest(kind: str, form: str) 
 
 @EACH
 def test_only_kinds_with_random_bits_draw_any(kind: str, form: str) -> None:
-    """Where a place gives one id only, the source is left alone."""
+    """If a place has only one id, the source is not called."""
     asked: list[int] = []
 
     def note(count: int) -> bytes:
@@ -177,7 +177,7 @@ def test_only_kinds_with_random_bits_draw_any(kind: str, form: str) -> None:
 
 @EACH
 def test_an_iterator_runs_in_c(kind: str, form: str) -> None:
-    """No step of it is Python's, so that several threads may share it."""
+    """No step of it is in Python, so that several threads may share it."""
     made = LAYOUTS[kind].forms[form](run_of(kind)[0], 3, ORIGIN, zeros)
     assert iter(made) is made
     assert not inspect.isgenerator(made)
@@ -186,7 +186,7 @@ def test_an_iterator_runs_in_c(kind: str, form: str) -> None:
 
 @pytest.mark.parametrize("form", LAYOUTS["snowflake"].forms)
 def test_a_snowflake_without_a_worker_is_refused(form: str) -> None:
-    """A made-up number could be another host's; the error names the field and the range."""
+    """The error names the field and the range."""
     with pytest.raises(ValueError, match=r"^worker is None; .* 0 to 1023$"):
         LAYOUTS["snowflake"].forms[form](run_of("snowflake")[0], 1, Origin(1), zeros)
 
@@ -224,7 +224,7 @@ def test_an_origin_that_does_not_fit_is_refused(kind: str, origin: Origin, name:
         ("push_id", TICKS_PER_MS),
     ],
 )
-def test_room_is_what_is_left_of_the_run(kind: str, run: int) -> None:
+def test_room_is_the_rest_of_the_run(kind: str, run: int) -> None:
     """It falls by one with each place, down to one, and is whole again after that."""
     begin, _ = run_of(kind)
     room = LAYOUTS[kind].room
@@ -240,15 +240,15 @@ def test_room_is_what_is_left_of_the_run(kind: str, run: int) -> None:
 @pytest.mark.parametrize("kind", [kind for kind in LAYOUTS if kind != "snowflake"])
 @given(first=TICKS, count=st.integers(1, 10**6))
 def test_a_place_is_a_tick(kind: str, first: int, count: int) -> None:
-    """For all kinds but Snowflakes, and so many ticks make so many ids."""
+    """For all kinds except Snowflakes, so a number of ticks makes as many ids."""
     assert LAYOUTS[kind].places(first, count) == (first, first + count)
     assert LAYOUTS[kind].ticks(count) == count
 
 
 @EACH_KIND
 @given(first=TICKS, count=st.integers(1, 50_000))
-def test_so_many_ticks_hold_so_many_ids(kind: str, first: int, count: int) -> None:
-    """Wherever a block begins, the ticks asked for are enough."""
+def test_the_ticks_for_a_number_of_ids_hold_them(kind: str, first: int, count: int) -> None:
+    """Wherever a block begins, the ticks are enough."""
     layout = LAYOUTS[kind]
     begin, end = layout.places(first, layout.ticks(count))
     assert end - begin >= count
@@ -262,7 +262,7 @@ def test_so_many_ticks_hold_so_many_ids(kind: str, first: int, count: int) -> No
 def test_ids_of_a_block_rise_over_the_ends_of_runs(
     kind: str, first: int, count: int, back: int
 ) -> None:
-    """Each place has an id of its own, higher than the one before it, but for v1's layout."""
+    """Each place has an id higher than the one before it; v1 sorts as v6 here."""
     if back:
         first += -(first - UNIX_EPOCH) % TICKS_PER_SECOND - back
     found = all_of(kind, first, count)
@@ -272,13 +272,13 @@ def test_ids_of_a_block_rise_over_the_ends_of_runs(
 
 
 @given(first=TICKS, count=st.integers(1, 100), back=st.integers(0, 60))
-def test_steady_kinds_of_one_block_name_the_same_milliseconds(
+def test_steady_kinds_of_one_block_have_the_same_milliseconds(
     first: int, count: int, back: int
 ) -> None:
-    """Each tick's millisecond is told alike by all, and by a Snowflake if it has a slot there."""
+    """Each tick's millisecond is in all of them, and in a Snowflake if the tick has a slot."""
     if back:
         first += -(first - UNIX_EPOCH) % TICKS_PER_MS - back
-    told: dict[str, Callable[[int], int]] = {
+    values: dict[str, Callable[[int], int]] = {
         "v7": lambda value: versions.v7_fields(value).ms,
         "flake": lambda value: flake.fields(value).ms,
         "ulid": lambda value: ulid.fields(value).ms,
@@ -288,9 +288,9 @@ def test_steady_kinds_of_one_block_name_the_same_milliseconds(
             + (ksuid.fields(value).payload >> ksuid.RANDOM_BITS) // TICKS_PER_MS
         ),
     }
-    assert {*told, "snowflake"} == set(STEADY)
+    assert {*values, "snowflake"} == set(STEADY)
     expected = [(tick - UNIX_EPOCH) // TICKS_PER_MS for tick in range(first, first + count)]
-    for kind, ms in told.items():
+    for kind, ms in values.items():
         assert [ms(value) for value in all_of(kind, first, count)] == expected
     begin, end = snowflake.places(first, count)
     ticks = [snowflake.tick_of_place(place) for place in range(begin, end)]
@@ -316,14 +316,14 @@ def test_snowflakes_at_a_low_rate_do_not_share_a_sequence_number() -> None:
 
 
 def test_each_kind_with_a_time_has_a_time_field() -> None:
-    """All on a timeline have one, v4 has none, and it bears the kind's name."""
+    """All on a timeline have one, with the kind's name; v4 has none."""
     fields = time_fields(EPOCH)
     assert set(fields) == {kind for kind in KINDS if KINDS[kind].timeline}
     assert {kind: field.kind for kind, field in fields.items()} == {kind: kind for kind in fields}
 
 
 @given(TICKS)
-def test_a_time_field_tells_what_is_in_the_id(tick: int) -> None:
+def test_a_time_field_has_the_value_that_is_in_the_id(tick: int) -> None:
     """For each kind, the field's value at a tick is the one that the id of the tick carries."""
     value = {kind: MAKE[kind](tick, 0) for kind in KINDS if kind != "snowflake"}
     place = snowflake.place_from(tick - (tick - UNIX_EPOCH) % TICKS_PER_MS)

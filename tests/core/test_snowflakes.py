@@ -69,7 +69,7 @@ def test_places_of_neighbouring_runs_of_ticks_neither_meet_nor_leave_a_gap(
 
 
 def test_one_tick_fewer_may_hold_one_place_fewer() -> None:
-    """The count of ticks for so many places is the lowest that does for every beginning."""
+    """The number of ticks for some places is the lowest that holds them from every beginning."""
     for count in (1, 2, 3, 4096, 4097):
         ticks = snowflake.ticks_for(count) - 1
         found = [snowflake.places(UNIX_EPOCH + first, ticks) for first in range(TICKS_PER_MS)]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
-from typing import NamedTuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.core.ticked import TICKED, Ticked
 from uuidd.core.ids import flake, ksuid, push_id, snowflake, ulid, uuids, versions
 from uuidd.core.ids.inspect import foreign
 from uuidd.core.ids.ticks import (
@@ -30,55 +29,6 @@ RFC_TICK = 138648505420000000
 RFC_TIME = datetime(2022, 2, 22, 14, 22, 22, tzinfo=timezone(timedelta(hours=-5)))
 
 
-class Ticked(NamedTuple):
-    """A kind whose ids carry a tick and *free* random bits, or a node; *read* returns both."""
-
-    of_tick: Callable[[int, int], int]
-    read: Callable[[int], tuple[int, int]]
-    field: TimeField
-    free: int
-    name: str = "random"
-
-
-def of_v7(value: int) -> tuple[int, int]:
-    """Return the tick and the random bits of a v7 of ours."""
-    return versions.v7_tick(value), value & (1 << versions.V7_RANDOM_BITS) - 1
-
-
-def of_ulid(value: int) -> tuple[int, int]:
-    """Return the tick and the random bits of a ULID of ours."""
-    found = ulid.fields(value)
-    rest, random = divmod(found.random, 1 << ulid.RANDOM_BITS)
-    return ulid.TIME.tick(found.ms) + rest, random
-
-
-def of_push_id(value: int) -> tuple[int, int]:
-    """Return the tick and the random bits of a Push ID of ours."""
-    found = push_id.fields(value)
-    rest, random = divmod(found.random, 1 << push_id.RANDOM_BITS)
-    return push_id.TIME.tick(found.ms) + rest, random
-
-
-def of_ksuid(value: int) -> tuple[int, int]:
-    """Return the tick and the random bits of a KSUID of ours."""
-    found = ksuid.fields(value)
-    rest, random = divmod(found.payload, 1 << ksuid.RANDOM_BITS)
-    return ksuid.TIME.tick(found.timestamp) + rest, random
-
-
-def of_flake(value: int) -> tuple[int, int]:
-    """Return the tick and the node of a Flake of ours."""
-    found = flake.fields(value)
-    return flake.TIME.tick(found.ms) + found.sequence, found.node
-
-
-TICKED = {
-    "v7": Ticked(versions.v7_of_tick, of_v7, versions.V7_TIME, 60),
-    "ulid": Ticked(ulid.of_tick, of_ulid, ulid.TIME, 66),
-    "push_id": Ticked(push_id.of_tick, of_push_id, push_id.TIME, 58),
-    "ksuid": Ticked(ksuid.of_tick, of_ksuid, ksuid.TIME, 104),
-    "flake": Ticked(flake.of_tick, of_flake, flake.TIME, 48, "node"),
-}
 EACH = pytest.mark.parametrize("kind", TICKED.values(), ids=TICKED.keys())
 
 

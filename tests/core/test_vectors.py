@@ -84,7 +84,7 @@ def _namespace(given: Mapping[str, Any]) -> int:
 
 @holds("uuid1")
 def v1(given: Row, expected: Row) -> None:
-    """A v1 is made of its fields and gives them back."""
+    """A v1 is made of its fields and returns them."""
     value = versions.v1(*_time_fields(given))
     assert uuids.to_text(value) == expected["uuid"]
     assert versions.gregorian_fields(value) == _time_fields(given)
@@ -92,7 +92,7 @@ def v1(given: Row, expected: Row) -> None:
 
 @holds("uuid6")
 def v6(given: Row, expected: Row) -> None:
-    """A v6 is made of its fields and gives them back."""
+    """A v6 is made of its fields and returns them."""
     value = versions.v6(*_time_fields(given))
     assert uuids.to_text(value) == expected["uuid"]
     assert versions.gregorian_fields(value) == _time_fields(given)
@@ -121,7 +121,7 @@ def v4(given: Row, expected: Row) -> None:
 
 @holds("uuid7")
 def v7(given: Row, expected: Row) -> None:
-    """A v7 is made of its fields and gives them back."""
+    """A v7 is made of its fields and returns them."""
     parts = given["unix_ts_ms"], given["rand_a"], int(given["rand_b"], 16)
     assert uuids.to_text(versions.v7(*parts)) == expected["uuid"]
     assert versions.v7_fields(uuids.from_text(expected["uuid"])) == parts
@@ -147,7 +147,7 @@ def v7_fraction(given: Row, expected: Row) -> None:
 
 @holds("uuid8")
 def v8(given: Row, expected: Row) -> None:
-    """A v8 is made of its caller's bits and gives them back."""
+    """A v8 is made of its caller's bits and returns them."""
     parts = given["unix_10ns"] >> 12, given["unix_10ns"] & 0xFFF, int(given["custom_c"], 16)
     assert uuids.to_text(versions.v8(*parts)) == expected["uuid"]
     assert versions.v8_fields(uuids.from_text(expected["uuid"])) == parts
@@ -189,7 +189,7 @@ def parse(given: Row, expected: Row) -> None:
 
 @holds("uuid-v6-time")
 def v6_time(given: Row, expected: Row) -> None:
-    """A time with an offset is told in UTC, after the way through a v6 as well."""
+    """A time with an offset is shown in UTC, also after it was in a v6."""
     tick = tick_of(datetime.fromisoformat(given["time"]), V6_TIME)
     read = versions.gregorian_fields(versions.v6(tick, 0, 0)).tick
     assert text(read, TICKS_PER_SECOND) == expected["time_utc"]
@@ -306,7 +306,7 @@ def snowflake_text(given: Row, expected: Row) -> None:
 
 @holds("snowflake-overflow")
 def snowflake_overflow(given: Row, expected: Row) -> None:
-    """A decimal number of too many bits is no Snowflake."""
+    """A decimal number of too many bits is refused."""
     assert _taken(snowflake.from_text, given["text"]) is not expected["error"]
 
 

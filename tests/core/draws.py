@@ -14,7 +14,7 @@ class Draws:
         self._step = step
 
     def __call__(self, bits: int) -> int:
-        """Return a node of its own for each draw of 48 bits, else the next number of *bits* bits."""
+        """Return a node of its own for each draw of 48 bits, else the next number."""
         if bits == NODE_BITS:
             self.nodes += 1
             return self.nodes

@@ -103,8 +103,8 @@ class Disk:
         self.kept: list[State] = []
         self.gate: trio.Event | None = None
         self.broken = False
-        self.misplaced = ""
-        self.looks = 0
+        self.moved = ""
+        self.checks = 0
         self.kept_one: Callable[[], object] = lambda: None
         self.at_once = 0
         self.most_at_once = 0
@@ -118,8 +118,8 @@ class Disk:
             if self.gate is not None:
                 await self.gate.wait()
             await trio.lowlevel.checkpoint()
-            if self.misplaced:
-                raise OSError(self.misplaced)
+            if self.moved:
+                raise OSError(self.moved)
             if self.broken:
                 raise OSError(errno.ENOSPC, "No space left on device")
             self.kept.append(state)
@@ -127,10 +127,10 @@ class Disk:
         finally:
             self.at_once -= 1
 
-    def look(self) -> str:
+    def check(self) -> str:
         """Return why the state is not where it was, as the store does."""
-        self.looks += 1
-        return self.misplaced
+        self.checks += 1
+        return self.moved
 
     @property
     def pauses(self) -> list[float]:
@@ -188,7 +188,7 @@ class Inside:
             at=at, reach=int(FIRST_REACH * TICKS_PER_SECOND), bare_reach=0
         )
         self.timelines.end_save(first, completed=True)
-        self.saver = Saver(self.timelines, self.disk.save, self.clock.read, self.disk.look)
+        self.saver = Saver(self.timelines, self.disk.save, self.clock.read, self.disk.check)
         self.libuuid_clock_seq: int | None = None
         self.allocator = Allocator(
             self.timelines,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import signal
 import subprocess
 import sys
@@ -151,32 +150,3 @@ def test_a_reset_lets_a_later_epoch_be_named(place: Path) -> None:
         "",
     )
     assert begun(place, 5, LATER).epochs == {5: LATER}
-
-
-@pytest.mark.system
-def test_a_reset_that_cannot_save_changes_nothing(place: Path) -> None:
-    """The line says why."""
-    begun(place, 5, EPOCH)
-    (place / "state" / "state.new").mkdir()
-    status, out, err = run("--reset-epoch", f"--state={place / 'state'}")
-    assert (status, out) == (1, "")
-    assert err.endswith("Is a directory; nothing was reset\n")
-    assert kept(place).epochs == {5: EPOCH}
-
-
-@pytest.mark.system
-def test_no_snowflake_comes_twice_when_the_epoch_is_moved() -> None:
-    """As many as a second has, and whatever a start with an epoch half a second later gives."""
-    ids: list[str] = []
-    with Daemon("--worker=5", f"--epoch={EPOCH}") as daemon:
-        for epoch in EPOCH, EPOCH + 500:
-            daemon.arguments = ["--worker=5", f"--epoch={epoch}"]
-            with contextlib.suppress(AssertionError):
-                daemon.stop()
-                daemon.start()
-                with daemon.connect() as connection:
-                    ids += [
-                        id for _ in range(300) for id in connection.call("make", "snowflake", 1000)
-                    ]
-    assert len(ids) >= 300_000
-    assert len(set(ids)) == len(ids)

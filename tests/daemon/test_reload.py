@@ -78,15 +78,6 @@ def test_new_limits_are_in_force(daemon: Daemon, path: Path) -> None:
             third.call("status")
 
 
-def test_new_connections_have_the_new_limits(daemon: Daemon, path: Path) -> None:
-    """A shorter request is the longest there may be, also before the first byte came."""
-    options(path, "--max-request-bytes 64")
-    reload(daemon)
-    with daemon.connect() as connection:
-        _, _, error, _ = connection.ask("x" * 70)
-        assert "at most 64 are read" in error
-
-
 def test_connections_live_on(daemon: Daemon, path: Path) -> None:
     """More than the new bound of them, idle or in the middle of a request, over ten reloads."""
     with daemon.connect() as idle, daemon.connect() as half:
@@ -116,37 +107,30 @@ def test_the_log_level_is_taken_over(daemon: Daemon, path: Path) -> None:
     assert reload(daemon) == ["uuidd: INFO: reloaded: level=INFO"]
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ('UUIDD_OPTIONS="--max-connections 0"\n', "--max-connections: '0' is not a whole number"),
-        ('UUIDD_OPTIONS="--wrong"\n', "unrecognized arguments: --wrong"),
-        (
-            'UUIDD_OPTIONS="--worker 5000"\n',
-            "--worker: '5000' is not a whole number from 0 to 1023",
-        ),
-        ('UUIDD_OPTIONS="--datacenter 3"\n', "--datacenter 3 needs a --worker beside it"),
-        ('UUIDD_OPTIONS="--worker 0 --epoch 2100-01-01T00:00:00Z"\n', "--epoch 4102444800000: "),
-        ('UUIDD_OPTIONS="--node mac:none9"\n', "--node 'mac:none9': there is no such interface"),
-        ('UUIDD_OPTIONS="--user nobody-of-that-name"\n', "there is no such user"),
-        ("nothing of the kind\n", "line 1: "),
-        ("UUIDD_OPTIONS='\n", "line 1: No closing quotation"),
-    ],
-)
-def test_a_bad_file_keeps_what_was(daemon: Daemon, path: Path, text: str, said: str) -> None:
+BAD_FILES = [
+    ('UUIDD_OPTIONS="--max-connections 0"\n', "--max-connections: '0' is not a whole number"),
+    ('UUIDD_OPTIONS="--wrong"\n', "unrecognized arguments: --wrong"),
+    (
+        'UUIDD_OPTIONS="--worker 5000"\n',
+        "--worker: '5000' is not a whole number from 0 to 1023",
+    ),
+    ('UUIDD_OPTIONS="--datacenter 3"\n', "--datacenter 3 needs a --worker beside it"),
+    ('UUIDD_OPTIONS="--worker 0 --epoch 2100-01-01T00:00:00Z"\n', "--epoch 4102444800000: "),
+    ('UUIDD_OPTIONS="--node mac:none9"\n', "--node 'mac:none9': there is no such interface"),
+    ('UUIDD_OPTIONS="--user nobody-of-that-name"\n', "there is no such user"),
+    ("nothing of the kind\n", "line 1: "),
+    ("UUIDD_OPTIONS='\n", "line 1: No closing quotation"),
+]
+
+
+def test_a_bad_file_keeps_what_was(daemon: Daemon, path: Path) -> None:
     """One line says what is wrong, and the daemon goes on under the old limits."""
-    path.write_text(text)
-    (line,) = reload(daemon)
-    assert line.startswith("uuidd: ERROR: not reloaded: ")
-    assert said in line.replace("\\'", "'")
-    assert (limits(daemon)["connections"], limits(daemon)["pipelined"]) == (100, 7)
-
-
-def test_a_file_that_is_gone_is_one_without_options(daemon: Daemon, path: Path) -> None:
-    """As at the start."""
-    path.unlink()
-    assert reload(daemon) == ["uuidd: INFO: reloaded: level=INFO"]
-    assert limits(daemon)["connections"] == 16384
+    for text, words in BAD_FILES:
+        path.write_text(text)
+        (line,) = reload(daemon)
+        assert line.startswith("uuidd: ERROR: not reloaded: ")
+        assert words in line.replace("\\'", "'")
+        assert (limits(daemon)["connections"], limits(daemon)["pipelined"]) == (100, 7)
 
 
 def test_the_command_line_stays_over_the_file(path: Path) -> None:
@@ -174,15 +158,6 @@ def test_without_a_file_it_says_so_and_goes_on() -> None:
         ]
         assert limits(daemon)["connections"] == 16384
         assert daemon.stop() == 0
-
-
-def test_a_signal_right_after_the_start_is_no_end(path: Path) -> None:
-    """From the moment that the log says ``started`` SIGHUP reloads."""
-    with Daemon(f"--defaults={path}") as daemon:
-        for _ in range(5):
-            assert "reloaded: level=INFO" in reload(daemon)[0]
-            assert daemon.stop() == 0
-            daemon.start()
 
 
 def test_many_signals_are_as_one(daemon: Daemon, path: Path) -> None:

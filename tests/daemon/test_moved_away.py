@@ -73,7 +73,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "link" / "state"
 
 
-def test_a_folder_at_its_path_is_not_misplaced(folder: Path) -> None:
+def test_a_folder_at_its_path_has_not_moved_away(folder: Path) -> None:
     """Nor is one that was moved and moved back."""
     with opened(folder) as store:
         assert store.moved_away() == ""
@@ -102,7 +102,7 @@ def test_a_save_is_refused_once_the_path_leads_elsewhere(
 
 
 @pytest.mark.process
-def test_a_folder_below_a_mount_is_misplaced(folder: Path, tmp_path: Path) -> None:
+def test_a_folder_below_a_mount_has_moved_away(folder: Path, tmp_path: Path) -> None:
     """Another daemon would find the one that was mounted over it."""
     script = """
 import subprocess, sys
@@ -158,7 +158,7 @@ async def test_nothing_is_given_out_10_ms_after_the_folder_was_moved(
     async with inside.saving():
         await inside.use(60)
         inside.take_steady()
-        inside.disk.misplaced = GONE
+        inside.disk.moved = GONE
         await trio.sleep(CHECK_SECONDS)
         for take in (inside.take_steady, inside.take):
             with pytest.raises(NeedsSave):
@@ -172,7 +172,7 @@ async def test_the_folder_is_not_looked_at_for_each_request(
     for _ in range(100):
         await trio.sleep(CHECK_SECONDS / 100)
         inside.take()
-    assert inside.disk.looks == 1
+    assert inside.disk.checks == 1
 
 
 async def test_a_save_under_way_gives_nothing_back(
@@ -185,14 +185,14 @@ async def test_a_save_under_way_gives_nothing_back(
         inside.saver.want()
         await trio.sleep(1)
         inside.take_steady()
-        inside.disk.misplaced = GONE
+        inside.disk.moved = GONE
         await trio.sleep(CHECK_SECONDS)
         with pytest.raises(NeedsSave):
             inside.take_steady()
-        inside.disk.misplaced = ""
+        inside.disk.moved = ""
         inside.disk.gate.set()
         await inside.saver.settled()
-        inside.disk.misplaced = GONE
+        inside.disk.moved = GONE
         with pytest.raises(NeedsSave):
             inside.take_steady()
 
@@ -202,7 +202,7 @@ async def test_utc_goes_on_under_a_volatile_node_and_steady_is_refused(
 ) -> None:
     """As while saves fail; the refusal says where the folder is not."""
     async with inside.saving():
-        inside.disk.misplaced = GONE
+        inside.disk.moved = GONE
         await trio.sleep(CHECK_SECONDS)
         block = await inside.take_waiting(1)
         assert block.node != inside.timeline.node.value
@@ -216,9 +216,9 @@ async def test_the_stored_node_goes_on_once_the_folder_is_back(
     """After a save in it, past all that was given before."""
     async with inside.saving():
         last = inside.take_steady()
-        inside.disk.misplaced = GONE
+        inside.disk.moved = GONE
         await inside.use(10)
-        inside.disk.misplaced = ""
+        inside.disk.moved = ""
         await inside.use(10)
         assert inside.timeline.volatile is None
         assert inside.take_steady().first >= last.first + last.count
@@ -231,7 +231,7 @@ async def test_status_and_log_tell_of_it_at_once(
     caplog.set_level(logging.INFO, logger="uuidd")
     async with inside.saving():
         await trio.sleep(60)
-        inside.disk.misplaced = GONE
+        inside.disk.moved = GONE
         told = inside.report.status(inside.service)["saves"]
         assert (told["failing"], told["trouble"]) == (True, GONE)
         await trio.sleep(60)

@@ -2,22 +2,80 @@
 
 from __future__ import annotations
 
+import io
 import os
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
 
 import pytest
 
+from tests.rig import Daemon
 from uuidd_client import source
+from uuidd_client.command import main
 from uuidd_client.fallback import Fallback
 from uuidd_client.per_process import PerProcess
+
+WORKER = 5
+"""The worker number of the daemon that tests share."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that use the shared daemon, which is a process."""
+    for item in items:
+        here = Path(__file__).parent in item.path.parents
+        if here and isinstance(item, pytest.Function) and "daemon" in item.fixturenames:
+            item.add_marker("process")
 
 
 @pytest.fixture(autouse=True)
 def _warned_already(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The fallback's warning comes once a process; here it has come, unless a test says not."""
+    """The fallback warns once in a process; here it has warned, unless a test says otherwise."""
     monkeypatch.setattr(source, "_warned_in", os.getpid())
 
 
 @pytest.fixture(autouse=True)
-def _nothing_made_here(monkeypatch: pytest.MonkeyPatch) -> None:
+def _own_fallback(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each test has a fallback of its own, so that none begins past another's time."""
     monkeypatch.setattr(source, "local_fallback", PerProcess(Fallback))
+
+
+@pytest.fixture(scope="session")
+def daemon() -> Iterator[Daemon]:
+    """A daemon for all tests that do not end or change it."""
+    with Daemon(f"--worker={WORKER}") as daemon:
+        yield daemon
+
+
+class Uuidctl(Protocol):
+    """``uuidctl`` in this process: returns its exit status, output and errors."""
+
+    def __call__(
+        self, *arguments: str, socket: Path | None = None, stdin: bytes | None = None
+    ) -> tuple[int, str, str]:
+        """Run it, with *stdin* as its standard input."""
+        ...
+
+
+@pytest.fixture
+def uuidctl(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Uuidctl:
+    """The command, without a daemon unless the test names a *socket*."""
+
+    def run(
+        *arguments: str, socket: Path | None = None, stdin: bytes | None = None
+    ) -> tuple[int, str, str]:
+        monkeypatch.setenv("UUIDD_SOCKET", str(socket or "/nowhere/s"))
+        # To restore it after the test: uuidctl new replaces it.
+        monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
+        if stdin is not None:
+            monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        try:
+            status = main(arguments)
+        except SystemExit as ended:
+            status = int(ended.code or 0)
+        out, err = capsys.readouterr()
+        return status, out, err
+
+    return run

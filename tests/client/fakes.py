@@ -6,6 +6,7 @@ import contextlib
 import os
 import selectors
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from itertools import repeat, starmap
@@ -21,6 +22,13 @@ from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline import Block
 from uuidd_client import client, connection, source, supply
 from uuidd_client.errors import DaemonUnavailable
+
+UUIDCTL = [
+    sys.executable,
+    "-c",
+    "import sys; from uuidd_client.command import main; sys.exit(main())",
+]
+"""``uuidctl`` in a process of its own."""
 
 START = UNIX_EPOCH + 1_700_000_000 * TICKS_PER_SECOND
 NODE = 0x0123_4567_89AB

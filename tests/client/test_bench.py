@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import termios
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -41,13 +41,6 @@ except KeyboardInterrupt:
 """The command in a process of its own, with what main() makes of Ctrl-C."""
 
 
-@pytest.fixture(scope="module")
-def daemon() -> Iterator[Daemon]:
-    """A daemon with a worker number."""
-    with Daemon("--worker=5") as daemon:
-        yield daemon
-
-
 def bench(*arguments: str, socket: Path | None = None) -> int:
     """Run the command, alone in a parser."""
     parser = argparse.ArgumentParser(prog="uuidctl")
@@ -66,7 +59,6 @@ def table(about: dict[str, Any], results: Results, *left_out: str) -> list[str]:
 # --- against a daemon
 
 
-@pytest.mark.process
 def test_all_kinds_are_measured(daemon: Daemon, capsys: pytest.CaptureFixture[str]) -> None:
     """Both timelines' round trips, and each kind's ids a second, one at a time and at once."""
     assert bench(*BRIEF, "--json", socket=daemon.socket) == 0
@@ -90,7 +82,6 @@ def test_all_kinds_are_measured(daemon: Daemon, capsys: pytest.CaptureFixture[st
         assert trips["count"] >= 25
 
 
-@pytest.mark.process
 def test_the_table_fits_a_terminal(daemon: Daemon, capsys: pytest.CaptureFixture[str]) -> None:
     """It has a row for each kind, and lines of less than 80 columns."""
     assert bench(*BRIEF, socket=daemon.socket) == 0
@@ -102,7 +93,6 @@ def test_the_table_fits_a_terminal(daemon: Daemon, capsys: pytest.CaptureFixture
         assert [line for line in lines if line.startswith(f"{kind} ({found.forms[0]})")]
 
 
-@pytest.mark.process
 @pytest.mark.parametrize(
     ("kinds", "trips"),
     [
@@ -123,7 +113,6 @@ def test_the_kinds_that_are_named_are_measured(
     assert list(found["round_trip_microseconds"]) == trips
 
 
-@pytest.mark.process
 def test_each_timed_id_is_a_round_trip(daemon: Daemon, capsys: pytest.CaptureFixture[str]) -> None:
     """The daemon was asked once for each, and for one tick."""
     with Client(daemon.socket, fallback=False) as client:
@@ -201,7 +190,6 @@ def test_wrong_usage_is_told(wrong: list[str], capsys: pytest.CaptureFixture[str
     assert f"argument {'-k/--kind' if '-k' in wrong else '--seconds'}: " in capsys.readouterr().err
 
 
-@pytest.mark.process
 def test_on_a_terminal_ctrl_c_ends_it_with_the_bar_cleared(daemon: Daemon) -> None:
     """Status 130, no results and no traceback."""
     primary, secondary = pty.openpty()

@@ -34,13 +34,6 @@ from uuidd_client.connection import Connection
 PATIENCE = 60.0
 
 
-@pytest.fixture(scope="module")
-def daemon() -> Iterator[Daemon]:
-    """A daemon for all tests here that do not end it."""
-    with Daemon() as daemon:
-        yield daemon
-
-
 @pytest.fixture
 def client(daemon: Daemon) -> Iterator[Client]:
     """A client that gets its ids from the daemon, or an error."""
@@ -98,7 +91,6 @@ def test_an_id_is_current(client: Client) -> None:
     assert begun - 100_000_000 <= made <= time.time_ns()
 
 
-@pytest.mark.process
 def test_the_modules_functions_share_a_client(daemon: Daemon) -> None:
     """uuid1 and uuid6 of the module ask the daemon of $UUIDD_SOCKET."""
     program = (
@@ -164,7 +156,6 @@ def test_v6_ids_sort_as_bytes_in_the_order_of_their_making(client: Client) -> No
     assert found == sorted(set(found))
 
 
-@pytest.mark.process
 def test_few_requests_serve_many_ids(daemon: Daemon, client: Client) -> None:
     """Blocks grow with demand, so that drawing one by one is no round trip each."""
     before = requests(daemon)
@@ -240,7 +231,6 @@ def test_an_impossible_time_out_is_refused(timeout: float) -> None:
         Client(timeout=timeout)
 
 
-@pytest.mark.process
 def test_a_socket_is_a_path(daemon: Daemon) -> None:
     """A path may be text or a Path; a number is refused."""
     for path in (daemon.socket, str(daemon.socket)):
@@ -265,7 +255,6 @@ def test_a_closed_client_connects_anew(client: Client) -> None:
     assert client.status()["pid"]
 
 
-@pytest.mark.process
 def test_status_is_the_daemons(daemon: Daemon, client: Client) -> None:
     """What the daemon tells of itself comes as it is."""
     assert client.status()["pid"] == daemon.process.pid
@@ -302,7 +291,6 @@ def test_ids_go_on_beside_a_server_that_is_no_daemon(
             client.uuid1()
 
 
-@pytest.mark.process
 def test_an_iterator_goes_on_after_an_error(daemon: Daemon) -> None:
     """An iterator that had no daemon has ids as soon as there is one."""
     with Daemon() as other, Client(other.socket, fallback=False) as client:
@@ -498,7 +486,6 @@ def test_a_call_that_is_broken_off_anywhere_leaves_the_client_free(client: Clien
     assert at > 5
 
 
-@pytest.mark.process
 def test_calls_that_signals_broke_off_give_no_id_twice(daemon: Daemon) -> None:
     """Wherever an exception comes, no id is given out again, and other threads can draw."""
     done = subprocess.run(
@@ -516,7 +503,6 @@ def test_calls_that_signals_broke_off_give_no_id_twice(daemon: Daemon) -> None:
 # --- forks and processes
 
 
-@pytest.mark.process
 @pytest.mark.parametrize("way", ["drawing", "locked", "locked-raw"])
 @pytest.mark.parametrize("served", [True, False])
 def test_no_id_comes_twice_when_a_thread_is_busy_at_the_fork(
@@ -574,7 +560,6 @@ def test_a_child_leaves_its_parents_connection_open(tmp_path: Path) -> None:
     assert server.connections == 2
 
 
-@pytest.mark.process
 def test_without_any_age_each_id_is_a_round_trip(daemon: Daemon) -> None:
     """With max_age=0 the daemon is asked for each id, in every form."""
     with Client(daemon.socket, fallback=False, max_age=0) as client:
@@ -673,7 +658,6 @@ def test_util_linuxs_daemon_has_no_status(beside: dict[str, Any]) -> None:
     assert beside["status"].endswith("if it is util-linux's, it has no status")
 
 
-@pytest.mark.process
 def test_a_client_that_is_dropped_hangs_up_at_once(daemon: Daemon) -> None:
     """It is in no cycle of references, so no collector has to come first."""
     gc.disable()
@@ -687,7 +671,6 @@ def test_a_client_that_is_dropped_hangs_up_at_once(daemon: Daemon) -> None:
         gc.enable()
 
 
-@pytest.mark.process
 @pytest.mark.parametrize(
     "program",
     [

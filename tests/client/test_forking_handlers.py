@@ -34,13 +34,6 @@ STRIDE = 11
 """Of how many points one is tried; each way begins at another."""
 
 
-@pytest.fixture(scope="module")
-def daemon() -> Iterator[Daemon]:
-    """A daemon for all tests here."""
-    with Daemon() as daemon:
-        yield daemon
-
-
 @pytest.fixture(autouse=True)
 def _no_warning() -> Iterator[None]:
     """Of the fork of a process that has threads, and in a child of the missing daemon."""

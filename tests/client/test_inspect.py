@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.client.conftest import Uuidctl
 from tests.rig import PATIENCE
 from uuidd_client.command import inspect, main
 
@@ -45,46 +46,24 @@ COMPONENTS:
 """
 
 
-class Uuidctl:
-    """The command within this process."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-        self._capsys = capsys
-        self._monkeypatch = monkeypatch
-
-    def inspect(self, *arguments: str, given: bytes | None = None) -> tuple[int, str, str]:
-        """Give exit status, output and errors; *given* is what stands on standard input."""
-        if given is not None:
-            self._monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given)))
-        status = main(["inspect", *arguments])
-        out, err = self._capsys.readouterr()
-        return status, out, err
-
-
-@pytest.fixture
-def uuidctl(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Uuidctl:
-    """The command, with what it says caught."""
-    return Uuidctl(capsys, monkeypatch)
-
-
 def test_an_id_is_shown_with_aligned_fields(uuidctl: Uuidctl) -> None:
     """The version is in the kind, and what the node is beside it."""
-    assert uuidctl.inspect(V1.upper()) == (0, V1_SHOWN, "")
+    assert uuidctl("inspect", V1.upper()) == (0, V1_SHOWN, "")
 
 
 def test_a_ksuid_is_shown_as_segments_tool_does(uuidctl: Uuidctl) -> None:
     """With the time as Go prints it, in UTC."""
-    assert uuidctl.inspect(KSUID) == (0, KSUID_SHOWN, "")
+    assert uuidctl("inspect", KSUID) == (0, KSUID_SHOWN, "")
 
 
 def test_several_ids_have_an_empty_line_between_them(uuidctl: Uuidctl) -> None:
     """In the order in which they were given."""
-    assert uuidctl.inspect(KSUID, V1) == (0, f"{KSUID_SHOWN}\n{V1_SHOWN}", "")
+    assert uuidctl("inspect", KSUID, V1) == (0, f"{KSUID_SHOWN}\n{V1_SHOWN}", "")
 
 
 def test_several_readings_are_told_apart(uuidctl: Uuidctl) -> None:
     """Each after the first says what else the id may be, and its text if that is another."""
-    status, out, _ = uuidctl.inspect("017f22e279b07cc398c4dc0c0c07398f")
+    status, out, _ = uuidctl("inspect", "017f22e279b07cc398c4dc0c0c07398f")
     assert status == 0
     assert out == (
         "017f22e2-79b0-7cc3-98c4-dc0c0c07398f\n"
@@ -106,7 +85,7 @@ def test_several_readings_are_told_apart(uuidctl: Uuidctl) -> None:
 
 def test_readings_by_the_same_text_do_not_repeat_it(uuidctl: Uuidctl) -> None:
     """A number is written as a number by all kinds of them."""
-    _, out, _ = uuidctl.inspect(SNOWFLAKE)
+    _, out, _ = uuidctl("inspect", SNOWFLAKE)
     assert [line for line in out.splitlines() if not line.startswith(" ")] == [
         SNOWFLAKE,
         "or, as a sonyflake:",
@@ -118,12 +97,12 @@ def test_readings_by_the_same_text_do_not_repeat_it(uuidctl: Uuidctl) -> None:
 def test_an_id_without_fields_is_shown_by_its_kind(uuidctl: Uuidctl) -> None:
     """The nil UUID has nothing else to tell."""
     nil = "00000000-0000-0000-0000-000000000000"
-    assert uuidctl.inspect(nil) == (0, f"{nil}\n  kind  nil\n", "")
+    assert uuidctl("inspect", nil) == (0, f"{nil}\n  kind  nil\n", "")
 
 
 def test_a_kind_that_is_asked_for_is_shown_alone(uuidctl: Uuidctl) -> None:
     """With the epoch that is told."""
-    _, out, _ = uuidctl.inspect("--kind", "leaf", "--epoch", "1420070400000", SNOWFLAKE)
+    _, out, _ = uuidctl("inspect", "--kind", "leaf", "--epoch", "1420070400000", SNOWFLAKE)
     assert out.startswith(f"{SNOWFLAKE}\n  kind       leaf\n  time       2021-06-20T13:37:56.682Z")
     assert "or, as" not in out
 
@@ -134,33 +113,33 @@ PUSH_IDS = ["-JhLeOlGIEjaIOFHR0xd", "-kind-is-no-option--", "--json-is-no-option
 @pytest.mark.parametrize("given", PUSH_IDS)
 def test_a_push_id_is_an_id_although_it_begins_with_a_hyphen(uuidctl: Uuidctl, given: str) -> None:
     """Whatever option its letters begin as; options before and after it are options."""
-    status, out, err = uuidctl.inspect(given)
+    status, out, err = uuidctl("inspect", given)
     assert (status, err) == (0, "")
     assert out.startswith(f"{given}\n  kind       push_id\n")
-    assert uuidctl.inspect("--", given)[1] == out
-    assert uuidctl.inspect("-k", "push_id", given, V1)[2].startswith(
+    assert uuidctl("inspect", "--", given)[1] == out
+    assert uuidctl("inspect", "-k", "push_id", given, V1)[2].startswith(
         f"uuidctl: {V1!r} is not a Push ID"
     )
-    _, both, _ = uuidctl.inspect(V1, given, "--json")
+    _, both, _ = uuidctl("inspect", V1, given, "--json")
     assert [one["id"] for one in json.loads(both)] == [V1, given]
 
 
 def test_a_kind_is_read_as_bits_when_asked_to(uuidctl: Uuidctl) -> None:
     """Otherwise as the kind's own tools read it."""
-    status, out, err = uuidctl.inspect("--kind", "ksuid", "123")
+    status, out, err = uuidctl("inspect", "--kind", "ksuid", "123")
     assert (status, out) == (1, "")
     assert err == (
         "uuidctl: '123' is not written as a ksuid is; raw=True (--raw) also accepts an"
         " integer, or bytes in hex\n"
     )
-    status, out, err = uuidctl.inspect("--kind", "ksuid", "--raw", "123")
+    status, out, err = uuidctl("inspect", "--kind", "ksuid", "--raw", "123")
     assert (status, err) == (0, "")
     assert "  String: 00000000000000000000000001z\n" in out
 
 
 def test_a_ulid_shows_its_uuid(uuidctl: Uuidctl) -> None:
     """As which a database may keep it."""
-    _, out, _ = uuidctl.inspect(ULID)
+    _, out, _ = uuidctl("inspect", ULID)
     assert "  uuid       01563df3-6481-d676-4c61-efb99302bd5b\n" in out
 
 
@@ -170,7 +149,7 @@ def test_a_ulid_shows_its_uuid(uuidctl: Uuidctl) -> None:
 )
 def test_one_that_is_no_id_refuses_all(uuidctl: Uuidctl, wrong: str) -> None:
     """One line that is not too long, and nothing of the others."""
-    status, out, err = uuidctl.inspect(V1, wrong)
+    status, out, err = uuidctl("inspect", V1, wrong)
     assert (status, out) == (1, "")
     (line,) = err.splitlines()
     assert line.startswith("uuidctl: ")
@@ -181,7 +160,7 @@ def test_one_that_is_no_id_refuses_all(uuidctl: Uuidctl, wrong: str) -> None:
 def test_a_kind_that_an_id_is_not_of_is_told(uuidctl: Uuidctl) -> None:
     """And the kind that it is of."""
     refusal = f"uuidctl: {V1!r} is not of kind v4: it is of kind v1\n"
-    assert uuidctl.inspect("-k", "v4", V1) == (1, "", refusal)
+    assert uuidctl("inspect", "-k", "v4", V1) == (1, "", refusal)
 
 
 @pytest.mark.process
@@ -203,7 +182,7 @@ def test_wrong_usage_is_told_with_status_2(
 
 def test_json_is_one_array(uuidctl: Uuidctl) -> None:
     """The id as it was given, and all its readings."""
-    _, out, _ = uuidctl.inspect("--json", V1.upper(), KSUID)
+    _, out, _ = uuidctl("inspect", "--json", V1.upper(), KSUID)
     first, second = json.loads(out)
     assert first["id"] == V1.upper()
     assert first["readings"] == [
@@ -241,18 +220,18 @@ def test_integers_that_a_float_cannot_hold_are_text(value: Any, told: Any) -> No
 def test_ids_come_from_standard_input(uuidctl: Uuidctl) -> None:
     """One a line, with any end of line or none; blank lines are nothing."""
     given = f"{KSUID}\r\n\n   \n {V1.upper()} ".encode()
-    assert uuidctl.inspect("-", given=given) == (0, f"{KSUID_SHOWN}\n{V1_SHOWN}", "")
+    assert uuidctl("inspect", "-", stdin=given) == (0, f"{KSUID_SHOWN}\n{V1_SHOWN}", "")
 
 
 def test_no_input_is_no_failure(uuidctl: Uuidctl) -> None:
     """Nothing is shown for nothing."""
-    assert uuidctl.inspect("-", given=b"") == (0, "", "")
-    assert uuidctl.inspect("-", "--json", given=b"\n\n") == (0, "", "")
+    assert uuidctl("inspect", "-", stdin=b"") == (0, "", "")
+    assert uuidctl("inspect", "-", "--json", stdin=b"\n\n") == (0, "", "")
 
 
 def test_standard_input_as_json_is_an_object_a_line(uuidctl: Uuidctl) -> None:
     """So that a program can read them one by one."""
-    status, out, _ = uuidctl.inspect("--json", "-", given=f"{V1}\n{SNOWFLAKE}\n".encode())
+    status, out, _ = uuidctl("inspect", "--json", "-", stdin=f"{V1}\n{SNOWFLAKE}\n".encode())
     first, second = map(json.loads, out.splitlines())
     assert (status, first["id"], second["id"]) == (0, V1, SNOWFLAKE)
     assert first["readings"][0]["timestamp"] == "138648505420000000"
@@ -262,7 +241,7 @@ def test_standard_input_as_json_is_an_object_a_line(uuidctl: Uuidctl) -> None:
 def test_a_bad_line_of_standard_input_is_told_by_its_number(uuidctl: Uuidctl) -> None:
     """The others are shown, and the exit status is 1."""
     lines = [b"xyz", b"", KSUID.encode(), b"\xff\xfe", b"a" * 10_000, V1.encode(), b"\x00"]
-    status, out, err = uuidctl.inspect("-", given=b"\n".join(lines))
+    status, out, err = uuidctl("inspect", "-", stdin=b"\n".join(lines))
     assert (status, out) == (1, f"{KSUID_SHOWN}\n{V1_SHOWN}")
     told = err.splitlines()
     assert told[0].startswith("uuidctl: line 1: 'xyz' is not an id: ")
@@ -276,7 +255,7 @@ def test_a_bad_line_of_standard_input_is_told_by_its_number(uuidctl: Uuidctl) ->
 def test_a_huge_line_is_one_line(uuidctl: Uuidctl, length: int) -> None:
     """Wherever it is cut; the next one is read from its beginning."""
     given = b"a" * length + b"\n" + KSUID.encode() + b"\n"
-    status, out, err = uuidctl.inspect("-", given=given)
+    status, out, err = uuidctl("inspect", "-", stdin=given)
     assert (status, out) == (1, KSUID_SHOWN)
     (line,) = err.splitlines()
     assert line.startswith("uuidctl: line 1: ")
@@ -285,7 +264,7 @@ def test_a_huge_line_is_one_line(uuidctl: Uuidctl, length: int) -> None:
 
 def test_a_kind_is_asked_of_each_line(uuidctl: Uuidctl) -> None:
     """As of each argument."""
-    status, out, err = uuidctl.inspect("-k", "ulid", "-", given=f"{ULID}\n{KSUID}\n".encode())
+    status, out, err = uuidctl("inspect", "-k", "ulid", "-", stdin=f"{ULID}\n{KSUID}\n".encode())
     assert status == 1
     assert out.startswith(f"{ULID}\n  kind       ulid\n")
     assert err.startswith(f"uuidctl: line 2: {KSUID!r} is not a")
@@ -295,7 +274,7 @@ def test_a_closed_standard_input_is_told(uuidctl: Uuidctl, monkeypatch: pytest.M
     """Python has no file for it then."""
     monkeypatch.setattr("sys.stdin", None)
     refusal = "uuidctl: standard input cannot be read: it is closed\n"
-    assert uuidctl.inspect("-") == (1, "", refusal)
+    assert uuidctl("inspect", "-") == (1, "", refusal)
 
 
 def test_a_failure_to_read_is_not_told_as_one_to_write(
@@ -312,7 +291,7 @@ def test_a_failure_to_read_is_not_told_as_one_to_write(
 
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(Failing())))
     refusal = "uuidctl: standard input cannot be read: Input/output error\n"
-    assert uuidctl.inspect("-") == (1, "", refusal)
+    assert uuidctl("inspect", "-") == (1, "", refusal)
 
 
 PROGRAM = "import sys; from uuidd_client.command import main; sys.exit(main())"

@@ -28,13 +28,6 @@ STEADY = [kind for kind, found in KINDS.items() if found.timeline == "steady"]
 WORKER = 5
 
 
-@pytest.fixture(scope="module")
-def daemon() -> Iterator[Daemon]:
-    """A daemon with a worker number."""
-    with Daemon(f"--worker={WORKER}") as daemon:
-        yield daemon
-
-
 @pytest.fixture
 def client(daemon: Daemon) -> Iterator[Client]:
     """A client that has no fallback."""
@@ -206,7 +199,6 @@ def test_each_kind_has_a_method_of_the_form_it_is_mostly_used_in(client: Client)
     assert len(client.push_id()) == 20
 
 
-@pytest.mark.process
 def test_each_kind_has_a_function(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
     """They share a client, whose socket comes from the environment at the first use."""
     monkeypatch.setenv("UUIDD_SOCKET", str(daemon.socket))
@@ -311,7 +303,6 @@ def test_a_snowflake_has_the_daemons_epoch_and_worker() -> None:
     assert datetime.fromtimestamp(found.ms / 1000, UTC) > datetime.now(UTC) - timedelta(seconds=5)
 
 
-@pytest.mark.process
 def test_snowflakes_at_a_low_rate_do_not_share_a_sequence_number(daemon: Daemon) -> None:
     """Shards chosen by the lowest bits are all used, however slowly ids are made."""
     with Client(daemon.socket, fallback=False, max_age=0) as one_by_one:
@@ -330,7 +321,6 @@ def test_beyond_the_rate_a_caller_waits(client: Client) -> None:
     assert spans <= (time.monotonic() - begun + 0.3) * 1000
 
 
-@pytest.mark.process
 def test_beyond_the_rate_a_caller_is_told_if_it_does_not_wait(daemon: Daemon) -> None:
     """The error says how many are free; nothing was given out, and those can be had."""
     with Client(daemon.socket, fallback=False, wait=False) as client:

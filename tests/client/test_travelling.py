@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +17,6 @@ from uuidd.core.ids.ticks import TICKS_PER_SECOND
 pytestmark = pytest.mark.process
 
 PATIENCE = 60.0
-
-
-@pytest.fixture(scope="module")
-def daemon() -> Iterator[Daemon]:
-    """A daemon that knows nothing of the client's clock."""
-    with Daemon() as daemon:
-        yield daemon
 
 
 def travelled(tool: str, socket: Path) -> dict[str, Any]:

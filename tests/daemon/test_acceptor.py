@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 import trio
-from trio.testing import MockClock
 
 from tests.daemon.fakes import HOUR, Inside, Peer, notification, request
 from tests.tools import need_root
@@ -19,6 +18,8 @@ from uuidd.server.acceptor import GRACE, GRACE_LOOK, NEW_GRACE, Acceptor
 from uuidd.server.descriptors import bar_descriptors
 from uuidd.server.requests import ACCEPTS
 from uuidd.server.settings import MAX_REJECTIONS, Limits
+
+pytestmark = pytest.mark.usefixtures("autojump_clock")
 
 NOBODY = 65534
 
@@ -98,7 +99,7 @@ def somebody() -> Iterator[int]:
 # Who is served
 
 
-async def test_what_connects_is_served(autojump_clock: MockClock) -> None:
+async def test_what_connects_is_served() -> None:
     """A connection in either dialect is answered, and counted while it lasts."""
     async with serving() as served:
         async with served.connect() as peer:
@@ -111,9 +112,7 @@ async def test_what_connects_is_served(autojump_clock: MockClock) -> None:
         assert served.inside.admission.highest == 1
 
 
-async def test_a_libuuid_request_that_is_there_already_is_answered_on_the_spot(
-    autojump_clock: MockClock,
-) -> None:
+async def test_a_libuuid_request_that_is_there_already_is_answered_on_the_spot() -> None:
     """Two hundred clients that sent before they were accepted are all answered."""
     async with serving(waiting_per_uid=200) as served:
         async with contextlib.AsyncExitStack() as stack:
@@ -126,7 +125,7 @@ async def test_a_libuuid_request_that_is_there_already_is_answered_on_the_spot(
         assert served.inside.admission.open == 0
 
 
-async def test_a_descriptor_is_the_end_of_its_connection(autojump_clock: MockClock) -> None:
+async def test_a_descriptor_is_the_end_of_its_connection() -> None:
     """What came with it is not answered; it is counted, and closed in the end."""
     async with serving(bars=False) as served:
         ours, theirs = os.pipe()
@@ -146,7 +145,7 @@ async def test_a_descriptor_is_the_end_of_its_connection(autojump_clock: MockClo
         assert served.inside.admission.open == 0
 
 
-async def test_a_libuuid_request_that_has_to_wait_stops_nobody(autojump_clock: MockClock) -> None:
+async def test_a_libuuid_request_that_has_to_wait_stops_nobody() -> None:
     """While one waits for room, another is accepted and answered."""
     async with serving() as served:
         served.inside.use_up()
@@ -159,7 +158,7 @@ async def test_a_libuuid_request_that_has_to_wait_stops_nobody(autojump_clock: M
             assert trio.current_time() == pytest.approx(0.1, abs=1e-5)
 
 
-async def test_the_silent_stop_nobody(autojump_clock: MockClock) -> None:
+async def test_the_silent_stop_nobody() -> None:
     """After a hundred that send nothing or half a request, the next one is answered at once."""
     async with serving() as served, contextlib.AsyncExitStack() as stack:
         for number in range(100):
@@ -172,9 +171,7 @@ async def test_the_silent_stop_nobody(autojump_clock: MockClock) -> None:
 
 
 @pytest.mark.parametrize("seconds", [6, HOUR])
-async def test_silence_before_the_first_request_is_free(
-    autojump_clock: MockClock, seconds: float
-) -> None:
+async def test_silence_before_the_first_request_is_free(seconds: float) -> None:
     """A program that connects at its start and asks much later is served, in either dialect."""
     async with serving() as served, served.connect() as one, served.connect() as other:
         await trio.sleep(seconds)
@@ -186,7 +183,7 @@ async def test_silence_before_the_first_request_is_free(
         assert served.inside.service.rpc.refused == {}
 
 
-async def test_a_first_request_in_pieces_has_five_seconds(autojump_clock: MockClock) -> None:
+async def test_a_first_request_in_pieces_has_five_seconds() -> None:
     """They count from its first byte, whenever that comes."""
     async with serving() as served, served.connect() as whole, served.connect() as half:
         await trio.sleep(HOUR)
@@ -200,7 +197,7 @@ async def test_a_first_request_in_pieces_has_five_seconds(autojump_clock: MockCl
         assert trio.current_time() == HOUR + 5
 
 
-async def test_what_is_no_request_ends_a_silence_too(autojump_clock: MockClock) -> None:
+async def test_what_is_no_request_ends_a_silence_too() -> None:
     """Other first bytes are read, counted, and closed upon, however late they come."""
     async with serving() as served, served.connect() as peer:
         await trio.sleep(HOUR)
@@ -211,7 +208,7 @@ async def test_what_is_no_request_ends_a_silence_too(autojump_clock: MockClock) 
         assert served.inside.admission.open == 0
 
 
-async def test_those_long_silent_make_room(autojump_clock: MockClock) -> None:
+async def test_those_long_silent_make_room() -> None:
     """Where all connections are taken, those that asked nothing for 5 s are closed upon."""
     async with (
         serving(connections=3) as served,
@@ -230,7 +227,7 @@ async def test_those_long_silent_make_room(autojump_clock: MockClock) -> None:
     assert served.inside.service.rpc.refused == {"silent": 1}
 
 
-async def test_those_just_silent_make_no_room(autojump_clock: MockClock) -> None:
+async def test_those_just_silent_make_no_room() -> None:
     """A user that connects often cannot shorten the time that others have for a request."""
     async with serving(connections=1) as served, served.connect() as young:
         await trio.sleep(4.9)
@@ -241,7 +238,7 @@ async def test_those_just_silent_make_no_room(autojump_clock: MockClock) -> None
         assert (await young.call("status")).error is None
 
 
-async def test_silence_is_looked_for_once_a_second(autojump_clock: MockClock) -> None:
+async def test_silence_is_looked_for_once_a_second() -> None:
     """Looking takes long where there are thousands, and some may connect thousands of times."""
     async with serving(connections=1) as served, served.connect():
         await trio.sleep(4.5)
@@ -255,7 +252,7 @@ async def test_silence_is_looked_for_once_a_second(autojump_clock: MockClock) ->
             assert (await later.call("status")).error is None
 
 
-async def test_one_users_silence_makes_no_room_for_another(autojump_clock: MockClock) -> None:
+async def test_one_users_silence_makes_no_room_for_another() -> None:
     """When a user is at its limit, only connections of that user are closed."""
     need_root()
     async with serving(connections_per_uid=1) as served, served.connect() as roots:
@@ -271,7 +268,7 @@ async def test_one_users_silence_makes_no_room_for_another(autojump_clock: MockC
                 assert (await roots.call("status")).error is None
 
 
-async def test_the_user_with_the_most_makes_room(autojump_clock: MockClock) -> None:
+async def test_the_user_with_the_most_makes_room() -> None:
     """Where all connections are taken, another user gets in, though the others have asked."""
     need_root()
     async with serving(connections=3) as served, contextlib.AsyncExitStack() as stack:
@@ -286,7 +283,7 @@ async def test_the_user_with_the_most_makes_room(autojump_clock: MockClock) -> N
             assert served.inside.service.rpc.refused == {"made_room": 1}
 
 
-async def test_those_in_the_middle_of_a_request_make_room_soon(autojump_clock: MockClock) -> None:
+async def test_those_in_the_middle_of_a_request_make_room_soon() -> None:
     """They are closed for a new connection, which succeeds at its second try."""
     need_root()
     async with serving(connections=3) as served, contextlib.AsyncExitStack() as stack:
@@ -303,7 +300,7 @@ async def test_those_in_the_middle_of_a_request_make_room_soon(autojump_clock: M
         assert trio.current_time() == pytest.approx(0.1)
 
 
-async def test_who_has_as_many_makes_no_room(autojump_clock: MockClock) -> None:
+async def test_who_has_as_many_makes_no_room() -> None:
     """Users in one and the same case do not end each other's connections."""
     need_root()
     async with serving(connections=2) as served, served.connect() as roots:
@@ -316,7 +313,7 @@ async def test_who_has_as_many_makes_no_room(autojump_clock: MockClock) -> None:
             assert (await roots.call("status")).error is None
 
 
-async def test_a_caller_that_left_is_forgotten(autojump_clock: MockClock) -> None:
+async def test_a_caller_that_left_is_forgotten() -> None:
     """A connection closed before it was accepted costs nothing."""
     async with serving() as served:
         for sent in (b"", b"\x02", request("status"), b"\x04\x01"):
@@ -331,7 +328,7 @@ async def test_a_caller_that_left_is_forgotten(autojump_clock: MockClock) -> Non
 # Limits
 
 
-async def test_past_the_limit_rpc_is_told_why(autojump_clock: MockClock) -> None:
+async def test_past_the_limit_rpc_is_told_why() -> None:
     """A client that connects when all connections are taken gets ``busy`` with the reason."""
     async with serving(connections=2) as served:
         async with served.connect() as one, served.connect() as two, served.connect() as three:
@@ -347,9 +344,7 @@ async def test_past_the_limit_rpc_is_told_why(autojump_clock: MockClock) -> None
         assert served.inside.service.rpc.refused == {"connections": 1}
 
 
-async def test_past_the_limit_a_request_after_notifications_is_told_why(
-    autojump_clock: MockClock,
-) -> None:
+async def test_past_the_limit_a_request_after_notifications_is_told_why() -> None:
     """A client that sends notifications first gets it too, in however many pieces they come."""
     async with serving(connections=1) as served, served.connect() as one:
         await one.call("status")
@@ -366,9 +361,7 @@ async def test_past_the_limit_a_request_after_notifications_is_told_why(
                 assert await two.rest() == b""
 
 
-async def test_past_the_limit_notifications_are_read_up_to_a_requests_size(
-    autojump_clock: MockClock,
-) -> None:
+async def test_past_the_limit_notifications_are_read_up_to_a_requests_size() -> None:
     """A client without a place that sends one after the other is closed upon, as if malformed."""
     async with serving(connections=1, request_bytes=100) as served, served.connect() as one:
         await one.call("status")
@@ -380,7 +373,7 @@ async def test_past_the_limit_notifications_are_read_up_to_a_requests_size(
             assert trio.current_time() == 0
 
 
-async def test_past_the_limit_libuuid_is_closed_upon_in_order(autojump_clock: MockClock) -> None:
+async def test_past_the_limit_libuuid_is_closed_upon_in_order() -> None:
     """A libuuid caller rejected has its request read, and then sees the end, not a reset."""
     async with serving(connections=1) as served, served.connect() as one:
         await one.call("status")
@@ -391,7 +384,7 @@ async def test_past_the_limit_libuuid_is_closed_upon_in_order(autojump_clock: Mo
             assert trio.current_time() == 1
 
 
-async def test_one_rejected_may_not_stay(autojump_clock: MockClock) -> None:
+async def test_one_rejected_may_not_stay() -> None:
     """A rejected connection that sends nothing is closed after 5 s."""
     async with serving(connections=1) as served, served.connect() as one:
         await one.call("status")
@@ -400,7 +393,7 @@ async def test_one_rejected_may_not_stay(autojump_clock: MockClock) -> None:
             assert trio.current_time() == 5
 
 
-async def test_only_so_many_rejected_wait_to_be_told(autojump_clock: MockClock) -> None:
+async def test_only_so_many_rejected_wait_to_be_told() -> None:
     """Beyond that number, rejected connections are closed at once."""
     async with serving(connections=1) as served, contextlib.AsyncExitStack() as stack:
         one = await stack.enter_async_context(served.connect())
@@ -415,7 +408,7 @@ async def test_only_so_many_rejected_wait_to_be_told(autojump_clock: MockClock) 
         assert reply.code == "busy"
 
 
-async def test_room_comes_back_when_a_connection_ends(autojump_clock: MockClock) -> None:
+async def test_room_comes_back_when_a_connection_ends() -> None:
     """However a connection ends, its place is free again."""
     async with serving(connections=1) as served:
         for sent in (b"", b"\x02", b"\xc1", b"\x04\x01", request("status"), request("x")[:3]):
@@ -428,7 +421,7 @@ async def test_room_comes_back_when_a_connection_ends(autojump_clock: MockClock)
             await trio.testing.wait_all_tasks_blocked()
 
 
-async def test_a_user_past_the_share_is_told_why(autojump_clock: MockClock) -> None:
+async def test_a_user_past_the_share_is_told_why() -> None:
     """One user's connections past the share get ``busy``, naming the user and the way out."""
     async with serving(connections_per_uid=1) as served:
         with somebody() as uid:
@@ -441,7 +434,7 @@ async def test_a_user_past_the_share_is_told_why(autojump_clock: MockClock) -> N
             )
 
 
-async def test_one_user_cannot_shut_out_another(autojump_clock: MockClock) -> None:
+async def test_one_user_cannot_shut_out_another() -> None:
     """While one user has all of its share, root is served."""
     if os.geteuid():
         pytest.skip("to connect as two users takes root")
@@ -465,7 +458,7 @@ def log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
 
 @pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM])
 async def test_used_up_descriptors_do_not_end_the_daemon(
-    autojump_clock: MockClock, log: pytest.LogCaptureFixture, number: int
+    log: pytest.LogCaptureFixture, number: int
 ) -> None:
     """When accept finds no room in the system it is tried again, without haste, and logged once."""
     async with serving() as served, served.connect() as one:
@@ -478,9 +471,7 @@ async def test_used_up_descriptors_do_not_end_the_daemon(
     assert log.messages == [f"cannot accept connections, and keeps trying: {os.strerror(number)}"]
 
 
-async def test_each_shortage_is_logged(
-    autojump_clock: MockClock, log: pytest.LogCaptureFixture
-) -> None:
+async def test_each_shortage_is_logged(log: pytest.LogCaptureFixture) -> None:
     """A shortage after one that is over gets its own line."""
     async with serving() as served:
         for _ in range(3):
@@ -490,9 +481,7 @@ async def test_each_shortage_is_logged(
     assert len(log.messages) == 3
 
 
-async def test_a_caller_that_gave_up_does_not_end_the_daemon(
-    autojump_clock: MockClock, log: pytest.LogCaptureFixture
-) -> None:
+async def test_a_caller_that_gave_up_does_not_end_the_daemon(log: pytest.LogCaptureFixture) -> None:
     """An accept that fails for its caller's sake delays nobody."""
     async with serving() as served:
         served.listener.errors = [errno.ECONNABORTED] * 3
@@ -505,7 +494,7 @@ async def test_a_caller_that_gave_up_does_not_end_the_daemon(
 # Stopping
 
 
-async def test_stop_lets_what_was_asked_be_answered(autojump_clock: MockClock) -> None:
+async def test_stop_lets_what_was_asked_be_answered() -> None:
     """Requests that arrived before the stop get their replies, also those that wait for room."""
     async with serving() as served, served.connect() as peer:
         whole = [request("take", "utc", 1_000_000, True, msgid=n) for n in range(16)]
@@ -518,7 +507,7 @@ async def test_stop_lets_what_was_asked_be_answered(autojump_clock: MockClock) -
         await served.ended.wait()
 
 
-async def test_stop_lets_a_waiting_libuuid_request_be_answered(autojump_clock: MockClock) -> None:
+async def test_stop_lets_a_waiting_libuuid_request_be_answered() -> None:
     """A libuuid caller that waits for room at the stop gets its reply."""
     async with serving() as served, served.connect() as peer:
         served.inside.use_up()
@@ -529,7 +518,7 @@ async def test_stop_lets_a_waiting_libuuid_request_be_answered(autojump_clock: M
         await served.ended.wait()
 
 
-async def test_stop_ends_those_who_ask_nothing(autojump_clock: MockClock) -> None:
+async def test_stop_ends_those_who_ask_nothing() -> None:
     """Idle and half-said connections end at the stop, at once."""
     async with serving() as served:
         async with served.connect() as idle, served.connect() as half:
@@ -544,9 +533,7 @@ async def test_stop_ends_those_who_ask_nothing(autojump_clock: MockClock) -> Non
         assert served.inside.admission.open == 0
 
 
-async def test_stop_leaves_a_second_to_those_who_have_just_connected(
-    autojump_clock: MockClock,
-) -> None:
+async def test_stop_leaves_a_second_to_those_who_have_just_connected() -> None:
     """Libuuid's callers connect and then write, and SIGPIPE would kill them in between."""
     async with serving() as served:
         async with served.connect() as late, served.connect() as silent:
@@ -561,7 +548,7 @@ async def test_stop_leaves_a_second_to_those_who_have_just_connected(
         assert served.inside.admission.open == 0
 
 
-async def test_stop_does_not_wait_for_those_who_have_just_asked(autojump_clock: MockClock) -> None:
+async def test_stop_does_not_wait_for_those_who_have_just_asked() -> None:
     """The second ends as soon as nobody needs it."""
     async with serving() as served, served.connect() as late:
         await trio.testing.wait_all_tasks_blocked()
@@ -573,9 +560,7 @@ async def test_stop_does_not_wait_for_those_who_have_just_asked(autojump_clock: 
         assert trio.current_time() == pytest.approx(2 * GRACE, abs=2 * GRACE_LOOK)
 
 
-async def test_stop_hardly_waits_for_those_who_have_long_been_silent(
-    autojump_clock: MockClock,
-) -> None:
+async def test_stop_hardly_waits_for_those_who_have_long_been_silent() -> None:
     """A program that connects at its start, and asks hours later, delays no restart."""
     async with serving() as served, served.connect() as silent:
         await trio.sleep(HOUR)
@@ -589,9 +574,7 @@ async def test_stop_hardly_waits_for_those_who_have_long_been_silent(
         assert trio.current_time() == HOUR + GRACE
 
 
-async def test_stop_does_not_wait_for_the_silence_of_who_was_rejected(
-    autojump_clock: MockClock,
-) -> None:
+async def test_stop_does_not_wait_for_the_silence_of_who_was_rejected() -> None:
     """One over the limit that says nothing has the same moment as the others."""
     with somebody():
         async with serving(connections_per_uid=1) as served:
@@ -605,9 +588,7 @@ async def test_stop_does_not_wait_for_the_silence_of_who_was_rejected(
 
 
 @pytest.mark.parametrize("drain", [False, True])
-async def test_stop_serves_who_has_connected_unless_another_will(
-    drain: bool, autojump_clock: MockClock
-) -> None:
+async def test_stop_serves_who_has_connected_unless_another_will(drain: bool) -> None:
     """Queued connections are answered, or left to the next daemon if systemd has the socket."""
     async with serving() as served, served.connect() as before:
         await before.call("status")
@@ -621,7 +602,7 @@ async def test_stop_serves_who_has_connected_unless_another_will(
             assert served.inside.service.libuuid.requests == (len(peers) if drain else 0)
 
 
-async def test_after_the_stop_nobody_is_accepted(autojump_clock: MockClock) -> None:
+async def test_after_the_stop_nobody_is_accepted() -> None:
     """A client that connects after the stop is not served."""
     async with serving() as served:
         await trio.testing.wait_all_tasks_blocked()

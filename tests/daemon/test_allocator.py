@@ -30,9 +30,7 @@ EITHER = pytest.mark.parametrize("timeline", ["utc", "steady"])
 
 
 @EITHER
-async def test_a_whole_block_waits_for_free_ticks(
-    inside: Inside, timeline: str, autojump_clock: MockClock
-) -> None:
+async def test_a_whole_block_waits_for_free_ticks(inside: Inside, timeline: str) -> None:
     """When all lanes are used up, a million ticks come 0.1 s later, when they have passed."""
     inside.save_ahead()
     inside.use_up()
@@ -42,7 +40,7 @@ async def test_a_whole_block_waits_for_free_ticks(
     assert trio.current_time() == pytest.approx(0.1, abs=1e-5)
 
 
-async def test_busy_says_what_to_do(inside: Inside, autojump_clock: MockClock) -> None:
+async def test_busy_says_what_to_do(inside: Inside) -> None:
     """It says how many ticks were not free, and for how long, and no lane has moved."""
     inside.save_ahead()
     inside.use_up()
@@ -58,9 +56,7 @@ async def test_busy_says_what_to_do(inside: Inside, autojump_clock: MockClock) -
     assert inside.standing() == before
 
 
-async def test_no_whole_grant_waits_longer_than_a_fifth_of_a_second(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_no_whole_grant_waits_longer_than_a_fifth_of_a_second(inside: Inside) -> None:
     """Of too many requests at once, each is served, or refused as busy, within 0.2 s."""
     inside.save_ahead()
     served: list[Block] = []
@@ -82,9 +78,7 @@ async def test_no_whole_grant_waits_longer_than_a_fifth_of_a_second(
     assert len(served) + len(refused) == 60
 
 
-async def test_a_wait_that_would_be_too_long_is_refused_at_once(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_a_wait_that_would_be_too_long_is_refused_at_once(inside: Inside) -> None:
     """Nobody waits for what cannot come within 0.2 s."""
     inside.save_ahead()
     inside.wall.stop()
@@ -95,9 +89,7 @@ async def test_a_wait_that_would_be_too_long_is_refused_at_once(
     assert trio.current_time() == 0
 
 
-async def test_whole_grants_leave_single_ticks_their_room(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_whole_grants_leave_single_ticks_their_room(inside: Inside) -> None:
     """With all room for whole grants taken, single ticks are served at once."""
     inside.save_ahead()
     inside.use_up()
@@ -109,7 +101,7 @@ async def test_whole_grants_leave_single_ticks_their_room(
 # Steps back
 
 
-async def test_a_small_step_back_is_waited_out(inside: Inside, autojump_clock: MockClock) -> None:
+async def test_a_small_step_back_is_waited_out(inside: Inside) -> None:
     """After a step of 5 ms back a request waits 5 ms, and no clock sequence is spent."""
     inside.save_ahead()
     before = inside.take()
@@ -120,9 +112,7 @@ async def test_a_small_step_back_is_waited_out(inside: Inside, autojump_clock: M
     assert after.first > before.first
 
 
-async def test_a_large_step_back_opens_a_generation_that_waits_for_its_save(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_a_large_step_back_opens_a_generation_that_waits_for_its_save(inside: Inside) -> None:
     """After a step of an hour back the next generation serves, once it is saved."""
     async with inside.saving():
         await inside.use(60)
@@ -137,9 +127,7 @@ async def test_a_large_step_back_opens_a_generation_that_waits_for_its_save(
         assert [opening.reason for opening in inside.openings[1:]] == ["UTC stepped back"]
 
 
-async def test_a_step_back_under_a_fixed_node_keeps_away_from_libuuids_clock_sequence(
-    autojump_clock: MockClock,
-) -> None:
+async def test_a_step_back_under_a_fixed_node_keeps_away_from_libuuids_clock_sequence() -> None:
     """The clock sequence that libuuid's file holds at the step is half the ring away."""
     inside = Inside(node=Node(0x00163E000001, "mac eth0"))
     async with inside.saving():
@@ -154,9 +142,7 @@ async def test_a_step_back_under_a_fixed_node_keeps_away_from_libuuids_clock_seq
 
 
 @EITHER
-async def test_a_request_waits_for_the_save_it_needs(
-    inside: Inside, timeline: str, autojump_clock: MockClock
-) -> None:
+async def test_a_request_waits_for_the_save_it_needs(inside: Inside, timeline: str) -> None:
     """A request past the horizon is served as soon as the save completes, on the stored node."""
     blocks: list[Block | SteadyBlock] = []
 
@@ -176,7 +162,7 @@ async def test_a_request_waits_for_the_save_it_needs(
     ("broken", "cause"), [(False, "it is still under way"), (True, "No space left on device")]
 )
 async def test_without_a_save_in_time_a_volatile_node_serves(
-    inside: Inside, broken: bool, cause: str, autojump_clock: MockClock
+    inside: Inside, broken: bool, cause: str
 ) -> None:
     """When saves hang or fail, a request waits 1 s at most. The node is never saved."""
     async with inside.needing_a_save(broken=broken) as saved:
@@ -190,9 +176,7 @@ async def test_without_a_save_in_time_a_volatile_node_serves(
     assert block.node != inside.timeline.node.value
 
 
-async def test_a_volatile_node_serves_without_another_wait(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_a_volatile_node_serves_without_another_wait(inside: Inside) -> None:
     """Only the first request waits; those after it are served at once."""
     async with inside.needing_a_save(broken=True):
         await inside.take_waiting(1, whole=False)
@@ -203,9 +187,7 @@ async def test_a_volatile_node_serves_without_another_wait(
         assert trio.current_time() == begun + 5
 
 
-async def test_after_a_save_the_stored_node_serves_again(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_after_a_save_the_stored_node_serves_again(inside: Inside) -> None:
     """Once a save succeeds the volatile node is left, and ticks go on rising."""
     async with inside.needing_a_save(broken=True):
         volatile = await inside.take_waiting(1, whole=False)
@@ -219,9 +201,7 @@ async def test_after_a_save_the_stored_node_serves_again(
         assert inside.openings[-1].reason == "saved again"
 
 
-async def test_after_a_save_that_hung_the_stored_node_serves_again(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_after_a_save_that_hung_the_stored_node_serves_again(inside: Inside) -> None:
     """Once a save that hung for a minute completes, the volatile node is left in bounded time."""
     async with inside.needing_a_save() as saved:
         await inside.use(60)
@@ -231,9 +211,7 @@ async def test_after_a_save_that_hung_the_stored_node_serves_again(
         assert inside.timeline.volatile is None
 
 
-async def test_many_who_wait_for_a_save_turn_volatile_together(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_many_who_wait_for_a_save_turn_volatile_together(inside: Inside) -> None:
     """Requests that wait for the same save are all served from one volatile node."""
     async with inside.needing_a_save():
         blocks: list[Block] = []
@@ -254,9 +232,7 @@ async def test_many_who_wait_for_a_save_turn_volatile_together(
 
 @EITHER
 @pytest.mark.parametrize("wait", [True, False])
-async def test_a_stopping_daemon_is_unavailable(
-    inside: Inside, timeline: str, wait: bool, autojump_clock: MockClock
-) -> None:
+async def test_a_stopping_daemon_is_unavailable(inside: Inside, timeline: str, wait: bool) -> None:
     """A request to a closed timeline is ``unavailable`` at once, whether it would wait or not."""
     inside.timelines.close()
     with pytest.raises(RefusedError) as caught:
@@ -268,9 +244,7 @@ async def test_a_stopping_daemon_is_unavailable(
     assert trio.current_time() == 0
 
 
-async def test_who_waits_when_the_daemon_stops_is_told(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_who_waits_when_the_daemon_stops_is_told(inside: Inside) -> None:
     """A request that waits for a save when the daemon stops gets ``unavailable``."""
     async with inside.needing_a_save() as saved:
         caught: list[RefusedError] = []
@@ -320,7 +294,7 @@ async def after_a_second(inside: Inside, **drawers: list[dict[str, Any]]) -> Cou
     return got
 
 
-async def test_two_greedy_users_get_the_same(inside: Inside, autojump_clock: MockClock) -> None:
+async def test_two_greedy_users_get_the_same(inside: Inside) -> None:
     """However many requests each has under way: here 15 and 3 of a million ticks."""
     asked = {"count": MAX_BLOCK, "whole": True, "pause": 0.001}
     got = await after_a_second(inside, x=[asked] * 15, xx=[asked] * 9)
@@ -329,7 +303,7 @@ async def test_two_greedy_users_get_the_same(inside: Inside, autojump_clock: Moc
 
 
 async def test_a_user_who_wants_less_than_his_share_gets_it_beside_a_greedy_one(
-    inside: Inside, autojump_clock: MockClock
+    inside: Inside,
 ) -> None:
     """Each of its requests is served, within 0.2 s."""
     greedy = {"count": MAX_BLOCK, "whole": True, "pause": 0.0001}
@@ -340,9 +314,7 @@ async def test_a_user_who_wants_less_than_his_share_gets_it_beside_a_greedy_one(
 
 
 @pytest.mark.parametrize("count", [1, MAX_BLOCK])
-async def test_short_grants_are_shared_too(
-    inside: Inside, count: int, autojump_clock: MockClock
-) -> None:
+async def test_short_grants_are_shared_too(inside: Inside, count: int) -> None:
     """One asks for *count* every 10 us, another for a quarter of what there is."""
     greedy = {"count": count, "whole": False, "pause": 0.00001}
     modest = {"count": 2500, "whole": False, "pause": 0.00137}
@@ -351,9 +323,7 @@ async def test_short_grants_are_shared_too(
     assert got[1] > 0.1 * min(10_000_000, count / 0.00001)
 
 
-async def test_a_user_whose_share_is_used_up_is_told_so(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_a_user_whose_share_is_used_up_is_told_so(inside: Inside) -> None:
     """With forty users that want all there is, a block costs a user more than 0.2 s."""
     inside.save_ahead()
     inside.use_up()
@@ -375,9 +345,7 @@ async def test_a_user_whose_share_is_used_up_is_told_so(
     )
 
 
-async def test_only_so_many_requests_of_one_user_wait_for_room(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_only_so_many_requests_of_one_user_wait_for_room(inside: Inside) -> None:
     """One more is refused at once, and says why; another user's may wait."""
     inside.save_ahead()
     inside.use_up()

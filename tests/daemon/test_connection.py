@@ -23,6 +23,8 @@ from uuidd.server.fairness import Turns as UserTurns
 from uuidd.server.settings import Limits
 from uuidd.server.stream import Stream
 
+pytestmark = pytest.mark.usefixtures("autojump_clock")
+
 HALF = request("take", "utc", 1)[:-3]
 
 
@@ -60,9 +62,7 @@ class Turns(trio.abc.Instrument):
 # rpc: order
 
 
-async def test_pipelined_requests_are_answered_in_order(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_pipelined_requests_are_answered_in_order(inside: Inside) -> None:
     """Requests sent in one go are answered one by one, in their order, whatever they ask."""
     async with inside.talking() as peer:
         methods: list[tuple[str, list[Any]]] = [
@@ -80,9 +80,7 @@ async def test_pipelined_requests_are_answered_in_order(
     assert [reply.error is None for reply in replies] == [True, True, False, True, False]
 
 
-async def test_a_request_that_waits_keeps_its_place(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_a_request_that_waits_keeps_its_place(inside: Inside) -> None:
     """Requests after one that waits for room are answered after it."""
     async with inside.talking() as peer:
         whole = [request("take", "utc", 1_000_000, True, msgid=n) for n in range(16)]
@@ -93,9 +91,7 @@ async def test_a_request_that_waits_keeps_its_place(
     assert trio.current_time() == pytest.approx(0.1, abs=1e-5)
 
 
-async def test_more_requests_than_are_answered_at_once_are_all_answered(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_more_requests_than_are_answered_at_once_are_all_answered(inside: Inside) -> None:
     """Five thousand pipelined requests get five thousand replies, in order."""
     async with inside.talking() as peer, trio.open_nursery() as nursery:
         sent = b"".join(request("take", "utc", 1, msgid=n) for n in range(5000))
@@ -104,9 +100,7 @@ async def test_more_requests_than_are_answered_at_once_are_all_answered(
     assert [reply.msgid for reply in replies] == list(range(5000))
 
 
-async def test_a_request_cut_anywhere_is_answered(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_a_request_cut_anywhere_is_answered(inside: Inside) -> None:
     """However a request is cut into pieces, it gets its one reply."""
     whole = request("make", "v4", 2, msgid=77)
     async with inside.talking() as peer:
@@ -118,9 +112,7 @@ async def test_a_request_cut_anywhere_is_answered(
             assert (reply.msgid, reply.error, len(reply.result)) == (77, None, 2)
 
 
-async def test_a_caller_of_many_gives_others_their_turn(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_a_caller_of_many_gives_others_their_turn(inside: Inside) -> None:
     """Of many requests that take 0.04 ms each, three are answered before others have their turn."""
     turns = Turns(inside)
     async with inside.talking(monotonic=TickingClock(step=0.00004)) as many:
@@ -131,9 +123,7 @@ async def test_a_caller_of_many_gives_others_their_turn(
     assert turns.most == 3
 
 
-async def test_of_one_user_only_so_many_may_leave_their_replies_unread(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_of_one_user_only_so_many_may_leave_their_replies_unread(inside: Inside) -> None:
     """One connection more is closed at once; the first has all the time that there is."""
     limits = replace(inside.limits, unread_per_uid=1)
     turns = UserTurns()
@@ -173,9 +163,7 @@ async def test_of_one_user_only_so_many_may_leave_their_replies_unread(
         pytest.param(message(1, 7, None, "x"), id="a response"),
     ],
 )
-async def test_what_wants_no_answer_is_ignored(
-    inside: Inside, autojump_clock: MockClock, ignored: bytes
-) -> None:
+async def test_what_wants_no_answer_is_ignored(inside: Inside, ignored: bytes) -> None:
     """A notification, or a response, gives out nothing; the next reply is the next request's."""
     async with inside.talking() as peer:
         before = inside.lanes, inside.steady.next
@@ -193,9 +181,7 @@ async def test_what_wants_no_answer_is_ignored(
 
 
 @pytest.mark.parametrize("msgid", [-(2**63), -1, 2**32, 2**53 + 1, 2**64 - 1])
-async def test_a_msgid_of_more_than_32_bits_comes_back(
-    inside: Inside, autojump_clock: MockClock, msgid: int
-) -> None:
+async def test_a_msgid_of_more_than_32_bits_comes_back(inside: Inside, msgid: int) -> None:
     """Any integer that MessagePack has may be a msgid."""
     async with inside.talking() as peer:
         reply = await peer.call("make", "v4", msgid=msgid)
@@ -219,9 +205,7 @@ async def test_a_msgid_of_more_than_32_bits_comes_back(
         (b"\x94\x00\x07\xa4take\x92\xa1\xff\x01", "bad_params"),
     ],
 )
-async def test_a_request_however_odd_is_answered(
-    inside: Inside, autojump_clock: MockClock, asked: bytes, code: str
-) -> None:
+async def test_a_request_however_odd_is_answered(inside: Inside, asked: bytes, code: str) -> None:
     """Whatever its method and params are, it gets its answer, and so does the next request."""
     async with inside.talking() as peer:
         await peer.send(asked)
@@ -234,7 +218,7 @@ async def test_a_request_however_odd_is_answered(
 # The first byte
 
 
-async def test_the_first_byte_tells_the_dialect(inside: Inside, autojump_clock: MockClock) -> None:
+async def test_the_first_byte_tells_the_dialect(inside: Inside) -> None:
     """Of all first bytes, 0 to 5 are libuuid's, four are rpc's, and any other is closed upon."""
     outcomes: dict[int, str] = {}
     for first in range(256):
@@ -252,9 +236,7 @@ async def test_the_first_byte_tells_the_dialect(inside: Inside, autojump_clock: 
     assert inside.service.libuuid.refused == {"too_late": 2}
 
 
-async def test_other_bytes_are_read_before_the_close(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_other_bytes_are_read_before_the_close(inside: Inside) -> None:
     """A caller in neither dialect sees an orderly end, not a reset."""
     async with inside.talking() as peer:
         await peer.send(b"GET / HTTP/1.1\r\n\r\n")
@@ -264,7 +246,7 @@ async def test_other_bytes_are_read_before_the_close(
 # Time
 
 
-async def test_silence_between_requests_is_free(inside: Inside, autojump_clock: MockClock) -> None:
+async def test_silence_between_requests_is_free(inside: Inside) -> None:
     """A client may be silent for an hour after a request, and the next one is answered."""
     async with inside.talking() as peer:
         await peer.call("status")
@@ -274,7 +256,7 @@ async def test_silence_between_requests_is_free(inside: Inside, autojump_clock: 
 
 @pytest.mark.parametrize("half", [HALF, b"\x94", b"\x04", b"\x04\x01\x00\x00", b"\x05\x01"])
 async def test_half_a_request_is_closed_upon_after_five_seconds(
-    inside: Inside, autojump_clock: MockClock, half: bytes
+    inside: Inside, half: bytes
 ) -> None:
     """A request that does not go on is closed upon 5 s after it began, without a byte."""
     async with inside.talking() as peer:
@@ -282,9 +264,7 @@ async def test_half_a_request_is_closed_upon_after_five_seconds(
         assert await closed_at(peer) == 5
 
 
-async def test_half_a_request_behind_a_whole_one_has_five_seconds(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_half_a_request_behind_a_whole_one_has_five_seconds(inside: Inside) -> None:
     """What follows a request in the same piece gets its own 5 s."""
     async with inside.talking() as peer:
         await trio.sleep(3)
@@ -305,7 +285,7 @@ async def test_half_a_request_behind_a_whole_one_has_five_seconds(
     ids=["rpc", "after another", "with a long head", "libuuid"],
 )
 async def test_one_byte_a_second_ends_after_five_seconds(
-    inside: Inside, autojump_clock: MockClock, slow: bytes, late: bool
+    inside: Inside, slow: bytes, late: bool
 ) -> None:
     """A request that drips is closed upon 5 s after its first byte, however it goes on."""
     async with inside.talking() as peer, trio.open_nursery() as nursery:
@@ -325,9 +305,7 @@ async def test_one_byte_a_second_ends_after_five_seconds(
         nursery.cancel_scope.cancel()
 
 
-async def test_a_caller_that_never_reads_is_closed_upon_after_five_seconds(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_a_caller_that_never_reads_is_closed_upon_after_five_seconds(inside: Inside) -> None:
     """Replies that are not read wait 5 s, and then the connection ends."""
     async with inside.talking() as peer:
         await peer.send(b"".join(request("make", "v4", 1000, msgid=n) for n in range(60)))
@@ -340,9 +318,7 @@ async def test_a_caller_that_never_reads_is_closed_upon_after_five_seconds(
         await peer.rest()
 
 
-async def test_a_caller_that_never_reads_costs_little_memory(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_a_caller_that_never_reads_costs_little_memory(inside: Inside) -> None:
     """A client that asks for 30 MB at once and reads nothing costs less than 1 MB."""
     asked = b"".join(request("make", "v1", 1000, msgid=n) for n in range(800))
     async with inside.talking() as peer:
@@ -358,9 +334,7 @@ async def test_a_caller_that_never_reads_costs_little_memory(
         assert peak < 1_000_000
 
 
-async def test_a_caller_that_reads_slowly_but_in_time_is_served(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_a_caller_that_reads_slowly_but_in_time_is_served(inside: Inside) -> None:
     """The 5 s are for a reply to be read, not for a whole connection."""
     async with inside.talking() as peer, trio.open_nursery() as nursery:
         asked = b"".join(request("make", "v4", 1000, msgid=n) for n in range(30))
@@ -388,7 +362,7 @@ async def test_a_caller_that_reads_slowly_but_in_time_is_served(
     ],
 )
 async def test_requests_before_malformed_bytes_are_answered(
-    inside: Inside, autojump_clock: MockClock, malformed: bytes
+    inside: Inside, malformed: bytes
 ) -> None:
     """Good requests before bytes that are none get their replies; then the connection ends."""
     async with inside.talking() as peer:
@@ -417,7 +391,7 @@ async def test_requests_before_malformed_bytes_are_answered(
 )
 @pytest.mark.parametrize("before", [b"", request("make", "v4", msgid=2)], ids=["alone", "behind"])
 async def test_a_request_that_cannot_be_read_is_answered_before_the_end(
-    inside: Inside, autojump_clock: MockClock, before: bytes, malformed: bytes, told: str
+    inside: Inside, before: bytes, malformed: bytes, told: str
 ) -> None:
     """If its msgid can be read, the reply says what is wrong; then the connection ends."""
     async with inside.talking() as peer:
@@ -429,9 +403,7 @@ async def test_a_request_that_cannot_be_read_is_answered_before_the_end(
     assert inside.service.rpc.refused == {"malformed": 1}
 
 
-async def test_a_request_of_the_most_bytes_is_answered(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_a_request_of_the_most_bytes_is_answered(inside: Inside) -> None:
     """A request as long as the limit gets its answer, be it an error."""
     async with inside.talking() as peer:
         longest = request("x" * 4089)
@@ -445,9 +417,7 @@ async def test_a_request_of_the_most_bytes_is_answered(
     [request("x" * 4090), request("status") + request("x" * 4090)[:4097]],
     ids=["alone", "unfinished, behind another"],
 )
-async def test_a_longer_request_is_closed_upon(
-    inside: Inside, autojump_clock: MockClock, longer: bytes
-) -> None:
+async def test_a_longer_request_is_closed_upon(inside: Inside, longer: bytes) -> None:
     """A request of more bytes than the limit ends the connection as soon as it is seen."""
     async with inside.talking() as peer:
         await peer.send(longer)
@@ -456,7 +426,7 @@ async def test_a_longer_request_is_closed_upon(
     assert inside.service.rpc.refused == {"malformed": 1}
 
 
-async def test_the_request_limit_can_be_set(inside: Inside, autojump_clock: MockClock) -> None:
+async def test_the_request_limit_can_be_set(inside: Inside) -> None:
     """Under a limit of 20 bytes a request of 21 ends the connection."""
     async with inside.talking(request_bytes=20) as peer:
         await peer.send(request("x" * 15))
@@ -508,11 +478,7 @@ REFUSED: list[tuple[str, tuple[Any, ...], str]] = [
 
 @pytest.mark.parametrize(("method", "params", "code"), REFUSED)
 async def test_a_refused_request_moves_no_lane(
-    inside: Inside,
-    autojump_clock: MockClock,
-    method: str,
-    params: tuple[Any, ...],
-    code: str,
+    inside: Inside, method: str, params: tuple[Any, ...], code: str
 ) -> None:
     """The reply names the mistake, no lane moves, and the connection goes on."""
     async with inside.talking() as peer:
@@ -528,7 +494,7 @@ async def test_a_refused_request_moves_no_lane(
         assert (await peer.call("status", msgid=3)).msgid == 3
 
 
-async def test_busy_over_rpc_moves_no_lane(inside: Inside, autojump_clock: MockClock) -> None:
+async def test_busy_over_rpc_moves_no_lane(inside: Inside) -> None:
     """A whole block for which ticks are missing is refused as ``busy``, and no lane moves."""
     async with inside.talking() as peer:
         inside.use_up()
@@ -539,9 +505,7 @@ async def test_busy_over_rpc_moves_no_lane(inside: Inside, autojump_clock: MockC
 
 
 @pytest.mark.parametrize("asked", [b"\x04" + pack("=i", 1_000_001), b"\x06", b"\x04\x01"])
-async def test_a_refused_libuuid_request_moves_no_lane(
-    inside: Inside, autojump_clock: MockClock, asked: bytes
-) -> None:
+async def test_a_refused_libuuid_request_moves_no_lane(inside: Inside, asked: bytes) -> None:
     """A libuuid request that is closed upon moves no lane."""
     async with inside.talking() as peer:
         before = inside.lanes
@@ -553,7 +517,7 @@ async def test_a_refused_libuuid_request_moves_no_lane(
 # take, make and status
 
 
-async def test_a_take_gives_a_block(inside: Inside, autojump_clock: MockClock) -> None:
+async def test_a_take_gives_a_block(inside: Inside) -> None:
     """The result has first, count, clock_seq and node, and ends no later than now."""
     async with inside.talking() as peer:
         result = (await peer.call("take", "utc", 100)).result
@@ -564,7 +528,7 @@ async def test_a_take_gives_a_block(inside: Inside, autojump_clock: MockClock) -
     assert result["node"] == inside.open.node.to_bytes(6, "big")
 
 
-async def test_a_take_may_be_shorter_than_asked(inside: Inside, autojump_clock: MockClock) -> None:
+async def test_a_take_may_be_shorter_than_asked(inside: Inside) -> None:
     """When fewer ticks are free than were asked for, those come, at once."""
     async with inside.talking() as peer:
         await peer.call("take", "utc", 1_000_000)
@@ -575,9 +539,7 @@ async def test_a_take_may_be_shorter_than_asked(inside: Inside, autojump_clock: 
 
 
 @pytest.mark.parametrize("kind", ["v1", "v6"])
-async def test_made_ids_are_ticks_in_a_row_up_to_now(
-    inside: Inside, autojump_clock: MockClock, kind: str
-) -> None:
+async def test_made_ids_are_ticks_in_a_row_up_to_now(inside: Inside, kind: str) -> None:
     """Time-based ids of one ``make`` have the latest ticks, in order, under one clock_seq."""
     async with inside.talking() as peer:
         texts = (await peer.call("make", kind, 1000)).result
@@ -588,13 +550,13 @@ async def test_made_ids_are_ticks_in_a_row_up_to_now(
     assert {each.node for each in made} == {inside.open.node}
 
 
-async def test_make_gives_one_id_unless_told(inside: Inside, autojump_clock: MockClock) -> None:
+async def test_make_gives_one_id_unless_told(inside: Inside) -> None:
     """Without a count one id is made."""
     async with inside.talking() as peer:
         assert len((await peer.call("make", "v6")).result) == 1
 
 
-async def test_status_tells_how_the_daemon_does(inside: Inside, autojump_clock: MockClock) -> None:
+async def test_status_tells_how_the_daemon_does(inside: Inside) -> None:
     """The status has all that it is to have, and what it says is so."""
     async with inside.talking() as peer:
         await peer.call("take", "utc", 100)
@@ -657,7 +619,7 @@ async def test_status_tells_how_the_daemon_does(inside: Inside, autojump_clock: 
     }
 
 
-async def test_status_shows_trouble(inside: Inside, autojump_clock: MockClock) -> None:
+async def test_status_shows_trouble(inside: Inside) -> None:
     """While saves fail the status names the cause, the failures, and the volatile node."""
     async with inside.saving():
         await trio.sleep(3 * HOUR)
@@ -672,7 +634,7 @@ async def test_status_shows_trouble(inside: Inside, autojump_clock: MockClock) -
         assert told["utc"]["node"] == f"0x{block['node'].hex()}" != told["node"]
 
 
-async def test_status_shows_steps_of_the_clock(inside: Inside, autojump_clock: MockClock) -> None:
+async def test_status_shows_steps_of_the_clock(inside: Inside) -> None:
     """A step of UTC in either direction is counted against CLOCK_BOOTTIME."""
     async with inside.saving(), inside.talking() as peer:
         await peer.call("take", "utc", 1)
@@ -695,18 +657,18 @@ async def ask(inside: Inside, data: bytes) -> bytes:
         return await peer.rest()
 
 
-async def test_getpid_is_answered(inside: Inside, autojump_clock: MockClock) -> None:
+async def test_getpid_is_answered(inside: Inside) -> None:
     """Op 0 gives a length, and the pid in ASCII with a NUL that the length counts."""
     text = f"{os.getpid()}\0".encode()
     assert await ask(inside, b"\x00") == pack("=i", len(text)) + text
 
 
-async def test_get_maxop_is_answered(inside: Inside, autojump_clock: MockClock) -> None:
+async def test_get_maxop_is_answered(inside: Inside) -> None:
     """Op 1 gives "5"."""
     assert await ask(inside, b"\x01") == bytes.fromhex("02000000 3500")
 
 
-async def test_time_uuid_is_answered(inside: Inside, autojump_clock: MockClock) -> None:
+async def test_time_uuid_is_answered(inside: Inside) -> None:
     """Op 2 gives one v1 UUID of now."""
     reply = await ask(inside, b"\x02")
     assert reply[:4] == bytes.fromhex("10000000")
@@ -714,7 +676,7 @@ async def test_time_uuid_is_answered(inside: Inside, autojump_clock: MockClock) 
     assert (made.version, made.time, made.node) == (1, inside.wall.now(), inside.open.node)
 
 
-async def test_random_uuid_is_answered(inside: Inside, autojump_clock: MockClock) -> None:
+async def test_random_uuid_is_answered(inside: Inside) -> None:
     """Op 3 gives one v4 UUID."""
     reply = await ask(inside, b"\x03")
     assert reply[:4] == bytes.fromhex("10000000")
@@ -724,9 +686,7 @@ async def test_random_uuid_is_answered(inside: Inside, autojump_clock: MockClock
 @pytest.mark.parametrize(
     ("asked", "reserved"), [(1, 1), (100, 100), (1_000_000, 1_000_000), (0, 1), (-1, 1), (-99, 1)]
 )
-async def test_bulk_time_uuid_reserves_all(
-    inside: Inside, autojump_clock: MockClock, asked: int, reserved: int
-) -> None:
+async def test_bulk_time_uuid_reserves_all(inside: Inside, asked: int, reserved: int) -> None:
     """Op 4 reserves exactly n ticks up to now (one for n below 1), and echoes n."""
     reply = await ask(inside, b"\x04" + pack("=i", asked))
     size, first, echo = unpack("=i16si", reply)
@@ -740,9 +700,7 @@ async def test_bulk_time_uuid_reserves_all(
 @pytest.mark.parametrize(
     ("asked", "given"), [(1, 1), (5, 5), (63, 63), (64, 63), (2**31 - 1, 63), (-1, 1), (0, 0)]
 )
-async def test_bulk_random_uuid_gives_what_fits(
-    inside: Inside, autojump_clock: MockClock, asked: int, given: int
-) -> None:
+async def test_bulk_random_uuid_gives_what_fits(inside: Inside, asked: int, given: int) -> None:
     """Op 5 gives n UUIDs: below 0 one, above 63 63, and for 0 none."""
     reply = await ask(inside, b"\x05" + pack("=i", asked))
     assert unpack("=ii", reply[:8]) == (4 + 16 * given, given)
@@ -752,18 +710,14 @@ async def test_bulk_random_uuid_gives_what_fits(
 
 
 @pytest.mark.parametrize("asked", [1_000_001, 10_000_000, 2**31 - 1])
-async def test_an_unreasonable_count_is_closed_upon(
-    inside: Inside, autojump_clock: MockClock, asked: int
-) -> None:
+async def test_an_unreasonable_count_is_closed_upon(inside: Inside, asked: int) -> None:
     """More than a million at once is read, and then closed upon at once without a byte."""
     assert await ask(inside, b"\x04" + pack("=i", asked)) == b""
     assert trio.current_time() == 0
     assert inside.service.libuuid.refused == {"malformed": 1}
 
 
-async def test_a_libuuid_request_without_room_is_closed_upon(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_a_libuuid_request_without_room_is_closed_upon(inside: Inside) -> None:
     """Where all of it cannot be reserved within 0.2 s, nothing is answered."""
     inside.use_up()
     inside.wall.stop()
@@ -772,7 +726,7 @@ async def test_a_libuuid_request_without_room_is_closed_upon(
     assert inside.service.libuuid.refused == {"busy": 1}
 
 
-async def test_a_libuuid_request_waits_for_room(inside: Inside, autojump_clock: MockClock) -> None:
+async def test_a_libuuid_request_waits_for_room(inside: Inside) -> None:
     """A request that finds room within 0.2 s is answered then."""
     inside.use_up()
     assert len(await ask(inside, b"\x04" + pack("=i", 1_000_000))) == 24
@@ -780,18 +734,14 @@ async def test_a_libuuid_request_waits_for_room(inside: Inside, autojump_clock: 
 
 
 @pytest.mark.parametrize("op", [b"\x00", b"\x02", b"\x04\x01\x00\x00\x00"])
-async def test_one_libuuid_request_a_connection(
-    inside: Inside, autojump_clock: MockClock, op: bytes
-) -> None:
+async def test_one_libuuid_request_a_connection(inside: Inside, op: bytes) -> None:
     """Bytes after the first request are not answered: one reply, and the close."""
     alone = await ask(inside, op)
     assert len(await ask(inside, op + b"\x02\x02trailing")) == len(alone)
     assert inside.service.libuuid.requests == 2
 
 
-async def test_a_libuuid_request_in_pieces_is_answered(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_a_libuuid_request_in_pieces_is_answered(inside: Inside) -> None:
     """A request that arrives byte by byte within 5 s gets its reply."""
     async with inside.talking() as peer:
         for byte in b"\x04\x01\x00\x00\x00":
@@ -800,7 +750,7 @@ async def test_a_libuuid_request_in_pieces_is_answered(
         assert len(await peer.rest()) == 24
 
 
-async def test_the_first_bytes_of_rpc_are_arrays(autojump_clock: MockClock) -> None:
+async def test_the_first_bytes_of_rpc_are_arrays() -> None:
     """What the published protocol's messages begin with is what rpc is known by."""
     heads = {request("status")[0], notification("status")[0], 0xDC, 0xDD}
     assert heads == RPC_FIRST

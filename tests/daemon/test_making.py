@@ -19,6 +19,8 @@ from uuidd.core.wire import methods, rpc
 from uuidd.server.fairness import Turns
 from uuidd.server.making import PIECES
 
+pytestmark = pytest.mark.usefixtures("autojump_clock")
+
 WORKER = 345
 
 TIMED = [kind for kind, told in KINDS.items() if told.timeline]
@@ -72,7 +74,7 @@ def test_there_is_a_time_to_read_of_every_kind_that_has_one() -> None:
 @pytest.mark.parametrize("count", [1, 2, 999, 1000])
 @pytest.mark.parametrize("kind", list(KINDS))
 async def test_make_gives_exactly_so_many_ids(
-    kind: str, count: int, at: float, inside: Inside, autojump_clock: MockClock
+    kind: str, count: int, at: float, inside: Inside
 ) -> None:
     """So many distinct texts come of every kind, also over the bounds of its runs."""
     await trio.sleep(at)
@@ -83,9 +85,7 @@ async def test_make_gives_exactly_so_many_ids(
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
-async def test_makes_in_a_row_repeat_nothing(
-    kind: str, inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_makes_in_a_row_repeat_nothing(kind: str, inside: Inside) -> None:
     """Ten makes of a thousand, one right after the other, give ten thousand ids."""
     made = [await make(inside, kind, 1000) for _ in range(10)]
     assert len(set(itertools.chain(*made))) == 10_000
@@ -93,9 +93,7 @@ async def test_makes_in_a_row_repeat_nothing(
 
 @pytest.mark.parametrize("at", BOUNDS)
 @pytest.mark.parametrize("kind", TIMED)
-async def test_made_ids_are_of_now(
-    kind: str, at: float, inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_made_ids_are_of_now(kind: str, at: float, inside: Inside) -> None:
     """A thousand ids tell the last part of a millisecond before now, in order."""
     await trio.sleep(at)
     now = BEGIN + trio.current_time()
@@ -111,9 +109,7 @@ async def test_made_ids_are_of_now(
 
 @pytest.mark.parametrize("at", BOUNDS)
 @pytest.mark.parametrize("kind", STEADY)
-async def test_made_ids_rise(
-    kind: str, at: float, inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_made_ids_rise(kind: str, at: float, inside: Inside) -> None:
     """Steady ids sort as they were made, within a make and from one to the next."""
     await trio.sleep(at)
     found = await make(inside, kind, 1000) + await make(inside, kind, 1000)
@@ -122,9 +118,7 @@ async def test_made_ids_rise(
     assert len(set(keys)) == 2000
 
 
-async def test_steady_kinds_are_ordered_among_each_other(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_steady_kinds_are_ordered_among_each_other(inside: Inside) -> None:
     """Makes of different kinds share one timeline: each begins past the one before it."""
     last = 0
     for kind in STEADY * 2:
@@ -134,9 +128,7 @@ async def test_steady_kinds_are_ordered_among_each_other(
         last = inside.steady.next
 
 
-async def test_a_make_takes_no_more_ticks_than_it_needs(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_a_make_takes_no_more_ticks_than_it_needs(inside: Inside) -> None:
     """A tick for each id; of Snowflakes, 4,096 to a millisecond, 2.44 ticks for each."""
     await trio.sleep(1)
     for kind, ticks in (("v7", 1000), ("flake", 1000), ("snowflake", 2442)):
@@ -150,9 +142,7 @@ async def test_a_make_takes_no_more_ticks_than_it_needs(
     assert methods.MAX_MAKE == 1000
 
 
-async def test_snowflakes_have_the_worker_number_and_fill_slot_after_slot(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_snowflakes_have_the_worker_number_and_fill_slot_after_slot(inside: Inside) -> None:
     """A thousand of them are a thousand slots in a row, of this host's number."""
     await trio.sleep(1.0003)
     found = [snowflake.fields(int(text)) for text in await make(inside, "snowflake", 1000)]
@@ -163,7 +153,7 @@ async def test_snowflakes_have_the_worker_number_and_fill_slot_after_slot(
     assert inside.wall.now() - 2442 < ticks[0] <= ticks[-1] <= inside.wall.now()
 
 
-async def test_flakes_have_the_node_and_the_tick(inside: Inside, autojump_clock: MockClock) -> None:
+async def test_flakes_have_the_node_and_the_tick(inside: Inside) -> None:
     """The low 16 bits are the tick within the millisecond, those before them the node."""
     (text,) = await make(inside, "flake", 1)
     value = flake.from_text(text)
@@ -174,9 +164,7 @@ async def test_flakes_have_the_node_and_the_tick(inside: Inside, autojump_clock:
 
 
 @pytest.mark.parametrize(("kind", "version"), [("v1", 1), ("v4", 4), ("v6", 6), ("v7", 7)])
-async def test_made_uuids_are_of_their_version(
-    kind: str, version: int, inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_made_uuids_are_of_their_version(kind: str, version: int, inside: Inside) -> None:
     """Every one has RFC 9562's variant and the version of its kind."""
     found = [uuid.UUID(text) for text in await make(inside, kind, 1000)]
     assert {(each.variant, each.version) for each in found} == {(uuid.RFC_4122, version)}
@@ -185,9 +173,7 @@ async def test_made_uuids_are_of_their_version(
 # In pieces
 
 
-async def test_others_have_their_turn_between_the_pieces_of_a_make(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_others_have_their_turn_between_the_pieces_of_a_make(inside: Inside) -> None:
     """A thousand in base 62 take milliseconds, but no other client waits for as long."""
     wanted = rpc.Request(1, "make", ["ksuid", 1000])
     turns = 0
@@ -201,7 +187,7 @@ async def test_others_have_their_turn_between_the_pieces_of_a_make(
 
 
 async def test_of_one_users_makes_only_one_is_half_made(
-    inside: Inside, monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
+    inside: Inside, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However many a user asks for at once, only one at a time costs memory, and no tick waits."""
     happened: list[str] = []
@@ -230,7 +216,7 @@ async def test_of_one_users_makes_only_one_is_half_made(
 # Without a worker number
 
 
-async def test_snowflakes_need_a_worker_number(autojump_clock: MockClock) -> None:
+async def test_snowflakes_need_a_worker_number() -> None:
     """Without one the code is ``no_worker_id``, the message says the way out, nothing moves."""
     inside = Inside()
     inside.save_ahead(HOUR)
@@ -248,14 +234,14 @@ async def test_snowflakes_need_a_worker_number(autojump_clock: MockClock) -> Non
         assert len((await peer.call("make", "flake", 10)).result) == 10
 
 
-async def test_a_wrong_count_of_snowflakes_is_told_first(autojump_clock: MockClock) -> None:
+async def test_a_wrong_count_of_snowflakes_is_told_first() -> None:
     """The error for a wrong request names what is wrong, with or without a worker number."""
     inside = Inside()
     async with inside.talking() as peer:
         assert (await peer.call("make", "snowflake", 1001)).code == "bad_params"
 
 
-async def test_the_worker_number_0_is_one(autojump_clock: MockClock) -> None:
+async def test_the_worker_number_0_is_one() -> None:
     """Zero is a number like any other, not the lack of one."""
     inside = Inside(worker=0)
     inside.save_ahead(HOUR)
@@ -266,9 +252,7 @@ async def test_the_worker_number_0_is_one(autojump_clock: MockClock) -> None:
 # The end of time
 
 
-async def test_a_kind_whose_time_field_is_full_is_refused(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_a_kind_whose_time_field_is_full_is_refused(inside: Inside) -> None:
     """On the day after its last a Snowflake is ``unavailable``, counted once; v7 goes on."""
     inside.wall.step((snowflake.time_field().end - inside.wall.now()) / TICKS_PER_SECOND + 1)
     inside.save_ahead(HOUR)
@@ -281,9 +265,7 @@ async def test_a_kind_whose_time_field_is_full_is_refused(
         assert len((await peer.call("make", "v7", 10)).result) == 10
 
 
-async def test_status_tells_the_day_on_which_each_kind_is_full(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_status_tells_the_day_on_which_each_kind_is_full(inside: Inside) -> None:
     """Every kind that has a time has a last day; the published ones are as published."""
     async with inside.talking() as peer:
         full_on = (await peer.call("status")).result["full_on"]

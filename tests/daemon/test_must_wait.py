@@ -35,9 +35,7 @@ async def refusal(
 
 
 @EITHER
-async def test_a_save_that_hangs_is_told_within_50_ms(
-    inside: Inside, timeline: str, autojump_clock: MockClock
-) -> None:
+async def test_a_save_that_hangs_is_told_within_50_ms(inside: Inside, timeline: str) -> None:
     """The first request after an idle hour needs a save; the error says that it hangs."""
     async with inside.needing_a_save():
         begun = trio.current_time()
@@ -51,7 +49,7 @@ async def test_a_save_that_hangs_is_told_within_50_ms(
 
 @EITHER
 async def test_whoever_asks_again_with_wait_is_served_once_it_is_saved(
-    inside: Inside, timeline: str, autojump_clock: MockClock
+    inside: Inside, timeline: str
 ) -> None:
     """The second request waits for the same save, and gets a block of the stored node."""
     async with inside.needing_a_save() as saved:
@@ -68,9 +66,7 @@ async def test_whoever_asks_again_with_wait_is_served_once_it_is_saved(
 
 
 @EITHER
-async def test_a_save_of_some_milliseconds_is_waited_for(
-    inside: Inside, timeline: str, autojump_clock: MockClock
-) -> None:
+async def test_a_save_of_some_milliseconds_is_waited_for(inside: Inside, timeline: str) -> None:
     """A request that does not want to wait is not bothered with a disk that works."""
     async with inside.needing_a_save() as saved, trio.open_nursery() as nursery:
 
@@ -84,9 +80,7 @@ async def test_a_save_of_some_milliseconds_is_waited_for(
 
 
 @EITHER
-async def test_a_save_that_failed_is_told_with_its_cause(
-    inside: Inside, timeline: str, autojump_clock: MockClock
-) -> None:
+async def test_a_save_that_failed_is_told_with_its_cause(inside: Inside, timeline: str) -> None:
     """While a disk is full, and before the daemon does without it, the refusal names the cause."""
     async with inside.needing_a_save(broken=True):
         error = await refusal(inside, timeline)
@@ -97,9 +91,7 @@ async def test_a_save_that_failed_is_told_with_its_cause(
     )
 
 
-async def test_steady_without_a_save_for_long_is_unavailable_at_once(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_steady_without_a_save_for_long_is_unavailable_at_once(inside: Inside) -> None:
     """What no wait can help is refused for good, and at once."""
     async with inside.needing_a_save(broken=True):
         with pytest.raises(RefusedError):
@@ -111,9 +103,7 @@ async def test_steady_without_a_save_for_long_is_unavailable_at_once(
         assert trio.current_time() == begun
 
 
-async def test_where_a_volatile_node_serves_there_is_no_wait(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_where_a_volatile_node_serves_there_is_no_wait(inside: Inside) -> None:
     """Once another request has waited in vain, those that do not wait get volatile blocks."""
     async with inside.needing_a_save():
         volatile = await inside.take_waiting()
@@ -124,9 +114,7 @@ async def test_where_a_volatile_node_serves_there_is_no_wait(
         assert trio.current_time() == pytest.approx(begun, abs=1e-6)
 
 
-async def test_room_that_comes_later_is_told_at_once(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_room_that_comes_later_is_told_at_once(inside: Inside) -> None:
     """When a million ticks are free in 0.1 s the refusal says so, and no time passes."""
     inside.save_ahead()
     inside.use_up()
@@ -138,9 +126,7 @@ async def test_room_that_comes_later_is_told_at_once(
     assert trio.current_time() == 0
 
 
-async def test_room_that_comes_soon_is_waited_for(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_room_that_comes_soon_is_waited_for(inside: Inside) -> None:
     """400,000 ticks, which are free in 0.04 s, are given then."""
     inside.save_ahead()
     inside.use_up()
@@ -148,7 +134,7 @@ async def test_room_that_comes_soon_is_waited_for(
     assert trio.current_time() == pytest.approx(0.04, abs=1e-5)
 
 
-async def test_room_that_does_not_come_is_busy(inside: Inside, autojump_clock: MockClock) -> None:
+async def test_room_that_does_not_come_is_busy(inside: Inside) -> None:
     """What a request that waits would be refused as ``busy`` at once is the same here."""
     inside.save_ahead()
     inside.wall.stop()
@@ -158,9 +144,7 @@ async def test_room_that_does_not_come_is_busy(inside: Inside, autojump_clock: M
     assert trio.current_time() == 0
 
 
-async def test_a_user_who_has_had_the_share_hears_when_there_is_more(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_a_user_who_has_had_the_share_hears_when_there_is_more(inside: Inside) -> None:
     """While two users want all there is, the error says when the user has ticks again."""
     inside.save_ahead()
     inside.take(MAX_BLOCK)
@@ -173,9 +157,7 @@ async def test_a_user_who_has_had_the_share_hears_when_there_is_more(
     assert trio.current_time() == pytest.approx(0.1, abs=1e-6)
 
 
-async def test_a_step_back_that_steady_waits_out_is_told(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_a_step_back_that_steady_waits_out_is_told(inside: Inside) -> None:
     """With ``--rollback wait`` the refusal says by how much UTC stepped back."""
     inside = Inside(rollback="wait")
     inside.save_ahead()
@@ -199,9 +181,7 @@ async def test_a_step_back_that_steady_waits_out_is_told(
         ("make", "ksuid", 1000, False),
     ],
 )
-async def test_take_and_make_say_it_over_the_wire(
-    inside: Inside, asked: tuple[Any, ...], autojump_clock: MockClock
-) -> None:
+async def test_take_and_make_say_it_over_the_wire(inside: Inside, asked: tuple[Any, ...]) -> None:
     """The error is counted once, no id is, nothing moves, and the connection goes on."""
     async with inside.needing_a_save():
         before = inside.standing()

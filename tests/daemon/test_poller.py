@@ -20,6 +20,8 @@ from uuidd.server.making import PIECES
 from uuidd.server.poller import LONE_SECONDS, Poller, default_spins
 from uuidd.server.stream import Stream
 
+pytestmark = pytest.mark.usefixtures("autojump_clock")
+
 
 class Epolls:
     """Makes a poller's epolls: so many at a time, which watch so many descriptors in all.
@@ -276,7 +278,7 @@ SPINS = 1000
     ],
 )
 async def test_a_lone_client_is_polled_for_a_moment(
-    calls: list[tuple[int, float]], moments: int, autojump_clock: MockClock
+    calls: list[tuple[int, float]], moments: int
 ) -> None:
     """If its last two requests came soon after each other, and nobody else sent any in between."""
     looks = itertools.count()
@@ -295,17 +297,13 @@ async def test_a_lone_client_is_polled_for_a_moment(
     assert next(looks) // SPINS == moments
 
 
-async def test_with_one_core_nobody_is_polled_for(
-    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_with_one_core_nobody_is_polled_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would keep the client from its only core."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
     assert default_spins() == 0
 
 
-async def test_others_have_their_turn_before_a_lone_client_is_polled_for(
-    autojump_clock: MockClock,
-) -> None:
+async def test_others_have_their_turn_before_a_lone_client_is_polled_for() -> None:
     """A client that asks without a pause delays new ones by no more than its requests take."""
     happened: list[str] = []
 
@@ -327,7 +325,7 @@ async def test_others_have_their_turn_before_a_lone_client_is_polled_for(
     assert ("nothing", "turn", "nothing") in set(zip(order, order[1:], order[2:], strict=False))
 
 
-async def test_a_request_that_comes_in_that_moment_is_found(autojump_clock: MockClock) -> None:
+async def test_a_request_that_comes_in_that_moment_is_found() -> None:
     """Polling ends with it, however often it could go on."""
     found = Place(Inside(), spins=10**9)
     theirs, ours = socket.socketpair()
@@ -378,18 +376,14 @@ async def always_asking(uids: list[int], most: int, step: float) -> AsyncIterato
             yield answered
 
 
-async def test_who_was_not_reached_in_a_turn_comes_before_who_was(
-    autojump_clock: MockClock,
-) -> None:
+async def test_who_was_not_reached_in_a_turn_comes_before_who_was() -> None:
     """Of ten connections that always ask, all are served, though a turn is for two or three."""
     async with always_asking([UID] * 10, most=100, step=0.00004) as answered:
         await trio.testing.wait_all_tasks_blocked()
     assert set(answered[:10]) == set(range(10))
 
 
-async def test_others_have_their_turn_though_there_is_always_a_request(
-    autojump_clock: MockClock,
-) -> None:
+async def test_others_have_their_turn_though_there_is_always_a_request() -> None:
     """After a millisecond or so, without an end of the requests."""
     async with always_asking([UID], most=1000, step=0.00004) as answered:
         for _ in range(3):
@@ -397,9 +391,7 @@ async def test_others_have_their_turn_though_there_is_always_a_request(
         assert len(answered) < 200
 
 
-async def test_a_user_with_many_connections_delays_another_by_one_turn(
-    autojump_clock: MockClock,
-) -> None:
+async def test_a_user_with_many_connections_delays_another_by_one_turn() -> None:
     """Of a hundred connections that all ask, few are answered before another user's only one."""
     async with always_asking([1] * 100 + [2], most=1, step=0.0001) as answered:
         await trio.testing.wait_all_tasks_blocked()
@@ -407,9 +399,7 @@ async def test_a_user_with_many_connections_delays_another_by_one_turn(
     assert sorted(answered) == list(range(101))
 
 
-async def test_a_user_who_always_asks_does_not_take_anothers_turn(
-    autojump_clock: MockClock,
-) -> None:
+async def test_a_user_who_always_asks_does_not_take_anothers_turn() -> None:
     """Though each of its requests takes longer than all turns, and its queue was there first."""
     async with always_asking([1, 1, 2], most=50, step=0.1) as answered:
         await trio.testing.wait_all_tasks_blocked()
@@ -446,9 +436,7 @@ async def test_users_beyond_those_with_a_queue_share_one(
             assert (await peer.call("make", "v4", msgid=uid)).msgid == uid
 
 
-async def test_requests_that_take_long_are_handed_over_after_a_users_turn(
-    autojump_clock: MockClock,
-) -> None:
+async def test_requests_that_take_long_are_handed_over_after_a_users_turn() -> None:
     """Of pipelined requests that take a millisecond each one is answered here."""
     async with serving(Place(Inside(), TickingClock(step=0.001))) as place, place.parked() as peer:
         some = [request("make", "v4", msgid=number) for number in range(3)]
@@ -472,7 +460,7 @@ async def test_replies_to_what_came_before_malformed_bytes_are_sent_whole(place:
     assert (data, len(unsent) > 0) == (b"\0", True)
 
 
-async def test_a_connection_that_cannot_be_watched_is_hung_up_on(autojump_clock: MockClock) -> None:
+async def test_a_connection_that_cannot_be_watched_is_hung_up_on() -> None:
     """The system lets only so many be; those that are go on, and one more is counted as refused."""
     place = Place(Inside())
     # One of the two is the user's queue.

@@ -17,6 +17,8 @@ from uuidd.core.timeline.outcomes import NeedsSave
 from uuidd.core.wire.methods import SAVE_SECONDS, RefusedError
 from uuidd.server.settings import ROOM_SECONDS
 
+pytestmark = pytest.mark.usefixtures("autojump_clock")
+
 
 @pytest.fixture
 async def inside(autojump_clock: MockClock) -> Inside:
@@ -85,7 +87,7 @@ NAMES = ["lost", "max-lead", "wait", "refuse"]
 # Blocks
 
 
-async def test_a_steady_block_tells_what_its_ids_are_made_with(autojump_clock: MockClock) -> None:
+async def test_a_steady_block_tells_what_its_ids_are_made_with() -> None:
     """It ends now, and has the stored node, the worker number and the epoch."""
     inside = Inside(worker=77)
     inside.save_ahead()
@@ -95,9 +97,7 @@ async def test_a_steady_block_tells_what_its_ids_are_made_with(autojump_clock: M
     )
 
 
-async def test_steady_and_utc_share_no_ticks_of_one_lane(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_steady_and_utc_share_no_ticks_of_one_lane(inside: Inside) -> None:
     """What one timeline gives out takes nothing from the other."""
     inside.save_ahead()
     steady = inside.take_steady(1000)
@@ -105,9 +105,7 @@ async def test_steady_and_utc_share_no_ticks_of_one_lane(
     assert (steady.first, steady.count) == (utc.first, utc.count)
 
 
-async def test_many_who_ask_at_once_get_each_tick_once(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_many_who_ask_at_once_get_each_tick_once(inside: Inside) -> None:
     """Steady blocks of all sizes, whole or not, never share a tick, and come in rising order."""
     async with inside.saving():
         blocks: list[SteadyBlock] = []
@@ -126,9 +124,7 @@ async def test_many_who_ask_at_once_get_each_tick_once(
         assert later.first >= sooner.first + sooner.count
 
 
-async def test_a_steady_grant_without_room_is_busy(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_a_steady_grant_without_room_is_busy(inside: Inside) -> None:
     """Where only others' grants are in the way it is ``busy`` after 0.2 s, and the lane stays."""
     inside.save_ahead()
     inside.take_steady(MAX_BLOCK)
@@ -155,7 +151,7 @@ async def test_a_steady_grant_without_room_is_busy(
 
 @pytest.mark.parametrize(("make", "message"), REFUSING, ids=NAMES)
 async def test_a_refused_steady_request_says_why_and_how_long(
-    make: Callable[[], Inside], message: str, autojump_clock: MockClock
+    make: Callable[[], Inside], message: str
 ) -> None:
     """It is ``unavailable`` at once, since nobody could wait so long, and nothing has moved."""
     inside = make()
@@ -166,7 +162,7 @@ async def test_a_refused_steady_request_says_why_and_how_long(
 
 @pytest.mark.parametrize(("make", "message"), REFUSING, ids=NAMES)
 async def test_utc_goes_on_while_steady_is_refused(
-    make: Callable[[], Inside], message: str, autojump_clock: MockClock
+    make: Callable[[], Inside], message: str
 ) -> None:
     """What stops steady does not stop utc, whose stored node goes on serving."""
     inside = make()
@@ -180,9 +176,7 @@ async def test_utc_goes_on_while_steady_is_refused(
     assert inside.timeline.volatile is None
 
 
-async def test_after_a_lost_state_steady_ids_begin_past_twenty_seconds(
-    autojump_clock: MockClock,
-) -> None:
+async def test_after_a_lost_state_steady_ids_begin_past_twenty_seconds() -> None:
     """Nothing lies before 20 s past the start, and from then on they come."""
     inside = after_a_lost_state()
     begin = inside.steady.held_until
@@ -199,7 +193,7 @@ async def test_after_a_lost_state_steady_ids_begin_past_twenty_seconds(
         assert inside.take_steady(10).first == inside.wall.now() - 9
 
 
-async def test_after_a_lost_state_the_wait_for_it_is_bounded(autojump_clock: MockClock) -> None:
+async def test_after_a_lost_state_the_wait_for_it_is_bounded() -> None:
     """A request that would have to wait longer than 0.8 s is refused rather than kept waiting."""
     inside = after_a_lost_state()
     await trio.sleep(19 - SAVE_SECONDS - 0.05)
@@ -208,7 +202,7 @@ async def test_after_a_lost_state_the_wait_for_it_is_bounded(autojump_clock: Moc
     assert trio.current_time() == begun
 
 
-async def test_a_lost_state_is_no_reason_any_more_once_ids_came(autojump_clock: MockClock) -> None:
+async def test_a_lost_state_is_no_reason_any_more_once_ids_came() -> None:
     """After a later step of the clock, the error names that step."""
     inside = Inside(lost=True, rollback="wait")
     async with inside.saving():
@@ -223,7 +217,7 @@ async def test_a_lost_state_is_no_reason_any_more_once_ids_came(autojump_clock: 
         assert (await told(inside))["lead"] == 30.0
 
 
-async def test_steady_is_on_again_once_its_lead_is_small_enough(autojump_clock: MockClock) -> None:
+async def test_steady_is_on_again_once_its_lead_is_small_enough() -> None:
     """S goes on at half speed, so a lead of 4 s more than allowed is worn off after 8 s."""
     inside = stepped_back(HOUR + 4)
     async with inside.saving():
@@ -235,7 +229,7 @@ async def test_steady_is_on_again_once_its_lead_is_small_enough(autojump_clock: 
         assert inside.wall.now() + 3599 * TICKS_PER_SECOND < block.first
 
 
-async def test_a_slewed_step_back_is_not_noticed(autojump_clock: MockClock) -> None:
+async def test_a_slewed_step_back_is_not_noticed() -> None:
     """By default steady ids go on after a step back, at once, and rise."""
     inside = stepped_back(60)
     async with inside.saving():
@@ -248,7 +242,7 @@ async def test_a_slewed_step_back_is_not_noticed(autojump_clock: MockClock) -> N
     assert trio.current_time() == pytest.approx(2, abs=0.01)
 
 
-async def test_a_step_back_is_waited_out_where_that_is_chosen(autojump_clock: MockClock) -> None:
+async def test_a_step_back_is_waited_out_where_that_is_chosen() -> None:
     """With --rollback wait a request waits until UTC is back, if that is within 0.8 s."""
     inside = stepped_back(0.5, rollback="wait")
     last = inside.steady.next - 1
@@ -257,7 +251,7 @@ async def test_a_step_back_is_waited_out_where_that_is_chosen(autojump_clock: Mo
     assert inside.wall.now() >= block.first > last
 
 
-async def test_a_wait_for_utc_is_bounded_when_it_stands_still(autojump_clock: MockClock) -> None:
+async def test_a_wait_for_utc_is_bounded_when_it_stands_still() -> None:
     """With --rollback wait, and a UTC that does not come back, a request ends within 0.8 s."""
     inside = stepped_back(0.5, rollback="wait")
     inside.wall.stop()
@@ -267,9 +261,7 @@ async def test_a_wait_for_utc_is_bounded_when_it_stands_still(autojump_clock: Mo
     assert 0 < trio.current_time() <= SAVE_SECONDS
 
 
-async def test_a_small_step_back_is_waited_out_where_they_are_refused(
-    autojump_clock: MockClock,
-) -> None:
+async def test_a_small_step_back_is_waited_out_where_they_are_refused() -> None:
     """With --rollback refuse a step of 5 ms back, within the tolerance, costs a wait of 5 ms."""
     inside = stepped_back(0.005, rollback="refuse")
     block = await inside.take_steady_waiting()
@@ -277,7 +269,7 @@ async def test_a_small_step_back_is_waited_out_where_they_are_refused(
     assert block.first == inside.wall.now()
 
 
-async def test_refusing_ends_when_utc_is_back(autojump_clock: MockClock) -> None:
+async def test_refusing_ends_when_utc_is_back() -> None:
     """With --rollback refuse the next tick after a step back is past the last before it."""
     inside = stepped_back(5, rollback="refuse")
     last = inside.steady.next - 1
@@ -290,9 +282,7 @@ async def test_refusing_ends_when_utc_is_back(autojump_clock: MockClock) -> None
 
 
 @pytest.mark.parametrize("hangs", [True, False], ids=["hung", "broken"])
-async def test_steady_never_turns_volatile(
-    inside: Inside, hangs: bool, autojump_clock: MockClock
-) -> None:
+async def test_steady_never_turns_volatile(inside: Inside, hangs: bool) -> None:
     """Without a save steady is refused after 0.8 s, then at once, and utc keeps its node."""
     cause = "it is still under way" if hangs else "No space left on device"
     async with inside.saving():
@@ -310,9 +300,7 @@ async def test_steady_never_turns_volatile(
         assert [opening.reason for opening in inside.openings] == ["no state"]
 
 
-async def test_a_volatile_utc_gives_steady_nothing(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_a_volatile_utc_gives_steady_nothing(inside: Inside) -> None:
     """While utc serves from a volatile node steady waits on, and is back with the first save."""
     async with inside.needing_a_save(broken=True):
         volatile = await inside.take_waiting(1)
@@ -324,9 +312,7 @@ async def test_a_volatile_utc_gives_steady_nothing(
         assert block.node == inside.timeline.node.value
 
 
-async def test_no_steady_tick_lies_past_what_is_saved(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_no_steady_tick_lies_past_what_is_saved(inside: Inside) -> None:
     """With a disk that breaks, steady serves up to the horizon last saved, and no tick further."""
     async with inside.saving():
         for _ in range(2000):
@@ -350,9 +336,7 @@ async def test_no_steady_tick_lies_past_what_is_saved(
 
 
 @pytest.mark.parametrize("worker", [None, 0, 1023])
-async def test_a_steady_take_is_answered_with_a_map(
-    worker: int | None, autojump_clock: MockClock
-) -> None:
+async def test_a_steady_take_is_answered_with_a_map(worker: int | None) -> None:
     """The result has first, count, node, worker (an int or nil) and epoch in Unix ms."""
     inside = Inside(worker=worker)
     inside.save_ahead()
@@ -376,7 +360,7 @@ async def test_a_steady_take_is_answered_with_a_map(
     "asked", [("take", "steady", 1), ("take", "steady", 10, True), ("make", "v7", 10)]
 )
 async def test_a_refusal_over_the_wire_changes_nothing(
-    make: Callable[[], Inside], message: str, asked: tuple[Any, ...], autojump_clock: MockClock
+    make: Callable[[], Inside], message: str, asked: tuple[Any, ...]
 ) -> None:
     """Take and make get code and message; the request is counted once, and no id is."""
     inside = make()
@@ -397,7 +381,7 @@ async def told(inside: Inside) -> dict[str, Any]:
     return found
 
 
-async def test_status_tells_of_the_steady_timeline(autojump_clock: MockClock) -> None:
+async def test_status_tells_of_the_steady_timeline() -> None:
     """In use it tells where it is and how far it may go; nothing is held back, and no lead."""
     inside = Inside(worker=5)
     inside.save_ahead()
@@ -416,7 +400,7 @@ async def test_status_tells_of_the_steady_timeline(autojump_clock: MockClock) ->
     }
 
 
-async def test_status_tells_for_how_long_steady_is_held_back(autojump_clock: MockClock) -> None:
+async def test_status_tells_for_how_long_steady_is_held_back() -> None:
     """After a lost state it tells the seconds to come, down to none, and takes them for no lead."""
     inside = after_a_lost_state()
     for seconds, left in ((0, 19.0), (4, 15.0), (15, 0.0)):
@@ -428,9 +412,7 @@ async def test_status_tells_for_how_long_steady_is_held_back(autojump_clock: Moc
 @pytest.mark.parametrize(
     ("rollback", "leads"), [("slew", [60, 50]), ("wait", [60, 40]), ("refuse", [60, 40])]
 )
-async def test_status_tells_of_a_lead(
-    rollback: str, leads: list[float], autojump_clock: MockClock
-) -> None:
+async def test_status_tells_of_a_lead(rollback: str, leads: list[float]) -> None:
     """After a step back it tells by how much steady leads; half as fast as UTC goes on, or fast."""
     inside = stepped_back(60, rollback=rollback)
     found = []
@@ -444,7 +426,7 @@ async def test_status_tells_of_a_lead(
     assert (await told(inside))["lead"] == 0.0
 
 
-async def test_status_shows_a_steady_past_its_bound(autojump_clock: MockClock) -> None:
+async def test_status_shows_a_steady_past_its_bound() -> None:
     """Status reports a lead beyond the maximum, and the maximum, while requests are refused."""
     inside = past_max_lead()
     await refusal(inside)
@@ -452,7 +434,7 @@ async def test_status_shows_a_steady_past_its_bound(autojump_clock: MockClock) -
     assert (steady["lead"], steady["max_lead"]) == (7200.0, 3600.0)
 
 
-async def test_the_horizon_is_counted_on_the_steady_clock(autojump_clock: MockClock) -> None:
+async def test_the_horizon_is_counted_on_the_steady_clock() -> None:
     """While a step back is slewed, a horizon of 10 s lasts 20 s; status reports steady time."""
     inside = stepped_back(60)
     assert (await told(inside))["horizon_in"] == 10.0
@@ -460,18 +442,14 @@ async def test_the_horizon_is_counted_on_the_steady_clock(autojump_clock: MockCl
     assert (await told(inside))["horizon_in"] == 2.0
 
 
-async def test_status_shows_a_horizon_that_was_passed(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_status_shows_a_horizon_that_was_passed(inside: Inside) -> None:
     """When saves fail the horizon lies behind: what is left is below zero."""
     async with inside.needing_a_save(broken=True):
         await refusal(inside)
         assert (await told(inside))["horizon_in"] == pytest.approx(0.1 - HOUR - SAVE_SECONDS)
 
 
-async def test_while_saves_hang_only_the_first_steady_requests_wait(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_while_saves_hang_only_the_first_steady_requests_wait(inside: Inside) -> None:
     """Later ones are refused at once, so that a caller of several kinds is not held up by one."""
     inside.disk.gate = trio.Event()
     async with inside.saving():
@@ -495,9 +473,7 @@ async def test_who_is_woken_late_by_a_save_that_succeeded_is_served(
     assert block.count == 1
 
 
-async def test_once_a_save_succeeds_steady_requests_wait_for_the_next_again(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_once_a_save_succeeds_steady_requests_wait_for_the_next_again(inside: Inside) -> None:
     """And get their ids."""
     gate = inside.disk.gate = trio.Event()
     async with inside.saving():

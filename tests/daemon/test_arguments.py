@@ -12,12 +12,12 @@ from uuidd.server.settings import LEAST, Limits
 
 
 def parsed(*argv: str) -> dict[str, Any]:
-    """Give what the command line says."""
+    """Return what the command line says."""
     return vars(arguments.parser().parse_args(argv))
 
 
 def refusal(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
-    """Give the last line with which wrong usage is refused; those before are the usage."""
+    """Return the last line with which wrong usage is refused; those before are the usage."""
     with pytest.raises(SystemExit) as caught:
         arguments.parser().parse_args(argv)
     assert caught.value.code == 2
@@ -163,12 +163,12 @@ SECONDS = [field.name for field in fields(Limits) if isinstance(field.default, f
 
 
 def flag_of(name: str) -> str:
-    """Give the flag of a limit."""
+    """Return the flag of a limit."""
     return f"--max-{name.replace('_', '-')}"
 
 
 def limits(*argv: str) -> Limits:
-    """Give the limits that a command line chooses."""
+    """Return the limits that a command line chooses."""
     return options.limits_of(arguments.parser().parse_args(argv))
 
 
@@ -278,7 +278,7 @@ def test_our_own_flags_are_taken(argv: list[str], name: str, value: object) -> N
 
 
 def worker(*argv: str) -> int | None:
-    """Give the machine number that a command line chooses."""
+    """Return the machine number that a command line chooses."""
     return options.worker_of(arguments.parser().parse_args(argv))
 
 
@@ -377,7 +377,7 @@ def test_a_max_lead_of_no_seconds_is_refused(
 
 
 def folder(*argv: str) -> Path:
-    """Give the state folder that a command line chooses."""
+    """Return the state folder that a command line chooses."""
     return options.state_folder(arguments.parser().parse_args(argv))
 
 

@@ -89,7 +89,7 @@ def telling(path: Path, pid: int | str, *, uid: int | None = None) -> AbstractCo
 
 @contextlib.contextmanager
 def process(name: str, uid: int) -> Iterator[subprocess.Popen[bytes]]:
-    """Give a process of a user's that has a name, and ends with the context at the latest."""
+    """A process of a user's that has a name, and ends with the context at the latest."""
     running = subprocess.Popen([name, "60"], executable=need("sleep"), user=uid)
     try:
         yield running

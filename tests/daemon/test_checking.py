@@ -35,7 +35,7 @@ def words(tmp_path: Path, state: Path) -> list[str]:
 
 
 def told(capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
-    """Give the lines of a check that fails, which has nothing on its standard output."""
+    """Return the lines of a check that fails, which has nothing on its standard output."""
     assert main(words) == 1
     out, err = capsys.readouterr()
     assert out == ""

@@ -46,12 +46,12 @@ class Host:
         self.utc += nanoseconds
 
     def clock(self) -> Clock:
-        """Give a clock of this host."""
+        """Return a clock of this host."""
         return Clock(self.told.append, utc=self.read_utc, boottime=self.read_boottime)
 
 
 def seen(clock: Clock) -> tuple[int, int]:
-    """Give the steps counted forward and back."""
+    """Return the steps counted forward and back."""
     return clock.steps_forward, clock.steps_back
 
 

@@ -25,7 +25,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def refusal(path: Path) -> str:
-    """Give the one line with which the file is refused."""
+    """Return the one line with which the file is refused."""
     with pytest.raises(OptionsError) as refused:
         with_defaults(path, [])
     (line,) = str(refused.value).splitlines()

@@ -57,7 +57,7 @@ def kept(place: Path) -> State:
 
 
 def run(*arguments: str) -> tuple[int, str, str]:
-    """Give exit status and both outputs of the command."""
+    """Return exit status and both outputs of the command."""
     done = subprocess.run(
         [sys.executable, "-m", "uuidd", *arguments],
         capture_output=True,

@@ -25,7 +25,7 @@ def put(prefix: Path) -> list[str]:
 
 
 def refusal(act: Callable[[], object]) -> str:
-    """Give the one line with which *act* is refused."""
+    """Return the one line with which *act* is refused."""
     with pytest.raises(InstallError) as refused:
         act()
     (line,) = str(refused.value).splitlines()
@@ -33,7 +33,7 @@ def refusal(act: Callable[[], object]) -> str:
 
 
 def everything(prefix: Path) -> dict[str, bytes]:
-    """Give all files below, by path."""
+    """Return all files below, by path."""
     return {
         str(path.relative_to(prefix)): path.read_bytes()
         for path in prefix.rglob("*")
@@ -248,7 +248,7 @@ def environment(tmp_path: Path) -> Path:
 
 
 def links(prefix: Path) -> dict[str, str]:
-    """Give all links below, with what they lead to."""
+    """Return all links below, with what they lead to."""
     return {
         str(path.relative_to(prefix / "usr/local")): os.readlink(path)
         for path in (prefix / "usr/local").rglob("*")

@@ -28,7 +28,7 @@ def folder() -> Iterator[Path]:
 
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[Listener]:
-    """Give an open listener, closed at the end."""
+    """An open listener, closed at the end."""
     listener = open_listener(path)
     try:
         yield listener
@@ -45,7 +45,7 @@ def leave_stale(path: Path) -> int:
 
 
 def refusal(path: Path) -> str:
-    """Give the line with which *path* is refused."""
+    """Return the line with which *path* is refused."""
     with pytest.raises(ListenerError) as caught:
         open_listener(path)
     line = str(caught.value)
@@ -390,7 +390,7 @@ def test_of_two_that_open_one_path_at_once_one_wins(folder: Path) -> None:
 
 
 def said(process: subprocess.Popen[str]) -> str:
-    """Give the next line that *process* prints."""
+    """Return the next line that *process* prints."""
     assert process.stdout
     return process.stdout.readline().strip()
 

@@ -67,7 +67,7 @@ def net(tmp_path: Path) -> Path:
 
 
 def refusal(spec: str, net: Path, *adapters: Adapter) -> str:
-    """Give the one line with which *spec* is refused."""
+    """Return the one line with which *spec* is refused."""
     with pytest.raises(NodeError) as caught:
         choose(spec, net=net, adapters=lists(*adapters))
     line = str(caught.value)

@@ -26,12 +26,12 @@ class Manager:
         self.sock.settimeout(PATIENCE)
 
     def told(self) -> dict[str, str]:
-        """Give the next thing told, by name."""
+        """Return the next thing told, by name."""
         lines = self.sock.recv(65536).decode().split("\n")
         return dict(line.split("=", 1) for line in lines)
 
     def until(self, name: str) -> dict[str, str]:
-        """Give the next thing told that has *name*; what comes before it is of no interest."""
+        """Return the next thing told that has *name*; what comes before it is of no interest."""
         while name not in (told := self.told()):
             pass
         return told

@@ -25,7 +25,7 @@ UUIDCTL = [
 
 
 def shell(script: str, *arguments: str, command: Sequence[str] = UUIDD) -> tuple[int, str, str]:
-    """Give the exit status, the output and the errors of a shell that runs *script*.
+    """Return the exit status, the output and the errors of a shell that runs *script*.
 
     Its ``$@`` is *command* with *arguments*.
     """

@@ -34,7 +34,7 @@ def roots_rights() -> None:
 
 
 def refusal(act: Callable[[], object]) -> str:
-    """Give the one line with which *act* is refused."""
+    """Return the one line with which *act* is refused."""
     with pytest.raises(PrivilegeError) as refused:
         act()
     (line,) = str(refused.value).splitlines()
@@ -42,7 +42,7 @@ def refusal(act: Callable[[], object]) -> str:
 
 
 def child(code: str, *before: str) -> list[str]:
-    """Give the lines that a process of its own prints, whose user changes for good."""
+    """Return the lines that a process of its own prints, whose user changes for good."""
     done = subprocess.run(
         [*before, sys.executable, "-c", code],
         capture_output=True,
@@ -188,7 +188,7 @@ def state(tmp_path: Path) -> Path:
 
 
 def owners(folder: Path) -> set[int]:
-    """Give who owns the folder and what is in it."""
+    """Return who owns the folder and what is in it."""
     return {path.lstat().st_uid for path in (folder, *folder.iterdir())}
 
 
@@ -361,7 +361,7 @@ def place() -> Iterator[Path]:
 
 
 def refused_start(place: Path, state: Path, name: str) -> str:
-    """Give the one line with which a start for a user is refused; nothing that it made is left."""
+    """Return the one line with which a start for a user is refused; nothing that it made is left."""
     before = {*place.rglob("*"), *state.rglob("*")}
     start = [sys.executable, "-m", "uuidd", "-F", f"-p{place / 'pid'}", f"-s{place / 's'}"]
     done = subprocess.run(

@@ -39,27 +39,27 @@ def daemon() -> Iterator[Daemon]:
 
 
 def take(daemon: Daemon, count: int = 1) -> dict[str, Any]:
-    """Give a block over a connection of its own."""
+    """Return a block over a connection of its own."""
     with daemon.connect() as connection:
         block: dict[str, Any] = connection.call("take", "utc", count)
     return block
 
 
 def steady(daemon: Daemon, count: int = 1) -> dict[str, Any]:
-    """Give a block of the steady timeline over a connection of its own."""
+    """Return a block of the steady timeline over a connection of its own."""
     with daemon.connect() as connection:
         block: dict[str, Any] = connection.call("take", "steady", count)
     return block
 
 
 def saved_mark(daemon: Daemon) -> int:
-    """Give the mark of the open generation in the state file."""
+    """Return the mark of the open generation in the state file."""
     state = decode((daemon.state / "state").read_bytes())
     return state.marks[state.generation]
 
 
 def switches(pid: int) -> int:
-    """Give how often the process's threads went to sleep of themselves: once a wake-up."""
+    """Return how often the process's threads went to sleep of themselves: once a wake-up."""
     return sum(
         int(status.read_text().split("\nvoluntary_ctxt_switches:")[1].split()[0])
         for status in Path(f"/proc/{pid}/task").glob("*/status")

@@ -46,7 +46,7 @@ def reload(daemon: Daemon, lines: int = 1) -> list[str]:
 
 
 def limits(daemon: Daemon) -> dict[str, Any]:
-    """Give the limits in force."""
+    """Return the limits in force."""
     with daemon.connect() as connection:
         found: dict[str, Any] = connection.call("status")["limits"]
     return found

@@ -27,12 +27,12 @@ YEAR = 365 * 86_400
 
 
 def now() -> int:
-    """Give the tick that UTC is in."""
+    """Return the tick that UTC is in."""
     return time.time_ns() // 100 + UNIX_EPOCH
 
 
 def state_with(steady: int) -> State:
-    """Give a state of this host whose steady mark is at *steady*."""
+    """Return a state of this host whose steady mark is at *steady*."""
     return State(
         node=Node(0x9F6BDECED846, "random"),
         machine=machine_hash(),
@@ -51,12 +51,12 @@ def keep(folder: Path, state: State) -> None:
 
 
 def kept(folder: Path) -> State:
-    """Give the state in *folder*."""
+    """Return the state in *folder*."""
     return decode((folder / "state").read_bytes())
 
 
 def run(folder: Path, *more: str) -> tuple[int, str, str]:
-    """Give exit status, standard output and standard error of the command on *folder*."""
+    """Return exit status, standard output and standard error of the command on *folder*."""
     done = subprocess.run(
         [sys.executable, "-m", "uuidd", "--reset-steady", f"--state={folder}", *more],
         capture_output=True,
@@ -68,7 +68,7 @@ def run(folder: Path, *more: str) -> tuple[int, str, str]:
 
 
 def in_one_line(text: str) -> str:
-    """Give what *text* says, which is one line."""
+    """Return what *text* says, which is one line."""
     (line,) = text.splitlines()
     return line
 

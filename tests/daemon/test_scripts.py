@@ -20,7 +20,7 @@ SLEEP = "import sys\nsys.modules['time'].sleep = lambda seconds: print('sleeps',
 
 
 def run(tmp_path: Path, *options: str, broken: bool = False) -> tuple[int, str, str]:
-    """Give exit status, output and errors of the script."""
+    """Return exit status, output and errors of the script."""
     (tmp_path / "sitecustomize.py").write_text(f"import time\n{SLEEP}")
     if broken:
         (tmp_path / "trio.py").write_text("raise ImportError('half of it is missing')\n")

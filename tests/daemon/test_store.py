@@ -91,7 +91,7 @@ STATES = st.builds(
 
 @contextmanager
 def opened(folder: Path, machine: str = "here") -> Iterator[FolderStore]:
-    """Give a store of *folder*, closed again at the end."""
+    """A store of *folder*, closed again at the end."""
     store = FolderStore(folder, machine=machine)
     try:
         yield store
@@ -107,24 +107,24 @@ def store(tmp_path: Path) -> Iterator[FolderStore]:
 
 
 def names(folder: Path) -> set[str]:
-    """Give what is in *folder*, but for the lock."""
+    """Return what is in *folder*, but for the lock."""
     return {path.name for path in folder.iterdir()} - {"lock"}
 
 
 def signed(body: bytes, version: int = 2) -> bytes:
-    """Give a state file of *body* whose checksum is right."""
+    """Return a state file of *body* whose checksum is right."""
     digest = hashlib.sha256(body).hexdigest()
     return f"uuidd-state {version} sha256:{digest}\n".encode() + body
 
 
 def changed(**fields: object) -> bytes:
-    """Give the file of STATE with other *fields*, and the right checksum."""
+    """Return the file of STATE with other *fields*, and the right checksum."""
     body: dict[str, object] = json.loads(encode(STATE).partition(b"\n")[2])
     return signed(json.dumps({**body, **fields}).encode())
 
 
 def refusal(folder: Path) -> str:
-    """Give the line with which *folder* is refused as a store."""
+    """Return the line with which *folder* is refused as a store."""
     with pytest.raises(StoreError) as caught:
         FolderStore(folder, machine="here")
     line = str(caught.value)
@@ -400,7 +400,7 @@ sys.stdin.read()
 
 @contextmanager
 def held_by_another(folder: Path) -> Iterator[int]:
-    """Give the pid of another process, which holds *folder* until the end."""
+    """The pid of another process, which holds *folder* until the end."""
     with subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
@@ -640,7 +640,7 @@ def test_a_full_folder_is_refused(tmp_path: Path) -> None:
 
 
 def target(fd: int) -> Path:
-    """Give what a descriptor is open on."""
+    """Return what a descriptor is open on."""
     return Path(os.readlink(f"/proc/self/fd/{fd}"))
 
 
@@ -809,7 +809,7 @@ def test_close_keeps_the_lock_while_a_save_hangs(
 
 
 def load(folder: Path, machine: str = "here") -> tuple[bool, bool]:
-    """Give whether *folder* has a state that can be used, and whether one was lost."""
+    """Return whether *folder* has a state that can be used, and whether one was lost."""
     with opened(folder, machine) as store:
         assert store.lost is False
         return store.load() is not None, store.lost

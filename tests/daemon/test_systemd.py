@@ -59,7 +59,7 @@ else:
 
 
 def inherit(folder: Path, kind: str, *, pid: str = "own", fds: str = "1") -> str:
-    """Give the line that a process says about what it was passed as descriptor 3.
+    """Return the line that a process says about what it was passed as descriptor 3.
 
     It fails, and so does the test, if a descriptor that was refused is no longer open.
     """
@@ -85,41 +85,25 @@ def test_a_listening_socket_is_served(folder: Path) -> None:
     assert inherit(folder, "good") == "3 True False"
 
 
-@pytest.mark.parametrize("pid", ["unset", "", "1", "x"])
-def test_a_socket_for_another_process_is_refused(folder: Path, pid: str) -> None:
-    """Without our pid in LISTEN_PID nothing was passed to us, whatever is open."""
-    assert inherit(folder, "good", pid=pid) == (
-        "no socket was passed (LISTEN_PID is not ours);"
-        " start through uuidd.socket, or without --socket-activation"
-    )
+OTHERS = (
+    "no socket was passed (LISTEN_PID is not ours); start through uuidd.socket, or without"
+    " --socket-activation"
+)
+ONE = "exactly one socket is served (see uuidd.socket)"
+UNFIT = "descriptor 3 is not a listening Unix stream socket; use ListenStream= with a path"
 
 
-@pytest.mark.parametrize("fds", ["0", "2", "", "01", "x", "-1"])
-def test_another_number_of_sockets_is_refused(folder: Path, fds: str) -> None:
-    """Exactly one socket is served; the refusal says what was passed."""
-    assert inherit(folder, "good", fds=fds) == (
-        f"LISTEN_FDS is {fds!r}; exactly one socket is served (see uuidd.socket)"
-    )
-
-
-def test_no_number_of_sockets_is_refused(folder: Path) -> None:
-    """LISTEN_FDS has to be there."""
-    assert inherit(folder, "good", fds="unset").startswith("LISTEN_FDS is ''; ")
-
-
-def test_a_file_is_refused(folder: Path) -> None:
-    """A regular file is no socket, and stays open for whoever passed it."""
-    assert inherit(folder, "file") == "descriptor 3, passed by systemd, is not a socket"
-
-
-@pytest.mark.parametrize("kind", ["datagram", "unbound", "bound", "inet"])
-def test_a_socket_of_another_kind_is_refused(folder: Path, kind: str) -> None:
-    """A datagram socket, one that does not listen, or one of the network cannot be served."""
-    assert inherit(folder, kind) == (
-        "descriptor 3 is not a listening Unix stream socket; use ListenStream= with a path"
-    )
-
-
-def test_a_closed_descriptor_is_refused(folder: Path) -> None:
-    """A descriptor that is announced and not open is refused in a line."""
-    assert "descriptor 3" in inherit(folder, "nothing")
+@pytest.mark.parametrize(
+    ("kind", "pid", "fds", "line"),
+    [
+        *(("good", pid, "1", OTHERS) for pid in ("unset", "1", "x")),
+        *(("good", "own", fds, f"LISTEN_FDS is {fds!r}; {ONE}") for fds in ("0", "2", "01")),
+        ("good", "own", "unset", f"LISTEN_FDS is ''; {ONE}"),
+        *((kind, "own", "1", UNFIT) for kind in ("datagram", "unbound", "bound", "inet")),
+        ("file", "own", "1", "descriptor 3, passed by systemd, is not a socket"),
+        ("nothing", "own", "1", "descriptor 3, passed by systemd, is not a socket"),
+    ],
+)
+def test_anything_else_is_refused(folder: Path, kind: str, pid: str, fds: str, line: str) -> None:
+    """The line says what was passed instead of one listening Unix stream socket."""
+    assert inherit(folder, kind, pid=pid, fds=fds) == line

@@ -24,7 +24,7 @@ class Ear:
         theirs.setblocking(False)
 
     def heard(self) -> list[str]:
-        """Give what was told since the last time."""
+        """Return what was told since the last time."""
         found = []
         while True:
             try:
@@ -106,14 +106,6 @@ def the_line(inside: Inside) -> StatusLine:
     return StatusLine(
         inside.service, inside.admission, inside.timelines, inside.saver, inside.clock.read
     )
-
-
-async def test_an_idle_daemon_says_so(autojump_clock: MockClock) -> None:
-    """No connection, no ids, no trouble."""
-    inside = Inside()
-    line = the_line(inside)
-    await trio.sleep(1)
-    assert line() == "Serving 0 connections, 0 ids/s"
 
 
 async def test_the_rate_is_that_since_the_last_line(autojump_clock: MockClock) -> None:

@@ -361,7 +361,7 @@ def place() -> Iterator[Path]:
 
 
 def refused_start(place: Path, state: Path, name: str) -> str:
-    """Return the one line with which a start for a user is refused; nothing that it made is left."""
+    """Return the line with which a start for a user is refused; nothing that it made is left."""
     before = {*place.rglob("*"), *state.rglob("*")}
     start = [sys.executable, "-m", "uuidd", "-F", f"-p{place / 'pid'}", f"-s{place / 's'}"]
     done = subprocess.run(

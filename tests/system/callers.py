@@ -1,4 +1,4 @@
-"""Callers of every sort, who keep what they are given: to be looked through for what came twice."""
+"""Callers of every sort, which keep what they are given, so that what came twice is found."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from tests.rig import PATIENCE, Connection, Daemon
-from tests.system.test_clock_steps import Record
+from tests.system.takers import Given, assert_apart
 from uuidd.core.ids import uuids, versions
 from uuidd.core.ids.ticks import UNIX_EPOCH
 from uuidd.core.wire import libuuid
@@ -25,8 +25,25 @@ class RefusedError(Exception):
     """The daemon's answer was an error, or none."""
 
 
+class Record:
+    """Runs of ticks that were given out, by node and clock sequence."""
+
+    def __init__(self) -> None:
+        self.taken: dict[tuple[int, int], list[Given]] = {}
+
+    def note(self, node: int, clock_seq: int, first: int, count: int) -> None:
+        """Note that these ticks were given."""
+        space = node, clock_seq
+        self.taken.setdefault(space, []).append(Given(space, first, count))
+
+    def assert_nothing_twice(self) -> None:
+        """Fail if a tick was given twice under one node and clock sequence."""
+        for runs in self.taken.values():
+            assert_apart(runs)
+
+
 class Caller:
-    """One who draws by *call*.
+    """A caller that draws by *call*.
 
     *answered* counts the calls that came to an end, *slowest* is the longest of them in seconds,
     *refused* what was answered instead of ids.
@@ -53,10 +70,10 @@ class Caller:
 class Callers:
     """Callers of every sort at *daemon*: ``take`` and ``make`` by rpc, libuuid's, and our client's.
 
-    *ahead* gives by how many seconds the daemon's UTC is ahead of ours at the most: no tick of utc
+    *ahead* returns by how many seconds at most the daemon's UTC is ahead of ours; no tick of utc
     may lie past that. *max_age* is our client's. *faults* are what was out of order, or in the
-    future. Whoever ends the daemon while they draw does so in the context ``down``, and starts
-    another one there.
+    future. A test that ends the daemon while they draw does so in the context ``down``, and starts
+    another daemon there.
     """
 
     def __init__(
@@ -68,8 +85,8 @@ class Callers:
     ) -> None:
         self._daemon = daemon
         self._ahead = ahead
-        self.utc = Record(daemon)
-        self.steady = Record(daemon)
+        self.utc = Record()
+        self.steady = Record()
         self.faults: list[str] = []
         self._connections: dict[str, Connection] = {}
         self._ends: dict[str, int] = {}
@@ -174,13 +191,13 @@ class Callers:
 
     @contextlib.contextmanager
     def down(self) -> Iterator[None]:
-        """Let nobody connect while the context lasts, in which the daemon is ended and started."""
+        """Keep all from connecting meanwhile: inside, the daemon is ended and started."""
         with self._up:
             self._downs += 1
             yield
 
     def more(self, times: int = 2) -> None:
-        """Wait until each caller that draws has been answered so often."""
+        """Wait until each caller that draws has been answered *times* more."""
         wanted = [(caller, caller.answered + times) for caller in self.all]
 
         def came() -> bool:

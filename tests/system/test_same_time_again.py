@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+import pytest
+
 from tests.rig import Daemon
 from tests.system.fake_time import HOUR, FakeTime
 
@@ -29,7 +31,7 @@ def visit(daemon: Daemon, fake_time: FakeTime, at: float) -> list[Given]:
 
 
 def repeated(given: list[Given]) -> list[tuple[Given, Given]]:
-    """Give the pairs of grants that share a tick of one node and clock sequence."""
+    """Return the pairs of grants that share a tick of one node and clock sequence."""
     return [
         (one, other)
         for index, one in enumerate(given)
@@ -61,26 +63,21 @@ def test_a_kill_right_after_a_step_forward_repeats_nothing(
     assert not repeated(given)
 
 
-def test_a_kill_at_the_same_moment_again_and_again_repeats_nothing(
-    daemon: Daemon, fake_time: FakeTime
+@pytest.mark.parametrize("end", ["kill", "stop"])
+def test_an_end_at_the_same_moment_again_and_again_repeats_nothing(
+    end: str, daemon: Daemon, fake_time: FakeTime
 ) -> None:
-    """A daemon that meets a mark past now takes another generation, each time."""
+    """A daemon that meets a mark past now takes another generation, each time.
+
+    So it is with the horizon after a kill, and with the exact mark after a stop.
+    """
     at = time.time() + HOUR
     given = visit(daemon, fake_time, at)
     for _ in range(VISITS):
-        given += begin_again(daemon, fake_time, daemon.kill, at)
+        given += begin_again(daemon, fake_time, getattr(daemon, end), at)
     assert not repeated(given)
-
-
-def test_a_stop_at_the_same_moment_again_and_again_repeats_nothing(
-    daemon: Daemon, fake_time: FakeTime
-) -> None:
-    """The exact marks of a clean stop hold as well."""
-    at = time.time() + HOUR
-    given = visit(daemon, fake_time, at)
-    for _ in range(VISITS):
-        given += begin_again(daemon, fake_time, daemon.stop, at)
-    assert not repeated(given)
+    # The same ticks were given, told apart by the clock sequence.
+    assert repeated([(node, 0, first, count) for node, _, first, count in given])
 
 
 def test_a_clock_stepped_to_the_same_moment_again_and_again_repeats_nothing(
@@ -93,14 +90,3 @@ def test_a_clock_stepped_to_the_same_moment_again_and_again_repeats_nothing(
         given += visit(daemon, fake_time, at)
         given += visit(daemon, fake_time, at - 1)
     assert not repeated(given)
-
-
-def test_moments_are_met_again_under_other_clock_sequences(
-    daemon: Daemon, fake_time: FakeTime
-) -> None:
-    """These tests see what they are for: grants of the same ticks, told apart by clock_seq."""
-    at = time.time() + HOUR
-    given = visit(daemon, fake_time, at)
-    for _ in range(VISITS):
-        given += begin_again(daemon, fake_time, daemon.kill, at)
-    assert repeated([(node, 0, first, count) for node, _, first, count in given])

@@ -89,7 +89,7 @@ class _Server:
         atexit.register(self.end)
 
     def order(self, order: dict[str, Any], descriptors: Sequence[int] = ()) -> Any:
-        """Give the server an order, and return its answer."""
+        """Return the server an order, and return its answer."""
         with self._lock:
             socket.send_fds(self._socket, [json.dumps(order).encode()], descriptors)
             answer = self._socket.recv(4096)

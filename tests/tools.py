@@ -9,7 +9,7 @@ import pytest
 
 
 def need(program: str) -> str:
-    """Give the path of *program*. Without it a test is skipped; in CI (env CI) it fails."""
+    """Return the path of *program*. Without it a test is skipped; in CI (env CI) it fails."""
     path = shutil.which(program, path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
     if path is None:
         missing = f"{program} is not installed"
@@ -28,7 +28,7 @@ def need_root() -> None:
 
 
 def in_private_mounts(*command: str) -> list[str]:
-    """Give a command that runs *command* with /run/uuidd and /var/lib/libuuid of its own.
+    """Return a command that runs *command* with /run/uuidd and /var/lib/libuuid of its own.
 
     libuuid's paths are compiled in; so what it does there touches nobody else. Both go away with
     the command.

@@ -114,7 +114,7 @@ class Caller:
         self._sock.close()
 
     def judge(self, grants: Grants, *, rejected: bool) -> str:
-        """Give what it came to; note in *grants* what it got. Raises Broken for a wrong answer.
+        """Return what it came to; note in *grants* what it got. Raises Broken for a wrong answer.
 
         *rejected*: it may have been told that there is no room.
         """
@@ -157,7 +157,7 @@ class Caller:
         return "silent"
 
     def _asked(self) -> tuple[list[rpc.Request], bytes, rpc.MalformedError | None]:
-        """Give the requests that were sent, what was sent beyond, and what is wrong with that."""
+        """Return the requests that were sent, what was sent beyond, and what is wrong with that."""
         sent = bytes(self._sent)
         if not sent or sent[0] not in RPC_FIRST:
             return [], sent, None

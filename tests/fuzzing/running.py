@@ -60,7 +60,7 @@ def fuzz(target: Target, inputs: int, seed: int, *, patience: float = PATIENCE) 
 
 
 def failure_of(target: Target, data: bytes) -> str:
-    """Give how an input fails: the exception and where it was raised; "" if it does not."""
+    """Return how an input fails: the exception and where it was raised; "" if it does not."""
     try:
         with in_time(target.seconds):
             if target.weighed:
@@ -119,7 +119,7 @@ def _weigh(target: Target, data: bytes) -> None:
 
 
 def _told(error: BaseException) -> str:
-    """Give the exception and the line of ours that raised it: the same for inputs that fail alike.
+    """Return the exception and the line of ours that raised it, alike for inputs that fail alike.
 
     What it says is told too where that does not vary with the input.
     """

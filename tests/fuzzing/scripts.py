@@ -53,7 +53,7 @@ class Round:
 
 
 def packed(variant: int, rounds: Sequence[tuple[int, Sequence[bytes]]]) -> bytes:
-    """Give the bytes of a life."""
+    """Return the bytes of a life."""
     told = [bytes([variant])]
     for weather, scripts in rounds:
         told.append(bytes([weather, len(scripts)]))
@@ -62,7 +62,7 @@ def packed(variant: int, rounds: Sequence[tuple[int, Sequence[bytes]]]) -> bytes
 
 
 def unpacked(data: bytes) -> tuple[int, list[Round]]:
-    """Give the life that any bytes tell: its variant, and its rounds."""
+    """Return the life that any bytes tell: its variant, and its rounds."""
     variant, rounds = _parted(data)
     return variant, [
         Round(weather, [_script(script) for script in scripts]) for weather, scripts in rounds
@@ -70,7 +70,7 @@ def unpacked(data: bytes) -> tuple[int, list[Round]]:
 
 
 def fewer(data: bytes) -> Iterator[bytes]:
-    """Give lives in which some rounds, a caller, a cut or a change of weather is left out."""
+    """Yield lives in which some rounds, a caller, a cut or a change of weather is left out."""
     variant, rounds = _parted(data)
     size = len(rounds) // 2
     while size:

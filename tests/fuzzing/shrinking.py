@@ -17,7 +17,7 @@ def smallest(
     patience: float = PATIENCE,
     fewer: Fewer | None = None,
 ) -> bytes:
-    """Give *data* with all left out that *fails* does not need, and with zeros for what it does.
+    """Return *data* with all left out that *fails* does not need, and with zeros for what it does.
 
     *fewer* gives what to try first. The result is as small as it is when *patience* seconds are
     over.

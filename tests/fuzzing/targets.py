@@ -27,7 +27,7 @@ CORPUS: dict[str, list[Case]] = {
 
 
 def shares(names: list[str], inputs: int) -> dict[str, int]:
-    """Give how many of all inputs each of some targets gets: by what one costs and may find."""
+    """Return how many of all inputs each of some targets gets: by what one costs and may find."""
     rest = (100 - sum(SHARES.values())) / (len(TARGETS) - len(SHARES))
     weights = {name: SHARES.get(name, rest) for name in names}
     return {

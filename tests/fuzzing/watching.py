@@ -71,5 +71,5 @@ def weigh(run: Callable[[], object], most: int = MOST) -> None:
 
 
 def highest() -> int:
-    """Give the most MiB of memory that this process has ever used."""
+    """Return the most MiB of memory that this process has ever used."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10

@@ -59,7 +59,7 @@ USERS: shtab.CompleteType = {
 
 
 def script(parser: argparse.ArgumentParser, shell: str) -> str:
-    """Give the completion script of *parser* for bash, zsh or fish.
+    """Return the completion script of *parser* for bash, zsh or fish.
 
     The parser is changed, and of no further use.
     """
@@ -83,7 +83,7 @@ def script(parser: argparse.ArgumentParser, shell: str) -> str:
 def _actions(
     parser: argparse.ArgumentParser,
 ) -> Iterator[tuple[argparse.ArgumentParser, argparse.Action]]:
-    """Give each argument of *parser* and of its subcommands, with the parser that it is of."""
+    """Yield each argument of *parser* and of its subcommands, with the parser that it is of."""
     for action in parser._actions:
         yield parser, action
         if isinstance(action, argparse._SubParsersAction):
@@ -97,6 +97,6 @@ def _complete_with(action: argparse.Action, how: shtab.CompleteType) -> None:
 
 
 def _tidy(text: str) -> str:
-    """Give *text* without what it says to who installs it by hand, and without needless space."""
+    """Return *text* without what it says to who installs it by hand, and without needless space."""
     text = re.sub(r"# Usage:\n(?:# .*\n)+", "", text, count=1)
     return "\n".join(line.rstrip() for line in text.splitlines()).rstrip() + "\n"

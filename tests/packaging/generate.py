@@ -21,7 +21,7 @@ PARSERS = {"uuidd": (arguments.parser, 8), "uuidctl": (command.parser, 1)}
 
 
 def made() -> dict[str, str]:
-    """Give the text of each file, by its path below uuidd/share.
+    """Return the text of each file, by its path below uuidd/share.
 
     It is the same whenever and wherever it is made.
     """
@@ -44,7 +44,7 @@ def write(folder: Path) -> None:
 
 
 def _unwrapped(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
-    """Give *parser* with help that has no line breaks, whatever the width of the terminal is."""
+    """Return *parser* with help that has no line breaks, whatever the width of the terminal is."""
     parser.formatter_class = _Unwrapped
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):

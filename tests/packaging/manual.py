@@ -27,7 +27,7 @@ _HELP = ".TP\n\\fB\\-h\\fR, \\fB\\-\\-help\\fR\nshow the options and end"
 
 
 def page(parser: argparse.ArgumentParser, section: int) -> str:
-    """Give the manual page of *parser*, as roff.
+    """Return the manual page of *parser*, as roff.
 
     The parser is changed, and of no further use.
     """
@@ -74,7 +74,7 @@ def _say_once(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 
 
 def _reads_well(text: str, groups: list[str]) -> str:
-    """Give the page with all options in one section, and without the marks of a help text."""
+    """Return the page with all options in one section, and without the marks of a help text."""
     header, text = text.split("\n", 1)
     for title in groups:
         text = text.replace(f".SH {title.upper()}\n", f".SS {title[:1].upper()}{title[1:]}\n")
@@ -93,14 +93,14 @@ def _reads_well(text: str, groups: list[str]) -> str:
 
 
 def _usage(match: re.Match[str]) -> str:
-    """Give a usage with its words in bold, and what stands for a value in italics."""
+    """Return a usage with its words in bold, and what stands for a value in italics."""
     text = re.sub(r"(?<![\w-])([A-Z]{1,10})(?![\w-])", r"\\fI\1\\fR", match[1])
     text = re.sub(r"(?<![\w-])((?:\\-)+(?:\w|\\-)*)", r"\\fB\1\\fR", text)
     return re.sub(r"^\w+ \w+", r"\\fB\g<0>\\fR", text)
 
 
 def _wrapped(text: str) -> Iterator[str]:
-    """Give the lines of *text*, none longer than need be; roff joins them again."""
+    """Yield the lines of *text*, none longer than need be; roff joins them again."""
     before = ""
     for line in text.splitlines():
         if line.startswith(".") or before == ".TP" or before == ".SH NAME":

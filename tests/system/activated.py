@@ -1,7 +1,7 @@
 """A daemon on a socket to which attackers have connected before it starts, as systemd passes one.
 
-Run as ``python -m tests.system.activated SOCKET ROUNDS COMMAND...``; it becomes the command. Those
-who have connected stay for as long as that runs.
+Run as ``python -m tests.system.activated SOCKET ROUNDS COMMAND...``; it becomes the command. The
+attackers' connections stay for as long as that runs.
 """
 
 from __future__ import annotations

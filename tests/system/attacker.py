@@ -60,7 +60,7 @@ class Actor(Program):
         return self
 
     def __exit__(self, *_: object) -> None:
-        # It may be at work still, if nobody has asked what it saw.
+        # It may be at work still, if the test has not asked what it saw.
         self.process.kill()
         self._close()
         self.process.wait()
@@ -93,17 +93,17 @@ class Seen:
         self.add(asked, result["first"], result["count"], result["clock_seq"], node)
 
     def told(self) -> dict[str, Any]:
-        """Give all of it."""
+        """Return all of it."""
         return {"blocks": self.blocks, "ahead": self.ahead, "lag": self.lag}
 
 
 def now() -> int:
-    """Give UTC in ticks."""
+    """Return UTC in ticks."""
     return time.time_ns() // 100 + UNIX_EPOCH
 
 
 def connected(path: Path) -> socket.socket:
-    """Give a socket that is connected."""
+    """Return a socket that is connected."""
     sock = socket.socket(socket.AF_UNIX)
     # First, as libuuid's callers do: one with a time-out would not wait while the backlog is full.
     sock.connect(str(path))
@@ -121,7 +121,7 @@ def connection_to(path: Path) -> Connection:
 
 
 def libuuid(path: Path, request: bytes) -> bytes:
-    """Give the whole reply to a request of libuuid's, "" when there is none."""
+    """Return the whole reply to a request of libuuid's, "" when there is none."""
     reply = b""
     with connected(path) as sock, contextlib.suppress(ConnectionError):
         sock.sendall(request)
@@ -131,7 +131,7 @@ def libuuid(path: Path, request: bytes) -> bytes:
 
 
 def bulk(path: Path, count: int, seen: Seen) -> bool:
-    """Ask as libuuid does for *count*, and note what is got; the answer is whether it was."""
+    """Ask as libuuid does for *count*, and note what comes; return whether anything did."""
     asked = now()
     reply = libuuid(path, b"\x04" + struct.pack("=i", count))
     if not reply:
@@ -144,12 +144,12 @@ def bulk(path: Path, count: int, seen: Seen) -> bool:
 
 
 def goes_on() -> bool:
-    """Tell whether the test has not had enough yet."""
+    """Whether the test lets this process go on."""
     return not select.select([sys.stdin], [], [], 0)[0]
 
 
 def at_work() -> None:
-    """Tell the test that this one is at work."""
+    """Tell the test that this process is at work."""
     sys.stdout.write("at work\n")
     sys.stdout.flush()
 
@@ -158,7 +158,7 @@ def at_work() -> None:
 
 
 def victim(path: Path, rounds: int, pause_ms: int) -> dict[str, Any]:
-    """Ask for ten ticks in either dialect, again and again; tell how long each took.
+    """Ask for ten ticks in either dialect, again and again; report how long each took.
 
     In rpc over one connection, as libuuid does over a connection each.
     """
@@ -177,7 +177,7 @@ def victim(path: Path, rounds: int, pause_ms: int) -> dict[str, Any]:
 
 
 def taker(path: Path, count: int, whole: int, times: int) -> dict[str, Any]:
-    """Take so many ticks, whole or not, one request after the other; tell what was got, and when.
+    """Take *count* ticks, whole or not, one request after the other; report what came, and when.
 
     *slowest* is how many seconds the slowest request took.
     """
@@ -196,7 +196,7 @@ def taker(path: Path, count: int, whole: int, times: int) -> dict[str, Any]:
 
 
 def silent(path: Path, count: int) -> None:
-    """Hold so many connections over which nothing was said, and as many with half a request."""
+    """Hold *count* connections with no byte sent, and as many with each half of a request."""
     with contextlib.ExitStack() as stack:
         for _ in range(count):
             for half in HALVES:
@@ -206,7 +206,7 @@ def silent(path: Path, count: int) -> None:
 
 
 def idle(path: Path, count: int) -> dict[str, Any]:
-    """Hold so many connections that have been served once."""
+    """Hold *count* connections that have been served once."""
     seen, asked = Seen(), now()
     connections: list[Connection] = []
     with contextlib.ExitStack() as stack:
@@ -222,7 +222,7 @@ def idle(path: Path, count: int) -> dict[str, Any]:
 
 
 def hoard(path: Path, count: int) -> dict[str, Any]:
-    """Hold as many connections as there may be, and try so many; tell what the others heard."""
+    """Try to open *count* connections, and hold them; report the answers to those refused."""
     held, heard, closed = 0, set(), 0
     with contextlib.ExitStack() as stack:
         for _ in range(count):
@@ -272,10 +272,7 @@ def bulks(path: Path, *counts: int) -> dict[str, Any]:
 
 
 def lingering(stack: contextlib.ExitStack, listener: socket.socket) -> socket.socket:
-    """Give a TCP socket that waits for its peer when it is closed; the peer, in *stack*, is silent.
-
-    It would wait for days.
-    """
+    """Return a TCP socket whose close waits for days for its peer: that, in *stack*, is silent."""
     sock = socket.socket()
     sock.connect(listener.getsockname())
     stack.enter_context(listener.accept()[0])
@@ -288,7 +285,7 @@ def lingering(stack: contextlib.ExitStack, listener: socket.socket) -> socket.so
 
 
 def heavy(stack: contextlib.ExitStack, mib: int) -> int:
-    """Give a memfd of so many MiB, all of them in use."""
+    """Return a memfd of so many MiB, all of them in use."""
     fd = os.memfd_create("heavy")
     stack.callback(os.close, fd)
     for _ in range(mib):
@@ -297,7 +294,7 @@ def heavy(stack: contextlib.ExitStack, mib: int) -> int:
 
 
 def watching(stack: contextlib.ExitStack, count: int) -> int:
-    """Give an epoll that watches so many descriptors."""
+    """Return an epoll that watches so many descriptors."""
     watcher = stack.enter_context(select.epoll())
     for _ in range(count):
         fd = os.eventfd(0)
@@ -320,7 +317,7 @@ PASSED: dict[str, tuple[bytes, bytes]] = {
 
 
 def passing(path: Path, rounds: int, mib: int, watched: int) -> dict[str, int]:
-    """Pass descriptors whose close takes long, over connections of each of PASSED."""
+    """Pass descriptors whose close takes long, over connections of each sort of PASSED."""
     with contextlib.ExitStack() as stack:
         at_work()
         told = pass_descriptors(stack, path, rounds, mib, watched)
@@ -331,7 +328,7 @@ def passing(path: Path, rounds: int, mib: int, watched: int) -> dict[str, int]:
 def pass_descriptors(
     stack: contextlib.ExitStack, path: Path, rounds: int, mib: int, watched: int
 ) -> dict[str, int]:
-    """Do as ``passing`` does; tell how often a descriptor was passed, and how often barred."""
+    """Do as ``passing`` does; report how often a descriptor was passed, and how often barred."""
     passed = barred = 0
     # Where its own close is the last one it is this process that waits, until a signal comes.
     ends = time.monotonic() + LIFETIME
@@ -361,7 +358,7 @@ def pass_descriptors(
 
 
 def storm(path: Path, least: int) -> int:
-    """Connect and be gone, with a byte said or none, as often as told or more."""
+    """Connect and close, with a byte sent or none, *least* times or more."""
     done = 0
     at_work()
     while done < least or goes_on():
@@ -375,7 +372,7 @@ def storm(path: Path, least: int) -> int:
 
 
 def unread(path: Path, count: int) -> int:
-    """Ask for a thousand ids thousands of times, and read no reply; tell how many were closed."""
+    """Ask for a thousand ids thousands of times, and read no reply; report how many were closed."""
     closed = 0
     with contextlib.ExitStack() as stack, selectors.DefaultSelector() as selector:
         for _ in range(count):
@@ -403,7 +400,7 @@ def unread(path: Path, count: int) -> int:
 
 
 def dripping(path: Path, count: int) -> int:
-    """Ask for more than a socket holds, and read ten bytes a second; tell how many were closed."""
+    """Ask for more than a socket holds, read ten bytes a second; report how many were closed."""
     closed = 0
     with contextlib.ExitStack() as stack:
         open_ones = [stack.enter_context(connected(path)) for _ in range(count)]
@@ -425,7 +422,7 @@ def dripping(path: Path, count: int) -> int:
 
 
 def first_bytes(path: Path) -> dict[str, str]:
-    """Send every first byte with each of FIRST_BYTES after it; tell what came of it."""
+    """Send every first byte with each of FIRST_BYTES after it; report each end."""
     found: dict[str, str] = {}
     with contextlib.ExitStack() as stack, selectors.DefaultSelector() as selector:
         for name, rest in FIRST_BYTES.items():
@@ -454,7 +451,7 @@ def first_bytes(path: Path) -> dict[str, str]:
 
 
 def matching(path: Path, count: int) -> dict[str, Any]:
-    """Ask over so many connections for another count on each, all at once; tell of strange replies.
+    """Ask over *count* connections for another count on each; report the wrong replies.
 
     Each asks in rpc five times, with numbers of its own, and once as libuuid does.
     """
@@ -485,7 +482,7 @@ def matching(path: Path, count: int) -> dict[str, Any]:
 
 
 def killer(path: Path, pid: int) -> dict[str, Any]:
-    """Try to end, pause and reconfigure the daemon; tell what became of it."""
+    """Try to end, pause and reconfigure the daemon; report what was refused."""
     refused = 0
     for number in (0, signal.SIGTERM, signal.SIGKILL, signal.SIGHUP, signal.SIGSTOP, signal.SIGINT):
         try:
@@ -506,7 +503,7 @@ def hang_up(selector: selectors.BaseSelector) -> None:
 
 
 def greedy(path: Path, connections: int, way: int) -> dict[str, Any]:
-    """Ask for all that there is, over so many connections, in that of GREED that is told."""
+    """Ask for all that there is, over *connections*, with the request of GREED number *way*."""
     request = list(GREED.values())[way]
     heard: set[str] = set()
     answers, pending = 0, dict[int, int]()

@@ -1,4 +1,4 @@
-"""A Debian that is booted, with systemd, in namespaces of its own; and callers who never rest.
+"""A Debian that is booted, with systemd, in namespaces of its own; and callers that draw on.
 
 The tree is made by mmdebstrap, or is the one that $UUIDD_TEST_ROOT names; it stays as it is, for
 what the system writes is kept in memory. No network, and no power over the clock. Run as
@@ -87,7 +87,7 @@ class Booted:
         subprocess.run(["rm", "-rf", "--one-file-system", str(self._folder)], check=True)
 
     def path(self, inside: str) -> Path:
-        """Give the path, from outside, of one inside."""
+        """Return the path, from outside, of one inside."""
         return Path(f"/proc/{self._leader}/root") / inside.lstrip("/")
 
     @property
@@ -100,12 +100,12 @@ class Booted:
         return Connection(self.socket)
 
     def words(self, *command: str) -> list[str]:
-        """Give the words that run a command inside, as root."""
+        """Return the words that run a command inside, as root."""
         spaces = ("-m", "-u", "-i", "-p", "-n", "-C")
         return [*UNPRIVILEGED, "nsenter", f"--target={self._leader}", *spaces, *command]
 
     def tried(self, *command: str) -> subprocess.CompletedProcess[str]:
-        """Give what a command says inside, and its exit status."""
+        """Return what a command says inside, and its exit status."""
         return subprocess.run(
             self.words(*command),
             stdin=subprocess.DEVNULL,
@@ -116,13 +116,13 @@ class Booted:
         )
 
     def run(self, *command: str) -> str:
-        """Give what a command that has to succeed says inside."""
+        """Return what a command that has to succeed says inside."""
         done = self.tried(*command)
         assert done.returncode == 0, f"{command} failed:\n{done.stdout}{done.stderr}"
         return done.stdout
 
     def shown(self, name: str, unit: str = "uuidd.service") -> str:
-        """Give a property of a unit, as systemctl shows it."""
+        """Return a property of a unit, as systemctl shows it."""
         return self.run("systemctl", "show", "--value", f"--property={name}", unit).strip()
 
     @property
@@ -131,24 +131,24 @@ class Booted:
         return int(self.shown("MainPID"))
 
     def status(self) -> dict[str, Any]:
-        """Give what our daemon says of itself."""
+        """Return what our daemon says of itself."""
         with self.connect() as connection:
             found: dict[str, Any] = connection.call("status")
         return found
 
     def now(self) -> float:
-        """Give a time behind all that the journal has, for ``journal`` to begin at."""
+        """Return a time behind all that the journal has, for ``journal`` to begin at."""
         self.run("journalctl", "--sync")
         return time.time()
 
     def journal(self, since: float, *options: str) -> str:
-        """Give what the journal has of the service since a time."""
+        """Return what the journal has of the service since a time."""
         # Not by a cursor: behind one that is of another unit, journalctl skips the first line.
         named = ("--unit=uuidd.service", f"--since=@{since:.6f}", "--output=cat", "--quiet")
         return self.run("journalctl", *named, *options)
 
     def logged(self, since: float, *texts: str, level: str = "info") -> str:
-        """Give what the journal has since a time, from *level* on, once each text is in it."""
+        """Return what the journal has since a time, from *level* on, once each text is in it."""
 
         def look() -> str:
             found = self.journal(since, f"--priority={level}")
@@ -232,7 +232,7 @@ class Booted:
 
 
 def _own_cgroup() -> Path:
-    """Give the folder of this process's cgroup, of version 2."""
+    """Return the folder of this process's cgroup, of version 2."""
     lines = Path("/proc/self/cgroup").read_text().splitlines()
     [path] = [line.removeprefix("0::/") for line in lines if line.startswith("0::/")]
     # Beside version 1, version 2 is mounted below it.
@@ -275,7 +275,7 @@ while not select.select([sys.stdin], [], [], 0.002)[0]:
 
 
 NOBODY = ("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups")
-"""Who may not write libuuid's clock file, with which it would call ids safe without a daemon."""
+"""A user that cannot write libuuid's clock file: with it, ids would be safe without a daemon."""
 
 
 class Drawn(NamedTuple):
@@ -322,7 +322,7 @@ class LibuuidCaller:
             raise
 
     def all(self) -> list[Drawn]:
-        """Give all that it has drawn."""
+        """Return all that it has drawn."""
         assert self._end() == 0, self._errors.read_text()
         rows = (line.split() for line in self._path.read_text().splitlines())
         return [

@@ -101,7 +101,7 @@ class Image:
         options: Sequence[str] = (),
         read_only_sockets: bool = False,
     ) -> list[str]:
-        """Give the words that run a command in the container, with its user if none is chosen."""
+        """Return the words that run a command in the container, with its user if none is chosen."""
         sockets = f"{volumes.sockets}:{SOCKETS}{':ro' * read_only_sockets}"
         return [
             # What buildah leaves behind when it is killed ends with its namespace.
@@ -112,7 +112,7 @@ class Image:
         ]
 
     def as_pid_1(self, volumes: Volumes, *command: str) -> list[str]:
-        """Give the words that run a command as its user, as pid 1, on a root that is read-only."""
+        """Return the words that run a command as its user, as pid 1, on a read-only root."""
         return [
             *("unshare", "--mount", "--propagation=private", "--pid", "--fork"),
             *("sh", "-euc", UNPRIVILEGED_PID_1, "sh", str(self.root), self.config["User"]),
@@ -183,13 +183,13 @@ class Volumes:
         return self.sockets / "request"
 
     def client(self) -> Client:
-        """Give a client outside of the container."""
+        """Return a client outside of the container."""
         return Client(self.socket, fallback=False)
 
 
 @contextlib.contextmanager
 def started(volumes: Volumes, command: Sequence[str]) -> Iterator[Started]:
-    """Give a daemon that *command* starts, once it has logged that it can be asked."""
+    """Provide a daemon that *command* starts, once it has logged that it can be asked."""
     with subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     ) as process:
@@ -240,7 +240,7 @@ class Started:
             os.close(end)
 
     def status(self) -> int:
-        """Give the exit status of the container."""
+        """Return the exit status of the container."""
         return self._process.wait(PATIENCE)
 
     def kill(self) -> None:

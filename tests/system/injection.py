@@ -37,7 +37,7 @@ def injected(pid: int, fault: str, *, calls: str = SYNCS) -> Iterator[None]:
 
 
 def _tracers(pid: int) -> set[int]:
-    """Give who traces the threads of *pid*; 0 is nobody."""
+    """Return the processes that trace the threads of *pid*; 0 means none."""
     return {
         int(path.read_text().split("TracerPid:")[1].split()[0])
         for path in Path(f"/proc/{pid}/task").glob("*/status")

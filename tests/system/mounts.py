@@ -1,4 +1,4 @@
-"""Disks of a test's own: mounted where nobody else sees them, to be filled, cut off or mended."""
+"""Disks of a test's own: mounted in a namespace of its own, to be filled, cut off or mended."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Mounts:
         self._holder = holder
 
     def inside(self, *command: str) -> list[str]:
-        """Give the command that runs *command* in it, as the same process."""
+        """Return the command that runs *command* in it, as the same process."""
         return [need("nsenter"), f"--mount=/proc/{self._holder}/ns/mnt", *command]
 
     def run(self, *command: str) -> None:
@@ -39,7 +39,7 @@ class Mounts:
         subprocess.run(self.inside(*command), check=True, timeout=PATIENCE)
 
     def path(self, path: Path) -> Path:
-        """Give what *path* is in it, to be used from outside."""
+        """Return what *path* is in it, to be used from outside."""
         return Path(f"/proc/{self._holder}/root{path}")
 
     def cut_power(self, folder: Path) -> None:
@@ -53,7 +53,7 @@ class Mounts:
 
 @contextlib.contextmanager
 def private_mounts() -> Iterator[Mounts]:
-    """Give a mount namespace of one's own, for as long as the context lasts."""
+    """Provide a mount namespace of one's own, for as long as the context lasts."""
     need_root()
     command = [need("unshare"), "-m", "--propagation", "private", "sh", "-c", "echo; exec cat"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:

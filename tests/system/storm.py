@@ -113,7 +113,7 @@ def kill_through(
 
 
 def _told(tell: int, most: int) -> int:
-    """Give how many more parts have been drawn, when some have. Fails if that does not come."""
+    """Return how many more parts have been drawn, when some have. Fails if that does not come."""
     # A part takes well under a second, also of eight drawers on a machine that is busy.
     readable, _, _ = select.select([tell], [], [], 3 * PATIENCE)
     told = os.read(tell, most) if readable else b""

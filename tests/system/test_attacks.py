@@ -1,7 +1,7 @@
-"""Users of a host who mean harm: nobody else loses an id, a request or much time (P5).
+"""Attacks by users of the host: no other user loses an id, a request or much time (P5).
 
-The daemon runs as a user of its own, attackers and victim as others. That a silent, slow or greedy
-caller of the same user harms nobody is in test_neighbours; children of a fork are in
+The daemon runs as a user of its own, attackers and victim as others. Silent, slow and greedy
+callers of the same user are in test_neighbours; children of a fork are in
 tests/client/test_forks.py, two daemons on one folder in test_starts.
 """
 
@@ -35,13 +35,13 @@ MAX_AGE = 1_000_000
 
 @pytest.fixture(autouse=True)
 def _as_root() -> None:
-    """Only root can be several users."""
+    """Skip unless this is root: no other can be several users."""
     need_root()
 
 
 @contextlib.contextmanager
 def guarded(*arguments: str, **how: Any) -> Iterator[Daemon]:
-    """Start a daemon that runs as nobody, and see to it that no attack changes what it is."""
+    """Start a daemon that runs as "nobody", and check that no attack changes its settings."""
     daemon = Daemon("--user", "nobody", *arguments, **how)
     daemon.folder.chmod(0o755)
     with daemon:
@@ -55,7 +55,7 @@ def guarded(*arguments: str, **how: Any) -> Iterator[Daemon]:
 
 
 def status(daemon: Daemon) -> dict[str, Any]:
-    """Give what the daemon tells of itself."""
+    """Return the daemon's status."""
     with connected(daemon.socket) as sock:
         sock.sendall(msgpack.packb([0, 1, "status", []]))
         reply = msgpack.Unpacker()
@@ -69,7 +69,7 @@ def status(daemon: Daemon) -> dict[str, Any]:
 
 
 def unchanging(found: dict[str, Any]) -> dict[str, Any]:
-    """Give what of a status no request may change."""
+    """Return the part of a status that no request may change."""
     kept = {name: found[name] for name in ("version", "pid", "node", "node_source", "limits")}
     for timeline, names in {
         "utc": ("generation", "openings", "node"),
@@ -80,7 +80,7 @@ def unchanging(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def served(daemon: Daemon, rounds: int = ROUNDS) -> dict[str, Any]:
-    """Let the victim ask meanwhile, and see to it that it is served as ever; give what it saw."""
+    """Let the victim ask meanwhile, and check that it is served as ever; return what it saw."""
     with Actor(daemon.socket, VICTIM, "victim", rounds, PAUSE_MS) as victim:
         saw: dict[str, Any] = victim.saw()
     assert saw["refused"] == 0
@@ -93,7 +93,7 @@ def served(daemon: Daemon, rounds: int = ROUNDS) -> dict[str, Any]:
 
 
 def assert_disjoint(*seen: dict[str, Any]) -> None:
-    """See to it that no (node, clock_seq, tick) is in two blocks, and none was from the future."""
+    """Check that no (node, clock_seq, tick) is in two blocks, and none was from the future."""
     last: tuple[int, ...] = (0, 0, -1)
     for node, clock_seq, first, count in sorted(
         tuple(block) for each in seen for block in each["blocks"]
@@ -104,7 +104,7 @@ def assert_disjoint(*seen: dict[str, Any]) -> None:
 
 
 def resident_kib(daemon: Daemon) -> int:
-    """Give the daemon's resident memory."""
+    """Return the daemon's resident memory."""
     told = Path(f"/proc/{daemon.process.pid}/status").read_text()
     return int(told.split("VmRSS:")[1].split()[0])
 
@@ -112,15 +112,15 @@ def resident_kib(daemon: Daemon) -> int:
 # --- what goes wrong in util-linux's daemon
 
 
-def test_the_silent_stop_nobody() -> None:
-    """A thousand connections of one user that say nothing, or half a request, cost nobody time."""
+def test_silent_connections_cost_no_time() -> None:
+    """A thousand connections of one user, silent or with half a request, cost others no time."""
     with guarded() as daemon, Actor(daemon.socket, ATTACKER, "silent", 350):
         served(daemon)
         assert status(daemon)["connections"] >= 1000
 
 
 def test_a_bulk_of_ten_million_is_never_answered() -> None:
-    """It would be a second's ticks for one; repeated, it moves no clock and burns no clock_seq."""
+    """Such a request moves no clock and uses up no clock sequence, however often it comes."""
     with guarded() as daemon:
         with Actor(daemon.socket, ATTACKER, "bulks", 10_000_000, 1_000_001, 2**31 - 1) as attacker:
             victim = served(daemon)
@@ -132,7 +132,7 @@ def test_a_bulk_of_ten_million_is_never_answered() -> None:
 
 
 def test_bulks_of_a_million_overlap_nothing_and_never_come_early() -> None:
-    """From many connections of two users: each block is past, current and its caller's alone."""
+    """Each block of many connections of two users is current, past and its caller's alone."""
     with guarded() as daemon:
         with (
             Actor(daemon.socket, ATTACKER, "bulks", 1_000_000) as one,
@@ -146,7 +146,7 @@ def test_bulks_of_a_million_overlap_nothing_and_never_come_early() -> None:
 
 
 def test_a_negative_count_gives_nothing_twice() -> None:
-    """It stands for one, between others of every size."""
+    """A negative count stands for one, among others of every size."""
     with guarded() as daemon:
         with Actor(daemon.socket, ATTACKER, "bulks", -1, 0, 1, -(2**31), 1000, -1000) as attacker:
             victim = served(daemon)
@@ -157,8 +157,8 @@ def test_a_negative_count_gives_nothing_twice() -> None:
 
 
 def test_no_descriptor_left_ends_nothing() -> None:
-    """Who is connected is served on; who connects then waits, and is served once there is one."""
-    # Of root's, for only who has its user may lower a process's limits.
+    """Open connections are served on; a new one waits until there is a descriptor."""
+    # As root, for only the daemon's own user may lower its limits.
     with Daemon() as daemon, daemon.connect() as connection:
         daemon.folder.chmod(0o755)
         connection.call("take", "utc", 1)
@@ -175,7 +175,7 @@ def test_no_descriptor_left_ends_nothing() -> None:
 
 
 def test_refusals_are_told_in_status_and_log() -> None:
-    """By reason, in each dialect, and in one line of the log for all of them."""
+    """They are counted by reason in each dialect, and have one line of the log together."""
     with guarded() as daemon:
         with daemon.connect() as connection:
             for _ in range(50):
@@ -197,8 +197,8 @@ def test_refusals_are_told_in_status_and_log() -> None:
 
 
 @pytest.mark.parametrize("each", [1_000, pytest.param(5_000, marks=pytest.mark.thorough)])
-def test_idle_connections_cost_nobody_time(each: int) -> None:
-    """Of two users; each costs the daemon half a KiB or so, which it gives back to the next."""
+def test_idle_connections_cost_no_time(each: int) -> None:
+    """Connections of two users cost the daemon half a KiB or so each."""
     with guarded() as daemon:
         served(daemon, 20)
         before = resident_kib(daemon)
@@ -214,8 +214,8 @@ def test_idle_connections_cost_nobody_time(each: int) -> None:
 
 
 @pytest.mark.parametrize("callers", [1_000, pytest.param(20_000, marks=pytest.mark.thorough)])
-def test_many_that_connect_and_go_cost_nobody_time(callers: int) -> None:
-    """Some say a byte before; none is left. Who connects waits for those before him, not long."""
+def test_connections_that_come_and_go_cost_no_time(callers: int) -> None:
+    """Half of them send a byte. No connection is left, and others wait only a short time."""
     with guarded() as daemon:
         with Actor(daemon.socket, ATTACKER, "storm", callers) as attacker:
             with Actor(daemon.socket, VICTIM, "victim", 15, PAUSE_MS) as victim:
@@ -228,8 +228,8 @@ def test_many_that_connect_and_go_cost_nobody_time(callers: int) -> None:
         served(daemon, 20)
 
 
-def test_one_user_can_take_his_own_connections_only() -> None:
-    """Beyond them he hears why, in rpc; libuuid's callers hear an end; others connect as ever."""
+def test_one_user_can_take_the_connections_of_one_user_only() -> None:
+    """Beyond the limit an rpc request gets an error that says why, and libuuid's none."""
     with guarded("--max-connections-per-uid=64", "--max-connections=256") as daemon:
         with Actor(daemon.socket, ATTACKER, "hoard", 200) as attacker:
             served(daemon)
@@ -246,12 +246,12 @@ def test_one_user_can_take_his_own_connections_only() -> None:
         assert found["requests"]["rpc"]["refused"] == {"connections": 137}
 
 
-# --- replies that nobody reads
+# --- unread replies
 
 
 @pytest.mark.parametrize("connections", [20, pytest.param(200, marks=pytest.mark.thorough)])
-def test_replies_that_nobody_reads_pile_up_nowhere(connections: int) -> None:
-    """Each connection asks for 4,000,000 ids: all are closed when their time is up."""
+def test_unread_replies_pile_up_nowhere(connections: int) -> None:
+    """Each connection asks for 4,000,000 ids; all are closed when their time is up."""
     with guarded("--max-reply-seconds=1") as daemon:
         served(daemon, 20)
         before = resident_kib(daemon)
@@ -268,7 +268,7 @@ def test_replies_that_nobody_reads_pile_up_nowhere(connections: int) -> None:
 
 
 def test_a_reply_read_byte_by_byte_is_cut_off() -> None:
-    """A caller who always reads a little has no more time than one who never does."""
+    """A caller that always reads a little has no more time than one that never reads."""
     with (
         guarded("--max-reply-seconds=1") as daemon,
         Actor(daemon.socket, ATTACKER, "dripping", 20) as attacker,
@@ -305,7 +305,7 @@ PLACES = {
 
 
 def test_heads_that_claim_gigabytes_get_none() -> None:
-    """Whatever a few bytes say of what follows, the daemon keeps to what came, and closes."""
+    """The daemon keeps no memory for bytes that have not come, and closes the connection."""
     with guarded("--max-request-seconds=1") as daemon:
         served(daemon, 20)
         before = resident_kib(daemon)
@@ -326,7 +326,7 @@ def test_heads_that_claim_gigabytes_get_none() -> None:
 
 
 def ended(sock: Any, *, after_an_error: bool = False) -> bool:
-    """Tell whether the other side closes without a byte, or *after_an_error*."""
+    """Whether the other side closes without a byte, or *after_an_error*."""
     said = b""
     with contextlib.suppress(ConnectionError):
         while more := sock.recv(4096):
@@ -335,7 +335,7 @@ def ended(sock: Any, *, after_an_error: bool = False) -> bool:
 
 
 def test_every_first_byte_ends_in_an_answer_or_a_close() -> None:
-    """All 256, with nothing, zeros or noise after them; none is left open."""
+    """No connection is left open by any of the 256, with nothing, zeros or noise after it."""
     with guarded("--max-request-seconds=1") as daemon:
         before = resident_kib(daemon)
         with Actor(daemon.socket, ATTACKER, "first_bytes") as attacker:
@@ -363,7 +363,7 @@ NO_COUNTS: list[Any] = [
 
 
 def test_what_is_no_count_is_an_error_by_name() -> None:
-    """Of ticks or of ids, the request is refused, the next on the connection is served."""
+    """A wrong count of ticks or ids is refused, and the next request is served."""
     with guarded("--worker=1") as daemon, daemon.connect() as connection:
         asked: list[tuple[Any, ...]] = [("take", "utc", count) for count in NO_COUNTS]
         asked += [("take", "steady", count) for count in NO_COUNTS]
@@ -381,7 +381,7 @@ def test_what_is_no_count_is_an_error_by_name() -> None:
 
 
 def test_huge_numbers_for_a_request_are_closed_or_come_back() -> None:
-    """Any integer comes back as the msgid; what is none gets the connection closed."""
+    """Any integer comes back as the msgid; anything else gets the connection closed."""
     with guarded() as daemon:
         for msgid in (0, 2**32 - 1, 2**32, 2**64 - 1, -1, -(2**63)):
             with connected(daemon.socket) as sock:
@@ -396,7 +396,7 @@ def test_huge_numbers_for_a_request_are_closed_or_come_back() -> None:
 
 @pytest.mark.parametrize("op", [4, 5])
 def test_every_count_of_libuuids_is_answered_by_its_rules_or_closed(op: int) -> None:
-    """Less than one is one, of random ones at most 63 come; past a million there is no answer."""
+    """A count below one means one; at most 63 random ids come; past a million comes no answer."""
     with guarded() as daemon:
         for count in (-(2**31), -1, 0, 1, 1_000_000, 1_000_001, 2**31 - 1):
             reply = libuuid(daemon.socket, bytes([op]) + struct.pack("=i", count))
@@ -424,7 +424,7 @@ LIKELY = [
 
 
 def test_no_request_changes_or_ends_the_daemon() -> None:
-    """Every op there could be, every method known or guessed: the same daemon as before."""
+    """After every op there could be, and every method guessed, the daemon is the same."""
     with guarded("--worker=1") as daemon:
         for op in range(256):
             # Half a request is closed in its own time; here each has bytes enough.
@@ -444,7 +444,7 @@ def test_no_request_changes_or_ends_the_daemon() -> None:
 
 
 def test_no_reply_goes_to_another() -> None:
-    """Fifty connections with counts of their own, all at once: each gets its own, and only that."""
+    """Each of a hundred connections that ask at once for different counts gets its own count."""
     with guarded() as daemon:
         with (
             Actor(daemon.socket, ATTACKER, "matching", 50) as one,
@@ -472,7 +472,7 @@ TAKES = 10
 
 
 def taken(daemon: Daemon, count: int, *, whole: bool) -> dict[str, Any]:
-    """Let the victim take so many ticks, again and again; see to it that it never waits long."""
+    """Let the victim take *count* ticks, again and again; check that it never waits long."""
     with Actor(daemon.socket, VICTIM, "taker", count, int(whole), TAKES) as victim:
         found: dict[str, Any] = victim.saw()
     assert found["heard"] == []
@@ -482,10 +482,10 @@ def taken(daemon: Daemon, count: int, *, whole: bool) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("greed", GREED)
-def test_greed_shuts_nobody_out(greed: str) -> None:
-    """Beside two processes with 100 connections each that want all, one that wants little gets it.
+def test_greed_shuts_no_other_user_out(greed: str) -> None:
+    """Beside 200 connections that ask for all, each small request of another user is answered.
 
-    Each of its requests is answered, soon, and each whole block is whole.
+    The answers come soon, and each whole block is whole.
     """
     way = list(GREED).index(greed)
     with guarded() as daemon:

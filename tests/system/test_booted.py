@@ -56,7 +56,7 @@ def take_over(booted: Booted) -> None:
 
 
 def give_back(booted: Booted) -> None:
-    """Give util-linux's service its place back."""
+    """Return util-linux's service its place back."""
     booted.follow(booted.run(UUIDD, "install-units", "--undo"))
 
 
@@ -76,7 +76,7 @@ def drop_in(booted: Booted, lines: str, *, restart: bool = True) -> None:
 
 
 def uuid_of(booted: Booted, *command: str) -> UUID:
-    """Give the UUID that a command inside prints."""
+    """Return the UUID that a command inside prints."""
     return UUID(booted.run(*command).strip())
 
 
@@ -104,7 +104,7 @@ def test_it_takes_util_linuxs_place_and_gives_it_back(booted: Booted, tmp_path: 
     ]
     assert all(phases)
     assert all(one.safe for phase in phases for one in phase)
-    # A new thread asks anew; what an old one had left may still be the other daemon's.
+    # A new thread sends a new request; what an old one had left may still be the other daemon's.
     ours = [{one.id.node == node for one in phase} for phase in phases]
     assert ours[0] == {False}
     assert True in ours[1]
@@ -130,7 +130,7 @@ def test_libuuids_callers_get_ids(service: Booted) -> None:
 
 
 def test_our_clients_get_ids_inside_and_outside(service: Booted) -> None:
-    """Both uuidctl inside, and whoever reaches the socket by another path, are served."""
+    """The command inside is served, and so is a caller that reaches the socket by another path."""
     node = int(service.status()["node"], 16)
     assert uuid_of(service, UUIDCTL, "new").node == node
     with service.connect() as connection:
@@ -206,7 +206,7 @@ def test_a_killed_daemon_is_started_again(service: Booted, tmp_path: Path) -> No
 
 
 def test_a_killed_daemon_is_not_left_for_the_next_call(service: Booted) -> None:
-    """It is there again before anybody asks, so that nobody waits for its start."""
+    """It is started again before a request comes, so that no caller waits for its start."""
     pid = service.pid
     service.run("systemctl", "kill", "--signal=KILL", "uuidd.service")
     until(lambda: service.pid not in (0, pid))
@@ -310,7 +310,7 @@ def test_who_restarts_a_service_that_cannot_start_is_told(service: Booted) -> No
 
 
 def shortest_pause(service: Booted) -> float:
-    """Give the fewest seconds between two tries to start the service, while a caller waits."""
+    """Return the fewest seconds between two tries to start the service, while a caller waits."""
     since = service.now()
     service.run("systemctl", "restart", "--no-block", "uuidd.service")
     with service.connect():
@@ -321,7 +321,7 @@ def shortest_pause(service: Booted) -> float:
 
 
 def test_a_service_that_cannot_start_is_not_tried_in_a_frenzy(service: Booted) -> None:
-    """Every other second at most, however long it lasts, and whoever waits."""
+    """It is tried every other second at most, even while a caller waits."""
     options(service, "--max-pipelined none")
     assert shortest_pause(service) > 2
 

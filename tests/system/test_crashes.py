@@ -57,7 +57,7 @@ def stop_between_saves(daemon: Daemon) -> State:
 
 
 def mark(state: State, given: Given) -> int:
-    """Give the tick before which all of *given* has to lie, as the state says."""
+    """Return the tick before which all of *given* has to lie, as the state says."""
     if given.space is None:
         return state.steady
     node, clock_seq = given.space
@@ -307,7 +307,7 @@ def is_refusal(line: str) -> bool:
 
 @contextlib.contextmanager
 def short_folder() -> Iterator[Path]:
-    """Give a folder with a short path, for a socket's has 107 bytes at most."""
+    """Provide a folder with a short path, for a socket's has 107 bytes at most."""
     with tempfile.TemporaryDirectory(prefix="uuidd-test-", dir="/tmp") as name:
         yield Path(name)
 

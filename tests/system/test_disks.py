@@ -32,7 +32,7 @@ Fault = Callable[[Mounts, Daemon], contextlib.AbstractContextManager[None]]
 
 @pytest.fixture
 def mounts() -> Iterator[Mounts]:
-    """Mounts that nobody else sees."""
+    """Mounts in a namespace of their own."""
     with private_mounts() as mounts:
         yield mounts
 
@@ -133,7 +133,7 @@ FAULTS: dict[str, tuple[Fault, str]] = {
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_disk_that_fails_stops_nobody_and_heals(mounts: Mounts, name: str) -> None:
+def test_a_disk_that_fails_stops_no_caller_and_heals(mounts: Mounts, name: str) -> None:
     """Ids of utc go on under another node, steady says why not, and after it all is as before.
 
     No id comes twice over the whole time, and no call takes much more than the 0.8 s for which a
@@ -185,7 +185,7 @@ def test_a_disk_that_fails_stops_nobody_and_heals(mounts: Mounts, name: str) -> 
 
 
 def by_uuidctl(daemon: Daemon) -> dict[str, Any]:
-    """Give the status that the command tells."""
+    """Return the status that the command tells."""
     told = subprocess.run(
         [sys.executable, "-c", UUIDCTL, f"--socket={daemon.socket}", "status", "--json"],
         capture_output=True,
@@ -197,7 +197,7 @@ def by_uuidctl(daemon: Daemon) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("seconds", [3.0, pytest.param(15.0, marks=pytest.mark.thorough)])
-def test_a_sync_that_hangs_holds_nobody_up(seconds: float, mounts: Mounts) -> None:
+def test_a_sync_that_hangs_delays_no_caller(seconds: float, mounts: Mounts) -> None:
     """Calls take about a second at most: utc volatile, steady refused; and it heals by itself."""
     with Daemon(wrap=mounts.inside) as daemon:
         callers = Callers(daemon)

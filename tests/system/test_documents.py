@@ -58,7 +58,7 @@ def test_the_examples_in_python_run(daemon: Daemon, name: str) -> None:
 
 
 def test_the_warning_is_quoted_as_it_is(tmp_path: Path) -> None:
-    """Whoever searches the document for what a program said finds it."""
+    """A search of the document for the warning finds it."""
     done = subprocess.run(
         [sys.executable, "-c", "import uuidd_client; uuidd_client.uuid1()"],
         env={**os.environ, "UUIDD_SOCKET": f"{tmp_path}/s", "UUIDD_FALLBACK": ""},

@@ -48,7 +48,7 @@ def volumes(tmp_path: Path) -> Volumes:
 
 
 def said(words: list[str]) -> subprocess.CompletedProcess[str]:
-    """Give what a command said, and its exit status."""
+    """Return what a command said, and its exit status."""
     return subprocess.run(words, capture_output=True, timeout=PATIENCE, text=True, check=False)
 
 
@@ -80,7 +80,7 @@ def test_the_image_holds_nothing_of_its_building(image: Image) -> None:
 
 
 def test_the_image_has_its_bytecode(image: Image) -> None:
-    """A user who cannot write it need not compile at each start."""
+    """A user that cannot write there need not compile at each start."""
     [packages] = image.root.glob("opt/uuidd/lib/python*/site-packages")
     for package in ("uuidd", "uuidd_client", "trio"):
         sources = {path.stem for path in (packages / package).glob("*.py")}
@@ -225,12 +225,12 @@ def test_the_daemon_set_gives_the_nodes_folders_to_its_user(image: Image, tmp_pa
 
 
 def manifests(name: str) -> list[dict[str, Any]]:
-    """Give the documents of a manifest."""
+    """Return the documents of a manifest."""
     return list(yaml.safe_load_all((MANIFESTS / name).read_text()))
 
 
 def daemon_set() -> dict[str, Any]:
-    """Give the pod of the DaemonSet."""
+    """Return the pod of the DaemonSet."""
     _, found = manifests("daemonset.yaml")
     assert (found["apiVersion"], found["kind"]) == ("apps/v1", "DaemonSet")
     labels = found["spec"]["template"]["metadata"]["labels"]
@@ -240,7 +240,7 @@ def daemon_set() -> dict[str, Any]:
 
 
 def sidecar() -> dict[str, Any]:
-    """Give the pod with the sidecar."""
+    """Return the pod with the sidecar."""
     [found] = manifests("sidecar.yaml")
     assert (found["apiVersion"], found["kind"]) == ("v1", "Pod")
     pod: dict[str, Any] = found["spec"]
@@ -248,12 +248,12 @@ def sidecar() -> dict[str, Any]:
 
 
 def mounts(container: dict[str, Any]) -> dict[str, str]:
-    """Give the paths of a container's mounts, by volume."""
+    """Return the paths of a container's mounts, by volume."""
     return {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
 
 
 def sources(pod: dict[str, Any]) -> dict[str, Any]:
-    """Give the sources of a pod's volumes, by name."""
+    """Return the sources of a pod's volumes, by name."""
     return {
         volume["name"]: {key: value for key, value in volume.items() if key != "name"}
         for volume in pod["volumes"]
@@ -273,7 +273,7 @@ def assert_confined(pod: dict[str, Any], container: dict[str, Any]) -> None:
 
 
 def assert_probed(container: dict[str, Any], *probes: str) -> None:
-    """See to it that it has these probes: ready is who serves all, alive is who answers."""
+    """Check its probes: it is ready when all is served, and alive when it answers."""
     assert {name for name in container if name.endswith("Probe")} == set(probes)
     for probe in probes:
         more = ["--check"] if probe == "readinessProbe" else []

@@ -50,7 +50,7 @@ def storm(
 
 
 def test_every_kind_was_drawn_to_the_end(storm: Storm) -> None:
-    """Nobody failed; only Snowflakes, which have no fallback, are fewer."""
+    """No drawer failed; only Snowflakes, which have no fallback, are fewer."""
     assert storm.record["statuses"] == [0] * DRAWERS
     every = (storm.kills + 1) * PARTS * 5 * EACH
     for kind, drawers in storm.ids.items():

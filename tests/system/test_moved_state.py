@@ -31,7 +31,7 @@ def moved(daemon: Daemon) -> Path:
 
 
 def in_its_place(daemon: Daemon) -> Daemon:
-    """Give another daemon, with another socket, whose state folder is at the same path."""
+    """Return another daemon, with another socket, whose state folder is at the same path."""
     second = Daemon("--worker=5")
     second.state.rmdir()
     second.state = daemon.state
@@ -39,19 +39,19 @@ def in_its_place(daemon: Daemon) -> Daemon:
 
 
 def made(connection: Connection) -> list[str]:
-    """Give what a request for Snowflakes gets; nothing when it is refused."""
+    """Return what a request for Snowflakes gets; nothing when it is refused."""
     ids: list[str] | None = connection.ask("make", "snowflake", 1000)[3]
     return ids or []
 
 
 def taken(connection: Connection) -> list[tuple[int, int]]:
-    """Give the run of ticks that a request gets, first and past the last; none when refused."""
+    """Return the run of ticks that a request gets, first and past the last; none when refused."""
     block: dict[str, int] | None = connection.ask("take", "steady", 100_000)[3]
     return [(block["first"], block["first"] + block["count"])] if block else []
 
 
 def test_two_daemons_on_one_path_give_no_tick_twice(first: Daemon) -> None:
-    """Whoever takes from the first all along gets nothing from which the second makes Snowflakes.
+    """A caller that takes from the first all along gets no tick that the second gives out.
 
     A second long, for a daemon that has just started may be ahead of UTC for half of that.
     """

@@ -25,7 +25,7 @@ def daemon() -> Iterator[Daemon]:
 
 
 def slowest(daemon: Daemon) -> float:
-    """Give how long the slowest of many single takes took, in seconds."""
+    """Return how long the slowest of many single takes took, in seconds."""
     times = []
     with daemon.connect() as connection:
         for _ in range(CALLS):
@@ -36,14 +36,14 @@ def slowest(daemon: Daemon) -> float:
 
 
 def resident_kib(daemon: Daemon) -> int:
-    """Give the daemon's resident memory."""
+    """Return the daemon's resident memory."""
     status = Path(f"/proc/{daemon.process.pid}/status").read_text()
     return int(status.split("VmRSS:")[1].split()[0])
 
 
 @contextlib.contextmanager
 def sending(daemon: Daemon, data: bytes) -> Iterator[socket.socket]:
-    """Give a connection over which *data* was sent."""
+    """Provide a connection over which *data* was sent."""
     with socket.socket(socket.AF_UNIX) as sock:
         sock.settimeout(PATIENCE)
         sock.connect(str(daemon.socket))
@@ -52,7 +52,7 @@ def sending(daemon: Daemon, data: bytes) -> Iterator[socket.socket]:
 
 
 def seconds_until_closed(sock: socket.socket) -> float:
-    """Give how long it takes until the daemon closes, without a byte."""
+    """Return how long it takes until the daemon closes, without a byte."""
     begun = time.monotonic()
     with contextlib.suppress(ConnectionResetError):
         assert sock.recv(1) == b""
@@ -78,7 +78,7 @@ def greedy(daemon: Daemon) -> Iterator[None]:
         thread.join(PATIENCE)
 
 
-def test_silent_slow_and_greedy_callers_keep_nobody_waiting(daemon: Daemon) -> None:
+def test_silent_slow_and_greedy_callers_keep_no_other_waiting(daemon: Daemon) -> None:
     """One is silent, one sends half a request, one is greedy: each single take is answered soon."""
     with sending(daemon, b""), sending(daemon, b"\x94\x00"), greedy(daemon):
         assert slowest(daemon) < SOON
@@ -162,7 +162,7 @@ def test_a_byte_now_and_then_buys_no_time(daemon: Daemon) -> None:
 
 
 def test_a_caller_that_never_reads_costs_little_and_is_closed(daemon: Daemon) -> None:
-    """Requests whose replies nobody reads pile up at the caller, not in the daemon."""
+    """Requests whose replies are not read pile up at the caller, not in the daemon."""
     with daemon.connect() as connection:
         connection.call("status")
     before = resident_kib(daemon)
@@ -199,7 +199,7 @@ def test_a_param_nested_as_deep_as_can_be_is_refused(daemon: Daemon) -> None:
     assert answer == [1, 1, "bad_params: timeline is an array; there are utc, steady", None]
 
 
-def test_a_caller_that_dies_in_mid_request_delays_nobody(daemon: Daemon) -> None:
+def test_a_caller_that_dies_in_mid_request_delays_no_other(daemon: Daemon) -> None:
     """Connections cut off at any byte of a request leave the next caller served."""
     request = msgpack.packb([0, 1, "take", ["utc", 1, True]])
     for end in range(len(request)):
@@ -227,6 +227,6 @@ def test_an_idle_connection_costs_at_most_eight_kib(daemon: Daemon) -> None:
 
 
 def test_an_idle_daemon_takes_at_most_forty_megabytes() -> None:
-    """What a host pays for a daemon that nobody asks."""
+    """A daemon without requests costs its host this much."""
     with Daemon(fresh=True) as daemon:
         assert resident_kib(daemon) < 40 * 1024

@@ -1,4 +1,4 @@
-"""A descriptor that a caller passes along (SCM_RIGHTS), and whose close takes long, delays nobody.
+"""A descriptor whose close takes long, and which a caller passes along, delays no other caller.
 
 A TCP socket with SO_LINGER waits for its peer when it is closed, here for good. Others take long
 for what they hold.
@@ -23,7 +23,7 @@ ROUNDS, MIB, WATCHED = 4, 200, 2000
 
 @pytest.fixture(autouse=True)
 def _as_root() -> None:
-    """Only root can be several users."""
+    """Skip unless this is root: no other can be several users."""
     need_root()
 
 
@@ -39,8 +39,8 @@ def bars() -> bool:
 
 
 @pytest.mark.parametrize("module", [THIS_KERNEL, OLDER_KERNEL])
-def test_a_descriptor_that_closes_slowly_delays_nobody(module: str) -> None:
-    """Where the kernel can bar them none gets through; else each is the end of its connection."""
+def test_a_descriptor_that_closes_slowly_delays_no_other(module: str) -> None:
+    """Where the kernel can bar descriptors none comes through; else each ends its connection."""
     with guarded(module=module) as daemon:
         with Actor(daemon.socket, ATTACKER, "passing", ROUNDS, MIB, WATCHED) as attacker:
             served(daemon)
@@ -54,7 +54,7 @@ def test_a_descriptor_that_closes_slowly_delays_nobody(module: str) -> None:
         until(lambda: status(daemon)["connections"] == 1)
 
 
-def test_a_descriptor_of_one_who_is_rejected_delays_nobody() -> None:
+def test_a_descriptor_of_one_who_is_rejected_delays_no_other() -> None:
     """What is never read of a connection over the limit is closed just as well."""
     with guarded("--max-connections-per-uid=2", module=OLDER_KERNEL) as daemon:
         with Actor(daemon.socket, ATTACKER, "passing", ROUNDS, 1, 1) as attacker:
@@ -63,7 +63,7 @@ def test_a_descriptor_of_one_who_is_rejected_delays_nobody() -> None:
         until(lambda: status(daemon)["connections"] == 1)
 
 
-def test_a_descriptor_from_before_the_start_delays_nobody() -> None:
+def test_a_descriptor_from_before_the_start_delays_no_other() -> None:
     """Callers may have connected to a socket of systemd's before the daemon could bar anything."""
 
     def activated(*command: str) -> list[str]:

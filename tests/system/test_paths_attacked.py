@@ -32,7 +32,7 @@ SECRET = b"root:$y$j9T$none\n"
 
 @pytest.fixture(autouse=True)
 def _as_root() -> None:
-    """Only root can become the daemon's user, and the attacker."""
+    """Skip unless this is root: no other can become the daemon's user, and the attacker."""
     need_root()
 
 
@@ -120,7 +120,7 @@ FOREIGN = ("a link", "a link to nothing", "a link to a folder", "a file", "a fol
 
 
 def everything(place: Path) -> dict[str, tuple[int, int, int, int, bytes]]:
-    """Give all that is below *place*: inode, mode, owner, group and content of each.
+    """Return all that is below *place*: inode, mode, owner, group and content of each.
 
     But for the daemon's own socket, which its user cannot remove from a folder of root's.
     """
@@ -187,7 +187,7 @@ def test_the_socket_of_a_living_daemon_stays(place: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["a file open to all", *FOREIGN])
 def test_what_stands_in_the_pid_files_place_stays(place: Path, kind: str) -> None:
-    """Whoever owned the file could have root's scripts signal what he likes."""
+    """The owner of the file could make root's scripts signal any process."""
     path = place / "open" / "uuidd.pid"
     with planted(kind, path, place):
         before = everything(place)
@@ -236,7 +236,7 @@ def test_a_state_folder_that_others_can_write_to_is_not_used(
 def test_what_stands_in_the_states_place_stays(
     place: Path, kind: str, name: str, user: str
 ) -> None:
-    """What another user left there, when he could, is neither used nor changed."""
+    """What another user left there is neither used nor changed."""
     if user:
         handed_over(place)
     path = place / "state" / name
@@ -245,13 +245,13 @@ def test_what_stands_in_the_states_place_stays(
         assert str(place / "state") in refusal(place, "-P", user=user)
         after = everything(place)
         if name == "state":
-            # Who has looked into the folder has locked it.
+            # A daemon that looks into the folder locks it.
             after.pop("state/lock", None)
         assert after == before
 
 
 def test_what_root_hands_over_is_roots_own(place: Path) -> None:
-    """A file of another user's in root's folder is not given to the daemon's user as his."""
+    """A file of another user in root's folder does not become the daemon's user's."""
     for name in ("state", "state.new", "lock"):
         (place / "state" / name).write_bytes(b"the attacker's\n")
         os.chown(place / "state" / name, ATTACKER, ATTACKER)
@@ -265,7 +265,7 @@ def test_what_root_hands_over_is_roots_own(place: Path) -> None:
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Let the attacker hold a lock on what he can open, if he can."""
+    """Let the attacker hold a lock on *path*, if they can open it."""
     script = (
         "import fcntl, os, sys\n"
         "os.setgroups([]), os.setresgid(*[int(sys.argv[1])] * 3)\n"
@@ -292,7 +292,7 @@ def locked(path: Path) -> Iterator[None]:
 
 @pytest.fixture
 def daemon() -> Iterator[Daemon]:
-    """A daemon that runs as nobody, in folders that all can read."""
+    """A daemon that runs as "nobody", in folders that all can read."""
     daemon = Daemon("--user", "nobody")
     daemon.folder.chmod(0o755)
     with daemon:
@@ -300,7 +300,7 @@ def daemon() -> Iterator[Daemon]:
 
 
 def test_a_lock_on_the_sockets_folder_stops_no_start(daemon: Daemon) -> None:
-    """Any user can lock a folder that he can read, and have it until he dies."""
+    """Any user can lock a folder that they can read, for as long as they like."""
     daemon.kill()
     with locked(daemon.folder):
         daemon.start()

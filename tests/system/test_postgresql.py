@@ -43,7 +43,7 @@ class Server:
         self._data = folder / "data"
 
     def start(self) -> None:
-        """Start it, as nobody if we are root, which it refuses."""
+        """Start it; as the user "nobody" if this is root, which it refuses."""
         self._run("initdb", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "-N")
         options = f"-c listen_addresses= -c unix_socket_directories={self._folder} -c fsync=off"
         self._run("pg_ctl", "-w", "-l", str(self._folder / "log"), "-o", options, "start")
@@ -54,13 +54,13 @@ class Server:
             self._run("pg_ctl", "-w", "-m", "immediate", "stop")
 
     def psql(self, script: str) -> Rows:
-        """Give the rows that *script* prints, in one session. The first error fails the test."""
+        """Return the rows that *script* prints, in one session. The first error fails the test."""
         done = self._psql(script)
         assert done.returncode == 0, done.stderr
         return [line.split("|") for line in done.stdout.splitlines()]
 
     def refused(self, statement: str) -> str:
-        """Give the error of a statement that must have one."""
+        """Return the error of a statement that must have one."""
         done = self._psql(statement)
         assert done.returncode != 0, done.stdout
         return done.stderr
@@ -103,7 +103,7 @@ class Server:
 
 
 def server_program(name: str) -> str:
-    """Give the path of one of PostgreSQL's own programs, which Debian keeps out of PATH."""
+    """Return the path of one of PostgreSQL's own programs, which Debian keeps out of PATH."""
     installed = SERVER_PROGRAMS.glob(f"[0-9]*/bin/{name}")
     newest = max(installed, key=lambda path: int(path.parts[-3]), default=None)
     return need(name) if newest is None else str(newest)
@@ -121,7 +121,7 @@ def server() -> Iterator[Server]:
     for program in ("initdb", "pg_ctl"):
         server_program(program)
     need("psql")
-    # Not pytest's folder: a Unix socket's path must be short, and nobody must get there.
+    # Not pytest's folder: a Unix socket's path must be short, and "nobody" must have access.
     folder = Path(tempfile.mkdtemp(prefix="uuidd-pg-", dir="/tmp"))
     server = Server(folder)
     try:
@@ -153,7 +153,7 @@ def statements() -> list[str]:
 
 
 def v1_fields(count: int) -> list[versions.GregorianFields]:
-    """Give fields of v1 from the first tick to the last, all years alike, the ends among them."""
+    """Return fields of v1 from the first tick to the last, all years alike, the ends among them."""
     draw = random.Random(1)
     drawn = [
         versions.GregorianFields(draw.getrandbits(60), draw.getrandbits(14), draw.getrandbits(48))
@@ -164,7 +164,7 @@ def v1_fields(count: int) -> list[versions.GregorianFields]:
 
 
 def ids(kind: str, count: int) -> list[int]:
-    """Give ids of random times, and of random bits else."""
+    """Return ids of random times, and of random bits else."""
     draw = random.Random(2)
     if kind == "ulid":
         return [ulid.ulid(draw.getrandbits(48), draw.getrandbits(80)) for _ in range(count)]
@@ -178,14 +178,14 @@ def ids(kind: str, count: int) -> list[int]:
 
 
 def text_of(kind: str, ms: int, rest: int) -> str:
-    """Give an id of a time, with *rest* for what it has besides."""
+    """Return an id of a time, with *rest* for what it has besides."""
     if kind == "ksuid":
         return ksuid.to_text(ksuid.ksuid(ms // 1000, ms % 1000 << 100 | rest))
     return push_id.to_text(push_id.push_id(ms, rest))
 
 
 def time_of(kind: str, value: int) -> int:
-    """Give the time that an id carries, in its kind's unit."""
+    """Return the time that an id carries, in its kind's unit."""
     if kind in ("v1", "v6"):
         return versions.gregorian_fields(value).tick
     return versions.v7_fields(value).ms if kind == "v7" else ulid.fields(value).ms

@@ -34,7 +34,7 @@ def takes(connection: Connection, seconds: float) -> Iterator[tuple[Given, float
 
 
 def given(space: tuple[bytes, int] | None, block: dict[str, int]) -> Given:
-    """Give a block as what was given out."""
+    """Return a block as what was given out."""
     whose = None if space is None else (int.from_bytes(space[0], "big"), space[1])
     return Given(whose, block["first"], block["count"])
 
@@ -51,7 +51,7 @@ def silent(daemon: Daemon, count: int) -> Iterator[None]:
 
 
 def open_descriptors(daemon: Daemon) -> int:
-    """Give how many descriptors the daemon has open."""
+    """Return how many descriptors the daemon has open."""
     return len(os.listdir(f"/proc/{daemon.process.pid}/fd"))
 
 
@@ -62,7 +62,7 @@ def may_open(daemon: Daemon, most: int) -> None:
 
 
 def test_connections_beyond_the_limit_leave_descriptors_for_saves() -> None:
-    """Among 400 silent connections, where 128 fit, who is connected is served on, each soon.
+    """Among 400 silent connections, where 128 fit, an open connection is served on, and soon.
 
     The state is saved meanwhile, the log tells of it in a few lines, and after it others can
     connect.
@@ -88,11 +88,11 @@ def test_connections_beyond_the_limit_leave_descriptors_for_saves() -> None:
     assert len(daemon.lines) < 10
 
 
-def test_without_a_descriptor_who_is_connected_is_served_on() -> None:
+def test_without_a_descriptor_open_connections_are_served_on() -> None:
     """When no descriptor is left, connections go on, v1 within 5 s though nothing can be saved.
 
-    The log says once why nobody is accepted, and the first to come then is as soon as there is a
-    descriptor again; then the state is saved, and nothing was given twice.
+    The log says once why no connection is accepted. The first one to wait is accepted when there is
+    a descriptor again; then the state is saved, and nothing was given twice.
     """
     with Daemon() as daemon, daemon.connect() as connection:
         before = [each for each, _ in takes(connection, 0.2)]

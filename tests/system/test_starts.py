@@ -48,12 +48,12 @@ def refusal(*arguments: str, before: str = "") -> str:
 
 
 def at(place: Path, *more: str) -> list[str]:
-    """Give the arguments of a daemon in *place*."""
+    """Return the arguments of a daemon in *place*."""
     return ["-F", "-P", f"--socket={place / 's'}", f"--state={place / 'state'}", *more]
 
 
 def everything(place: Path) -> set[str]:
-    """Give the names of all files below *place*."""
+    """Return the names of all files below *place*."""
     return {str(path.relative_to(place)) for path in place.rglob("*")}
 
 
@@ -202,7 +202,7 @@ def test_another_node_moves_the_clock_sequence() -> None:
 
 
 def test_an_idle_timeout_ends_the_daemon() -> None:
-    """-T ends a daemon that nobody asks, in order."""
+    """-T ends a daemon without requests, in order."""
     with Daemon("-T1") as daemon:
         assert daemon.process.wait(PATIENCE) == 0
 

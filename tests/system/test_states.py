@@ -100,7 +100,7 @@ def memory() -> Iterator[Path]:
 
 
 def in_use(folder: Path, node: Node | None) -> tuple[Host, bytes]:
-    """Give a host that has given out of two generations, and led UTC by 19 s; and its state."""
+    """Return a host that has given out of two generations, and led UTC by 19 s; and its state."""
     host = Host(folder, node)
     store, utc, steady = host.start(now=NOW)
     with contextlib.closing(store):
@@ -163,19 +163,19 @@ def test_a_bit_that_flipped_anywhere_repeats_nothing(memory: Path) -> None:
 
 
 def signed(body: bytes, version: int = 2) -> bytes:
-    """Give a state file of *body* whose checksum is right."""
+    """Return a state file of *body* whose checksum is right."""
     return f"uuidd-state {version} sha256:{hashlib.sha256(body).hexdigest()}\n".encode() + body
 
 
 def of_another_host(state: bytes) -> bytes:
-    """Give the same state as another host left it."""
+    """Return the same state as another host left it."""
     body = json.loads(state.partition(b"\n")[2])
     assert body["machine"] == machine_hash()
     return signed(json.dumps({**body, "machine": "0" * 64}).encode())
 
 
 def flipped(state: bytes) -> bytes:
-    """Give the state with one bit of a mark changed."""
+    """Return the state with one bit of a mark changed."""
     return state[:-10] + bytes([state[-10] ^ 1]) + state[-9:]
 
 

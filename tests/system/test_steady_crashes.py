@@ -20,7 +20,8 @@ class Drawer:
     """Draws steady blocks of *daemon* all the time, while the context lasts.
 
     *blocks* are the first tick and the count of each, in the order in which they came; *refused*
-    what was answered instead of one. Whoever ends the daemon holds *down* until the next one runs.
+    what was answered instead of one. A test that ends the daemon holds *down* until
+    the next one runs.
     """
 
     def __init__(self, daemon: Daemon) -> None:
@@ -91,7 +92,7 @@ def crash_loop(daemon: Daemon, drawer: Drawer, kills: int, *, apart: float) -> N
 
 
 def lead(daemon: Daemon) -> float:
-    """Give by how many seconds the steady timeline leads UTC."""
+    """Return by how many seconds the steady timeline leads UTC."""
     with daemon.connect() as connection:
         found: float = connection.call("status")["steady"]["lead"]
     return found

@@ -38,7 +38,7 @@ LONG = "--max-lead=1000000000"
 
 
 class Steps:
-    """Steps of *fake_time*, and callers at *daemon* who know how far ahead it may be."""
+    """Steps of *fake_time*, and callers at *daemon* that know how far ahead it may be."""
 
     def __init__(self, daemon: Daemon, fake_time: FakeTime, *, max_age: float = 0.005) -> None:
         self._fake_time = fake_time
@@ -47,7 +47,7 @@ class Steps:
 
     def by(self, seconds: float) -> None:
         """Let UTC be so far ahead of ours."""
-        # Until it is set, who asks may meet either.
+        # Until it is set, a request may meet either.
         self._ahead = max(self._offset, seconds)
         self._fake_time.set(seconds)
         self._offset = self._ahead = seconds
@@ -86,7 +86,7 @@ def test_at_rest_no_step_repeats_anything(steps: Steps) -> None:
 
 
 def test_under_load_no_step_repeats_anything(steps: Steps) -> None:
-    """While all callers draw at once UTC goes forth and back by each size; nobody waits long."""
+    """While all callers draw at once UTC goes forth and back by each size; no call takes long."""
     callers = steps.callers
     with callers.drawing():
         for size in SIZES.values():
@@ -141,7 +141,7 @@ def test_steps_are_counted_where_they_are_large(steps: Steps, daemon: Daemon) ->
     with daemon.connect() as connection:
 
         def counted(offset: float) -> tuple[int, int]:
-            """Give how many steps back and forward are counted while UTC is set once."""
+            """Return how many steps back and forward are counted while UTC is set once."""
             before = connection.call("status")["utc"]
             steps.by(offset)
             connection.call("take", "utc", 1)

@@ -25,7 +25,7 @@ class Storm(NamedTuple):
     kills: int
 
     def ids(self) -> Iterator[bytes]:
-        """Give all ids."""
+        """Yield all ids."""
         for ids, _ in self.client + self.stdlib:
             yield from ids
 
@@ -59,7 +59,7 @@ def _node(uuid: bytes) -> str:
 
 
 def test_all_were_drawn_while_the_daemon_was_killed_again_and_again(storm: Storm) -> None:
-    """Each kill came while there was more to draw, and nobody failed for it."""
+    """Each kill came while there was more to draw, and no drawer failed."""
     record = storm.record
     assert record["failed"] == 0
     assert len(record["kills"]) == storm.kills

@@ -24,12 +24,12 @@ def prefix(tmp_path: Path) -> Path:
 
 
 def units(prefix: Path) -> list[str]:
-    """Give the paths of the units."""
+    """Return the paths of the units."""
     return [str(prefix / "etc/systemd/system" / name) for name in ("uuidd.service", "uuidd.socket")]
 
 
 def said(*command: str) -> subprocess.CompletedProcess[str]:
-    """Give what a command said, and its exit status."""
+    """Return what a command said, and its exit status."""
     words = [need(command[0]), *command[1:]]
     return subprocess.run(words, capture_output=True, timeout=PATIENCE, text=True, check=False)
 
@@ -69,7 +69,7 @@ def test_the_service_is_closed_to_nearly_all(prefix: Path) -> None:
 
 
 def test_sysusers_makes_the_services_user(prefix: Path) -> None:
-    """A user and a group of their own, which nobody can log in to."""
+    """The user has a group of its own, and no login."""
     done = said("systemd-sysusers", "--dry-run", f"--root={prefix}")
     assert done.returncode == 0, done.stderr
     said("systemd-sysusers", f"--root={prefix}")

@@ -248,9 +248,9 @@ MUTATIONS = [
     Mutation(
         "fallback-shared-with-child",
         "without a daemon a child makes ids under its parent's node",
-        "Fallback.__init__",
-        "self.alive = alive()",
-        'self.alive = memoryview(b"1")',
+        "PerProcess.get",
+        "value.alive[0]",
+        "True",
         ("test_a_process_has_one_and_a_child_has_another",),
     ),
     Mutation(

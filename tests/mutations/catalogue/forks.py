@@ -30,9 +30,9 @@ MUTATIONS = [
     Mutation(
         "session-shared-with-child",
         "parent and child read each other's answers",
-        "PerProcess.get",
-        "value.alive[0]",
-        "True",
+        "Session.__init__",
+        "self.alive = alive()",
+        'self.alive = memoryview(b"1")',
         ("test_a_child_has_a_connection_of_its_own",),
     ),
     Mutation(

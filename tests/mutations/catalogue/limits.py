@@ -251,7 +251,7 @@ MUTATIONS = [
         "_libuuid",
         "stream.receive_until(deadline)",
         "stream.receive_until(trio.current_time() + 10)",
-        ("test_a_dripping_libuuid_request_ends_after_five_seconds",),
+        ("test_a_first_request_in_pieces_has_five_seconds",),
     ),
     Mutation(
         "reply-unbounded-in-time",

@@ -78,7 +78,7 @@ MUTATIONS = [
         "Allocator.take_waiting",
         "until = begun + SAVE_SECONDS",
         "until = begun + 3600",
-        ("test_after_a_second_without_a_save_a_volatile_node_serves",),
+        ("test_without_a_save_in_time_a_volatile_node_serves",),
     ),
     Mutation(
         "room-wait-unbounded",

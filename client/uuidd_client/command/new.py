@@ -24,7 +24,9 @@ AT_ONCE = 10_000
 
 def add_to(commands: Any) -> None:
     """Add the command to an argparse parser's commands."""
-    command = commands.add_parser("new", help="make new ids, one per line")
+    command = commands.add_parser(
+        "new", help="make new ids, one per line", description="Make new ids, one per line."
+    )
     command.add_argument(
         "-k",
         "--kind",

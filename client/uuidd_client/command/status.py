@@ -32,7 +32,11 @@ _HIDE, _SHOW = "\x1b[?25l", "\x1b[?25h"
 
 def add_to(commands: Any) -> None:
     """Add the command to an argparse parser's commands."""
-    command = commands.add_parser("status", help="show the status of the daemon")
+    command = commands.add_parser(
+        "status",
+        help="show the status of the daemon",
+        description="Show the status of the daemon. The man page uuidctl(1) explains the screen.",
+    )
     form = command.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print all fields as JSON")
     form.add_argument(

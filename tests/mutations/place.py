@@ -22,6 +22,7 @@ from tests.mutations.piece import Matching, Piece, is_block
 PACKAGES = ("uuidd", "client/uuidd_client")
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+_Window = Sequence[ast.expr | ast.stmt]
 
 
 class NoPlaceError(Exception):
@@ -96,25 +97,22 @@ class Scopes:
             raise NoPlaceError(f"{function} is in {' and '.join(homes)}: name the module too")
         if not scopes:
             names = {scope.name or scope.module.name for scope in self._scopes}
-            alike = ", ".join(near(function, names))
+            alike = ", ".join(near(function, names)) or "nothing"
             raise NoPlaceError(f"there is no {function}; near it: {alike}{self._elsewhere(old)}")
-        places = [place for scope in scopes for place in _places(scope, old)]
-        if len(places) == 1:
-            return places[0]
-        path, line = scopes[0].module.path, getattr(scopes[0].node, "lineno", 1)
-        if not places:
-            raise NoPlaceError(
-                f"{path}:{line}: its code is not in {function}{self._elsewhere(old)}"
-            )
-        lines = ", ".join(str(line) for line in sorted({place.line for place in places}))
-        raise NoPlaceError(
-            f"{path}:{line}: its code is {len(places)} times in {function}, in lines {lines}"
-        )
+        module, first_line = scopes[0].module, getattr(scopes[0].node, "lineno", 1)
+        found = [match for scope in scopes for match in _matches(scope, old)]
+        if len(found) == 1:
+            return _place(module, *found[0])
+        told = f"{module.path}:{first_line}: its code is"
+        if not found:
+            raise NoPlaceError(f"{told} not in {function}{self._elsewhere(old)}")
+        lines = ", ".join(str(line) for line in sorted({window[0].lineno for window, _ in found}))
+        raise NoPlaceError(f"{told} {len(found)} times in {function}, in lines {lines}")
 
     def _elsewhere(self, old: Piece) -> str:
         """Return a hint at the functions that hold such a piece, if they are few."""
         functions = [scope for scope in self._scopes if isinstance(scope.node, Function)]
-        names = [scope.name for scope in functions if any(_places(scope, old))]
+        names = [scope.name for scope in functions if any(_matches(scope, old))]
         return f"; its code is in {' and '.join(names)}" if 0 < len(names) < 4 else ""
 
 
@@ -159,17 +157,18 @@ def _locals(function: Function) -> frozenset[str]:
     return frozenset(found - foreign)
 
 
-def _places(scope: Scope, old: Piece) -> Iterator[Place]:
+def _matches(scope: Scope, old: Piece) -> Iterator[tuple[_Window, Matching]]:
+    """Give each run of nodes that is the same as *old*."""
     # A builtin or a name of the module means what it says, unless the function has its own.
     fixed = {*dir(builtins), *_globals(scope.module.tree)} - scope.local
     wanted = [old] if isinstance(old, ast.expr) else old
     for window in _windows(scope, old):
         matching = Matching(scope.local, fixed)
         if all(map(matching.same, wanted, window)):
-            yield _place(scope.module, window, matching)
+            yield window, matching
 
 
-def _windows(scope: Scope, old: Piece) -> Iterator[Sequence[ast.expr | ast.stmt]]:
+def _windows(scope: Scope, old: Piece) -> Iterator[_Window]:
     """Give all that *old* may be: each expression, or each run of so many statements."""
     for node in _code(scope.node, outside=not isinstance(scope.node, Function)):
         if isinstance(old, ast.expr):
@@ -203,7 +202,7 @@ def _globals(tree: ast.Module) -> set[str]:
     return found
 
 
-def _place(module: Module, window: Sequence[ast.expr | ast.stmt], matching: Matching) -> Place:
+def _place(module: Module, window: _Window, matching: Matching) -> Place:
     lines = module.source.splitlines(keepends=True)
     first, last = window[0], window[-1]
     decorators: list[ast.expr] = getattr(first, "decorator_list", [])

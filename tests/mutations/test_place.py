@@ -88,9 +88,10 @@ def test_a_piece_that_is_there_twice_has_no_place() -> None:
 
 
 def test_a_function_that_is_gone_is_told_with_those_like_it() -> None:
-    """It may just have another name now."""
-    with pytest.raises(NoPlaceError, match=r"there is no Keeper.save; near it: Saver.save"):
-        find("Keeper.save", "LIMIT")
+    """And with the functions that hold the piece, for it may just have another name now."""
+    told = "there is no Keeper.save; near it: Saver.save; its code is in write"
+    with pytest.raises(NoPlaceError, match=told):
+        find("Keeper.save", "return ..., ...")
 
 
 def test_a_name_of_two_functions_takes_its_module() -> None:
@@ -116,6 +117,14 @@ def test_what_is_skipped_comes_again() -> None:
     broken = place.filled(parsed("if ...:\n    ...\nelif later:\n    ...")).decode()
     assert "if not self._done:\n            self._write(state, until=end)\n" in broken
     assert "elif wait:\n            self._write(state)\n        return end" in broken
+
+
+def test_an_elif_is_no_statement_of_its_own() -> None:
+    """In its place an `if` would be one after the other, and both could run."""
+    with pytest.raises(
+        NoPlaceError, match=r"saver.py:11: an elif can be replaced only with its if"
+    ):
+        find("Saver.save", "if it:\n    ...")
 
 
 def test_code_outside_functions_is_named_by_its_module() -> None:

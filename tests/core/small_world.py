@@ -35,15 +35,14 @@ from unittest.mock import patch
 
 from tests.core.switching import take
 from uuidd.core.ids.nodes import MULTICAST, NODE_BITS
-from uuidd.core.timeline import Generation, Lane, NoneFree
+from uuidd.core.timeline import Generation, NoneFree
 from uuidd.core.timeline.generation import LANE_BITS, LANES
 from uuidd.core.timeline.horizon import Horizon
 from uuidd.core.timeline.outcomes import Closed, NeedsSave, TooFarAhead
 from uuidd.core.timeline.state import Node, State
-from uuidd.core.timeline.steady import Rollback, Slew, Steady
+from uuidd.core.timeline.steady import Rollback, Steady, SteadySnapshot
 from uuidd.core.timeline.timelines import Reading, Timelines
-from uuidd.core.timeline.utc import Utc
-from uuidd.core.timeline.volatile import Volatile
+from uuidd.core.timeline.utc import Utc, UtcSnapshot
 
 FIRST = 2
 """The lowest UTC: two ticks from there are past zero, where unused generations begin."""
@@ -70,8 +69,7 @@ NONE = 255
 FAR = 2
 """A lead of steady from which on saves add nothing to it: the bare lead is 0 here."""
 
-BEYOND = [Lane(0) for _ in range(LANES)]
-"""Lanes that nobody takes from."""
+_UNSAVED = Horizon()
 
 NODES = {number: Node(number | MULTICAST, "random") for number in range(1, UNNAMED)}
 NODES[GIVEN] = Node(GIVEN | MULTICAST, "given")
@@ -272,10 +270,11 @@ class Host:
                 self._take_utc(move.asked, at, whole=move.what == "take whole")
             case "take, held back":
                 # As if the last short grant had been one of now; a generation may open all the same
-                self.timelines.utc._short_next = move.now + 1
+                utc = self.timelines.utc
+                utc.restore(utc.snapshot()._replace(short_next=move.now + 1))
                 self._avoid(move.number)
                 self._take_utc(move.asked, at, whole=False)
-                self.timelines.utc._short_next = 0
+                utc.restore(utc.snapshot()._replace(short_next=0))
             case "take steady" | "take steady whole":
                 self._take_steady(move.asked, at, whole=move.what == "take steady whole")
             case "turn volatile":
@@ -424,8 +423,8 @@ class Host:
 
     def freeze(self) -> bytes:
         """Give all of it that bears on what happens next."""
-        utc, ring = self.timelines.utc, self.bounds.ring
-        turned = [(utc._number + step) % ring for step in range(ring)]
+        utc, ring = self.timelines.utc.snapshot(), self.bounds.ring
+        turned = [(utc.number + step) % ring for step in range(ring)]
         names = {utc.node.value: GIVEN if utc.node.fixed else 1}
         if "given" in self.bounds.nodes:
             names[NODES[GIVEN].value] = GIVEN
@@ -472,27 +471,27 @@ class Host:
         ]
 
     def _freeze_utc(self, out: list[int], names: dict[int, int], turned: list[int]) -> None:
-        utc = self.timelines.utc
-        # What bars the search of the ring is heeded while none is open, and set when that begins.
-        none_before = utc._none_before if utc._open is None else 0
-        floor = utc._floor if utc.node.fixed else 0
+        utc = self.timelines.utc.snapshot()
+        # What bars the search of the ring counts while none is open, and is set when that begins.
+        none_before = utc.none_before if utc.generation is None else 0
+        floor = utc.floor if utc.node.fixed else 0
         out += (self.forgotten, names[utc.node.value], floor, none_before)
         if self.bounds.order:
-            out.append(utc._short_next)
+            out.append(utc.short_next)
         # The open one's mark is not read again before it is set anew.
-        out.append(0 if utc._open is not None else utc._marks.get(utc._number, 0))
-        out += [utc._marks.get(number, 0) for number in turned[1:]]
+        out.append(0 if utc.generation is not None else utc.marks.get(utc.number, 0))
+        out += [utc.marks.get(number, 0) for number in turned[1:]]
         for number in turned:
-            _freeze_horizon(out, utc._horizons.get(number, Horizon()))
+            horizon = utc.horizons.get(number, _UNSAVED)
+            out += (horizon.saved, NONE if horizon.in_flight is None else horizon.in_flight)
         for node in sorted(names, key=names.__getitem__):
             out.append(names[node])
             out += [max(self.ends.get((node, number), (0,))) for number in turned]
-        volatile = utc._volatile
-        for generation in utc._open, None if volatile is None else volatile._open:
+        for generation in utc.generation, utc.volatile:
             if generation is None:
                 out.append(NONE)
                 continue
-            if generation is not utc._open and not self.bounds.volatile:
+            if generation is not utc.generation and not self.bounds.volatile:
                 out.append(0)
                 continue
             out.append(generation.top)
@@ -505,16 +504,12 @@ class Host:
                 raise Repeated(f"{[lane.next for lane in lanes]} are free, {row} were given")
 
     def _freeze_steady(self, out: list[int]) -> None:
-        steady = self.timelines.steady
+        steady = self.timelines.steady.snapshot()
         # Two ticks of elapsed time are one of S.
-        ran, rest = divmod(self.elapsed - steady._slew._since, 2)
-        slewed = (steady._slew._from + ran, rest) if steady.rollback == "slew" else (0, 0)
-        out += (self.steady_end, steady.next, *slewed, steady.held_until)
-        _freeze_horizon(out, steady._horizon)
-
-
-def _freeze_horizon(out: list[int], horizon: Horizon) -> None:
-    out += (horizon._saved, NONE if horizon._in_flight is None else horizon._in_flight)
+        ran, rest = divmod(self.elapsed - steady.elapsed, 2)
+        slewed = (steady.slewed_from + ran, rest) if self.bounds.rollback == "slew" else (0, 0)
+        out += (self.steady_end, steady.next, *slewed, steady.held_until, steady.saved)
+        out.append(NONE if steady.in_flight is None else steady.in_flight)
 
 
 def _by_row(found: tuple[list[int], State | None]) -> list[int]:
@@ -551,47 +546,50 @@ def _thaw_marks(at: Iterator[int], bounds: Bounds) -> dict[int, int]:
 
 
 def _thaw_utc(at: Iterator[int], host: Host, names: int) -> Utc:
-    bounds = host.bounds
-    utc = Utc.__new__(Utc)
-    utc._random = host.random
-    utc._machine = ""
-    utc._ring = bounds.ring
-    utc._closed = host.closed
-    utc._top_at_save = utc.openings = utc._number = 0
-    utc._new_openings = []
+    ring, used = host.bounds.ring, host.bounds.lanes + 1
     host.forgotten = next(at)
-    utc.node = NODES[next(at)]
-    utc._floor, utc._none_before = next(at), next(at)
-    utc._short_next = next(at) if bounds.order else 0
-    utc._marks = _thaw_marks(at, bounds)
-    utc._horizons = {number: _thaw_horizon(at) for number in range(bounds.ring)}
-    utc._horizon = utc._horizons[0]
-    used = bounds.lanes + 1
+    node = NODES[next(at)]
+    floor, none_before = next(at), next(at)
+    short_next = next(at) if host.bounds.order else 0
+    marks = _thaw_marks(at, host.bounds)
+    horizons = {number: Horizon(next(at), _or_none(next(at))) for number in range(ring)}
     for _ in range(names):
-        node = NODES[next(at)].value
-        for number in range(bounds.ring):
+        named = NODES[next(at)].value
+        for number in range(ring):
             if end := next(at):
-                host.ends[node, number] = [end] * used
-    utc._open = _thaw_generation(at, host, utc.node.value)
-    opened = _thaw_generation(at, host, NODES[VOLATILE].value)
-    utc._volatile = None
-    if opened is not None:
-        utc._volatile = Volatile.__new__(Volatile)
-        utc._volatile._random = host.random
-        utc._volatile._open = opened
+                host.ends[named, number] = [end] * used
+    opened = _thaw_generation(at, host, node.value)
+    volatile = _thaw_generation(at, host, NODES[VOLATILE].value)
+    utc = host.any_utc()
+    host.nodes = FRESH
+    utc.restore(
+        UtcSnapshot(
+            node,
+            0,
+            floor,
+            marks,
+            horizons,
+            none_before,
+            short_next,
+            opened,
+            volatile,
+            host.closed,
+        )
+    )
     return utc
+
+
+def _or_none(byte: int) -> int | None:
+    return None if byte == NONE else byte
 
 
 def _thaw_generation(at: Iterator[int], host: Host, node: int) -> Generation | None:
     top = next(at)
     if top == NONE:
         return None
-    generation = Generation.__new__(Generation)
-    generation.number, generation.node = 0, node
-    generation.begin, generation.top = 0, top
-    # One lane more than may be used: that one is where the world ends, and none beyond is reached.
+    generation = Generation(0, node=node, begin=0)
+    generation.top = top
     used = host.bounds.lanes + 1
-    generation.lanes = [Lane(0) for _ in range(used + 1)] + BEYOND[used + 1 :]
     if node == NODES[VOLATILE].value and not host.bounds.volatile:
         return generation
     lanes = generation.lanes[:used]
@@ -603,26 +601,12 @@ def _thaw_generation(at: Iterator[int], host: Host, node: int) -> Generation | N
 
 
 def _thaw_steady(at: Iterator[int], host: Host) -> Steady:
-    steady = Steady.__new__(Steady)
-    steady.rollback = host.bounds.rollback
-    steady.max_lead = host.bounds.max_lead
-    steady._closed = host.closed
-    steady._next_at_save = 0
-    host.steady_end = next(at)
-    steady._lane = Lane(next(at))
-    steady._slew = Slew.__new__(Slew)
-    steady._slew._from, host.elapsed = next(at), next(at)
-    steady._slew._since = 0
-    steady.held_until = next(at)
-    steady._horizon = _thaw_horizon(at)
+    bounds = host.bounds
+    steady = Steady(0, now=0, elapsed=0, rollback=bounds.rollback, max_lead=bounds.max_lead)
+    host.steady_end, after, slewed_from, host.elapsed = (next(at) for _ in range(4))
+    held_until, saved, in_flight = next(at), next(at), _or_none(next(at))
+    steady.restore(SteadySnapshot(after, slewed_from, 0, held_until, saved, in_flight, host.closed))
     return steady
-
-
-def _thaw_horizon(at: Iterator[int]) -> Horizon:
-    horizon, in_flight = Horizon(next(at)), next(at)
-    if in_flight != NONE:
-        horizon.begin_save(in_flight)
-    return horizon
 
 
 # --- all of them

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.core import small_world
-from tests.core.small_world import Bounds, Host, Move, Repeated
+from tests.core.small_world import Bounds, Repeated
+from uuidd.core.timeline import Generation
 from uuidd.core.timeline.horizon import Horizon
-from uuidd.core.timeline.utc import Utc
 
 SMALL = {
     "a crash and a failed save": (Bounds(ticks=2, ring=1, restarts=1), 1_700),
@@ -95,26 +95,6 @@ def test_no_tick_is_given_out_twice_in_any_state(bounds: Bounds, least: int) -> 
     assert seen.states >= least, seen
 
 
-def test_a_state_made_from_bytes_is_whole() -> None:
-    """What is made from bytes has every attribute that the real one has."""
-    bounds = Bounds(steady=True)
-    host = Host(bounds)
-    host.start(Move("first start", node="random"), None, lost=False)
-    host.timelines.utc.use_volatile("no save")
-    again = small_world.thaw(host.freeze(), bounds).timelines
-    for real, made in (
-        (host.timelines, again),
-        (host.timelines.utc, again.utc),
-        (host.timelines.steady, again.steady),
-    ):
-        assert vars(made).keys() == vars(real).keys()
-    volatile = again.utc._volatile
-    assert volatile is not None
-    for slotted in again.utc.generation, again.utc.volatile, volatile, again.steady._slew:
-        assert slotted is not None
-        assert all(hasattr(slotted, name) for name in type(slotted).__slots__)
-
-
 def test_a_horizon_one_tick_too_far_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A timeline that gives out the tick at its horizon is caught, with the way there."""
     end_save = Horizon.end_save
@@ -130,8 +110,12 @@ def test_a_horizon_one_tick_too_far_is_found(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_mark_that_is_not_kept_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A generation that begins below what it gave out, since it forgot, is caught."""
-    monkeypatch.setattr(Utc, "_mark", lambda _utc, _number: 0)
-    with pytest.raises(Repeated, match="were given before"):
+
+    def from_zero(number: int, *, node: int, begin: int) -> Generation:
+        return Generation(number, node=node, begin=0)
+
+    monkeypatch.setattr("uuidd.core.timeline.utc.Generation", from_zero)
+    with pytest.raises(Repeated, match="were given"):
         small_world.explore(Bounds(ticks=2, ring=1, restarts=0))
 
 

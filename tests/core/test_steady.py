@@ -325,3 +325,15 @@ def test_it_is_used_from_a_block_to_the_next_save() -> None:
     steady.end_save(mark, completed=True)
     used.append(steady.used)
     assert used == [False, True, False, True, True]
+
+
+def test_a_restored_timeline_goes_on_where_the_other_one_was() -> None:
+    """It gives out the same ticks at the same S, and stops at the same horizon."""
+    steady = saved()
+    steady.take(1, now=NOW, elapsed=0)
+    steady.end_save(steady.begin_save(now=NOW, elapsed=1, reach=60), completed=False)
+    other = Steady(None, now=NOW - BACK, elapsed=0, lost=True)
+    other.restore(steady.snapshot())
+    assert other.snapshot() == steady.snapshot()
+    assert other.horizon == steady.horizon == NOW + 60
+    assert other.take(9, now=NOW - BACK, elapsed=20) == (NOW + 2, 9)

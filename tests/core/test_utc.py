@@ -626,3 +626,19 @@ def test_a_fixed_node_does_not_depend_on_the_machine_id() -> None:
     """It was chosen, and its marks count on."""
     utc = begun(State(MAC_A, "", 3, {3: NOW - 5}, 0, 0), node=MAC_A)
     assert (utc.node, number(utc)) == (MAC_A, 3)
+
+
+# --- a snapshot
+
+
+def test_a_restored_timeline_goes_on_where_the_other_one_was() -> None:
+    """It serves the same ticks from the same node, and stops at the same horizon."""
+    utc = serving(stored({0: NOW - 9, 2: NOW - 5}))
+    take(utc, 1, now=NOW)
+    utc.use_volatile("hung")
+    take(utc, 1, now=NOW + LEAD)
+    other = begun(node=MAC_A)
+    other.restore(utc.snapshot())
+    assert other.snapshot() == utc.snapshot()
+    assert other.horizon == NOW + LEAD
+    assert take(other, 9, now=NOW + LEAD + 2).first == NOW + LEAD + 1

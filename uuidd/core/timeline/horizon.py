@@ -17,33 +17,35 @@ from __future__ import annotations
 
 
 class Horizon:
-    """The horizon of one supply of ticks, whose mark in the last completed save is *saved*.
+    """The horizon of one supply of ticks.
 
-    *limit* is the first tick that may not be given out; 0 lets none be given out.
+    *saved* is its mark in the last completed save, *in_flight* the lowest of those that may have
+    reached the disk since, None if there is none. *limit* is the first tick that may not be given
+    out; 0 lets none be given out.
     """
 
-    __slots__ = ("_in_flight", "_saved", "limit")
+    __slots__ = ("in_flight", "limit", "saved")
 
-    def __init__(self, saved: int = 0) -> None:
-        self._saved = saved
-        self._in_flight: int | None = None
-        self.limit = saved
+    def __init__(self, saved: int = 0, in_flight: int | None = None) -> None:
+        self.saved = saved
+        self.in_flight = in_flight
+        self.limit = saved if in_flight is None else min(saved, in_flight)
 
     def begin_save(self, mark: int) -> None:
         """Count *mark* as possibly on the disk from now on.
 
         One save at a time: ``end_save`` comes before the next ``begin_save``.
         """
-        lowest = mark if self._in_flight is None else min(self._in_flight, mark)
-        self._in_flight = lowest
-        self.limit = min(self._saved, lowest)
+        lowest = mark if self.in_flight is None else min(self.in_flight, mark)
+        self.in_flight = lowest
+        self.limit = min(self.saved, lowest)
 
     def end_save(self, mark: int, *, completed: bool) -> None:
         """Take note of how the save of *mark* ended; a failed one still counts as in flight."""
         if completed:
-            self._saved = self.limit = mark
-            self._in_flight = None
+            self.saved = self.limit = mark
+            self.in_flight = None
 
     def void(self) -> None:
         """Let nothing be given out before a later save completes."""
-        self._saved = self.limit = 0
+        self.saved = self.limit = 0

@@ -5,7 +5,7 @@ It never goes back, not across restarts either: see the package's theory of oper
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.generation import Lane
@@ -51,10 +51,29 @@ class Slew:
         self._from, self._since = now, elapsed
         return now
 
+    def snapshot(self) -> tuple[int, int]:
+        """The tick from which S goes on, and the reading of *elapsed* then."""
+        return self._from, self._since
+
     def lift(self, tick: int, *, now: int, elapsed: int) -> None:
         """Go on from *tick*, if that lies past S."""
         if tick > self.read(now=now, elapsed=elapsed):
             self._from, self._since = tick, elapsed
+
+
+class SteadySnapshot(NamedTuple):
+    """All that decides what a ``Steady`` gives out next.
+
+    S went on from the tick *slewed_from* when *elapsed* ticks of CLOCK_BOOTTIME had gone by.
+    """
+
+    next: int
+    slewed_from: int
+    elapsed: int
+    held_until: int
+    saved: int
+    in_flight: int | None
+    closed: bool
 
 
 class Steady:
@@ -157,6 +176,25 @@ class Steady:
     def close(self) -> None:
         """Stop for good, so that the next save can hold the exact mark."""
         self._closed = True
+
+    def snapshot(self) -> SteadySnapshot:
+        """All that decides what is given out next, to look at or to restore."""
+        horizon = self._horizon
+        return SteadySnapshot(
+            self.next,
+            *self._slew.snapshot(),
+            self.held_until,
+            horizon.saved,
+            horizon.in_flight,
+            self._closed,
+        )
+
+    def restore(self, snapshot: SteadySnapshot) -> None:
+        """Go on from where another timeline was."""
+        self._lane.next = snapshot.next
+        self._slew.begin(snapshot.slewed_from, elapsed=snapshot.elapsed)
+        self.held_until, self._closed = snapshot.held_until, snapshot.closed
+        self._horizon = Horizon(snapshot.saved, snapshot.in_flight)
 
     @property
     def next(self) -> int:

@@ -22,6 +22,21 @@ class Opening(NamedTuple):
     back: int
 
 
+class UtcSnapshot(NamedTuple):
+    """All that decides what a ``Utc`` gives out next. See the fields of ``State`` for most."""
+
+    node: Node
+    number: int
+    floor: int
+    marks: dict[int, int]
+    horizons: dict[int, Horizon]
+    none_before: int
+    short_next: int
+    generation: Generation | None
+    volatile: Generation | None
+    closed: bool
+
+
 class Utc:
     """The timeline of v1 and v6, begun from the state *loaded*, None if there is none.
 
@@ -191,6 +206,31 @@ class Utc:
     def close(self) -> None:
         """Stop for good, so that the next save can hold the exact marks."""
         self._closed = True
+
+    def snapshot(self) -> UtcSnapshot:
+        """All that decides what is given out next, to look at or to restore. It is not a copy."""
+        return UtcSnapshot(
+            self.node,
+            self._number,
+            self._floor,
+            self._marks,
+            self._horizons,
+            self._none_before,
+            self._short_next,
+            self._open,
+            self.volatile,
+            self._closed,
+        )
+
+    def restore(self, snapshot: UtcSnapshot) -> None:
+        """Go on from where another timeline of the same ring was."""
+        self.node, self._number, self._floor = snapshot[:3]
+        self._marks, self._horizons = snapshot.marks, snapshot.horizons
+        self._none_before, self._short_next = snapshot.none_before, snapshot.short_next
+        self._open, self._closed = snapshot.generation, snapshot.closed
+        opened = snapshot.volatile
+        self._volatile = None if opened is None else Volatile(self._random, opened)
+        self._horizon = self._horizon_of(self._number)
 
     @property
     def used(self) -> bool:

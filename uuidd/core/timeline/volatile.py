@@ -15,13 +15,16 @@ every day.
 
 
 class Volatile:
-    """A timeline whose node and generation are random: 57 bits in place of a memory."""
+    """A timeline whose node and generation are random: 57 bits in place of a memory.
+
+    It begins with *generation*, if one is given.
+    """
 
     __slots__ = ("_open", "_random")
 
-    def __init__(self, random: RandomBits) -> None:
+    def __init__(self, random: RandomBits, generation: Generation | None = None) -> None:
         self._random = random
-        self._open = self._draw()
+        self._open = generation or self._draw()
 
     def take(self, count: int, *, now: int, whole: bool = False, not_before: int = 0) -> Block:
         """Hand out at most *count* of the latest free ticks, or exactly *count* if *whole*.

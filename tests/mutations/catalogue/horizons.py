@@ -47,7 +47,7 @@ MUTATIONS = [
         "horizon-above-save-under-way",
         "ids are given past a lower mark that is being written",
         "Horizon.begin_save",
-        "self.limit = min(self._saved, lowest)",
+        "self.limit = min(self.saved, lowest)",
         "self.limit = self._saved",
         (
             "test_a_failed_save_counts_until_one_completes",

@@ -151,13 +151,13 @@ MUTATIONS = [
         "Horizon.end_save",
         """
         if completed:
-            self._saved = self.limit = mark
-            self._in_flight = None
+            self.saved = self.limit = mark
+            self.in_flight = None
         """,
         """
         if completed:
-            self._saved = self.limit = mark
-        self._in_flight = None
+            self.saved = self.limit = mark
+        self.in_flight = None
         """,
         ("test_a_failed_save_counts_until_one_completes",),
     ),
@@ -165,7 +165,7 @@ MUTATIONS = [
         "failed-steady-save-forgotten",
         "a mark that reached the disk all the same is overtaken",
         "Horizon.begin_save",
-        "mark if self._in_flight is None else min(self._in_flight, mark)",
+        "mark if self.in_flight is None else min(self.in_flight, mark)",
         "mark",
         (
             "test_a_failed_save_counts_until_a_later_one_completes",

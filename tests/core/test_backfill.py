@@ -75,7 +75,6 @@ def test_a_repeat_continues_at_the_units_beginning() -> None:
         ("v6", "us", TICK, 10, "clock_seq"),
         ("v1", "ms", TICK, 10_000, "clock_seq"),
         ("v7", "ms", MS, 10_000, "Backfill"),
-        ("ulid", None, TIME, 10_000, "Backfill"),
         ("flake", None, MS, 10_000, "node"),
         ("snowflake", None, TIME, 4096, "worker"),
     ],

@@ -124,7 +124,15 @@ def test_each_kind_that_is_made_has_a_layout_in_each_form() -> None:
 
 @EACH
 @pytest.mark.parametrize(
-    ("numerator", "count"), [(0, 0), (0, 1), (0, 10_000), (1, 300), (2, 1_000), (3, 4_096)]
+    ("numerator", "count"),
+    [
+        (0, 0),
+        (0, 1),
+        (1, 300),
+        (2, 1_000),
+        (3, 1_000),
+        pytest.param(0, 10_000, marks=pytest.mark.thorough),
+    ],
 )
 def test_ids_are_what_the_kinds_own_functions_give(
     kind: str, form: str, numerator: int, count: int
@@ -237,21 +245,15 @@ def test_room_is_the_rest_of_the_run(kind: str, run: int) -> None:
     ]
 
 
-@pytest.mark.parametrize("kind", [kind for kind in LAYOUTS if kind != "snowflake"])
-@given(first=TICKS, count=st.integers(1, 10**6))
-def test_a_place_is_a_tick(kind: str, first: int, count: int) -> None:
-    """For all kinds except Snowflakes, so a number of ticks makes as many ids."""
-    assert LAYOUTS[kind].places(first, count) == (first, first + count)
-    assert LAYOUTS[kind].ticks(count) == count
-
-
 @EACH_KIND
 @given(first=TICKS, count=st.integers(1, 50_000))
 def test_the_ticks_for_a_number_of_ids_hold_them(kind: str, first: int, count: int) -> None:
-    """Wherever a block begins, the ticks are enough."""
+    """Wherever a block begins. For all kinds except Snowflakes, a place is a tick."""
     layout = LAYOUTS[kind]
     begin, end = layout.places(first, layout.ticks(count))
     assert end - begin >= count
+    if kind != "snowflake":
+        assert (begin, end) == (first, first + count)
 
 
 # --- what kinds have in common

@@ -48,7 +48,7 @@ MUTATIONS = [
         "ids are given past a lower mark that is being written",
         "Horizon.begin_save",
         "self.limit = min(self.saved, lowest)",
-        "self.limit = self._saved",
+        "self.limit = self.saved",
         (
             "test_a_failed_save_counts_until_one_completes",
             "test_a_lower_mark_counts_as_soon_as_its_save_begins",

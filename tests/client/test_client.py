@@ -5,20 +5,18 @@ import gc
 import itertools
 import json
 import os
-import pickle
 import signal
 import socket
 import subprocess
 import sys
 import threading
-import time
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any
-from uuid import RFC_4122, UUID, SafeUUID
+from uuid import UUID, SafeUUID
 
 import msgpack
 import pytest
@@ -51,109 +49,7 @@ def requests(daemon: Daemon) -> int:
 # --- an id
 
 
-@pytest.mark.process
-@pytest.mark.parametrize(("name", "version"), [("uuid1", 1), ("uuid6", 6)])
-def test_an_id_is_a_uuid_of_its_version(client: Client, name: str, version: int) -> None:
-    """What comes is Python's own type, with the version and variant of its kind."""
-    id = getattr(client, name)()
-    assert type(id) is UUID
-    assert (id.version, id.variant) == (version, RFC_4122)
-
-
-@pytest.mark.process
-def test_an_id_of_the_daemon_is_safe(client: Client) -> None:
-    """The mark says that it came from the daemon."""
-    assert client.uuid1().is_safe is SafeUUID.safe
-
-
-@pytest.mark.process
-def test_an_id_equals_its_text_and_its_bytes(client: Client) -> None:
-    """It is equal to, and hashes as, what the standard library reads from it."""
-    id = client.uuid1()
-    for other in (UUID(str(id)), UUID(bytes=id.bytes), UUID(int=id.int)):
-        assert (id, hash(id), repr(id)) == (other, hash(other), repr(other))
-
-
-@pytest.mark.process
-def test_an_id_survives_pickling(client: Client) -> None:
-    """What comes out of a pickle is the same id, with its mark."""
-    id = client.uuid6()
-    again = pickle.loads(pickle.dumps(id))  # noqa: S301  (our own bytes)
-    assert (again, again.is_safe) == (id, SafeUUID.safe)
-
-
-@pytest.mark.process
-def test_an_id_is_current(client: Client) -> None:
-    """Its time lies between max_age before the call and its end."""
-    begun = time.time_ns()
-    id = client.uuid1()
-    made = (id.time - 0x01B21DD213814000) * 100
-    assert begun - 100_000_000 <= made <= time.time_ns()
-
-
-def test_the_modules_functions_share_a_client(daemon: Daemon) -> None:
-    """uuid1 and uuid6 of the module ask the daemon of $UUIDD_SOCKET."""
-    program = (
-        "from uuidd_client import uuid1, uuid6\n"
-        "print(uuid1().is_safe.name, uuid1().version, uuid6().is_safe.name, uuid6().version)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env={**os.environ, "UUIDD_SOCKET": str(daemon.socket), "UUIDD_FALLBACK": "0"},
-        capture_output=True,
-        check=True,
-        timeout=PATIENCE,
-        text=True,
-    )
-    assert done.stdout.split() == ["safe", "1", "safe", "6"]
-
-
 # --- many ids
-
-
-@pytest.mark.process
-@pytest.mark.parametrize("kind", ["v1", "v6"])
-@pytest.mark.parametrize("count", [0, 1, 2, 5000])
-def test_make_gives_exactly_as_many(client: Client, kind: str, count: int) -> None:
-    """In each form there are exactly as many as were asked for, all different."""
-    assert len(set(client.make(kind, count))) == count
-    assert len(set(client.make(kind, count, form="text"))) == count
-    packed = client.make(kind, count, form="bytes")
-    assert len({packed[at : at + 16] for at in range(0, len(packed), 16)}) == count
-    assert len(packed) == 16 * count
-
-
-@pytest.mark.process
-@pytest.mark.parametrize("kind", ["v1", "v6"])
-def test_all_forms_are_ids_of_the_kind(client: Client, kind: str) -> None:
-    """Text and bytes are those of UUIDs like the ones that make and iter give."""
-    found = [
-        *client.make(kind, 2),
-        *map(UUID, client.make(kind, 2, form="text")),
-        UUID(bytes=client.make(kind, 1, form="bytes")),
-        next(client.iter(kind)),
-        UUID(next(client.iter(kind, form="text"))),
-        UUID(bytes=next(client.iter(kind, form="bytes"))),
-    ]
-    assert {f"v{id.version}" for id in found} == {kind}
-    assert len({(id.node, id.clock_seq) for id in found}) == 1
-
-
-@pytest.mark.process
-def test_all_that_is_made_at_once_is_safe(client: Client) -> None:
-    """The mark is on each, and on those that an iterator gives too."""
-    found = [*client.make("v1", 100), next(client.iter("v1"))]
-    assert {id.is_safe for id in found} == {SafeUUID.safe}
-
-
-@pytest.mark.process
-def test_v6_ids_sort_as_bytes_in_the_order_of_their_making(client: Client) -> None:
-    """That is what v6 is for, over however many calls."""
-    texts = client.iter("v6", form="text")
-    found: list[str] = []
-    for _ in range(20):
-        found += [str(client.uuid6()), next(texts), *client.make("v6", 500, form="text")]
-    assert found == sorted(set(found))
 
 
 def test_few_requests_serve_many_ids(daemon: Daemon, client: Client) -> None:
@@ -167,7 +63,6 @@ def test_few_requests_serve_many_ids(daemon: Daemon, client: Client) -> None:
 # --- arguments
 
 
-@pytest.mark.process
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -194,7 +89,6 @@ def test_make_refuses_values_by_name_and_rule(
         client.make(*arguments)
 
 
-@pytest.mark.process
 @pytest.mark.parametrize("count", [True, 1.0, "1", None])
 def test_make_refuses_what_is_no_count(client: Client, count: Any) -> None:
     """A count is an int, and True is none."""
@@ -202,7 +96,6 @@ def test_make_refuses_what_is_no_count(client: Client, count: Any) -> None:
         client.make("v1", count)
 
 
-@pytest.mark.process
 def test_iter_refuses_before_the_first_id(client: Client) -> None:
     """Who names a wrong kind or form is told so at once."""
     with pytest.raises(ValueError, match="kind is 'v3'"):
@@ -245,7 +138,6 @@ def test_nothing_is_connected_before_the_first_id() -> None:
     Client("/nowhere/s", fallback=False).close()
 
 
-@pytest.mark.process
 def test_a_closed_client_connects_anew(client: Client) -> None:
     """close() hangs up, and no more."""
     before = client.uuid1()
@@ -253,11 +145,6 @@ def test_a_closed_client_connects_anew(client: Client) -> None:
     client.close()
     assert before != client.uuid1()
     assert client.status()["pid"]
-
-
-def test_status_is_the_daemons(daemon: Daemon, client: Client) -> None:
-    """What the daemon tells of itself comes as it is."""
-    assert client.status()["pid"] == daemon.process.pid
 
 
 def test_status_has_no_fallback() -> None:
@@ -317,7 +204,6 @@ def test_a_warning_that_is_an_error_costs_one_call(monkeypatch: pytest.MonkeyPat
 # --- threads and signals
 
 
-@pytest.mark.process
 def test_threads_never_draw_the_same(client: Client) -> None:
     """Eight threads at one client, with others that make many and that share an iterator."""
     texts = client.iter("v1", form="text")
@@ -424,7 +310,6 @@ def test_a_signal_handler_may_end_a_call(tmp_path: Path) -> None:
     assert [id.is_safe for id in found] == [SafeUUID.unknown]
 
 
-@pytest.mark.process
 def test_a_signal_handler_may_draw_in_the_middle_of_a_draw(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -447,7 +332,6 @@ def test_a_signal_handler_may_draw_in_the_middle_of_a_draw(
     assert {id.is_safe for id in found} == {SafeUUID.safe}
 
 
-@pytest.mark.process
 def test_ids_after_a_signal_handlers_are_above_them(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -471,7 +355,6 @@ def test_ids_after_a_signal_handlers_are_above_them(
     assert client.make("v7", 1)[0].int > inside[0]
 
 
-@pytest.mark.process
 def test_a_call_that_is_broken_off_anywhere_leaves_the_client_free(client: Client) -> None:
     """Other threads can draw, also as long as the traceback of what broke it off is kept."""
     for at in itertools.count(1):

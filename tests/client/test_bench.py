@@ -82,17 +82,6 @@ def test_all_kinds_are_measured(daemon: Daemon, capsys: pytest.CaptureFixture[st
         assert trips["count"] >= 25
 
 
-def test_the_table_fits_a_terminal(daemon: Daemon, capsys: pytest.CaptureFixture[str]) -> None:
-    """It has a row for each kind, and lines of less than 80 columns."""
-    assert bench(*BRIEF, socket=daemon.socket) == 0
-    out, err = capsys.readouterr()
-    lines = out.splitlines()
-    assert err == ""
-    assert max(map(len, lines)) < 80
-    for kind, found in KINDS.items():
-        assert [line for line in lines if line.startswith(f"{kind} ({found.forms[0]})")]
-
-
 @pytest.mark.parametrize(
     ("kinds", "trips"),
     [

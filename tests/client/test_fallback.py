@@ -16,7 +16,7 @@ from uuid import UUID, SafeUUID
 
 import pytest
 
-from tests.rig import SOON, Daemon
+from tests.rig import Daemon
 from uuidd_client import Client, DaemonUnavailable, source
 
 
@@ -35,33 +35,6 @@ def test_ids_go_on_without_a_daemon_and_are_not_marked_safe(tmp_path: Path) -> N
     assert len(set(ids)) == 1000
     assert {id.is_safe for id in ids} == {SafeUUID.unknown}
     assert {id.node >> 40 & 1 for id in ids} == {1}
-
-
-@pytest.mark.process
-def test_ids_are_safe_again_soon_after_the_daemons_start() -> None:
-    """The same client goes back to the daemon by itself."""
-    with Daemon() as daemon:
-        daemon.stop()
-        client = Client(daemon.socket)
-        assert client.uuid1().is_safe is SafeUUID.unknown
-        daemon.start()
-        begun = time.monotonic()
-        while client.uuid1().is_safe is not SafeUUID.safe:
-            assert time.monotonic() - begun < SOON
-        assert client.uuid1().is_safe is SafeUUID.safe
-
-
-@pytest.mark.process
-def test_a_restart_between_two_calls_goes_unnoticed() -> None:
-    """A broken connection is replaced, with no fallback in between."""
-    with Daemon() as daemon:
-        client = Client(daemon.socket, fallback=False, max_age=0)
-        before = client.uuid1()
-        daemon.kill()
-        daemon.start()
-        after = client.uuid1()
-    assert after.is_safe is SafeUUID.safe
-    assert before.time < after.time
 
 
 @pytest.mark.process
@@ -149,10 +122,11 @@ def test_one_warning_a_process_says_what_is_wrong(tmp_path: Path) -> None:
 
 @pytest.mark.process
 def test_the_import_brings_nothing_heavy() -> None:
-    """What programs pay for the import alone: neither trio nor ifaddr, sockets nor MessagePack."""
+    """Neither trio nor ifaddr, sockets nor MessagePack, nor what is for ids of given times."""
     program = (
         "import sys, uuidd_client\n"
-        "heavy = {'trio', 'ifaddr', 'msgpack', 'socket', 'dataclasses', 'logging', 'argparse'}\n"
+        "heavy = {'trio', 'ifaddr', 'msgpack', 'socket', 'dataclasses', 'logging', 'argparse',"
+        " 'uuidd_client.times'}\n"
         "sys.exit(' '.join(heavy & set(sys.modules)) or 0)"
     )
     done = subprocess.run(
@@ -209,14 +183,10 @@ def test_a_time_that_is_none_is_refused_by_name(name: str, value: object) -> Non
         Client(**{name: value})  # type: ignore[arg-type]  # what is wrong is the point
 
 
-@pytest.mark.process
 @pytest.mark.parametrize("seconds", [1e30, 1e305, 10**400])
-def test_times_beyond_all_clocks_are_without_an_end(seconds: float) -> None:
+def test_times_beyond_all_clocks_are_without_an_end(daemon: Daemon, seconds: float) -> None:
     """The system's own structures hold less than a float does, and a float less than an int."""
-    with (
-        Daemon() as daemon,
-        Client(daemon.socket, fallback=False, timeout=seconds, max_age=seconds) as client,
-    ):
+    with Client(daemon.socket, fallback=False, timeout=seconds, max_age=seconds) as client:
         assert client.uuid1().is_safe is SafeUUID.safe
 
 

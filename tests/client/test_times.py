@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 import threading
 import warnings
 from collections.abc import Callable
@@ -186,13 +184,6 @@ def test_a_sort_key_takes_the_kinds_own_type() -> None:
     for kind, id in wrong:
         with pytest.raises(TypeError, match=f"a {kind} must be a "):
             times.sort_key(kind, id)
-
-
-@pytest.mark.process
-def test_the_package_does_not_import_it_at_once() -> None:
-    """Who only draws ids does not pay for it."""
-    code = "import sys, uuidd_client; sys.exit('uuidd_client.times' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 ODD: list[Any] = [[], {}, 10**5000, -(10**5000), [10**5000], "x" * 5000, float("nan"), b"v7"]

@@ -77,29 +77,21 @@ def test_by_default_it_is_the_program_that_runs(
     assert "\nExecStart=/srv/env/bin/uuidd --socket-activation " in unit
 
 
-def test_to_put_them_again_changes_nothing(tmp_path: Path) -> None:
-    """The lines say so of what is the administrator's."""
-    put(tmp_path)
-    before = everything(tmp_path)
-    default = tmp_path / FILES["default"]
-    assert put(tmp_path)[-1] == f"kept {default}, which exists already"
-    assert everything(tmp_path) == before
-
-
 def test_the_administrators_options_are_kept(tmp_path: Path) -> None:
-    """A newer version brings newer units, and leaves them."""
+    """A newer version brings newer units, and leaves them; a line says so."""
     default, unit = tmp_path / FILES["default"], tmp_path / FILES["uuidd.service"]
     put(tmp_path)
     default.write_text("UUIDD_OPTIONS=-q\n")
     unit.write_text("an older one\n")
-    put(tmp_path)
+    assert put(tmp_path)[-1] == f"kept {default}, which exists already"
     assert default.read_text() == "UUIDD_OPTIONS=-q\n"
     assert "[Service]" in unit.read_text()
 
 
-def test_undo_takes_all_away(tmp_path: Path) -> None:
-    """Each with a line; folders stay, for they may be others'."""
-    put(tmp_path)
+@pytest.mark.parametrize("program", [PROGRAM, Path("/opt/gone/bin/uuidd")])
+def test_undo_takes_all_away(tmp_path: Path, program: Path) -> None:
+    """Each with a line, whatever program the unit names; folders stay."""
+    install(tmp_path, program=program)
     assert undo(tmp_path) == [f"removed {tmp_path / place}" for place in FILES.values()]
     assert everything(tmp_path) == {}
     assert undo(tmp_path) == [f"{tmp_path / place} does not exist" for place in FILES.values()]
@@ -114,13 +106,6 @@ def test_undo_leaves_what_was_changed(tmp_path: Path, name: str, more: bytes) ->
     path.write_bytes(path.read_bytes() + more)
     assert f"kept {path}, which was changed" in undo(tmp_path)
     assert set(everything(tmp_path)) == {FILES[name]}
-
-
-def test_undo_takes_away_a_unit_of_another_program(tmp_path: Path) -> None:
-    """What was installed from an environment that has gone is ours all the same."""
-    install(tmp_path, program=Path("/opt/gone/bin/uuidd"))
-    undo(tmp_path)
-    assert everything(tmp_path) == {}
 
 
 @pytest.mark.parametrize("folder", ["/home/me", "/root", "/tmp/x", "/var/tmp/x", "/run/user/0"])
@@ -257,18 +242,16 @@ def links(prefix: Path) -> dict[str, str]:
 
 
 def test_commands_and_manual_are_linked(tmp_path: Path, environment: Path) -> None:
-    """Each at the path that it has in the environment, with a line on it."""
-    told = list(installing.link(tmp_path, environment))
+    """Each at its path in the environment, with a line on it; undo removes it, with a line."""
+    usr_local = tmp_path / "usr/local"
+    assert list(installing.link(tmp_path, environment)) == [
+        f"linked {usr_local / name} to {environment / name}" for name in LINKS
+    ]
     assert links(tmp_path) == {name: str(environment / name) for name in LINKS}
-    place = tmp_path / "usr/local/bin/uuidd"
-    assert told[0] == f"linked {place} to {environment}/bin/uuidd"
-    assert len(told) == len(LINKS)
-
-
-def test_to_link_again_changes_nothing(tmp_path: Path, environment: Path) -> None:
-    """Nor is there a word on it."""
-    list(installing.link(tmp_path, environment))
     assert list(installing.link(tmp_path, environment)) == []
+    assert list(installing.unlink(tmp_path)) == [f"removed {usr_local / name}" for name in LINKS]
+    assert links(tmp_path) == {}
+    assert list(installing.unlink(tmp_path)) == []
 
 
 def test_links_follow_to_another_environment(tmp_path: Path, environment: Path) -> None:
@@ -310,16 +293,6 @@ def test_an_installation_in_usr_local_needs_no_links(tmp_path: Path) -> None:
     place.write_text("a script")
     assert list(installing.link(tmp_path, tmp_path / "usr/local")) == []
     assert place.read_text() == "a script"
-
-
-def test_undo_takes_the_links_away(tmp_path: Path, environment: Path) -> None:
-    """Each with a line; and nothing is said where there is none."""
-    list(installing.link(tmp_path, environment))
-    assert list(installing.unlink(tmp_path)) == [
-        f"removed {tmp_path}/usr/local/{name}" for name in LINKS
-    ]
-    assert links(tmp_path) == {}
-    assert list(installing.unlink(tmp_path)) == []
 
 
 @pytest.mark.system

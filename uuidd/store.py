@@ -31,7 +31,7 @@ _STATE, _NEW, _LOCK = "state", "state.new", "lock"
 """The files in the folder."""
 
 _MAX_BYTES = 1 << 20
-"""More than the 90 kB of a state in which every generation has a mark, and every machine number an
+"""More than the 90 kB of a state in which every generation has a mark, and every worker number an
 epoch."""
 
 

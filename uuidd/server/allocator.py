@@ -112,7 +112,7 @@ class Allocator:
 
     @property
     def worker(self) -> int | None:
-        """The host's machine number for Snowflakes."""
+        """The host's worker number for Snowflakes."""
         return self._timelines.worker
 
     async def take_waiting(

@@ -103,7 +103,7 @@ class Settings:
     """What the administrator chose, as it was at the start. Only *limits* change, by a reload.
 
     *socket* is None when systemd passes it; *pid_file* is None when none is wanted; *idle_timeout*
-    is in seconds, 0 for never. *worker* is the machine number of Snowflakes, *epoch* theirs in Unix
+    is in seconds, 0 for never. *worker* is the worker number of Snowflakes, *epoch* theirs in Unix
     milliseconds; *max_lead*, in seconds, and *rollback* are the steady timeline's. *user* is the
     one that root becomes once it listens. *level* is the log level.
 

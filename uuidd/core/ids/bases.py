@@ -41,7 +41,7 @@ def decode(text: str, alphabet: str, name: str, bits: int) -> int:
     writes a number of more than *bits* bits.
     """
     value, base = 0, len(alphabet)
-    if base <= PYTHONS and text and (table := _pythons(alphabet)).keys() >= set(map(ord, text)):
+    if base <= MAX_INT_BASE and text and (table := _int_digits(alphabet)).keys() >= set(map(ord, text)):
         # Python's int() reads such text in C, many times faster than the loop below.
         value = int(text.translate(table), base)
         if not value >> bits:
@@ -61,12 +61,12 @@ def decode(text: str, alphabet: str, name: str, bits: int) -> int:
     return value
 
 
-PYTHONS = 36
+MAX_INT_BASE = 36
 """The highest base that Python's int() reads."""
 
 
 @lru_cache(maxsize=8)
-def _pythons(alphabet: str) -> dict[int, str]:
+def _int_digits(alphabet: str) -> dict[int, str]:
     """Return a table, by code point, from an alphabet's digits to those of Python's int()."""
     digits = "0123456789abcdefghijklmnopqrstuvwxyz"
     return {ord(own): digits[place] for place, own in enumerate(alphabet)}

@@ -41,7 +41,7 @@ def decode(text: str, alphabet: str, name: str, bits: int) -> int:
     writes a number of more than *bits* bits.
     """
     value, base = 0, len(alphabet)
-    if base <= MAX_INT_BASE and text and (table := _int_digits(alphabet)).keys() >= set(map(ord, text)):
+    if base <= INT_BASE and text and (table := _int_digits(alphabet)).keys() >= set(map(ord, text)):
         # Python's int() reads such text in C, many times faster than the loop below.
         value = int(text.translate(table), base)
         if not value >> bits:
@@ -61,7 +61,7 @@ def decode(text: str, alphabet: str, name: str, bits: int) -> int:
     return value
 
 
-MAX_INT_BASE = 36
+INT_BASE = 36
 """The highest base that Python's int() reads."""
 
 

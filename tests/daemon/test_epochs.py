@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.daemon.test_store import GOLDEN
+from tests.daemon.test_statefile import GOLDEN
 from tests.rig import PATIENCE, Daemon
 from uuidd.core.timeline.state import State
 from uuidd.server.settings import Settings

@@ -15,7 +15,8 @@ import trio
 from trio.testing import MockClock
 
 from tests.daemon.fakes import Inside
-from tests.daemon.test_store import NEXT, STATE, opened
+from tests.daemon.test_statefile import NEXT, STATE
+from tests.daemon.test_store import opened
 from tests.tools import need
 from uuidd.clock import Clock
 from uuidd.core.timeline.outcomes import NeedsSave

@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import hashlib
-import json
 import os
 import subprocess
 import sys
@@ -15,78 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
+from tests.daemon.test_statefile import NEXT, STATE, signed
 from tests.tools import need
 from uuidd.core.ids.snowflake import EPOCH_BITS
-from uuidd.core.timeline.state import Node, State
-from uuidd.statefile import UnusableError, decode, encode, machine_hash
+from uuidd.core.timeline.state import State
+from uuidd.statefile import decode, encode
 from uuidd.store import FolderStore, StoreError
-
-STATE = State(
-    node=Node(0x9F6BDECED846, "random"),
-    machine="here",
-    generation=828,
-    marks={828: 0x1EC9414C232AB00, 827: 0x1EC9414C2320000, 0: 1},
-    floor=0,
-    steady=0x1EC9414C232AB01,
-)
-WITH_EPOCHS = replace(STATE, epochs={5: 1288834974657, 0: 0})
-NEXT = State(Node(1, "mac eth0"), "here", 829, {829: 5, **STATE.marks}, 7, 6)
-
-GOLDEN = b"""\
-uuidd-state 1 sha256:c7c06a4402d07e5a6990699bd7eb9029bfcc89a326f036830120ea2d1293a4ff
-{
- "node": "0x9f6bdeced846",
- "node_source": "random",
- "machine": "here",
- "generation": 828,
- "floor": 0,
- "steady": 138648505420000001,
- "marks": {
-  "0": 1,
-  "827": 138648505419956224,
-  "828": 138648505420000000
- }
-}
-"""
-"""STATE, as format 1 has it."""
-
-GOLDEN_2 = b"""\
-uuidd-state 2 sha256:e51daff9413f9bc7bf6b8033f77eaff86d2beefbc55cc56c0a15cf8b55cf2b12
-{
- "node": "0x9f6bdeced846",
- "node_source": "random",
- "machine": "here",
- "generation": 828,
- "floor": 0,
- "steady": 138648505420000001,
- "epochs": {
-  "0": 0,
-  "5": 1288834974657
- },
- "marks": {
-  "0": 1,
-  "827": 138648505419956224,
-  "828": 138648505420000000
- }
-}
-"""
-"""WITH_EPOCHS, as format 2 has it."""
-
-GENERATIONS = st.integers(0, 1023)
-TICKS = st.integers(0, 2**60 - 1)
-STATES = st.builds(
-    State,
-    node=st.builds(Node, st.integers(0, 2**48 - 1), st.text()),
-    machine=st.text(),
-    generation=GENERATIONS,
-    marks=st.dictionaries(GENERATIONS, TICKS, max_size=20),
-    floor=TICKS,
-    steady=TICKS,
-    epochs=st.dictionaries(GENERATIONS, st.integers(0, 2**EPOCH_BITS - 1), max_size=5),
-)
 
 
 @contextmanager
@@ -111,18 +44,6 @@ def names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()} - {"lock"}
 
 
-def signed(body: bytes, version: int = 2) -> bytes:
-    """Return a state file of *body* whose checksum is right."""
-    digest = hashlib.sha256(body).hexdigest()
-    return f"uuidd-state {version} sha256:{digest}\n".encode() + body
-
-
-def changed(**fields: object) -> bytes:
-    """Return the file of STATE with other *fields*, and the right checksum."""
-    body: dict[str, object] = json.loads(encode(STATE).partition(b"\n")[2])
-    return signed(json.dumps({**body, **fields}).encode())
-
-
 def refusal(folder: Path) -> str:
     """Return the line with which *folder* is refused as a store."""
     with pytest.raises(StoreError) as caught:
@@ -143,29 +64,12 @@ def test_the_last_save_counts(store: FolderStore) -> None:
     assert names(store.folder) == {"state"}
 
 
-@given(STATES)
-def test_any_state_comes_back_as_it_was(state: State) -> None:
-    """Every state that there can be is read as it was written."""
-    assert decode(encode(state)) == state
-
-
 def test_a_state_with_every_mark_comes_back(store: FolderStore) -> None:
     """1,024 marks and as many epochs, the most there are, fit."""
     marks, epochs = (dict.fromkeys(range(1024), 2**bits - 1) for bits in (60, EPOCH_BITS))
     full = State(STATE.node, "here", 0, marks, 0, 0, epochs)
     store.save(full)
     assert store.load() == full
-
-
-def test_the_format_is_what_it_was() -> None:
-    """A state is written in the bytes in which format 2 was first written."""
-    assert encode(WITH_EPOCHS) == GOLDEN_2
-
-
-def test_a_file_of_the_format_before_is_read() -> None:
-    """Format 1 tells all but the epochs, of which it knows none."""
-    assert decode(GOLDEN) == STATE
-    assert decode(GOLDEN).epochs == {}
 
 
 def test_the_file_can_be_read_by_all(store: FolderStore) -> None:
@@ -183,14 +87,6 @@ def _umask() -> int:
 # --- files that cannot be used
 
 
-def test_every_shorter_file_is_damaged() -> None:
-    """A file torn after any byte is noticed, an empty one too."""
-    data = encode(STATE)
-    for end in range(len(data)):
-        with pytest.raises(UnusableError, match=r"^it is damaged"):
-            decode(data[:end])
-
-
 @pytest.mark.parametrize("end", [0, 1, 40, 90, 91, 200, -1])
 def test_a_torn_file_is_set_aside(store: FolderStore, end: int) -> None:
     """A state file that lacks its end gives no state."""
@@ -198,84 +94,6 @@ def test_a_torn_file_is_set_aside(store: FolderStore, end: int) -> None:
     (store.folder / "state").write_bytes(torn)
     assert store.load() is None
     assert (store.folder / "state.unusable-1").read_bytes() == torn
-
-
-@pytest.mark.parametrize("flip", [1, 2, 4, 8, 16, 32, 64, 128, 255])
-def test_every_changed_byte_is_noticed(flip: int) -> None:
-    """No byte of the file, of its first line or the rest, can change unseen."""
-    data = encode(STATE)
-    for at in range(len(data)):
-        with pytest.raises(UnusableError):
-            decode(data[:at] + bytes([data[at] ^ flip]) + data[at + 1 :])
-
-
-JSON: st.SearchStrategy[Any] = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-    max_leaves=6,
-)
-FIELDS = ("node", "node_source", "machine", "generation", "floor", "steady", "marks")
-
-
-@given(
-    JSON.map(lambda value: json.dumps(value).encode())
-    | st.fixed_dictionaries(dict.fromkeys(FIELDS, JSON)).map(
-        lambda value: json.dumps(value).encode()
-    )
-    | st.binary(max_size=60)
-)
-def test_any_signed_body_is_a_state_or_unusable(body: bytes) -> None:
-    """With the right checksum, any body gives a state that can be saved, or UnusableError."""
-    try:
-        state = decode(signed(body))
-    except UnusableError:
-        return
-    assert decode(encode(state)) == state
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        changed(node="0x1000000000000"),
-        changed(node="-0x1"),
-        changed(node="x"),
-        changed(node=None),
-        changed(generation=1024),
-        changed(generation=-1),
-        changed(generation="5"),
-        changed(generation=True),
-        changed(generation=5.0),
-        changed(floor=2**60),
-        changed(floor=-1),
-        changed(floor=False),
-        changed(steady=2**60),
-        changed(steady=None),
-        changed(marks=[]),
-        changed(marks=None),
-        changed(marks={"1024": 1}),
-        changed(marks={"-1": 1}),
-        changed(marks={"x": 1}),
-        changed(marks={"1": 2**60}),
-        changed(marks={"1": "1"}),
-        changed(marks={"1": True}),
-        signed(b""),
-        signed(b"{}"),
-        signed(b"[]"),
-        signed(b"null"),
-        signed(b"\xff"),
-        signed(encode(STATE).partition(b"\n")[2][:-3]),
-    ],
-)
-def test_a_field_out_of_range_is_damage(data: bytes) -> None:
-    """A body that tells of no state is damaged, whatever its checksum says."""
-    with pytest.raises(UnusableError, match=r"^it is damaged"):
-        decode(data)
-
-
-def test_a_newer_format_is_told_as_such() -> None:
-    """A file of a later version is not taken for damage."""
-    with pytest.raises(UnusableError, match=r"^it has format '3', and this version reads 1 to 2$"):
-        decode(signed(b"{}\n", version=3))
 
 
 def test_a_newer_file_is_set_aside(store: FolderStore) -> None:
@@ -553,7 +371,7 @@ def on_tmpfs(folder: Path, size: str, script: str) -> list[str]:
 TMPFS = """
 import os, subprocess, sys
 from pathlib import Path
-from tests.daemon.test_store import NEXT, STATE
+from tests.daemon.test_statefile import NEXT, STATE
 from uuidd.store import FolderStore, StoreError
 folder = Path(sys.argv[1])
 def fill():
@@ -908,25 +726,3 @@ def test_a_lost_state_is_lost_no_more_once_saved(tmp_path: Path) -> None:
     (tmp_path / "state").unlink()
     save(tmp_path)
     assert load(tmp_path) == (True, False)
-
-
-# --- the host
-
-
-@pytest.mark.parametrize("content", [b"", b"\n", b" \n", b"\xff\xfe", b"uninitialized\n"])
-def test_a_host_without_a_machine_id_has_an_empty_hash(tmp_path: Path, content: bytes) -> None:
-    """An image has an empty one, or "uninitialized", before its first start (machine-id(5))."""
-    path = tmp_path / "machine-id"
-    path.write_bytes(content)
-    assert machine_hash(path) == ""
-
-
-def test_a_machine_id_is_hashed(tmp_path: Path) -> None:
-    """The hash is the same at every start, with or without a newline, and hides the id."""
-    path = tmp_path / "machine-id"
-    path.write_text("0123456789abcdef0123456789abcdef\n")
-    digest = hashlib.sha256(b"uuidd 0123456789abcdef0123456789abcdef").hexdigest()
-    assert machine_hash(path) == digest
-    path.write_text("0123456789abcdef0123456789abcdef")
-    assert machine_hash(path) == digest
-    assert "0123456789abcdef0123456789abcdef" not in digest

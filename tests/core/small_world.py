@@ -1,25 +1,26 @@
-"""A host small enough to see whole: every state that the timelines of it can come to.
+"""Every state that a small host can come to, with the product's timelines.
 
 How it works
 
-1. The real timelines run over a few ticks. UTC is an argument of every call, so it has any value
-   of its range at each, whatever it was before; CLOCK_BOOTTIME goes on by 0 to 2 ticks at each.
-   ``TOLERANCE``, and the 20 s after a lost state, are a few ticks too while it runs.
-2. A state is written as bytes and made again from them, so that nothing that bears on what
-   happens next can be left out. What only reports (``used``, ``openings``) is not in it.
+1. The product's timelines run over a few ticks. UTC is an argument of every call, so at each call
+   it has any value of its range, whatever it was before. CLOCK_BOOTTIME goes on by 0 to 2 ticks at
+   each. ``TOLERANCE``, and the 20 s after a lost state, are a few ticks too while this runs.
+2. A state is written as bytes, and the timelines are restored from them by their snapshots. So
+   nothing that bears on what happens next can be left out.
 3. States that differ in names alone are one: generations are counted from the open one on, random
    nodes are named in order, CLOCK_BOOTTIME counts from where S last was UTC.
-4. The disk holds one of a *set* of states: the last completed save, and any begun since, of which
-   nobody knows whether they reached it. A crash finds any one of them, or one that cannot be read.
-   A start narrows nothing: what it read from the page cache, a power cut may still take back.
-5. Of what was given out a state keeps, for each clock sequence, the tick past the last one. A
-   block must begin there or later; so no tick can come twice. For a generation that is open no
-   more it is one for all lanes, which asks for more than P1 does.
-6. Random nodes are always fresh, and one that neither memory nor disk holds is forgotten. P1's
-   exceptions are kept out: a fixed node comes back after a lost state only with UTC past all that
-   it gave before, and the state is lost only where steady led UTC by no more than the 20 s.
+4. The disk holds one of a *set* of states: the last completed save, and any begun since, each of
+   which may have reached the disk or not. A crash finds any one of them, or one that cannot be
+   read. A start does not narrow the set: a power cut may still take back what the start read from
+   the page cache.
+5. For each clock sequence, a state keeps the end of what was given out. A block must begin there or
+   later, so no tick can come twice. A generation that is no longer open has one end for all its
+   lanes, which asks for more than P1 does.
+6. Random nodes are always new, and one that neither memory nor disk holds is forgotten. The
+   exceptions of P1 are kept out: after a lost state a fixed node comes back only with UTC past all
+   that it gave out before, and the state is lost only where steady led UTC by 20 s at most.
 
-``python -m tests.core.small_world --help`` tells how to look further than the tests do.
+``python -m tests.core.small_world --help`` says how to look further than the tests do.
 """
 
 from __future__ import annotations
@@ -59,15 +60,15 @@ GIVEN = 200
 UNNAMED = 250
 """The number of a node that has none yet."""
 
-LEAD = 1
-"""The lead of utc's saves. UTC is any at each, so a longer one gives no other marks within reach.
+REACH = 1
+"""The reach of utc's saves. UTC has any value at each, so a longer reach gives no other marks.
 """
 
 NONE = 255
 """A byte that stands for None."""
 
 FAR = 2
-"""A lead of steady from which on saves add nothing to it: the bare lead is 0 here."""
+"""From this lead of steady on, saves add nothing to it: the bare reach is 0 here."""
 
 _UNSAVED = Horizon()
 
@@ -79,16 +80,14 @@ NODES[GIVEN] = Node(GIVEN | MULTICAST, "given")
 class Bounds:
     """How large the world is: *ticks* values of UTC, *ring* generations, and so on.
 
-    At most *lanes* lanes of a generation serve whole grants, at most *failures* saves fail before
+    At most *lanes* lanes of a generation serve whole blocks, at most *failures* saves fail before
     one completes, and the daemon starts again at most *restarts* times. *nodes* are the nodes that
     a start may be told to use. *avoid* lets libuuid's clock file name any generation, or none.
+    *moved* lets the folder of the state be moved away, which voids the saves so far.
 
-    With *moved* the folder of the state may be moved away, which voids the saves so far.
-
-    The order of short grants is kept in mind only if *order* asks for it: else each may be the
-    first, or be held back since the last one was of now; what lies between only makes it shorter.
-    What the volatile node gave is kept only if *volatile* does: else it is as if drawn anew at each
-    move, with room where there may be none. So more can happen then than in truth.
+    Two simplifications let more happen here than on a host. Without *order*, each short block may
+    be the first one, or may have to lie past now. Without *volatile*, the volatile node is drawn
+    again at each move.
     """
 
     ticks: int = 3
@@ -123,14 +122,14 @@ class OutOfBounds(Exception):
 
 
 class Move(NamedTuple):
-    """What may befall a host, at which UTC, and after how much of CLOCK_BOOTTIME."""
+    """What may happen to a host, at which UTC, and after how much of CLOCK_BOOTTIME."""
 
     what: str
     now: int = FIRST
     gone: int = 0
     asked: int = 0
     number: int = 0
-    """A generation drawn, one that is avoided (from 1 on, 0 for none), or a lead."""
+    """A generation drawn, one that is avoided (from 1 on, 0 for none), or a reach."""
     found: int = 0
     """Which of the states that the disk may hold."""
     node: str = ""
@@ -149,7 +148,7 @@ class Host:
         "failures",
         "flight",
         "forgotten",
-        "granted",
+        "gave_out",
         "nodes",
         "restarts",
         "steady_end",
@@ -170,7 +169,7 @@ class Host:
         self.steady_end = 0
         self.forgotten = 0
         """Past the last tick given under the fixed node before the state was lost."""
-        self.granted = False
+        self.gave_out = False
         """Whether anything was given out since this was made."""
         self.elapsed = 0
         self.nodes = FRESH
@@ -178,20 +177,20 @@ class Host:
         self.used: int | None = None
 
     def random(self, bits: int) -> int:
-        """Give a fresh node, or the generation that the move draws."""
+        """Return a fresh node, or the generation that the move draws."""
         if bits == NODE_BITS:
             self.nodes += 1
             return self.nodes
         return self.drawn
 
     def any_utc(self) -> Utc:
-        """Give a utc timeline where nobody looks at it."""
+        """Return a utc timeline to restore, or for a world without utc."""
         return Utc(None, machine="", now=FIRST, random=self.random, ring=self.bounds.ring)
 
-    # --- what may befall it
+    # --- what may happen to it
 
     def moves(self) -> Iterator[Move]:
-        """Give all that may happen next."""
+        """Return all that may happen next."""
         bounds = self.bounds
         if self.closed:
             if bounds.utc:
@@ -230,7 +229,7 @@ class Host:
             return
         if not self.bounds.steady:
             for now in self.bounds.readings:
-                yield Move("begin save", now, number=LEAD)
+                yield Move("begin save", now, number=REACH)
         for now, gone in self._readings():
             yield Move("begin save", now, gone, number=1)
             yield Move("begin save", now, gone, number=2)
@@ -259,7 +258,7 @@ class Host:
         known = loaded is None and "given" in self.bounds.nodes
         return range(self.bounds.ring if known else 1)
 
-    def befall(self, move: Move) -> None:
+    def happen(self, move: Move) -> None:
         """Let *move* happen. Raises OutOfBounds, or Repeated."""
         at = Reading(move.now, self.elapsed + move.gone)
         self.elapsed = at.elapsed
@@ -269,7 +268,7 @@ class Host:
                 self._avoid(move.number)
                 self._take_utc(move.asked, at, whole=move.what == "take whole")
             case "take, held back":
-                # As if the last short grant had been one of now; a generation may open all the same
+                # As if the last short block had been one of now; a generation may open all the same
                 utc = self.timelines.utc
                 utc.restore(utc.snapshot()._replace(short_next=move.now + 1))
                 self._avoid(move.number)
@@ -376,7 +375,7 @@ class Host:
         number, lane = divmod(block.clock_seq, LANES)
         if lane > self.bounds.lanes:
             raise OutOfBounds
-        self.granted = True
+        self.gave_out = True
         end = block.first + block.count
         row = self.ends.setdefault((block.node, number), [0] * (self.bounds.lanes + 1))
         if block.first < row[lane]:
@@ -402,7 +401,7 @@ class Host:
             if self.closed:
                 return
             raise
-        self.granted = True
+        self.gave_out = True
         end = block.first + block.count
         if block.first < self.steady_end:
             raise Repeated(f"{block}, and ticks below {self.steady_end} were given before")
@@ -422,7 +421,7 @@ class Host:
     # --- as bytes
 
     def freeze(self) -> bytes:
-        """Give all of it that bears on what happens next."""
+        """Return as bytes all that bears on what happens next."""
         utc, ring = self.timelines.utc.snapshot(), self.bounds.ring
         turned = [(utc.number + step) % ring for step in range(ring)]
         names = {utc.node.value: GIVEN if utc.node.fixed else 1}
@@ -442,7 +441,7 @@ class Host:
         return bytes(out)
 
     def _rows(self, names: dict[int, int], turned: list[int]) -> list[list[int]]:
-        """Give what the disk may hold, and a name to each node in it."""
+        """Return what the disk may hold, and name each node in it."""
         found = [(self._row(state, names, turned), state) for state in self.disk]
         found.sort(key=_by_row)
         for row, state in found:
@@ -478,7 +477,7 @@ class Host:
         out += (self.forgotten, names[utc.node.value], floor, none_before)
         if self.bounds.order:
             out.append(utc.short_next)
-        # The open one's mark is not read again before it is set anew.
+        # The open one's mark is not read again before it is set again.
         out.append(0 if utc.generation is not None else utc.marks.get(utc.number, 0))
         out += [utc.marks.get(number, 0) for number in turned[1:]]
         for number in turned:
@@ -517,7 +516,7 @@ def _by_row(found: tuple[list[int], State | None]) -> list[int]:
 
 
 def thaw(frozen: bytes, bounds: Bounds) -> Host:
-    """Give the host that was frozen to this."""
+    """Return the host that was frozen to these bytes."""
     host = Host(bounds)
     at = iter(frozen)
     host.restarts, host.failures, closed, names, count = (next(at) for _ in range(5))
@@ -640,7 +639,7 @@ def small_units(bounds: Bounds) -> Iterator[None]:
 
 
 def beginnings(bounds: Bounds) -> Iterator[bytes]:
-    """Give the states of a host on which the daemon starts for the first time."""
+    """Return the states of a host on which the daemon starts for the first time."""
     for now in bounds.readings:
         for node in bounds.nodes:
             host = Host(bounds)
@@ -649,12 +648,12 @@ def beginnings(bounds: Bounds) -> Iterator[bytes]:
 
 
 def after(frozen: bytes, bounds: Bounds) -> Iterator[tuple[Move, bytes]]:
-    """Give all that may befall a host, and what it is then; raises Repeated, with the move."""
+    """Return all that may happen to a host, and its state then; raises Repeated, with the move."""
     host = thaw(frozen, bounds)
     assert host.freeze() == frozen
     for move in list(host.moves()):
         try:
-            host.befall(move)
+            host.happen(move)
         except OutOfBounds:
             host = thaw(frozen, bounds)
             continue
@@ -664,7 +663,7 @@ def after(frozen: bytes, bounds: Bounds) -> Iterator[tuple[Move, bytes]]:
         then = host.freeze()
         if then != frozen:
             yield move, then
-        if then != frozen or host.granted:
+        if then != frozen or host.gave_out:
             host = thaw(frozen, bounds)
 
 
@@ -694,7 +693,7 @@ def explore(bounds: Bounds) -> Seen:
 
 
 def _way(frozen: bytes, came_from: dict[bytes, bytes], bounds: Bounds) -> list[Move]:
-    """Give the moves that led here, the last one first."""
+    """Return the moves that led here, the last one first."""
     way = []
     while before := came_from[frozen]:
         way.append(next(move for move, then in after(before, bounds) if then == frozen))
@@ -715,7 +714,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--timelines", nargs="+", choices=["utc", "steady"], default=["utc"])
     parser.add_argument("--rollback", choices=["slew", "wait", "refuse"], default="slew")
     parser.add_argument("--volatile", action="store_true", help="look at volatile nodes too")
-    parser.add_argument("--order", action="store_true", help="keep short grants in order")
+    parser.add_argument("--order", action="store_true", help="keep short blocks in order")
     parser.add_argument("--moved", action="store_true", help="the state's folder may be moved away")
     parser.add_argument("--avoid", action="store_true", help="another program names generations")
     chosen = vars(parser.parse_args(arguments))

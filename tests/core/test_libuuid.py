@@ -18,7 +18,7 @@ TICK, CLOCK_SEQ, NODE = 0x1EC9414C232AB00, 0x33C8, 0x9F6BDECED846
 
 
 def native(little: str) -> bytes:
-    """Give a little-endian int32, written in hex, as this machine has it."""
+    """Return a little-endian int32, written in hex, as this machine has it."""
     raw = bytes.fromhex(little)
     return raw if sys.byteorder == "little" else raw[::-1]
 

@@ -39,7 +39,7 @@ KINDS = ", ".join(kinds.KINDS)
 
 
 def refused(method: Any, params: Any) -> tuple[str, str]:
-    """Give code and message with which a call is refused."""
+    """Return code and message with which a call is refused."""
     with pytest.raises(RefusedError) as caught:
         methods.parse(method, params)
     assert str(caught.value) == caught.value.message

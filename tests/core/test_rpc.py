@@ -60,7 +60,7 @@ def byte_by_byte(data: bytes) -> list[bytes]:
 
 
 def peak(read: Callable[[], object]) -> int:
-    """Give the most bytes that *read* held at any time."""
+    """Return the most bytes that *read* held at any time."""
     tracemalloc.start()
     try:
         read()
@@ -177,7 +177,7 @@ def test_another_librarys_message_is_read(message: list[Any], request_: Request 
     ],
 )
 def test_what_python_has_no_value_for_is_read(data: bytes, request_: Request) -> None:
-    """The request is answered, for what follows it can be read."""
+    """The request is answered, because what follows it can be read."""
     assert whole(data) == ([request_], b"", False)
     assert in_pieces(byte_by_byte(data)) == ([request_], b"", False)
 
@@ -216,7 +216,7 @@ def test_what_python_has_no_value_for_is_read(data: bytes, request_: Request) ->
     ],
 )
 def test_another_shape_is_malformed(message: Any) -> None:
-    """Any other value, and a boolean for an int, is no request, whole or byte by byte."""
+    """Any other value, or a boolean for an int, is not a request, whole or byte by byte."""
     packed = msgpack.packb(message)
     assert whole(packed) == ([], b"", True)
     assert in_pieces(byte_by_byte(packed)) == ([], b"", True)
@@ -287,7 +287,7 @@ def test_what_does_not_begin_as_a_request_is_malformed_without_a_msgid(data: byt
 
 
 def request_of(size: int) -> bytes:
-    """Give a request of *size* bytes."""
+    """Return a request of *size* bytes."""
     head = b"\x94\x00\x01\xa1x\x91\xc5"
     length = size - len(head) - 2
     return head + length.to_bytes(2, "big") + b"x" * length

@@ -1,8 +1,8 @@
-"""The steady timeline, next to utc, under everything that may befall them.
+"""The steady timeline, next to utc, through everything that may happen.
 
 1. The disk holds one of a *set* of states, as in the machine of utc: the last completed save and
    any begun since that may have reached it. A crash loads whichever, and narrows nothing.
-2. S is reckoned here anew from the clocks, the horizon from the states alone.
+2. S is worked out again here from the clocks, the horizon from the states alone.
 3. The named exception of P1 is kept out: a state is lost only where what was given leads UTC by
    less than the 20 s.
 """
@@ -132,7 +132,7 @@ class Host(stateful.RuleBasedStateMachine):
             assert self.end <= (self.forgotten if state is None else state.steady)
 
     @stateful.invariant()
-    def the_clock_and_the_horizon_are_as_reckoned(self) -> None:
+    def the_clock_and_the_horizon_are_as_worked_out(self) -> None:
         """S is what the readings of the clocks make it, and the horizon what the states do."""
         steady = self.timelines.steady
         assert steady.read(now=self.now, elapsed=self.elapsed) == self._s()

@@ -1,11 +1,11 @@
-"""The utc timeline under everything that may befall it, and P1 on all that it ever gave out.
+"""The utc timeline through everything that may happen, and P1 on all that it ever gave out.
 
 1. A ring of 1 to 4 generations wraps around within an example; clock steps are drawn around the
    tolerance, and to the tick before, at and after every mark, horizon and highest next.
 2. The disk holds one of a *set* of states: the last completed save, and any begun since of which
    nobody knows whether they reached it. A crash loads whichever hypothesis likes, and narrows
    nothing: what one start reads from the page cache, a power cut may still take back.
-3. What the limit is, and what a state must cover, is reckoned here anew from the states alone.
+3. What the limit is, and what a state must cover, is worked out again here from the states alone.
 4. Two random nodes are never the same here; a fixed one comes back. The named exception of P1 is
    kept out: a fixed node that was in use before the state was lost comes back only with a clock
    past all that it gave.
@@ -91,7 +91,7 @@ class Timeline(RuleBasedStateMachine):
         self.volatile_nodes: set[int] = set()
         self.now = START
         self.short_end = 0
-        """Past the last short grant, as long as UTC did not step back."""
+        """Past the last short block, as long as UTC did not step back."""
 
     @initialize(
         numbers=st.tuples(st.integers(0, 1023), st.sampled_from([1, 5])),
@@ -456,7 +456,7 @@ class Timeline(RuleBasedStateMachine):
             assert lane > 0
         else:
             assert lane == 0
-            assert block.first >= self.short_end, "P4: a short grant went back"
+            assert block.first >= self.short_end, "P4: a short block went back"
             self.short_end = end
         if block.node == self.utc.node.value:
             assert self.utc.volatile is None

@@ -22,7 +22,7 @@ EPOCH = 1_600_000_000_000
 
 
 def begun(loaded: State | None = None, *, now: int = NOW, worker: int | None = 5) -> Timelines:
-    """Give the timelines of a host that loaded this state, nothing saved yet."""
+    """Return the timelines of a host that loaded this state, nothing saved yet."""
     utc = Utc(loaded, machine="host", now=now, random=Draws())
     steady = Steady(None if loaded is None else loaded.steady, now=now, elapsed=0)
     return Timelines(utc, steady, worker=worker, epoch=EPOCH)
@@ -36,7 +36,7 @@ def save(timelines: Timelines, at: Reading = AT) -> State:
 
 
 def saved(loaded: State | None = None, *, now: int = NOW, worker: int | None = 5) -> Timelines:
-    """Give the same once their first save completed."""
+    """Return the same once their first save completed."""
     timelines = begun(loaded, now=now, worker=worker)
     save(timelines, Reading(now, 0))
     return timelines
@@ -52,7 +52,7 @@ def take(
 
 
 def ahead(lead: int) -> Timelines:
-    """Give timelines that loaded a steady mark so far past UTC."""
+    """Return timelines that loaded a steady mark so far past UTC."""
     return begun(State(Utc(None, machine="", now=0, random=Draws()).node, "", 0, {}, 0, NOW + lead))
 
 
@@ -153,7 +153,7 @@ def test_both_stop_at_the_horizon() -> None:
 
 @pytest.mark.parametrize(("lead", "far"), [(0, False), (FAR - 1, False), (FAR, True)])
 def test_a_steady_that_is_a_second_ahead_is_far(lead: int, far: bool) -> None:
-    """Then it gets the bare lead, lest crashes run it further ahead; utc gets the whole one."""
+    """It gets the bare reach, so that crashes run it no further ahead, and utc the whole one."""
     timelines = ahead(lead)
     assert timelines.far(AT) is far
     state = timelines.begin_save(at=AT, reach=LEAD, bare_reach=BARE)
@@ -173,7 +173,7 @@ def test_without_a_bare_lead_a_far_one_waits_for_nothing_worse() -> None:
 
 
 def test_either_is_a_use() -> None:
-    """A grant of one of the two is enough to make the next save due."""
+    """A block of one of the two is enough to make the next save due."""
     for name in ("utc", "steady"):
         timelines = saved()
         used = [timelines.used]

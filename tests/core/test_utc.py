@@ -78,7 +78,7 @@ def test_nothing_is_given_before_the_first_save() -> None:
 
 
 def test_after_the_first_save_ticks_are_given() -> None:
-    """A grant carries the state's node and generation, and begins no earlier than the start."""
+    """A block carries the state's node and generation, and begins no earlier than the start."""
     utc = begun(first=2)
     save(utc)
     assert take(utc, 10, now=NOW + 5) == Block(NOW, 6, 2 * 16 + 16, 1 | MULTICAST)
@@ -102,11 +102,11 @@ def test_only_a_random_node_is_not_fixed() -> None:
     assert Node(5, "given").fixed
 
 
-# --- grants
+# --- blocks
 
 
 def test_whole_grants_are_exact_and_aside() -> None:
-    """A whole grant reaches back before the start, in a lane that gave nothing yet."""
+    """A whole block reaches back before the start, in a lane that gave nothing yet."""
     assert take(serving(), 500, now=NOW, whole=True) == Block(NOW - 499, 500, 17, 1 | MULTICAST)
 
 
@@ -199,7 +199,7 @@ def test_a_step_back_within_the_tolerance_is_waited_out() -> None:
 
 
 def test_a_step_back_is_measured_from_the_highest_lane() -> None:
-    """A whole grant's lane ahead of the others is what UTC stepped back from."""
+    """A whole block's lane ahead of the others is what UTC stepped back from."""
     utc = begun(stored({0: 0}))
     save(utc)
     take(utc, 500, now=NOW + TOLERANCE, whole=True)
@@ -294,7 +294,7 @@ def test_after_a_close_nothing_is_given() -> None:
 
 
 def test_after_a_clean_stop_the_same_generation_goes_on() -> None:
-    """Its lanes begin at its mark, and short grants no earlier than the start."""
+    """Its lanes begin at its mark, and short blocks no earlier than the start."""
     utc = begun(stored({0: 5, 2: NOW - 7}, generation=2))
     assert number(utc) == 2
     save(utc)
@@ -379,7 +379,7 @@ def test_a_change_to_a_fixed_node_sets_the_floor() -> None:
 
 
 def test_a_random_node_needs_no_floor() -> None:
-    """Nobody who lost the state comes to it again, so there is room before the start."""
+    """A host that lost its state never comes to it again, so there is room before the start."""
     assert take(serving(), 500, now=NOW, whole=True).first < NOW
     utc = serving(stored({0: 5}, floor=NOW - 3))
     assert take(utc, 500, now=NOW, whole=True).first == NOW - 499
@@ -452,7 +452,7 @@ def test_a_completed_save_ends_the_volatile_node() -> None:
     assert utc.new_openings()[-1] == Opening("saved again", 1, 1 | MULTICAST, 0)
 
 
-def test_a_volatile_node_is_drawn_anew_on_a_step_back() -> None:
+def test_a_step_back_draws_another_volatile_node() -> None:
     """Its ticks may come again, so its node may not."""
     utc = begun()
     utc.use_volatile("hung")

@@ -11,7 +11,7 @@ from typing import Any
 import msgpack
 
 from tests.daemon.fakes import request
-from tests.fuzzing.grants import Grants
+from tests.fuzzing.given_out import GivenOut
 from tests.fuzzing.scripts import Ending, Script
 from tests.fuzzing.target import Broken, require
 from uuidd.core.wire import LIBUUID_FIRST, RPC_FIRST, libuuid, methods, rpc
@@ -113,8 +113,8 @@ class Caller:
         """Hang up."""
         self._sock.close()
 
-    def judge(self, grants: Grants, *, rejected: bool) -> str:
-        """Return what it came to; note in *grants* what it got. Raises Broken for a wrong answer.
+    def judge(self, given_out: GivenOut, *, rejected: bool) -> str:
+        """Return the outcome, and note blocks in *given_out*. Raises Broken for a wrong answer.
 
         *rejected*: it may have been told that there is no room.
         """
@@ -122,17 +122,17 @@ class Caller:
         if self._script.ending == Ending.GO:
             return "gone"
         if not sent and self._pinged:
-            return self._judge_silent(grants, rejected)
+            return self._judge_silent(given_out, rejected)
         if not sent or sent[0] not in (*LIBUUID_FIRST, *RPC_FIRST):
             require(not got, "what is in no dialect is not answered")
             return "closed"
         if sent[0] in LIBUUID_FIRST:
-            return self._judge_libuuid(sent, got, grants, rejected)
+            return self._judge_libuuid(sent, got, given_out, rejected)
         asked, _, malformed = self._asked()
         replies = self._replies()
         if self._pinged:
             require(bool(replies) and replies[-1][1] == PING, "an open connection is answered")
-            grants.make("v4", replies.pop()[3])
+            given_out.make("v4", replies.pop()[3])
         wanting = [each for each in asked if each.msgid is not None]
         if rejected and (not got or (len(replies) == 1 and _is_busy(replies[0]))):
             return "rejected"
@@ -145,15 +145,15 @@ class Caller:
             told.add("told")
         require(len(replies) == len(wanting), "each request is answered once")
         for each, reply in zip(wanting, replies, strict=True):
-            told.add(_judge(each, reply, grants))
+            told.add(_judge(each, reply, given_out))
         return "+".join(sorted(told)) or "unanswered"
 
-    def _judge_silent(self, grants: Grants, rejected: bool) -> str:
+    def _judge_silent(self, given_out: GivenOut, rejected: bool) -> str:
         replies = self._replies()
         if rejected and (not replies or _is_busy(replies[0])):
             return "rejected"
         require(len(replies) == 1 and replies[0][1] == PING, "one long silent is answered")
-        grants.make("v4", replies[0][3])
+        given_out.make("v4", replies[0][3])
         return "silent"
 
     def _asked(self) -> tuple[list[rpc.Request], bytes, rpc.MalformedError | None]:
@@ -184,7 +184,7 @@ class Caller:
             raise Broken("replies are MessagePack") from error
         return found
 
-    def _judge_libuuid(self, sent: bytes, got: bytes, grants: Grants, rejected: bool) -> str:
+    def _judge_libuuid(self, sent: bytes, got: bytes, given_out: GivenOut, rejected: bool) -> str:
         try:
             ask = libuuid.unpack_request(sent)
         except libuuid.ProtocolError:
@@ -203,7 +203,7 @@ class Caller:
         elif sent[0] == 1:
             require(body == b"5\0", "the highest op is told")
         elif sent[0] in (2, 4):
-            grants.v1(body[:16], ask.count)
+            given_out.v1(body[:16], ask.count)
             echo = struct.pack("=i", ask.echo) if sent[0] == 4 else b""
             require(body[16:] == echo, "a count is told as it was asked")
         else:
@@ -213,7 +213,7 @@ class Caller:
             some = [body[at : at + 16] for at in range(0, len(body), 16)]
             require(len(some) == ask.count, "as many random UUIDs are sent as were asked for")
             require(all(each[6] >> 4 == 4 for each in some), "random UUIDs are v4")
-            grants.make("v4", [each.hex() for each in some])
+            given_out.make("v4", [each.hex() for each in some])
         return "libuuid"
 
 
@@ -227,7 +227,7 @@ def _code(error: Any) -> str:
     return code
 
 
-def _judge(each: rpc.Request, reply: list[Any], grants: Grants) -> str:
+def _judge(each: rpc.Request, reply: list[Any], given_out: GivenOut) -> str:
     _, msgid, error, result = reply
     require(msgid == each.msgid, "requests are answered in order")
     try:
@@ -242,10 +242,10 @@ def _judge(each: rpc.Request, reply: list[Any], grants: Grants) -> str:
         return code
     match call:
         case methods.Take(timeline, count, whole, _):
-            grants.take(result, timeline, count, whole)
+            given_out.take(result, timeline, count, whole)
         case methods.Make(kind, count, _):
             require(len(result) == count, "as many ids are made as were asked for")
-            grants.make(kind, result)
+            given_out.make(kind, result)
         case _:
             require(type(result) is dict and "version" in result, "a status is a map")
     return "answered"

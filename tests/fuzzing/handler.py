@@ -15,7 +15,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from tests.daemon.fakes import Inside, request
 from tests.fuzzing import corpus
 from tests.fuzzing.caller import Caller
-from tests.fuzzing.grants import Grants
+from tests.fuzzing.given_out import GivenOut
 from tests.fuzzing.lanes import Lanes
 from tests.fuzzing.messages import PARTS
 from tests.fuzzing.mutations import Mutations
@@ -91,16 +91,16 @@ async def _life(data: bytes, outcomes: list[str]) -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(inside.saver.run)
             nursery.start_soon(acceptor.run)
-            grants = Grants()
+            given_out = GivenOut()
             # No daemon is asked in the instant of its start; a clock that stands still there makes
             # leads of nothing.
             await trio.sleep(YOUTH)
             for number, each in enumerate(rounds, 1):
                 await _pass(inside, each.weather)
-                outcomes += await _round(inside, listener.getsockname(), each.scripts, grants)
+                outcomes += await _round(inside, listener.getsockname(), each.scripts, given_out)
                 if number % OFTEN == 0 or number == len(rounds):
                     good = Script(Ending.SHUT, [GOOD])
-                    (answer,) = await _round(inside, listener.getsockname(), [good], grants)
+                    (answer,) = await _round(inside, listener.getsockname(), [good], given_out)
                     require(answer == "answered", "a good request is answered afterwards")
             nursery.cancel_scope.cancel()
 
@@ -113,11 +113,11 @@ async def _pass(inside: Inside, weather: int) -> None:
 
 
 async def _round(
-    inside: Inside, address: bytes, scripts: Sequence[Script], grants: Grants
+    inside: Inside, address: bytes, scripts: Sequence[Script], given_out: GivenOut
 ) -> list[str]:
     """Let callers talk at the same time; judge what they got, and what moved."""
     lanes = Lanes(inside)
-    grants.begin()
+    given_out.begin()
     callers: list[Caller] = []
     try:
         callers.extend(Caller(script, address, inside.limits.request_bytes) for script in scripts)
@@ -135,10 +135,10 @@ async def _round(
         for caller in callers:
             caller.close()
     few = inside.limits.connections < AT_ONCE
-    outcomes = [caller.judge(grants, rejected=few) for caller in callers]
+    outcomes = [caller.judge(given_out, rejected=few) for caller in callers]
     await _emptied(inside)
-    grants.check(now=inside.wall.now())
-    lanes.check(grants, unread=any(caller.unread for caller in callers))
+    given_out.check(now=inside.wall.now())
+    lanes.check(given_out, unread=any(caller.unread for caller in callers))
     return outcomes
 
 

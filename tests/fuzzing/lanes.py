@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.daemon.fakes import Inside
-from tests.fuzzing.grants import STEADY, Grants, Key
+from tests.fuzzing.given_out import STEADY, GivenOut, Key
 from tests.fuzzing.target import require
 from uuidd.core.timeline import Generation
 
@@ -15,8 +15,8 @@ class Lanes:
         self._inside = inside
         self._before = _next(inside)
 
-    def check(self, grants: Grants, *, unread: bool) -> None:
-        """Raise Broken when a lane moved without a grant that ends where it is now.
+    def check(self, given_out: GivenOut, *, unread: bool) -> None:
+        """Raise Broken when a lane moved without a block that ends where it is now.
 
         *unread*: somebody may have been given what nobody read.
         """
@@ -24,13 +24,13 @@ class Lanes:
             return
         for key, (begin, reached) in _next(self._inside).items():
             before = self._before.get(key, (begin, begin))[1]
-            if reached == before or (key == STEADY and grants.unsure):
+            if reached == before or (key == STEADY and given_out.unsure):
                 continue
-            require(grants.ends.get(key) == reached, "a refused request moves no lane")
+            require(given_out.ends.get(key) == reached, "a refused request moves no lane")
 
 
 def _next(inside: Inside) -> dict[Key, tuple[int, int]]:
-    """Give where each lane began, and where it is."""
+    """Return where each lane began, and where it is."""
     steady = inside.timelines.steady.next
     found: dict[Key, tuple[int, int]] = {STEADY: (steady, steady)}
     utc = inside.timelines.utc

@@ -32,7 +32,7 @@ class _NoneFound(Exception):
 
 
 def of_messagepack(data: bytes) -> list[Span]:
-    """Give begin and end of each value in *data*, inner ones too; none if it is not MessagePack."""
+    """Return begin and end of each value in *data*, inner ones too; [] if not MessagePack."""
     found: list[Span] = []
     at = 0
     try:
@@ -44,7 +44,7 @@ def of_messagepack(data: bytes) -> list[Span]:
 
 
 def of_words(data: bytes) -> list[Span]:
-    """Give begin and end of each run of letters and digits, and of all of *data*."""
+    """Return begin and end of each run of letters and digits, and of all of *data*."""
     return [*(match.span() for match in _WORD.finditer(data)), (0, len(data))]
 
 

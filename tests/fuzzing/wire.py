@@ -30,7 +30,7 @@ UNREASONABLE = ("ProtocolError",)
 
 
 def mutated(cases: list[Case], parts: Sequence[bytes]) -> Callable[[Random], Iterator[bytes]]:
-    """Give what mutates MessagePack *cases*."""
+    """Return what mutates MessagePack *cases*."""
     seeds = [data for data, _ in cases]
     return lambda random: iter(Mutations(random, seeds, parts, of_messagepack))
 
@@ -54,7 +54,7 @@ def requests(data: bytes) -> Sequence[str]:
 
 
 def _told(error: MalformedError) -> None:
-    """Give the answer to what cannot be read."""
+    """Return the answer to what cannot be read."""
     if len(str(error)) > 300:
         raise Broken("what is wrong is told in few words") from error
     if error.msgid is not None:
@@ -99,7 +99,7 @@ def _read(some: list[bytes]) -> tuple[list[tuple[object, ...]], bytes, bool]:
 
 
 def _comparable(request: Request) -> tuple[object, ...]:
-    """Give what is equal for equal requests, if they hold a NaN or are nested deep, too."""
+    """Return what is equal for equal requests, if they hold a NaN or are nested deep, too."""
     try:
         return request.msgid, marshal.dumps((request.method, request.params), 0)
     except ValueError:
@@ -133,7 +133,7 @@ def calls(data: bytes) -> Sequence[str]:
 
 
 def _calls(random: Random) -> Iterator[bytes]:
-    """Give a method and params, each of any value, and often of a likely one."""
+    """Return a method and params, each of any value, and often of a likely one."""
     dice = random.random
     known, names, values = [case for case, _ in corpus.CALLS], NAMES[:14], VALUES
     while True:

@@ -16,7 +16,7 @@ Key = tuple[int, int]
 STEADY: Key = (-1, -1)
 
 
-class Grants:
+class GivenOut:
     """Blocks and ids, of all rounds for what comes twice, and of the last for what moved."""
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class Grants:
             self.block(STEADY, first, given)
 
     def v1(self, octets: bytes, count: int) -> None:
-        """Note the v1 UUID of so many ticks' first."""
+        """Note the v1 UUID of the first of *count* ticks."""
         found = uuid.UUID(bytes=octets)
         require(found.version == 1, "what libuuid's callers get is a v1")
         self.block((found.node, found.clock_seq), found.time, count)
@@ -64,11 +64,11 @@ class Grants:
             self._runs((tail & (1 << 48) - 1, tail >> 48), [tick_of(value) for value in values])
         elif kind != "v4":
             self._runs(STEADY, [_TICKS[kind](text) for text in ids])
-            # The last one's tick need not be the last of its grant.
+            # The last one's tick need not be the last of its block.
             self.unsure.add("steady")
 
     def _runs(self, key: Key, ticks: list[int]) -> None:
-        """Note ticks; those in a row as one block, for there may be a thousand."""
+        """Note ticks; those in a row as one block, because there may be a thousand."""
         first = last = ticks[0]
         for tick in ticks[1:]:
             if tick != last + 1:

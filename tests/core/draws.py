@@ -21,3 +21,13 @@ class Draws:
         number = self._number % (1 << bits)
         self._number += self._step
         return number
+
+
+def ones(bits: int) -> int:
+    """Random bits that are all ones."""
+    return (1 << bits) - 1
+
+
+def zeros(bits: int) -> int:
+    """Random bits that are all zeros."""
+    return 0 >> bits

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.core.draws import ones, zeros
 from uuidd.core.ids import at_time, flake, ksuid, push_id, snowflake, ulid, uuids, versions
 from uuidd.core.ids.at_time import AT_TIME_KINDS, field_of, id_at_time
 from uuidd.core.ids.nodes import MULTICAST
@@ -25,16 +26,6 @@ TICK = RFC_TICK + 1_234_560
 MS, REST = RFC_MS + 123, 4560
 
 REQUIRED: dict[str, dict[str, Any]] = {"snowflake": {"worker": 5}}
-
-
-def ones(bits: int) -> int:
-    """Random bits that are all ones."""
-    return (1 << bits) - 1
-
-
-def zeros(bits: int) -> int:
-    """Random bits that are all zeros."""
-    return 0 >> bits
 
 
 @pytest.mark.parametrize(("kind", "expected"), [("v1", RFC_V1), ("v6", RFC_V6)])

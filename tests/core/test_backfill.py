@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.core.draws import Draws
+from tests.core.draws import Draws, zeros
 from tests.core.ticked import tick_of
 from uuidd.core.ids import snowflake, versions
 from uuidd.core.ids.at_time import AT_TIME_KINDS, field_of
@@ -27,7 +27,7 @@ MICROSECONDS = st.integers(0, 4000)
 
 def backfill(kind: str, **given: Any) -> Backfill:
     """Return a Backfill whose random bits are all zeros, so that ids differ by place only."""
-    return Backfill(kind, random=lambda bits: 0 >> bits, **REQUIRED.get(kind, {}), **given)
+    return Backfill(kind, random=zeros, **REQUIRED.get(kind, {}), **given)
 
 
 @pytest.mark.parametrize("kind", AT_TIME_KINDS)

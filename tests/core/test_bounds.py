@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uuidd.core.ids import flake, ksuid, snowflake, ulid, uuids, versions
+from tests.core.draws import ones, zeros
+from uuidd.core.ids import flake, ksuid, snowflake, ulid, versions
 from uuidd.core.ids.at_time import IdFields, template
 from uuidd.core.ids.bounds import (
     BOUNDED_KINDS,
@@ -26,53 +26,8 @@ SECOND = 138648505420000000
 TICK = SECOND + 1_234_560
 MS = 1_645_557_742_123
 
-# Published: the DataStax driver for Python (min_uuid_from_time, max_uuid_from_time and
-# LOWEST_TIME_UUID; its times are microseconds), and Symfony's createBoundaries.
-PUBLISHED = [
-    (
-        "cassandra",
-        0,
-        "00000000-0000-1000-8080-808080808080",
-        "00000000-0000-1000-bf7f-7f7f7f7f7f7f",
-    ),
-    (
-        "cassandra",
-        UNIX_EPOCH,
-        "13814000-1dd2-11b2-8080-808080808080",
-        "13814000-1dd2-11b2-bf7f-7f7f7f7f7f7f",
-    ),
-    (
-        "cassandra",
-        datetime(2013, 1, 1, 0, 26, 40, 1000, tzinfo=UTC),
-        "e91b8710-53a9-11e2-8080-808080808080",
-        "e91b8710-53a9-11e2-bf7f-7f7f7f7f7f7f",
-    ),
-    (
-        "v7",
-        1_645_557_742_000,
-        "017f22e2-79b0-7000-8000-000000000000",
-        "017f22e2-79b0-7fff-bfff-ffffffffffff",
-    ),
-    (
-        "v6",
-        139953654001234560,
-        "1f1371b5-7c2f-6280-8000-000000000000",
-        "1f1371b5-7c2f-6280-bfff-ffffffffffff",
-    ),
-]
-
 # A KSUID begins in 2014 and a Snowflake's second is cut by its epoch, so a time that all can tell.
 TICKS = st.integers(138_000_000_000_000_000, 145_000_000_000_000_000)
-
-
-def ones(bits: int) -> int:
-    """Random bits that are all ones."""
-    return (1 << bits) - 1
-
-
-def zeros(bits: int) -> int:
-    """Random bits that are all zeros."""
-    return 0 >> bits
 
 
 def extremes(kind: str, tick: int) -> list[int]:
@@ -98,12 +53,6 @@ def extremes(kind: str, tick: int) -> list[int]:
         ms = versions.V7_TIME.raw(tick)
         return [versions.v7(ms, 0, 0), versions.v7(ms, 0xFFF, (1 << 62) - 1)]
     return [template(kind, IdFields(), random).at(tick) for random in (zeros, ones)]
-
-
-@pytest.mark.parametrize(("kind", "time", "low", "high"), PUBLISHED)
-def test_bounds_are_the_published_ones(kind: str, time: Any, low: str, high: str) -> None:
-    """Of Cassandra's own driver, and of Symfony's v6 and v7."""
-    assert tuple(map(uuids.to_text, bounds(kind, time))) == (low, high)
 
 
 def test_a_bound_is_all_zeros_or_all_ones_after_the_time() -> None:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -13,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.rig import PATIENCE
 from uuidd.cli import arguments, options
 from uuidd.cli.options import OptionsError, read_defaults, reread, with_defaults
 from uuidd.server.settings import RereadError
@@ -56,9 +52,12 @@ def test_options_are_read_as_a_shell_reads_them(path: Path, text: str, found: li
     assert read_defaults(path) == found
 
 
-def test_without_a_file_there_are_no_options(path: Path) -> None:
-    """A service starts without it."""
+def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, path: Path) -> None:
+    """A folder, and bytes that are not UTF-8; but a missing file has no options."""
     assert read_defaults(path) == []
+    assert refusal(tmp_path) == f"{tmp_path} cannot be read: Is a directory"
+    path.write_bytes(b"UUIDD_OPTIONS=\xff\n")
+    assert refusal(path).startswith(f"{path} cannot be read: ")
 
 
 def test_the_file_that_comes_with_it_has_no_options() -> None:
@@ -98,26 +97,20 @@ def test_another_line_is_refused(path: Path, text: str, said: str) -> None:
         ("--worker", "argument --worker: expected one argument"),
         ("-V", "-h and -V cannot be set in a file"),
         ("-h", "-h and -V cannot be set in a file"),
+        ("-k", "--kill cannot be set in a file"),
+        ("-t", "--time cannot be set in a file"),
+        ("-r", "--random cannot be set in a file"),
+        ("--reset-steady", "--reset-steady cannot be set in a file"),
+        ("--defaults /x", "--defaults cannot be set in a file"),
     ],
 )
-def test_what_is_no_option_is_refused(
+def test_what_is_not_an_option_of_a_start_is_refused(
     path: Path, capsys: pytest.CaptureFixture[str], words: str, said: str
 ) -> None:
     """The refusal names the file and the option; nothing is printed."""
     path.write_text(f'UUIDD_OPTIONS="{words}"\n')
     assert refusal(path) == f"{path}: {said}"
     assert capsys.readouterr() == ("", "")
-
-
-def test_a_folder_is_refused(tmp_path: Path) -> None:
-    """What cannot be read is not taken for nothing."""
-    assert refusal(tmp_path) == f"{tmp_path} cannot be read: Is a directory"
-
-
-def test_what_is_no_text_is_refused(path: Path) -> None:
-    """Bytes that are no UTF-8 are told of in a line."""
-    path.write_bytes(b"UUIDD_OPTIONS=\xff\n")
-    assert refusal(path).startswith(f"{path} cannot be read: ")
 
 
 @given(st.binary() | st.text().map(str.encode))
@@ -147,12 +140,6 @@ def test_what_is_wrong_on_the_command_line_is_not_told_of_the_file(path: Path) -
     assert str(path) not in str(refused.value)
 
 
-def test_a_parser_for_a_file_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
-    """Neither help nor version reaches the service's log."""
-    arguments.parser(options.FileParser).print_help()
-    assert capsys.readouterr() == ("", "")
-
-
 def test_limits_and_level_are_read_again(path: Path) -> None:
     """With the command line over them, as at the start."""
     path.write_text('UUIDD_OPTIONS="--max-connections 7 --debug"\n')
@@ -166,31 +153,7 @@ def test_limits_and_level_are_read_again(path: Path) -> None:
 
 
 def test_what_only_a_restart_takes_over_is_named(path: Path) -> None:
-    """Whoever reloads for it is told so."""
+    """The daemon logs these names after a reload."""
     path.write_text('UUIDD_OPTIONS="--worker 6 --rollback wait -q --max-connections 7"\n')
     found = reread(path, arguments.parser().parse_args([]), [])
     assert found.restart_for == ("rollback", "worker")
-
-
-@pytest.mark.parametrize("option", ["-k", "-t", "-r", "--reset-steady", "--defaults /x"])
-def test_a_file_holds_no_commands(path: Path, option: str) -> None:
-    """What the daemon does not start with is refused, as help is."""
-    path.write_text(f'UUIDD_OPTIONS="{option}"\n')
-    with pytest.raises(OptionsError, match="cannot be set in a file"):
-        with_defaults(path, [])
-
-
-@pytest.mark.system
-def test_a_start_with_a_bad_file_is_refused_in_a_line(path: Path) -> None:
-    """With status 1, for the command line itself is right."""
-    path.write_text('UUIDD_OPTIONS="--wroker 5"\n')
-    done = subprocess.run(
-        [sys.executable, "-m", "uuidd", "-F", "-P", "--defaults", str(path)],
-        capture_output=True,
-        timeout=PATIENCE,
-        text=True,
-        check=False,
-        env={**os.environ, "JOURNAL_STREAM": ""},
-    )
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == f"uuidd: {path}: unrecognized arguments: --wroker 5\n"

@@ -182,7 +182,7 @@ def test_the_command_says_what_it_did_and_what_comes_next(
     monkeypatch: pytest.MonkeyPatch,
     words: list[str],
 ) -> None:
-    """A line on each file, and the commands that make systemd heed them."""
+    """A line on each file, and the commands that make systemd use them."""
     monkeypatch.setattr(sys, "prefix", "/opt/uuidd")
     assert installing.main([f"--prefix={tmp_path}", *words]) == 0
     out, err = capsys.readouterr()

@@ -398,7 +398,7 @@ def said(process: subprocess.Popen[str]) -> str:
 def test_a_folder_that_somebody_keeps_locked_stops_no_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Any user may lock a folder that he can read; the log tells of it."""
+    """Any user may lock a folder that it can read; the log has a line on it."""
     monkeypatch.setattr(listeners, "LOCK_SECONDS", 0.05)
     fd = os.open(tmp_path, os.O_RDONLY)
     fcntl.flock(fd, fcntl.LOCK_EX)

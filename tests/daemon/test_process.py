@@ -193,12 +193,12 @@ def test_an_idle_time_out_ends_it_in_order() -> None:
 
 
 def test_a_killed_daemon_with_a_mark_ahead_opens_the_next_generation(daemon: Daemon) -> None:
-    """After SIGKILL in the middle of a 20 s lead, the same ticks come under another clock_seq."""
+    """After SIGKILL with a mark 20 s ahead, the same ticks come under another clock_seq."""
     before = take(daemon)
     daemon.kill()
     path = daemon.state / "state"
     state = decode(path.read_bytes())
-    # What a daemon that is up for 40 s would have left; this one's lead was a part of a second.
+    # What a daemon that is up for 40 s would have left; this one's reach was a part of a second.
     ahead = {state.generation: state.marks[state.generation] + 20 * 10**7}
     path.write_bytes(encode(replace(state, marks={**state.marks, **ahead})))
     daemon.start()
@@ -448,7 +448,7 @@ def test_a_refused_start_leaves_the_file_in_its_pid_files_place() -> None:
 
 
 def test_a_second_signal_does_not_break_off_the_stop(daemon: Daemon) -> None:
-    """Whoever presses Ctrl-C twice loses nothing: the daemon ends in order."""
+    """Pressing Ctrl-C twice loses nothing: the daemon ends in order."""
     with daemon.connect() as connection:
         # Replies that are not read hold the stop up.
         connection.sock.sendall(msgpack.packb([0, 1, "make", ["v7", 1000]]) * 3)

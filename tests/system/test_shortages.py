@@ -18,7 +18,7 @@ from tests.system.takers import Given, assert_apart
 DESCRIPTORS = 224
 """Of which the daemon keeps 96 for itself, so that 128 are left for connections."""
 
-ROOM = 4 << 20
+ROOM = 1 << 20
 """Bytes of memory that it may have beside those that it has when it has served a little."""
 
 
@@ -118,7 +118,7 @@ def test_without_a_descriptor_open_connections_are_served_on() -> None:
 
 
 def test_without_memory_the_daemon_ends_and_the_next_repeats_nothing() -> None:
-    """600 connections that ask for 400,000 ids each, and read none, where 4 MB are left.
+    """600 connections that ask for 400,000 ids each, and read none, when 1 MB is left.
 
     The daemon ends within 20 s with status 1, for a service manager to start the next, which gives
     nothing again. What it says of that stays below 100 kB.

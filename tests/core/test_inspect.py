@@ -428,11 +428,11 @@ def test_an_overlong_text_shows_only_its_beginning() -> None:
         (V1, "push_id", "is not a Push ID"),
         (V1, "snowflake", "is not of kind snowflake: it is not an integer"),
         (str(1 << 63), "snowflake", "is not of kind snowflake: it has more than 63 bits"),
-        ("zzzzzzzzzzzzzzzzz", "snowflake", "is not of kind snowflake: in each base"),
+        ("zzzzzzzzzzzzzzzzz", "snowflake", "is not of kind snowflake: in no base"),
         ("zzz", "sonyflake", "is not of kind sonyflake: it is not an integer"),
         (str(1 << 64), "apollo", "is not of kind apollo: it has more than 64 bits"),
         (str(1 << 128), "ulid", "is not of kind ulid: it has more than 128 bits"),
-        ("f" * 40, "v4", "is not of kind UUID: it has more than 128 bits"),
+        ("f" * 40, "v4", "is not of kind v4: it has more than 128 bits"),
         (V1, "v9", "kind is 'v9'; it must be one of v1, "),
     ],
 )

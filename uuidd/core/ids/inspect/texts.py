@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from uuidd.core.ids import flake, ksuid, push_id, snowflake, ulid, uuids
 from uuidd.core.ids.checks import check_bits, check_name, shown
@@ -168,7 +169,7 @@ def _as_kind(bare: str, kind: str, epoch: int | None, raw: bool) -> list[Reading
         found = _as_number(bare, kind, epoch)
         _check_form(bare, kind, raw)
         return found
-    value = _WRITERS[kind](bare)
+    value = _PARSERS[kind](bare)
     _check_form(bare, kind, raw)
     if kind in UUID_KINDS and kind != "guid" and kind != (of := kind_of_uuid(value)):
         raise ValueError(f"{bare!r} is not of kind {kind}: it is {_said(of, value)}")
@@ -206,7 +207,7 @@ def _as_number(bare: str, kind: str, epoch: int | None) -> list[Reading]:
         if not _HEX.match(bare):
             if not found:
                 raise ValueError(
-                    f"{bare!r} is not of kind {kind}: in each base it has more than 63 bits"
+                    f"{bare!r} is not of kind {kind}: in no base is it a number of 63 bits or less"
                 )
             return found
     return [Reading(kind, _integer(bare, kind, 63), epoch)]
@@ -227,7 +228,7 @@ def _integer(bare: str, kind: str, bits: int) -> int:
     return value
 
 
-def _as_uuid(bare: str, kind: str = "UUID") -> int:
+def _as_uuid(bare: str, kind: str) -> int:
     """Return the 128 bits that a text writes in any way."""
     if octets := _OCTETS.match(bare):
         return _integer(f"0x{octets[1]}", kind, 128)
@@ -262,8 +263,8 @@ def _as_apollo(bare: str) -> int:
     return foreign.apollo_from_text(bare) if "." in bare else _integer(bare, "apollo", 64)
 
 
-_WRITERS: dict[str, Callable[[str], int]] = {
-    **dict.fromkeys(UUID_KINDS, _as_uuid),
+_PARSERS: dict[str, Callable[[str], int]] = {
+    **{kind: partial(_as_uuid, kind=kind) for kind in UUID_KINDS},
     "ulid": _as_ulid,
     "flake": _as_flake,
     "ksuid": _as_ksuid,

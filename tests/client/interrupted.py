@@ -20,7 +20,7 @@ import uuidd.core.wire.methods
 import uuidd.core.wire.rpc  # noqa: F401
 from uuidd_client import Client
 
-SECONDS = 2.0
+SECONDS = 0.7
 
 
 class Alarm(Exception):

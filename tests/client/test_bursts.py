@@ -56,7 +56,7 @@ def test_a_small_burst_is_one_round_trip(server: Server, time: Time, kind: str) 
     assert trips(server, time, kind, [20] * 10, 0.1) == [1] * 10
 
 
-@pytest.mark.parametrize("size", [100, 1000, 20_000])
+@pytest.mark.parametrize("size", [100, 5000])
 @pytest.mark.parametrize("kind", ["v1", "v7", "ksuid", "flake", "snowflake"])
 def test_a_burst_like_the_last_one_is_one_round_trip(
     server: Server, time: Time, kind: str, size: int

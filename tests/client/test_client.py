@@ -454,16 +454,14 @@ def test_without_any_age_each_id_is_a_round_trip(daemon: Daemon) -> None:
         assert requests(daemon) - before == 1 + 7
 
 
+RISING = ("v6", "v7", "ulid", "snowflake")
+
+
 @pytest.fixture(scope="module")
-def drawn_in_turn() -> dict[str, list[str]]:
-    """Four processes draw in turn, of each of several kinds, 400 ids of each."""
-    with Daemon("--worker=5") as daemon:
-        return {kind: draw_in_turn(daemon, kind) for kind in ("v6", "v7", "ulid", "snowflake")}
-
-
-def draw_in_turn(daemon: Daemon, kind: str) -> list[str]:
-    """Give what four processes draw in turn."""
+def drawn_in_turn(daemon: Daemon) -> dict[str, list[str]]:
+    """Four processes draw in turn, 100 ids of each of several kinds."""
     command = [sys.executable, "-m", "tests.client.in_turn", str(daemon.socket)]
+    found: dict[str, list[str]] = {kind: [] for kind in RISING}
     with contextlib.ExitStack() as stack:
         processes = []
         for _ in range(4):
@@ -472,25 +470,22 @@ def draw_in_turn(daemon: Daemon, kind: str) -> list[str]:
             )
             stack.callback(process.kill)
             processes.append(process)
-        found = []
-        for _ in range(100):
-            for process in processes:
-                assert process.stdin is not None
-                assert process.stdout is not None
-                process.stdin.write(f"{kind}\n")
-                process.stdin.flush()
-                found.append(process.stdout.readline())
+        for kind, process in itertools.product(RISING, processes * 25):
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.write(f"{kind}\n")
+            process.stdin.flush()
+            found[kind].append(process.stdout.readline())
     return found
 
 
-@pytest.mark.process
-@pytest.mark.parametrize("kind", ["v6", "v7", "ulid", "snowflake"])
+@pytest.mark.parametrize("kind", RISING)
 def test_without_any_age_the_ids_of_all_processes_rise(
     drawn_in_turn: dict[str, list[str]], kind: str
 ) -> None:
     """Processes that draw in turn get ids in the order in which they asked."""
     found = drawn_in_turn[kind]
-    assert len(found) == 400
+    assert len(found) == 100
     # All Snowflakes of these centuries have 19 digits.
     assert found == sorted(set(found))
 

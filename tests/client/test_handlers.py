@@ -14,7 +14,7 @@ import pytest
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd_client import Client, source
 
-SECONDS = 1.0
+SECONDS = 0.3
 
 
 def test_ids_after_a_signal_handlers_are_above_them_without_a_daemon(

@@ -364,8 +364,9 @@ def test_a_clock_that_stands_still_is_not_waited_for(fake: FakeDaemon, time: Tim
 
     def sleep(seconds: float) -> None:
         nonlocal slept
-        slept += seconds
-        time.ticks += round(seconds * TICKS_PER_SECOND)
+        # A millisecond at least, so that there are few rounds.
+        slept += max(seconds, 0.001)
+        time.ticks += round(max(seconds, 0.001) * TICKS_PER_SECOND)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("uuidd_client.source.pause", sleep)

@@ -58,40 +58,30 @@ REQUESTS = [
 # --- requests
 
 
-@pytest.mark.parametrize(("data", "ask"), REQUESTS)
-def test_a_whole_request_is_read(data: bytes, ask: Request) -> None:
-    """Each op is read from its bytes, its count brought into range and echoed as sent."""
-    assert libuuid.unpack_request(data) == ask
-
-
-@pytest.mark.parametrize(("data", "ask"), REQUESTS)
-def test_a_part_of_a_request_is_none_yet(data: bytes, ask: Request) -> None:
-    """Byte by byte, a request is given with its last byte and not before."""
+@pytest.mark.parametrize(("data", "request_"), REQUESTS)
+def test_a_request_is_unpacked_once_it_is_whole(data: bytes, request_: Request) -> None:
+    """Its count is brought into range, and echoed as sent; no part of it is a request yet."""
+    assert data[0] in LIBUUID_FIRST
+    assert libuuid.unpack_request(data) == request_
     assert [libuuid.unpack_request(data[:end]) for end in range(len(data))] == [None] * len(data)
 
 
-@pytest.mark.parametrize(("data", "ask"), REQUESTS)
-@pytest.mark.parametrize("more", [b"\0", b"\4\1\0\0\0", b"\xff" * 100])
-def test_bytes_after_a_request_are_passed_over(data: bytes, ask: Request, more: bytes) -> None:
-    """A connection carries one request; nothing after it changes what it asks."""
-    assert libuuid.unpack_request(data + more) == ask
+@pytest.mark.parametrize(("data", "request_"), REQUESTS)
+@pytest.mark.parametrize("more", [b"\0", b"\4\1\0\0\0", b"\xff" * 100], ids=len)
+def test_bytes_after_a_request_are_passed_over(data: bytes, request_: Request, more: bytes) -> None:
+    """A connection carries one request; nothing after it changes what it asks for."""
+    assert libuuid.unpack_request(data + more) == request_
 
 
-@pytest.mark.parametrize(("data", "ask"), REQUESTS)
-def test_a_request_begins_with_a_byte_of_its_dialect(data: bytes, ask: Request) -> None:
-    """The first byte of any libuuid request tells it from the rpc dialect."""
-    assert data[0] in LIBUUID_FIRST
-
-
-@pytest.mark.parametrize("op", range(6, 256))
-def test_another_op_is_unreasonable(op: int) -> None:
+@pytest.mark.parametrize("op", [6, 7, 64, 128, 255])
+def test_another_op_is_refused(op: int) -> None:
     """There are no ops past 5; the error names the one that was sent."""
     with pytest.raises(ProtocolError, match=f"op {op};"):
         libuuid.unpack_request(bytes([op]))
 
 
 @pytest.mark.parametrize("count", ["41420f00", "80969800", "ffffff7f"])
-def test_more_than_a_million_is_unreasonable(count: str) -> None:
+def test_more_than_a_million_is_refused(count: str) -> None:
     """No caller of libuuid asks for more than a million; util-linux would burn clock sequences."""
     with pytest.raises(ProtocolError, match="at most 1000000"):
         libuuid.unpack_request(b"\4" + native(count))
@@ -117,18 +107,10 @@ def test_a_request_has_libuuids_bytes(op: Op, count: int, data: bytes) -> None:
 # --- replies
 
 
-def test_the_reply_to_getpid_counts_its_nul() -> None:
-    """The pid is ASCII with a NUL, which the length counts."""
+def test_replies_begin_with_their_length() -> None:
+    """A text ends with a NUL, which the length counts; the highest op is a digit."""
     assert libuuid.text_reply("1234") == native("05000000") + b"1234\0"
-
-
-def test_the_reply_to_get_maxop_is_5() -> None:
-    """The highest op is the digit 5 and a NUL."""
     assert libuuid.maxop_reply() == native("02000000") + b"\x35\x00"
-
-
-def test_the_reply_to_one_uuid_is_its_16_bytes() -> None:
-    """One UUID, by time or random, follows a length of 16."""
     assert libuuid.uuid_reply(FIRST) == native("10000000") + FIRST
 
 
@@ -141,15 +123,10 @@ def test_the_reply_to_bulk_time_echoes_the_count(echo: int, sent: str) -> None:
 
 
 def test_the_reply_to_bulk_random_counts_its_uuids() -> None:
-    """The length counts the number and the UUIDs, 16 bytes each."""
-    uuids = [bytes(16), FIRST]
-    assert libuuid.bulk_random_reply(uuids) == (
+    """The length counts the number and the UUIDs, 16 bytes each; there may be none."""
+    assert libuuid.bulk_random_reply([bytes(16), FIRST]) == (
         native("24000000") + native("02000000") + bytes(16) + FIRST
     )
-
-
-def test_the_reply_to_bulk_random_of_none_is_a_zero() -> None:
-    """No UUIDs are an answer of 4 bytes: their number."""
     assert libuuid.bulk_random_reply([]) == native("04000000") + native("00000000")
 
 
@@ -173,20 +150,15 @@ REPLIES = [
 
 
 @pytest.mark.parametrize(("reply", "body"), REPLIES)
-def test_a_replys_body_follows_its_length(reply: bytes, body: bytes) -> None:
-    """The body is what the length counts, and nothing after that."""
+def test_a_body_is_unpacked_once_the_reply_is_whole(reply: bytes, body: bytes) -> None:
+    """It is what the length counts, and nothing after that; no part of a reply has one yet."""
     assert libuuid.unpack_body(reply) == body
     assert libuuid.unpack_body(reply + b"more") == body
-
-
-@pytest.mark.parametrize(("reply", "body"), REPLIES)
-def test_a_part_of_a_reply_is_none_yet(reply: bytes, body: bytes) -> None:
-    """Byte by byte, a body is given with its last byte and not before."""
     assert [libuuid.unpack_body(reply[:end]) for end in range(len(reply))] == [None] * len(reply)
 
 
 @pytest.mark.parametrize("size", ["ffffffff", "00000080", "f5030000", "ffffff7f"])
-def test_a_length_that_no_reply_has_is_unreasonable(size: str) -> None:
+def test_a_length_that_no_reply_has_is_refused(size: str) -> None:
     """A length below 0 or past 4 + 63 * 16 is refused before anything is waited for."""
     with pytest.raises(ProtocolError, match="a reply of"):
         libuuid.unpack_body(native(size))
@@ -209,18 +181,13 @@ def test_a_bulk_time_reply_reserves_its_block(echo: int, count: int) -> None:
         pytest.param(FIRST + b"\1\0\0\0\0", id="more than a count"),
         pytest.param(bytes(16) + b"\1\0\0\0", id="the nil UUID"),
         pytest.param(bytes.fromhex("919108f752d143209bacf847db4148a8") + b"\1\0\0\0", id="a v4"),
+        pytest.param(bytes.fromhex("1ec9414c232a6b00b3c89f6bdeced846") + b"\1\0\0\0", id="a v6"),
     ],
 )
 def test_another_body_reserves_nothing(body: bytes) -> None:
     """A client makes no ids from any reply but a v1 UUID and a count."""
     with pytest.raises(ProtocolError, match="not a v1 UUID and a count"):
         libuuid.unpack_block(body)
-
-
-def test_a_v6_reserves_nothing() -> None:
-    """The UUIDs of libuuid are v1; another version is another server's."""
-    with pytest.raises(ProtocolError, match="not a v1 UUID and a count"):
-        libuuid.unpack_block(bytes.fromhex("1ec9414c232a6b00b3c89f6bdeced846") + native("01000000"))
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 63])
@@ -237,7 +204,7 @@ def test_random_uuids_are_16_bytes_each(count: int) -> None:
 
 @given(st.binary(max_size=12))
 @example(b"")
-def test_any_bytes_are_asked_or_none_or_unreasonable(data: bytes) -> None:
+def test_any_bytes_are_asked_or_none_or_refused(data: bytes) -> None:
     """Any bytes give a request in range, none yet, or ProtocolError; more bytes change none."""
     known: list[Request | None] = []
     for end in range(len(data) + 1):
@@ -268,7 +235,7 @@ def test_any_count_is_granted_in_full_or_not_at_all(op: Op, count: int) -> None:
 
 
 @given(st.binary(max_size=40))
-def test_any_reply_is_a_block_or_none_or_unreasonable(data: bytes) -> None:
+def test_any_reply_is_a_block_or_none_or_refused(data: bytes) -> None:
     """What a caller reads is a block, none yet, or ProtocolError, and no third thing."""
     try:
         body = libuuid.unpack_body(data)

@@ -12,8 +12,8 @@ MUTATIONS = [
         "size > limit",
         "size > 1 << 30",
         (
-            "test_a_request_past_the_limit_is_malformed",
-            "test_a_request_past_the_limit_is_told_with_both_sizes",
+            "test_a_request_may_have_as_many_bytes_as_the_limit_and_no_more",
+            "test_a_request_past_the_limit_is_refused_with_both_sizes",
         ),
     ),
     Mutation(

@@ -129,6 +129,11 @@ class Daemon:
         assert self._process is not None
         return self._process
 
+    def resident_kib(self) -> int:
+        """Return the daemon's resident memory."""
+        told = Path(f"/proc/{self.pid}/status").read_text()
+        return int(told.split("VmRSS:")[1].split()[0])
+
     def start(self) -> None:
         """Start the daemon, and wait until it has logged that it can be asked."""
         words = ["-F", *self._pid_file, f"--socket={self.socket}", f"--state={self.state}"]

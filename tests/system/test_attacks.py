@@ -11,7 +11,6 @@ import contextlib
 import resource
 import struct
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import msgpack
@@ -101,12 +100,6 @@ def assert_disjoint(*seen: dict[str, Any]) -> None:
         assert (node, clock_seq, first) > last
         last = (node, clock_seq, first + count - 1)
     assert max(each["ahead"] for each in seen) <= 0
-
-
-def resident_kib(daemon: Daemon) -> int:
-    """Return the daemon's resident memory."""
-    told = Path(f"/proc/{daemon.process.pid}/status").read_text()
-    return int(told.split("VmRSS:")[1].split()[0])
 
 
 # --- what goes wrong in util-linux's daemon
@@ -201,13 +194,13 @@ def test_idle_connections_cost_no_time(each: int) -> None:
     """Connections of two users cost the daemon half a KiB or so each."""
     with guarded() as daemon:
         served(daemon, 20)
-        before = resident_kib(daemon)
+        before = daemon.resident_kib()
         with (
             Actor(daemon.socket, ATTACKER, "idle", each) as one,
             Actor(daemon.socket, ANOTHER, "idle", each) as other,
         ):
             assert status(daemon)["connections"] >= 2 * each
-            assert resident_kib(daemon) - before < each + 4096
+            assert daemon.resident_kib() - before < each + 4096
             victim = served(daemon)
             assert_disjoint(victim, one.saw(), other.saw())
         until(lambda: status(daemon)["connections"] == 1)
@@ -254,7 +247,7 @@ def test_unread_replies_pile_up_nowhere(connections: int) -> None:
     """Each connection asks for 4,000,000 ids; all are closed when their time is up."""
     with guarded("--max-reply-seconds=1") as daemon:
         served(daemon, 20)
-        before = resident_kib(daemon)
+        before = daemon.resident_kib()
         with Actor(daemon.socket, ATTACKER, "unread", connections) as attacker:
             served(daemon)
             # On a busy machine each needs its time to be asked, answered and found unread.
@@ -264,7 +257,7 @@ def test_unread_replies_pile_up_nowhere(connections: int) -> None:
             )
             assert attacker.saw() == connections
         # A reply of 64 KiB for each, and as much again that the allocator keeps.
-        assert resident_kib(daemon) - before < connections * 128 + 4096
+        assert daemon.resident_kib() - before < connections * 128 + 4096
 
 
 def test_a_reply_read_byte_by_byte_is_cut_off() -> None:
@@ -308,7 +301,7 @@ def test_heads_that_claim_gigabytes_get_none() -> None:
     """The daemon keeps no memory for bytes that have not come, and closes the connection."""
     with guarded("--max-request-seconds=1") as daemon:
         served(daemon, 20)
-        before = resident_kib(daemon)
+        before = daemon.resident_kib()
         with contextlib.ExitStack() as stack:
             socks = []
             for place in PLACES.values():
@@ -319,10 +312,10 @@ def test_heads_that_claim_gigabytes_get_none() -> None:
                             sock.sendall(place + head)
                         socks.append(sock)
             served(daemon, 50)
-            assert resident_kib(daemon) - before < len(socks) * 32
+            assert daemon.resident_kib() - before < len(socks) * 32
             for sock in socks:
                 assert ended(sock, after_an_error=True)
-        assert resident_kib(daemon) - before < 8192
+        assert daemon.resident_kib() - before < 8192
 
 
 def ended(sock: Any, *, after_an_error: bool = False) -> bool:
@@ -337,7 +330,7 @@ def ended(sock: Any, *, after_an_error: bool = False) -> bool:
 def test_every_first_byte_ends_in_an_answer_or_a_close() -> None:
     """No connection is left open by any of the 256, with nothing, zeros or noise after it."""
     with guarded("--max-request-seconds=1") as daemon:
-        before = resident_kib(daemon)
+        before = daemon.resident_kib()
         with Actor(daemon.socket, ATTACKER, "first_bytes") as attacker:
             served(daemon, 50)
             told = attacker.saw()
@@ -353,7 +346,7 @@ def test_every_first_byte_ends_in_an_answer_or_a_close() -> None:
             *(f"{op} {rest}" for op in (0x93, 0x94) for rest in ("zeros", "noise")),
         }
         assert set(told.values()) == {"answered", "closed"}
-        assert resident_kib(daemon) - before < 8192
+        assert daemon.resident_kib() - before < 8192
 
 
 NO_COUNTS: list[Any] = [

@@ -16,7 +16,7 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -59,57 +59,26 @@ def place() -> Iterator[Path]:
 @contextlib.contextmanager
 def planted(kind: str, path: Path, place: Path) -> Iterator[None]:
     """Let something of the attacker's stand at *path*."""
-    with contextlib.ExitStack() as stack:
-        PLANTS[kind](path, place, stack)
+    with socket.socket(socket.AF_UNIX) as listening:
+        match kind:
+            case "a link":
+                path.symlink_to(place / "theirs" / "secret")
+            case "a link to nothing":
+                path.symlink_to(place / "theirs" / "new")
+            case "a link to a folder":
+                path.symlink_to(place / "theirs")
+            case "a file" | "a file open to all":
+                path.write_bytes(b"the attacker's\n")
+                path.chmod(0o666 if kind == "a file open to all" else 0o644)
+            case "a folder":
+                path.mkdir()
+            case "a pipe":
+                os.mkfifo(path, 0o666)
+            case "a socket":
+                listening.bind(str(path))
+                listening.listen()
         os.chown(path, ATTACKER, ATTACKER, follow_symlinks=False)
         yield
-
-
-def _link(path: Path, place: Path, _: contextlib.ExitStack) -> None:
-    path.symlink_to(place / "theirs" / "secret")
-
-
-def _link_to_nothing(path: Path, place: Path, _: contextlib.ExitStack) -> None:
-    path.symlink_to(place / "theirs" / "new")
-
-
-def _link_to_folder(path: Path, place: Path, _: contextlib.ExitStack) -> None:
-    path.symlink_to(place / "theirs")
-
-
-def _file(path: Path, _: Path, __: contextlib.ExitStack) -> None:
-    path.write_bytes(b"the attacker's\n")
-
-
-def _open_file(path: Path, place: Path, stack: contextlib.ExitStack) -> None:
-    _file(path, place, stack)
-    path.chmod(0o666)
-
-
-def _folder(path: Path, _: Path, __: contextlib.ExitStack) -> None:
-    path.mkdir()
-
-
-def _pipe(path: Path, _: Path, __: contextlib.ExitStack) -> None:
-    os.mkfifo(path, 0o666)
-
-
-def _socket(path: Path, _: Path, stack: contextlib.ExitStack) -> None:
-    listening = stack.enter_context(socket.socket(socket.AF_UNIX))
-    listening.bind(str(path))
-    listening.listen()
-
-
-PLANTS: dict[str, Callable[[Path, Path, contextlib.ExitStack], None]] = {
-    "a link": _link,
-    "a link to nothing": _link_to_nothing,
-    "a link to a folder": _link_to_folder,
-    "a file": _file,
-    "a file open to all": _open_file,
-    "a folder": _folder,
-    "a pipe": _pipe,
-    "a socket": _socket,
-}
 
 
 FOREIGN = ("a link", "a link to nothing", "a link to a folder", "a file", "a folder", "a pipe")
@@ -299,19 +268,11 @@ def daemon() -> Iterator[Daemon]:
         yield daemon
 
 
-def test_a_lock_on_the_sockets_folder_stops_no_start(daemon: Daemon) -> None:
-    """Any user can lock a folder that they can read, for as long as they like."""
+@pytest.mark.parametrize("name", [".", "state/lock"])
+def test_a_lock_on_a_folder_or_the_states_lock_stops_no_start(daemon: Daemon, name: str) -> None:
+    """Any user can lock a folder that they can read; the state's lock only its owner can open."""
     daemon.kill()
-    with locked(daemon.folder):
-        daemon.start()
-        with daemon.connect() as connection:
-            assert connection.call("take", "utc", 1)["count"] == 1
-
-
-def test_a_lock_on_the_states_lock_stops_no_start(daemon: Daemon) -> None:
-    """No other user can open that file."""
-    daemon.kill()
-    with locked(daemon.state / "lock"):
+    with locked(daemon.folder / name):
         daemon.start()
         with daemon.connect() as connection:
             assert connection.call("take", "utc", 1)["count"] == 1

@@ -13,6 +13,7 @@ from pathlib import Path
 import msgpack
 
 from tests.rig import PATIENCE, SOON, Connection, Daemon, until
+from tests.system.attacker import connected
 from tests.system.takers import Given, assert_apart
 
 DESCRIPTORS = 224
@@ -44,9 +45,7 @@ def silent(daemon: Daemon, count: int) -> Iterator[None]:
     """Keep so many connections open that say nothing."""
     with contextlib.ExitStack() as stack:
         for _ in range(count):
-            sock = stack.enter_context(socket.socket(socket.AF_UNIX))
-            sock.settimeout(PATIENCE)
-            sock.connect(str(daemon.socket))
+            stack.enter_context(connected(daemon.socket))
         yield
 
 
@@ -132,9 +131,7 @@ def test_without_memory_the_daemon_ends_and_the_next_repeats_nothing() -> None:
         with contextlib.ExitStack() as stack:
             with contextlib.suppress(OSError):
                 for _ in range(600):
-                    sock = stack.enter_context(socket.socket(socket.AF_UNIX))
-                    sock.settimeout(PATIENCE)
-                    sock.connect(str(daemon.socket))
+                    sock = stack.enter_context(connected(daemon.socket))
                     sock.send(flood, socket.MSG_DONTWAIT)
             assert daemon.process.wait(PATIENCE) == 1
         daemon.start()

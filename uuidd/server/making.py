@@ -17,8 +17,8 @@ from uuidd.server.entropy import Entropy
 from uuidd.server.fairness import Turns
 
 PIECES = {"flake": 40, "ksuid": 40}
-"""Ids made in one go, while all others wait: as many as fit into a turn (requests.py). Those in
-base 62 take microseconds each. Of all other kinds, as many as one request may ask for fit."""
+"""Ids made in one go, while all others wait: about as many as fit into a turn (requests.py).
+Those in base 62 take microseconds each; of all other kinds, one request may ask for about that."""
 
 
 class Maker:

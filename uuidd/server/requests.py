@@ -2,9 +2,9 @@
 
 Theory of operation
 
-1. The daemon serves everybody in one thread, so whatever it does at once delays all others. Users
-   are served in turns of TURN_SECONDS. A user has one turn after the other, however many
-   connections it has and however many requests it sends at once (fairness.py).
+1. The daemon serves all users in one thread, so whatever it does at once delays all others. Users
+   are served in turns of TURN_SECONDS. Between two turns of a user the others have theirs, however
+   many connections the user has and however many requests it sends at once.
 2. This loop answers the requests of one connection until the turn is over, and always at least one:
    a turn that answers nothing would not end. The clock is read between two requests, so a single
    request, the usual case, costs no look at the clock.
@@ -29,7 +29,7 @@ each greedy user."""
 
 ROUND_SECONDS = 0.001
 """How long the poller serves users before the tasks have their turns: the save of the state, new
-connections, and the requests that wait. The largest `make` takes as long."""
+connections, and the requests that wait. More would delay them, less would cost throughput."""
 
 ACCEPTS = 8
 """Connections accepted, and perhaps answered, before the others have their turn: half a round."""
@@ -47,13 +47,13 @@ class Waiting(NamedTuple):
 
 
 class Partial:
-    """The bytes of a request that has not arrived whole."""
+    """A request that has not arrived whole."""
 
 
 PARTIAL = Partial()
 
 StoppedBy = Waiting | rpc.MalformedError | Partial | None
-"""What the loop came to an end at; None if the turn was over, or all requests are answered."""
+"""What ended the loop; None if the turn was over, or all requests are answered."""
 
 
 def answer_requests(

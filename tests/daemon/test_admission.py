@@ -27,17 +27,12 @@ def enter(admission: Admission, *uids: int) -> list[bool]:
     return [not admission.enter(uid) for uid in uids]
 
 
-def test_a_user_has_a_share(admission: Admission) -> None:
-    """One user gets as many connections as its share and not one more."""
-    assert enter(admission, USER, USER, USER) == [True, True, False]
-
-
-def test_a_user_does_not_use_anothers_share(admission: Admission) -> None:
-    """A user that is rejected leaves room for others."""
+def test_each_user_has_a_limit_of_its_own(admission: Admission) -> None:
+    """One user gets as many connections as that and not one more, and leaves room for others."""
     assert enter(admission, USER, USER, USER, OTHER, OTHER) == [True, True, False, True, True]
 
 
-def test_who_could_lose_connections(admission: Admission) -> None:
+def test_the_user_with_the_most_may_lose_connections(admission: Admission) -> None:
     """The user with the most, but not while there is room, and not if the other has as many."""
     enter(admission, 0, 0, 0, USER)
     assert admission.largest(OTHER)[1] == 0
@@ -47,8 +42,10 @@ def test_who_could_lose_connections(admission: Admission) -> None:
 
 
 @pytest.mark.parametrize("uid", [0, OWN])
-def test_root_and_the_daemons_user_have_no_share(admission: Admission, uid: int) -> None:
-    """Root and the daemon's own user are bound by the limit in all only."""
+def test_root_and_the_daemons_user_have_no_limit_of_their_own(
+    admission: Admission, uid: int
+) -> None:
+    """For root and the daemon's own user only the limit in all counts."""
     assert enter(admission, *[uid] * 6) == [True] * 5 + [False]
 
 
@@ -73,29 +70,29 @@ def test_a_full_share_says_so(admission: Admission) -> None:
     )
 
 
-def test_who_leaves_makes_room_for_the_same_user(admission: Admission) -> None:
-    """A share is of what is open now."""
+def test_a_connection_that_ends_makes_room_for_the_same_user(admission: Admission) -> None:
+    """The limit of a user counts its open connections."""
     enter(admission, USER, USER)
     admission.leave(USER)
     assert enter(admission, USER, USER) == [True, False]
 
 
-def test_who_leaves_makes_room_for_others(admission: Admission) -> None:
-    """The limit in all is of what is open now."""
+def test_a_connection_that_ends_makes_room_for_others(admission: Admission) -> None:
+    """The limit in all counts open connections."""
     enter(admission, 0, 0, 0, 0, 0)
     admission.leave(0)
     assert enter(admission, USER, USER) == [True, False]
 
 
-def test_another_who_leaves_makes_no_room_in_a_share(admission: Admission) -> None:
+def test_another_users_connection_that_ends_makes_no_room(admission: Admission) -> None:
     """Each user is counted by itself."""
     enter(admission, USER, USER, OTHER)
     admission.leave(OTHER)
     assert enter(admission, USER) == [False]
 
 
-def test_who_found_no_room_is_not_counted(admission: Admission) -> None:
-    """Only connections that were let in count as open."""
+def test_a_rejected_connection_does_not_count_as_open(admission: Admission) -> None:
+    """Only connections with room count as open."""
     enter(admission, USER, USER, USER, USER)
     assert admission.open == 2
 
@@ -185,7 +182,7 @@ def test_users_outside_of_a_user_namespace_have_one_uid(
     assert outsiders_uid(tmp_path / "map", tmp_path / "overflow") == expected
 
 
-def test_users_outside_of_a_user_namespace_are_not_spared() -> None:
+def test_users_outside_of_a_user_namespace_are_not_exempt() -> None:
     """Not even if the daemon has the uid that stands for all of them."""
     admission = Admission(Limits(connections_per_uid=1), own_uid=65534, outsiders=65534)
     assert admission.enter(65534) == ""

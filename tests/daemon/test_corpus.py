@@ -1,4 +1,4 @@
-"""What others send or leave behind, and what has to come of it; see ``tests.fuzzing``."""
+"""Inputs that programs may send or leave behind, and their outcomes; see ``tests.fuzzing``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ INPUTS = 20_000
     ],
 )
 def test_what_is_kept_comes_to_what_it_should(name: str, data: bytes, outcome: str) -> None:
-    """Each kept input gives its outcome, in little time and memory, and no other exception."""
+    """Each kept input has its outcome, in little time and memory, and raises nothing else."""
     with in_room():
         assert failure_of(TARGETS[name], data) == ""
     if outcome != "any":

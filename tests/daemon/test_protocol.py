@@ -1,4 +1,4 @@
-"""What uuidd/protocol.md tells those who write a client: it is complete, and its example works."""
+"""The text of uuidd/protocol.md is complete, and its example of a client works."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CALLERS, BLOCKS = 4, 50
 
 
 def example() -> str:
-    """Give the program in JavaScript."""
+    """Return the program in JavaScript."""
     found = re.search(r"```js\n(.*?)```", PROTOCOL, re.DOTALL)
     assert found is not None
     return found[1]
@@ -44,7 +44,7 @@ def test_everything_that_can_be_asked_is_told(whole: str) -> None:
 
 
 def test_every_code_of_an_error_is_told() -> None:
-    """Those that a RefusedError may have stand in a table, with what to do."""
+    """Every code of a RefusedError is in a table, with what to do."""
     assert methods.RefusedError.__doc__ is not None
     codes = re.findall(r"``(\w+)``", methods.RefusedError.__doc__)
     assert len(codes) == 6

@@ -7,9 +7,9 @@ import io
 import json
 import os
 import pty
+import select
 import signal
 import subprocess
-import sys
 import termios
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from tests.client.fakes import UUIDCTL
 from tests.rig import PATIENCE, Daemon
 from uuidd.core.ids.kinds import KINDS
 from uuidd_client import Client, DaemonUnavailable
@@ -25,20 +26,6 @@ from uuidd_client.command.bench import Results, percentiles, rate, timed
 from uuidd_client.command.progress import Progress
 
 BRIEF = ["--seconds", "0.001"]
-
-IN_A_PROCESS = """
-import argparse, sys
-from uuidd_client.command import bench
-parser = argparse.ArgumentParser(prog="uuidctl")
-parser.add_argument("-s", "--socket")
-bench.add_to(parser.add_subparsers(required=True))
-given = parser.parse_args()
-try:
-    sys.exit(given.do(given))
-except KeyboardInterrupt:
-    sys.exit(130)
-"""
-"""The command in a process of its own, with what main() makes of Ctrl-C."""
 
 
 def bench(*arguments: str, socket: Path | None = None) -> int:
@@ -183,12 +170,13 @@ def test_on_a_terminal_ctrl_c_ends_it_with_the_bar_cleared(daemon: Daemon) -> No
     """Status 130, no results and no traceback."""
     primary, secondary = pty.openpty()
     with subprocess.Popen(
-        [sys.executable, "-c", IN_A_PROCESS, "-s", daemon.socket, "bench", "--seconds", "60"],
+        [*UUIDCTL, "-s", daemon.socket, "bench", "--seconds", "60"],
         stdout=subprocess.PIPE,
         stderr=secondary,
     ) as process:
         shown = b""
         while b"round trips of v1" not in shown:
+            assert select.select([primary], [], [], PATIENCE)[0]
             shown += os.read(primary, 4096)
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=PATIENCE)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.client.breaking import break_off
 from tests.client.fakes import NODE, START, UNAVAILABLE, Time
-from uuidd.core.ids import flake, ksuid, push_id, snowflake, ulid, versions
+from uuidd.core.ids import flake, snowflake, versions
 from uuidd.core.timeline import SteadyBlock
 from uuidd_client import DaemonUnavailable, NoWorkerId, RateExceeded, TimeOutOfRange
 from uuidd_client.fork_guard import ForkGuard
@@ -18,7 +18,6 @@ from uuidd_client.source import Source
 from uuidd_client.supply import MAX_EMPTY, MAX_NODES, Supply
 
 MS = 10_000
-RANDOM_TAILED = ["v7", "ulid", "ksuid", "push_id"]
 
 
 class Blocks:
@@ -60,61 +59,6 @@ def time(monkeypatch: pytest.MonkeyPatch) -> Time:
     time = Time(monkeypatch)
     time.move(10)
     return time
-
-
-TICKS = {
-    "v7": lambda id: versions.v7_tick(id.int),
-    "ulid": lambda id: ulid_tick(ulid.from_text(id)),
-    "ksuid": lambda id: ksuid_tick(ksuid.from_text(id)),
-    "push_id": lambda id: push_tick(push_id.from_text(id)),
-}
-
-
-def ulid_tick(id: int) -> int:
-    """Give the tick of one of our ULIDs."""
-    return ulid.TIME.tick(ulid.fields(id).ms) + (ulid.fields(id).random >> ulid.RANDOM_BITS)
-
-
-def push_tick(id: int) -> int:
-    """Give the tick of one of our Push IDs."""
-    return push_id.TIME.tick(push_id.fields(id).ms) + (
-        push_id.fields(id).random >> push_id.RANDOM_BITS
-    )
-
-
-def ksuid_tick(id: int) -> int:
-    """Give the tick of one of our KSUIDs."""
-    rest = ksuid.fields(id).payload >> ksuid.RANDOM_BITS
-    return ksuid.TIME.tick(ksuid.fields(id).timestamp) + rest
-
-
-@pytest.mark.parametrize("kind", RANDOM_TAILED)
-def test_ids_sit_on_the_blocks_ticks_in_turn(kind: str) -> None:
-    """Each tick has one id, over the end of a millisecond too."""
-    supply = supply_of(Blocks(block(MS - 50, 100)), kind)
-    form = "uuid" if kind == "v7" else "text"
-    ticks = [TICKS[kind](id) - START for id in supply.make(100, form)]
-    assert ticks == list(range(MS - 50, MS + 50))
-
-
-@pytest.mark.parametrize("kind", RANDOM_TAILED)
-def test_what_is_left_of_a_run_is_used_in_another_form(kind: str) -> None:
-    """A change of form neither repeats a tick nor leaves one out."""
-    supply = supply_of(Blocks(block(0, 100)), kind)
-    form = "uuid" if kind == "v7" else "text"
-    (ids, _, _), first = supply.run("bytes" if kind != "push_id" else "text")
-    second = next(ids)
-    third = supply.make(1, form)[0]
-    assert first != second
-    assert TICKS[kind](third) - START == 2
-
-
-def test_snowflakes_sit_on_the_blocks_slots() -> None:
-    """A millisecond's 10,000 ticks have 4,096 of them."""
-    supply = supply_of(Blocks(block(0, 2 * MS)), "snowflake")
-    ids = supply.make(2 * 4096, "int")
-    sequences = [snowflake.fields(id).sequence for id in ids]
-    assert sequences == [*range(4096), *range(4096)]
 
 
 def test_a_snowflake_without_any_age_asks_for_three_ticks() -> None:

@@ -25,7 +25,7 @@ KINDS = ["v1", "v6"]
 MAKERS = {"v1": versions.v1, "v6": versions.v6}
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def time(monkeypatch: pytest.MonkeyPatch) -> Time:
     """Give a clock that is moved by hand, ten seconds past START."""
     time = Time(monkeypatch)
@@ -80,30 +80,12 @@ def drawn(supply: Supply, form: str, count: int) -> list[int]:
     "first",
     [START, START | 0xFFF, (START | 0xFFFF_FFFF) - 5000, (1 << 60) - 10_000],
 )
-@pytest.mark.usefixtures("time")
 def test_made_ids_are_those_of_their_ticks(kind: str, form: str, first: int) -> None:
     """Over ends of runs and a wrap of time_low, each id is bit for bit that of its tick."""
     supply = supply_of(Blocks(Block(first, 10_000, 9, NODE)), kind)
     made = supply.make(10_000, form)
     assert [value(id) for id in made] == [
         MAKERS[kind](tick, 9, NODE) for tick in range(first, first + 10_000)
-    ]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.usefixtures("time")
-def test_drawn_ids_are_those_of_their_ticks(kind: str, form: str) -> None:
-    """Run after run over a wrap of time_low, each id is bit for bit that of its tick."""
-    begin = (START | 0xFFFF_FFFF) - 5000
-    supply = supply_of(Blocks(Block(begin, 10_000, 9, NODE)), kind)
-    ids: list[Any] = []
-    while len(ids) < 10_000:
-        run, first = supply.run(form)
-        ids.append(first)
-        ids.extend(iter(_until_empty(run)))
-    assert [value(id) for id in ids] == [
-        MAKERS[kind](tick, 9, NODE) for tick in range(begin, begin + 10_000)
     ]
 
 
@@ -116,7 +98,6 @@ def _until_empty(run: Run) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("safe", "mark"), [(True, SafeUUID.safe), (False, SafeUUID.unknown)])
-@pytest.mark.usefixtures("time")
 def test_ids_are_marked_by_where_their_block_came_from(safe: bool, mark: SafeUUID) -> None:
     """The daemon's are safe, and no others."""
     supply = supply_of(Blocks(block(0, 10), safe=safe))
@@ -125,7 +106,6 @@ def test_ids_are_marked_by_where_their_block_came_from(safe: bool, mark: SafeUUI
     assert [first.is_safe, _draw(run)().is_safe] == [mark] * 2
 
 
-@pytest.mark.usefixtures("time")
 def test_a_call_that_spans_blocks_marks_each_id_by_its_own() -> None:
     """When the daemon goes in the middle of a call, only what it gave is safe."""
     source = Blocks(block(0, 2), block(10, 2))
@@ -138,7 +118,6 @@ def test_a_call_that_spans_blocks_marks_each_id_by_its_own() -> None:
 # --- how much is asked for, and how long it lasts
 
 
-@pytest.mark.usefixtures("time")
 def test_the_first_id_asks_for_64_ticks() -> None:
     """A program that makes one id takes no more from the host than that."""
     source = Blocks(block(0, 64))
@@ -146,7 +125,6 @@ def test_the_first_id_asks_for_64_ticks() -> None:
     assert source.asked == [64]
 
 
-@pytest.mark.usefixtures("time")
 def test_many_ids_are_asked_for_at_once() -> None:
     """A call for many asks for all that are missing, however short the blocks that come."""
     source = Blocks(block(0, 700), block(700, 200), block(900, 100))
@@ -204,7 +182,6 @@ def test_the_deadline_of_a_block_given_up_has_passed(time: Time) -> None:
     assert _deadline(run) == 0.0
 
 
-@pytest.mark.usefixtures("time")
 def test_without_any_age_each_id_is_a_block_of_its_own() -> None:
     """With max_age=0 nothing is kept for later."""
     source = Blocks(*(block(number, 1) for number in range(5)))
@@ -218,7 +195,6 @@ def test_without_any_age_each_id_is_a_block_of_its_own() -> None:
 # --- order
 
 
-@pytest.mark.usefixtures("time")
 def test_a_change_of_form_wastes_no_tick() -> None:
     """What is left of a run is taken back, so ids go on with the next tick in any form."""
     supply = supply_of(Blocks(block(0, 1000)))
@@ -229,7 +205,6 @@ def test_a_change_of_form_wastes_no_tick() -> None:
     assert found == list(range(75))
 
 
-@pytest.mark.usefixtures("time")
 def test_nobody_can_draw_from_a_run_that_was_taken_back() -> None:
     """The old run is empty, whoever still holds it."""
     supply = supply_of(Blocks(block(0, 1000)))
@@ -239,7 +214,6 @@ def test_nobody_can_draw_from_a_run_that_was_taken_back() -> None:
         _draw(run)()
 
 
-@pytest.mark.usefixtures("time")
 def test_a_run_drawn_from_in_the_middle_of_taking_back_is_dropped() -> None:
     """What another thread drew then is not given out again, nor is anything before it."""
     supply = supply_of(Blocks(block(0, 1000)))
@@ -261,7 +235,6 @@ def test_the_time_that_a_block_took_to_come_is_no_lack_of_demand(time: Time) -> 
     assert source.asked[1] >= 100
 
 
-@pytest.mark.usefixtures("time")
 def test_runs_grow_while_the_form_stays() -> None:
     """A new form begins with a short run, for what is left of it has to be taken back."""
     supply = supply_of(Blocks(block(0, 100_000)))
@@ -274,7 +247,6 @@ def test_runs_grow_while_the_form_stays() -> None:
     assert lengths[-1] == 16
 
 
-@pytest.mark.usefixtures("time")
 def test_an_overlapping_block_is_trimmed() -> None:
     """Of a block that reaches back before the last id only what is later is used."""
     supply = supply_of(Blocks(block(100, 10), block(95, 30, node=NODE + 1)))
@@ -282,7 +254,6 @@ def test_an_overlapping_block_is_trimmed() -> None:
     assert offsets(supply.make(5, "text")) == [110, 111, 112, 113, 114]
 
 
-@pytest.mark.usefixtures("time")
 def test_a_block_of_old_ticks_is_followed_by_another_request() -> None:
     """While UTC has not gone back there are later ticks, and they are asked for."""
     source = Blocks(block(100, 10), block(50, 10), block(95, 15), block(200, 1))
@@ -291,7 +262,6 @@ def test_a_block_of_old_ticks_is_followed_by_another_request() -> None:
     assert offsets(supply.make(1, "text")) == [200]
 
 
-@pytest.mark.usefixtures("time")
 def test_requests_for_later_ticks_are_bounded() -> None:
     """Who goes on to give old ticks is believed after a few requests, not asked for ever."""
     source = Blocks(block(100, 10), *(block(10 * number, 1) for number in range(9)))
@@ -311,7 +281,6 @@ def test_a_step_back_of_utc_is_followed_at_once(time: Time) -> None:
     assert len(source.asked) == 2
 
 
-@pytest.mark.usefixtures("time")
 def test_ids_rise_into_the_fallback_and_back() -> None:
     """The last tick used counts, whichever node it was used under."""
     source = Blocks(block(0, 10), block(5, 10, node=NODE + 1), block(12, 10))
@@ -322,7 +291,6 @@ def test_ids_rise_into_the_fallback_and_back() -> None:
 # --- failures
 
 
-@pytest.mark.usefixtures("time")
 def test_a_failed_call_loses_its_own_ids_only() -> None:
     """What it had made is lost; the next ids are later, and none is missing or comes twice."""
     supply = supply_of(Blocks(block(0, 10), UNAVAILABLE, block(10, 10)))
@@ -353,7 +321,6 @@ def test_a_failed_request_leaves_no_block_that_is_too_old(time: Time) -> None:
     assert _deadline(run) <= time.seconds()
 
 
-@pytest.mark.usefixtures("time")
 def test_ids_rise_though_a_second_request_failed() -> None:
     """A block found to be of old ticks is not used because the request after it failed."""
     supply = supply_of(Blocks(block(100, 10), block(50, 10), UNAVAILABLE, block(200, 10)))

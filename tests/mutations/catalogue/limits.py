@@ -65,7 +65,7 @@ MUTATIONS = [
         "Admission.refusal",
         "self._by_uid[uid] >= self._limits.connections_per_uid",
         "False",
-        ("test_a_user_has_a_share", "test_a_user_does_not_use_anothers_share"),
+        ("test_each_user_has_a_limit_of_its_own",),
     ),
     Mutation(
         "root-not-spared",
@@ -73,7 +73,10 @@ MUTATIONS = [
         "Admission.__init__",
         "{0, own_uid}",
         "{own_uid}",
-        ("test_who_could_lose_connections", "test_root_and_the_daemons_user_have_no_share"),
+        (
+            "test_the_user_with_the_most_may_lose_connections",
+            "test_root_and_the_daemons_user_have_no_limit_of_their_own",
+        ),
     ),
     Mutation(
         "connection-not-counted-out",
@@ -81,7 +84,7 @@ MUTATIONS = [
         "Admission.leave",
         "self.open -= 1",
         "",
-        ("test_the_highest_count_is_kept", "test_who_leaves_makes_room_for_others"),
+        ("test_the_highest_count_is_kept", "test_a_connection_that_ends_makes_room_for_others"),
     ),
     Mutation(
         "rejections-not-bounded",

@@ -24,8 +24,12 @@ SMALL = {
         900,
     ),
     "a folder that is moved away": (
-        Bounds(ticks=1, ring=1, steady=True, restarts=0, failures=0, moved=True),
-        2_300,
+        Bounds(ticks=2, ring=1, restarts=0, failures=0, moved=True),
+        320,
+    ),
+    "a folder that is moved away, and steady": (
+        Bounds(ticks=1, utc=False, steady=True, restarts=0, moved=True),
+        650,
     ),
     "steady and a failed save": (Bounds(ticks=2, utc=False, steady=True, restarts=0), 1_400),
     "steady that waits": (

@@ -105,12 +105,12 @@ def test_only_a_random_node_is_not_fixed() -> None:
 # --- blocks
 
 
-def test_whole_grants_are_exact_and_aside() -> None:
+def test_whole_blocks_are_exact_and_aside() -> None:
     """A whole block reaches back before the start, in a lane that gave nothing yet."""
     assert take(serving(), 500, now=NOW, whole=True) == Block(NOW - 499, 500, 17, 1 | MULTICAST)
 
 
-def test_a_grant_ends_before_the_horizon() -> None:
+def test_a_block_ends_before_the_horizon() -> None:
     """The last tick before the horizon is given, the horizon is not."""
     utc = serving()
     assert utc.horizon == NOW + LEAD
@@ -125,13 +125,6 @@ def test_a_grant_ends_before_the_horizon() -> None:
 def test_a_save_holds_a_horizon_past_now() -> None:
     """The open generation's mark is *lead* ahead of now."""
     assert save(begun()).marks == {1: NOW + LEAD}
-
-
-def test_a_horizon_never_lies_below_what_was_given() -> None:
-    """After a small step back the mark is still past the highest tick given."""
-    utc = serving()
-    take(utc, 1, now=NOW + 500)
-    assert utc.begin_save(now=NOW, reach=1).marks == {1: NOW + 501}
 
 
 def test_a_completed_save_moves_the_horizon() -> None:
@@ -163,7 +156,7 @@ def test_a_state_that_was_given_to_save_does_not_change() -> None:
     assert state.marks == {1: NOW + LEAD}
 
 
-def test_a_grant_is_use() -> None:
+def test_a_block_is_use_until_the_next_save_begins() -> None:
     """What was given out since the last save makes the next one due, until that begins."""
     utc = serving()
     take(utc, 1, now=NOW)
@@ -241,7 +234,7 @@ def test_a_new_generation_gives_nothing_before_its_own_save() -> None:
     assert take(utc, 1, now=NOW).clock_seq == 16
 
 
-def test_short_grants_go_on_in_order_in_the_next_generation() -> None:
+def test_short_blocks_go_on_in_order_in_the_next_generation() -> None:
     """A lane 0 behind now when the generation was left is where the next one's begins."""
     utc = begun(stored({0: 0}))
     save(utc)
@@ -364,6 +357,16 @@ def test_the_floor_holds_for_every_start() -> None:
     assert take(later, 1, now=NOW - 1).node != MAC_A.value
 
 
+def test_a_step_back_keeps_away_from_another_programs_clock_sequence() -> None:
+    """What the other program uses at that moment counts, not what it used at the start."""
+    utc = begun(stored({5: 0}, generation=5, node=MAC_A), node=MAC_A, ring=8)
+    save(utc)
+    take(utc, 1, now=NOW)
+    with pytest.raises(NeedsSave):
+        take(utc, 1, now=NOW - TOLERANCE, avoid=6 << 4)
+    assert number(utc) == 2
+
+
 def test_a_floor_past_a_mark_is_where_lanes_begin() -> None:
     """Under a fixed node every mark counts as at least the floor."""
     utc = serving(stored({0: 5}, node=MAC_A, floor=NOW - 3), node=MAC_A)
@@ -386,16 +389,12 @@ def test_a_random_node_needs_no_floor() -> None:
 
 
 def test_a_fixed_node_keeps_away_from_another_programs_clock_sequence() -> None:
-    """A generation half the ring away is opened, at every opening."""
+    """The start opens a generation half the ring away; so does a step back."""
     utc = begun(node=MAC_A, avoid=5 << 4 | 3, ring=GENERATIONS)
     assert number(utc) == 5 + 512
     utc = begun(node=MAC_A, avoid=1020 << 4, ring=GENERATIONS)
     assert number(utc) == (1020 + 512) % GENERATIONS
-
-
-def test_a_random_node_has_nobody_to_keep_away_from() -> None:
-    """No other program shares it."""
-    assert number(begun(avoid=2 << 4)) == 1
+    assert number(begun(avoid=2 << 4)) == 1, "nobody shares a random node"
 
 
 # --- the volatile node
@@ -497,7 +496,7 @@ def test_a_refused_request_that_ends_the_volatile_node_moves_no_lane() -> None:
     assert [lane.next for lane in generation.lanes] == before
 
 
-def test_short_grants_rise_when_the_volatile_node_ends_at_the_same_tick() -> None:
+def test_short_blocks_rise_when_the_volatile_node_ends_at_the_same_tick() -> None:
     """A save that completes while the clock stands still gives no tick at or below the last."""
     utc = begun()
     utc.use_volatile("hung")
@@ -507,7 +506,7 @@ def test_short_grants_rise_when_the_volatile_node_ends_at_the_same_tick() -> Non
         take(utc, 1, now=NOW)
 
 
-def test_short_grants_rise_when_a_volatile_node_is_turned_to_at_the_same_tick() -> None:
+def test_short_blocks_rise_when_the_volatile_node_begins_at_the_same_tick() -> None:
     """A lane that gave out now is where the volatile node's begins."""
     utc = begun()
     save(utc, lead=1)
@@ -598,14 +597,6 @@ def test_a_save_after_void_ones_lets_the_same_generation_go_on() -> None:
     after = take(utc, 1, now=NOW + 1)
     assert (after.node, after.clock_seq) == (before.node, before.clock_seq)
     assert after.first > before.first
-
-
-def test_a_volatile_node_serves_while_the_saves_are_void() -> None:
-    """As while they fail."""
-    utc = serving()
-    utc.void_saves()
-    utc.use_volatile("no save")
-    assert take(utc, 1, now=NOW).node != utc.node.value
 
 
 # --- a host whose machine-id changed

@@ -30,7 +30,7 @@ MUTATIONS = [
         "Utc.begin_save",
         "top if self._closed else max(top, now + lead)",
         "top",
-        ("test_whole_grants_are_exact_and_aside", "test_a_save_holds_a_horizon_past_now"),
+        ("test_whole_blocks_are_exact_and_aside", "test_a_save_holds_a_horizon_past_now"),
     ),
     Mutation(
         "horizon-before-save",

@@ -157,7 +157,7 @@ MUTATIONS = [
         "",
         (
             "test_a_completed_save_ends_the_volatile_node",
-            "test_short_grants_rise_when_the_volatile_node_ends_at_the_same_tick",
+            "test_short_blocks_rise_when_the_volatile_node_ends_at_the_same_tick",
         ),
     ),
 ]

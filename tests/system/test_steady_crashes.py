@@ -2,93 +2,37 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
-from collections.abc import Callable
 
 import pytest
 
-from tests.rig import PATIENCE, Daemon
+from tests.rig import Daemon
+from tests.system.callers import Callers
 from tests.system.fake_time import HOUR, FakeTime
 
 APART = 0.5
 """Seconds from a start to the kill: about as long as a service manager lets a crash loop be."""
 
 
-class Drawer:
-    """Draws steady blocks of *daemon* all the time, while the context lasts.
-
-    *blocks* are the first tick and the count of each, in the order in which they came; *refused*
-    what was answered instead of one. A test that ends the daemon holds *down* until
-    the next one runs.
-    """
-
-    def __init__(self, daemon: Daemon) -> None:
-        self._daemon = daemon
-        self._done = threading.Event()
-        self._thread = threading.Thread(target=self._draw)
-        self.came = threading.Condition()
-        self.down = threading.Lock()
-        self.blocks: list[tuple[int, int]] = []
-        self.refused: list[str] = []
-
-    def __enter__(self) -> Drawer:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._done.set()
-        self._thread.join(PATIENCE)
-        assert not self._thread.is_alive()
-
-    def more(self) -> None:
-        """Wait until another block has come."""
-        seen = len(self.blocks)
-        with self.came:
-            assert self.came.wait_for(lambda: len(self.blocks) > seen + 1, PATIENCE), self.refused
-
-    def _draw(self) -> None:
-        while not self._done.is_set():
-            with self.down:
-                connected = self._daemon.connect()
-            # A kill in the midst of a request is an end or an error; then the next one is asked.
-            with connected as connection, contextlib.suppress(OSError, EOFError):
-                self._draw_from(connection.ask)
-
-    def _draw_from(self, ask: Callable[..., list[object]]) -> None:
-        number = 0
-        while not self._done.is_set():
-            number += 1
-            _, _, error, block = ask("take", "steady", 1 + number % 500, number % 3 == 0)
-            if error is not None:
-                self.refused.append(str(error))
-                continue
-            assert isinstance(block, dict)
-            with self.came:
-                self.blocks.append((block["first"], block["count"]))
-                self.came.notify()
-            self._done.wait(0.0005)
-
-
-def assert_rising(blocks: list[tuple[int, int]]) -> None:
-    """Fail unless each block begins past the end of the one before it: so no tick came twice."""
-    end = 0
-    for number, (first, count) in enumerate(blocks):
-        assert first >= end, f"block {number} begins at {first}, and {end} was to be the least"
-        end = first + count
-
-
-def crash_loop(daemon: Daemon, drawer: Drawer, kills: int, *, apart: float) -> None:
+def crash_loop(daemon: Daemon, callers: Callers, kills: int, *, apart: float) -> None:
     """Kill and start the daemon again and again, each time *apart* after it has started."""
     for _ in range(kills):
         begun = time.monotonic()
-        drawer.more()
+        callers.more(1)
         # How long a daemon lives is what is tested: its lead grows with its uptime.
         threading.Event().wait(max(0.0, begun + apart - time.monotonic()))
-        with drawer.down:
+        with callers.down():
             daemon.kill()
             daemon.start()
+    callers.more(1)
+
+
+def assert_rising(callers: Callers) -> None:
+    """Fail unless each caller's steady ticks rose, none came twice, and none was refused."""
+    callers.hang_up()
+    callers.assert_nothing_twice()
+    assert not callers.refused
 
 
 def lead(daemon: Daemon) -> float:
@@ -98,28 +42,24 @@ def lead(daemon: Daemon) -> float:
     return found
 
 
-@pytest.mark.parametrize("kills", [6, pytest.param(40, marks=pytest.mark.thorough)])
-def test_a_crash_loop_does_not_run_steady_ahead(kills: int) -> None:
-    """After kills half a second apart the lead is below 5 s, and every block rose."""
+@pytest.mark.parametrize(
+    ("apart", "kills", "most"),
+    [
+        (APART, 6, 5),
+        # Killed as soon as it has given something.
+        (0.0, 5, 1.5),
+        pytest.param(APART, 40, 5, marks=pytest.mark.thorough),
+        pytest.param(0.0, 20, 1.5, marks=pytest.mark.thorough),
+    ],
+)
+def test_a_crash_loop_does_not_run_steady_ahead(apart: float, kills: int, most: float) -> None:
+    """However soon the kills come, the lead stays small, and every block rose."""
     with Daemon() as daemon:
-        with Drawer(daemon) as drawer:
-            crash_loop(daemon, drawer, kills, apart=APART)
-            drawer.more()
-        assert lead(daemon) < 5
-    assert len(drawer.blocks) > kills * 10
-    assert_rising(drawer.blocks)
-    assert not drawer.refused
-
-
-@pytest.mark.parametrize("kills", [5, pytest.param(20, marks=pytest.mark.thorough)])
-def test_a_crash_loop_right_after_the_start_does_not_run_steady_ahead(kills: int) -> None:
-    """A daemon killed as soon as it has given something is ahead by little more than 1 s."""
-    with Daemon() as daemon:
-        with Drawer(daemon) as drawer:
-            crash_loop(daemon, drawer, kills, apart=0)
-            drawer.more()
-        assert lead(daemon) < 1.5
-    assert_rising(drawer.blocks)
+        callers = Callers(daemon)
+        with callers.drawing():
+            crash_loop(daemon, callers, kills, apart=apart)
+        assert lead(daemon) < most
+        assert_rising(callers)
 
 
 @pytest.mark.parametrize("kills", [2, pytest.param(5, marks=pytest.mark.thorough)])
@@ -130,16 +70,15 @@ def test_a_crash_loop_through_a_step_back_repeats_nothing(
     daemon.kill()
     daemon.arguments = ["--max-lead=7200"]
     daemon.start()
-    with Drawer(daemon) as drawer:
-        crash_loop(daemon, drawer, kills, apart=APART)
+    callers = Callers(daemon)
+    with callers.drawing():
+        crash_loop(daemon, callers, kills, apart=APART)
         before = lead(daemon)
         fake_time.set(-HOUR)
-        drawer.more()
-        crash_loop(daemon, drawer, kills, apart=APART)
-        drawer.more()
+        callers.more(1)
+        crash_loop(daemon, callers, kills, apart=APART)
     after = lead(daemon)
-    assert_rising(drawer.blocks)
-    assert not drawer.refused
+    assert_rising(callers)
     # The kills after the step have brought it no further ahead than it was.
     assert before < 5
     assert HOUR - 60 < after < HOUR + before + 1
@@ -153,13 +92,14 @@ def test_a_step_back_while_the_daemon_is_down_repeats_nothing(
     daemon.kill()
     daemon.arguments = ["--max-lead=14400"]
     daemon.start()
-    with Drawer(daemon) as drawer:
+    callers = Callers(daemon, ahead=lambda: HOUR)
+    with callers.drawing():
         for end, offset in ((daemon.kill, -HOUR), (daemon.stop, -2 * HOUR), (daemon.kill, HOUR)):
-            drawer.more()
-            with drawer.down:
+            callers.more(1)
+            with callers.down():
                 end()
                 fake_time.set(offset)
                 daemon.start()
-            drawer.more()
-    assert_rising(drawer.blocks)
+            callers.more(1)
+    assert_rising(callers)
     assert lead(daemon) < 1

@@ -150,15 +150,6 @@ def test_an_unknown_kind_is_refused(kind: str) -> None:
         sort_key(kind, 0)
 
 
-@pytest.mark.parametrize("kind", BOUNDED_KINDS)
-def test_a_float_or_a_naive_time_is_refused(kind: str) -> None:
-    """Neither is exact."""
-    with pytest.raises(TypeError, match=r"time is 1\.5"):
-        bounds(kind, 1.5)  # type: ignore[arg-type]  # it is what is refused
-    with pytest.raises(ValueError, match="it must be an aware datetime"):
-        bounds(kind, TIME, TIME.replace(tzinfo=None))
-
-
 def test_cassandra_has_its_own_name_in_errors() -> None:
     """Its time field is that of v1."""
     with pytest.raises(ValueError, match="the time of a cassandra is from 1582-10-15"):

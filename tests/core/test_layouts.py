@@ -273,34 +273,6 @@ def test_ids_of_a_block_rise_over_the_ends_of_runs(
     assert found == sorted(set(found))
 
 
-@given(first=TICKS, count=st.integers(1, 100), back=st.integers(0, 60))
-def test_steady_kinds_of_one_block_have_the_same_milliseconds(
-    first: int, count: int, back: int
-) -> None:
-    """Each tick's millisecond is in all of them, and in a Snowflake if the tick has a slot."""
-    if back:
-        first += -(first - UNIX_EPOCH) % TICKS_PER_MS - back
-    values: dict[str, Callable[[int], int]] = {
-        "v7": lambda value: versions.v7_fields(value).ms,
-        "flake": lambda value: flake.fields(value).ms,
-        "ulid": lambda value: ulid.fields(value).ms,
-        "push_id": lambda value: push_id.fields(value).ms,
-        "ksuid": lambda value: (
-            ksuid.fields(value).seconds * 1000
-            + (ksuid.fields(value).payload >> ksuid.RANDOM_BITS) // TICKS_PER_MS
-        ),
-    }
-    assert {*values, "snowflake"} == set(STEADY)
-    expected = [(tick - UNIX_EPOCH) // TICKS_PER_MS for tick in range(first, first + count)]
-    for kind, ms in values.items():
-        assert [ms(value) for value in all_of(kind, first, count)] == expected
-    begin, end = snowflake.places(first, count)
-    ticks = [snowflake.tick_of_place(place) for place in range(begin, end)]
-    assert [
-        snowflake.fields(value, epoch=EPOCH).ms for value in all_of("snowflake", first, count)
-    ] == [expected[tick - first] for tick in ticks]
-
-
 def test_snowflakes_at_a_low_rate_do_not_share_a_sequence_number() -> None:
     """At 10 a second, some microseconds late each, they spread over all shards modulo 16."""
     layout, late = LAYOUTS["snowflake"], Random(7)

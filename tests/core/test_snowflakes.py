@@ -84,13 +84,6 @@ def test_the_snowflake_of_a_place_has_its_millisecond_and_slot(place: int, numbe
     assert snowflake.fields(value).ms == (snowflake.tick_of_place(place) - UNIX_EPOCH) // 10_000
 
 
-@given(PLACES, PLACES, st.integers(0, 1023))
-def test_a_later_place_gives_a_higher_snowflake(one: int, other: int, number: int) -> None:
-    """The Snowflakes of one worker sort by their tick."""
-    values = [snowflake.of_place(place, number) for place in (one, other)]
-    assert (values[0] < values[1]) == (one < other)
-
-
 def test_a_place_past_the_last_is_refused() -> None:
     """The time field is full in 2080, and never wraps; nor does it go below its epoch."""
     last = (TWITTER + (1 << 41) << 12) - 1

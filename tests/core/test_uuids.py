@@ -88,16 +88,6 @@ def test_v1_and_v6_convert_to_each_other(tick: int, clock_seq: int, node: int) -
     assert versions.v6_to_v1(six) == one
 
 
-@given(TICKS, TICKS, CLOCK_SEQS, CLOCK_SEQS, NODES, NODES)
-def test_v6_sorts_by_tick_as_text(
-    tick: int, other_tick: int, seq: int, other_seq: int, node: int, other_node: int
-) -> None:
-    """Of two v6 with different ticks the earlier sorts first."""
-    one, other = versions.v6(tick, seq, node), versions.v6(other_tick, other_seq, other_node)
-    if tick != other_tick:
-        assert (uuids.to_text(one) < uuids.to_text(other)) == (tick < other_tick)
-
-
 def test_another_version_has_no_tick() -> None:
     """The error says which UUID and what it is."""
     with pytest.raises(ValueError, match=f"^{V4} is a v4; "):

@@ -24,7 +24,6 @@ ORIGIN = Origin(0x9F6BDECED846, clock_seq=0x33C8, worker=0x2A5, epoch=EPOCH)
 FORMS = [(kind, form) for kind, layout in LAYOUTS.items() for form in layout.forms]
 EACH = pytest.mark.parametrize(("kind", "form"), FORMS)
 EACH_KIND = pytest.mark.parametrize("kind", LAYOUTS)
-STEADY = [kind for kind in LAYOUTS if KINDS[kind].timeline == "steady"]
 TICKS = st.integers(TICK, TICK + 100 * TICKS_PER_SECOND)
 
 MAKE: dict[str, Callable[[int, int], int]] = {

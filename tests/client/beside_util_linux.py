@@ -24,7 +24,7 @@ SOCKET = Path("/run/uuidd/request")
 
 
 def opened(path: str) -> list[float]:
-    """Give the list to which each opening of a connection to *path* will be added."""
+    """Return the list to which each opening of a connection to *path* will be added."""
     times: list[float] = []
     original = Connection._open
 

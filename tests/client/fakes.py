@@ -51,11 +51,11 @@ class Time:
             monkeypatch.setattr(module, "utc_tick", lambda: self.utc)
 
     def elapsed(self) -> float:
-        """Give the seconds elapsed, from 1000 on."""
+        """Return the seconds elapsed, from 1000 on."""
         return 1000.0 + self.ticks / TICKS_PER_SECOND
 
     def seconds(self) -> float:
-        """Give UTC in seconds since 1970."""
+        """Return UTC in seconds since 1970."""
         return (self.utc - UNIX_EPOCH) / TICKS_PER_SECOND
 
     def move(self, seconds: float) -> None:
@@ -75,7 +75,7 @@ class Blocks:
         self.before: Callable[[], None] = lambda: None
 
     def take(self, count: int) -> tuple[Block, bool]:
-        """Give the next block."""
+        """Return the next block."""
         self.before()
         self.asked.append(count)
         block = self.left.pop(0)
@@ -85,7 +85,7 @@ class Blocks:
 
 
 def block(first: int, count: int, clock_seq: int = 5, node: int = NODE) -> Block:
-    """Give a block whose ticks count from START."""
+    """Return a block whose ticks count from START."""
     return Block(START + first, count, clock_seq, node)
 
 
@@ -150,38 +150,38 @@ class Server:
 
 
 def result(request: bytes, value: Any) -> bytes:
-    """Give the response to an rpc request."""
+    """Return the response to an rpc request."""
     packed: bytes = msgpack.packb([1, msgpack.unpackb(request)[1], None, value])
     return packed
 
 
 def refused(request: bytes, error: str) -> bytes:
-    """Give the response that refuses an rpc request."""
+    """Return the response that refuses an rpc request."""
     packed: bytes = msgpack.packb([1, msgpack.unpackb(request)[1], error, None])
     return packed
 
 
 def granted(first: int, count: int) -> dict[str, Any]:
-    """Give a good result of ``take``, of either timeline."""
+    """Return a good result of ``take``, of either timeline."""
     steady = {"worker": 5, "epoch": 0}
     node = NODE.to_bytes(6, "big")
     return {"first": START + first, "count": count, "clock_seq": 5, "node": node} | steady
 
 
 def grants() -> Answer:
-    """Give an answer that grants one tick a request, each time the next."""
+    """Return an answer that grants one tick a request, each time the next."""
     numbers = iter(range(1_000_000))
     return lambda request: result(request, granted(next(numbers), 1))
 
 
 def in_turn(*answers: Answer) -> Answer:
-    """Give an answer that is another one each time."""
+    """Return an answer that is another one each time."""
     left: Iterator[Answer] = iter(answers)
     return lambda request: next(left)(request)
 
 
 def bulk_reply(tick: int, count: int) -> bytes:
-    """Give what util-linux's uuidd says to op 4."""
+    """Return what util-linux's uuidd says to op 4."""
     uuid = versions.v1(tick, 9, NODE).to_bytes(16, "big")
     return pack("=i", 20) + uuid + pack("=i", count)
 

@@ -10,11 +10,11 @@ from uuidd_client import Client
 
 
 def draw_of(draw: Callable[[], UUID]) -> UUID:
-    """Give what *draw* gives."""
+    """Return what *draw* gives."""
     with warnings.catch_warnings(action="ignore"):
         return draw()
 
 
 def draw_with(client: Client) -> UUID:
-    """Give a v7 of *client*."""
+    """Return a v7 of *client*."""
     return draw_of(client.uuid7)

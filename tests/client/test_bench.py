@@ -39,7 +39,7 @@ def bench(*arguments: str, socket: Path | None = None) -> int:
 
 
 def table(about: dict[str, Any], results: Results, *left_out: str) -> list[str]:
-    """Give the lines that are printed."""
+    """Return the lines that are printed."""
     return list(command.lines(about, results, left_out))
 
 
@@ -202,7 +202,7 @@ class Clock:
         monkeypatch.setattr(command, "perf_counter_ns", lambda: self.now)
 
     def taking(self, *nanoseconds: int) -> Callable[[], None]:
-        """Give what takes so many nanoseconds, in turn, and the last ever after."""
+        """Return what takes so many nanoseconds, in turn, and the last ever after."""
         left = list(nanoseconds)
 
         def call() -> None:
@@ -213,7 +213,7 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """Give a clock that stands still by itself."""
+    """Return a clock that stands still by itself."""
     return Clock(monkeypatch)
 
 

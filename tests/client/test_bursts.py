@@ -19,13 +19,13 @@ REST = 0.2
 
 @pytest.fixture
 def time(monkeypatch: pytest.MonkeyPatch) -> Time:
-    """Give a clock that is moved by hand."""
+    """Return a clock that is moved by hand."""
     return Time(monkeypatch)
 
 
 @pytest.fixture
 def server(tmp_path: Path, time: Time) -> Iterator[Server]:
-    """Give a daemon that grants the latest ticks, as many as are asked for."""
+    """Return a daemon that grants the latest ticks, as many as are asked for."""
 
     def grant(request: bytes) -> bytes:
         count = msgpack.unpackb(request)[3][1]
@@ -36,7 +36,7 @@ def server(tmp_path: Path, time: Time) -> Iterator[Server]:
 
 
 def trips(server: Server, time: Time, kind: str, bursts: list[int], max_age: float) -> list[int]:
-    """Give how many requests each of these bursts cost; each id takes a microsecond."""
+    """Return how many requests each of these bursts cost; each id takes a microsecond."""
     found: list[int] = []
     with Client(server.path, fallback=False, max_age=max_age) as client:
         draw: Any = client.factory(kind)

@@ -10,7 +10,6 @@ import socket
 import subprocess
 import sys
 import threading
-import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,7 +25,7 @@ from tests.client.breaking import break_off
 from tests.client.fakes import Server, granted, grants, refused, result
 from tests.rig import Daemon, until
 from tests.tools import in_private_mounts, need
-from uuidd_client import Client, DaemonUnavailable, source
+from uuidd_client import Client, DaemonUnavailable
 from uuidd_client.connection import Connection
 
 PATIENCE = 60.0
@@ -40,7 +39,7 @@ def client(daemon: Daemon) -> Iterator[Client]:
 
 
 def requests(daemon: Daemon) -> int:
-    """Give the number of rpc requests that the daemon has had before this one."""
+    """Return the number of rpc requests that the daemon has had before this one."""
     with daemon.connect() as connection:
         count: int = connection.call("status")["requests"]["rpc"]["requests"]
     return count
@@ -188,17 +187,6 @@ def test_an_iterator_goes_on_after_an_error(daemon: Daemon) -> None:
                 next(ids)
         other.start()
         assert next(ids).is_safe is SafeUUID.safe
-
-
-def test_a_warning_that_is_an_error_costs_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With warnings as errors the first call fails, and the next gives an id."""
-    monkeypatch.setattr(source, "_warned_in", 0)
-    client = Client("/nowhere/s")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        with pytest.raises(RuntimeWarning, match="/nowhere/s"):
-            client.uuid1()
-        assert client.uuid1().is_safe is SafeUUID.unknown
 
 
 # --- threads and signals
@@ -494,7 +482,7 @@ def test_without_any_age_the_ids_of_all_processes_rise(
 
 
 def util_linuxs_uuidd() -> str:
-    """Give the path of util-linux's uuidd, which is named as ours is."""
+    """Return the path of util-linux's uuidd, which is named as ours is."""
     need("uuidgen")
     path = "/usr/sbin/uuidd"
     return path if os.access(path, os.X_OK) else need("uuidd of util-linux")

@@ -45,13 +45,13 @@ PATIENCE = 10.0
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Give where a socket may be made."""
+    """Return where a socket may be made."""
     return tmp_path / "s"
 
 
 @contextlib.contextmanager
 def connect(path: Path, timeout: float = PATIENCE) -> Iterator[Connection]:
-    """Give a connection that is closed in the end."""
+    """Return a connection that is closed in the end."""
     found = Connection(str(path), timeout)
     try:
         yield found
@@ -61,7 +61,7 @@ def connect(path: Path, timeout: float = PATIENCE) -> Iterator[Connection]:
 
 @contextlib.contextmanager
 def warnings_while_collected() -> Iterator[list[str]]:
-    """Give what is warned of by objects that end in the context, the collector's also."""
+    """Return what is warned of by objects that end in the context, the collector's also."""
     found: list[str] = []
     hook = sys.unraisablehook
     sys.unraisablehook = lambda caught: found.append(str(caught.exc_value))
@@ -74,7 +74,7 @@ def warnings_while_collected() -> Iterator[list[str]]:
 
 @contextlib.contextmanager
 def served(path: Path, answer: Answer) -> Iterator[tuple[Server, Connection]]:
-    """Give a server and a connection to it."""
+    """Return a server and a connection to it."""
     with Server(path, answer) as server, connect(path) as found:
         yield server, found
 

@@ -31,7 +31,7 @@ def test_blocks_grow_with_the_rate_of_use() -> None:
 
 
 def used(demand: Demand, *uses: tuple[float, int]) -> list[int]:
-    """Give what is asked for at each of these times, when so many were used since the one before.
+    """Return what is asked for at each of these times, when so many were used since the one before.
 
     All that is asked for comes at once.
     """

@@ -163,7 +163,7 @@ def test_a_connection_whose_descriptor_was_closed_is_made_anew() -> None:
 
 
 def _descriptor_of_the_connection(path: Path) -> int:
-    """Give the number of this process's connection to the socket at *path*."""
+    """Return the number of this process's connection to the socket at *path*."""
     for name in os.listdir("/proc/self/fd"):
         with contextlib.suppress(OSError):
             found = socket.socket(fileno=os.dup(int(name)))

@@ -22,7 +22,7 @@ SECOND = TICKS_PER_SECOND
 
 
 def steady(here: Fallback, count: int, *, past: int = 0, now: int = START, at: int = 0) -> range:
-    """Give the ticks of a steady block."""
+    """Return the ticks of a steady block."""
     found = here.take_steady(count, past=past, now=now, elapsed=at)
     assert isinstance(found, SteadyBlock)
     return range(found.first, found.first + found.count)

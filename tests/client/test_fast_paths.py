@@ -86,7 +86,7 @@ class Fill(NamedTuple):
     byte: int
 
     def random(self, count: int) -> bytes:
-        """Give so many bytes, all alike."""
+        """Return so many bytes, all alike."""
         return bytes([self.byte]) * count
 
 
@@ -126,12 +126,12 @@ class Told:
         self.safe = safe
 
     def take(self, _: int) -> tuple[Block, bool]:
-        """Give the next as a block of UTC."""
+        """Return the next as a block of UTC."""
         (first, size), origin = self.left.pop(0)
         return Block(first, size, origin.clock_seq, origin.node), self.safe
 
     def take_steady(self, _: int, *, fallback: bool) -> tuple[SteadyBlock, bool]:
-        """Give the next as a block of the steady timeline."""
+        """Return the next as a block of the steady timeline."""
         assert isinstance(fallback, bool)
         (first, size), origin = self.left.pop(0)
         return SteadyBlock(first, size, origin.node, origin.worker, origin.epoch), self.safe
@@ -139,7 +139,7 @@ class Told:
 
 @contextlib.contextmanager
 def client_of(source: Any, random: Callable[[int], bytes] = os.urandom) -> Iterator[Client]:
-    """Give a client that draws from *source* and *random*, under a clock that stands still.
+    """Return a client that draws from *source* and *random*, under a clock that stands still.
 
     UTC stands before all blocks, so each is taken as it comes, also one that is earlier than that
     before it.
@@ -154,7 +154,7 @@ def client_of(source: Any, random: Callable[[int], bytes] = os.urandom) -> Itera
 
 @cache
 def places(kind: str, stretch: Stretch) -> Sequence[int]:
-    """Give the places on a stretch: its ticks; for Snowflakes each slot that is on one of them."""
+    """Return the places on a stretch: its ticks, or for Snowflakes the slots on them."""
     ticks = range(stretch.first, stretch.first + stretch.size)
     if kind != "snowflake":
         return ticks
@@ -164,19 +164,19 @@ def places(kind: str, stretch: Stretch) -> Sequence[int]:
 
 
 def plain(kind: str, form: str, stretch: Stretch, fill: Fill, *, safe: bool = True) -> list[Any]:
-    """Give the ids of a stretch as the plain functions make them."""
+    """Return the ids of a stretch as the plain functions make them."""
     return [formed(kind, form, value, safe=safe) for value in plain_bits(kind, stretch, fill)]
 
 
 @cache
 def plain_bits(kind: str, stretch: Stretch, fill: Fill) -> list[int]:
-    """Give the bits of the ids of a stretch as the plain functions make them."""
+    """Return the bits of the ids of a stretch as the plain functions make them."""
     random = (1 << RANDOM_BITS.get(kind, 0)) - 1 if fill.byte else 0
     return [PLAIN[kind](place, fill.origin, random) for place in places(kind, stretch)]
 
 
 def formed(kind: str, form: str, value: int, *, safe: bool = True) -> Any:
-    """Give the bits of an id in a form; a UUID with its mark, which no comparison would see."""
+    """Return the bits of an id in a form; a UUID with its mark, which no comparison would see."""
     if form == "uuid":
         mark = SafeUUID.safe if safe else SafeUUID.unknown
         return UUID(int=value, is_safe=mark), mark
@@ -186,18 +186,18 @@ def formed(kind: str, form: str, value: int, *, safe: bool = True) -> Any:
 
 
 def seen(id: Any) -> Any:
-    """Give an id as ``formed`` gives it."""
+    """Return an id as ``formed`` gives it."""
     return (id, id.is_safe) if isinstance(id, UUID) else id
 
 
 def drawn(client: Client, kind: str, form: str, count: int) -> list[Any]:
-    """Give the next *count* ids of an iterator."""
+    """Return the next *count* ids of an iterator."""
     ids = client.iter(kind, form)
     return [seen(next(ids)) for _ in range(count)]
 
 
 def made(client: Client, kind: str, form: str, count: int) -> list[Any]:
-    """Give *count* ids made at once; packed ones are cut."""
+    """Return *count* ids made at once; packed ones are cut."""
     found = client.make(kind, count, form)
     if isinstance(found, bytes):
         size = BYTES.get(kind, 16)
@@ -383,11 +383,11 @@ class Shared:
         os.close(self._numbers)
 
     def take(self, count: int) -> tuple[Block, bool]:
-        """Give the next as a block of UTC."""
+        """Return the next as a block of UTC."""
         return self._told().take(count)
 
     def take_steady(self, count: int, *, fallback: bool) -> tuple[SteadyBlock, bool]:
-        """Give the next as a block of the steady timeline."""
+        """Return the next as a block of the steady timeline."""
         return self._told().take_steady(count, fallback=fallback)
 
     def _told(self) -> Told:
@@ -395,7 +395,7 @@ class Shared:
         return Told((self.stretch(self.taken[-1]), ONES.origin))
 
     def stretch(self, number: int) -> Stretch:
-        """Give a stretch; some of all lie over a wrap of time_low and the end of a millisecond."""
+        """Return a stretch. Some lie over a wrap of time_low and the end of a millisecond."""
         return Stretch(WRAP - 5 * self.EACH + number * self.EACH, self.EACH)
 
 

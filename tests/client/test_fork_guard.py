@@ -17,17 +17,17 @@ YES, NO = 41, 42
 
 
 def in_fork(check: Callable[[], bool]) -> bool:
-    """Give what *check* finds in a child of os.fork."""
+    """Return what *check* finds in a child of os.fork."""
     return _in_child(os.fork, check)
 
 
 def in_raw_fork(check: Callable[[], bool]) -> bool:
-    """Give what *check* finds in a child that a system call forked, of which no hook knows."""
+    """Return what *check* finds in a child that a system call forked, of which no hook knows."""
     return _in_child(raw_fork, check)
 
 
 def in_multiprocessing(check: Callable[[], bool]) -> bool:
-    """Give what *check* finds in a child that multiprocessing forked."""
+    """Return what *check* finds in a child that multiprocessing forked."""
     child = multiprocessing.get_context("fork").Process(
         target=lambda: os._exit(YES if check() else NO)
     )
@@ -57,7 +57,7 @@ FORKS = [in_fork, in_multiprocessing, in_raw_fork]
 
 @pytest.fixture
 def unwiped(monkeypatch: pytest.MonkeyPatch) -> ForkGuard:
-    """Give a page as it is on a kernel that cannot wipe it."""
+    """Return a page as it is on a kernel that cannot wipe it."""
     monkeypatch.setattr(fork_guard, "MADV_WIPEONFORK", 9999)
     return ForkGuard()
 

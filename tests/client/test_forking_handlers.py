@@ -76,7 +76,7 @@ class Family:
             os._exit(1)
 
     def end(self, ids: list[str]) -> list[str]:
-        """Give the ids of all; the children end here. A child that failed has left none."""
+        """Return the ids of all; the children end here. A child that failed has left none."""
         if self.is_child():
             os.write(self._file, b"".join(b"%s\n" % id.encode() for id in ids))
             os._exit(0)

@@ -18,7 +18,7 @@ WAYS = ["os", "multiprocessing", "raw"]
 
 
 def drawn(way: str, folder: Path, socket: Path) -> list[str]:
-    """Give the ids of a parent, before and after it forked, and of its children."""
+    """Return the ids of a parent, before and after it forked, and of its children."""
     subprocess.run(
         [sys.executable, "-m", "tests.client.forking", way, str(folder)],
         env={**os.environ, "UUIDD_SOCKET": str(socket)},

@@ -21,7 +21,7 @@ INTERRUPT = "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n"
 def interrupted(
     tmp_path: Path, module: str, *command: str, ignored: bool = False
 ) -> tuple[int, str, str]:
-    """Give what a command does if Ctrl-C comes while it imports *module*."""
+    """Return what a command does if Ctrl-C comes while it imports *module*."""
     (tmp_path / f"{module}.py").write_text(INTERRUPT)
     done = subprocess.run(
         [sys.executable, SCRIPTS / command[0], *command[1:]],

@@ -45,7 +45,7 @@ READ_TEXT = {
 
 
 def value(kind: str, id: Any) -> int:
-    """Give the bits of an id, whatever its form."""
+    """Return the bits of an id, whatever its form."""
     if isinstance(id, UUID):
         return id.int
     if isinstance(id, bytes):
@@ -57,13 +57,13 @@ def value(kind: str, id: Any) -> int:
 
 
 def drawn(client: Client, kind: str, form: str, count: int) -> list[int]:
-    """Give the bits of *count* ids drawn one by one."""
+    """Return the bits of *count* ids drawn one by one."""
     ids = client.iter(kind, form)
     return [value(kind, next(ids)) for _ in range(count)]
 
 
 def made(client: Client, kind: str, form: str, count: int) -> list[int]:
-    """Give the bits of *count* ids made at once."""
+    """Return the bits of *count* ids made at once."""
     found = client.make(kind, count, form)
     if isinstance(found, bytes):
         size = len(found) // count
@@ -72,7 +72,7 @@ def made(client: Client, kind: str, form: str, count: int) -> list[int]:
 
 
 def unix_seconds(kind: str, bits: int) -> float:
-    """Give the time that an id tells."""
+    """Return the time that an id tells."""
     if kind in ("v1", "v6"):
         return (versions.gregorian_fields(bits).tick - UNIX_EPOCH) / 1e7
     if kind == "ksuid":

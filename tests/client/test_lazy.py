@@ -26,7 +26,7 @@ signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def run(after: str, program: str = PROGRAM) -> str:
-    """Give what a process prints that draws its first id, with signals whose handler draws too."""
+    """Return the output of a process that draws its first id, while signal handlers draw too."""
     done = subprocess.run(
         [sys.executable, "-c", program.format(after=after)],
         capture_output=True,

@@ -44,7 +44,7 @@ PATIENCE = 60.0
 
 
 def revived(it: Any) -> Any:
-    """Give what comes out of a pickle of it."""
+    """Return what comes out of a pickle of it."""
     return pickle.loads(pickle.dumps(it))  # noqa: S301  (our own bytes)
 
 
@@ -128,6 +128,7 @@ def test_a_backfill_is_neither_pickled_nor_copied() -> None:
             way(made)
 
 
+@pytest.mark.process
 def test_a_spawned_process_draws_with_what_it_is_sent(tmp_path: Path) -> None:
     """A function, a client and a method of it, by way of multiprocessing's pickles."""
     client = Client(tmp_path / "absent")

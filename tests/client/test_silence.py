@@ -57,13 +57,13 @@ class Stopped:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Give where a socket may be made."""
+    """Return where a socket may be made."""
     return tmp_path / "s"
 
 
 @pytest.fixture
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float | None]:
-    """Give the time-outs of all waits for an answer; to look without waiting is none."""
+    """Return the time-outs of all waits for an answer; to look without waiting is none."""
     waits: list[float | None] = []
 
     class Watched(Stream):
@@ -177,7 +177,7 @@ def test_what_another_connection_found_long_ago_is_not_heeded(
 
 @contextlib.contextmanager
 def silenced(path: Path, wait: float = TEN_MINUTES) -> Iterator[Connection]:
-    """Give a connection whose request has had no answer; later ones may wait for *wait* seconds."""
+    """Return a connection whose request has no answer; later ones may wait for *wait* seconds."""
     silence = Silence()
     found = Connection(str(path), wait, silence)
     silence.found(elapsed(), elapsed())

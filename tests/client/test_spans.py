@@ -24,12 +24,12 @@ class Now:
         self.asked = 0
 
     def take(self, _: int) -> tuple[Block, bool]:
-        """Give a thousand ticks of UTC."""
+        """Return a thousand ticks of UTC."""
         self.asked += 1
         return Block(self._time.utc - 999, 1000, 5, NODE), True
 
     def take_steady(self, _: int, *, fallback: bool) -> tuple[SteadyBlock, bool]:
-        """Give a thousand steady ticks."""
+        """Return a thousand steady ticks."""
         assert isinstance(fallback, bool)
         self.asked += 1
         return SteadyBlock(self._time.utc - 999, 1000, NODE, 5, 0), True
@@ -37,13 +37,13 @@ class Now:
 
 @pytest.fixture
 def time(monkeypatch: pytest.MonkeyPatch) -> Time:
-    """Give a clock that is moved by hand."""
+    """Return a clock that is moved by hand."""
     return Time(monkeypatch)
 
 
 @pytest.fixture
 def source(time: Time, monkeypatch: pytest.MonkeyPatch) -> Now:
-    """Give the source of all clients here."""
+    """Return the source of all clients here."""
     source = Now(time)
     monkeypatch.setattr(session, "Source", lambda *_, **__: source)
     return source
@@ -114,7 +114,7 @@ def test_a_block_lasts_while_utc_stands_still(
 
 @pytest.fixture
 def random(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Give the sizes of what was read of randomness; each id's bytes tell which read it is of."""
+    """Return the sizes of what was read of randomness; each id's bytes tell which read it is of."""
     reads: list[int] = []
 
     def read(count: int) -> bytes:

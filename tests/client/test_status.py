@@ -110,7 +110,7 @@ ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 def changed(**changes: Any) -> dict[str, Any]:
-    """Give STATUS with changes: ``utc__generation=5`` is one within ``utc``."""
+    """Return STATUS with changes: ``utc__generation=5`` is one within ``utc``."""
     status = copy.deepcopy(STATUS)
     for name, value in changes.items():
         *way, last = name.split("__")
@@ -123,7 +123,7 @@ def changed(**changes: Any) -> dict[str, Any]:
 
 
 def drawn(rate: float | None = 1000.0, width: int = 80, **changes: Any) -> str:
-    """Give the screen without colours."""
+    """Return the screen without colours."""
     return panel.draw(changed(**changes), rate, width=width, coloured=False)
 
 
@@ -237,7 +237,7 @@ def test_colours_change_no_text(state: str) -> None:
 
 
 def words(**changes: Any) -> str:
-    """Give the screen's text on one line."""
+    """Return the screen's text on one line."""
     return " ".join(drawn(**changes).split())
 
 
@@ -362,7 +362,7 @@ def test_any_numbers_are_drawn(rate: float, width: int, left: float) -> None:
 
 
 def numbers(status: Mapping[str, Any], way: tuple[str, ...] = ()) -> Iterator[tuple[str, float]]:
-    """Give all numbers in a status, by the way to them."""
+    """Return all numbers in a status, by the way to them."""
     for name, value in status.items():
         if isinstance(value, dict):
             yield from numbers(value, (*way, name))
@@ -371,13 +371,13 @@ def numbers(status: Mapping[str, Any], way: tuple[str, ...] = ()) -> Iterator[tu
 
 
 def parsed(text: str) -> list[Metric]:
-    """Give what OpenMetrics says, as its own parser reads it."""
+    """Return what OpenMetrics says, as its own parser reads it."""
     found = text_string_to_metric_families(text)  # type: ignore[no-untyped-call]  # theirs has none
     return list(found)
 
 
 def samples(text: str) -> dict[str, float]:
-    """Give the numbers of OpenMetrics, by name and labels."""
+    """Return the numbers of OpenMetrics, by name and labels."""
     return {
         sample.name
         + "".join(f",{name}={value}" for name, value in sorted(sample.labels.items())): (
@@ -642,7 +642,7 @@ class Terminal:
         self._fd = ours
 
     def until(self, done: Callable[[str], object]) -> str:
-        """Read on until what was shown is *done*, and give all of it."""
+        """Read on until what was shown is *done*, and return all of it."""
         end = time.monotonic() + PATIENCE
         while not done(self.shown):
             assert select.select([self._fd], [], [], end - time.monotonic())[0], self.shown
@@ -654,7 +654,7 @@ class Terminal:
         os.write(self._fd, keys)
 
     def end(self) -> int:
-        """Read to the end, and give the exit status."""
+        """Read to the end, and return the exit status."""
         while True:
             try:
                 data = os.read(self._fd, 65536)

@@ -34,7 +34,7 @@ class Blocks:
         self.fallbacks: list[bool] = []
 
     def take_steady(self, count: int, *, fallback: bool) -> tuple[SteadyBlock, bool]:
-        """Give the next block."""
+        """Return the next block."""
         self.asked.append(count)
         self.fallbacks.append(fallback)
         block = self.left.pop(0)
@@ -44,18 +44,18 @@ class Blocks:
 
 
 def block(first: int, count: int, *, node: int = NODE, worker: int | None = 5) -> SteadyBlock:
-    """Give a block whose ticks count from START."""
+    """Return a block whose ticks count from START."""
     return SteadyBlock(START + first, count, node, worker, snowflake.TWITTER_EPOCH)
 
 
 def supply_of(source: Blocks, kind: str, *, wait: bool = True) -> Supply:
-    """Give a supply from *source*."""
+    """Return a supply from *source*."""
     return Supply(kind, cast(Source, source), ForkGuard(), 0.1, wait=wait)
 
 
 @pytest.fixture(autouse=True)
 def time(monkeypatch: pytest.MonkeyPatch) -> Time:
-    """Give a clock that is moved by hand, ten seconds past START."""
+    """Return a clock that is moved by hand, ten seconds past START."""
     time = Time(monkeypatch)
     time.move(10)
     return time

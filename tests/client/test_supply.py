@@ -27,31 +27,31 @@ MAKERS = {"v1": versions.v1, "v6": versions.v6}
 
 @pytest.fixture(autouse=True)
 def time(monkeypatch: pytest.MonkeyPatch) -> Time:
-    """Give a clock that is moved by hand, ten seconds past START."""
+    """Return a clock that is moved by hand, ten seconds past START."""
     time = Time(monkeypatch)
     time.move(10)
     return time
 
 
 def supply_of(source: Blocks, kind: str = "v1", max_age: float = 0.1) -> Supply:
-    """Give a supply from *source*."""
+    """Return a supply from *source*."""
     return Supply(kind, cast(Source, source), ForkGuard(), max_age)
 
 
 def value(id: Any) -> int:
-    """Give the 128 bits of an id in any form; that of an int is itself."""
+    """Return the 128 bits of an id in any form; that of an int is itself."""
     if isinstance(id, bytes):
         return int.from_bytes(id, "big")
     return UUID(id).int if isinstance(id, str) else getattr(id, "int", id)
 
 
 def offset(id: Any) -> int:
-    """Give the tick of an id in any form, counted from START."""
+    """Return the tick of an id in any form, counted from START."""
     return versions.gregorian_fields(value(id)).tick - START
 
 
 def offsets(ids: list[Any]) -> list[int]:
-    """Give the ticks of ids, counted from START."""
+    """Return the ticks of ids, counted from START."""
     return [offset(id) for id in ids]
 
 
@@ -66,7 +66,7 @@ def _deadline(run: Run) -> float:
 
 
 def drawn(supply: Supply, form: str, count: int) -> list[int]:
-    """Give the ticks of the first *count* ids of a new run."""
+    """Return the ticks of the first *count* ids of a new run."""
     run, first = supply.run(form)
     return offsets([first, *(_draw(run)() for _ in range(count - 1))])
 
@@ -359,7 +359,7 @@ class Changing:
         self._timelines = [Volatile(draws), Volatile(draws)]
 
     def take(self, count: int) -> tuple[Block, bool]:
-        """Give a block, or raise DaemonUnavailable."""
+        """Return a block, or raise DaemonUnavailable."""
         self._takes += 1
         turn = self._turns[self._takes % len(self._turns)]
         if turn == 2:
@@ -388,7 +388,7 @@ SIZES = st.lists(st.integers(1, 100), min_size=1, max_size=20)
 
 
 def play(time: Time, steps: list[Step], sizes: list[int], turns: list[int]) -> dict[str, list[int]]:
-    """Give the ids of each kind that these steps draw, in order."""
+    """Return the ids of each kind that these steps draw, in order."""
     found: dict[str, list[int]] = {kind: [] for kind in KINDS}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(session, "Source", lambda *_, **__: Changing(time, sizes, turns))

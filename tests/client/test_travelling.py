@@ -20,7 +20,7 @@ PATIENCE = 60.0
 
 
 def travelled(tool: str, socket: Path) -> dict[str, Any]:
-    """Give what a process tells that draws at several times of *tool*."""
+    """Return what a process tells that draws at several times of *tool*."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.client.travelling", tool, str(socket)],
         capture_output=True,

@@ -24,7 +24,7 @@ client = Client()
 
 
 def draw() -> list[str]:
-    """Give ids drawn in three ways."""
+    """Return ids drawn in three ways."""
     texts = client.iter("v1", form="text")
     ids = [str(client.uuid1()) for _ in range(EACH)]
     ids += client.make("v1", EACH, form="text")

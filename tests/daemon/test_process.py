@@ -18,7 +18,6 @@ import msgpack
 import pytest
 
 from tests.rig import PATIENCE, Daemon, until
-from tests.tools import need
 from uuidd.core.ids.ticks import UNIX_EPOCH
 from uuidd.statefile import decode, encode
 
@@ -423,28 +422,6 @@ def test_an_idle_daemon_neither_wakes_up_nor_writes(daemon: Daemon) -> None:
 
 
 # A refused start takes nothing away
-
-
-def test_a_refused_start_leaves_the_file_in_its_pid_files_place() -> None:
-    """A file that may not be written is not removed either."""
-    if os.geteuid():
-        pytest.skip("to start as another user takes root")
-    with Daemon() as daemon:
-        daemon.stop()
-        file = daemon.folder / "precious"
-        file.write_text("of somebody else")
-        file.chmod(0o444)
-        for path in (daemon.folder, *daemon.folder.rglob("*")):
-            os.chown(path, 65534, 65534)
-        nobody = [need("setpriv"), "--reuid=65534", "--regid=65534", "--clear-groups"]
-        start = [sys.executable, "-m", "uuidd", "-F", f"--pid={file}"]
-        start += [f"--socket={daemon.socket}", f"--state={daemon.state}"]
-        refused = subprocess.run(
-            [*nobody, *start], capture_output=True, text=True, timeout=PATIENCE, check=False
-        )
-        assert refused.returncode == 1
-        assert f"the pid file {file} cannot be written: Permission denied" in refused.stderr
-        assert file.read_text() == "of somebody else"
 
 
 def test_a_second_signal_does_not_break_off_the_stop(daemon: Daemon) -> None:

@@ -7,6 +7,7 @@ import pwd
 import re
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -248,16 +249,18 @@ def test_after_a_reset_the_daemon_gives_steady_ids_again(daemon: Daemon) -> None
 
 @pytest.mark.system
 @pytest.mark.parametrize("uid", [pwd.getpwnam("nobody").pw_uid, 4711], ids=["nobody", "no name"])
-def test_root_resets_a_state_that_is_a_users(tmp_path: Path, uid: int) -> None:
+def test_root_resets_a_state_that_is_a_users(uid: int) -> None:
     """It acts as the folder's owner, who need not have a name, so that all stays the owner's."""
     need_root()
-    for folder in (tmp_path, *tmp_path.parents[:-2]):
+    # Not pytest's folder, which other users may not enter.
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        folder = Path(name)
         folder.chmod(0o755)
-    keep(tmp_path, state_with(now() + YEAR * TICKS_PER_SECOND))
-    for path in (tmp_path, *tmp_path.iterdir()):
-        os.chown(path, uid, -1)
-    status, out, err = run(tmp_path)
-    assert (status, err) == (0, "")
-    assert in_one_line(out).startswith("reset: steady ids begin at ")
-    assert kept(tmp_path).steady <= now()
-    assert {path.stat().st_uid for path in (tmp_path, *tmp_path.iterdir())} == {uid}
+        keep(folder, state_with(now() + YEAR * TICKS_PER_SECOND))
+        for path in (folder, *folder.iterdir()):
+            os.chown(path, uid, -1)
+        status, out, err = run(folder)
+        assert (status, err) == (0, "")
+        assert in_one_line(out).startswith("reset: steady ids begin at ")
+        assert kept(folder).steady <= now()
+        assert {path.stat().st_uid for path in (folder, *folder.iterdir())} == {uid}

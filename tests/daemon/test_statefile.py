@@ -148,36 +148,23 @@ def test_any_signed_body_is_a_state_or_unusable(body: bytes) -> None:
     assert decode(encode(state)) == state
 
 
+BAD_FIELDS: dict[str, tuple[object, ...]] = {
+    "node": ("0x1000000000000", "-0x1", "x", None),
+    "generation": (1024, -1, "5", True, 5.0),
+    "floor": (2**60, -1, False),
+    "steady": (2**60, None),
+    "marks": ([], None, *({key: 1} for key in ("1024", "-1", "x"))),
+    "epochs": ([], None, {"1024": 1}, {"1": -1}),
+}
+BAD_MARKS = (2**60, "1", True)
+
+
 @pytest.mark.parametrize(
     "data",
     [
-        changed(node="0x1000000000000"),
-        changed(node="-0x1"),
-        changed(node="x"),
-        changed(node=None),
-        changed(generation=1024),
-        changed(generation=-1),
-        changed(generation="5"),
-        changed(generation=True),
-        changed(generation=5.0),
-        changed(floor=2**60),
-        changed(floor=-1),
-        changed(floor=False),
-        changed(steady=2**60),
-        changed(steady=None),
-        changed(marks=[]),
-        changed(marks=None),
-        changed(marks={"1024": 1}),
-        changed(marks={"-1": 1}),
-        changed(marks={"x": 1}),
-        changed(marks={"1": 2**60}),
-        changed(marks={"1": "1"}),
-        changed(marks={"1": True}),
-        signed(b""),
-        signed(b"{}"),
-        signed(b"[]"),
-        signed(b"null"),
-        signed(b"\xff"),
+        *(changed(**{name: value}) for name, values in BAD_FIELDS.items() for value in values),
+        *(changed(marks={"1": value}) for value in BAD_MARKS),
+        *map(signed, (b"", b"{}", b"[]", b"null", b"\xff")),
         signed(encode(STATE).partition(b"\n")[2][:-3]),
     ],
 )

@@ -10,14 +10,14 @@ from uuidd.core.timeline.steady import LOST_SECONDS, MAX_LEAD_SECONDS, Rollback,
 from uuidd.core.timeline.volatile import TOLERANCE
 
 NOW = 1_000_000_000_000
-LEAD = 20 * TICKS_PER_SECOND
+REACH = 20 * TICKS_PER_SECOND
 HELD = LOST_SECONDS * TICKS_PER_SECOND
 BACK = TOLERANCE + 1
 
 
-def save(steady: Steady, *, now: int, elapsed: int = 0, lead: int = LEAD) -> int:
+def save(steady: Steady, *, now: int, elapsed: int = 0, reach: int = REACH) -> int:
     """Let a save begin and complete, and return its mark."""
-    mark = steady.begin_save(now=now, elapsed=elapsed, reach=lead)
+    mark = steady.begin_save(now=now, elapsed=elapsed, reach=reach)
     steady.end_save(mark, completed=True)
     return mark
 
@@ -28,11 +28,11 @@ def saved(
     now: int = NOW,
     rollback: Rollback = "slew",
     max_lead: int = MAX_LEAD_SECONDS * TICKS_PER_SECOND,
-    lead: int = LEAD,
+    reach: int = REACH,
 ) -> Steady:
     """A timeline whose first save completed."""
     steady = Steady(mark, now=now, elapsed=0, rollback=rollback, max_lead=max_lead)
-    save(steady, now=now, lead=lead)
+    save(steady, now=now, reach=reach)
     return steady
 
 
@@ -149,7 +149,7 @@ def test_a_clock_that_was_ahead_while_nothing_was_given_holds_nothing_up() -> No
     assert steady.lead(now=NOW + day, elapsed=5) == 0
     assert steady.lead(now=NOW + 9, elapsed=9) == 0
     assert steady.take(1, now=NOW + 9, elapsed=9) == (NOW + 9, 1)
-    assert save(steady, now=NOW + 10, elapsed=10) == NOW + 10 + LEAD
+    assert save(steady, now=NOW + 10, elapsed=10) == NOW + 10 + REACH
 
 
 def test_after_a_step_back_ticks_come_at_half_speed() -> None:
@@ -237,7 +237,7 @@ def test_the_lead_is_how_far_s_is_past_utc() -> None:
 
 def test_the_horizon_is_the_mark_of_the_completed_save() -> None:
     """The tick before it is given, the one at it waits for another save."""
-    steady = saved(lead=100)
+    steady = saved(reach=100)
     assert steady.horizon == NOW + 100
     assert steady.take(1, now=NOW + 99, elapsed=99) == (NOW + 99, 1)
     with pytest.raises(NeedsSave):
@@ -248,7 +248,7 @@ def test_the_horizon_is_the_mark_of_the_completed_save() -> None:
 
 def test_there_is_no_save_to_wait_for_where_nothing_is_free() -> None:
     """At the horizon, but all up to S given out: the answer is to wait for the clock."""
-    steady = saved(lead=100)
+    steady = saved(reach=100)
     steady.take(1, now=NOW + 99, elapsed=99)
     with pytest.raises(NoneFree) as none:
         steady.take(1, now=NOW + 99, elapsed=99)
@@ -271,7 +271,7 @@ def test_a_mark_covers_all_that_was_given() -> None:
 
 def test_the_horizon_follows_the_saves() -> None:
     """A lower mark counts from the begin of its save, also of a failed one, a higher one later."""
-    steady = saved(lead=100)
+    steady = saved(reach=100)
     steady.end_save(steady.begin_save(now=NOW, elapsed=0, reach=40), completed=False)
     assert steady.take(1, now=NOW + 39, elapsed=39) == (NOW + 39, 1)
     with pytest.raises(NeedsSave):
@@ -289,7 +289,7 @@ def test_after_void_saves_only_a_completed_one_counts() -> None:
     steady = saved(NOW)
     steady.take(1, now=NOW + 10, elapsed=10)
     steady.void_saves()
-    mark = steady.begin_save(now=NOW + 20, elapsed=20, reach=LEAD)
+    mark = steady.begin_save(now=NOW + 20, elapsed=20, reach=REACH)
     steady.end_save(mark, completed=False)
     with pytest.raises(NeedsSave):
         steady.take(1, now=NOW + 20, elapsed=20)
@@ -318,7 +318,7 @@ def test_it_is_used_from_a_block_to_the_next_save() -> None:
     used = [steady.used]
     steady.take(1, now=NOW, elapsed=0)
     used.append(steady.used)
-    mark = steady.begin_save(now=NOW, elapsed=0, reach=LEAD)
+    mark = steady.begin_save(now=NOW, elapsed=0, reach=REACH)
     used.append(steady.used)
     steady.take(1, now=NOW + 1, elapsed=1)
     used.append(steady.used)

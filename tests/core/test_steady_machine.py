@@ -29,7 +29,7 @@ SPANS = [0, 1, 2, 9, 1000, TOLERANCE, TOLERANCE + 1, FAR - 1, FAR, HELD]
 ELAPSED = st.sampled_from([*SPANS[:6], 3, 17])
 STEPS = st.just(0) | st.sampled_from([*SPANS, *(-span for span in SPANS)])
 COUNTS = st.sampled_from([1, 1, 2, 7, 1000, 1_000_000])
-LEADS = st.sampled_from([1, 2, 1000, TOLERANCE, FAR, HELD])
+REACHES = st.sampled_from([1, 2, 1000, TOLERANCE, FAR, HELD])
 EDGES = st.sampled_from(["horizon", "next", "mark", "highest"])
 FATES = st.sampled_from(["completed", "failed, old", "failed, new", "failed, either"])
 Way = tuple[Rollback, int]
@@ -37,7 +37,7 @@ Way = tuple[Rollback, int]
 ROLLBACKS: st.SearchStrategy[Rollback] = st.sampled_from(["slew", "slew", "wait", "refuse"])
 WAYS = st.tuples(ROLLBACKS, st.sampled_from([0, 1000, 2 * FAR, 100 * HELD, 100 * HELD]))
 NAMES, PICKS = st.sampled_from(["steady", "utc"]), st.integers(0, 5)
-SERVED = st.none() | LEADS
+SERVED = st.none() | REACHES
 
 
 class Host(stateful.RuleBasedStateMachine):
@@ -59,20 +59,20 @@ class Host(stateful.RuleBasedStateMachine):
         """A host with no state starts."""
         self._start(None, way, lost=False)
 
-    @stateful.rule(name=NAMES, gone=ELAPSED, count=COUNTS, whole=st.booleans(), lead=SERVED)
-    def take(self, name: str, gone: int, count: int, whole: bool, lead: int | None) -> None:
+    @stateful.rule(name=NAMES, gone=ELAPSED, count=COUNTS, whole=st.booleans(), reach=SERVED)
+    def take(self, name: str, gone: int, count: int, whole: bool, reach: int | None) -> None:
         """A request comes a little later than the last one."""
         self._clocks_to(self.now + gone, gone)
-        self._serve(lead, name, count, whole)
+        self._serve(reach, name, count, whole)
 
-    @stateful.rule(gone=ELAPSED, step=STEPS, lead=SERVED, count=COUNTS)
-    def step(self, gone: int, step: int, lead: int | None, count: int) -> None:
+    @stateful.rule(gone=ELAPSED, step=STEPS, reach=SERVED, count=COUNTS)
+    def step(self, gone: int, step: int, reach: int | None, count: int) -> None:
         """UTC steps ahead or back, and a request comes."""
         self._clocks_to(self.now + gone + step, gone)
-        self._serve(lead, "steady", count)
+        self._serve(reach, "steady", count)
 
-    @stateful.rule(edge=EDGES, off_by=st.integers(-1, 1), by_half=st.booleans(), lead=SERVED)
-    def reach_an_edge(self, edge: str, off_by: int, by_half: bool, lead: int | None) -> None:
+    @stateful.rule(edge=EDGES, off_by=st.integers(-1, 1), by_half=st.booleans(), reach=SERVED)
+    def reach_an_edge(self, edge: str, off_by: int, by_half: bool, reach: int | None) -> None:
         """S comes to a tick at which something changes, with UTC or at half speed behind it."""
         tick = self._edge(edge) + off_by
         if by_half:
@@ -80,38 +80,38 @@ class Host(stateful.RuleBasedStateMachine):
             self._clocks_to(min(self.now + gone, tick - TOLERANCE), gone)
         else:
             self._clocks_to(tick, max(0, tick - self.now))
-        self._serve(lead)
+        self._serve(reach)
 
-    @stateful.rule(lead=LEADS, bare=LEADS, fate=st.none() | FATES, count=COUNTS)
-    def save(self, lead: int, bare: int, fate: str | None, count: int) -> None:
+    @stateful.rule(reach=REACHES, bare=REACHES, fate=st.none() | FATES, count=COUNTS)
+    def save(self, reach: int, bare: int, fate: str | None, count: int) -> None:
         """A save gets under way if none is, a request comes, the save ends or hangs."""
         if self.flight is None:
-            self._begin_save(lead, bare)
+            self._begin_save(reach, bare)
         self._take("steady", count, whole=False)
         if fate is not None:
             self._end_save(fate)
             self._take("steady", count, whole=False)
 
-    @stateful.rule(name=NAMES, count=COUNTS, lead=SERVED)
-    def void_saves(self, name: str, count: int, lead: int | None) -> None:
+    @stateful.rule(name=NAMES, count=COUNTS, reach=SERVED)
+    def void_saves(self, name: str, count: int, reach: int | None) -> None:
         """The folder of the state is moved away: only a save that is yet to complete counts."""
         self.timelines.void_saves()
         self.limited_by.append(None)
-        self._serve(lead, name, count)
+        self._serve(reach, name, count)
 
-    @stateful.rule(pick=PICKS, lost=st.booleans(), step=STEPS, way=WAYS, lead=SERVED)
-    def crash(self, pick: int, lost: bool, step: int, way: Way, lead: int | None) -> None:
+    @stateful.rule(pick=PICKS, lost=st.booleans(), step=STEPS, way=WAYS, reach=SERVED)
+    def crash(self, pick: int, lost: bool, step: int, way: Way, reach: int | None) -> None:
         """It dies and starts from what the disk may hold, if anything."""
         self.flight = None
         if lost:
             self.disk, self.forgotten = [None], self.end
         self.now += step
         self._start(self.disk[pick % len(self.disk)], way)
-        self._serve(lead)
+        self._serve(reach)
 
-    @stateful.rule(fate=FATES, last=FATES, step=STEPS, way=WAYS, lead=SERVED)
-    def clean_stop(self, fate: str, last: str, step: int, way: Way, lead: int | None) -> None:
-        """Granting stops, the save under way ends, the exact marks are saved; it starts again."""
+    @stateful.rule(fate=FATES, last=FATES, step=STEPS, way=WAYS, reach=SERVED)
+    def clean_stop(self, fate: str, last: str, step: int, way: Way, reach: int | None) -> None:
+        """It closes, the save in flight ends, the exact marks are saved, and it starts again."""
         self.timelines.close()
         for name in ("steady", "utc"):
             self._take(name, 1, whole=False, closed=True)
@@ -123,7 +123,7 @@ class Host(stateful.RuleBasedStateMachine):
         self.now += step
         self._start(self.disk[-1], way)
         assert last != "completed" or self.timelines.steady.next == before, "ticks were lost"
-        self._serve(lead)
+        self._serve(reach)
 
     @stateful.invariant()
     def whatever_the_disk_holds_covers_all_that_was_given(self) -> None:
@@ -184,10 +184,10 @@ class Host(stateful.RuleBasedStateMachine):
         """The lowest mark of the last completed save and any that may have come after it."""
         return min(0 if state is None else state.steady for state in self.limited_by)
 
-    def _begin_save(self, lead: int, bare: int, closed: bool = False) -> None:
+    def _begin_save(self, reach: int, bare: int, closed: bool = False) -> None:
         at, steady = Reading(self.now, self.elapsed), self.timelines.steady
-        horizon = self._s() + (bare if self._led() >= FAR else lead)
-        state = self.timelines.begin_save(at=at, reach=lead, bare_reach=bare)
+        horizon = self._s() + (bare if self._led() >= FAR else reach)
+        state = self.timelines.begin_save(at=at, reach=reach, bare_reach=bare)
         assert state.steady == (steady.next if closed else max(steady.next, horizon))
         assert not self.timelines.used
         self.flight = state
@@ -206,14 +206,14 @@ class Host(stateful.RuleBasedStateMachine):
             self.disk.pop()
 
     def _serve(
-        self, lead: int | None, name: str = "steady", count: int = 7, whole: bool = False
+        self, reach: int | None, name: str = "steady", count: int = 7, whole: bool = False
     ) -> None:
-        """A request comes, and with a *lead* it does again once a save with that completed."""
+        """A request comes, and with a *reach* it does again once a save with that completed."""
         self._take(name, count, whole)
-        if lead is not None:
+        if reach is not None:
             if self.flight is not None:
                 self._end_save("completed")
-            self._begin_save(lead, lead)
+            self._begin_save(reach, reach)
             self._end_save("completed")
             self._take(name, count, whole)
 

@@ -3,7 +3,7 @@
 1. A ring of 1 to 4 generations wraps around within an example; clock steps are drawn around the
    tolerance, and to the tick before, at and after every mark, horizon and highest next.
 2. The disk holds one of a *set* of states: the last completed save, and any begun since of which
-   nobody knows whether they reached it. A crash loads whichever hypothesis likes, and narrows
+   nobody knows whether they reached it. A crash loads any of them, and narrows
    nothing: what one start reads from the page cache, a power cut may still take back.
 3. What the limit is, and what a state must cover, is worked out again here from the states alone.
 4. Two random nodes are never the same here; a fixed one comes back. The named exception of P1 is
@@ -44,7 +44,7 @@ FIXED_VALUES = {node.value for node in FIXED}
 
 AHEAD = st.sampled_from([0, 1, 1, 2, 7, 1000, TOLERANCE])
 COUNTS = st.sampled_from([1, 1, 2, 3, 10, 1000, TOLERANCE, TOLERANCE + 1, 3 * TOLERANCE])
-LEADS = st.sampled_from([1, 2, 10, 1000, TOLERANCE - 1, TOLERANCE, TOLERANCE + 1, 3 * TOLERANCE])
+REACHES = st.sampled_from([1, 2, 10, 1000, TOLERANCE - 1, TOLERANCE, TOLERANCE + 1, 3 * TOLERANCE])
 STEPS = st.sampled_from(
     [1, 2, 9, 1000, TOLERANCE - 1, TOLERANCE, TOLERANCE + 1, 2 * TOLERANCE, 4 * TOLERANCE]
 )
@@ -160,17 +160,17 @@ class Timeline(RuleBasedStateMachine):
     # --- saves
 
     @precondition(lambda self: self.flight is None)
-    @rule(lead=LEADS)
-    def save(self, lead: int) -> None:
+    @rule(reach=REACHES)
+    def save(self, reach: int) -> None:
         """A save is begun and completes before anything else happens."""
-        self._begin_save(lead)
+        self._begin_save(reach)
         self._end_save("completed")
 
     @precondition(lambda self: self.flight is None)
-    @rule(lead=LEADS)
-    def begin_save(self, lead: int) -> None:
+    @rule(reach=REACHES)
+    def begin_save(self, reach: int) -> None:
         """A save gets under way."""
-        self._begin_save(lead)
+        self._begin_save(reach)
 
     @precondition(lambda self: self.flight is not None)
     @rule(fate=FATES)
@@ -187,46 +187,46 @@ class Timeline(RuleBasedStateMachine):
 
     # --- several at once, since a turn round the ring takes many
 
-    @rule(ticks=STEPS, lead=LEADS, count=COUNTS, whole=st.booleans())
-    def clock_back_and_go_on(self, ticks: int, lead: int, count: int, whole: bool) -> None:
+    @rule(ticks=STEPS, reach=REACHES, count=COUNTS, whole=st.booleans())
+    def clock_back_and_go_on(self, ticks: int, reach: int, count: int, whole: bool) -> None:
         """UTC steps back, a request comes, its save completes, it is served."""
         self._clock_to(self.now - ticks)
         self._take(count, whole)
-        self._save_and_take(lead, count, whole)
+        self._save_and_take(reach, count, whole)
 
-    @rule(ahead=AHEAD, lead=LEADS, count=COUNTS, whole=st.booleans())
-    def idle_and_go_on(self, ahead: int, lead: int, count: int, whole: bool) -> None:
+    @rule(ahead=AHEAD, reach=REACHES, count=COUNTS, whole=st.booleans())
+    def idle_and_go_on(self, ahead: int, reach: int, count: int, whole: bool) -> None:
         """The horizon passes, a request comes, its save completes, it is served."""
         self._clock_to(max(self.now, self._edge("horizon", 0)) + ahead)
         self._take(count, whole)
-        self._save_and_take(lead, count, whole)
+        self._save_and_take(reach, count, whole)
 
-    @rule(ahead=AHEAD, lead=LEADS, counts=st.tuples(COUNTS, COUNTS, COUNTS))
-    def hang_and_go_on(self, ahead: int, lead: int, counts: tuple[int, int, int]) -> None:
+    @rule(ahead=AHEAD, reach=REACHES, counts=st.tuples(COUNTS, COUNTS, COUNTS))
+    def hang_and_go_on(self, ahead: int, reach: int, counts: tuple[int, int, int]) -> None:
         """The horizon passes, no save completes in time, one does later; requests all along."""
         self._take(counts[0], False)
         self._clock_to(max(self.now, self._edge("horizon", 0)) + ahead)
         self.use_volatile()
         self._take(counts[1], False)
         self._clock_to(self.now + ahead)
-        self._save_and_take(lead, counts[2], False)
+        self._save_and_take(reach, counts[2], False)
 
     @precondition(lambda self: self.flight is None)
     @rule(
-        leads=st.lists(LEADS, min_size=1, max_size=3),
+        reaches=st.lists(REACHES, min_size=1, max_size=3),
         fate=FATES,
         under_way=st.booleans(),
         off_by=OFF_BY,
         count=COUNTS,
     )
     def save_and_run_to_the_horizon(
-        self, leads: list[int], fate: str, under_way: bool, off_by: int, count: int
+        self, reaches: list[int], fate: str, under_way: bool, off_by: int, count: int
     ) -> None:
         """Saves with nearer and farther horizons end somehow, or not yet; UTC gets there."""
-        for lead in leads:
+        for reach in reaches:
             if self.flight is not None:
                 self._end_save(fate)
-            self._begin_save(lead)
+            self._begin_save(reach)
         if not under_way:
             self._end_save(fate)
         self._clock_to(max(self.now, self._edge("horizon", 0) + off_by))
@@ -241,21 +241,21 @@ class Timeline(RuleBasedStateMachine):
         self._clock_to(self.now + ticks)
         self._start(self.disk[pick % len(self.disk)], node)
 
-    @rule(edge=EDGES, off_by=OFF_BY, pick=PICKS, node=NODES, lead=LEADS, count=COUNTS)
+    @rule(edge=EDGES, off_by=OFF_BY, pick=PICKS, node=NODES, reach=REACHES, count=COUNTS)
     def crash_and_go_on(
-        self, edge: str, off_by: int, pick: int, node: Node | str | None, lead: int, count: int
+        self, edge: str, off_by: int, pick: int, node: Node | str | None, reach: int, count: int
     ) -> None:
         """It dies and serves again after UTC moved to where something changes."""
         self.flight = None
         self._clock_to(self._edge(edge, pick) + off_by)
         self._start(self.disk[pick % len(self.disk)], node)
-        self._save_and_take(lead, count, True)
+        self._save_and_take(reach, count, True)
 
     @rule(fate=FATES, last_fate=FATES, pick=PICKS, ticks=st.just(0) | STEPS, node=NODES)
     def clean_stop(
         self, fate: str, last_fate: str, pick: int, ticks: int, node: Node | str | None
     ) -> None:
-        """Granting stops, the save under way ends, the exact marks are saved; it starts again."""
+        """It closes, the save in flight ends, the exact marks are saved, and it starts again."""
         self.utc.close()
         self._refused_when_closed()
         if self.flight is not None:
@@ -266,9 +266,9 @@ class Timeline(RuleBasedStateMachine):
         self._clock_to(self.now + ticks)
         self._start(self.disk[pick % len(self.disk)], node)
 
-    @rule(ticks=st.just(0) | STEPS, node=NODES, then=NODES, lead=LEADS, count=COUNTS)
+    @rule(ticks=st.just(0) | STEPS, node=NODES, then=NODES, reach=REACHES, count=COUNTS)
     def lose_the_state(
-        self, ticks: int, node: Node | str | None, then: Node | str | None, lead: int, count: int
+        self, ticks: int, node: Node | str | None, then: Node | str | None, reach: int, count: int
     ) -> None:
         """The state is torn or gone at the next start; a new one is saved, and the node changed."""
         self.flight = None
@@ -278,9 +278,9 @@ class Timeline(RuleBasedStateMachine):
         self.disk = [None]
         self._clock_to(self.now - ticks)
         self._start(None, node)
-        self._save_and_take(lead, count, True)
+        self._save_and_take(reach, count, True)
         self._start(self.disk[0], then)
-        self._save_and_take(lead, count, True)
+        self._save_and_take(reach, count, True)
 
     # --- what holds at every moment
 
@@ -360,10 +360,10 @@ class Timeline(RuleBasedStateMachine):
         """The lowest mark in the last completed save and every one that may have come after it."""
         return min(state.marks.get(number, 0) if state else 0 for state in self.limited_by)
 
-    def _begin_save(self, lead: int | None) -> None:
-        """Begin a save, the last exact one if *lead* is None."""
+    def _begin_save(self, reach: int | None) -> None:
+        """Begin a save, the last exact one if *reach* is None."""
         opened = self.utc.generation
-        state = self.utc.begin_save(now=self.now, reach=0 if lead is None else lead)
+        state = self.utc.begin_save(now=self.now, reach=0 if reach is None else reach)
         assert state.node == self.utc.node
         for (node, number), end in self.ends.items():
             if node == state.node.value:
@@ -371,7 +371,7 @@ class Timeline(RuleBasedStateMachine):
                 assert end <= max(state.marks.get(number, 0), floor)
         if opened is not None:
             assert state.generation == opened.number
-            ahead = opened.top if lead is None else max(opened.top, self.now + lead)
+            ahead = opened.top if reach is None else max(opened.top, self.now + reach)
             assert state.marks[opened.number] == ahead
         self.flight = state
         self.limited_by.append(state)
@@ -388,10 +388,10 @@ class Timeline(RuleBasedStateMachine):
         elif fate == "failed, old":
             self.disk.pop()
 
-    def _save_and_take(self, lead: int, count: int, whole: bool) -> None:
+    def _save_and_take(self, reach: int, count: int, whole: bool) -> None:
         if self.flight is not None:
             self._end_save("completed")
-        self._begin_save(lead)
+        self._begin_save(reach)
         self._end_save("completed")
         self._take(count, whole)
 

@@ -16,7 +16,7 @@ from uuidd.core.timeline.utc import Utc
 
 NOW = 1_000_000_000_000
 AT = Reading(NOW, 0)
-LEAD = 1000
+REACH = 1000
 BARE = 7
 EPOCH = 1_600_000_000_000
 
@@ -30,7 +30,7 @@ def begun(loaded: State | None = None, *, now: int = NOW, worker: int | None = 5
 
 def save(timelines: Timelines, at: Reading = AT) -> State:
     """Let a save begin and complete; give its state."""
-    state = timelines.begin_save(at=at, reach=LEAD, bare_reach=BARE)
+    state = timelines.begin_save(at=at, reach=REACH, bare_reach=BARE)
     timelines.end_save(state, completed=True)
     return state
 
@@ -116,20 +116,20 @@ def test_a_step_back_goes_on_in_steady_and_opens_a_generation_in_utc() -> None:
 
 
 def test_one_state_has_the_marks_of_both() -> None:
-    """Each is a lead ahead, utc's past UTC, steady's past S."""
+    """Each reaches as far ahead, utc's past UTC, steady's past S."""
     timelines = saved()
     opened = timelines.utc.generation
     assert opened is not None
     take(timelines, "steady", 1, at=AT)
-    state = timelines.begin_save(at=Reading(NOW - 100, 10), reach=LEAD, bare_reach=BARE)
-    assert state.marks == {opened.number: NOW - 100 + LEAD}
-    assert state.steady == NOW + 5 + LEAD
+    state = timelines.begin_save(at=Reading(NOW - 100, 10), reach=REACH, bare_reach=BARE)
+    assert state.marks == {opened.number: NOW - 100 + REACH}
+    assert state.steady == NOW + 5 + REACH
 
 
 def test_both_give_nothing_until_their_state_is_saved() -> None:
     """A save under way or failed opens neither; a completed one opens both."""
     timelines = begun()
-    state = timelines.begin_save(at=AT, reach=LEAD, bare_reach=BARE)
+    state = timelines.begin_save(at=AT, reach=REACH, bare_reach=BARE)
     for name in ("utc", "steady"):
         with pytest.raises(NeedsSave):
             take(timelines, name, 1, at=AT)
@@ -146,9 +146,9 @@ def test_both_stop_at_the_horizon() -> None:
     """The tick before it is given by either, and none at it."""
     timelines = saved()
     for name in ("utc", "steady"):
-        assert take(timelines, name, 1, at=Reading(NOW + LEAD - 1, LEAD - 1)).count == 1
+        assert take(timelines, name, 1, at=Reading(NOW + REACH - 1, REACH - 1)).count == 1
         with pytest.raises(NeedsSave):
-            take(timelines, name, 1, at=Reading(NOW + LEAD, LEAD))
+            take(timelines, name, 1, at=Reading(NOW + REACH, REACH))
 
 
 @pytest.mark.parametrize(("lead", "far"), [(0, False), (FAR - 1, False), (FAR, True)])
@@ -156,15 +156,15 @@ def test_a_steady_that_is_a_second_ahead_is_far(lead: int, far: bool) -> None:
     """It gets the bare reach, so that crashes run it no further ahead, and utc the whole one."""
     timelines = ahead(lead)
     assert timelines.far(AT) is far
-    state = timelines.begin_save(at=AT, reach=LEAD, bare_reach=BARE)
-    assert state.steady == NOW + lead + (BARE if far else LEAD)
-    assert list(state.marks.values()) == [NOW + LEAD]
+    state = timelines.begin_save(at=AT, reach=REACH, bare_reach=BARE)
+    assert state.steady == NOW + lead + (BARE if far else REACH)
+    assert list(state.marks.values()) == [NOW + REACH]
 
 
-def test_without_a_bare_lead_a_far_one_waits_for_nothing_worse() -> None:
-    """A bare lead of zero saves the mark again: nothing is lost, and nothing given."""
+def test_without_a_bare_reach_a_far_one_waits_for_nothing_worse() -> None:
+    """A bare reach of zero saves the mark again: nothing is lost, and nothing given."""
     timelines = ahead(FAR)
-    state = timelines.begin_save(at=AT, reach=LEAD, bare_reach=0)
+    state = timelines.begin_save(at=AT, reach=REACH, bare_reach=0)
     timelines.end_save(state, completed=True)
     assert state.steady == NOW + FAR
     with pytest.raises(NeedsSave):
@@ -209,5 +209,5 @@ def test_a_crash_costs_steady_its_lead() -> None:
     take(timelines, "steady", 1, at=AT)
     state = save(timelines)
     again = saved(state, now=NOW + 1)
-    assert take(again, "steady", 99, at=Reading(NOW + 1, 0)).first == NOW + LEAD
-    assert again.steady.lead(now=NOW + 1, elapsed=0) == LEAD - 1
+    assert take(again, "steady", 99, at=Reading(NOW + 1, 0)).first == NOW + REACH
+    assert again.steady.lead(now=NOW + 1, elapsed=0) == REACH - 1

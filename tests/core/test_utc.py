@@ -12,7 +12,7 @@ from uuidd.core.timeline.utc import Opening, Utc
 from uuidd.core.timeline.volatile import TOLERANCE
 
 NOW = 10_000_000
-LEAD = 1_000_000
+REACH = 1_000_000
 MAC_A = Node(0x00163E000001, "mac eth0")
 MAC_B = Node(0x00163E000002, "mac eth1")
 RANDOM = Node(7 | MULTICAST, "random")
@@ -41,9 +41,9 @@ def begun(
     )
 
 
-def save(utc: Utc, *, now: int = NOW, lead: int = LEAD) -> State:
+def save(utc: Utc, *, now: int = NOW, reach: int = REACH) -> State:
     """Let a save complete, and give what it saved."""
-    state = utc.begin_save(now=now, reach=lead)
+    state = utc.begin_save(now=now, reach=reach)
     utc.end_save(state, completed=True)
     return state
 
@@ -113,47 +113,47 @@ def test_whole_blocks_are_exact_and_aside() -> None:
 def test_a_block_ends_before_the_horizon() -> None:
     """The last tick before the horizon is given, the horizon is not."""
     utc = serving()
-    assert utc.horizon == NOW + LEAD
-    assert take(utc, 1, now=NOW + LEAD - 1).first == NOW + LEAD - 1
+    assert utc.horizon == NOW + REACH
+    assert take(utc, 1, now=NOW + REACH - 1).first == NOW + REACH - 1
     with pytest.raises(NeedsSave):
-        take(utc, 1, now=NOW + LEAD)
+        take(utc, 1, now=NOW + REACH)
 
 
 # --- saves
 
 
 def test_a_save_holds_a_horizon_past_now() -> None:
-    """The open generation's mark is *lead* ahead of now."""
-    assert save(begun()).marks == {1: NOW + LEAD}
+    """The open generation's mark is *reach* ahead of now."""
+    assert save(begun()).marks == {1: NOW + REACH}
 
 
 def test_a_completed_save_moves_the_horizon() -> None:
     """Only a completed one does."""
     utc = serving()
-    state = utc.begin_save(now=NOW + LEAD, reach=LEAD)
-    assert utc.horizon == NOW + LEAD
+    state = utc.begin_save(now=NOW + REACH, reach=REACH)
+    assert utc.horizon == NOW + REACH
     utc.end_save(state, completed=True)
-    assert utc.horizon == NOW + 2 * LEAD
+    assert utc.horizon == NOW + 2 * REACH
 
 
 def test_a_failed_save_counts_until_one_completes() -> None:
     """A later save under way does not lift the failed one's horizon; once complete, it does."""
     utc = serving()
     utc.end_save(utc.begin_save(now=NOW, reach=10), completed=False)
-    state = utc.begin_save(now=NOW, reach=2 * LEAD)
+    state = utc.begin_save(now=NOW, reach=2 * REACH)
     assert utc.horizon == NOW + 10
     utc.end_save(state, completed=True)
-    assert utc.horizon == NOW + 2 * LEAD
+    assert utc.horizon == NOW + 2 * REACH
 
 
 def test_a_state_that_was_given_to_save_does_not_change() -> None:
     """What a thread is writing is not touched by what is given out or opened meanwhile."""
     utc = serving()
-    state = utc.begin_save(now=NOW, reach=LEAD)
+    state = utc.begin_save(now=NOW, reach=REACH)
     take(utc, 1, now=NOW)
     with pytest.raises(NeedsSave):
         take(utc, 1, now=NOW - TOLERANCE)
-    assert state.marks == {1: NOW + LEAD}
+    assert state.marks == {1: NOW + REACH}
 
 
 def test_a_block_is_use_until_the_next_save_begins() -> None:
@@ -161,7 +161,7 @@ def test_a_block_is_use_until_the_next_save_begins() -> None:
     utc = serving()
     take(utc, 1, now=NOW)
     assert utc.used
-    utc.begin_save(now=NOW, reach=LEAD)
+    utc.begin_save(now=NOW, reach=REACH)
     assert not utc.used
 
 
@@ -208,7 +208,7 @@ def test_the_generation_left_behind_keeps_its_highest_next_as_mark() -> None:
     with pytest.raises(NeedsSave):
         take(utc, 1, now=NOW - TOLERANCE)
     back = NOW - TOLERANCE
-    assert save(utc, now=back).marks == {1: NOW + 1, 2: back + LEAD}
+    assert save(utc, now=back).marks == {1: NOW + 1, 2: back + REACH}
 
 
 def test_a_generation_is_opened_again_from_its_mark_on() -> None:
@@ -227,7 +227,7 @@ def test_a_new_generation_gives_nothing_before_its_own_save() -> None:
     utc = begun(stored({0: NOW + 1}))
     with pytest.raises(NeedsSave):
         take(utc, 1, now=NOW)
-    state = utc.begin_save(now=NOW, reach=LEAD)
+    state = utc.begin_save(now=NOW, reach=REACH)
     with pytest.raises(NeedsSave):
         take(utc, 1, now=NOW)
     utc.end_save(state, completed=True)
@@ -239,7 +239,7 @@ def test_short_blocks_go_on_in_order_in_the_next_generation() -> None:
     utc = begun(stored({0: 0}))
     save(utc)
     take(utc, 1, now=NOW)
-    take(utc, 10, now=NOW + LEAD - 1, whole=True)
+    take(utc, 10, now=NOW + REACH - 1, whole=True)
     back = NOW + 100
     with pytest.raises(NeedsSave):
         take(utc, 1, now=back)
@@ -326,7 +326,7 @@ def test_a_changed_node_opens_the_next_generation_and_keeps_the_marks() -> None:
     """The old node may come back, and finds its marks."""
     utc = begun(stored({0: NOW - 5, 3: NOW + 9}), node=MAC_A)
     assert utc.new_openings() == [Opening("node changed", 1, MAC_A.value, 0)]
-    assert save(utc).marks == {0: NOW - 5, 1: NOW + LEAD, 3: NOW + 9}
+    assert save(utc).marks == {0: NOW - 5, 1: NOW + REACH, 3: NOW + 9}
 
 
 def test_the_same_node_from_another_source_is_no_change() -> None:
@@ -404,9 +404,9 @@ def test_a_volatile_node_serves_while_no_save_completes() -> None:
     """Under a fresh random node, and going on in order."""
     utc = begun()
     save(utc)
-    take(utc, 1, now=NOW + LEAD - 1)
+    take(utc, 1, now=NOW + REACH - 1)
     utc.use_volatile("hung")
-    assert take(utc, 10, now=NOW + LEAD + 2) == Block(NOW + LEAD, 3, 16, 2 | MULTICAST)
+    assert take(utc, 10, now=NOW + REACH + 2) == Block(NOW + REACH, 3, 16, 2 | MULTICAST)
     assert utc.new_openings()[-1] == Opening("hung", 1, 2 | MULTICAST, 0)
 
 
@@ -415,10 +415,10 @@ def test_a_volatile_node_is_never_saved() -> None:
     utc = begun()
     utc.use_volatile("hung")
     take(utc, 1, now=NOW)
-    assert save(utc) == State(Node(1 | MULTICAST, "random"), "host", 1, {1: NOW + LEAD}, NOW, 0)
+    assert save(utc) == State(Node(1 | MULTICAST, "random"), "host", 1, {1: NOW + REACH}, NOW, 0)
 
 
-def test_a_volatile_node_that_is_needless_is_left_without_a_request() -> None:
+def test_a_volatile_node_that_is_not_needed_is_left_without_a_request() -> None:
     """Once a save has completed, and the stored node may serve."""
     utc = begun()
     utc.use_volatile("hung")
@@ -430,7 +430,7 @@ def test_a_volatile_node_that_is_needless_is_left_without_a_request() -> None:
     assert utc.new_openings()[-1].reason == "saved again"
 
 
-@pytest.mark.parametrize("now", [NOW - TOLERANCE - 1, NOW + LEAD])
+@pytest.mark.parametrize("now", [NOW - TOLERANCE - 1, NOW + REACH])
 def test_a_volatile_node_that_is_needed_stays(now: int) -> None:
     """After a step back, or where the save took so long that its horizon has passed."""
     utc = serving()
@@ -474,7 +474,7 @@ def test_a_refused_request_moves_no_lane() -> None:
     with pytest.raises(NoneFree):
         take(utc, NOW + 2, now=NOW, whole=True)
     with pytest.raises(NeedsSave):
-        take(utc, 5, now=NOW + LEAD)
+        take(utc, 5, now=NOW + REACH)
     utc.close()
     with pytest.raises(Closed):
         take(utc, 5, now=NOW + 1)
@@ -509,7 +509,7 @@ def test_short_blocks_rise_when_the_volatile_node_ends_at_the_same_tick() -> Non
 def test_short_blocks_rise_when_the_volatile_node_begins_at_the_same_tick() -> None:
     """A lane that gave out now is where the volatile node's begins."""
     utc = begun()
-    save(utc, lead=1)
+    save(utc, reach=1)
     take(utc, 1, now=NOW)
     utc.use_volatile("hung")
     assert take(utc, 2, now=NOW + 1).first == NOW + 1
@@ -627,9 +627,9 @@ def test_a_restored_timeline_goes_on_where_the_other_one_was() -> None:
     utc = serving(stored({0: NOW - 9, 2: NOW - 5}))
     take(utc, 1, now=NOW)
     utc.use_volatile("hung")
-    take(utc, 1, now=NOW + LEAD)
+    take(utc, 1, now=NOW + REACH)
     other = begun(node=MAC_A)
     other.restore(utc.snapshot())
     assert other.snapshot() == utc.snapshot()
-    assert other.horizon == NOW + LEAD
-    assert take(other, 9, now=NOW + LEAD + 2).first == NOW + LEAD + 1
+    assert other.horizon == NOW + REACH
+    assert take(other, 9, now=NOW + REACH + 2).first == NOW + REACH + 1

@@ -106,7 +106,7 @@ MUTATIONS = [
         "lead",
         (
             "test_a_steady_that_is_a_second_ahead_is_far",
-            "test_without_a_bare_lead_a_far_one_waits_for_nothing_worse",
+            "test_without_a_bare_reach_a_far_one_waits_for_nothing_worse",
         ),
     ),
 ]

@@ -32,7 +32,7 @@ from uuidd.cli import main as uuidd
 UNIX_EPOCH = 0x01B2_1DD2_1381_4000
 """The tick at which Unix time begins."""
 
-LIFETIME = 60
+LIFETIME = 180
 """Seconds after which an actor ends, whatever became of its test."""
 
 FIRST_BYTES = {"nothing": b"", "zeros": bytes(4096), "noise": bytes(range(256)) * 256}

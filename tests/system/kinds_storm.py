@@ -14,13 +14,13 @@ from typing import Any
 from tests.forks import Program
 from tests.rig import Daemon
 from tests.system.fake_time import HOUR, FakeTime
-from tests.system.storm import PARTS, kill_through
+from tests.system.storm import PARTS, TELL, kill_through
 from uuidd.core.ids.kinds import KINDS
 from uuidd_client import Client, DaemonUnavailable
 
 DRAWERS = 8
-EACH = 40
-"""Ids of each kind of a part: most drawn one by one, some made at once."""
+TURNS, EACH = 2, 20
+"""Turns of a part, and ids of each kind of a turn: half drawn one by one, half made at once."""
 
 STEPS = (-5.0, 60.0 - HOUR, 55.0 - HOUR)
 """By what UTC is off from the middle of a share on: of three of them, spread over all kills.
@@ -29,14 +29,14 @@ Together less than an hour, for further ahead than that the order of steady ids 
 """
 
 
-def draw(folder: Path, client: Client, kills: int, go: int, *, tell: int) -> None:
-    """Draw ids of every kind, a share for each byte from *go*; leave each kind in a file."""
+def draw(folder: Path, client: Client, kills: int) -> None:
+    """Draw ids of every kind, a share for each byte of standard input, each into a file."""
     drawers = {kind: client.factory(kind, _form(kind)) for kind in KINDS}
     found: dict[str, list[Any]] = {kind: [] for kind in KINDS}
     for _ in range(kills + 1):
-        os.read(go, 1)
+        os.read(0, 1)
         for _ in range(PARTS):
-            for _ in range(5):
+            for _ in range(TURNS):
                 for kind, ids in found.items():
                     try:
                         ids += [drawers[kind]() for _ in range(EACH - 10)]
@@ -44,7 +44,7 @@ def draw(folder: Path, client: Client, kills: int, go: int, *, tell: int) -> Non
                     except DaemonUnavailable:
                         # Snowflakes have no fallback.
                         assert kind == "snowflake"
-            os.write(tell, b".")
+            os.write(TELL, b".")
     for kind, ids in found.items():
         (folder / kind).write_text("\n".join(map(str, ids)))
 
@@ -93,5 +93,4 @@ def main(words: list[str]) -> None:
     """Draw as SOCKET FOLDER KILLS tell; a byte of standard input is a share to draw."""
     socket, folder, kills = words
     warnings.simplefilter("ignore", RuntimeWarning)
-    # Where a descriptor that is kept is found.
-    draw(Path(folder), Client(socket), int(kills), 0, tell=3)
+    draw(Path(folder), Client(socket), int(kills))

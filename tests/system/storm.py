@@ -1,24 +1,24 @@
 """A storm: many processes draw ids while the daemon is killed again and again.
 
-Run in a private mount namespace as ``python -m tests.system.storm FOLDER KILLS``; what was drawn is
-left in FOLDER, for ``test_storm`` to look at.
+Run in a private mount namespace as ``python -m tests.system.storm FOLDER KILLS FEWER``; what was
+drawn is left in FOLDER, for ``test_storm`` to look at.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
 import select
 import sys
 import threading
-import traceback
 import uuid
 import warnings
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
+from tests.forks import Program
 from tests.rig import PATIENCE, Daemon
 from uuidd_client import Client
 from uuidd_client.source import utc_tick
@@ -27,50 +27,35 @@ SOCKET = Path("/run/uuidd/request")
 PARTS = 5
 """Parts of a share; a drawer tells of each that it has drawn."""
 
-CLIENT_SHARE, STDLIB_SHARE = 12_000, 5_000
-"""Ids that a process draws by our client, or by the standard library, in a share."""
+CLIENT, STDLIB = 2400, 1000
+"""Ids that a process draws by our client, or by the standard library, in a part, or fewer."""
+
+TELL = 3
+"""The descriptor on which a drawer tells of a part."""
 
 BACK = 1.1
 """Seconds after which every client asks the daemon again."""
 
 
-def draw(
-    path: Path, make: Callable[[], uuid.UUID], share: int, shares: int, go: int, *, tell: int
-) -> None:
-    """Draw *shares* times *share* ids, each time when a byte comes from *go*; leave them in *path*.
+def main(words: list[str]) -> None:
+    """Draw as WAY SHARES PART PATH tell: a share for each byte of standard input, into the file.
 
     An id is left as its 16 bytes, and one more that says whether it is marked safe.
     """
-    with path.open("wb") as file:
-        for _ in range(shares):
-            os.read(go, 1)
+    way, shares, part, path = words
+    warnings.simplefilter("ignore", RuntimeWarning)
+    make = {"client": Client(SOCKET).uuid1, "stdlib": uuid.uuid1}[way]
+    with Path(path).open("wb") as file:
+        for _ in range(int(shares)):
+            os.read(0, 1)
             for _ in range(PARTS):
-                some = [make() for _ in range(share // PARTS)]
-                os.write(tell, b".")
+                some = [make() for _ in range(int(part))]
+                os.write(TELL, b".")
                 file.write(
                     b"".join(
                         each.bytes + bytes([each.is_safe is uuid.SafeUUID.safe]) for each in some
                     )
                 )
-
-
-def start(run: Callable[[int], None]) -> tuple[int, int]:
-    """Start a process that draws as *run* says; give its pid, and where to write bytes to it.
-
-    *run* draws a share for each byte that it reads from the descriptor that it is given.
-    """
-    read_go, write_go = os.pipe()
-    pid = os.fork()
-    if pid:
-        os.close(read_go)
-        return pid, write_go
-    try:
-        warnings.simplefilter("ignore", RuntimeWarning)
-        run(read_go)
-        os._exit(0)
-    except BaseException:
-        traceback.print_exc()
-        os._exit(1)
 
 
 def kill_through(
@@ -121,22 +106,29 @@ def _told(tell: int, most: int) -> int:
     return len(told)
 
 
-def main(folder: Path, kills: int) -> None:
+def rage(folder: Path, kills: int, fewer: int) -> None:
     """Let 8 processes draw by our client, 4 by the standard library, and kill the daemon."""
     begin = utc_tick()
     read_tell, write_tell = os.pipe()
-    with Daemon(socket=SOCKET) as daemon:
-        makers = [("client", number, Client(SOCKET).uuid1, CLIENT_SHARE) for number in range(8)]
-        makers += [("stdlib", number, uuid.uuid1, STDLIB_SHARE) for number in range(4)]
+    with Daemon(socket=SOCKET) as daemon, contextlib.ExitStack() as running:
         drawers = [
-            start(
-                partial(draw, folder / f"{name}-{number}", make, share, kills + 1, tell=write_tell)
+            running.enter_context(
+                Program(
+                    # Not __name__, which is that of the command here.
+                    "tests.system.storm",
+                    way,
+                    kills + 1,
+                    part // fewer,
+                    folder / f"{way}-{number}",
+                    keep=[write_tell],
+                )
             )
-            for name, number, make, share in makers
+            for way, count, part in (("client", 8, CLIENT), ("stdlib", 4, STDLIB))
+            for number in range(count)
         ]
         os.close(write_tell)
-        killed = kill_through(daemon, [go for _, go in drawers], read_tell, kills)
-        failed = sum(os.waitpid(pid, 0)[1] != 0 for pid, _ in drawers)
+        killed = kill_through(daemon, [each.input.fileno() for each in drawers], read_tell, kills)
+        failed = sum(drawer.process.wait(3 * PATIENCE) != 0 for drawer in drawers)
         daemon.stop()
         node = json.loads((daemon.state / "state").read_text().split("\n", 1)[1])["node"]
         record = {
@@ -152,4 +144,4 @@ def main(folder: Path, kills: int) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]))
+    rage(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))

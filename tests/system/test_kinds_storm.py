@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.system.fake_time import FakeTime
-from tests.system.kinds_storm import DRAWERS, EACH, rage
+from tests.system.kinds_storm import DRAWERS, EACH, TURNS, rage
 from tests.system.storm import PARTS
 from uuidd.core.ids import flake, ksuid, push_id, ulid, uuids
 from uuidd.core.ids.kinds import KINDS
@@ -52,7 +52,7 @@ def storm(
 def test_every_kind_was_drawn_to_the_end(storm: Storm) -> None:
     """No drawer failed; only Snowflakes, which have no fallback, are fewer."""
     assert storm.record["statuses"] == [0] * DRAWERS
-    every = (storm.kills + 1) * PARTS * 5 * EACH
+    every = (storm.kills + 1) * PARTS * TURNS * EACH
     for kind, drawers in storm.ids.items():
         counts = [len(ids) for ids in drawers]
         if kind == "snowflake":

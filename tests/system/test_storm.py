@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.system.storm import CLIENT_SHARE, STDLIB_SHARE
+from tests.system.storm import CLIENT, PARTS, STDLIB
 from tests.tools import in_private_mounts, need
 from uuidd.core.ids import versions
 
@@ -23,6 +23,7 @@ class Storm(NamedTuple):
     stdlib: list[tuple[list[bytes], bytes]]
     record: dict[str, Any]
     kills: int
+    fewer: int
 
     def ids(self) -> Iterator[bytes]:
         """Yield all ids."""
@@ -30,14 +31,16 @@ class Storm(NamedTuple):
             yield from ids
 
 
-@pytest.fixture(scope="module", params=[4, pytest.param(20, marks=pytest.mark.thorough)])
+@pytest.fixture(scope="module", params=[(3, 4), pytest.param((20, 1), marks=pytest.mark.thorough)])
 def storm(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Storm:
     """Run the storm once, in a mount namespace of its own."""
     need("unshare")
     folder = tmp_path_factory.mktemp("storm")
-    kills: int = request.param
+    kills, fewer = request.param
     subprocess.run(
-        in_private_mounts(sys.executable, "-m", "tests.system.storm", str(folder), str(kills)),
+        in_private_mounts(
+            sys.executable, "-m", "tests.system.storm", str(folder), str(kills), str(fewer)
+        ),
         check=True,
         timeout=240,
     )
@@ -46,7 +49,7 @@ def storm(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         return [_split(path) for path in sorted(folder.glob(f"{kind}-*"))]
 
     record = json.loads((folder / "record.json").read_text())
-    return Storm(drawn("client"), drawn("stdlib"), record, kills)
+    return Storm(drawn("client"), drawn("stdlib"), record, kills, fewer)
 
 
 def _split(path: Path) -> tuple[list[bytes], bytes]:
@@ -64,8 +67,9 @@ def test_all_were_drawn_while_the_daemon_was_killed_again_and_again(storm: Storm
     assert record["failed"] == 0
     assert len(record["kills"]) == storm.kills
     assert max(record["kills"]) < record["parts"]
-    assert [len(ids) for ids, _ in storm.client] == [(storm.kills + 1) * CLIENT_SHARE] * 8
-    assert [len(ids) for ids, _ in storm.stdlib] == [(storm.kills + 1) * STDLIB_SHARE] * 4
+    parts = (storm.kills + 1) * PARTS
+    assert [len(ids) for ids, _ in storm.client] == [parts * (CLIENT // storm.fewer)] * 8
+    assert [len(ids) for ids, _ in storm.stdlib] == [parts * (STDLIB // storm.fewer)] * 4
 
 
 def test_no_id_came_twice(storm: Storm) -> None:

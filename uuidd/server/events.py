@@ -33,10 +33,10 @@ MEANINGS = {
     ),
     "no_worker_id": ("request", "for Snowflakes, which need --worker"),
     "silent": ("connection", "without a request for long, closed to make room"),
-    "too_late": ("connection", "that took too long to send a request or to read a reply"),
+    "too_late": ("connection", "whose request was not complete in time"),
     "unavailable": ("request", "for ids that cannot be given out now"),
     "unknown_method": ("request", "for an unknown method"),
-    "unread": ("connection", "closed because one user left too many replies unread"),
+    "unread": ("connection", "closed because of unread replies"),
 }
 """What was refused for each reason, in words. ``status`` counts by the reasons themselves."""
 

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Generator
 from pathlib import Path
 
+import ifaddr  # noqa: F401  (its first import starts a process, which no quick test may)
 import pytest
 from hypothesis import settings
 

@@ -28,7 +28,7 @@ from uuidd_client.times import Backfill
 
 pytestmark = pytest.mark.process
 
-SECONDS = 0.5
+SECONDS = 1.5
 
 STRIDE = 11
 """Of how many points one is tried; each way begins at another."""

@@ -46,12 +46,13 @@ def parser(kind: type[argparse.ArgumentParser] = Parser) -> argparse.ArgumentPar
         "--state",
         type=path,
         metavar="DIR",
-        help=f"where the state is kept (default: $STATE_DIRECTORY, else {STATE})",
+        help=f"the folder of the state (default: $STATE_DIRECTORY, or {STATE} if that is not set)",
     )
     made.add_argument(
         "--user",
         metavar="NAME",
-        help="switch to this user after the socket is open; for a start as root without systemd",
+        help="if root starts the daemon: give up root and run as this user, once the socket is"
+        " open; not needed under systemd",
     )
     made.add_argument(
         "--defaults",
@@ -71,8 +72,9 @@ def parser(kind: type[argparse.ArgumentParser] = Parser) -> argparse.ArgumentPar
         default="random",
         metavar="NODE",
         help="the 48 bits that stand for this host in v1, v6 and Flakes: random (drawn once, then"
-        " kept), mac or mac:IFACE (a network card's address), ip:ADDR (the address of the card that"
-        " has this IP address), or a number in hex, 0x... (default: random)",
+        " kept), mac (the address of the first network card that has a usable one), mac:IFACE (the"
+        " address of this card), ip:ADDR (the address of the card that has this IP address), or a"
+        " number in hex, 0x... (default: random)",
     )
     _add_steady(made)
     _add_limits(made)
@@ -86,14 +88,14 @@ def _add_util_linux(made: argparse.ArgumentParser) -> None:
         "--pid",
         type=path,
         metavar="FILE",
-        help=f"path to pid file (default: {PID_FILE})",
+        help=f"the file to write the pid into (default: {PID_FILE})",
     )
     add(
         "-s",
         "--socket",
         type=path,
         metavar="FILE",
-        help=f"path to socket (default: {SOCKET})",
+        help=f"the socket to listen at or, with -r, -t and -k, to connect to (default: {SOCKET})",
     )
     add(
         "-T",
@@ -149,14 +151,15 @@ def _add_steady(made: argparse.ArgumentParser) -> None:
         "--worker",
         type=whole(0, (1 << WORKER_BITS) - 1),
         metavar="N",
-        help="this host's number in Snowflakes, 0 to 1023, different on each host; without it the"
-        " daemon makes no Snowflakes",
+        help="this host's number in Snowflakes, 0 to 1023; no two hosts may have the same;"
+        " without it the daemon makes no Snowflakes",
     )
     add(
         "--datacenter",
         type=whole(0, (1 << WORKER_ID_BITS) - 1),
         metavar="N",
-        help="the data center's number in Snowflakes, 0 to 31; --worker must then be 0 to 31 too",
+        help="the data center's number in Snowflakes, 0 to 31; --worker must then be 0 to 31"
+        " too, and no two hosts may have the same pair of numbers",
     )
     add(
         "--epoch",
@@ -171,26 +174,28 @@ def _add_steady(made: argparse.ArgumentParser) -> None:
         type=seconds(),
         default=float(MAX_LEAD_SECONDS),
         metavar="SEC",
-        help="refuse these kinds while they are more than SEC seconds ahead of UTC (default: 3600)",
+        help="refuse requests for these kinds while their time is more than SEC seconds ahead of"
+        " UTC (default: 3600)",
     )
     add(
         "--rollback",
         choices=("slew", "wait", "refuse"),
         default="slew",
-        help="what these kinds do after UTC was set back, until it catches up: go on at half speed"
-        " (slew), wait, or refuse requests (default: slew)",
+        help="what these kinds do after UTC was set back, until it reaches the time of the last id:"
+        " let the time in ids go on at half the speed of UTC (slew), let requests wait (wait), or"
+        " refuse them (refuse) (default: slew)",
     )
     add(
         "--reset-steady",
         action="store_true",
-        help="let these kinds start at UTC again, after the clock was far ahead; print what is"
-        " lost by that, and start no daemon",
+        help="set the time of these kinds back to UTC, after the clock was far ahead; print what"
+        " may be repeated or out of order, and start no daemon",
     )
     add(
         "--reset-epoch",
         action="store_true",
         help="forget which epochs Snowflakes were made with, so that a later --epoch is accepted;"
-        " print what is lost by that, and start no daemon",
+        " print what may be repeated, and start no daemon",
     )
 
 
@@ -209,16 +214,19 @@ def _add_limits(made: argparse.ArgumentParser) -> None:
 
 
 _LIMITED = {
-    "request_bytes": "bytes of one request",
-    "pipelined": "requests of one connection that are answered in a row, before the replies are"
-    " sent and other connections are served",
-    "connections": "connections in all",
-    "connections_per_uid": "connections of one user; root and the daemon's own user are exempt",
-    "waiting_per_uid": "requests of one user that wait for free ticks",
-    "unread_per_uid": "connections of one user that have not read their replies",
-    "request_seconds": "seconds from a request's first byte to its last; when no more connections"
-    " are allowed, also from connecting to the first request",
-    "reply_seconds": "seconds for a client to read a reply",
+    "request_bytes": "the most bytes that one request may have",
+    "pipelined": "the most requests of one connection that are answered in a row, before their"
+    " replies are sent and other connections are served",
+    "connections": "the most connections of all users together",
+    "connections_per_uid": "the most connections of one user; root and the daemon's own user"
+    " have no such limit",
+    "waiting_per_uid": "the most requests of one user that wait for free ticks; further ones are"
+    " refused",
+    "unread_per_uid": "the most connections of one user that have not read their replies;"
+    " further ones are closed",
+    "request_seconds": "the most seconds from a request's first byte to its last; when a limit on"
+    " connections is reached, also from connecting to the first request",
+    "reply_seconds": "the most seconds that a client may take to read a reply",
 }
 """What each limit counts; server/settings.py gives the reasons."""
 

@@ -110,7 +110,8 @@ def parser() -> argparse.ArgumentParser:
         "-s",
         "--socket",
         metavar="FILE",
-        help="path to socket (default: $UUIDD_SOCKET, else /run/uuidd/request)",
+        help="the daemon's socket (default: $UUIDD_SOCKET, or /run/uuidd/request if that is not"
+        " set)",
     )
     commands = made.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for command in (new, bounds, inspect, status, bench, run):

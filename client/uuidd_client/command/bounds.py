@@ -50,12 +50,16 @@ def add_to(commands: Any) -> None:
     )
     command.add_argument("time", metavar="TIME", help=when)
     command.add_argument(
-        "until", metavar="TIME", nargs="?", help="the end of the span (default: TIME)"
+        "until",
+        metavar="TIME",
+        nargs="?",
+        help="a second time, the end of the span (default: the first TIME)",
     )
     command.add_argument(
         "--unit",
         choices=tuple(bounds.UNITS),
-        help="extend the span to whole units (default: the kind's own unit)",
+        help="extend the span to whole units: a time becomes the whole second, for example"
+        " (default: the unit in which the kind counts time)",
     )
     command.add_argument(
         "--epoch",
@@ -65,7 +69,7 @@ def add_to(commands: Any) -> None:
         help="epoch of a snowflake, in Unix milliseconds (default: %(default)s)",
     )
     command.add_argument(
-        "--uuid", action="store_true", help="write the ids as UUIDs (kinds of 128 bits)"
+        "--uuid", action="store_true", help="write the ids as UUIDs; only for kinds of 128 bits"
     )
     command.add_argument("--json", action="store_true", help="print one JSON object")
     command.set_defaults(do=_do)

@@ -32,7 +32,8 @@ def add_to(commands: Any) -> None:
     command = commands.add_parser(
         "inspect",
         help="show what ids are made of",
-        description="Show what an ID is made of, once for each kind of id that it is likely to be.",
+        description="Show what an ID is made of. If the ID may be of several kinds, show each"
+        " likely one.",
     )
     command.add_argument(
         "ids",

@@ -45,8 +45,8 @@ def add_to(commands: Any) -> None:
         "command",
         nargs=argparse.REMAINDER,
         metavar="-- CMD ...",
-        help="the command and its arguments; the environment variable UUIDD_SOCKET leads it to the"
-        " private daemon",
+        help="the command and its arguments; its environment variable UUIDD_SOCKET has the path"
+        " of the private daemon",
     )
     command.set_defaults(do=lambda given: _do(command, given))
 

@@ -61,7 +61,7 @@ complete -c uuidctl -e
 complete -c uuidctl -f
 
 complete -c uuidctl -n _shtab_uuidctl_using -s h -l help -d 'show this help message and exit'
-complete -c uuidctl -n _shtab_uuidctl_using -s s -l socket -xka "(__fish_complete_path (commandline -ct))" -d 'path to socket (default: $UUIDD_SOCKET, else /run/uuidd/request)'
+complete -c uuidctl -n _shtab_uuidctl_using -s s -l socket -xka "(__fish_complete_path (commandline -ct))" -d 'the daemon'"'"'s socket (default: $UUIDD_SOCKET, or /run/uuidd/request if that is not set)'
 complete -c uuidctl -n '_shtab_uuidctl_using; and test $_shtab_uuidctl_npos -eq 0' -a new -d 'make new ids, one per line'
 complete -c uuidctl -n '_shtab_uuidctl_using new' -s h -l help -d 'show this help message and exit'
 complete -c uuidctl -n '_shtab_uuidctl_using new' -s k -l kind -xka "v1 v4 v6 v7 snowflake flake ulid ksuid push_id v3 v5" -d 'the kind of id: v1, v4, v6, v7, snowflake, flake, ulid, ksuid, push_id, v3, v5 (default: v1)'
@@ -71,9 +71,9 @@ complete -c uuidctl -n '_shtab_uuidctl_using new' -l namespace -xka "dns url oid
 complete -c uuidctl -n '_shtab_uuidctl_using new' -l name -x -d 'for v3 and v5: the name that the id is made from'
 complete -c uuidctl -n '_shtab_uuidctl_using; and test $_shtab_uuidctl_npos -eq 0' -a bounds -d 'show the lowest and the highest id of a span of time'
 complete -c uuidctl -n '_shtab_uuidctl_using bounds' -s h -l help -d 'show this help message and exit'
-complete -c uuidctl -n '_shtab_uuidctl_using bounds' -l unit -xka "tick us ms s" -d 'extend the span to whole units (default: the kind'"'"'s own unit)'
+complete -c uuidctl -n '_shtab_uuidctl_using bounds' -l unit -xka "tick us ms s" -d 'extend the span to whole units: a time becomes the whole second, for example (default: the unit in which the kind counts time)'
 complete -c uuidctl -n '_shtab_uuidctl_using bounds' -l epoch -x -d 'epoch of a snowflake, in Unix milliseconds (default: 1288834974657)'
-complete -c uuidctl -n '_shtab_uuidctl_using bounds' -l uuid -d 'write the ids as UUIDs (kinds of 128 bits)'
+complete -c uuidctl -n '_shtab_uuidctl_using bounds' -l uuid -d 'write the ids as UUIDs; only for kinds of 128 bits'
 complete -c uuidctl -n '_shtab_uuidctl_using bounds' -l json -d 'print one JSON object'
 complete -c uuidctl -n '_shtab_uuidctl_using bounds; and test $_shtab_uuidctl_npos -eq 0' -ka "v6 v7 ulid ksuid snowflake flake push_id cassandra" -d 'the kind of id: v6, v7, ulid, ksuid, snowflake, flake, push_id, cassandra (v1 in Cassandra'"'"'s order)'
 complete -c uuidctl -n '_shtab_uuidctl_using; and test $_shtab_uuidctl_npos -eq 0' -a inspect -d 'show what ids are made of'
@@ -96,4 +96,4 @@ complete -c uuidctl -n '_shtab_uuidctl_using bench' -l json -d 'print one JSON o
 complete -c uuidctl -n '_shtab_uuidctl_using; and test $_shtab_uuidctl_npos -eq 0' -a run -d 'run a command with a private daemon'
 complete -c uuidctl -n '_shtab_uuidctl_using run' -s h -l help -d 'show this help message and exit'
 complete -c uuidctl -n '_shtab_uuidctl_using run' -l worker -x -d 'the daemon'"'"'s worker number, which Snowflakes need'
-complete -c uuidctl -n '_shtab_uuidctl_using run; and test $_shtab_uuidctl_npos -ge 0' -ka "(_uuidd_complete_command)" -d 'the command and its arguments; the environment variable UUIDD_SOCKET leads it to the private daemon'
+complete -c uuidctl -n '_shtab_uuidctl_using run; and test $_shtab_uuidctl_npos -ge 0' -ka "(_uuidd_complete_command)" -d 'the command and its arguments; its environment variable UUIDD_SOCKET has the path of the private daemon'

@@ -435,3 +435,15 @@ def test_a_second_signal_does_not_break_off_the_stop(daemon: Daemon) -> None:
         daemon.process.send_signal(signal.SIGINT)
         assert daemon.process.wait(PATIENCE) == 0
     until(lambda: any("stopped: state saved" in each for each in daemon.lines))
+
+
+def test_signals_until_its_last_moment_do_not_break_off_the_stop() -> None:
+    """However many come, it ends with status 0: no thread that saves takes one."""
+    with Daemon(fresh=True) as daemon:
+        with daemon.connect() as connection:
+            # The thread that saves lasts longer than the handlers of the signals.
+            until(lambda: take(daemon) and connection.call("status")["saves"]["done"] > 1)
+        while daemon.process.poll() is None:
+            daemon.process.send_signal(signal.SIGTERM)
+            wait(0.0003)
+        assert daemon.process.wait(PATIENCE) == 0

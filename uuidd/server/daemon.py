@@ -133,11 +133,16 @@ class Daemon:
         # Abandoned only at the end of a stop, if the disk hangs for too long.
         try:
             await trio.to_thread.run_sync(
-                functools.partial(self._store.save, state), abandon_on_cancel=True
+                functools.partial(self._write, state), abandon_on_cancel=True
             )
         except RuntimeError as error:
             # No thread can be started: the host, or the service's cgroup, has no process left.
             raise OSError(str(error)) from error
+
+    def _write(self, state: State) -> None:
+        # This thread outlives the handlers. A signal that it took then would end the process.
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+        self._store.save(state)
 
 
 async def _until_stopped(

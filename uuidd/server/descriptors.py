@@ -19,6 +19,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import signal
 import socket
 import threading
 from collections.abc import Callable
@@ -143,6 +144,8 @@ class Dropper:
 
         def outlive() -> None:
             nonlocal own
+            # A signal that came after the daemon's handlers have ended would end the process.
+            signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
             own = _own_table()
             with contextlib.suppress(trio.RunFinishedError):
                 token.run_sync_soon(copied.set)

@@ -10,7 +10,7 @@ WIDTH = 100
 """Columns beyond which nothing gets clearer."""
 
 TICKS_A_SECOND = 10_000_000
-"""What one clock has to give, by short grants."""
+"""Ticks of UTC in a second: the most that short blocks can hold in all."""
 
 LABEL = 13
 """Columns of the labels at the left."""

@@ -278,5 +278,5 @@ class Utc:
         self._new_openings.append(opening)
 
     def _horizon_of(self, number: int) -> Horizon:
-        """The horizon of a generation; one that no save has told of yet may give out nothing."""
+        """The horizon of a generation; one that is in no save yet may give out nothing."""
         return self._horizons.setdefault(number, Horizon())

@@ -202,8 +202,8 @@ def _text(value: bytes) -> str | bytes:
         return value
 
 
-def _too_many(params: list[Any], told: str) -> RefusedError:
-    return RefusedError("bad_params", f"{len(params)} params are too many; {told}")
+def _too_many(params: list[Any], expected: str) -> RefusedError:
+    return RefusedError("bad_params", f"{len(params)} params are too many; {expected}")
 
 
 def _show(value: Any) -> str:

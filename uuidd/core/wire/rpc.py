@@ -163,8 +163,8 @@ def _one_by_one(data: bytes, limit: int) -> Iterator[tuple[Request, int]]:
 
 
 def _too_long(data: bytes, limit: int) -> MalformedError:
-    told = f"a request of {len(data)} bytes or more; at most {limit} are read"
-    return MalformedError(told, _msgid(data))
+    problem = f"a request of {len(data)} bytes or more; at most {limit} are read"
+    return MalformedError(problem, _msgid(data))
 
 
 def _cause(error: Exception) -> str:

@@ -173,23 +173,24 @@ print(*problems(Settings(None, folder)))
     ]
 
 
+class NoWatches:
+    """An epoll of a user who may watch no descriptor more."""
+
+    def __enter__(self) -> NoWatches:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def register(self, fd: int, events: int) -> None:
+        """Refuse, as a kernel with no watch left does."""
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
 def test_too_few_watches_are_told(
     words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By a check and by a start alike, in one line, before the socket is made."""
-
-    class NoWatches:
-        """An epoll of a user who may watch no descriptor more."""
-
-        def __enter__(self) -> NoWatches:
-            return self
-
-        def __exit__(self, *_: object) -> None:
-            pass
-
-        def register(self, fd: int, events: int) -> None:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
     monkeypatch.setattr(select, "epoll", NoWatches)
     line = (
         "the kernel watches no more descriptors for this user: No space left on device; end other"
@@ -197,6 +198,13 @@ def test_too_few_watches_are_told(
     )
     assert told(capsys, *words) == [line]
     assert told(capsys, "-F", *words[1:]) == [line]
+
+
+def test_too_few_watches_do_not_stop_a_reload(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A running daemon may hold all that its user may have, and still takes over its limits."""
+    monkeypatch.setattr(select, "epoll", NoWatches)
+    settings = Settings(None, state)
+    assert problems(settings, running=settings) == []
 
 
 @pytest.fixture

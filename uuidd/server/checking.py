@@ -33,8 +33,9 @@ def problems(settings: Settings, *, running: Settings | None = None) -> list[str
     found = [
         *_refused(lambda: choose(settings.node), NodeError),
         *_refused(lambda: check_epoch(settings, Clock().now()), EpochError),
-        *_refused(check_descriptors, DescriptorsError),
     ]
+    if not running:
+        found += _refused(check_descriptors, DescriptorsError)
     if settings.socket and not (running and running.socket == settings.socket):
         found += _of_socket(settings.socket)
     if settings.pid_file and not (running and running.pid_file == settings.pid_file):

@@ -127,6 +127,7 @@ async def test_a_large_step_back_opens_a_generation_that_waits_for_its_save(insi
         assert [opening.reason for opening in inside.openings[1:]] == ["UTC stepped back"]
 
 
+@pytest.mark.usefixtures("autojump_clock")
 async def test_a_step_back_under_a_fixed_node_keeps_away_from_libuuids_clock_sequence() -> None:
     """The clock sequence that libuuid's file holds at the step is half the ring away."""
     inside = Inside(node=Node(0x00163E000001, "mac eth0"))
@@ -315,12 +316,12 @@ async def test_a_user_who_wants_less_than_his_share_gets_it_beside_a_greedy_one(
 
 @pytest.mark.parametrize("count", [1, MAX_BLOCK])
 async def test_short_grants_are_shared_too(inside: Inside, count: int) -> None:
-    """One asks for *count* every 10 us, another for a quarter of what there is."""
-    greedy = {"count": count, "whole": False, "pause": 0.00001}
+    """One user asks for *count* every 100 us, another for a quarter of what there is."""
+    greedy = {"count": count, "whole": False, "pause": 0.0001}
     modest = {"count": 2500, "whole": False, "pause": 0.00137}
     got = await after_a_second(inside, x=[greedy], xx=[modest])
     assert got[2] > 0.3 * 2500 / 0.00137
-    assert got[1] > 0.1 * min(10_000_000, count / 0.00001)
+    assert got[1] > 0.1 * min(10_000_000, count / 0.0001)
 
 
 async def test_a_user_whose_share_is_used_up_is_told_so(inside: Inside) -> None:

@@ -92,12 +92,12 @@ async def test_a_request_that_waits_keeps_its_place(inside: Inside) -> None:
 
 
 async def test_more_requests_than_are_answered_at_once_are_all_answered(inside: Inside) -> None:
-    """Five thousand pipelined requests get five thousand replies, in order."""
+    """Of 1,100 pipelined requests, which is over the limit, each gets its reply, in order."""
     async with inside.talking() as peer, trio.open_nursery() as nursery:
-        sent = b"".join(request("take", "utc", 1, msgid=n) for n in range(5000))
+        sent = b"".join(request("take", "utc", 1, msgid=n) for n in range(1100))
         nursery.start_soon(peer.send, sent)
-        replies = await peer.replies(5000)
-    assert [reply.msgid for reply in replies] == list(range(5000))
+        replies = await peer.replies(1100)
+    assert [reply.msgid for reply in replies] == list(range(1100))
 
 
 async def test_a_request_cut_anywhere_is_answered(inside: Inside) -> None:

@@ -10,7 +10,7 @@ from tests.fuzzing.running import failure_of, fuzz
 from tests.fuzzing.targets import CORPUS, TARGETS, shares
 from tests.fuzzing.watching import in_room
 
-INPUTS = 20_000
+INPUTS = 6_000
 
 
 @pytest.mark.parametrize(

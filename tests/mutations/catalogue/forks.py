@@ -72,7 +72,10 @@ MUTATIONS = [
         return self.recv(count)
         """,
         "return self.recv(count)",
-        ("test_no_id_comes_twice_wherever_a_handler_forks",),
+        (
+            "test_ids_are_distinct_under_signals_whose_handler_forks",
+            "test_no_id_comes_twice_wherever_a_handler_forks",
+        ),
     ),
     Mutation(
         "random-buffer-kept",

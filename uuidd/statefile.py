@@ -1,8 +1,15 @@
 """The state file: text with a checksum, which people can read.
 
 Its first line holds the format, its version and the SHA-256 of the rest, so damage of any kind is
-found. The rest is JSON. Format 2 added ``epochs``; a file of format 1 is read as one without any.
-The version was raised because a daemon that knows only format 1 would drop the epochs.
+found. The rest is JSON. The version is raised when a daemon that knows only an earlier one would
+lose something.
+
+========  ==========================================================================================
+format 1  1,024 generations of 16 lanes; it is read as one without epochs
+format 2  added ``epochs``
+format 3  64 generations of 256 lanes, and ``leases``. A generation of the earlier formats is a part
+          of one of these, whose mark is the highest of its 16 parts.
+========  ==========================================================================================
 """
 
 from __future__ import annotations
@@ -17,12 +24,14 @@ from uuidd.core.ids.ticks import TICK_BITS
 from uuidd.core.timeline.generation import GENERATIONS
 from uuidd.core.timeline.state import Node, State
 
-FORMAT = 2
+FORMAT = 3
 EARLIEST_FORMAT = 1
 """The oldest format that is still read."""
 
 _MAGIC = "uuidd-state"
 _GENERATION_BITS = GENERATIONS.bit_length() - 1
+_EARLIER_GENERATION_BITS = 10
+"""Until format 2."""
 
 
 class UnusableError(Exception):
@@ -38,6 +47,7 @@ def encode(state: State) -> bytes:
         "generation": state.generation,
         "floor": state.floor,
         "steady": state.steady,
+        "leases": state.leases,
         "epochs": {str(number): state.epochs[number] for number in sorted(state.epochs)},
         "marks": {str(number): state.marks[number] for number in sorted(state.marks)},
     }
@@ -94,14 +104,20 @@ def digest(data: bytes) -> str:
 
 
 def _state(body: dict[str, object], version: int) -> State:
+    bits = _EARLIER_GENERATION_BITS if version <= 2 else _GENERATION_BITS
+    marks: dict[int, int] = {}
+    for number, mark in _numbers("marks", body["marks"], bits, TICK_BITS).items():
+        whole = number >> bits - _GENERATION_BITS
+        marks[whole] = max(mark, marks.get(whole, 0))
     return State(
         node=Node(_number(int(str(body["node"]), 16), NODE_BITS), str(body["node_source"])),
         machine=str(body["machine"]),
-        generation=_number(body["generation"], _GENERATION_BITS),
-        marks=_numbers("marks", body["marks"], _GENERATION_BITS, TICK_BITS),
+        generation=_number(body["generation"], bits) >> bits - _GENERATION_BITS,
+        marks=marks,
         floor=_number(body["floor"], TICK_BITS),
         steady=_number(body["steady"], TICK_BITS),
         epochs={} if version == 1 else _numbers("epochs", body["epochs"], WORKER_BITS, EPOCH_BITS),
+        leases=0 if version <= 2 else _number(body["leases"], TICK_BITS),
     )
 
 

@@ -25,7 +25,7 @@ import trio
 
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline import Block, NoneFree, SteadyBlock
-from uuidd.core.timeline.generation import LANES
+from uuidd.core.timeline.generation import BLOCK_LANES
 from uuidd.core.timeline.outcomes import Closed, NeedsSave, NeedsSwitch, TooFarAhead
 from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.core.wire.methods import SAVE_SECONDS, RefusedError
@@ -60,7 +60,7 @@ class Allocator:
         self._saver = saver
         self._read = read
         self._libuuid_clock_seq = libuuid_clock_seq
-        self._short, self._whole, self._steady = Shares(1), Shares(LANES - 1), Shares(1)
+        self._short, self._whole, self._steady = Shares(1), Shares(BLOCK_LANES - 1), Shares(1)
         self._waiting: Counter[int] = Counter()
 
     def take(self, timeline: str, count: int, whole: bool, *, uid: int) -> Block | SteadyBlock:

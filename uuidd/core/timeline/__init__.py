@@ -3,8 +3,10 @@
 Theory of operation
 
 1. A *lane* never gives out a tick twice: it only moves up, and never past now (``generation``).
-2. A *generation* is 16 lanes, told apart by the low 4 bits of the clock sequence, so that callers
-   that need a whole run of ticks do not queue behind each other (``generation``).
+2. A *generation* is 256 lanes, told apart by the low 8 bits of the clock sequence. 16 of them serve
+   blocks, so that callers that need a whole run of ticks do not queue behind each other
+   (``generation``). The others can be *leased*, each to one connection, whose client then reads the
+   clock itself (``leases``).
 3. When UTC steps back, ticks come again, so the next generation is opened: same ticks, another
    clock sequence. Each generation leaves a *mark* behind, past everything that it gave out, and
    is opened again only from that mark on (``utc``).

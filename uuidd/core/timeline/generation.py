@@ -1,20 +1,21 @@
-"""Lanes, which give out each tick once, and a generation: 16 lanes side by side."""
+"""Lanes, which give out each tick once, and a generation: 256 lanes side by side."""
 
 from __future__ import annotations
 
 from uuidd.core.timeline.block import Block
 from uuidd.core.timeline.outcomes import NoneFree
 
-LANE_BITS = 4
+LANE_BITS = 8
 LANES = 1 << LANE_BITS
-"""Lanes of a generation: the low 4 bits of a clock sequence.
+"""Lanes of a generation: the low 8 bits of a clock sequence."""
 
-One is for short blocks, 15 for whole ones: together 160 million ticks a second, more than the
-60 million a second that libuuid's callers were seen to draw.
-"""
+BLOCK_LANES = 16
+"""Lanes that serve blocks, the lowest ones: one short blocks, 15 whole ones. Together they have 160
+million ticks a second, more than the 60 million that libuuid's callers were seen to draw. The
+others can be leased (``leases``)."""
 
 GENERATIONS = 1 << 14 - LANE_BITS
-"""Generations in the ring: the high 10 bits of a clock sequence."""
+"""Generations in the ring: the high 6 bits of a clock sequence."""
 
 
 class Lane:
@@ -51,7 +52,7 @@ class Lane:
 
 
 class Generation:
-    """The lanes of clock sequences ``number * 16 .. number * 16 + 15``, all begun at *begin*.
+    """The lanes for blocks of the clock sequences from ``number * 256`` on, all begun at *begin*.
 
     *top* is the highest ``next`` of the lanes: at or past it nothing was given out.
     """
@@ -62,7 +63,7 @@ class Generation:
         self.number = number
         self.node = node
         self.begin = begin
-        self.lanes = [Lane(begin) for _ in range(LANES)]
+        self.lanes = [Lane(begin) for _ in range(BLOCK_LANES)]
         self.top = begin
 
     def take(self, count: int, *, now: int, whole: bool, not_before: int = 0) -> Block:
@@ -92,7 +93,7 @@ class Generation:
 
     def _with_room(self, count: int, now: int) -> int:
         latest_begin = now - count + 1
-        for index in range(1, LANES):
+        for index in range(1, BLOCK_LANES):
             if self.lanes[index].next <= latest_begin:
                 return index
         raise NoneFree(min(lane.next for lane in self.lanes[1:]) - latest_begin)

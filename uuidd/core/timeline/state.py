@@ -40,7 +40,8 @@ class State:
     """The node, the host, the current generation, and a mark for every generation ever opened.
 
     *machine* is the hash of the host's machine-id, "" where that was not known. Marks and *floor*
-    are ticks of UTC; *steady* is the steady timeline's mark, on its own clock. *epochs* is the
+    are ticks of UTC; *steady* is the steady timeline's mark, on its own clock. *leases* is a tick
+    before which all ticks lie that leases may have used, of any generation. *epochs* is the
     earliest epoch, in Unix milliseconds, that each worker number was used with. Under a fixed node
     every mark counts as at least the floor: the tick at which the state began, or changed to that
     node.
@@ -53,6 +54,7 @@ class State:
     floor: int
     steady: int
     epochs: Mapping[int, int] = field(default_factory=lambda: NO_EPOCHS)
+    leases: int = 0
 
 
 class LaterEpoch(Exception):

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.block import SteadyBlock
+from uuidd.core.timeline.leases import Lease, NoLease
 from uuidd.core.timeline.state import NO_EPOCHS, State
 from uuidd.core.timeline.steady import Steady
 from uuidd.core.timeline.utc import Utc
@@ -47,6 +48,16 @@ class Timelines:
         """Take a block of the steady timeline; raises what ``Steady.take`` raises."""
         first, given = self.steady.take(count, now=at.now, elapsed=at.elapsed, whole=whole)
         return SteadyBlock(first, given, self.utc.node.value, self.worker, self.epoch)
+
+    def lease(self, *, at: Reading, uid: int) -> Lease:
+        """Lease a lane; raises what ``Utc.lease`` raises, and NoLease while steady leads UTC.
+
+        Otherwise a holder's steady ids would be behind those of blocks.
+        """
+        lead = self.steady.lead(now=at.now, elapsed=at.elapsed)
+        if lead > 0:
+            raise NoLease("steady", lead)
+        return self.utc.lease(uid=uid, now=at.now)
 
     def begin_save(self, *, at: Reading, reach: int, bare_reach: int) -> State:
         """Return the state to save, with horizons *reach* ticks ahead; exact marks once closed.

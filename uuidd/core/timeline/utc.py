@@ -8,6 +8,7 @@ from typing import NamedTuple
 from uuidd.core.timeline.block import Block
 from uuidd.core.timeline.generation import GENERATIONS, LANE_BITS, LANES, Generation
 from uuidd.core.timeline.horizon import Horizon
+from uuidd.core.timeline.leases import Lease, Leases, NoLease
 from uuidd.core.timeline.outcomes import Closed, NeedsSave, NeedsSwitch
 from uuidd.core.timeline.state import NO_EPOCHS, Node, RandomBits, State, random_node
 from uuidd.core.timeline.volatile import TOLERANCE, Volatile
@@ -44,7 +45,7 @@ class Utc:
     timeline keeps the stored random node, or draws one with *random*. *avoid* is a clock sequence
     that another program may be using under the same fixed node. *floor* is the tick at or past
     which that program has used none; it counts when a fixed node begins. *ring* is the number of
-    generations.
+    generations. *leases* is where lanes are leased; without it none is.
 
     Nothing is given out before the first save completes: call ``begin_save``, write the state that
     it returns, call ``end_save``.
@@ -61,8 +62,10 @@ class Utc:
         avoid: int | None = None,
         floor: int | None = None,
         ring: int = GENERATIONS,
+        leases: Leases | None = None,
     ) -> None:
         self._random = random
+        self.leases = Leases(0) if leases is None else leases
         self._machine = machine
         self._ring = ring
         self._closed = False
@@ -144,12 +147,26 @@ class Utc:
                 self._open_next(now, "a generation is free again", 0, avoid)
         elif now < self._open.top - TOLERANCE:
             back = self._open.top - now
-            self._marks[self._number] = self._open.top
+            self.leases.revoke()
+            self._marks[self._number] = max(self._open.top, self.leases.top)
             self._open = None
             self._open_next(now, "UTC stepped back", back, avoid)
         if self._open is None:
             self.use_volatile("no generation can be opened")
         self.leave_volatile(now=now)
+
+    def lease(self, *, uid: int, now: int) -> Lease:
+        """Lease a lane of the open generation to a connection of the user *uid*.
+
+        Raises NoLease, or Closed, and changes nothing.
+        """
+        if self._closed:
+            raise Closed
+        if self._open is None or self._volatile is not None:
+            raise NoLease("volatile")
+        if self.leases.horizon > self._horizon.limit:
+            raise NoLease("save")
+        return self.leases.grant(self._open, uid=uid, now=now, random=self._random)
 
     def use_volatile(self, reason: str) -> None:
         """Serve from a fresh random node, never saved, until a save lets the stored one go on."""
@@ -185,9 +202,14 @@ class Utc:
         """
         marks = dict(self._marks)
         if self._open is not None:
-            top = self._open.top
+            top = max(self._open.top, self.leases.top)
             marks[self._number] = top if self._closed else max(top, now + reach)
-        state = State(self.node, self._machine, self._number, marks, self._floor, steady, epochs)
+        # What can be shown to holders once this is saved.
+        shown = 0 if self._closed or self._open is None else marks[self._number]
+        leases = self.leases.begin_save(shown)
+        state = State(
+            self.node, self._machine, self._number, marks, self._floor, steady, epochs, leases
+        )
         self._top_at_save = 0 if self._open is None else self._open.top
         for number, mark in marks.items():
             self._horizon_of(number).begin_save(mark)
@@ -197,9 +219,13 @@ class Utc:
         """Take note of how the save of *state* ended."""
         for number, mark in state.marks.items():
             self._horizon_of(number).end_save(mark, completed=completed)
+        limit = 0 if self._open is None else self._horizon.limit
+        self.leases.end_save(state.leases, limit, completed=completed)
 
     def void_saves(self) -> None:
         """Stop using the stored node until a save completes that has not completed yet."""
+        self.leases.revoke()
+        self.leases.void_saves()
         for horizon in self._horizons.values():
             horizon.void()
 
@@ -235,7 +261,9 @@ class Utc:
     @property
     def used(self) -> bool:
         """Whether anything was given out under the stored node since the last ``begin_save``."""
-        return self._open is not None and self._open.top != self._top_at_save
+        if self._open is None:
+            return False
+        return self._open.top != self._top_at_save or self.leases.used
 
     @property
     def generation(self) -> Generation | None:
@@ -272,6 +300,7 @@ class Utc:
         self._number = number
         self._horizon = self._horizon_of(number)
         self._open = Generation(number, node=self.node.value, begin=self._mark(number))
+        self.leases.begin_generation()
 
     def _opened(self, opening: Opening) -> None:
         self.openings += 1

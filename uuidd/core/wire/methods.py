@@ -12,9 +12,15 @@ from uuidd.core.ids.snowflake import WORKER_BITS
 from uuidd.core.ids.ticks import TICK_BITS, TICKS_PER_MS, UNIX_EPOCH
 from uuidd.core.ids.versions import CLOCK_SEQ_BITS
 from uuidd.core.timeline import MAX_BLOCK, Block, SteadyBlock
+from uuidd.core.timeline.generation import BLOCK_LANES, LANES
+from uuidd.core.timeline.leases import TOKEN_BITS, Lease
 
 TIMELINES = ("utc", "steady")
-METHODS = ("make", "status", "take")
+METHODS = ("lease", "make", "status", "take")
+
+IN_USE = "in_use"
+"""The notification of a lease's holder that ids are being made, so that a later horizon is needed.
+"""
 
 MAX_MAKE = 1000
 """Ids of one ``make``: 38 kB of text, little enough to be made without delaying others."""
@@ -29,7 +35,7 @@ class RefusedError(Exception):
     """The answer to a request is an error: a *code* for programs, a *message* for people.
 
     Codes: ``bad_params``, ``unknown_method``, ``unavailable``, ``no_worker_id``, ``busy``,
-    ``must_wait``.
+    ``must_wait``, ``no_lease``.
     """
 
     def __init__(self, code: str, message: str) -> None:
@@ -63,7 +69,12 @@ class Status:
     """Return the daemon's status."""
 
 
-def parse(method: Any, params: Any) -> Take | Make | Status:
+@dataclass(frozen=True, slots=True)
+class AskLease:
+    """Lease a lane to the connection that the request came over."""
+
+
+def parse(method: Any, params: Any) -> Take | Make | Status | AskLease:
     """Return the call that a method and its params, as they were unpacked, stand for.
 
     Bytes that are UTF-8 count as text, because some clients send text so. Raises RefusedError,
@@ -92,6 +103,10 @@ def parse(method: Any, params: Any) -> Take | Make | Status:
         if params:
             raise _too_many(params, "status takes none")
         return Status()
+    if method == "lease":
+        if params:
+            raise _too_many(params, "lease takes none")
+        return AskLease()
     raise RefusedError(
         "unknown_method", f"no method is called {_show(method)}; there are {', '.join(METHODS)}"
     )
@@ -165,6 +180,33 @@ def unpack_steady_block(result: Any) -> SteadyBlock:
         ):
             return SteadyBlock(first, count, int.from_bytes(node, "big"), worker, epoch)
     raise ValueError(f"{_show(result)} is not a block")
+
+
+def pack_lease(lease: Lease) -> dict[str, Any]:
+    """Return the result of a ``lease``: a map of the fields of ``Lease``, the node as 6 bytes."""
+    return lease._asdict() | {"node": lease.node.to_bytes(6, "big")}
+
+
+def unpack_lease(result: Any) -> Lease:
+    """Return the lease in the result of a ``lease``; ValueError for anything else."""
+    match result:
+        case {
+            "lane": lane,
+            "clock_seq": clock_seq,
+            "node": bytes(node),
+            "token": token,
+            "begin": begin,
+        } if (
+            type(lane) is type(clock_seq) is type(token) is type(begin) is int
+            and BLOCK_LANES <= lane < LANES
+            and 0 <= clock_seq < 1 << CLOCK_SEQ_BITS
+            and clock_seq % LANES == lane
+            and 0 < token < 1 << TOKEN_BITS
+            and 0 <= begin < 1 << TICK_BITS
+            and len(node) == NODE_BITS // 8
+        ):
+            return Lease(lane, clock_seq, int.from_bytes(node, "big"), token, begin)
+    raise ValueError(f"{_show(result)} is not a lease")
 
 
 def _count(params: list[Any], index: int, most: int) -> int:

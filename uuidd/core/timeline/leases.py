@@ -1,0 +1,184 @@
+"""Leases: lanes whose holders read the clock themselves, up to a horizon that they are shown.
+
+Theory of operation
+
+1. A block is a run of past ticks. A *lease* is a lane of the open generation that one connection
+   holds. Its holder uses the ticks of this lane as time passes, without asking for each.
+2. The *page* is memory that the daemon writes and all holders read: a horizon, and for each lane a
+   token, 0 if nobody holds it. A holder reads UTC, then the horizon, then its token. It uses the
+   tick of that UTC only if the token is its own, the tick lies before the horizon, and after the
+   last tick that it used.
+3. So what a holder may have used is bounded by the horizon that it could see, and by nothing else.
+   The daemon's own readings of UTC prove nothing: UTC may have gone ahead and come back between
+   two of them. Each of these rules, left out, lets a tick come twice:
+4. The horizon is raised in the page only after the save that allows it has completed.
+5. When a lease ends, its token is cleared first. Then the lane rests: its next holder begins at the
+   horizon that the page had, not at now.
+6. The tokens of all lanes are cleared, and the *floor* is set to that horizon, before another
+   generation is opened, and when UTC was set back. Nothing is leased before UTC has passed the
+   floor. The steady kinds need this: their ids hold the lane, and not the generation.
+7. The state keeps a *mark* past every horizon ever shown. It is the floor of the next start.
+8. The mark of a generation counts its leased lanes as used up to the horizon (*top*).
+
+A page lives as long as its daemon. After a restart, holders may go on with the old page up to the
+horizon there, because rules 7 and 8 keep the new daemon behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import MutableSequence
+from typing import NamedTuple
+
+from uuidd.core.timeline.generation import BLOCK_LANES, LANE_BITS, LANES, Generation
+from uuidd.core.timeline.horizon import Horizon
+from uuidd.core.timeline.outcomes import NotNow
+from uuidd.core.timeline.state import RandomBits
+
+PAGE_MAGIC = 0x7575_6964_6C6E_0001
+"""The first word of a page: ``uuidln``, and the version of its layout."""
+
+MAGIC_AT, HORIZON_AT, TOKENS_AT = 0, 1, 8
+"""The words of a page: the magic, the horizon, and from ``TOKENS_AT`` on the token of each lane."""
+
+PAGE_WORDS = 512
+"""Words of 64 bits in a page, in the byte order of the host: 4,096 bytes."""
+
+TOKEN_BITS = 64
+
+RESERVED = LANES - BLOCK_LANES
+"""Lanes that can be leased: all but those for blocks."""
+
+PER_USER = RESERVED // 2
+"""Lanes that one user may hold."""
+
+
+class Lease(NamedTuple):
+    """A lane, for one holder.
+
+    The holder may use the ticks from *begin* on, as they pass, while *token* is in the page.
+    """
+
+    lane: int
+    clock_seq: int
+    node: int
+    token: int
+    begin: int
+
+
+class NoLease(NotNow):
+    """No lane can be leased now. *reason* is a word for counts, *wait* in ticks if that is known."""
+
+    def __init__(self, reason: str, wait: int = 0) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.wait = wait
+
+
+class Leases:
+    """The leased lanes of the open generation, whose holders read *page*.
+
+    Nothing is leased before UTC has passed *floor*, the mark in the state. *used* is set when a
+    holder says that it makes ids, until the next save begins.
+
+    *top* is the tick before which all ticks lie that holders of lanes of the open generation may
+    have used.
+    """
+
+    def __init__(self, floor: int, page: MutableSequence[int] | None = None) -> None:
+        self._page = [0] * PAGE_WORDS if page is None else page
+        self._users: dict[int, int] = {}
+        self._rests: dict[int, tuple[int, int]] = {}
+        self._saved = Horizon()
+        self.floor = floor
+        self.top = 0
+        self.granted = 0
+        self.used = False
+        page[MAGIC_AT] = PAGE_MAGIC
+
+    def grant(self, generation: Generation, *, uid: int, now: int, random: RandomBits) -> Lease:
+        """Lease a lane of *generation*, the open one, to a connection of the user *uid*.
+
+        Raises NoLease, and changes nothing: with ``floor`` until UTC has passed the floor, with
+        ``user`` if the user holds half of the lanes, with ``lanes`` if all are held or rest.
+        """
+        begin = max(self.floor, generation.begin)
+        if begin > now:
+            raise NoLease("floor", begin - now)
+        if self.horizon > self._saved.limit:
+            raise NoLease("save")
+        # A lane that rests counts for its last holder's user, whose next processes wait for it.
+        resting = {lane: user for lane, (user, until) in self._rests.items() if until > now}
+        taken = resting | self._users
+        if sum(user == uid for user in taken.values()) >= PER_USER:
+            raise NoLease("user")
+        if len(taken) == RESERVED:
+            raise NoLease("lanes")
+        lane = next(lane for lane in range(BLOCK_LANES, LANES) if lane not in taken)
+        self._users[lane] = uid
+        self.granted += 1
+        self.top = max(self.top, self.horizon)
+        # Never 0, which stands for no holder.
+        token = random(TOKEN_BITS - 1) << 1 | 1
+        self._page[TOKENS_AT + lane] = token
+        return Lease(
+            lane,
+            generation.number << LANE_BITS | lane,
+            generation.node,
+            token,
+            max(begin, self._rests.pop(lane, (uid, 0))[1]),
+        )
+
+    def release(self, lease: Lease) -> None:
+        """End *lease*, because its connection ended. It does nothing if it has ended already."""
+        if self._page[TOKENS_AT + lease.lane] != lease.token:
+            return
+        self._page[TOKENS_AT + lease.lane] = 0
+        self._rests[lease.lane] = self._users.pop(lease.lane), self.horizon
+
+    def revoke(self) -> int:
+        """End all leases; return how many there were. None is granted before the horizon."""
+        ended = len(self._users)
+        for lane in list(self._users):
+            self._page[TOKENS_AT + lane] = 0
+        self._users.clear()
+        # The floor stands for all rests, which lie before the horizon.
+        self._rests.clear()
+        self.floor = max(self.floor, self.horizon)
+        return ended
+
+    def begin_generation(self) -> None:
+        """Take note that another generation was opened, after ``revoke``."""
+        self.top = 0
+
+    def begin_save(self, shown: int) -> int:
+        """Return the mark to save, for a state that will let holders be shown *shown*."""
+        self.used = False
+        mark = max(self.floor, self.top, shown)
+        self._saved.begin_save(mark)
+        return mark
+
+    def end_save(self, mark: int, limit: int, *, completed: bool) -> None:
+        """Take note of how the save of *mark* ended, and raise the horizon in the page if it can be.
+
+        *limit* is what the disk allows the open generation; it is 0 if none is open.
+        """
+        self._saved.end_save(mark, completed=completed)
+        horizon = min(limit, self._saved.limit)
+        if horizon > self.horizon:
+            self._page[HORIZON_AT] = horizon
+            if self._users:
+                self.top = horizon
+
+    def void_saves(self) -> None:
+        """Lease nothing before a save completes that has not completed yet."""
+        self._saved.void()
+
+    @property
+    def horizon(self) -> int:
+        """The tick at which holders stop, until a later one is shown."""
+        return self._page[HORIZON_AT]
+
+    @property
+    def out(self) -> int:
+        """The number of leases that are held."""
+        return len(self._users)

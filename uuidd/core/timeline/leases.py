@@ -37,8 +37,9 @@ from uuidd.core.timeline.state import RandomBits
 PAGE_MAGIC = 0x7575_6964_6C6E_0001
 """The first word of a page: ``uuidln``, and the version of its layout."""
 
-MAGIC_AT, HORIZON_AT, TOKENS_AT = 0, 1, 8
-"""The words of a page: the magic, the horizon, and from ``TOKENS_AT`` on the token of each lane."""
+MAGIC_AT, HORIZON_AT, DUE_AT, TOKENS_AT = 0, 1, 2, 8
+"""The words of a page: the magic, the horizon, the tick from which a holder says that it makes ids
+(because half of the reach is used), and from ``TOKENS_AT`` on the token of each lane."""
 
 PAGE_WORDS = 512
 """Words of 64 bits in a page, in the byte order of the host: 4,096 bytes."""
@@ -89,6 +90,7 @@ class Leases:
         self._users: dict[int, int] = {}
         self._rests: dict[int, tuple[int, int]] = {}
         self._saved = Horizon()
+        self._due = 0
         self.floor = floor
         self.top = 0
         self.granted = 0
@@ -150,9 +152,10 @@ class Leases:
         """Take note that another generation was opened, after ``revoke``."""
         self.top = 0
 
-    def begin_save(self, shown: int) -> int:
+    def begin_save(self, shown: int, *, now: int) -> int:
         """Return the mark to save, for a state that will let holders be shown *shown*."""
         self.used = False
+        self._due = (now + shown) // 2
         mark = max(self.floor, self.top, shown)
         self._saved.begin_save(mark)
         return mark
@@ -165,6 +168,7 @@ class Leases:
         self._saved.end_save(mark, completed=completed)
         horizon = min(limit, self._saved.limit)
         if horizon > self.horizon:
+            self._page[DUE_AT] = self._due
             self._page[HORIZON_AT] = horizon
             if self._users:
                 self.top = horizon

@@ -206,7 +206,7 @@ class Utc:
             marks[self._number] = top if self._closed else max(top, now + reach)
         # What can be shown to holders once this is saved.
         shown = 0 if self._closed or self._open is None else marks[self._number]
-        leases = self.leases.begin_save(shown)
+        leases = self.leases.begin_save(shown, now=now)
         state = State(
             self.node, self._machine, self._number, marks, self._floor, steady, epochs, leases
         )

@@ -23,13 +23,15 @@ class Origin(NamedTuple):
     """What an id says beside its time and its random bits: where it was made.
 
     v1 and v6 have *clock_seq* and *node*, Flakes *node*. Snowflakes have *worker*, which is None if
-    the daemon has no worker number, and count from *epoch*, in Unix milliseconds.
+    the daemon has no worker number, and count from *epoch*, in Unix milliseconds. The kinds that
+    end in random bits, except v4, have *lane*, 0 to 255; None stands for 8 more random bits.
     """
 
     node: int
     clock_seq: int = 0
     worker: int | None = None
     epoch: int = TWITTER_EPOCH
+    lane: int | None = 0
 
 
 Draw = Callable[[int, int, Origin, RandomBytes], Iterator[Any]]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.mutations.catalogue import read
 from tests.mutations.mutation import FaultyError, Mutation, breaks
 from tests.mutations.piece import parsed
 from tests.mutations.place import Module, NoPlaceError, Place, Scopes
@@ -132,6 +133,16 @@ def test_code_outside_functions_is_named_by_its_module() -> None:
     assert find("saver", "100").line == 2
     with pytest.raises(NoPlaceError, match="not in saver"):
         find("saver", "return ...")
+
+
+def test_an_entry_of_the_catalogue_is_read_as_a_diff() -> None:
+    """Lines of context are a part of both pieces, and lines at the head of a file of none."""
+    entry = "m: a why\nin f\n  if a:\n-     b\n+     c\n+     d\nseen by test_e\nseen by test_f"
+    assert read(f"# A comment.\n\n{entry}\n") == [
+        Mutation("m", "a why", "f", "if a:\n    b", "if a:\n    c\n    d", ("test_e", "test_f"))
+    ]
+    with pytest.raises(ValueError, match="m: 'b' is no line of an entry"):
+        read("m: a why\nin f\nb")
 
 
 @pytest.fixture

@@ -95,7 +95,7 @@ class Leases:
         self.top = 0
         self.granted = 0
         self.used = False
-        page[MAGIC_AT] = PAGE_MAGIC
+        self._page[MAGIC_AT] = PAGE_MAGIC
 
     def grant(self, generation: Generation, *, uid: int, now: int, random: RandomBits) -> Lease:
         """Lease a lane of *generation*, the open one, to a connection of the user *uid*.

@@ -1,7 +1,7 @@
-"""A storm: many processes draw ids while the daemon is killed again and again.
+"""A storm: many processes draw ids of every kind while the daemon is killed again and again.
 
-Run in a private mount namespace as ``python -m tests.system.storm FOLDER KILLS FEWER``; what was
-drawn is left in FOLDER, for ``test_storm`` to look at.
+Run in a private mount namespace as ``python -m tests.system.storm FOLDER KILLS FEWER [back]``. With
+``back`` UTC is set back too. The ids are left in FOLDER, for ``test_storm`` to look at.
 """
 
 from __future__ import annotations
@@ -20,15 +20,22 @@ from pathlib import Path
 
 from tests.forks import Program
 from tests.rig import PATIENCE, Daemon
-from uuidd_client import Client
+from tests.system.fake_time import HOUR, FakeTime
+from uuidd.core.ids.kinds import KINDS
+from uuidd_client import Client, DaemonUnavailable
 from uuidd_client.source import utc_tick
 
 SOCKET = Path("/run/uuidd/request")
+
 PARTS = 5
 """Parts of a share; a drawer tells of each that it has drawn."""
 
-CLIENT, STDLIB = 2400, 1000
-"""Ids that a process draws by our client, or by the standard library, in a part, or fewer."""
+CLIENTS, STDLIB = 8, 4
+"""Processes that draw by our client, and by the standard library."""
+
+MANY_V1, MANY_STDLIB, EACH, AT_ONCE = 2400, 1000, 40, 10
+"""Ids of a part: v1 by our client or by the standard library, or fewer; and of each other kind. As
+many as AT_ONCE of each kind are made at once, all others one by one."""
 
 TELL = 3
 """The descriptor on which a drawer tells of a part."""
@@ -36,40 +43,75 @@ TELL = 3
 BACK = 1.1
 """Seconds after which every client asks the daemon again."""
 
+STEPS = (-5.0, 60.0 - HOUR, 55.0 - HOUR)
+"""By what UTC is off from the middle of a share on: of three of them, spread over all kills.
+
+Together less than an hour, for further ahead than that the order of steady ids begins again.
+"""
+
 
 def main(words: list[str]) -> None:
-    """Draw as WAY SHARES PART PATH tell: a share for each byte of standard input, into the file.
+    """Draw as WAY SHARES FEWER FOLDER tell: a share for each byte of standard input.
 
-    An id is left as its 16 bytes, and one more that says whether it is marked safe.
+    A file of FOLDER for each kind has an id in each line. Behind a v1 stands whether it is marked
+    safe.
     """
-    way, shares, part, path = words
+    way, shares, fewer, folder = words
     warnings.simplefilter("ignore", RuntimeWarning)
-    make = {"client": Client(SOCKET).uuid1, "stdlib": uuid.uuid1}[way]
-    with Path(path).open("wb") as file:
-        for _ in range(int(shares)):
-            os.read(0, 1)
-            for _ in range(PARTS):
-                some = [make() for _ in range(int(part))]
-                os.write(TELL, b".")
-                file.write(
-                    b"".join(
-                        each.bytes + bytes([each.is_safe is uuid.SafeUUID.safe]) for each in some
-                    )
-                )
+    draw = _by_client(int(fewer)) if way == "client" else _by_stdlib(int(fewer))
+    found: dict[str, list[str]] = {}
+    for _ in range(int(shares)):
+        os.read(0, 1)
+        for _ in range(PARTS):
+            for kind, lines in draw().items():
+                found.setdefault(kind, []).extend(lines)
+            os.write(TELL, b".")
+    for kind, lines in found.items():
+        Path(folder, kind).write_text("\n".join(lines))
+
+
+def _line(id: uuid.UUID) -> str:
+    return f"{id} {int(id.is_safe is uuid.SafeUUID.safe)}"
+
+
+def _by_stdlib(fewer: int) -> Callable[[], dict[str, list[str]]]:
+    return lambda: {"v1": [_line(uuid.uuid1()) for _ in range(MANY_STDLIB // fewer)]}
+
+
+def _by_client(fewer: int) -> Callable[[], dict[str, list[str]]]:
+    client = Client(SOCKET)
+    # In a form other than that of the ids that are made at once, where a kind has one.
+    drawers = {
+        kind: client.factory(
+            kind, next((form for form in found.forms if form in ("uuid", "int")), "text")
+        )
+        for kind, found in KINDS.items()
+        if kind != "v1"
+    }
+
+    def draw() -> dict[str, list[str]]:
+        v1 = [client.uuid1() for _ in range(MANY_V1 // fewer - AT_ONCE)]
+        lines = {"v1": [*map(_line, v1 + client.make("v1", AT_ONCE, "uuid"))]}
+        for kind, one in drawers.items():
+            try:
+                lines[kind] = [str(one()) for _ in range(EACH - AT_ONCE)]
+                lines[kind] += client.make(kind, AT_ONCE, "text")
+            except DaemonUnavailable:
+                # Snowflakes have no fallback.
+                assert kind == "snowflake"
+        return lines
+
+    return draw
 
 
 def kill_through(
-    daemon: Daemon,
-    gos: list[int],
-    tell: int,
-    kills: int,
-    between: Callable[[int], None] = lambda _: None,
+    daemon: Daemon, gos: list[int], tell: int, kills: int, between: Callable[[int], None]
 ) -> list[int]:
     """Let drawers draw a share each, and kill the daemon in its midst; *kills* times, and one more.
 
     *gos* is where to write a byte for each share, *tell* where drawers tell of each part. *between*
     is called with each kill's number, when half of the drawers' parts up to it have been drawn.
-    Gives how many parts had been drawn at each kill.
+    Returns how many parts had been drawn at each kill.
     """
     dice = random.Random(20)
     a_share = len(gos) * PARTS
@@ -106,42 +148,53 @@ def _told(tell: int, most: int) -> int:
     return len(told)
 
 
-def rage(folder: Path, kills: int, fewer: int) -> None:
-    """Let 8 processes draw by our client, 4 by the standard library, and kill the daemon."""
+def rage(folder: Path, kills: int, fewer: int, *, back: bool) -> None:
+    """Let the storm rage, and leave a record of it beside the ids.
+
+    The standard library's processes are left out where UTC is set *back*: what libuuid does then
+    without the daemon is its own matter.
+    """
     begin = utc_tick()
+    fake_time = FakeTime(folder)
+    environment = fake_time.environment if back else {}
+    steps = {kills * number // 3: offset for number, offset in enumerate(STEPS)} if back else {}
+    ways = ["client"] * CLIENTS + ["stdlib"] * (0 if back else STDLIB)
     read_tell, write_tell = os.pipe()
-    with Daemon(socket=SOCKET) as daemon, contextlib.ExitStack() as running:
-        drawers = [
-            running.enter_context(
-                Program(
-                    # Not __name__, which is that of the command here.
-                    "tests.system.storm",
-                    way,
-                    kills + 1,
-                    part // fewer,
-                    folder / f"{way}-{number}",
-                    keep=[write_tell],
-                )
-            )
-            for way, count, part in (("client", 8, CLIENT), ("stdlib", 4, STDLIB))
-            for number in range(count)
-        ]
+    with (
+        Daemon("--worker=5", socket=SOCKET, environment=environment) as daemon,
+        contextlib.ExitStack() as running,
+    ):
+        drawers = []
+        for number, way in enumerate(ways):
+            own = folder / f"{way}-{number}"
+            own.mkdir()
+            # Not __name__, which is that of the command here.
+            words = "tests.system.storm", way, kills + 1, fewer, own
+            program = Program(*words, environment=environment, keep=[write_tell])
+            drawers.append(running.enter_context(program))
         os.close(write_tell)
-        killed = kill_through(daemon, [each.input.fileno() for each in drawers], read_tell, kills)
+
+        def step(kill: int) -> None:
+            if kill in steps:
+                fake_time.set(steps[kill])
+
+        gos = [drawer.input.fileno() for drawer in drawers]
+        killed = kill_through(daemon, gos, read_tell, kills, step)
         failed = sum(drawer.process.wait(3 * PATIENCE) != 0 for drawer in drawers)
+        with daemon.connect() as connection:
+            status = connection.call("status")
         daemon.stop()
-        node = json.loads((daemon.state / "state").read_text().split("\n", 1)[1])["node"]
         record = {
             "begin": begin,
             "end": utc_tick(),
-            "node": node,
             "failed": failed,
             "kills": killed,
             "parts": (kills + 1) * len(drawers) * PARTS,
+            "status": status,
             "log": daemon.lines,
         }
     (folder / "record.json").write_text(json.dumps(record))
 
 
 if __name__ == "__main__":
-    rage(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))
+    rage(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), back="back" in sys.argv[4:])

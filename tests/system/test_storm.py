@@ -1,107 +1,171 @@
-"""No id twice, from many processes, through kill -9 of the daemon (P1)."""
+"""No id twice, and the steady kinds in order, from many processes, through kill -9 of the daemon.
+
+In one storm UTC goes on (P1), in the other it is set back meanwhile (P4).
+"""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
-from tests.system.storm import CLIENT, PARTS, STDLIB
+from tests.system.storm import (
+    CLIENTS,
+    EACH,
+    MANY_STDLIB,
+    MANY_V1,
+    PARTS,
+    STDLIB,
+    STEPS,
+)
 from tests.tools import in_private_mounts, need
-from uuidd.core.ids import versions
+from uuidd.core.ids import flake, ksuid, push_id, ulid, uuids, versions
+from uuidd.core.ids.kinds import KINDS
+from uuidd.core.ids.ticks import TICKS_PER_SECOND
+
+STEADY = [kind for kind, found in KINDS.items() if found.timeline == "steady"]
+
+READ: dict[str, Callable[[str], int]] = {
+    "snowflake": int,
+    "ulid": lambda text: ulid.from_text(text) if len(text) == ulid.WIDTH else uuids.from_text(text),
+    "flake": lambda text: int(text) if len(text) > 30 else flake.from_text(text),
+    "ksuid": ksuid.from_text,
+    "push_id": push_id.from_text,
+}
 
 
 class Storm(NamedTuple):
-    """What was drawn: the ids and the safe marks of each drawer, and what the storm noted."""
+    """What was drawn, and what the storm noted.
 
-    client: list[tuple[list[bytes], bytes]]
-    stdlib: list[tuple[list[bytes], bytes]]
+    *ids* are those of each kind of each client in order, *safe* the marks of the v1 among them, and
+    *stdlib* the v1 of each process that draws by the standard library.
+    """
+
+    ids: dict[str, list[list[int]]]
+    safe: list[list[bool]]
+    stdlib: list[list[int]]
     record: dict[str, Any]
     kills: int
     fewer: int
+    back: bool
 
-    def ids(self) -> Iterator[bytes]:
-        """Yield all ids."""
-        for ids, _ in self.client + self.stdlib:
-            yield from ids
+    @property
+    def v1(self) -> list[int]:
+        """All v1."""
+        return [id for ids in self.ids["v1"] + self.stdlib for id in ids]
+
+    def is_daemons(self, id: int) -> bool:
+        """Tell whether a v1 has the node of the daemon."""
+        return id % (1 << 48) == int(self.record["status"]["node"], 16)
 
 
-@pytest.fixture(scope="module", params=[(3, 4), pytest.param((20, 1), marks=pytest.mark.thorough)])
+def _lines(folder: Path, way: str, kind: str) -> list[list[list[str]]]:
+    """Return the words of each line of *kind*, for each process that drew in a *way*."""
+    paths = sorted(folder.glob(f"{way}-*/{kind}"))
+    return [[line.split() for line in path.read_text().splitlines()] for path in paths]
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param((3, 4, False), id="3 kills"),
+        pytest.param((3, 4, True), id="3 kills and steps back"),
+        pytest.param((20, 1, False), id="20 kills", marks=pytest.mark.thorough),
+        pytest.param((10, 1, True), id="10 kills and steps back", marks=pytest.mark.thorough),
+    ],
+)
 def storm(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Storm:
     """Run the storm once, in a mount namespace of its own."""
     need("unshare")
+    need("faketime")
     folder = tmp_path_factory.mktemp("storm")
-    kills, fewer = request.param
-    subprocess.run(
-        in_private_mounts(
-            sys.executable, "-m", "tests.system.storm", str(folder), str(kills), str(fewer)
-        ),
-        check=True,
-        timeout=240,
+    kills, fewer, back = request.param
+    words = [str(folder), str(kills), str(fewer), *["back"] * back]
+    command = in_private_mounts(sys.executable, "-m", "tests.system.storm", *words)
+    subprocess.run(command, check=True, timeout=240)
+
+    def drawn(kind: str, way: str = "client") -> list[list[int]]:
+        read = READ.get(kind, uuids.from_text)
+        return [[read(line[0]) for line in lines] for lines in _lines(folder, way, kind)]
+
+    return Storm(
+        {kind: drawn(kind) for kind in KINDS},
+        [[line[1] == "1" for line in lines] for lines in _lines(folder, "client", "v1")],
+        drawn("v1", "stdlib"),
+        json.loads((folder / "record.json").read_text()),
+        *request.param,
     )
-
-    def drawn(kind: str) -> list[tuple[list[bytes], bytes]]:
-        return [_split(path) for path in sorted(folder.glob(f"{kind}-*"))]
-
-    record = json.loads((folder / "record.json").read_text())
-    return Storm(drawn("client"), drawn("stdlib"), record, kills, fewer)
-
-
-def _split(path: Path) -> tuple[list[bytes], bytes]:
-    data = path.read_bytes()
-    return [data[at : at + 16] for at in range(0, len(data), 17)], data[16::17]
-
-
-def _node(uuid: bytes) -> str:
-    return f"0x{uuid[10:].hex()}"
 
 
 def test_all_were_drawn_while_the_daemon_was_killed_again_and_again(storm: Storm) -> None:
-    """Each kill came while there was more to draw, and no drawer failed."""
+    """Each kill came while there was more to draw, and no drawer failed.
+
+    Only Snowflakes may be fewer, because they have no fallback.
+    """
     record = storm.record
     assert record["failed"] == 0
     assert len(record["kills"]) == storm.kills
     assert max(record["kills"]) < record["parts"]
+    assert sum("INFO: started:" in line for line in record["log"]) == storm.kills + 1
     parts = (storm.kills + 1) * PARTS
-    assert [len(ids) for ids, _ in storm.client] == [parts * (CLIENT // storm.fewer)] * 8
-    assert [len(ids) for ids, _ in storm.stdlib] == [parts * (STDLIB // storm.fewer)] * 4
+    for kind, drawers in storm.ids.items():
+        every = parts * (MANY_V1 // storm.fewer if kind == "v1" else EACH)
+        counts = [len(ids) for ids in drawers]
+        if kind == "snowflake":
+            assert len(counts) == CLIENTS
+            assert all(0 < count <= every for count in counts)
+        else:
+            assert counts == [every] * CLIENTS
+    stdlib = [len(ids) for ids in storm.stdlib]
+    assert stdlib == [parts * (MANY_STDLIB // storm.fewer)] * (0 if storm.back else STDLIB)
 
 
-def test_no_id_came_twice(storm: Storm) -> None:
+def test_steady_is_as_far_ahead_as_utc_was_set_back(storm: Storm) -> None:
+    """The storms are what they are meant to be: only in the second UTC was set back."""
+    assert (storm.record["status"]["steady"]["lead"] > 3000) == storm.back
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_id_came_twice(storm: Storm, kind: str) -> None:
     """Ids of the daemon, of the fallback and of libuuid's own differ, all of them."""
-    ids = list(storm.ids())
+    ids = storm.v1 if kind == "v1" else [id for drawn in storm.ids[kind] for id in drawn]
     assert len(set(ids)) == len(ids)
 
 
+@pytest.mark.parametrize("kind", STEADY)
+def test_in_each_process_a_steady_kind_rises(storm: Storm, kind: str) -> None:
+    """Without exception: over kills, restarts, fallback and steps back."""
+    for ids in storm.ids[kind]:
+        assert ids == sorted(ids)
+
+
 def test_every_timestamp_is_of_the_run(storm: Storm) -> None:
-    """No id is older than the run, or from after it."""
-    ticks = [versions.gregorian_fields(int.from_bytes(uuid, "big")).tick for uuid in storm.ids()]
-    assert storm.record["begin"] <= min(ticks)
+    """No v1 is older than the run, or from after it."""
+    ticks = [versions.gregorian_fields(id).tick for id in storm.v1]
+    back = int(min(STEPS) * TICKS_PER_SECOND) if storm.back else 0
+    assert storm.record["begin"] + back <= min(ticks)
     assert max(ticks) <= storm.record["end"]
 
 
 def test_what_came_from_the_daemon_is_marked_safe_and_nothing_else_is(storm: Storm) -> None:
-    """The daemon's ids, known by its node, are the ones that our client marks."""
-    for ids, marks in storm.client:
-        assert all(
-            (_node(uuid) == storm.record["node"]) == bool(mark)
-            for uuid, mark in zip(ids, marks, strict=True)
-        )
+    """The daemon's v1, known by its node, are the ones that our client marks."""
+    for ids, safe in zip(storm.ids["v1"], storm.safe, strict=True):
+        assert [storm.is_daemons(id) for id in ids] == safe
 
 
 def test_both_the_daemon_and_the_fallback_gave_ids(storm: Storm) -> None:
-    """The storm is one: ids went on while the daemon was down, and came from it again."""
-    marks = b"".join(marks for _, marks in storm.client)
+    """Ids went on while the daemon was down, and came from it again."""
+    marks = [mark for safe in storm.safe for mark in safe]
     assert 0 < sum(marks) < len(marks)
-    nodes = {_node(uuid) for ids, _ in storm.stdlib for uuid in ids[-1000:]}
-    assert storm.record["node"] in nodes
+    last = [id for ids in storm.stdlib for id in ids[-1000:]]
+    assert storm.back or any(map(storm.is_daemons, last))
 
 
 def test_the_daemon_logged_no_traceback(storm: Storm) -> None:
-    """Neither the storm nor the kills lead to an error in the daemon."""
+    """Neither kills nor steps lead to an error in the daemon."""
     assert not [line for line in storm.record["log"] if "Traceback" in line or "ERROR" in line]

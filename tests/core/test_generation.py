@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from uuidd.core.timeline import GENERATIONS, LANES, Block, Generation, NoneFree
+from uuidd.core.timeline.generation import BLOCK_LANES
 
 NODE = 0x9F6BDECED846
 
@@ -18,9 +19,9 @@ def nexts(generation: Generation) -> list[int]:
 
 
 def test_generations_and_lanes_fill_the_clock_sequence() -> None:
-    """10 bits of generation and 4 of lane are the 14 of a clock sequence."""
+    """6 bits of generation and 8 of lane are the 14 of a clock sequence."""
     assert GENERATIONS * LANES == 1 << 14
-    assert opened().clock_seq == 5 * 16
+    assert opened().clock_seq == 5 * LANES
 
 
 @pytest.mark.parametrize(
@@ -30,7 +31,7 @@ def test_whole_blocks_have_lanes_of_their_own(count: int, whole: bool, lane: int
     """Short blocks, and single ticks, come from lane 0, and all others leave it alone."""
     generation = opened()
     block = generation.take(count, now=1000, whole=whole)
-    assert block == Block(1001 - count, count, 5 * 16 + lane, NODE)
+    assert block == Block(1001 - count, count, 5 * LANES + lane, NODE)
     assert [number for number, end in enumerate(nexts(generation)) if end] == [lane]
 
 
@@ -38,15 +39,15 @@ def test_the_lowest_lane_with_room_serves() -> None:
     """Small whole blocks fill the lower lanes, so that the upper ones keep room for large ones."""
     generation = opened()
     generation.take(500, now=1000, whole=True)
-    assert generation.take(10, now=1005, whole=True).clock_seq == 5 * 16 + 2
-    assert generation.take(5, now=1005, whole=True).clock_seq == 5 * 16 + 1
+    assert generation.take(10, now=1005, whole=True).clock_seq == 5 * LANES + 2
+    assert generation.take(5, now=1005, whole=True).clock_seq == 5 * LANES + 1
 
 
 def test_15_whole_blocks_are_served_side_by_side() -> None:
     """Each whole lane can give out the same ticks, each under its own clock sequence."""
     generation = opened()
     blocks = [generation.take(1001, now=1000, whole=True) for _ in range(15)]
-    assert {block.clock_seq for block in blocks} == {5 * 16 + lane for lane in range(1, 16)}
+    assert {block.clock_seq for block in blocks} == {5 * LANES + lane for lane in range(1, 16)}
     assert {(block.first, block.count) for block in blocks} == {(0, 1001)}
 
 
@@ -75,7 +76,7 @@ def test_a_refusal_moves_no_lane(whole: bool) -> None:
     generation = opened(begin=1001)
     with pytest.raises(NoneFree):
         generation.take(10, now=1000, whole=whole)
-    assert nexts(generation) == [1001] * LANES
+    assert nexts(generation) == [1001] * BLOCK_LANES
     assert generation.top == 1001
 
 

@@ -13,7 +13,7 @@ from uuidd.core.ids.layouts import LAYOUTS
 from uuidd.core.ids.ticks import UNIX_EPOCH
 from uuidd.core.timeline import Block, SteadyBlock
 from uuidd.core.wire import methods, rpc
-from uuidd.core.wire.methods import Make, RefusedError, Status, Take
+from uuidd.core.wire.methods import AskLease, Make, RefusedError, Status, Take
 
 BLOCK = Block(0x1EC9414C232AB00, 300, 0x33C8, 0x9F6BDECED846)
 RESULT = {
@@ -181,7 +181,7 @@ def test_an_unknown_method_is_refused(method: Any) -> None:
     """A method that there is not has a code of its own, and the message lists those there are."""
     assert refused(method, []) == (
         "unknown_method",
-        f"no method is called {method!r}; there are make, status, take",
+        f"no method is called {method!r}; there are lease, make, status, take",
     )
 
 
@@ -390,13 +390,13 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner),
     max_leaves=8,
 )
-METHODS = st.sampled_from(["take", "make", "status"])
+METHODS = st.sampled_from(["lease", "make", "status", "take"])
 
 
 @given(METHODS | st.text(max_size=70), st.lists(VALUES, max_size=5))
 def test_any_params_are_a_call_or_refused(method: str, params: list[Any]) -> None:
     """Whatever is asked is a call in range, or a refusal of a known code in one short line."""
-    answer: Take | Make | Status | RefusedError
+    answer: Take | Make | Status | AskLease | RefusedError
     try:
         answer = methods.parse(method, params)
     except RefusedError as error:

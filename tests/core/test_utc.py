@@ -5,7 +5,8 @@ import pytest
 from tests.core.draws import Draws
 from tests.core.switching import take
 from uuidd.core.ids.nodes import MULTICAST
-from uuidd.core.timeline import GENERATIONS, Block, NoneFree
+from uuidd.core.timeline import GENERATIONS, LANES, Block, NoneFree
+from uuidd.core.timeline.generation import LANE_BITS
 from uuidd.core.timeline.outcomes import Closed, NeedsSave
 from uuidd.core.timeline.state import Node, State, random_node
 from uuidd.core.timeline.utc import Opening, Utc
@@ -81,12 +82,12 @@ def test_after_the_first_save_ticks_are_given() -> None:
     """A block carries the state's node and generation, and begins no earlier than the start."""
     utc = begun(first=2)
     save(utc)
-    assert take(utc, 10, now=NOW + 5) == Block(NOW, 6, 2 * 16 + 16, 1 | MULTICAST)
+    assert take(utc, 10, now=NOW + 5) == Block(NOW, 6, 3 * LANES, 1 | MULTICAST)
 
 
 def test_without_a_state_the_generation_is_random() -> None:
-    """Which generation is first is drawn, all 10 bits of it."""
-    assert number(begun(ring=GENERATIONS, first=700)) == 701
+    """Which generation is first is drawn, all 6 bits of it."""
+    assert number(begun(ring=GENERATIONS, first=40)) == 41
 
 
 def test_a_random_node_has_the_multicast_bit() -> None:
@@ -107,7 +108,9 @@ def test_only_a_random_node_is_not_fixed() -> None:
 
 def test_whole_blocks_are_exact_and_aside() -> None:
     """A whole block reaches back before the start, in a lane that gave nothing yet."""
-    assert take(serving(), 500, now=NOW, whole=True) == Block(NOW - 499, 500, 17, 1 | MULTICAST)
+    assert take(serving(), 500, now=NOW, whole=True) == Block(
+        NOW - 499, 500, LANES + 1, 1 | MULTICAST
+    )
 
 
 def test_a_block_ends_before_the_horizon() -> None:
@@ -177,7 +180,7 @@ def test_a_clock_set_back_opens_the_next_generation() -> None:
     with pytest.raises(NeedsSave):
         take(utc, 1, now=back)
     save(utc, now=back)
-    assert take(utc, 10, now=back) == Block(back - 9, 10, 2 * 16, 1 | MULTICAST)
+    assert take(utc, 10, now=back) == Block(back - 9, 10, 2 * LANES, 1 | MULTICAST)
     assert utc.new_openings()[-1] == Opening("UTC stepped back", 2, 1 | MULTICAST, TOLERANCE + 1)
 
 
@@ -216,7 +219,7 @@ def test_a_generation_is_opened_again_from_its_mark_on() -> None:
     marks = {0: NOW + 1, 1: NOW - 5, 2: NOW + 1, 3: NOW + 1}
     utc = begun(stored(marks))
     save(utc)
-    assert take(utc, 100, now=NOW + 10).clock_seq == 16
+    assert take(utc, 100, now=NOW + 10).clock_seq == LANES
     assert take(utc, 16, now=NOW + 10, whole=True).first == NOW - 5
     with pytest.raises(NoneFree):
         take(utc, 17, now=NOW + 10, whole=True)
@@ -231,7 +234,7 @@ def test_a_new_generation_gives_nothing_before_its_own_save() -> None:
     with pytest.raises(NeedsSave):
         take(utc, 1, now=NOW)
     utc.end_save(state, completed=True)
-    assert take(utc, 1, now=NOW).clock_seq == 16
+    assert take(utc, 1, now=NOW).clock_seq == LANES
 
 
 def test_short_blocks_go_on_in_order_in_the_next_generation() -> None:
@@ -244,7 +247,7 @@ def test_short_blocks_go_on_in_order_in_the_next_generation() -> None:
     with pytest.raises(NeedsSave):
         take(utc, 1, now=back)
     save(utc, now=back)
-    assert take(utc, 1000, now=back) == Block(NOW + 1, 100, 16, RANDOM.value)
+    assert take(utc, 1000, now=back) == Block(NOW + 1, 100, LANES, RANDOM.value)
 
 
 def test_with_every_mark_past_now_a_volatile_node_serves() -> None:
@@ -264,7 +267,7 @@ def test_a_generation_is_opened_as_soon_as_its_mark_is_reached() -> None:
     assert take(utc, 1, now=NOW + 5).node != RANDOM.value
     assert number(utc) == 2
     save(utc, now=NOW + 6)
-    assert take(utc, 1, now=NOW + 6) == Block(NOW + 6, 1, 2 * 16, RANDOM.value)
+    assert take(utc, 1, now=NOW + 6) == Block(NOW + 6, 1, 2 * LANES, RANDOM.value)
 
 
 # --- restart
@@ -291,7 +294,7 @@ def test_after_a_clean_stop_the_same_generation_goes_on() -> None:
     utc = begun(stored({0: 5, 2: NOW - 7}, generation=2))
     assert number(utc) == 2
     save(utc)
-    assert take(utc, 10, now=NOW + 3) == Block(NOW, 4, 2 * 16, RANDOM.value)
+    assert take(utc, 10, now=NOW + 3) == Block(NOW, 4, 2 * LANES, RANDOM.value)
     assert take(utc, 11, now=NOW + 3, whole=True).first == NOW - 7
     with pytest.raises(NoneFree):
         take(utc, 12, now=NOW + 3, whole=True)
@@ -309,7 +312,7 @@ def test_after_a_crash_the_next_generation_is_opened() -> None:
     """The loaded mark lies past now: what lies before it may have been given out."""
     utc = begun(stored({0: NOW + 1}))
     save(utc)
-    assert take(utc, 10, now=NOW + 1).clock_seq == 16
+    assert take(utc, 10, now=NOW + 1).clock_seq == LANES
     assert utc.new_openings() == [Opening("the saved mark lies past now", 1, RANDOM.value, 1)]
 
 
@@ -363,7 +366,7 @@ def test_a_step_back_keeps_away_from_another_programs_clock_sequence() -> None:
     save(utc)
     take(utc, 1, now=NOW)
     with pytest.raises(NeedsSave):
-        take(utc, 1, now=NOW - TOLERANCE, avoid=6 << 4)
+        take(utc, 1, now=NOW - TOLERANCE, avoid=6 << LANE_BITS)
     assert number(utc) == 2
 
 
@@ -390,11 +393,11 @@ def test_a_random_node_needs_no_floor() -> None:
 
 def test_a_fixed_node_keeps_away_from_another_programs_clock_sequence() -> None:
     """The start opens a generation half the ring away; so does a step back."""
-    utc = begun(node=MAC_A, avoid=5 << 4 | 3, ring=GENERATIONS)
-    assert number(utc) == 5 + 512
-    utc = begun(node=MAC_A, avoid=1020 << 4, ring=GENERATIONS)
-    assert number(utc) == (1020 + 512) % GENERATIONS
-    assert number(begun(avoid=2 << 4)) == 1, "nobody shares a random node"
+    utc = begun(node=MAC_A, avoid=5 << LANE_BITS | 3, ring=GENERATIONS)
+    assert number(utc) == 5 + GENERATIONS // 2
+    utc = begun(node=MAC_A, avoid=60 << LANE_BITS, ring=GENERATIONS)
+    assert number(utc) == 60 + 32 - GENERATIONS
+    assert number(begun(avoid=2 << LANE_BITS)) == 1, "nobody shares a random node"
 
 
 # --- the volatile node
@@ -406,7 +409,7 @@ def test_a_volatile_node_serves_while_no_save_completes() -> None:
     save(utc)
     take(utc, 1, now=NOW + REACH - 1)
     utc.use_volatile("hung")
-    assert take(utc, 10, now=NOW + REACH + 2) == Block(NOW + REACH, 3, 16, 2 | MULTICAST)
+    assert take(utc, 10, now=NOW + REACH + 2) == Block(NOW + REACH, 3, LANES, 2 | MULTICAST)
     assert utc.new_openings()[-1] == Opening("hung", 1, 2 | MULTICAST, 0)
 
 
@@ -415,7 +418,9 @@ def test_a_volatile_node_is_never_saved() -> None:
     utc = begun()
     utc.use_volatile("hung")
     take(utc, 1, now=NOW)
-    assert save(utc) == State(Node(1 | MULTICAST, "random"), "host", 1, {1: NOW + REACH}, NOW, 0)
+    assert save(utc) == State(
+        Node(1 | MULTICAST, "random"), "host", 1, {1: NOW + REACH}, NOW, 0, leases=NOW + REACH
+    )
 
 
 def test_a_volatile_node_that_is_not_needed_is_left_without_a_request() -> None:
@@ -446,7 +451,7 @@ def test_a_completed_save_ends_the_volatile_node() -> None:
     utc.use_volatile("hung")
     take(utc, 1, now=NOW + 5)
     save(utc, now=NOW + 6)
-    assert take(utc, 10, now=NOW + 7) == Block(NOW + 6, 2, 16, 1 | MULTICAST)
+    assert take(utc, 10, now=NOW + 7) == Block(NOW + 6, 2, LANES, 1 | MULTICAST)
     assert utc.volatile is None
     assert utc.new_openings()[-1] == Opening("saved again", 1, 1 | MULTICAST, 0)
 

@@ -4,6 +4,7 @@ import pytest
 
 from tests.core.draws import Draws
 from uuidd.core.ids.nodes import MULTICAST
+from uuidd.core.timeline import LANES
 from uuidd.core.timeline.block import Block
 from uuidd.core.timeline.outcomes import NoneFree
 from uuidd.core.timeline.volatile import TOLERANCE, Volatile
@@ -15,7 +16,7 @@ def test_node_and_generation_are_random() -> None:
     """A volatile node has the multicast bit, which no network card has; no two are the same."""
     draws = Draws(first=37)
     block = Volatile(draws).take(10, now=NOW)
-    assert block == Block(NOW - 9, 10, 37 * 16, 1 | MULTICAST)
+    assert block == Block(NOW - 9, 10, 37 * LANES, 1 | MULTICAST)
     assert Volatile(draws).generation.node == 2 | MULTICAST
 
 
@@ -33,7 +34,7 @@ def test_after_a_step_back_node_and_generation_are_new(whole: bool) -> None:
     volatile = Volatile(Draws())
     volatile.take(10, now=NOW, whole=whole)
     back = NOW - TOLERANCE
-    assert volatile.take(10, now=back) == Block(back - 9, 10, 16, 2 | MULTICAST)
+    assert volatile.take(10, now=back) == Block(back - 9, 10, LANES, 2 | MULTICAST)
 
 
 def test_a_small_step_back_is_waited_out() -> None:

@@ -17,13 +17,13 @@ from uuidd.statefile import UnusableError, decode, encode, machine_hash
 STATE = State(
     node=Node(0x9F6BDECED846, "random"),
     machine="here",
-    generation=828,
-    marks={828: 0x1EC9414C232AB00, 827: 0x1EC9414C2320000, 0: 1},
+    generation=51,
+    marks={51: 0x1EC9414C232AB00, 0: 1},
     floor=0,
     steady=0x1EC9414C232AB01,
 )
 WITH_EPOCHS = replace(STATE, epochs={5: 1288834974657, 0: 0})
-NEXT = State(Node(1, "mac eth0"), "here", 829, {829: 5, **STATE.marks}, 7, 6)
+WITH_LEASES = replace(WITH_EPOCHS, leases=0x1EC9414C232AB02)
 GOLDEN = b"""\
 uuidd-state 1 sha256:c7c06a4402d07e5a6990699bd7eb9029bfcc89a326f036830120ea2d1293a4ff
 {
@@ -40,7 +40,7 @@ uuidd-state 1 sha256:c7c06a4402d07e5a6990699bd7eb9029bfcc89a326f036830120ea2d129
  }
 }
 """
-"""STATE, as format 1 has it."""
+"""STATE, as format 1 had it, in which two of 1,024 generations are part of one of 64."""
 
 GOLDEN_2 = b"""\
 uuidd-state 2 sha256:e51daff9413f9bc7bf6b8033f77eaff86d2beefbc55cc56c0a15cf8b55cf2b12
@@ -62,9 +62,32 @@ uuidd-state 2 sha256:e51daff9413f9bc7bf6b8033f77eaff86d2beefbc55cc56c0a15cf8b55c
  }
 }
 """
-"""WITH_EPOCHS, as format 2 has it."""
+"""WITH_EPOCHS, as format 2 had it."""
 
-GENERATIONS = st.integers(0, 1023)
+GOLDEN_3 = b"""\
+uuidd-state 3 sha256:e94386bff6f669860ec68ce8af435072a3e37aa88e58940a70d06042f044bc3e
+{
+ "node": "0x9f6bdeced846",
+ "node_source": "random",
+ "machine": "here",
+ "generation": 51,
+ "floor": 0,
+ "steady": 138648505420000001,
+ "leases": 138648505420000002,
+ "epochs": {
+  "0": 0,
+  "5": 1288834974657
+ },
+ "marks": {
+  "0": 1,
+  "51": 138648505420000000
+ }
+}
+"""
+"""WITH_LEASES, as format 3 has it."""
+
+GENERATIONS = st.integers(0, 63)
+WORKERS = st.integers(0, 1023)
 TICKS = st.integers(0, 2**60 - 1)
 STATES = st.builds(
     State,
@@ -74,11 +97,12 @@ STATES = st.builds(
     marks=st.dictionaries(GENERATIONS, TICKS, max_size=20),
     floor=TICKS,
     steady=TICKS,
-    epochs=st.dictionaries(GENERATIONS, st.integers(0, 2**EPOCH_BITS - 1), max_size=5),
+    epochs=st.dictionaries(WORKERS, st.integers(0, 2**EPOCH_BITS - 1), max_size=5),
+    leases=TICKS,
 )
 
 
-def signed(body: bytes, version: int = 2) -> bytes:
+def signed(body: bytes, version: int = 3) -> bytes:
     """Return a state file of *body* whose checksum is right."""
     digest = hashlib.sha256(body).hexdigest()
     return f"uuidd-state {version} sha256:{digest}\n".encode() + body
@@ -97,14 +121,48 @@ def test_any_state_comes_back_as_it_was(state: State) -> None:
 
 
 def test_the_format_is_what_it_was() -> None:
-    """A state is written in the bytes in which format 2 was first written."""
-    assert encode(WITH_EPOCHS) == GOLDEN_2
+    """A state is written in the bytes in which format 3 was first written."""
+    assert encode(WITH_LEASES) == GOLDEN_3
 
 
-def test_a_file_of_the_format_before_is_read() -> None:
-    """Format 1 tells all but the epochs, of which it knows none."""
+def test_a_file_of_format_1_is_read() -> None:
+    """It contains neither epochs nor a mark of leases."""
     assert decode(GOLDEN) == STATE
-    assert decode(GOLDEN).epochs == {}
+    assert (decode(GOLDEN).epochs, decode(GOLDEN).leases) == ({}, 0)
+
+
+def test_a_file_of_format_2_is_read() -> None:
+    """It contains no mark of leases, for there were none."""
+    assert decode(GOLDEN_2) == WITH_EPOCHS
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_16_generations_of_an_earlier_format_are_one(version: int) -> None:
+    """A clock sequence is in the same generation as before; the highest mark of 16 counts."""
+    body: dict[str, object] = json.loads(GOLDEN_2.partition(b"\n")[2])
+    body |= {"generation": 33, "marks": {"15": 9, "16": 3, "31": 8, "24": 5, "1023": 7}}
+    state = decode(signed(json.dumps(body).encode(), version))
+    assert (state.generation, state.marks) == (2, {0: 9, 1: 8, 63: 7})
+
+
+@pytest.mark.parametrize(("number", "bad"), [("1023", False), ("1024", True)])
+def test_earlier_formats_have_1024_generations(number: str, bad: bool) -> None:
+    """A number past them is damage, as in any format."""
+    body: dict[str, object] = json.loads(GOLDEN_2.partition(b"\n")[2])
+    data = signed(json.dumps(body | {"marks": {number: 1}}).encode(), 2)
+    if bad:
+        with pytest.raises(UnusableError, match=r"^it is damaged"):
+            decode(data)
+    else:
+        assert decode(data).marks == {63: 1}
+
+
+def test_a_changed_version_is_damage() -> None:
+    """No version but its own reads a file, so that no generation counts for another."""
+    assert decode(GOLDEN_2)
+    for data in (GOLDEN_2.replace(b" 2 ", b" 3 ", 1), GOLDEN_3.replace(b" 3 ", b" 2 ", 1)):
+        with pytest.raises(UnusableError, match=r"^it is damaged: KeyError 'leases'$"):
+            decode(data)
 
 
 def test_every_shorter_file_is_damaged() -> None:
@@ -129,7 +187,17 @@ JSON: st.SearchStrategy[Any] = st.recursive(
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
     max_leaves=6,
 )
-FIELDS = ("node", "node_source", "machine", "generation", "floor", "steady", "marks")
+FIELDS = (
+    "node",
+    "node_source",
+    "machine",
+    "generation",
+    "floor",
+    "steady",
+    "leases",
+    "epochs",
+    "marks",
+)
 
 
 @given(
@@ -150,10 +218,11 @@ def test_any_signed_body_is_a_state_or_unusable(body: bytes) -> None:
 
 BAD_FIELDS: dict[str, tuple[object, ...]] = {
     "node": ("0x1000000000000", "-0x1", "x", None),
-    "generation": (1024, -1, "5", True, 5.0),
+    "generation": (64, -1, "5", True, 5.0),
     "floor": (2**60, -1, False),
     "steady": (2**60, None),
-    "marks": ([], None, *({key: 1} for key in ("1024", "-1", "x"))),
+    "leases": (2**60, -1, None),
+    "marks": ([], None, *({key: 1} for key in ("64", "-1", "x"))),
     "epochs": ([], None, {"1024": 1}, {"1": -1}),
 }
 BAD_MARKS = (2**60, "1", True)
@@ -176,8 +245,8 @@ def test_a_field_out_of_range_is_damage(data: bytes) -> None:
 
 def test_a_newer_format_is_told_as_such() -> None:
     """A file of a later version is not taken for damage."""
-    with pytest.raises(UnusableError, match=r"^it has format '3', and this version reads 1 to 2$"):
-        decode(signed(b"{}\n", version=3))
+    with pytest.raises(UnusableError, match=r"^it has format '4', and this version reads 1 to 3$"):
+        decode(signed(b"{}\n", version=4))
 
 
 @pytest.mark.parametrize("content", [b"", b"\n", b" \n", b"\xff\xfe", b"uninitialized\n"])

@@ -37,8 +37,8 @@ def state_with(steady: int) -> State:
     return State(
         node=Node(0x9F6BDECED846, "random"),
         machine=machine_hash(),
-        generation=828,
-        marks={828: 0x1EC9414C232AB00, 827: 7},
+        generation=51,
+        marks={51: 0x1EC9414C232AB00, 50: 7},
         floor=5,
         steady=steady,
     )
@@ -92,6 +92,16 @@ def test_a_mark_ahead_is_set_back_to_now_and_nothing_else(tmp_path: Path) -> Non
         f" {(ahead.steady - after.steady) / TICKS_PER_SECOND:.3f} s earlier. In that time their"
         " order is lost, and Snowflakes and Flakes that were made in it may be repeated"
     )
+
+
+def test_a_mark_of_leases_ahead_is_set_back_too(tmp_path: Path) -> None:
+    """Leases hold steady ids; a steady mark that is not ahead stays."""
+    keep(tmp_path, replace(state_with(5), leases=now() + YEAR * TICKS_PER_SECOND))
+    before = now()
+    assert reset_steady(tmp_path).startswith("reset: ")
+    after = kept(tmp_path)
+    assert before <= after.leases <= now()
+    assert after == replace(state_with(5), leases=after.leases)
 
 
 @pytest.mark.parametrize("seconds", [0, -1, -YEAR])

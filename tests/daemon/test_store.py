@@ -65,8 +65,9 @@ def test_the_last_save_counts(store: FolderStore) -> None:
 
 
 def test_a_state_with_every_mark_comes_back(store: FolderStore) -> None:
-    """1,024 marks and as many epochs, the most there are, fit."""
-    marks, epochs = (dict.fromkeys(range(1024), 2**bits - 1) for bits in (60, EPOCH_BITS))
+    """64 marks and 1,024 epochs, the most there are, fit."""
+    marks = dict.fromkeys(range(64), 2**60 - 1)
+    epochs = dict.fromkeys(range(1024), 2**EPOCH_BITS - 1)
     full = State(STATE.node, "here", 0, marks, 0, 0, epochs)
     store.save(full)
     assert store.load() == full
@@ -98,11 +99,11 @@ def test_a_torn_file_is_set_aside(store: FolderStore, end: int) -> None:
 
 def test_a_newer_file_is_set_aside(store: FolderStore) -> None:
     """After a downgrade the newer state is kept under another name, and the reason told."""
-    newer = signed(b"{}\n", version=3)
+    newer = signed(b"{}\n", version=4)
     (store.folder / "state").write_bytes(newer)
     assert store.load() is None
     assert store.set_aside == (
-        "it has format '3', and this version reads 1 to 2; set aside as state.unusable-1"
+        "it has format '4', and this version reads 1 to 3; set aside as state.unusable-1"
     )
     assert (store.folder / "state.unusable-1").read_bytes() == newer
 
@@ -110,7 +111,7 @@ def test_a_newer_file_is_set_aside(store: FolderStore) -> None:
 def test_another_hosts_file_is_set_aside(tmp_path: Path) -> None:
     """The state of a cloned disk is kept, not used, and counts as lost."""
     with opened(tmp_path, machine="there") as store:
-        store.save(State(STATE.node, "there", 828, STATE.marks, 0, 0))
+        store.save(State(STATE.node, "there", 51, STATE.marks, 0, 0))
     with opened(tmp_path) as store:
         assert store.load() is None
         assert store.set_aside == (
@@ -699,7 +700,7 @@ def test_a_lock_file_that_is_removed_meanwhile_is_made_again(
 
 @pytest.mark.parametrize(
     "data",
-    [b"", encode(STATE)[:-1], signed(b"{}"), signed(b"{}", version=3), b"\0" * 500],
+    [b"", encode(STATE)[:-1], signed(b"{}"), signed(b"{}", version=4), b"\0" * 500],
     ids=["empty", "torn", "without fields", "newer", "zeros"],
 )
 @pytest.mark.parametrize("used", [True, False])

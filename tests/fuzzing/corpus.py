@@ -196,27 +196,29 @@ STATE = b"""\
  "node": "0x9f6bdeced846",
  "node_source": "random",
  "machine": "here",
- "generation": 828,
+ "generation": 51,
  "floor": 0,
  "steady": 138648505420000001,
+ "leases": 138648505420000002,
  "epochs": {
   "5": 1288834974657
  },
  "marks": {
   "0": 1,
-  "827": 138648505419956224,
-  "828": 138648505420000000
+  "51": 138648505420000000
  }
 }
 """
 
 STATES: list[Case] = [
     (STATE, "ok"),
+    # As format 2 had it, with 1,024 generations.
+    (STATE.replace(b' "leases": 138648505420000002,\n', b"").replace(b"51", b"828"), "ok"),
     # Without the checksum that the target puts before all others.
     (b"!" + STATE, "UnusableError"),
     (b"!", "UnusableError"),
     (b"!uuidd-state 1 sha256:\n", "UnusableError"),
-    (b"!uuidd-state 3 sha256:\n", "UnusableError"),
+    (b"!uuidd-state 4 sha256:\n", "UnusableError"),
     (b"", "UnusableError"),
     # Deeper than Python's JSON goes.
     (b"[" * 8000, "UnusableError"),
@@ -228,7 +230,7 @@ STATES: list[Case] = [
     (STATE.replace(b'"0x9f6bdeced846"', b'"0x1000000000000"'), "UnusableError"),
     (STATE.replace(b'"0x9f6bdeced846"', b"9" * 5000), "UnusableError"),
     (STATE.replace(b'"random"', b'"\\ud800"'), "ok"),
-    (STATE.replace(b'"828": ', b'"1024": '), "UnusableError"),
+    (STATE.replace(b'"51": ', b'"64": '), "UnusableError"),
     (STATE.replace(b'"5": ', b'"1024": '), "UnusableError"),
     (STATE.replace(b'"5": ', b'"5": -'), "UnusableError"),
     (STATE.replace(b'"floor": 0', b'"floor": -1'), "UnusableError"),

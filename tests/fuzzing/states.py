@@ -16,11 +16,22 @@ _BARE = b"!"
 """Before an input that is the whole file; to any other a head with the right checksum is given."""
 
 _PARTS = [
-    *(b"0", b"-1", b"1", b"1023", b"1024", b"1152921504606846975", b"1152921504606846976"),
+    *(
+        b"0",
+        b"-1",
+        b"1",
+        b"63",
+        b"64",
+        b"1023",
+        b"1024",
+        b"1152921504606846975",
+        b"1152921504606846976",
+    ),
     *(b"1e400", b"1.5", b"NaN", b"-Infinity", b"9" * 5000, b"null", b"true", b'"', b'"0x1"'),
     *(b"[]", b"{}", b"{", b"]", b'{"0": 1}', b"\\ud800", b"\\u0000", b"\xff", b"\xc3\xbc"),
     *(b"0x", b"0xffffffffffff", b"0x1000000000000", b"1_0", b" 1 ", b"+1", b"\xd9\xa3"),
     *(b"node", b"marks", b"machine", b"floor", b"steady", b"generation", b"node_source", b"epochs"),
+    b"leases",
     *(b"[" * 100, b"[" * 2000, b"uuidd-state", b"sha256:", b"\n"),
 ]
 
@@ -31,7 +42,8 @@ def states(data: bytes) -> Sequence[str]:
         data = data[1:]
     else:
         digest = hashlib.sha256(data).hexdigest()
-        data = f"uuidd-state 2 sha256:{digest}\n".encode() + data
+        version = 3 if b'"leases"' in data else 2
+        data = f"uuidd-state {version} sha256:{digest}\n".encode() + data
     try:
         state = decode(data)
     except UnusableError as unusable:

@@ -20,17 +20,20 @@ from uuidd.store import FolderStore, StoreError
 def reset_steady(folder: Path) -> str:
     """Set the steady mark of the state in *folder* back to now; return a line on what that gave up.
 
-    A mark that is not past now is not changed. Raises StoreError, and changes nothing, if the
-    folder cannot be used or a daemon uses it.
+    The mark of leases is set back too, since steady ids are made from leases as well. A mark that
+    is not past now is not changed. Raises StoreError, and changes nothing, if the folder cannot be
+    used or a daemon uses it.
     """
     with _opened(folder) as (store, state):
         now = Clock().now()
-        given_up = state.steady - now
+        reached = max(state.steady, state.leases)
+        given_up = reached - now
         if given_up <= 0:
             return f"nothing to reset: the steady timeline is not ahead of UTC in {folder}"
-        _save(store, replace(state, steady=now))
+        kept = replace(state, steady=min(state.steady, now), leases=min(state.leases, now))
+        _save(store, kept)
     return (
-        f"reset: steady ids begin at {times.text(now)} instead of {times.text(state.steady)},"
+        f"reset: steady ids begin at {times.text(now)} instead of {times.text(reached)},"
         f" {given_up / TICKS_PER_SECOND:.3f} s earlier. In that time their order is lost, and"
         " Snowflakes and Flakes that were made in it may be repeated"
     )

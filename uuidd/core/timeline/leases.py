@@ -14,14 +14,21 @@ Theory of operation
 4. The horizon is raised in the page only after the save that allows it has completed.
 5. When a lease ends, its token is cleared first. Then the lane rests: its next holder begins at the
    horizon that the page had, not at now.
-6. The tokens of all lanes are cleared, and the *floor* is set to that horizon, before another
-   generation is opened, and when UTC was set back. Nothing is leased before UTC has passed the
-   floor. The steady kinds need this: their ids hold the lane, and not the generation.
-7. The state keeps a *mark* past every horizon ever shown. It is the floor of the next start.
-8. The mark of a generation counts its leased lanes as used up to the horizon (*top*).
+6. The tokens of all lanes are cleared, and the *floor* is set to *top*, before another generation
+   is opened, and when UTC was set back. Top is the highest horizon that a holder of a lane of the
+   open generation could see. Nothing is leased before UTC has passed the floor. The steady kinds
+   need this: their ids hold the lane, and not the generation.
+7. The state keeps a *mark* past every horizon that a holder ever saw. It is the floor of the next
+   start.
+8. The mark of a generation counts its leased lanes as used up to top.
+
+A holder that pauses between two of its steps does no harm: it read the horizon before the token, so
+the horizon that bounds it is not later than the one in the page when the token was cleared.
 
 A page lives as long as its daemon. After a restart, holders may go on with the old page up to the
 horizon there, because rules 7 and 8 keep the new daemon behind it.
+
+While nobody holds a lease nobody reads the horizon, so then the next grant may lower it.
 """
 
 from __future__ import annotations
@@ -67,7 +74,10 @@ class Lease(NamedTuple):
 
 
 class NoLease(NotNow):
-    """No lane can be leased now. *reason* is a word for counts, *wait* in ticks if that is known."""
+    """No lane can be leased now.
+
+    *reason* is a word for counts, *wait* is in ticks, 0 if it is not known.
+    """
 
     def __init__(self, reason: str, wait: int = 0) -> None:
         super().__init__(reason)
@@ -75,20 +85,35 @@ class NoLease(NotNow):
         self.wait = wait
 
 
+class LeasesSnapshot(NamedTuple):
+    """All that decides what a ``Leases`` grants and shows next."""
+
+    page: MutableSequence[int]
+    users: dict[int, int]
+    rests: dict[int, tuple[int, int]]
+    saved: Horizon
+    due: int
+    floor: int
+    top: int
+    used: bool
+
+
 class Leases:
     """The leased lanes of the open generation, whose holders read *page*.
 
-    Nothing is leased before UTC has passed *floor*, the mark in the state. *used* is set when a
-    holder says that it makes ids, until the next save begins.
+    Nothing is leased before UTC has passed *floor*. *used* is set while holders make ids, or are
+    about to, until the next save begins. *granted* counts leases.
 
-    *top* is the tick before which all ticks lie that holders of lanes of the open generation may
-    have used.
+    *top* is past all ticks that holders of lanes of the open generation may have used.
     """
 
-    def __init__(self, floor: int, page: MutableSequence[int] | None = None) -> None:
+    def __init__(self, floor: int = 0, page: MutableSequence[int] | None = None) -> None:
         self._page = [0] * PAGE_WORDS if page is None else page
         self._users: dict[int, int] = {}
+        """The user of each lane that is held."""
         self._rests: dict[int, tuple[int, int]] = {}
+        """Of each lane that was held, the last user, and the tick at which its next holder begins.
+        """
         self._saved = Horizon()
         self._due = 0
         self.floor = floor
@@ -97,17 +122,23 @@ class Leases:
         self.used = False
         self._page[MAGIC_AT] = PAGE_MAGIC
 
-    def grant(self, generation: Generation, *, uid: int, now: int, random: RandomBits) -> Lease:
+    def grant(
+        self, generation: Generation, limit: int, *, uid: int, now: int, random: RandomBits
+    ) -> Lease:
         """Lease a lane of *generation*, the open one, to a connection of the user *uid*.
 
-        Raises NoLease, and changes nothing: with ``floor`` until UTC has passed the floor, with
-        ``user`` if the user holds half of the lanes, with ``lanes`` if all are held or rest.
+        *limit* is what the disk allows this generation.
+
+        Raises NoLease, and changes nothing: with ``save`` until a save completes, with ``floor``
+        until UTC has passed the floor, with ``user`` if the user holds half of the lanes, with
+        ``lanes`` if all are held or rest.
         """
+        limit = min(limit, self._saved.limit)
+        if limit == 0:
+            raise NoLease("save")
         begin = max(self.floor, generation.begin)
         if begin > now:
             raise NoLease("floor", begin - now)
-        if self.horizon > self._saved.limit:
-            raise NoLease("save")
         # A lane that rests counts for its last holder's user, whose next processes wait for it.
         resting = {lane: user for lane, (user, until) in self._rests.items() if until > now}
         taken = resting | self._users
@@ -116,9 +147,11 @@ class Leases:
         if len(taken) == RESERVED:
             raise NoLease("lanes")
         lane = next(lane for lane in range(BLOCK_LANES, LANES) if lane not in taken)
+        if not self._users:
+            self._show(limit)
         self._users[lane] = uid
         self.granted += 1
-        self.top = max(self.top, self.horizon)
+        self.used = True
         # Never 0, which stands for no holder.
         token = random(TOKEN_BITS - 1) << 1 | 1
         self._page[TOKENS_AT + lane] = token
@@ -138,18 +171,19 @@ class Leases:
         self._rests[lease.lane] = self._users.pop(lease.lane), self.horizon
 
     def revoke(self) -> int:
-        """End all leases; return how many there were. None is granted before the horizon."""
+        """End all leases; return how many there were. None is granted before UTC has passed top."""
         ended = len(self._users)
-        for lane in list(self._users):
+        for lane in self._users:
             self._page[TOKENS_AT + lane] = 0
         self._users.clear()
-        # The floor stands for all rests, which lie before the horizon.
+        self.floor = max(self.floor, self.top)
+        # The floor stands for them: no lane rests past top.
         self._rests.clear()
-        self.floor = max(self.floor, self.horizon)
         return ended
 
-    def begin_generation(self) -> None:
-        """Take note that another generation was opened, after ``revoke``."""
+    def leave_generation(self) -> None:
+        """End all leases, because another generation is going to be opened."""
+        self.revoke()
         self.top = 0
 
     def begin_save(self, shown: int, *, now: int) -> int:
@@ -161,21 +195,36 @@ class Leases:
         return mark
 
     def end_save(self, mark: int, limit: int, *, completed: bool) -> None:
-        """Take note of how the save of *mark* ended, and raise the horizon in the page if it can be.
+        """Take note of how the save of *mark* ended, and raise the horizon in the page if possible.
 
         *limit* is what the disk allows the open generation; it is 0 if none is open.
         """
         self._saved.end_save(mark, completed=completed)
-        horizon = min(limit, self._saved.limit)
-        if horizon > self.horizon:
-            self._page[DUE_AT] = self._due
-            self._page[HORIZON_AT] = horizon
-            if self._users:
-                self.top = horizon
+        if self._users:
+            self._show(max(self.horizon, min(limit, self._saved.limit)))
 
     def void_saves(self) -> None:
-        """Lease nothing before a save completes that has not completed yet."""
+        """End all leases, and grant none before a save completes that has not completed yet."""
+        self.revoke()
         self._saved.void()
+
+    def snapshot(self) -> LeasesSnapshot:
+        """All that decides what is granted and shown next, to look at or restore; not a copy."""
+        return LeasesSnapshot(
+            self._page,
+            self._users,
+            self._rests,
+            self._saved,
+            self._due,
+            self.floor,
+            self.top,
+            self.used,
+        )
+
+    def restore(self, snapshot: LeasesSnapshot) -> None:
+        """Go on from where another ``Leases`` was."""
+        self._page, self._users, self._rests, self._saved, self._due = snapshot[:5]
+        self.floor, self.top, self.used = snapshot[5:]
 
     @property
     def horizon(self) -> int:
@@ -186,3 +235,8 @@ class Leases:
     def out(self) -> int:
         """The number of leases that are held."""
         return len(self._users)
+
+    def _show(self, horizon: int) -> None:
+        self._page[DUE_AT] = self._due
+        self._page[HORIZON_AT] = horizon
+        self.top = max(self.top, horizon)

@@ -59,6 +59,17 @@ class Timelines:
             raise NoLease("steady", lead)
         return self.utc.lease(uid=uid, now=at.now)
 
+    def note_use(self) -> None:
+        """Take note that the holders of leases make ids, so that the next save is not left out."""
+        self.utc.leases.used = True
+
+    def step_back(self) -> int:
+        """End all leases, because UTC was set back; return how many there were.
+
+        It comes before anything else that happens after the step.
+        """
+        return self.utc.leases.revoke()
+
     def begin_save(self, *, at: Reading, reach: int, bare_reach: int) -> State:
         """Return the state to save, with horizons *reach* ticks ahead; exact marks once closed.
 

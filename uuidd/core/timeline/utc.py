@@ -45,7 +45,8 @@ class Utc:
     timeline keeps the stored random node, or draws one with *random*. *avoid* is a clock sequence
     that another program may be using under the same fixed node. *floor* is the tick at or past
     which that program has used none; it counts when a fixed node begins. *ring* is the number of
-    generations. *leases* is where lanes are leased; without it none is.
+    generations. *leases* is where lanes are leased: none before UTC has passed its floor, nor
+    before the mark of leases in *loaded*.
 
     Nothing is given out before the first save completes: call ``begin_save``, write the state that
     it returns, call ``end_save``.
@@ -65,7 +66,9 @@ class Utc:
         leases: Leases | None = None,
     ) -> None:
         self._random = random
-        self.leases = Leases(0) if leases is None else leases
+        self.leases = Leases() if leases is None else leases
+        if loaded is not None:
+            self.leases.floor = max(self.leases.floor, loaded.leases)
         self._machine = machine
         self._ring = ring
         self._closed = False
@@ -147,8 +150,8 @@ class Utc:
                 self._open_next(now, "a generation is free again", 0, avoid)
         elif now < self._open.top - TOLERANCE:
             back = self._open.top - now
-            self.leases.revoke()
             self._marks[self._number] = max(self._open.top, self.leases.top)
+            self.leases.leave_generation()
             self._open = None
             self._open_next(now, "UTC stepped back", back, avoid)
         if self._open is None:
@@ -164,9 +167,9 @@ class Utc:
             raise Closed
         if self._open is None or self._volatile is not None:
             raise NoLease("volatile")
-        if self.leases.horizon > self._horizon.limit:
-            raise NoLease("save")
-        return self.leases.grant(self._open, uid=uid, now=now, random=self._random)
+        return self.leases.grant(
+            self._open, self._horizon.limit, uid=uid, now=now, random=self._random
+        )
 
     def use_volatile(self, reason: str) -> None:
         """Serve from a fresh random node, never saved, until a save lets the stored one go on."""
@@ -224,7 +227,6 @@ class Utc:
 
     def void_saves(self) -> None:
         """Stop using the stored node until a save completes that has not completed yet."""
-        self.leases.revoke()
         self.leases.void_saves()
         for horizon in self._horizons.values():
             horizon.void()
@@ -300,7 +302,6 @@ class Utc:
         self._number = number
         self._horizon = self._horizon_of(number)
         self._open = Generation(number, node=self.node.value, begin=self._mark(number))
-        self.leases.begin_generation()
 
     def _opened(self, opening: Opening) -> None:
         self.openings += 1

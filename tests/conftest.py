@@ -11,12 +11,15 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Generator
+import tempfile
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import ifaddr  # noqa: F401  (its first import starts a process, which no quick test may)
 import pytest
 from hypothesis import settings
+
+from tests.tools import need_root
 
 settings.register_profile("dev", deadline=None, max_examples=30)
 settings.register_profile("ci", deadline=None, max_examples=30, derandomize=True)
@@ -38,6 +41,20 @@ _STARTS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.sy
 """Audit events of the calls that start a process."""
 
 _running_quick = False
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """An empty folder for all users, with a short path: a socket's has 107 bytes at most."""
+    with tempfile.TemporaryDirectory(prefix="uuidd-test-", dir="/tmp") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+@pytest.fixture
+def as_root() -> None:
+    """Skip the test unless this is root; in CI (env CI) let it fail."""
+    need_root()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+from typing import Any
 
 import pytest
+
+from tests.forks import PATIENCE
 
 
 def need(program: str) -> str:
@@ -27,6 +31,25 @@ def need_root() -> None:
         pytest.skip("this is not root")
 
 
+def run(*command: object, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Return what a command says, as text, and its exit status.
+
+    *options* are those of ``subprocess.run``. Unless they name another timeout, it is PATIENCE.
+    """
+    words = [str(word) for word in command]
+    options = {"timeout": PATIENCE, "text": True, "check": False, **options}
+    done: subprocess.CompletedProcess[str]
+    done = subprocess.run(words, capture_output=True, **options)
+    return done
+
+
+def output(*command: object, **options: Any) -> str:
+    """Return what a command says on standard output. The command has to succeed."""
+    done = run(*command, **options)
+    assert done.returncode == 0, f"{command} failed:\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
 def in_private_mounts(*command: str) -> list[str]:
     """Return a command that runs *command* with /run/uuidd and /var/lib/libuuid of its own.
 
@@ -38,14 +61,5 @@ def in_private_mounts(*command: str) -> list[str]:
         for folder in ("/run/uuidd", "/var/lib/libuuid")
     )
     # libuuid's own user writes its clock file; a fresh tmpfs is open to all.
-    return [
-        "unshare",
-        "-m",
-        "--propagation",
-        "private",
-        "sh",
-        "-c",
-        f'{mounts}exec "$@"',
-        "sh",
-        *command,
-    ]
+    shell = ["sh", "-c", f'{mounts}exec "$@"', "sh", *command]
+    return ["unshare", "-m", "--propagation", "private", *shell]

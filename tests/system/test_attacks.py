@@ -1,14 +1,12 @@
 """Attacks by users of the host: no other user loses an id, a request or much time (P5).
 
-The daemon runs as a user of its own, attackers and victim as others. Silent, slow and greedy
-callers of the same user are in test_neighbours; children of a fork are in
-tests/client/test_forks.py, two daemons on one folder in test_starts.
+The daemon runs as a user of its own, attackers and victim as others. What single callers send is
+in tests/daemon/test_connection.py; callers of the same user are in test_neighbours.
 """
 
 from __future__ import annotations
 
 import contextlib
-import resource
 import struct
 from collections.abc import Iterator
 from typing import Any
@@ -18,7 +16,8 @@ import pytest
 
 from tests.rig import PATIENCE, SOON, Daemon, until
 from tests.system.attacker import FIRST_BYTES, GREED, Actor, connected, libuuid
-from tests.tools import need_root
+
+pytestmark = pytest.mark.usefixtures("as_root")
 
 ATTACKER, ANOTHER, VICTIM = 12345, 12346, 23456
 """Users without a name, a group or a right."""
@@ -30,12 +29,6 @@ PAUSE_MS = 3
 
 MAX_AGE = 1_000_000
 """The most ticks by which a block may lag: 0.1 s."""
-
-
-@pytest.fixture(autouse=True)
-def _as_root() -> None:
-    """Skip unless this is root: no other can be several users."""
-    need_root()
 
 
 @contextlib.contextmanager
@@ -149,24 +142,6 @@ def test_a_negative_count_gives_nothing_twice() -> None:
         assert_disjoint(victim, bulks)
 
 
-def test_no_descriptor_left_ends_nothing() -> None:
-    """Open connections are served on; a new one waits until there is a descriptor."""
-    # As root, for only the daemon's own user may lower its limits.
-    with Daemon() as daemon, daemon.connect() as connection:
-        daemon.folder.chmod(0o755)
-        connection.call("take", "utc", 1)
-        pid = daemon.process.pid
-        soft, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-        resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, hard))
-        with daemon.connect() as waiting:
-            waiting.sock.sendall(msgpack.packb([0, 1, "take", ["utc", 1]]))
-            until(lambda: any("cannot accept" in said for said in daemon.lines))
-            assert connection.call("take", "utc", 1)["count"] == 1
-            resource.prlimit(pid, resource.RLIMIT_NOFILE, (soft, hard))
-            assert waiting.read()[3]["count"] == 1
-        served(daemon, 20)
-
-
 def test_refusals_are_told_in_status_and_log() -> None:
     """They are counted by reason in each dialect, and have one line of the log together."""
     with guarded() as daemon:
@@ -274,58 +249,6 @@ def test_a_reply_read_byte_by_byte_is_cut_off() -> None:
 
 # --- bytes
 
-HEADS = {
-    "text": b"\xdb\xff\xff\xff\xff",
-    "bytes": b"\xc6\xff\xff\xff\xff",
-    "array": b"\xdd\xff\xff\xff\xff",
-    "map": b"\xdf\xff\xff\xff\xff",
-    "ext": b"\xc9\xff\xff\xff\xff\x01",
-    "array of 65535": b"\xdc\xff\xff",
-    "nested arrays": b"\x91" * 100_000,
-    "nested maps": b"\x81\xa1k" * 50_000,
-    "nested arrays of 16": b"\xdc\x00\x10" * 100_000,
-}
-"""Begins of values that claim to be larger, or deeper, than what comes."""
-
-PLACES = {
-    "request": b"",
-    "msgid": b"\x94\x00",
-    "method": b"\x94\x00\x01",
-    "params": b"\x94\x00\x01\xa4take",
-    "param": b"\x94\x00\x01\xa4take\x93\xa3utc",
-}
-"""What stands before them."""
-
-
-def test_heads_that_claim_gigabytes_get_none() -> None:
-    """The daemon keeps no memory for bytes that have not come, and closes the connection."""
-    with guarded("--max-request-seconds=1") as daemon:
-        served(daemon, 20)
-        before = daemon.resident_kib()
-        with contextlib.ExitStack() as stack:
-            socks = []
-            for place in PLACES.values():
-                for head in HEADS.values():
-                    for _ in range(5):
-                        sock = stack.enter_context(connected(daemon.socket))
-                        with contextlib.suppress(ConnectionError):
-                            sock.sendall(place + head)
-                        socks.append(sock)
-            served(daemon, 50)
-            assert daemon.resident_kib() - before < len(socks) * 32
-            for sock in socks:
-                assert ended(sock, after_an_error=True)
-        assert daemon.resident_kib() - before < 8192
-
-
-def ended(sock: Any, *, after_an_error: bool = False) -> bool:
-    """Whether the other side closes without a byte, or *after_an_error*."""
-    said = b""
-    with contextlib.suppress(ConnectionError):
-        while more := sock.recv(4096):
-            said += more
-    return not said or (after_an_error and b"bad_params: " in said)
-
 
 def test_every_first_byte_ends_in_an_answer_or_a_close() -> None:
     """No connection is left open by any of the 256, with nothing, zeros or noise after it."""
@@ -347,62 +270,6 @@ def test_every_first_byte_ends_in_an_answer_or_a_close() -> None:
         }
         assert set(told.values()) == {"answered", "closed"}
         assert daemon.resident_kib() - before < 8192
-
-
-NO_COUNTS: list[Any] = [
-    *(0, -1, -(2**63), 1_000_001, 2**63, 2**64 - 1, 1.0, -0.5, 1e300, True, False, None),
-    *("1", b"1", "\0" * 1000, [], [1], {}, {"count": 1}, msgpack.ExtType(5, b"1")),
-]
-
-
-def test_what_is_no_count_is_an_error_by_name() -> None:
-    """A wrong count of ticks or ids is refused, and the next request is served."""
-    with guarded("--worker=1") as daemon, daemon.connect() as connection:
-        asked: list[tuple[Any, ...]] = [("take", "utc", count) for count in NO_COUNTS]
-        asked += [("take", "steady", count) for count in NO_COUNTS]
-        asked += [("make", "v1", count) for count in [*NO_COUNTS, 1001]]
-        asked += [("make", "v4", count) for count in [*NO_COUNTS, 1001]]
-        no_bools: list[Any] = [0, 1, None, "true", []]
-        asked += [("take", "utc", 1, whole) for whole in no_bools]
-        asked += [("take", what, 1) for what in (*NO_COUNTS, "UTC", "utc\0")]
-        for method, *params in asked:
-            response = connection.ask(method, *params)
-            assert response[2].startswith("bad_params: "), (method, params)
-            assert len(response[2]) < 300
-            assert response[3] is None
-        assert connection.call("take", "utc", 1)["count"] == 1
-
-
-def test_huge_numbers_for_a_request_are_closed_or_come_back() -> None:
-    """Any integer comes back as the msgid; anything else gets the connection closed."""
-    with guarded() as daemon:
-        for msgid in (0, 2**32 - 1, 2**32, 2**64 - 1, -1, -(2**63)):
-            with connected(daemon.socket) as sock:
-                sock.sendall(msgpack.packb([0, msgid, "take", ["utc", 1]]))
-                assert msgpack.unpackb(sock.recv(4096))[1] == msgid
-        no_msgids: list[Any] = [1.0, None, True, "1", [1]]
-        for none in no_msgids:
-            with connected(daemon.socket) as sock:
-                sock.sendall(msgpack.packb([0, none, "take", ["utc", 1]]))
-                assert ended(sock)
-
-
-@pytest.mark.parametrize("op", [4, 5])
-def test_every_count_of_libuuids_is_answered_by_its_rules_or_closed(op: int) -> None:
-    """A count below one means one; at most 63 random ids come; past a million comes no answer."""
-    with guarded() as daemon:
-        for count in (-(2**31), -1, 0, 1, 1_000_000, 1_000_001, 2**31 - 1):
-            reply = libuuid(daemon.socket, bytes([op]) + struct.pack("=i", count))
-            if op == 5:
-                given = 1 if count < 0 else min(63, count)
-                assert struct.unpack("=ii", reply[:8]) == (4 + 16 * given, given)
-                assert len(reply) == 8 + 16 * given
-            elif count > 1_000_000:
-                assert reply == b""
-            else:
-                assert len(reply) == 24
-                assert struct.unpack("=i16xi", reply) == (20, count)
-        served(daemon, 20)
 
 
 # --- power over the daemon

@@ -14,17 +14,12 @@ import pytest
 from tests.rig import Daemon, until
 from tests.system.attacker import Actor, connected
 from tests.system.test_attacks import ATTACKER, guarded, served, status
-from tests.tools import need_root
 from uuidd.server.descriptors import bar_descriptors, may_hold_descriptors
+
+pytestmark = pytest.mark.usefixtures("as_root")
 
 ROUNDS, MIB, WATCHED = 4, 200, 2000
 """How many connections of each way, and how much there is to be freed."""
-
-
-@pytest.fixture(autouse=True)
-def _as_root() -> None:
-    """Skip unless this is root: no other can be several users."""
-    need_root()
 
 
 THIS_KERNEL, OLDER_KERNEL = "uuidd.cli", "tests.system.older_kernel"

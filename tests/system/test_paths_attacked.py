@@ -10,19 +10,18 @@ import contextlib
 import fcntl
 import os
 import pwd
-import shutil
 import socket
 import stat
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.rig import Daemon, ended
-from tests.tools import need_root
+
+pytestmark = pytest.mark.usefixtures("as_root")
 
 ATTACKER = 12345
 """A user without a name, a group or a right."""
@@ -30,27 +29,15 @@ ATTACKER = 12345
 SECRET = b"root:$y$j9T$none\n"
 
 
-@pytest.fixture(autouse=True)
-def _as_root() -> None:
-    """Skip unless this is root: no other can become the daemon's user, and the attacker."""
-    need_root()
-
-
 @pytest.fixture
-def place() -> Iterator[Path]:
+def place(place: Path) -> Path:
     """A folder with one that all can write to, a good state folder, and what is the victim's."""
-    folder = Path(tempfile.mkdtemp(prefix="uuidd-test-", dir="/tmp"))
-    try:
-        folder.chmod(0o755)
-        (folder / "state").mkdir(mode=0o755)
-        (folder / "open").mkdir()
-        (folder / "open").chmod(0o1777)
-        (folder / "theirs").mkdir(mode=0o755)
-        (folder / "theirs" / "secret").write_bytes(SECRET)
-        (folder / "theirs" / "secret").chmod(0o600)
-        yield folder
-    finally:
-        shutil.rmtree(folder)
+    for name, mode in (("state", 0o755), ("open", 0o1777), ("theirs", 0o755)):
+        (place / name).mkdir()
+        (place / name).chmod(mode)
+    (place / "theirs" / "secret").write_bytes(SECRET)
+    (place / "theirs" / "secret").chmod(0o600)
+    return place
 
 
 # --- what the attacker plants
@@ -117,11 +104,6 @@ def refusal(place: Path, *more: str, user: str = "nobody") -> str:
     return line
 
 
-def handed_over(place: Path) -> None:
-    """Let the state folder be what a start as root makes of it before it looks into it."""
-    os.chown(place / "state", *_nobody())
-
-
 def _nobody() -> tuple[int, int]:
     found = pwd.getpwnam("nobody")
     return found.pw_uid, found.pw_gid
@@ -130,14 +112,20 @@ def _nobody() -> tuple[int, int]:
 # --- the socket
 
 
+def assert_refused(place: Path, kind: str, name: str, *options: str, user: str = "nobody") -> None:
+    """Plant something; see to it that a start with *options* names it, and leaves all as it is."""
+    path = place / "open" / name
+    with planted(kind, path, place):
+        before = everything(place)
+        given = [option.format(path=path) for option in options]
+        assert str(path) in refusal(place, *given, user=user)
+        assert everything(place) == before
+
+
 @pytest.mark.parametrize("kind", [*FOREIGN, "a socket"])
 def test_what_stands_in_the_sockets_place_stays(place: Path, kind: str) -> None:
     """A daemon of root's neither follows, nor replaces, nor listens."""
-    path = place / "open" / "s"
-    with planted(kind, path, place):
-        before = everything(place)
-        assert str(path) in refusal(place, "-P", f"--socket={path}")
-        assert everything(place) == before
+    assert_refused(place, kind, "s", "-P", "--socket={path}")
 
 
 def test_the_socket_of_a_living_daemon_stays(place: Path) -> None:
@@ -157,11 +145,7 @@ def test_the_socket_of_a_living_daemon_stays(place: Path) -> None:
 @pytest.mark.parametrize("kind", ["a file open to all", *FOREIGN])
 def test_what_stands_in_the_pid_files_place_stays(place: Path, kind: str) -> None:
     """The owner of the file could make root's scripts signal any process."""
-    path = place / "open" / "uuidd.pid"
-    with planted(kind, path, place):
-        before = everything(place)
-        assert str(path) in refusal(place, f"--pid={path}")
-        assert everything(place) == before
+    assert_refused(place, kind, "uuidd.pid", "--pid={path}")
 
 
 # --- the state folder
@@ -172,13 +156,9 @@ def test_what_stands_in_the_pid_files_place_stays(place: Path, kind: str) -> Non
 )
 def test_what_stands_in_the_state_folders_place_stays(place: Path, kind: str, user: str) -> None:
     """No link is followed there, for it could lead to any folder of the daemon's user's."""
-    path = place / "open" / "state"
     if user:
         os.chown(place / "theirs", *_nobody())
-    with planted(kind, path, place):
-        before = everything(place)
-        assert str(path) in refusal(place, "-P", f"--state={path}", user=user)
-        assert everything(place) == before
+    assert_refused(place, kind, "state", "-P", "--state={path}", user=user)
 
 
 @pytest.mark.parametrize(
@@ -207,7 +187,8 @@ def test_what_stands_in_the_states_place_stays(
 ) -> None:
     """What another user left there is neither used nor changed."""
     if user:
-        handed_over(place)
+        # As a start as root makes it before it looks into it.
+        os.chown(place / "state", *_nobody())
     path = place / "state" / name
     with planted(kind, path, place):
         before = everything(place)

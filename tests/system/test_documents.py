@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,8 +14,8 @@ import yaml
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from tests.documents import ROOT, blocks, text
-from tests.rig import PATIENCE, Daemon
-from tests.tools import need
+from tests.rig import Daemon
+from tests.tools import need, output, run
 from uuidd_client import Client
 from uuidd_client.command import metrics, panel
 
@@ -46,27 +45,16 @@ def test_the_examples_in_python_run(daemon: Daemon, name: str) -> None:
     """One after the other, as a reader would copy them, without a warning."""
     examples = "\n".join(blocks(name, "python"))
     assert examples
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", examples],
-        env={**os.environ, "UUIDD_SOCKET": str(daemon.socket), "UUIDD_FALLBACK": "0"},
-        capture_output=True,
-        timeout=PATIENCE,
-        text=True,
-        check=False,
-    )
+    environment = {**os.environ, "UUIDD_SOCKET": str(daemon.socket), "UUIDD_FALLBACK": "0"}
+    done = run(sys.executable, "-W", "error", "-c", examples, env=environment)
     assert (done.stderr, done.returncode) == ("", 0)
 
 
 def test_the_warning_is_quoted_as_it_is(tmp_path: Path) -> None:
     """A search of the document for the warning finds it."""
-    done = subprocess.run(
-        [sys.executable, "-c", "import uuidd_client; uuidd_client.uuid1()"],
-        env={**os.environ, "UUIDD_SOCKET": f"{tmp_path}/s", "UUIDD_FALLBACK": ""},
-        capture_output=True,
-        timeout=PATIENCE,
-        text=True,
-        check=True,
-    )
+    environment = {**os.environ, "UUIDD_SOCKET": f"{tmp_path}/s", "UUIDD_FALLBACK": ""}
+    draw = "import uuidd_client; uuidd_client.uuid1()"
+    done = run(sys.executable, "-c", draw, env=environment)
     [warning] = re.findall("RuntimeWarning: .*", done.stderr)
     quoted = warning.replace(f"{tmp_path}/s", "/run/uuidd/request")
     assert f"\n{quoted}\n" in text("client/README.md")
@@ -92,7 +80,7 @@ def test_the_screen_in_the_glossary_has_the_lines_of_the_command(status: dict[st
 
 def test_promtool_accepts_the_alerts() -> None:
     """Prometheus can load the file."""
-    _promtool("check", "rules", str(ALERTS))
+    output(need("promtool"), "check", "rules", ALERTS)
 
 
 def test_the_alerts_fire_when_they_should(tmp_path: Path) -> None:
@@ -108,7 +96,7 @@ def test_the_alerts_fire_when_they_should(tmp_path: Path) -> None:
         + [_unit({**cases["well"], "alertname": rule["alert"]}, fires=False) for rule in rules],
     }
     file.write_text(yaml.safe_dump(told))
-    _promtool("test", "rules", str(file))
+    output(need("promtool"), "test", "rules", file)
 
 
 def test_each_metric_in_the_alerts_is_one_of_ours(status: dict[str, Any]) -> None:
@@ -139,13 +127,6 @@ def _unit(case: dict[str, Any], *, fires: bool) -> dict[str, Any]:
             {"expr": f"count({alert})", "eval_time": "1h", "exp_samples": expected}
         ],
     }
-
-
-def _promtool(*words: str) -> None:
-    done = subprocess.run(
-        [need("promtool"), *words], capture_output=True, timeout=PATIENCE, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def _names(told: dict[str, Any], before: str = "") -> Iterator[str]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.tools import in_private_mounts, need
+from tests.tools import in_private_mounts, need, output
+from uuidd.cli import arguments
 
 SCRIPT = """
 import json, subprocess, sys, uuid
@@ -52,15 +52,8 @@ json.dump(said, sys.stdout)
 def said() -> dict[str, Any]:
     """What the programs said, in a mount namespace of their own."""
     need("unshare")
-    done = subprocess.run(
-        in_private_mounts(sys.executable, "-c", SCRIPT, need("uuidd"), need("uuidgen")),
-        capture_output=True,
-        check=False,
-        timeout=120,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
+    command = in_private_mounts(sys.executable, "-c", SCRIPT, need("uuidd"), need("uuidgen"))
+    found: dict[str, Any] = json.loads(output(*command, timeout=120))
     return found
 
 
@@ -126,7 +119,5 @@ def test_without_a_daemon_a_line_says_so(said: dict[str, Any]) -> None:
 
 
 def test_the_default_paths_are_libuuids() -> None:
-    """They are compiled into libuuid, so they are no matter of taste."""
-    from uuidd.cli import arguments
-
+    """They are compiled into libuuid, so they cannot be chosen."""
     assert Path("/run/uuidd/request") == arguments.SOCKET

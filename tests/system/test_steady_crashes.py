@@ -83,23 +83,3 @@ def test_a_crash_loop_through_a_step_back_repeats_nothing(
     assert before < 5
     assert HOUR - 60 < after < HOUR + before + 1
     assert [line for line in daemon.lines if "steady kinds are" in line]
-
-
-def test_a_step_back_while_the_daemon_is_down_repeats_nothing(
-    daemon: Daemon, fake_time: FakeTime
-) -> None:
-    """The stored mark holds, after a kill as after a stop, whatever UTC is at the next start."""
-    daemon.kill()
-    daemon.arguments = ["--max-lead=14400"]
-    daemon.start()
-    callers = Callers(daemon, ahead=lambda: HOUR)
-    with callers.drawing():
-        for end, offset in ((daemon.kill, -HOUR), (daemon.stop, -2 * HOUR), (daemon.kill, HOUR)):
-            callers.more(1)
-            with callers.down():
-                end()
-                fake_time.set(offset)
-                daemon.start()
-            callers.more(1)
-    assert_rising(callers)
-    assert lead(daemon) < 1

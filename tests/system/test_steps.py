@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
 
 import pytest
 
-from tests.rig import PATIENCE, SOON, Daemon
+from tests.rig import SOON, Daemon
 from tests.system.callers import Callers
 from tests.system.fake_time import HOUR, FakeTime
+from tests.tools import output
+from uuidd.core.timeline.generation import LANE_BITS
 
 DAY = 24 * HOUR
 YEAR = 365 * DAY
@@ -112,26 +113,25 @@ def test_under_load_no_step_repeats_anything(steps: Steps) -> None:
 def test_between_end_and_start_no_step_repeats_anything(
     name: str, steps: Steps, daemon: Daemon
 ) -> None:
-    """UTC steps by each size, both ways, after a kill and after a stop: the stored marks hold."""
+    """UTC steps by each size, both ways, after a kill and after a stop: the stored marks hold.
+
+    They hold at the very moment of the last block too, and right after a step forward.
+    """
     callers = steps.callers
     size = SIZES[name]
     moment = time.time()
-    for end, offset in (
-        (daemon.kill, size),
-        (daemon.stop, 0),
-        (daemon.kill, -size),
-        (daemon.stop, 0),
-    ):
-        steps.to(moment)
-        callers.take_wide()
-        callers.hang_up()
-        end()
-        # The moment that was just drawn from comes again, once the daemon is up.
-        steps.to(moment + offset - 0.5)
-        daemon.start()
-        steps.to(moment + offset)
-        callers.take_wide()
-        callers.draw()
+    for end in (daemon.kill, daemon.stop):
+        for offset in (size, 0, -size, 0):
+            steps.to(moment)
+            callers.take_wide()
+            callers.hang_up()
+            end()
+            # The moment that was just drawn from comes again, once the daemon is up.
+            steps.to(moment + offset - 0.5)
+            daemon.start()
+            steps.to(moment + offset)
+            callers.take_wide()
+            callers.draw()
     callers.assert_nothing_twice()
     assert not callers.refused
 
@@ -178,15 +178,9 @@ def test_past_its_longest_lead_steady_refuses_until_it_is_reset(
         assert "uuidd --reset-steady" in refused
     callers.hang_up()
     assert daemon.stop() == 0
-    reset = subprocess.run(
-        [sys.executable, "-m", "uuidd", "--reset-steady", f"--state={daemon.state}"],
-        env={**os.environ, **fake_time.environment},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=True,
-    )
-    assert "In that time their order is lost" in reset.stdout
+    reset = [sys.executable, "-m", "uuidd", "--reset-steady", f"--state={daemon.state}"]
+    said = output(*reset, env={**os.environ, **fake_time.environment})
+    assert "In that time their order is lost" in said
     daemon.start()
     before = callers.utc
     callers = Steps(daemon, fake_time).callers
@@ -195,3 +189,58 @@ def test_past_its_longest_lead_steady_refuses_until_it_is_reset(
     callers.hang_up()
     assert not callers.refused
     before.assert_nothing_twice()
+
+
+def generations(callers: Callers) -> set[int]:
+    """Let all callers draw; return the generations of what they have been given so far."""
+    callers.draw(5)
+    callers.hang_up()
+    callers.assert_nothing_twice()
+    return {clock_seq >> LANE_BITS for _, clock_seq in callers.utc.taken}
+
+
+def test_a_clean_restart_goes_on_under_the_same_clock_sequence(
+    daemon: Daemon, fake_time: FakeTime
+) -> None:
+    """When the clock went on meanwhile, the same generation serves."""
+    callers = Callers(daemon, ahead=lambda: HOUR)
+    before = generations(callers)
+    daemon.stop()
+    fake_time.set(HOUR)
+    daemon.start()
+    assert generations(callers) == before
+
+
+@pytest.mark.parametrize(("back", "opened"), [(0.005, 0), (0.05, 1)])
+def test_a_step_back_of_more_than_10_ms_opens_the_next_generation(
+    daemon: Daemon, fake_time: FakeTime, back: float, opened: int
+) -> None:
+    """A smaller step costs a short wait, and no generation."""
+    callers = Callers(daemon)
+    before = generations(callers)
+    fake_time.set(-back)
+    assert len(generations(callers) - before) == opened
+
+
+def test_the_log_tells_of_steps(daemon: Daemon, fake_time: FakeTime) -> None:
+    """Each step is a line with its size, and so is the opening after a step back."""
+    with daemon.connect() as connection:
+        for offset in (0.0, HOUR, -HOUR):
+            fake_time.set(offset)
+            connection.call("take", "utc", 1)
+        assert connection.call("status")["utc"]["openings"] == 2
+    daemon.stop()
+    steps = [line for line in daemon.lines if "WARNING: UTC was set " in line]
+    assert [line.split("UTC was set ")[1] for line in steps] == [
+        "forward by 3600.000 s",
+        "back by 7200.000 s",
+    ]
+    assert any("s behind the last id: clock_seq=" in line for line in daemon.lines)
+
+
+def test_the_fake_clock_leaves_boottime_alone(fake_time: FakeTime) -> None:
+    """These tests rest on it: CLOCK_BOOTTIME goes on while UTC is set."""
+    fake_time.set(-HOUR)
+    code = "import time; print(time.clock_gettime(time.CLOCK_BOOTTIME))"
+    said = output(sys.executable, "-c", code, env={**os.environ, **fake_time.environment})
+    assert abs(float(said) - time.clock_gettime(time.CLOCK_BOOTTIME)) < 10

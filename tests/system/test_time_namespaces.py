@@ -5,8 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from tests.rig import PATIENCE, Daemon
-from tests.tools import need, need_root
+import pytest
+
+from tests.rig import Daemon
+from tests.tools import output
+
+SHIFTED = ("unshare", "-T", "--boottime", "-10")
+"""Before a command, for a time namespace in which CLOCK_BOOTTIME is 10 s less."""
 
 ENTER = """
 import ctypes, os, sys, time
@@ -31,50 +36,40 @@ print(time.time_ns() // 1_000_000 - (client.uuid7().int >> 80))
 """
 
 
+@pytest.mark.usefixtures("as_root")
 def test_an_id_is_of_now_in_a_time_namespace_that_is_10_s_back() -> None:
-    """A block from before was up to 10 s old there, for its age was told by CLOCK_BOOTTIME."""
-    need_root()
-    holding = [need("unshare"), "-T", "--boottime", "-10", "sh", "-c", "echo; exec cat"]
+    """A block from before is not used there, where its age cannot be told by CLOCK_BOOTTIME."""
+    holding = [*SHIFTED, "sh", "-c", "echo; exec cat"]
     with (
         Daemon() as daemon,
         subprocess.Popen(holding, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder,
     ):
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"\n"
-        done = subprocess.run(
-            [sys.executable, "-c", ENTER, daemon.socket, str(holder.pid)],
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            check=False,
-        )
-        assert (done.returncode, done.stderr) == (0, "")
-        ticks, milliseconds = map(int, done.stdout.split())
+        said = output(sys.executable, "-c", ENTER, daemon.socket, holder.pid)
+        ticks, milliseconds = map(int, said.split())
         assert ticks < 1_000_000
         assert milliseconds < 100
         holder.kill()
 
 
+DRAW = """
+import sys, time
+from uuidd_client import Client
+client = Client(sys.argv[1], fallback=False)
+ids = [client.uuid7() for _ in range(1000)]
+assert ids == sorted(set(ids))
+before = time.time_ns() // 1_000_000
+drawn = client.uuid7().int >> 80
+print(before - drawn, time.time_ns() // 1_000_000 - drawn)
+"""
+
+
+@pytest.mark.usefixtures("as_root")
 def test_a_daemon_and_its_callers_may_be_in_different_time_namespaces() -> None:
     """None of them tells the other a reading of a clock that differs there."""
-    need_root()
     with Daemon() as daemon:
-        command = [need("unshare"), "-T", "--boottime", "-10", sys.executable, "-c"]
-        code = (
-            "import sys, time; from uuidd_client import Client\n"
-            "client = Client(sys.argv[1], fallback=False)\n"
-            "ids = [client.uuid7() for _ in range(1000)]\n"
-            "assert ids == sorted(set(ids))\n"
-            "before = time.time_ns() // 1_000_000; drawn = client.uuid7().int >> 80\n"
-            "print(before - drawn, time.time_ns() // 1_000_000 - drawn)"
-        )
-        done = subprocess.run(
-            [*command, code, daemon.socket],
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            check=True,
-        )
-        age_before, age_after = map(int, done.stdout.split())
+        said = output(*SHIFTED, sys.executable, "-c", DRAW, daemon.socket)
+        age_before, age_after = map(int, said.split())
         assert age_before <= 100
         assert age_after >= 0

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.rig import PATIENCE
-from tests.tools import need
+from tests.tools import need, run
 from uuidd.cli import installing, options
 
 EXPOSURE = 1.0
@@ -28,12 +26,6 @@ def units(prefix: Path) -> list[str]:
     return [str(prefix / "etc/systemd/system" / name) for name in ("uuidd.service", "uuidd.socket")]
 
 
-def said(*command: str) -> subprocess.CompletedProcess[str]:
-    """Return what a command said, and its exit status."""
-    words = [need(command[0]), *command[1:]]
-    return subprocess.run(words, capture_output=True, timeout=PATIENCE, text=True, check=False)
-
-
 def test_each_file_is_put_where_its_reader_looks(prefix: Path) -> None:
     """Below /etc, so that each comes before a package's file of the same name."""
     found = {str(path.relative_to(prefix)) for path in prefix.rglob("*") if path.is_file()}
@@ -48,7 +40,7 @@ def test_each_file_is_put_where_its_reader_looks(prefix: Path) -> None:
 
 def test_systemd_knows_every_word_of_the_units(prefix: Path) -> None:
     """It only warns of an unknown key, so nothing at all may be said."""
-    done = said("systemd-analyze", "verify", "--man=no", *units(prefix))
+    done = run(need("systemd-analyze"), "verify", "--man=no", *units(prefix))
     assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
 
 
@@ -56,13 +48,13 @@ def test_a_misspelt_key_would_be_told(prefix: Path) -> None:
     """That silence means something: with one wrong word it is broken."""
     service, _ = map(Path, units(prefix))
     service.write_text(service.read_text().replace("WatchdogSec=", "WatchDogSecs="))
-    assert "WatchDogSecs" in said("systemd-analyze", "verify", "--man=no", str(service)).stderr
+    assert "WatchDogSecs" in run(need("systemd-analyze"), "verify", "--man=no", str(service)).stderr
 
 
 def test_the_service_is_closed_to_nearly_all(prefix: Path) -> None:
     """What it could do to its host is rated by systemd, from 0 to 10: at most 1.0 here."""
     service, _ = units(prefix)
-    done = said("systemd-analyze", "security", "--offline=true", "--no-pager", service)
+    done = run(need("systemd-analyze"), "security", "--offline=true", "--no-pager", service)
     rated = re.search(r"Overall exposure level for \S+: ([0-9.]+) ", done.stdout)
     assert rated, done
     assert float(rated[1]) <= EXPOSURE
@@ -70,9 +62,9 @@ def test_the_service_is_closed_to_nearly_all(prefix: Path) -> None:
 
 def test_sysusers_makes_the_services_user(prefix: Path) -> None:
     """The user has a group of its own, and no login."""
-    done = said("systemd-sysusers", "--dry-run", f"--root={prefix}")
+    done = run(need("systemd-sysusers"), "--dry-run", f"--root={prefix}")
     assert done.returncode == 0, done.stderr
-    said("systemd-sysusers", f"--root={prefix}")
+    run(need("systemd-sysusers"), f"--root={prefix}")
     [user] = [line for line in (prefix / "etc/passwd").read_text().splitlines() if "uuidd" in line]
     name, _, uid, _, _, home, shell = user.split(":")
     assert (name, home) == ("uuidd", "/var/lib/uuidd")
@@ -82,8 +74,8 @@ def test_sysusers_makes_the_services_user(prefix: Path) -> None:
 
 def test_tmpfiles_makes_the_services_folders(prefix: Path) -> None:
     """Both are the service's user's alone to write to."""
-    said("systemd-sysusers", f"--root={prefix}")
-    done = said("systemd-tmpfiles", f"--root={prefix}", "--create", "uuidd.conf")
+    run(need("systemd-sysusers"), f"--root={prefix}")
+    done = run(need("systemd-tmpfiles"), f"--root={prefix}", "--create", "uuidd.conf")
     assert (done.stderr, done.returncode) == ("", 0)
     passwd = (prefix / "etc/passwd").read_text()
     [uid] = re.findall(r"^uuidd:[^:]*:(\d+):", passwd, re.MULTILINE)
@@ -99,26 +91,3 @@ def test_the_file_of_options_has_none_at_first(prefix: Path) -> None:
     shown = [line.removeprefix("# ") for line in path.read_text().splitlines() if "--" in line]
     path.write_text("\n".join(shown))
     assert options.read_defaults(path) == ["--worker", "5", "--node", "mac:eth0"]
-
-
-def test_the_service_names_the_program_that_installed_it(prefix: Path) -> None:
-    """It starts what it was installed from, on the socket that systemd holds."""
-    service, _ = units(prefix)
-    [line] = [line for line in Path(service).read_text().splitlines() if "ExecStart=" in line]
-    wanted = "/bin/true --socket-activation --defaults /etc/default/uuidd"
-    assert line == f"ExecStart={wanted}"
-
-
-def test_what_is_taken_away_leaves_nothing(prefix: Path) -> None:
-    """All files go again, and not one of them was anybody else's."""
-    installing.undo(prefix)
-    assert [path for path in prefix.rglob("*") if path.is_file()] == []
-
-
-def test_a_changed_file_is_left(prefix: Path) -> None:
-    """What an administrator has changed is theirs."""
-    service, _ = map(Path, units(prefix))
-    with service.open("a") as file:
-        file.write("# mine\n")
-    assert f"kept {service}, which was changed" in installing.undo(prefix)
-    assert service.exists()

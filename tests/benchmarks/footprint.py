@@ -56,8 +56,8 @@ def imports(space: Workspace, rounds: int) -> Iterator[Row]:
     yield alone("trio, ifaddr loaded", "", [len(loaded)], at_most=0, note=" ".join(loaded))
 
 
-def _import_sides(checkout: Checkout, daemon: Running) -> list[Side]:
-    def side(code: str) -> Side:
+def _import_sides(checkout: Checkout, daemon: Running) -> list[Side[float]]:
+    def side(code: str) -> Side[float]:
         def run() -> float:
             begin = time.perf_counter()
             # With a timeout, subprocess would look only after 15, 31, 63 ms whether it has ended.

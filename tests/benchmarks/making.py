@@ -102,7 +102,7 @@ def _compared(
     comparison: Comparison, rounds: int, sides: list[tuple[Checkout, Maker, dict[str, str]]]
 ) -> Iterator[Result]:
     """Yield a row for each maker after the first, or for that alone, and what is missing."""
-    name, found = comparison.mine.name, list[tuple[Maker, Side]]()
+    name, found = comparison.mine.name, list[tuple[Maker, Side[float]]]()
     with contextlib.ExitStack() as processes:
         for checkout, maker, environment in sides:
             try:
@@ -126,7 +126,7 @@ def _compared(
 @contextlib.contextmanager
 def _timed(
     checkout: Checkout, maker: Maker, pace: Pace | None, environment: dict[str, str]
-) -> Iterator[Side]:
+) -> Iterator[Side[float]]:
     """Start the process that times a maker. Raises Missing when its library is not installed."""
     wanted = {**asdict(maker), "pace": asdict(pace) if pace else None}
     command = checkout.command(TIMING)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 RATES = frozenset({"req/s", "million/s"})
 """Units of which more is better. Of all others less is."""
 
 OTHER_CHECKOUT = "the other checkout"
 
-Side = Callable[[], float]
+Taken = TypeVar("Taken")
+
+Side = Callable[[], Taken]
 """Measures one side of a comparison once."""
 
 
@@ -72,7 +74,7 @@ def median(measured: list[float]) -> float:
     return statistics.median(measured)
 
 
-def interleaved(rounds: int, *sides: Side) -> list[list[float]]:
+def interleaved(rounds: int, *sides: Side[Taken]) -> list[list[Taken]]:
     """Return a list for each side of its *rounds* measurements, taken in turns: A B A B.
 
     One round that is not counted comes first.

@@ -74,8 +74,11 @@ def many(space: Workspace, rounds: int) -> Iterator[Row]:
         return
     allow_connections(max(LOADS))
     with ours(space) as mine:
-        sides = (side(space, mine, TAKE, clients, []) for clients in LOADS)
-        rates = dict(zip(LOADS, interleaved(rounds, *sides), strict=True))
+        turns = interleaved(rounds, *(side(space, mine, TAKE, clients) for clients in LOADS))
+    rates = {
+        clients: [turn.per_second for turn in taken]
+        for clients, taken in zip(LOADS, turns, strict=True)
+    }
     best = max(LOADS, key=lambda clients: median(rates[clients]))
     # With fewer than at its best it waits for callers; only what more of them cost counts.
     worst = min(
@@ -101,39 +104,34 @@ def _rows(
     beside, others = (OTHER_CHECKOUT, traffic) if other else ("C uuidd op 2", TIME_UUID)
     with ours(space) as mine, rival as theirs:
         for clients, at_least in goals.items():
-            my_turns: list[Turn] = []
-            other_turns: list[Turn] = []
-            my_rates, other_rates = interleaved(
+            my_turns, other_turns = interleaved(
                 rounds,
-                side(space, mine, traffic, clients, my_turns),
-                side(space, theirs, others, clients, other_turns),
+                side(space, mine, traffic, clients),
+                side(space, theirs, others, clients),
             )
             yield compared(
                 f"{name}, {clients} client{'s' if clients > 1 else ''}",
                 beside,
                 "req/s",
-                my_rates,
-                other_rates,
+                [turn.per_second for turn in my_turns],
+                [turn.per_second for turn in other_turns],
                 at_least,
                 note=f"{_summary(my_turns)} / {_summary(other_turns)}",
             )
 
 
-def side(
-    space: Workspace, daemon: Running, traffic: Traffic, connections: int, turns: list[Turn]
-) -> Side:
+def side(space: Workspace, daemon: Running, traffic: Traffic, connections: int) -> Side[Turn]:
     """Return what asks for a turn, over *connections* with one request outstanding each."""
     command = _command(space, daemon.socket, traffic, connections, TURN_SECONDS)
 
-    def run() -> float:
+    def run() -> Turn:
         before = daemon.cpu_seconds()
         done = subprocess.run(
             command, check=True, capture_output=True, text=True, timeout=TURN_SECONDS + 30
         )
         count, taken, _, p99, cpu = map(float, done.stdout.splitlines()[-1].split())
         busy = (daemon.cpu_seconds() - before) / TURN_SECONDS
-        turns.append(Turn(count / taken, p99 / 1e3, cpu / taken, busy))
-        return count / taken
+        return Turn(count / taken, p99 / 1e3, cpu / taken, busy)
 
     return run
 

@@ -69,7 +69,7 @@ def _through(
     Raises RuntimeError when its ids came from elsewhere.
     """
 
-    def side(daemon: Running) -> Side:
+    def side(daemon: Running) -> Side[float]:
         node = daemon.node()
 
         def run() -> float:
@@ -85,7 +85,7 @@ def _through(
     return _row(name, daemons[1].name, rates, at_least)
 
 
-def _rate(program: Program) -> Side:
+def _rate(program: Program) -> Side[float]:
     return lambda: program()[0]
 
 

@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from tests.benchmarks import serving
@@ -36,13 +37,12 @@ GREEDY_UID = 12345
 GREEDY_CONNECTIONS = 200
 FAIR_CLIENTS = 8
 
-Times = dict[float, list[float]]
-"""Microseconds by percentile, one for each turn."""
+Times = dict[float, float]
+"""Microseconds by percentile, of one turn."""
 
 
 def rows(space: Workspace, rounds: int) -> Iterator[Result]:
     """Compare a round trip's percentiles with those of an echo of the same bytes, written in C."""
-    single, beside, echoed, others_beside = (_no_times() for _ in range(4))
     with contextlib.ExitStack() as stack:
         mine = stack.enter_context(ours(space))
         if space.other:
@@ -52,22 +52,22 @@ def rows(space: Workspace, rounds: int) -> Iterator[Result]:
             name = "blocking echo in C"
             rival = stack.enter_context(_echo(space, _a_reply(mine.socket)))
         sides = [
-            lambda: _ask(space, mine.socket, single),
-            lambda: _ask(space, rival, echoed),
-            lambda: _ask_beside_others(space, mine.socket, beside),
+            partial(_ask, space, mine.socket),
+            partial(_ask, space, rival),
+            partial(_ask_beside_others, space, mine.socket),
         ]
         if space.other:
-            sides.append(lambda: _ask_beside_others(space, rival, others_beside))
-        interleaved(rounds, *sides)
-    for times in (single, echoed, beside, others_beside):
-        _forget_the_first(times)
+            sides.append(partial(_ask_beside_others, space, rival))
+        single, echoed, beside, *others_beside = interleaved(rounds, *sides)
     for p, goal in GOALS.items():
-        yield compared(f"take, one at a time, p{p:g}", name, "us", single[p], echoed[p], goal)
+        found, others = _of(single, p), _of(echoed, p)
+        yield compared(f"take, one at a time, p{p:g}", name, "us", found, others, goal)
     beside_name = f"take beside {OTHERS} others, p99.9"
-    if space.other:
-        yield compared(beside_name, name, "us", beside[99.9], others_beside[99.9])
+    if others_beside:
+        others = _of(others_beside[0], 99.9)
+        yield compared(beside_name, name, "us", _of(beside, 99.9), others)
         return
-    yield alone(beside_name, "us", beside[99.9], at_most=5000)
+    yield alone(beside_name, "us", _of(beside, 99.9), at_most=5000)
     yield _curve("take, alone", single)
     yield _curve(f"take, beside {OTHERS} others", beside)
     yield _curve(name, echoed)
@@ -96,56 +96,40 @@ def _beside_greed(
     beside = f"beside {GREEDY_CONNECTIONS} connections of a greedy user ({request})"
     rate = f"rpc take, {FAIR_CLIENTS} clients {beside}"
 
-    def rate_beside(daemon: Running) -> float:
-        with _greedy(daemon, way):
-            return serving.side(space, daemon, TAKE, FAIR_CLIENTS, [])()
+    def asking(daemon: Running) -> tuple[float, Times]:
+        """Return the rate of a turn, and the percentiles of another one."""
+        with Actor(daemon.socket, GREEDY_UID, "greedy", GREEDY_CONNECTIONS, way):
+            times = _ask(space, daemon.socket)
+            return serving.side(space, daemon, TAKE, FAIR_CLIENTS)().per_second, times
 
-    def ask_beside(daemon: Running, times: Times) -> float:
-        with _greedy(daemon, way):
-            return _ask(space, daemon.socket, times)
+    def in_peace() -> tuple[float, Times]:
+        return serving.side(space, mine, TAKE, FAIR_CLIENTS)().per_second, {}
 
-    mine_times, rival_times = _no_times(), _no_times()
-    sides = [lambda: rate_beside(mine), lambda: ask_beside(mine, mine_times)]
-    if rival:
-        daemon = rival
-        sides += [lambda: rate_beside(daemon), lambda: ask_beside(daemon, rival_times)]
-    else:
-        sides.append(serving.side(space, mine, TAKE, FAIR_CLIENTS, []))
-    rates, _, rival_rates, *_ = interleaved(rounds, *sides)
+    other_side = partial(asking, rival) if rival else in_peace
+    turns, others = interleaved(rounds, partial(asking, mine), other_side)
     name = OTHER_CHECKOUT if rival else "the same without that user"
-    yield compared(rate, name, "req/s", rates, rival_rates)
-    for times in (mine_times, rival_times):
-        _forget_the_first(times)
+    rates, other_rates = ([per_second for per_second, _ in side] for side in (turns, others))
+    yield compared(rate, name, "req/s", rates, other_rates)
     for p in (50.0, 99.0):
+        found = _of([times for _, times in turns], p)
         if rival:
-            yield compared(f"take {beside}, p{p:g}", name, "us", mine_times[p], rival_times[p])
+            theirs = _of([times for _, times in others], p)
+            yield compared(f"take {beside}, p{p:g}", name, "us", found, theirs)
         else:
-            yield alone(f"take {beside}, p{p:g}", "us", mine_times[p])
+            yield alone(f"take {beside}, p{p:g}", "us", found)
 
 
-@contextlib.contextmanager
-def _greedy(daemon: Running, way: int) -> Iterator[None]:
-    with Actor(daemon.socket, GREEDY_UID, "greedy", GREEDY_CONNECTIONS, way):
-        yield
+def _of(turns: list[Times], percentile: float) -> list[float]:
+    return [times[percentile] for times in turns]
 
 
-def _no_times() -> Times:
-    return {percentile: [] for percentile in PERCENTILES}
+def _curve(name: str, turns: list[Times]) -> Curve:
+    return Curve(name, {percentile: median(_of(turns, percentile)) for percentile in PERCENTILES})
 
 
-def _forget_the_first(times: Times) -> None:
-    """Drop the turn of the round that is not counted."""
-    for turns in times.values():
-        del turns[:1]
-
-
-def _curve(name: str, times: Times) -> Curve:
-    return Curve(name, {percentile: median(turns) for percentile, turns in times.items()})
-
-
-def _ask(space: Workspace, path: Path, times: Times) -> float:
-    """Ask for a turn, add to *times*, and return the median."""
-    how = [str(TURN_SECONDS), TAKE.request.hex(), TAKE.reply.hex(), *map(str, times)]
+def _ask(space: Workspace, path: Path) -> Times:
+    """Ask for a turn, and return its percentiles."""
+    how = [str(TURN_SECONDS), TAKE.request.hex(), TAKE.reply.hex(), *map(str, PERCENTILES)]
     done = subprocess.run(
         [compiled(space, "roundtrip"), "ask", path, *how],
         check=True,
@@ -154,14 +138,12 @@ def _ask(space: Workspace, path: Path, times: Times) -> float:
         timeout=TURN_SECONDS + 30,
     )
     _, *found = map(int, done.stdout.split())
-    for percentile, nanoseconds in zip(times, found, strict=True):
-        times[percentile].append(nanoseconds / 1e3)
-    return times[50.0][-1]
+    return {p: nanoseconds / 1e3 for p, nanoseconds in zip(PERCENTILES, found, strict=True)}
 
 
-def _ask_beside_others(space: Workspace, path: Path, times: Times) -> float:
+def _ask_beside_others(space: Workspace, path: Path) -> Times:
     with serving.load(space, path, TAKE, connections=OTHERS, seconds=TURN_SECONDS + 10):
-        return _ask(space, path, times)
+        return _ask(space, path)
 
 
 @contextlib.contextmanager

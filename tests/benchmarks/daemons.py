@@ -33,9 +33,11 @@ class Running:
     socket: Path
     environment: dict[str, str]
 
-    def cpu_seconds(self) -> float:
-        """Return for how long its main thread, which serves, has used a core."""
-        return int(Path(f"/proc/{self.pid}/schedstat").read_text().split()[0]) / 1e9
+    @property
+    def cpu_clock(self) -> int:
+        """The clock that shows for how long it has used a core, for ``time.clock_gettime``."""
+        # As clock_getcpuclockid(3) makes it.
+        return ~self.pid << 3 | 2
 
     def node(self) -> int:
         """Return the node of the ids that it makes for callers of libuuid."""

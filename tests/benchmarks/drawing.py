@@ -1,7 +1,8 @@
 """A program whose processes draw v1 UUIDs side by side, as fast as they can.
 
-Run as ``drawing.py stdlib|ours PROCESSES SECONDS``; prints ids a second in all, and the node of the
-last id. The first and the last id of each process must be safe. It draws none before it forks,
+Run as ``drawing.py stdlib|ours PROCESSES SECONDS CLOCK``; prints ids a second in all, the node of
+the last id, and the share of the time by which CLOCK went on: with a daemon's CPU clock, its share
+of a core. The first and the last id of each process must be safe. It draws none before it forks,
 because libuuid would then use a block twice.
 """
 
@@ -23,6 +24,7 @@ PATIENCE_SECONDS = 60
 def main() -> int:
     """Fork, start all at once, and add up; 1 when an id was not safe."""
     name, processes, seconds = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
+    clocks = time.CLOCK_MONOTONIC, int(sys.argv[4])
     signal.alarm(PATIENCE_SECONDS)
     draw = _maker(name)
     go_read, go_write = os.pipe()
@@ -38,14 +40,17 @@ def main() -> int:
     # Each sends one byte when it is ready, and one line when it is done.
     for _ in range(processes):
         os.read(told_read, 1)
+    begun = [time.clock_gettime(clock) for clock in clocks]
     os.close(go_write)
     with open(told_read) as told:
         lines = told.read().split("\n")[:-1]
+    took, used = (time.clock_gettime(clock) - at for clock, at in zip(clocks, begun, strict=True))
     failed = [child for child in children if os.waitpid(child, 0)[1]]
     if failed or len(lines) != processes:
         sys.stderr.write(f"{len(failed)} of {processes} processes failed, or drew what is unsafe\n")
         return 1
-    sys.stdout.write(f"{sum(float(line.split()[0]) for line in lines)} {lines[-1].split()[1]}\n")
+    per_second = sum(float(line.split()[0]) for line in lines)
+    sys.stdout.write(f"{per_second} {lines[-1].split()[1]} {used / took}\n")
     return 0
 
 

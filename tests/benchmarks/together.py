@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from tests.benchmarks.daemons import Running, let_answer, ours, side_by_side, util_linux
 from tests.benchmarks.rows import OTHER_CHECKOUT, Row, Side, compared, interleaved
@@ -23,6 +24,8 @@ LOOPS = {1: 0.5, 4: 0.5}
 EACH = 3_000_000
 """Ids of each such process."""
 
+LEAST_PERCENT = 0.01
+
 
 def processes(space: Workspace, rounds: int) -> Iterator[Row]:
     """Compare processes that draw from ours with as many that use Python's own uuid1()."""
@@ -36,8 +39,12 @@ def processes(space: Workspace, rounds: int) -> Iterator[Row]:
             my_draw = _drawing(THIS, mine, "ours", count)
             kind = "ours" if other else "stdlib"
             their_draw = _drawing(other or THIS, theirs, kind, count)
-            rates = interleaved(rounds, _rate(my_draw), _rate(their_draw))
-            yield _row(f"{count} processes, uuid1()", beside, rates, at_least)
+            turns = interleaved(rounds, my_draw, their_draw)
+            yield _row(f"{count} processes, uuid1()", beside, turns, at_least)
+            if count == max(PROCESSES):
+                name = f"{count} processes, uuid1(), the daemon's share of a core"
+                mine_used, theirs_used = ([turn.daemon_percent for turn in side] for side in turns)
+                yield compared(name, beside, "%", mine_used, theirs_used)
 
 
 def stdlib(space: Workspace, rounds: int) -> Iterator[Row]:
@@ -57,8 +64,20 @@ def loops(space: Workspace, rounds: int) -> Iterator[Row]:
             yield _through(name, daemons, rounds, looping, at_least)
 
 
-Program = Callable[[], tuple[float, int]]
-"""Returns ids a second in all, and the node of the last."""
+class Drawn(NamedTuple):
+    """Ids a second in all, the node of the last, and the daemon's share of a core if known."""
+
+    per_second: float
+    node: int
+    daemon_busy: float = 0
+
+    @property
+    def daemon_percent(self) -> float:
+        """The daemon's share in percent; not 0, for that has no ratio."""
+        return max(100 * self.daemon_busy, LEAST_PERCENT)
+
+
+Program = Callable[[], Drawn]
 
 
 def _through(
@@ -69,39 +88,37 @@ def _through(
     Raises RuntimeError when its ids came from elsewhere.
     """
 
-    def side(daemon: Running) -> Side[float]:
+    def side(daemon: Running) -> Side[Drawn]:
         node = daemon.node()
 
-        def run() -> float:
+        def run() -> Drawn:
             let_answer(daemon)
-            per_second, seen = program()
-            if seen != node:
-                raise RuntimeError(f"{seen:012x} is not the node of {daemon.name}, {node:012x}")
-            return per_second
+            drawn = program()
+            if drawn.node != node:
+                raise RuntimeError(
+                    f"{drawn.node:012x} is not the node of {daemon.name}, {node:012x}"
+                )
+            return drawn
 
         return run
 
-    rates = interleaved(rounds, *map(side, daemons))
-    return _row(name, daemons[1].name, rates, at_least)
-
-
-def _rate(program: Program) -> Side[float]:
-    return lambda: program()[0]
+    return _row(name, daemons[1].name, interleaved(rounds, *map(side, daemons)), at_least)
 
 
 def _drawing(checkout: Checkout, daemon: Running, kind: str, count: int) -> Program:
-    command = checkout.command(DRAWING, kind, str(count), str(TURN_SECONDS))
+    how = kind, str(count), str(TURN_SECONDS), str(daemon.cpu_clock)
+    command = checkout.command(DRAWING, *how)
     return partial(_run, command, daemon.environment)
 
 
-def _run(command: list[str], environment: dict[str, str]) -> tuple[float, int]:
+def _run(command: list[str], environment: dict[str, str]) -> Drawn:
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=90)
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip()}")
-    per_second, node = done.stdout.split()
-    return float(per_second), int(node, 16)
+    per_second, node, *busy = done.stdout.split()
+    return Drawn(float(per_second), int(node, 16), *map(float, busy))
 
 
-def _row(name: str, beside: str, rates: list[list[float]], at_least: float) -> Row:
-    mine, theirs = ([rate / 1e6 for rate in side] for side in rates)
+def _row(name: str, beside: str, turns: list[list[Drawn]], at_least: float) -> Row:
+    mine, theirs = ([turn.per_second / 1e6 for turn in side] for side in turns)
     return compared(name, beside, "million/s", mine, theirs, at_least)

@@ -99,22 +99,27 @@ BESIDE_UTIL_LINUX = (
     Comparison(TEXT, (STDLIB_TEXT, _peer("str(stdlib uuid4())", "uuid", "uuid4", "str(draw())"))),
 )
 
-A_FEW = Pace(calls=20, bursts=2, rest=0.2)
+REST_SECONDS = 0.2
+CALLS = 20
+
+FEW = {1: Pace(CALLS, bursts=2, rest=REST_SECONDS), 9: Pace(CALLS, bursts=1, rest=REST_SECONDS)}
+"""How many programs make a few ids now and then, each by itself, and the pace of each."""
 
 NOW_AND_THEN = (
     Comparison(
-        replace(UUID1, name="uuid1(), 20 each 0.2 s"),
+        replace(UUID1, name=f"uuid1(), {CALLS} each {REST_SECONDS} s"),
         (
-            replace(STDLIB, at_least=None),
-            _peer("stdlib uuid4()", "uuid", "uuid4"),
+            replace(STDLIB, at_least=2),
             _peer("uuid_utils.compat.uuid1()", "uuid_utils.compat", "uuid1"),
         ),
-        A_FEW,
     ),
     Comparison(
-        replace(_uuid("uuid7"), name="uuid7(), 20 each 0.2 s"),
-        (_peer("uuid_utils.compat.uuid7()", "uuid_utils.compat", "uuid7"),),
-        A_FEW,
+        replace(_uuid("uuid7"), name=f"uuid7(), {CALLS} each {REST_SECONDS} s"),
+        (
+            replace(STDLIB, at_least=2),
+            _peer("uuid_utils.compat.uuid7()", "uuid_utils.compat", "uuid7"),
+            _peer("fastuuid7.uuid7()", "fastuuid7", "uuid7"),
+        ),
     ),
 )
 

@@ -1,7 +1,8 @@
 """A process that times one statement, whenever it is told to. It needs nothing but Python.
 
 The first line on standard input is JSON: what ``makers.Maker`` and ``makers.Pace`` have. The answer
-is "ready", or "missing" and a module. Each further line is answered with nanoseconds for one id.
+is "ready", or "missing" and a module. Each further line is a delay in seconds before a turn. The
+answer is JSON: nanoseconds for one id, for each burst the mean, and the time of the first call.
 """
 
 from __future__ import annotations
@@ -36,32 +37,40 @@ def main() -> int:
     _must_be_safe(wanted["safe"], names)
     turn = _in_bursts(timer, **wanted["pace"]) if wanted["pace"] else _without_rest(timer)
     _tell("ready")
-    for _ in sys.stdin:
+    for line in sys.stdin:
         signal.alarm(PATIENCE_SECONDS)
-        _tell(repr(turn() * 1e9 / wanted["ids"]))
+        time.sleep(float(line))
+        _tell(json.dumps([[s * 1e9 / wanted["ids"] for s in burst] for burst in turn()]))
     _must_be_safe(wanted["safe"], names)
     return 0
 
 
-def _without_rest(timer: timeit.Timer) -> Callable[[], float]:
-    """Return what takes the mean seconds of a call, for a turn of about TURN_SECONDS."""
+Turn = Callable[[], list[tuple[float, float]]]
+"""Returns for each burst the seconds of a call: the mean, and the first."""
+
+
+def _without_rest(timer: timeit.Timer) -> Turn:
+    """Return what makes a turn of about TURN_SECONDS: one burst, whose first call is not timed."""
     number = 1
     # The shortest of three: what else runs must not make all turns short.
     while (seconds := min(timer.repeat(3, number))) < TURN_SECONDS / 10:
         number *= 2
     number = max(1, int(number * TURN_SECONDS / seconds))
-    return lambda: timer.timeit(number) / number
+    return lambda: [(mean := timer.timeit(number) / number, mean)]
 
 
-def _in_bursts(timer: timeit.Timer, *, calls: int, bursts: int, rest: float) -> Callable[[], float]:
-    """Return what takes the mean seconds of a call, with a rest before every *calls* of them."""
+def _in_bursts(timer: timeit.Timer, *, calls: int, bursts: int, rest: float) -> Turn:
+    """Return what makes *bursts*, and rests before each."""
 
-    def run() -> float:
-        seconds = 0.0
-        for _ in range(bursts):
-            time.sleep(rest)
-            seconds += timer.timeit(calls)
-        return seconds / (bursts * calls)
+    def burst() -> tuple[float, float]:
+        time.sleep(rest)
+        first = timer.timeit(1)
+        return (first + timer.timeit(calls - 1)) / calls, first
+
+    def run() -> list[tuple[float, float]]:
+        # The turns of the other sides came before it: a rest of another length.
+        timer.timeit(calls)
+        return [burst() for _ in range(bursts)]
 
     return run
 

@@ -18,12 +18,11 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from tests.rig import PATIENCE, Connection, until
-from tests.tools import need
+from tests.tools import need, output, run
 from uuidd_client import Client
 
 PROJECT = Path(__file__).parents[2]
@@ -60,16 +59,11 @@ class Booted:
             self._boot(root)
             self._install(root)
         except BaseException:
-            self.__exit__(None, None, None)
+            self.__exit__()
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._nspawn is not None:
             # It turns the system off, and takes all mounts away with it.
             self._nspawn.terminate()
@@ -106,20 +100,11 @@ class Booted:
 
     def tried(self, *command: str) -> subprocess.CompletedProcess[str]:
         """Return what a command says inside, and its exit status."""
-        return subprocess.run(
-            self.words(*command),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=3 * PATIENCE,
-            text=True,
-            check=False,
-        )
+        return run(*self.words(*command), timeout=3 * PATIENCE)
 
     def run(self, *command: str) -> str:
         """Return what a command that has to succeed says inside."""
-        done = self.tried(*command)
-        assert done.returncode == 0, f"{command} failed:\n{done.stdout}{done.stderr}"
-        return done.stdout
+        return output(*self.words(*command), timeout=3 * PATIENCE)
 
     def shown(self, name: str, unit: str = "uuidd.service") -> str:
         """Return a property of a unit, as systemctl shows it."""
@@ -164,10 +149,11 @@ class Booted:
 
     def _made(self) -> Path:
         root = self._folder / "root"
-        _output(
+        output(
             *(need("mmdebstrap"), "--quiet", "--variant=essential", "--dpkgopt=force-unsafe-io"),
             *(f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in ("doc", "locale", "man")),
-            *(f"--include={PACKAGES}", "bookworm", str(root)),
+            *(f"--include={PACKAGES}", "bookworm", root),
+            timeout=BUILDING,
         )
         return root
 
@@ -220,11 +206,11 @@ class Booted:
         """Put our wheel, and what it needs, into a virtual environment inside."""
         wheels = self._folder / "wheels"
         pip = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
-        _output(*pip, "wheel", "--no-deps", f"--wheel-dir={wheels}", str(PROJECT))
-        [wheel] = wheels.iterdir()
+        output(*pip, "wheel", "--no-deps", f"--wheel-dir={wheels}", PROJECT, timeout=BUILDING)
+        (wheel,) = wheels.iterdir()
         python = os.readlink(root / "usr/bin/python3").removeprefix("python")
         chosen = ("--only-binary=:all:", f"--python-version={python}", f"--dest={wheels}")
-        _output(*pip, "download", *chosen, str(wheel))
+        output(*pip, "download", *chosen, wheel, timeout=BUILDING)
         shutil.copytree(wheels, self.path("/opt/wheels"))
         self.run("python3", "-m", "venv", "/opt/uuidd")
         quiet = ("--quiet", "--disable-pip-version-check", "--no-index")
@@ -242,18 +228,6 @@ def _own_cgroup() -> Path:
         if (folder / "cgroup.procs").exists()
     )
     return mount / path
-
-
-def _output(*command: str) -> None:
-    done = subprocess.run(
-        command,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=BUILDING,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, f"{command} failed:\n{done.stdout}{done.stderr}"
 
 
 LIBUUID_CALLER = """
@@ -304,12 +278,7 @@ class LibuuidCaller:
     def __enter__(self) -> LibuuidCaller:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._end()
 
     def _end(self) -> int:
@@ -357,16 +326,11 @@ class Callers:
         try:
             self.draw_on()
         except BaseException:
-            self.__exit__(None, None, None)
+            self.__exit__()
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for caller in self._callers:
             caller.kill()
             caller.communicate()

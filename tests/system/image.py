@@ -18,11 +18,10 @@ import threading
 import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from tests.rig import PATIENCE
-from tests.tools import need
+from tests.tools import need, output
 from uuidd.server.peers import peer_pid
 from uuidd_client import Client
 
@@ -67,20 +66,14 @@ class Image:
             volumes = [word for path in (SOCKETS, STATE) for word in ("--volume", f"{path}-")]
             self._buildah("config", *volumes, self._container)
         except BaseException:
-            self.__exit__(None, None, None)
+            self.__exit__()
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        with contextlib.suppress(subprocess.SubprocessError):
-            self._buildah("umount", "--all")
-        with contextlib.suppress(subprocess.SubprocessError):
-            self._buildah("rm", "--all")
+    def __exit__(self, *_: object) -> None:
+        for command in ("umount", "rm"):
+            with contextlib.suppress(AssertionError, subprocess.SubprocessError):
+                self._buildah(command, "--all")
         # Not shutil.rmtree, which would go on into whatever were still mounted there.
         subprocess.run(["rm", "-rf", "--one-file-system", str(self.folder)], check=True)
 
@@ -126,16 +119,17 @@ class Image:
         return [*temporary, need("buildah"), *storage, "--storage-driver=vfs", *arguments]
 
     def _buildah(self, *arguments: str) -> str:
-        return _output(*self._words(*arguments))
+        return output(*self._words(*arguments), timeout=BUILDING)
 
     def _base(self) -> str:
         """Make an image of a plain Debian with Python."""
         container = self._buildah("from", "scratch").strip()
         root = Path(self._buildah("mount", container).strip())
-        _output(
+        output(
             *(need("mmdebstrap"), "--quiet", "--variant=essential", "--dpkgopt=force-unsafe-io"),
             *(f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in LEFT_OUT),
-            *(f"--customize-hook={LESS}", "--include=python3,python3-venv", "bookworm", str(root)),
+            *(f"--customize-hook={LESS}", "--include=python3,python3-venv", "bookworm", root),
+            timeout=BUILDING,
         )
         self.python = os.readlink(root / "usr/bin/python3").removeprefix("python")
         self._buildah("umount", container)
@@ -146,11 +140,12 @@ class Image:
         """Have all wheels that the build needs, by the settings that pip has here."""
         folder = self.folder / "wheels"
         project = tomllib.loads((PROJECT / "pyproject.toml").read_text())
-        _output(
+        output(
             *(sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"),
             *("--only-binary=:all:", f"--python-version={self.python}", f"--dest={folder}"),
             *(*project["build-system"]["requires"], *project["project"]["dependencies"]),
             *project["project"]["optional-dependencies"]["metrics"],
+            timeout=BUILDING,
         )
         return folder
 
@@ -255,17 +250,3 @@ class Started:
             self._process.kill()
             self._process.wait(PATIENCE)
         self.reader.join(PATIENCE)
-
-
-def _output(*command: str) -> str:
-    done = subprocess.run(
-        command,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=BUILDING,
-        text=True,
-        check=False,
-    )
-    if done.returncode != 0:
-        raise subprocess.SubprocessError(f"{command} failed:\n{done.stdout}{done.stderr}")
-    return done.stdout

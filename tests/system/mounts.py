@@ -10,8 +10,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.rig import PATIENCE
-from tests.tools import need, need_root
+from tests.tools import need, need_root, output
 
 SHUTDOWN = 0x8004587D
 """The ioctl EXT4_IOC_SHUTDOWN."""
@@ -36,7 +35,7 @@ class Mounts:
 
     def run(self, *command: str) -> None:
         """Run *command* in it."""
-        subprocess.run(self.inside(*command), check=True, timeout=PATIENCE)
+        output(*self.inside(*command))
 
     def path(self, path: Path) -> Path:
         """Return what *path* is in it, to be used from outside."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 
 from tests.rig import until
 from tests.system.booted import UUIDCTL, UUIDD, Booted, Callers, LibuuidCaller
-from tests.tools import need
+from tests.tools import need, output
 
 pytestmark = pytest.mark.thorough
 
@@ -361,10 +360,10 @@ MAC, ADDRESS = "00:16:3e:5a:5b:5c", "10.9.8.7"
 def interface(service: Booted) -> Iterator[None]:
     """An interface inside, test0, with a MAC of a maker's and an address."""
     ip = [need("nsenter"), f"--net={service.path('/proc/1/ns/net')}", need("ip")]
-    subprocess.run([*ip, "link", "add", "test0", "address", MAC, "type", "veth"], check=True)
-    subprocess.run([*ip, "address", "add", f"{ADDRESS}/24", "dev", "test0"], check=True)
+    output(*ip, "link", "add", "test0", "address", MAC, "type", "veth")
+    output(*ip, "address", "add", f"{ADDRESS}/24", "dev", "test0")
     yield
-    subprocess.run([*ip, "link", "delete", "test0"], check=True)
+    output(*ip, "link", "delete", "test0")
 
 
 @pytest.mark.usefixtures("interface")

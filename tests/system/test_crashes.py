@@ -8,11 +8,10 @@ import os
 import random
 import re
 import signal
-import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -252,38 +251,39 @@ def test_callers_with_a_fallback_go_on_while_the_daemon_is_stopped() -> None:
 
 @pytest.mark.parametrize("races", [6, pytest.param(25, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("sockets", [("a", "a"), ("a", "b")])
-def test_of_two_that_start_at_once_one_serves(races: int, sockets: tuple[str, str]) -> None:
+def test_of_two_that_start_at_once_one_serves(
+    races: int, sockets: tuple[str, str], place: Path
+) -> None:
     """On one state folder exactly one serves; the other names its pid, and ends with status 1.
 
-    Whether the socket is the same or another; and nothing is given twice from one to the next.
+    The socket may be the same or another. Nothing is given twice from one race to the next.
     """
     given = []
-    with short_folder() as folder:
-        (folder / "state").mkdir()
-        words = [
-            ["-F", "--no-pid", f"--socket={folder / name}", f"--state={folder / 'state'}"]
-            for name in sockets
-        ]
-        for race in range(races):
-            log = folder / "log"
-            with log.open("wb") as file, open(os.devnull, "r+b") as null:
-                both = forks.start("uuidd.cli", *words, streams=(null, null, file))
-            try:
-                lines = until(partial(settled, log))
-                (told,) = filter(is_start, lines)
-                (first,) = [process for process in both if f" pid={process.pid} " in told]
-                (second,) = [process for process in both if process is not first]
-                (refusal,) = filter(is_refusal, lines)
-                assert re.search(rf"\bpid {first.pid}\b", refusal), refusal
-                assert second.wait() == 1
-                with Connection(folder / sockets[both.index(first)]) as connection:
-                    given += [taken(connection, timeline) for timeline in ("utc", "steady") * 10]
-                end, status = ((signal.SIGTERM, 0), (signal.SIGKILL, -signal.SIGKILL))[race % 2]
-                first.send_signal(end)
-                assert first.wait() == status
-            finally:
-                for process in both:
-                    process.kill()
+    (place / "state").mkdir()
+    words = [
+        ["-F", "--no-pid", f"--socket={place / name}", f"--state={place / 'state'}"]
+        for name in sockets
+    ]
+    for race in range(races):
+        log = place / "log"
+        with log.open("wb") as file, open(os.devnull, "r+b") as null:
+            both = forks.start("uuidd.cli", *words, streams=(null, null, file))
+        try:
+            lines = until(partial(settled, log))
+            (told,) = filter(is_start, lines)
+            (first,) = [process for process in both if f" pid={process.pid} " in told]
+            (second,) = [process for process in both if process is not first]
+            (refusal,) = filter(is_refusal, lines)
+            assert re.search(rf"\bpid {first.pid}\b", refusal), refusal
+            assert second.wait() == 1
+            with Connection(place / sockets[both.index(first)]) as connection:
+                given += [taken(connection, timeline) for timeline in ("utc", "steady") * 10]
+            end, status = ((signal.SIGTERM, 0), (signal.SIGKILL, -signal.SIGKILL))[race % 2]
+            first.send_signal(end)
+            assert first.wait() == status
+        finally:
+            for process in both:
+                process.kill()
     assert len(given) == races * 20
     assert_apart(each for each in given if each is not None)
     assert None not in given
@@ -303,13 +303,6 @@ def is_start(line: str) -> bool:
 def is_refusal(line: str) -> bool:
     """Whether this is the one line with which a start ends that cannot be."""
     return line.startswith("uuidd: ") and not re.match(r"uuidd: [A-Z]+: ", line)
-
-
-@contextlib.contextmanager
-def short_folder() -> Iterator[Path]:
-    """Provide a folder with a short path, for a socket's has 107 bytes at most."""
-    with tempfile.TemporaryDirectory(prefix="uuidd-test-", dir="/tmp") as name:
-        yield Path(name)
 
 
 @pytest.mark.parametrize("children", [80, pytest.param(500, marks=pytest.mark.thorough)])

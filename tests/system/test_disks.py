@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,15 +12,14 @@ from typing import Any
 
 import pytest
 
-from tests.rig import PATIENCE, SOON, Daemon, until
+from tests.client.fakes import UUIDCTL
+from tests.rig import SOON, Daemon, until
 from tests.system.callers import Callers
 from tests.system.fake_time import FakeTime
 from tests.system.injection import injected
 from tests.system.mounts import Mounts, fill, private_mounts
-from tests.tools import need
+from tests.tools import need, output, run
 from uuidd_client import Client
-
-UUIDCTL = "import sys; from uuidd_client.command import main; sys.exit(main())"
 
 MULTICAST = 1 << 40
 """The bit of a node that no network card's has."""
@@ -63,7 +60,7 @@ def test_power_cuts_repeat_nothing(
     image = daemon.folder / "image"
     with image.open("wb") as file:
         file.truncate(8 << 20)
-    subprocess.run([need("mkfs.ext4"), "-q", "-F", image], check=True, timeout=PATIENCE)
+    output(need("mkfs.ext4"), "-q", "-F", image)
     mount = ["mount", "-o", "loop", str(image), str(daemon.state)]
     mounts.run(*mount)
     at = time.time() + 60
@@ -186,13 +183,8 @@ def test_a_disk_that_fails_stops_no_caller_and_heals(mounts: Mounts, name: str) 
 
 def by_uuidctl(daemon: Daemon) -> dict[str, Any]:
     """Return the status that the command tells."""
-    told = subprocess.run(
-        [sys.executable, "-c", UUIDCTL, f"--socket={daemon.socket}", "status", "--json"],
-        capture_output=True,
-        check=False,
-        timeout=PATIENCE,
-    )
-    status: dict[str, Any] = json.loads(told.stdout)
+    told = run(*UUIDCTL, f"--socket={daemon.socket}", "status", "--json").stdout
+    status: dict[str, Any] = json.loads(told)
     return status
 
 

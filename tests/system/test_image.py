@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,9 +12,9 @@ from uuid import UUID
 import pytest
 import yaml
 
-from tests.rig import PATIENCE, until
+from tests.rig import until
 from tests.system.image import PROJECT, SOCKETS, STATE, Image, Volumes, started
-from tests.tools import need
+from tests.tools import need, run
 
 pytestmark = pytest.mark.thorough
 
@@ -47,16 +46,11 @@ def volumes(tmp_path: Path) -> Volumes:
     return Volumes(tmp_path, UID)
 
 
-def said(words: list[str]) -> subprocess.CompletedProcess[str]:
-    """Return what a command said, and its exit status."""
-    return subprocess.run(words, capture_output=True, timeout=PATIENCE, text=True, check=False)
-
-
 def test_hadolint_has_nothing_to_say(monkeypatch: pytest.MonkeyPatch) -> None:
     """The Dockerfile keeps the rules of its trade."""
     # Where pip puts it, if the venv of the tests is not on the path.
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
-    done = said([need("hadolint"), str(PROJECT / "Dockerfile")])
+    done = run(need("hadolint"), PROJECT / "Dockerfile")
     assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
 
 
@@ -98,9 +92,9 @@ def test_volumes_are_made_for_the_daemons_user(image: Image) -> None:
 def test_health_is_whether_the_daemon_answers(image: Image, volumes: Volumes) -> None:
     """The health check's own command fails before the daemon runs, and succeeds while it does."""
     check = image.run(volumes, *image.config["Healthcheck"]["Test"][1:])
-    assert said(check).returncode != 0
+    assert run(*check).returncode != 0
     with started(volumes, image.run(volumes, *image.command)):
-        assert said(check).returncode == 0
+        assert run(*check).returncode == 0
 
 
 def test_readiness_is_whether_all_kinds_are_served(image: Image, volumes: Volumes) -> None:
@@ -108,23 +102,23 @@ def test_readiness_is_whether_all_kinds_are_served(image: Image, volumes: Volume
     alive = image.run(volumes, *image.config["Healthcheck"]["Test"][1:])
     ready = image.run(volumes, "uuidctl", "status", "--check")
     with started(volumes, image.run(volumes, *image.command)):
-        assert said(ready).returncode == 0
+        assert run(*ready).returncode == 0
         # A folder in the temporary file's place: every save fails, as on a full disk.
         (volumes.state / "state.new").mkdir()
         client = volumes.client()
         until(lambda: client.uuid1().bytes and client.status()["volatile"])
-        done = said(ready)
+        done = run(*ready)
         assert (done.returncode, "saves of the state fail" in done.stdout) == (1, True)
-        assert said(alive).returncode == 0
+        assert run(*alive).returncode == 0
         (volumes.state / "state.new").rmdir()
         until(lambda: not client.status()["saves"]["failing"])
-        assert said(ready).returncode == 0
+        assert run(*ready).returncode == 0
 
 
 def test_metrics_come_from_the_image(image: Image, volumes: Volumes) -> None:
     """What writes them is installed in it."""
     with started(volumes, image.run(volumes, *image.command)):
-        done = said(image.run(volumes, "uuidctl", "status", "--openmetrics"))
+        done = run(*image.run(volumes, "uuidctl", "status", "--openmetrics"))
         assert (done.returncode, done.stderr) == (0, "")
         assert "uuidd_saves_failing 0.0" in done.stdout
 
@@ -145,7 +139,7 @@ def test_another_user_is_served_through_a_read_only_mount(image: Image, volumes:
         script = "uuidctl new -k v1 -n 2 && ! rm -f /run/uuidd/request && ! touch /run/uuidd/x"
         options = ["--user", CONSUMER]
         app = image.run(volumes, "sh", "-c", script, options=options, read_only_sockets=True)
-        done = said(app)
+        done = run(*app)
         assert done.returncode == 0, done.stderr
         node = volumes.client().status()["node"].removeprefix("0x")
         assert [line[-12:] for line in done.stdout.split()] == [node, node]
@@ -218,7 +212,7 @@ def test_the_daemon_set_gives_the_nodes_folders_to_its_user(image: Image, tmp_pa
     dropped = ",".join(f"CAP_{name}" for name in CAPABILITIES.difference(kept))
     options = ["--user", "0:0", "--cap-drop", dropped]
     for _ in range(2):
-        done = said(image.run(volumes, *init["command"], options=options))
+        done = run(*image.run(volumes, *init["command"], options=options))
         assert done.returncode == 0, done.stderr
         for path in (volumes.sockets, volumes.state, volumes.state / "state"):
             assert (path.stat().st_uid, path.stat().st_gid) == (UID, UID)

@@ -22,7 +22,8 @@ _read_boottime = partial(time.clock_gettime_ns, time.CLOCK_BOOTTIME)
 class Clock:
     """Reads UTC in ticks, and counts its steps.
 
-    *on_step* is called at each step with the nanoseconds by which UTC jumped, negative for back.
+    *on_step*, which may be set later, is called at each step, before the reading that found it is
+    returned, with the nanoseconds by which UTC jumped, negative for back.
     *utc* and *boottime* read the two clocks, in nanoseconds.
     """
 
@@ -33,7 +34,7 @@ class Clock:
         utc: Callable[[], int] = time.time_ns,
         boottime: Callable[[], int] = _read_boottime,
     ) -> None:
-        self._on_step = on_step
+        self.on_step = on_step
         self._utc = utc
         self._boottime = boottime
         self.steps_back = 0
@@ -66,7 +67,7 @@ class Clock:
                 self.steps_back += 1
             else:
                 self.steps_forward += 1
-            self._on_step(jump)
+            self.on_step(jump)
         return utc, boottime
 
     def _settled(self, utc: int, boottime: int) -> tuple[int, int]:

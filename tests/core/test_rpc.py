@@ -24,7 +24,7 @@ LONG_HEADS = b"\xdc\x00\x04\x00\x01\xd9\x04make\xdd\x00\x00\x00\x01\xc4\x01\x00"
 MESSAGES = [
     pytest.param(TAKE, Request(7, "take", ["utc", 300, True]), id="take"),
     pytest.param(STATUS, Request(0xFFFF_FFFF, "status", []), id="highest msgid"),
-    pytest.param(NOTE, IGNORED, id="notification"),
+    pytest.param(NOTE, Request(None, "status", []), id="notification"),
     pytest.param(LONG_HEADS, Request(1, "make", [b"\0"]), id="longer heads than needed"),
 ]
 
@@ -126,10 +126,10 @@ def test_nothing_holds_no_request() -> None:
         ([0, 1, "take", "utc"], None),
         ([0, 1, "take", {"timeline": "utc"}], Request(1, "take", {})),
         ([0, 1, "take", [{1: 2, b"x": 3, None: 4}]], Request(1, "take", [{}])),
-        ([2, "take", ["utc", 1, False]], IGNORED),
-        ([2, b"take", ["utc", 1, False]], IGNORED),
+        ([2, "take", ["utc", 1, False]], Request(None, "take", ["utc", 1, False])),
+        ([2, b"in_use", []], Request(None, b"in_use", [])),
         ([2, None, None], IGNORED),
-        ([2, {1: 2}, {1: 2}], IGNORED),
+        ([2, {1: 2}, {1: 2}], Request(None, {}, {})),
         # A response to what was never asked.
         ([1, 1, None, None], IGNORED),
         ([1, "x", {1: 2}, b""], IGNORED),
@@ -158,7 +158,11 @@ def test_another_librarys_message_is_read(message: list[Any], request_: Request 
         pytest.param(
             b"\x94\x00\x01\xa1x\x91\x81\x80\x02", Request(1, "x", [{}]), id="a map for a key"
         ),
-        pytest.param(b"\x93\x02\xc4\x01x\x81\x01\x02", IGNORED, id="pynvim's greeting, in short"),
+        pytest.param(
+            b"\x93\x02\xc4\x01x\x81\x01\x02",
+            Request(None, b"x", {}),
+            id="pynvim's greeting, in short",
+        ),
     ],
 )
 def test_what_python_has_no_value_for_is_read(data: bytes, request_: Request) -> None:
@@ -526,7 +530,7 @@ def test_each_request_is_read_as_it_was_packed(parts: list[bytes]) -> None:
     assert [end for _, end in found] == ends
     for (request, _), part in zip(found, parts, strict=True):
         message = msgpack.unpackb(part, object_pairs_hook=lambda _: {})
-        expected = Request(*message[1:]) if message[0] == 0 else IGNORED
+        expected = Request(*message[1:]) if message[0] == 0 else Request(None, *message[1:])
         assert repr(request) == repr(expected)
 
 

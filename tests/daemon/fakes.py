@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import array
 import contextlib
 import errno
+import os
 import random
 import socket
 import time
@@ -19,16 +21,20 @@ from uuidd.clock import Clock
 from uuidd.core.ids.snowflake import TWITTER_EPOCH
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline import MAX_BLOCK, Block, Generation, SteadyBlock
-from uuidd.core.timeline.generation import LANES
+from uuidd.core.timeline.generation import BLOCK_LANES
+from uuidd.core.timeline.leases import Lease, Leases
 from uuidd.core.timeline.state import Node, State
 from uuidd.core.timeline.steady import Rollback, Steady
 from uuidd.core.timeline.timelines import Timelines
 from uuidd.core.timeline.utc import Opening, Utc
+from uuidd.core.wire import methods
 from uuidd.server.admission import Admission
 from uuidd.server.allocator import Allocator
 from uuidd.server.connection import serve_connection
 from uuidd.server.entropy import Entropy
 from uuidd.server.fairness import Turns
+from uuidd.server.leasing import Leasing
+from uuidd.server.page import Page
 from uuidd.server.saver import FIRST_REACH, Saver
 from uuidd.server.service import Service
 from uuidd.server.settings import Limits
@@ -164,6 +170,7 @@ class Inside:
         lost: bool = False,
         rollback: Rollback = "slew",
         node: Node | None = None,
+        page: Page | None = None,
     ) -> None:
         self.limits = limits or Limits()
         self.wall = Wall()
@@ -175,10 +182,11 @@ class Inside:
             now=self.wall.now() - TICKS_PER_SECOND,
             random=Draws(),
             node=node,
+            leases=Leases(0, None if page is None else page.words),
         )
         self.openings = self.timeline.told
         self.timeline.new_openings()
-        self.clock = Clock(utc=self.wall.utc, boottime=self.wall.boottime)
+        self.clock = Clock(self._stepped, utc=self.wall.utc, boottime=self.wall.boottime)
         at = self.clock.read()
         self.steady = Steady(
             None, now=at.now - TICKS_PER_SECOND, elapsed=0, lost=lost, rollback=rollback
@@ -200,7 +208,13 @@ class Inside:
         self.admission = Admission(self.limits, own_uid=own_uid)
         self.report = Report(self.timelines, self.saver, self.clock, self.admission, self.limits)
         entropy = Entropy(random.Random(1).randbytes, lambda: 0.0)
-        self.service = Service(self.allocator, entropy, self.report.status)
+        descriptor = None if page is None else page.fd
+        self.leasing = Leasing(self.timelines, self.saver, self.clock.read, descriptor)
+        self.service = Service(self.allocator, self.leasing, entropy, self.report.status)
+
+    def _stepped(self, nanoseconds: int) -> None:
+        if nanoseconds < 0:
+            self.timelines.step_back()
 
     def save_ahead(self, seconds: float = 10) -> None:
         """Let a horizon so far ahead be saved, for both timelines, as if that had taken no time."""
@@ -211,7 +225,7 @@ class Inside:
 
     def use_up(self) -> None:
         """Take all ticks that are free for whole blocks of utc."""
-        for _ in range(LANES - 1):
+        for _ in range(BLOCK_LANES - 1):
             self.take(MAX_BLOCK, whole=True)
 
     def standing(self) -> tuple[Any, ...]:
@@ -330,9 +344,15 @@ class Reply:
 
 
 class Peer:
-    """A caller's end of a connection."""
+    """A caller's end of a connection.
+
+    *passed* are the descriptors that came, each with the bytes that came with it; they are closed
+    at the end.
+    """
 
     def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        self.passed: list[tuple[int, bytes]] = []
         self._stream = trio.SocketStream(trio.socket.from_stdlib_socket(sock))
         self._unpacker = msgpack.Unpacker()
 
@@ -340,6 +360,8 @@ class Peer:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        for fd, _data in self.passed:
+            os.close(fd)
         await trio.aclose_forcefully(self._stream)
 
     async def send(self, data: bytes) -> None:
@@ -374,7 +396,13 @@ class Peer:
     async def _some(self, most: int) -> bytes:
         # A daemon that neither answers nor closes fails a test, rather than hang it.
         with trio.fail_after(2 * HOUR):
-            return await self._stream.receive_some(most)
+            try:
+                data, control, *_ = await self._stream.socket.recvmsg(most, socket.CMSG_SPACE(64))
+            except OSError as error:
+                raise trio.BrokenResourceError from error
+        for _level, _kind, payload in control:
+            self.passed += [(fd, data) for fd in array.array("i", payload)]
+        return data
 
     async def reply(self) -> Reply:
         """Return the next rpc response."""
@@ -398,13 +426,19 @@ class Peer:
         await self.send(request(method, *params, msgid=msgid))
         return await self.reply()
 
+    async def lease(self) -> Lease:
+        """Return the lease that the daemon grants."""
+        reply = await self.call("lease")
+        assert reply.error is None, reply.error
+        return methods.unpack_lease(reply.result)
+
 
 def request(method: str, *params: Any, msgid: int = 1) -> bytes:
     """Return the bytes of an rpc request."""
     return message(0, msgid, method, list(params))
 
 
-def notification(method: str, *params: Any) -> bytes:
+def notification(method: Any, *params: Any) -> bytes:
     """Return the bytes of an rpc notification."""
     return message(2, method, list(params))
 

@@ -16,6 +16,7 @@ from tests.daemon.fakes import HOUR, Inside, Peer, notification, request
 from tests.tools import need_root
 from uuidd.server.acceptor import GRACE, GRACE_LOOK, NEW_GRACE, Acceptor
 from uuidd.server.descriptors import bar_descriptors
+from uuidd.server.page import Page
 from uuidd.server.requests import ACCEPTS
 from uuidd.server.settings import MAX_REJECTIONS, Limits
 
@@ -70,9 +71,11 @@ class Serving:
 
 
 @contextlib.asynccontextmanager
-async def serving(*, bars: bool = True, **limits: Any) -> AsyncIterator[Serving]:
+async def serving(
+    *, bars: bool = True, page: Page | None = None, **limits: Any
+) -> AsyncIterator[Serving]:
     """An acceptor that serves meanwhile, with an hour's horizon and no user spared but root."""
-    inside = Inside(Limits(**limits), own_uid=-1)
+    inside = Inside(Limits(**limits), own_uid=-1, page=page)
     inside.save_ahead(2 * HOUR)
     with Listener(bars=bars) as listener:
         async with trio.open_nursery() as nursery:

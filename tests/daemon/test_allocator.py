@@ -11,6 +11,7 @@ from trio.testing import MockClock
 from tests.daemon.fakes import HOUR, UID, Inside
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline import MAX_BLOCK, Block, NoneFree, SteadyBlock
+from uuidd.core.timeline.generation import GENERATIONS, LANES
 from uuidd.core.timeline.outcomes import NeedsSave
 from uuidd.core.timeline.state import Node
 from uuidd.core.wire.methods import SAVE_SECONDS, RefusedError
@@ -121,9 +122,9 @@ async def test_a_large_step_back_opens_a_generation_that_waits_for_its_save(insi
         with pytest.raises(NeedsSave):
             inside.take()
         after = await inside.take_waiting(1, whole=False)
-        assert after.clock_seq >> 4 == (before.clock_seq >> 4) + 1
+        assert after.clock_seq == before.clock_seq + LANES
         assert after.node == before.node
-        assert inside.disk.kept[-1].generation == after.clock_seq >> 4
+        assert inside.disk.kept[-1].generation == after.clock_seq // LANES
         assert [opening.reason for opening in inside.openings[1:]] == ["UTC stepped back"]
 
 
@@ -136,7 +137,7 @@ async def test_a_step_back_under_a_fixed_node_keeps_away_from_libuuids_clock_seq
         inside.libuuid_clock_seq = 0x1261
         inside.wall.step(-10)
         block = await inside.take_waiting(1, whole=False)
-    assert (block.node, block.clock_seq >> 4) == (0x00163E000001, (0x1261 >> 4) + 512)
+    assert (block.node, block.clock_seq >> 8) == (0x00163E000001, (0x1261 >> 8) + GENERATIONS // 2)
 
 
 # Saves

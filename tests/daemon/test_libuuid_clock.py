@@ -272,7 +272,7 @@ with Daemon("--node=0x448899365732") as daemon, daemon.connect() as line:
     while block.get("node") != bytes.fromhex("448899365732"):
         block = line.call("take", "utc", 1000)
         nodes.append(block["node"])
-    print(len(set(nodes)), block["first"] - 0x01B21DD213814000 >= mark, block["clock_seq"] >> 4)
+    print(len(set(nodes)), block["first"] - 0x01B21DD213814000 >= mark, block["clock_seq"] >> 8)
 """
 
 
@@ -292,4 +292,4 @@ def test_a_daemon_repeats_nothing_of_libuuids() -> None:
         "uuidd: INFO: beginning after what libuuid has used: file=/var/lib/libuuid/clock.txt"
     )
     assert "file=/var/lib/libuuid/clock-cont.txt, +" in cont
-    assert last == f"2 True {(0x1261 >> 4) + 512}"
+    assert last == f"2 True {(0x1261 >> 8) + 32}"

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import itertools
+import socket
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import pytest
@@ -18,6 +19,7 @@ from uuidd.core.timeline import Block, SteadyBlock
 from uuidd.core.wire import methods, rpc
 from uuidd.server.fairness import Turns
 from uuidd.server.making import PIECES
+from uuidd.server.stream import Stream
 
 pytestmark = pytest.mark.usefixtures("autojump_clock")
 
@@ -36,6 +38,14 @@ async def inside(autojump_clock: MockClock) -> Inside:
     inside = Inside(worker=WORKER)
     inside.save_ahead(HOUR)
     return inside
+
+
+@pytest.fixture
+def stream() -> Iterator[Stream]:
+    """The daemon's end of a connection."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        yield Stream(ours, UID)
 
 
 async def make(inside: Inside, kind: str, count: int) -> list[str]:
@@ -172,13 +182,17 @@ async def test_made_uuids_are_of_their_version(kind: str, version: int, inside: 
 # In pieces
 
 
-async def test_others_have_their_turn_between_the_pieces_of_a_make(inside: Inside) -> None:
+async def test_others_have_their_turn_between_the_pieces_of_a_make(
+    inside: Inside, stream: Stream
+) -> None:
     """A thousand in base 62 take milliseconds, but no other client waits for as long."""
     wanted = rpc.Request(1, "make", ["ksuid", 1000])
     turns = 0
     await trio.sleep(1)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(partial(inside.service.answer_waiting, wanted, uid=UID, turns=Turns()))
+        nursery.start_soon(
+            partial(inside.service.answer_waiting, wanted, stream=stream, turns=Turns())
+        )
         while nursery.child_tasks:
             await trio.lowlevel.checkpoint()
             turns += 1
@@ -186,7 +200,7 @@ async def test_others_have_their_turn_between_the_pieces_of_a_make(inside: Insid
 
 
 async def test_of_one_users_makes_only_one_is_half_made(
-    inside: Inside, monkeypatch: pytest.MonkeyPatch
+    inside: Inside, stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However many a user asks for at once, only one at a time costs memory, and no tick waits."""
     happened: list[str] = []
@@ -202,7 +216,7 @@ async def test_of_one_users_makes_only_one_is_half_made(
 
     async def make_one() -> None:
         wanted = rpc.Request(1, "make", ["v1", 500])
-        await inside.service.answer_waiting(wanted, uid=UID, turns=turns)
+        await inside.service.answer_waiting(wanted, stream=stream, turns=turns)
         happened.append("ended")
 
     await trio.sleep(1)

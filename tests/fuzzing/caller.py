@@ -239,7 +239,12 @@ def _judge(each: rpc.Request, reply: list[Any], given_out: GivenOut) -> str:
         return refused.code
     if error is not None:
         code = _code(error)
-        may_be = ERRORS if isinstance(call, methods.Status) or call.wait else {*ERRORS, "must_wait"}
+        if isinstance(call, methods.AskLease):
+            may_be = {"no_lease"}
+        elif isinstance(call, methods.Status) or call.wait:
+            may_be = ERRORS
+        else:
+            may_be = {*ERRORS, "must_wait"}
         require(result is None and code in may_be, "an error is one that can be")
         return code
     match call:
@@ -248,6 +253,8 @@ def _judge(each: rpc.Request, reply: list[Any], given_out: GivenOut) -> str:
         case methods.Make(kind, count, _):
             require(len(result) == count, "as many ids are made as were asked for")
             given_out.make(kind, result)
+        case methods.AskLease():
+            given_out.lease(methods.unpack_lease(result))
         case _:
             require(type(result) is dict and "version" in result, "a status is a map")
     return "answered"

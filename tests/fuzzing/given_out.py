@@ -9,6 +9,7 @@ from typing import Any
 from tests.fuzzing.target import require
 from uuidd.core.ids import flake, ksuid, push_id, snowflake, ulid, uuids, versions
 from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND
+from uuidd.core.timeline.leases import Lease
 
 Key = tuple[int, int]
 """A node and a clock sequence; of the steady timeline ``STEADY``."""
@@ -22,6 +23,8 @@ class GivenOut:
     def __init__(self) -> None:
         self._blocks: dict[Key, list[tuple[int, int]]] = {}
         self._ids: set[str] = set()
+        self._tokens: set[int] = set()
+        self._leases: dict[int, int] = {}
         self.ends: dict[Key, int] = {}
         self.unsure: set[str] = set()
 
@@ -66,6 +69,14 @@ class GivenOut:
             self._runs(STEADY, [_TICKS[kind](text) for text in ids])
             # The last one's tick need not be the last of its block.
             self.unsure.add("steady")
+
+    def lease(self, lease: Lease) -> None:
+        """Note a lease."""
+        require(lease.token not in self._tokens, "each lease has a token of its own")
+        self._tokens.add(lease.token)
+        earlier = self._leases.get(lease.lane)
+        require(earlier is None or earlier <= lease.begin, "the leases of a lane begin one by one")
+        self._leases[lease.lane] = lease.begin
 
     def _runs(self, key: Key, ticks: list[int]) -> None:
         """Note ticks; those in a row as one block, because there may be a thousand."""

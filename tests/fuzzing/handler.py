@@ -12,7 +12,7 @@ from random import Random
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from tests.daemon.fakes import Inside, request
+from tests.daemon.fakes import Inside, notification, request
 from tests.fuzzing import corpus
 from tests.fuzzing.caller import Caller
 from tests.fuzzing.given_out import GivenOut
@@ -24,6 +24,7 @@ from tests.fuzzing.spans import of_messagepack
 from tests.fuzzing.target import Target, require
 from uuidd.server.acceptor import Acceptor
 from uuidd.server.descriptors import bar_descriptors
+from uuidd.server.page import Page
 from uuidd.server.settings import Limits
 
 ROUNDS, AT_ONCE = 40, 16
@@ -62,9 +63,11 @@ def handler(data: bytes) -> Sequence[str]:
     """Live through a daemon's life, and give what each connection came to."""
     outcomes: list[str] = []
     before = _descriptors()
+    page = Page()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        trio.run(_life, data, outcomes, clock=MockClock(autojump_threshold=0))
+        trio.run(_life, data, page, outcomes, clock=MockClock(autojump_threshold=0))
+    page.close()
     if _descriptors() > before:
         # What the daemon's end left to Python is closed once it is collected.
         gc.collect()
@@ -78,13 +81,14 @@ def _descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))
 
 
-async def _life(data: bytes, outcomes: list[str]) -> None:
+async def _life(data: bytes, page: Page, outcomes: list[str]) -> None:
     variant, rounds = unpacked(data)
     inside = Inside(
         Limits(connections=3) if variant & 7 == 7 else Limits(),
         worker=5 if variant & 8 else None,
         lost=not variant & 0x70,
         rollback=("slew", "slew", "wait", "refuse")[variant >> 4 & 3],
+        page=page,
     )
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         listener.setblocking(False)
@@ -196,6 +200,9 @@ _RIGHT = [
     request("take", "utc", 1_000_000),
     request("make", "v1", 1000) * 3,
     corpus.NOTE * 20 + corpus.ONE * 20,
+    request("lease"),
+    request("lease", msgid=2) * 20,
+    notification("in_use") * 20 + request("lease"),
     corpus.STEADY * 10,
     corpus.ONE * 400,
 ]

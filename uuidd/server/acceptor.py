@@ -71,7 +71,7 @@ class Acceptor:
                 tasks.start_soon(self._dropper.run)
                 with self._accepting:
                     await self._accept(connections)
-                connections.end_reading_from_received()
+                connections.stop()
                 if self._draining:
                     await self._accept(connections, backlog_only=True)
                 await connections.finish()
@@ -194,8 +194,9 @@ class _Connections:
             elif not self._poller.try_answer(stream, data):
                 self._tasks.start_soon(self._serve, stream, partial(serve_connection, stream, data))
 
-    def end_reading_from_received(self) -> None:
-        """Read nothing more over connections that have sent something."""
+    def stop(self) -> None:
+        """Let leases last, and read nothing more over connections that have sent something."""
+        self._service.leasing.stop()
         for stream in self._open:
             if stream.received:
                 stream.end_reading()
@@ -254,6 +255,8 @@ class _Connections:
             self._poller.park(stream)
 
     def _end(self, stream: Stream) -> None:
+        if stream.lease is not None:
+            self._service.leasing.release(stream)
         self._open.remove(stream)
         self._admission.leave(stream.uid)
         stream.close()

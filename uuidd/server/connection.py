@@ -102,7 +102,15 @@ async def _rpc(
         malformed = isinstance(stopped_by, rpc.MalformedError)
         if isinstance(stopped_by, Waiting):
             request, end = stopped_by
-            replies += await service.answer_waiting(request, uid=stream.uid, turns=turns)
+            reply, fd = await service.answer_waiting(request, stream=stream, turns=turns)
+            if fd is not None and not stream.has_page:
+                # Those before it go first, because the descriptor comes with the first byte sent.
+                if not await _flush(stream, replies, service, limits, turns):
+                    return False
+                sent = stream.send_with(fd, reply)
+                stream.has_page = sent > 0
+                replies, reply = b"", reply[sent:]
+            replies += reply
         elif isinstance(stopped_by, rpc.MalformedError):
             service.rpc.refuse(MALFORMED)
             replies += reply_to(stopped_by)

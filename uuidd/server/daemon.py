@@ -20,7 +20,9 @@ from uuidd.server.admission import Admission
 from uuidd.server.allocator import Allocator
 from uuidd.server.entropy import Entropy
 from uuidd.server.events import Refusals
+from uuidd.server.leasing import Leasing
 from uuidd.server.listeners import Listener
+from uuidd.server.page import Page
 from uuidd.server.peers import outsiders_uid
 from uuidd.server.saver import Saver
 from uuidd.server.service import Service
@@ -57,6 +59,7 @@ class Daemon:
         clock: Clock,
         manager: Notifier,
         settings: Settings,
+        page: Page | None,
     ) -> None:
         self._listener = listener
         self._store = store
@@ -64,6 +67,7 @@ class Daemon:
         self._clock = clock
         self._manager = manager
         self._settings = settings
+        self._page = page
 
     def serve(self) -> bool:
         """Serve until SIGTERM, SIGINT or the idle time-out. Return whether the state was saved."""
@@ -76,7 +80,9 @@ class Daemon:
         saver = Saver(self._timelines, self._save, self._clock.read, self._store.moved_away)
         report = Report(self._timelines, saver, self._clock, admission, limits)
         allocator = Allocator(self._timelines, saver, self._clock.read, limits)
-        service = Service(allocator, Entropy(), report.status)
+        page = None if self._page is None else self._page.fd
+        leasing = Leasing(self._timelines, saver, self._clock.read, page)
+        service = Service(allocator, leasing, Entropy(), report.status)
         acceptor = Acceptor(self._listener.sock, service, admission, limits)
         refusals = Refusals(service.rpc, service.libuuid)
         line = StatusLine(service, admission, self._timelines, saver, self._clock.read)

@@ -40,8 +40,9 @@ MEANINGS = {
 }
 """What was refused for each reason, in words. ``status`` counts by the reasons themselves."""
 
-ROUTINE = "must_wait"
-"""Not logged: the client asked for an error instead of a wait."""
+ROUTINE = ("must_wait", "no_lease")
+"""Not logged: the client asked for an error instead of a wait, and it uses blocks without a lease.
+"""
 
 log = logging.getLogger("uuidd")
 
@@ -50,6 +51,11 @@ def step(nanoseconds: int) -> None:
     """Log a step of UTC by *nanoseconds*, negative for back."""
     direction = "back" if nanoseconds < 0 else "forward"
     log.warning("UTC was set %s by %.3f s", direction, abs(nanoseconds) / 1e9)
+
+
+def leases_ended(count: int) -> None:
+    """Log that so many leases were ended after a step of UTC."""
+    log.info("%s ended, because UTC was set back", counted(count, "lease"))
 
 
 def steady_at_start(timeline: Steady, at: Reading) -> None:
@@ -110,8 +116,8 @@ _OPENINGS = {
     "node changed": (logging.WARNING, "the node and the clock sequence were changed"),
     "the saved mark lies past now": (
         logging.WARNING,
-        "the clock sequence was changed, because the last run did not stop cleanly, or UTC was set"
-        " back since; ticks up to %(seconds).3f s from now may have been used",
+        "the clock sequence was changed, because the last run did not stop cleanly, or left leases,"
+        " or UTC was set back since; ticks up to %(seconds).3f s from now may have been used",
     ),
     "UTC stepped back": (
         logging.WARNING,
@@ -194,5 +200,6 @@ class Refusals:
 
     def _count(self) -> Counter[str]:
         count: Counter[str] = sum((tally.refused for tally in self._tallies), Counter())
-        del count[ROUTINE]
+        for reason in ROUTINE:
+            del count[reason]
         return count

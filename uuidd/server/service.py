@@ -8,48 +8,58 @@ from typing import Any
 
 from uuidd.core.ids import versions
 from uuidd.core.timeline import Block, SteadyBlock
+from uuidd.core.timeline.leases import Lease
 from uuidd.core.timeline.outcomes import NotNow
 from uuidd.core.wire import libuuid, methods, rpc
 from uuidd.core.wire.libuuid import Op
-from uuidd.core.wire.methods import Make, RefusedError, Take
+from uuidd.core.wire.methods import IN_USE, AskLease, Make, RefusedError, Take
 from uuidd.server.allocator import Allocator
 from uuidd.server.entropy import Entropy
 from uuidd.server.events import Tally
 from uuidd.server.fairness import Turns
+from uuidd.server.leasing import Leasing
 from uuidd.server.making import Maker
+from uuidd.server.stream import Stream
 
 MALFORMED = "malformed"
 """The reason, in counts of refusals, for bytes that are not a request of either dialect."""
 
 AnyBlock = Block | SteadyBlock
-Call = methods.Take | methods.Make | methods.Status
+Call = methods.Take | methods.Make | methods.Status | methods.AskLease
 
 
 class Service:
-    """Answers requests with what *allocator*, *entropy* and *status* return.
+    """Answers requests with what *allocator*, *leasing*, *entropy* and *status* return.
 
     For each dialect there are two methods. One answers at once, or returns None when the request
     has to wait; then the other one, which waits, has to be called.
     """
 
     def __init__(
-        self, allocator: Allocator, entropy: Entropy, status: Callable[[Service], dict[str, Any]]
+        self,
+        allocator: Allocator,
+        leasing: Leasing,
+        entropy: Entropy,
+        status: Callable[[Service], dict[str, Any]],
     ) -> None:
         self._allocator = allocator
         self._entropy = entropy
         self._maker = Maker(allocator, entropy)
         self._status = status
+        self.leasing = leasing
         self.rpc = Tally()
         self.libuuid = Tally()
 
     def answer(self, request: rpc.Request, *, uid: int) -> bytes | None:
         """Return the reply to an rpc request, "" for a notification; None when it has to wait.
 
-        A notification has no effect: its sender would never learn what was given out.
+        Nothing is given out for a notification: its sender would never learn of it.
         """
         msgid = request.msgid
         if msgid is None:
             self.rpc.requests += 1
+            if request.method in _IN_USE:
+                self.leasing.note_use()
             return b""
         try:
             call = self._parse(request)
@@ -61,14 +71,23 @@ class Service:
             if type(call) is Make:
                 ids = self._maker.make(call, uid=uid)
                 return None if ids is None else self._reply_ids(msgid, ids)
+            # A lease is for a connection, and may wait for a save: a task sees to both.
+            if type(call) is AskLease:
+                return None
             return self._reply_status(msgid)
         except NotNow:
             return None
         except RefusedError as refused:
             return self._refuse(msgid, refused)
 
-    async def answer_waiting(self, request: rpc.Request, *, uid: int, turns: Turns) -> bytes:
-        """Return the reply to an rpc request that has to wait."""
+    async def answer_waiting(
+        self, request: rpc.Request, *, stream: Stream, turns: Turns
+    ) -> tuple[bytes, int | None]:
+        """Return the reply to an rpc request over *stream* that has to wait.
+
+        The second item is the descriptor to pass with it, None for none.
+        """
+        uid = stream.uid
         msgid = request.msgid
         assert msgid is not None  # noqa: S101  (a notification never waits)
         try:
@@ -78,13 +97,16 @@ class Service:
                 block = await self._allocator.take_waiting(
                     timeline, count, whole, uid=uid, wait=wait
                 )
-                return self._reply_block(msgid, block)
+                return self._reply_block(msgid, block), None
             if type(call) is Make:
                 ids = await self._maker.make_waiting(call, uid=uid, turns=turns)
-                return self._reply_ids(msgid, ids)
-            return self._reply_status(msgid)
+                return self._reply_ids(msgid, ids), None
+            if type(call) is AskLease:
+                lease = await self.leasing.grant(stream)
+                return self._reply_lease(msgid, lease), self.leasing.page
+            return self._reply_status(msgid), None
         except RefusedError as refused:
-            return self._refuse(msgid, refused)
+            return self._refuse(msgid, refused), None
 
     def answer_libuuid(self, ask: libuuid.Request, *, uid: int) -> bytes | None:
         """Return the reply to a libuuid request, "" if it is refused; None if it has to wait."""
@@ -127,6 +149,10 @@ class Service:
         self.rpc.requests += 1
         self.rpc.ids += len(ids)
         return rpc.pack_response(msgid, ids)
+
+    def _reply_lease(self, msgid: int, lease: Lease) -> bytes:
+        self.rpc.requests += 1
+        return rpc.pack_response(msgid, methods.pack_lease(lease))
 
     def _reply_status(self, msgid: int) -> bytes:
         # Counted before, because the reply counts itself too.
@@ -174,5 +200,8 @@ def reply_to(error: rpc.MalformedError) -> bytes:
         return b""
     return rpc.pack_error(error.msgid, "bad_params", f"{error}; the connection is closed")
 
+
+_IN_USE = (IN_USE, IN_USE.encode())
+"""The method as text, and as binary data, which counts as text."""
 
 _TIME = (Op.TIME_UUID, Op.BULK_TIME_UUID)

@@ -10,12 +10,14 @@ import select
 import signal
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 from uuidd import __version__
 from uuidd.clock import Clock
 from uuidd.core.ids import snowflake, times
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
+from uuidd.core.timeline.leases import Leases
 from uuidd.core.timeline.state import NO_EPOCHS, LaterEpoch, Node, State, with_epoch
 from uuidd.core.timeline.steady import Steady
 from uuidd.core.timeline.timelines import Reading, Timelines
@@ -27,6 +29,7 @@ from uuidd.server import events
 from uuidd.server.daemon import SIGNALS, Daemon
 from uuidd.server.entropy import Entropy
 from uuidd.server.listeners import Listener, open_listener
+from uuidd.server.page import Page, PageError
 from uuidd.server.peers import outsiders_uid
 from uuidd.server.pidfile import pid_file
 from uuidd.server.saver import CHECK_SECONDS, FIRST_REACH
@@ -95,7 +98,9 @@ def started(settings: Settings) -> Iterator[Daemon]:
         with acting_as(user) if user else contextlib.nullcontext():
             store = FolderStore(settings.state, machine=machine_hash())
             undo.callback(store.close)
-            timelines, at, marks = begin_timelines(settings, node, store, clock)
+            page = _page(undo)
+            timelines, at, marks = begin_timelines(settings, node, store, clock, page)
+        clock.on_step = partial(_stepped, timelines)
         if user is not None:
             become(user)
             # The kernel counts these by user.
@@ -124,11 +129,34 @@ def started(settings: Settings) -> Iterator[Daemon]:
             timelines.utc.node.source,
         )
         ready = True
-        yield Daemon(listener, store, timelines, clock, manager, settings)
+        yield Daemon(listener, store, timelines, clock, manager, settings, page)
+
+
+def _page(undo: contextlib.ExitStack) -> Page | None:
+    """Return the page of the leases, closed by *undo*; None, and log it, if there can be none."""
+    try:
+        page = Page()
+    except PageError as error:
+        log.warning("no leases, so all clients use blocks: %s", error)
+        return None
+    undo.callback(page.close)
+    return page
+
+
+def _stepped(timelines: Timelines, nanoseconds: int) -> None:
+    """End all leases if UTC was set back, and log the step."""
+    ended = timelines.step_back() if nanoseconds < 0 else 0
+    events.step(nanoseconds)
+    if ended:
+        events.leases_ended(ended)
 
 
 def begin_timelines(
-    settings: Settings, node: Node | None, store: FolderStore, clock: Clock
+    settings: Settings,
+    node: Node | None,
+    store: FolderStore,
+    clock: Clock,
+    page: Page | None = None,
 ) -> tuple[Timelines, Reading, list[tuple[Path, int]]]:
     """Return the timelines, with their first horizon saved, the clock then, and libuuid's marks."""
     loaded = store.load()
@@ -142,6 +170,15 @@ def begin_timelines(
     # A state of the same fixed node has marks of its own.
     begins = node is not None and (loaded is None or not node.same_as(loaded.node))
     marks = libuuid_marks(at.now) if begins else []
+    steady = Steady(
+        None if loaded is None else loaded.steady,
+        now=at.now,
+        elapsed=at.elapsed,
+        lost=store.lost,
+        rollback=settings.rollback,
+        max_lead=max(1, int(settings.max_lead * TICKS_PER_SECOND)),
+    )
+    # What was leased under a lost state lies before that, too.
     utc = Utc(
         loaded,
         machine=store.machine,
@@ -150,14 +187,7 @@ def begin_timelines(
         node=node,
         avoid=None if node is None else libuuid_clock_seq(),
         floor=max((at.now + ahead for _, ahead in marks if ahead <= MAX_MARK_AHEAD), default=None),
-    )
-    steady = Steady(
-        None if loaded is None else loaded.steady,
-        now=at.now,
-        elapsed=at.elapsed,
-        lost=store.lost,
-        rollback=settings.rollback,
-        max_lead=max(1, int(settings.max_lead * TICKS_PER_SECOND)),
+        leases=Leases(steady.held_until, None if page is None else page.words),
     )
     timelines = Timelines(utc, steady, worker=settings.worker, epoch=settings.epoch, epochs=epochs)
     _save_first(timelines, store, at)

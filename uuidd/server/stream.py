@@ -6,10 +6,13 @@ Unix socket nearly always has room for a reply, and often holds the next request
 
 from __future__ import annotations
 
+import array
 import contextlib
 import socket
 
 import trio
+
+from uuidd.core.timeline.leases import Lease
 
 UNREAD_BYTES = 16384
 """Bytes of replies that the system keeps for one connection, without its own overhead, which is as
@@ -24,9 +27,12 @@ class Stream:
 
     *received* is whether anything has arrived over it, or its end. Until then, *silent_since* is
     when the wait for it began.
+
+    *lease* is the last lease that was granted to its client, *has_page* whether the descriptor of
+    the page was passed to it.
     """
 
-    __slots__ = ("received", "silent_since", "sock", "uid")
+    __slots__ = ("has_page", "lease", "received", "silent_since", "sock", "uid")
 
     silent_since: float
 
@@ -34,6 +40,8 @@ class Stream:
         self.sock = sock
         self.uid = uid
         self.received = False
+        self.lease: Lease | None = None
+        self.has_page = False
 
     def receive_now(self) -> bytes | None:
         """Return what has arrived: None if nothing has, "" at the end or when the peer is gone."""
@@ -68,6 +76,17 @@ class Stream:
             return 0
         except OSError:
             return -1
+
+    def send_with(self, fd: int, data: bytes) -> int:
+        """Send *data* with a descriptor, as ``send_now``; 0 too if it cannot be sent with one.
+
+        The kernel, or the client, may allow no passed descriptors, or no more of them.
+        """
+        passed = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd]))
+        try:
+            return self.sock.sendmsg([data], [passed], socket.MSG_DONTWAIT)
+        except OSError:
+            return 0
 
     async def receive(self) -> bytes:
         """Return what arrives next, however late; "" at the end or when the peer is gone."""

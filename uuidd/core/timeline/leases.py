@@ -88,7 +88,7 @@ class NoLease(NotNow):
 class LeasesSnapshot(NamedTuple):
     """All that decides what a ``Leases`` grants and shows next."""
 
-    page: MutableSequence[int]
+    page: MutableSequence[int] | memoryview
     users: dict[int, int]
     rests: dict[int, tuple[int, int]]
     saved: Horizon
@@ -107,7 +107,9 @@ class Leases:
     *top* is past all ticks that holders of lanes of the open generation may have used.
     """
 
-    def __init__(self, floor: int = 0, page: MutableSequence[int] | None = None) -> None:
+    def __init__(
+        self, floor: int = 0, page: MutableSequence[int] | memoryview | None = None
+    ) -> None:
         self._page = [0] * PAGE_WORDS if page is None else page
         self._users: dict[int, int] = {}
         """The user of each lane that is held."""

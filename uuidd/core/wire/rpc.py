@@ -47,7 +47,7 @@ class Request(NamedTuple):
     """A method called with params; both are any value that MessagePack has.
 
     *msgid* is None for what gets no answer: a notification, or a response, which the daemon never
-    asked for.
+    asked for. Of a response, all three are None.
     """
 
     msgid: int | None
@@ -196,7 +196,9 @@ def _request(value: Any) -> Request:
     kind, size = value[0], len(value)
     if kind == REQUEST and size == 4 and type(value[1]) is int:
         return Request(value[1], value[2], value[3])
-    if (kind == NOTIFICATION and size == 3) or (kind == RESPONSE and size == 4):
+    if kind == NOTIFICATION and size == 3:
+        return Request(None, value[1], value[2])
+    if kind == RESPONSE and size == 4:
         return Request(None, None, None)
     raise MalformedError(
         "not a MessagePack-RPC message", _known(kind, value[1] if size > 1 else None)

@@ -1,0 +1,418 @@
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import socket
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+import trio
+
+from tests.daemon.fakes import HOUR, Inside, Peer, notification, request
+from tests.daemon.test_acceptor import Serving, serving, somebody
+from tests.tools import need_root
+from uuidd.core.ids.ticks import TICKS_PER_SECOND
+from uuidd.core.timeline.generation import BLOCK_LANES
+from uuidd.core.timeline.leases import HORIZON_AT, PER_USER, RESERVED, TOKENS_AT
+from uuidd.core.wire import methods
+from uuidd.server.page import PAGE_BYTES, Page
+from uuidd.server.saver import REACH
+from uuidd.server.settings import SOON_SECONDS
+
+pytestmark = pytest.mark.usefixtures("autojump_clock")
+
+IN_USE = notification("in_use")
+
+
+@pytest.fixture
+def page() -> Iterator[Page]:
+    """A page for one test."""
+    page = Page()
+    yield page
+    page.close()
+
+
+async def refusal(peer: Peer) -> str:
+    """Return why the daemon grants no lease."""
+    reply = await peer.call("lease")
+    assert reply.error is not None
+    assert reply.code == "no_lease"
+    return reply.error.removeprefix("no_lease: ")
+
+
+@contextlib.asynccontextmanager
+async def holding(page: Page | None, **limits: Any) -> AsyncIterator[tuple[Serving, Peer]]:
+    """A daemon that serves, a second after its start, and one client of it."""
+    async with serving(page=page, **limits) as served, served.connect() as holder:
+        await trio.sleep(1)
+        yield served, holder
+
+
+def tokens(page: Page) -> dict[int, int]:
+    """Return the tokens in a page that stand for a holder, by lane."""
+    return {
+        lane: token for lane, token in enumerate(page.words[TOKENS_AT : TOKENS_AT + 256]) if token
+    }
+
+
+# Granted
+
+
+async def test_a_lease_is_a_lane_whose_token_is_in_the_page(page: Page) -> None:
+    """It is the open generation's, and begins no later than now."""
+    async with holding(page) as (served, holder):
+        lease = await holder.lease()
+        assert tokens(page) == {lease.lane: lease.token}
+        assert lease.lane >= BLOCK_LANES
+        assert lease.clock_seq == served.inside.open.clock_seq + lease.lane
+        assert lease.node == served.inside.timeline.node.value
+        assert lease.begin <= served.inside.wall.now()
+
+
+async def test_the_page_comes_with_the_first_lease_of_a_connection(page: Page) -> None:
+    """The descriptor comes with the first byte of the reply, once."""
+    async with holding(page) as (_, holder):
+        await holder.send(request("take", "utc", 1) + request("lease") + request("lease"))
+        replies = await holder.replies(3)
+        [(fd, data)] = holder.passed
+        assert data == b"\x94\x01\x01\xc0" + data[4:]
+        assert b"token" in data
+        last = methods.unpack_lease(replies[-1].result)
+        with mmap.mmap(fd, PAGE_BYTES, prot=mmap.PROT_READ) as read:
+            words = memoryview(read).cast("Q")
+            assert words[TOKENS_AT + last.lane] == last.token
+            words.release()
+
+
+async def test_each_connection_gets_the_page(page: Page) -> None:
+    """Also one of the same user, which may be another process."""
+    async with holding(page) as (served, one), served.connect() as other:
+        for holder in (one, other):
+            await holder.lease()
+            assert len(holder.passed) == 1
+
+
+async def test_a_second_lease_ends_the_first(page: Page) -> None:
+    """A connection holds one at most; the lane of the first rests."""
+    async with holding(page) as (served, holder):
+        first, second = await holder.lease(), await holder.lease()
+        assert tokens(page) == {second.lane: second.token}
+        assert first.lane != second.lane
+        assert served.inside.timeline.leases.out == 1
+
+
+async def test_pipelined_requests_for_leases_are_answered_in_order(page: Page) -> None:
+    """Each ends the one before it."""
+    async with holding(page) as (_, holder):
+        asked = [request("lease", msgid=1), request("make", "v4", msgid=2)] * 10
+        await holder.send(b"".join(asked))
+        replies = await holder.replies(20)
+        assert [reply.msgid for reply in replies] == [1, 2] * 10
+        last = methods.unpack_lease(replies[-2].result)
+        assert tokens(page) == {last.lane: last.token}
+
+
+async def test_a_lease_is_granted_over_a_connection_that_may_hold_descriptors(page: Page) -> None:
+    """On a kernel that cannot bar them too."""
+    async with serving(bars=False, page=page) as served, served.connect() as holder:
+        await trio.sleep(1)
+        lease = await holder.lease()
+        assert tokens(page) == {lease.lane: lease.token}
+        assert len(holder.passed) == 1
+
+
+async def test_a_client_that_takes_no_descriptor_gets_the_lease_alone(page: Page) -> None:
+    """It asked the kernel for that (SO_PASSRIGHTS, Linux 6.16); the reply comes all the same."""
+    async with holding(page) as (_, holder):
+        try:
+            holder.sock.setsockopt(socket.SOL_SOCKET, 83, 0)
+        except OSError:
+            pytest.skip("this kernel passes descriptors to all")
+        await holder.lease()
+        assert holder.passed == []
+        holder.sock.setsockopt(socket.SOL_SOCKET, 83, 1)
+        await holder.lease()
+        assert len(holder.passed) == 1
+
+
+# Refused
+
+
+async def test_without_a_page_nothing_is_leased() -> None:
+    """The daemon serves all the same, by blocks."""
+    async with holding(None) as (served, holder):
+        assert await refusal(holder) == (
+            "this daemon has no leases, and its log says why; blocks serve meanwhile"
+        )
+        assert (await holder.call("take", "utc", 1)).error is None
+        assert served.inside.leasing.refused == {"page": 1}
+        assert served.inside.service.rpc.refused == {"no_lease": 1}
+
+
+async def test_nothing_is_leased_before_utc_has_passed_what_was_leased_before(page: Page) -> None:
+    """The message says for how long, and then there are leases again."""
+    async with holding(page) as (served, holder):
+        served.inside.timeline.leases.floor = served.inside.wall.now() + 12 * TICKS_PER_SECOND
+        assert await refusal(holder) == (
+            "no lease before UTC has passed all that earlier leases may have used, in 12.000 s;"
+            " blocks serve meanwhile"
+        )
+        await trio.sleep(12)
+        await holder.lease()
+        assert served.inside.leasing.refused == {"floor": 1}
+
+
+async def test_nothing_is_leased_while_steady_is_ahead(page: Page) -> None:
+    """Else a holder's v7 would be behind those of blocks."""
+    async with holding(page) as (served, holder):
+        served.inside.take_steady()
+        served.inside.wall.step(-0.5)
+        assert await refusal(holder) == (
+            "no lease before UTC has caught up with the steady timeline, in 0.500 s;"
+            " blocks serve meanwhile"
+        )
+        assert served.inside.leasing.refused == {"steady": 1}
+
+
+async def test_nothing_is_leased_while_a_volatile_node_serves(page: Page) -> None:
+    """It is not saved, so nothing of it can be bounded."""
+    async with holding(page) as (served, holder):
+        served.inside.timeline.use_volatile("a test")
+        assert await refusal(holder) == (
+            "v1 and v6 come from a volatile node, which has no leases; blocks serve meanwhile"
+        )
+
+
+async def test_nothing_is_leased_before_a_save_that_may_be_used(page: Page) -> None:
+    """After the state folder was moved away, with what it is that fails."""
+    async with holding(page) as (served, holder):
+        served.inside.disk.moved = "the folder was moved away"
+        assert await refusal(holder) == (
+            "the state has to be saved first, which fails (the folder was moved away);"
+            " blocks serve meanwhile"
+        )
+
+
+async def test_a_user_has_half_of_the_lanes_over_all_connections(page: Page) -> None:
+    """Lanes that rest count too; another user has the other half."""
+    need_root()
+    async with holding(page) as (served, holder), contextlib.AsyncExitStack() as stack:
+        with somebody() as uid:
+            theirs = [await stack.enter_async_context(served.connect()) for _ in range(2)]
+        for each in theirs:
+            for _ in range(PER_USER // 2):
+                await each.lease()
+        for each in theirs:
+            assert await refusal(each) == (
+                f"uid {uid} has {PER_USER} leases, the most one user may have, counting those that"
+                f" ended in the last {REACH:g} s; close connections; blocks serve meanwhile"
+            )
+        await holder.lease()
+
+
+async def test_of_all_lanes_each_is_leased_once(page: Page) -> None:
+    """When none is left, the message says so; blocks serve."""
+    need_root()
+    async with holding(page) as (served, _), contextlib.AsyncExitStack() as stack:
+        with somebody():
+            theirs = [
+                await stack.enter_async_context(served.connect())
+                for _ in range(RESERVED - PER_USER)
+            ]
+        ours = [await stack.enter_async_context(served.connect()) for _ in range(PER_USER)]
+        leases = [await each.lease() for each in theirs + ours]
+        assert len({lease.lane for lease in leases}) == RESERVED
+        os.seteuid(12345)
+        try:
+            late = served.connect()
+        finally:
+            os.seteuid(0)
+        async with late:
+            assert await refusal(late) == (
+                f"all {RESERVED} lanes are leased, counting those whose lease ended in the last"
+                f" {REACH:g} s; try again later; blocks serve meanwhile"
+            )
+            assert (await late.call("take", "utc", 1)).error is None
+
+
+# The end of a lease
+
+
+async def test_a_lease_ends_with_its_connection(page: Page) -> None:
+    """The token is cleared as soon as the daemon learns of it."""
+    async with holding(page) as (served, holder):
+        async with served.connect() as other:
+            await other.lease()
+            assert len(tokens(page)) == 1
+        await trio.testing.wait_all_tasks_blocked()
+        assert tokens(page) == {}
+        assert served.inside.timeline.leases.out == 0
+        assert (await holder.call("status")).error is None
+
+
+async def test_the_lease_of_a_client_that_reads_no_reply_ends(page: Page) -> None:
+    """With its connection, which is closed after some seconds."""
+    async with holding(page) as (served, _), served.connect() as deaf:
+        await deaf.send(request("lease") + request("make", "v4", 1000) * 10)
+        await trio.sleep(1)
+        assert len(tokens(page)) == 1
+        await trio.sleep(served.inside.limits.reply_seconds)
+        assert tokens(page) == {}
+        assert served.inside.service.rpc.refused == {"unread": 1}
+
+
+async def test_the_lease_of_a_client_that_sends_garbage_ends(page: Page) -> None:
+    """The daemon closes that connection."""
+    async with holding(page) as (_, holder):
+        await holder.lease()
+        await holder.send(b"\xc1")
+        await holder.ended()
+        assert tokens(page) == {}
+
+
+async def test_a_step_back_ends_all_leases_before_anything_else(page: Page) -> None:
+    """The request that finds it is answered after that; its reply is of the new time."""
+    async with holding(page) as (served, holder):
+        await holder.lease()
+        served.inside.wall.step(-1)
+        await holder.call("take", "utc", 1)
+        assert tokens(page) == {}
+        assert served.inside.timeline.leases.floor == page.words[HORIZON_AT]
+
+
+async def test_a_step_forward_ends_none(page: Page) -> None:
+    """Its holders go on with the new time."""
+    async with holding(page) as (served, holder):
+        lease = await holder.lease()
+        served.inside.wall.step(1)
+        await holder.call("take", "utc", 1)
+        assert tokens(page) == {lease.lane: lease.token}
+
+
+async def test_a_lease_that_was_ended_is_not_released_again(page: Page) -> None:
+    """The lane may have another holder by then, whose token stays."""
+    async with holding(page) as (served, holder), served.connect() as other:
+        await holder.lease()
+        served.inside.timelines.step_back()
+        served.inside.timeline.leases.floor = 0
+        lease = await other.lease()
+        await holder.send(b"\xc1")
+        await holder.ended()
+        assert tokens(page) == {lease.lane: lease.token}
+
+
+async def test_a_stop_leaves_the_leases_to_their_holders(page: Page) -> None:
+    """They go on up to the horizon in the page while the next daemon starts."""
+    async with holding(page) as (served, holder), served.connect() as other:
+        leases = [await each.lease() for each in (holder, other)]
+        served.acceptor.stop(drain=False)
+        await served.ended.wait()
+        await holder.ended()
+        assert tokens(page) == {lease.lane: lease.token for lease in leases}
+
+
+async def test_a_connection_that_ends_during_a_stop_leaves_its_lease(page: Page) -> None:
+    """Its lane has no other holder before the daemon is gone, so that harms nobody."""
+    async with holding(page) as (served, holder):
+        lease = await holder.lease()
+        served.acceptor.stop(drain=False)
+        await holder.end_sending()
+        await served.ended.wait()
+        assert tokens(page) == {lease.lane: lease.token}
+
+
+# The horizon
+
+
+async def test_a_lease_on_an_idle_host_comes_with_a_horizon_that_can_be_used(page: Page) -> None:
+    """The first request after an idle hour waits for a save, as one for a block does."""
+    inside = Inside(page=page)
+    async with inside.saving(), inside.talking() as holder:
+        await trio.sleep(HOUR)
+        assert inside.saver.idle
+        await holder.lease()
+        assert page.words[HORIZON_AT] > inside.wall.now()
+
+
+async def test_a_save_that_takes_long_keeps_no_lease_back(page: Page) -> None:
+    """It is granted after 0.05 s, and its holder uses blocks until the horizon is raised."""
+    inside = Inside(page=page)
+    async with inside.saving(), inside.talking() as holder:
+        await trio.sleep(HOUR)
+        inside.disk.gate = trio.Event()
+        begun = trio.current_time()
+        await holder.lease()
+        assert trio.current_time() - begun == pytest.approx(SOON_SECONDS)
+        assert page.words[HORIZON_AT] <= inside.wall.now()
+        inside.disk.gate.set()
+        await trio.sleep(0.1)
+        assert page.words[HORIZON_AT] > inside.wall.now()
+
+
+@pytest.mark.parametrize("name", ["in_use", b"in_use"])
+async def test_word_of_use_raises_the_horizon_on_an_idle_host(page: Page, name: str) -> None:
+    """The save comes at once, and nothing is answered."""
+    inside = Inside(page=page)
+    async with inside.saving(), inside.talking() as holder:
+        await holder.lease()
+        await trio.sleep(HOUR)
+        saves = len(inside.disk.begun)
+        await holder.send(notification(name))
+        await trio.sleep(0.01)
+        assert len(inside.disk.begun) == saves + 1
+        assert page.words[HORIZON_AT] > inside.wall.now()
+        assert (await holder.call("status", msgid=9)).msgid == 9
+
+
+async def test_holders_that_make_nothing_cause_no_save(page: Page) -> None:
+    """Two hundred leases are out, and the disk of an idle host rests."""
+    inside = Inside(page=page)
+    async with inside.saving():
+        for uid in range(200):
+            inside.timelines.lease(at=inside.clock.read(), uid=uid)
+        await trio.sleep(60)
+        saves = len(inside.disk.begun)
+        await trio.sleep(HOUR)
+        assert inside.saver.idle
+        assert len(inside.disk.begun) == saves
+
+
+async def test_holders_that_make_ids_cause_a_save_each_ten_seconds(page: Page) -> None:
+    """However often they say so: a flood of notifications is as use is."""
+    inside = Inside(page=page)
+    async with inside.saving(), inside.talking() as holder:
+        await trio.sleep(60)
+        await holder.lease()
+        saves, begun = len(inside.disk.begun), trio.current_time()
+        while trio.current_time() < begun + 100:
+            await holder.send(IN_USE * 50)
+            await trio.sleep(0.1)
+        assert len(inside.disk.begun) - saves == pytest.approx(10, abs=1)
+
+
+async def test_other_notifications_do_nothing(page: Page) -> None:
+    """They are counted as requests, and that is all."""
+    inside = Inside(page=page)
+    async with inside.saving(), inside.talking() as holder:
+        await trio.sleep(HOUR)
+        saves = len(inside.disk.begun)
+        odd_ones: list[Any] = ["in_us", "take", 7, None, ["in_use"], {}]
+        for odd in odd_ones:
+            await holder.send(notification(odd))
+        await trio.sleep(1)
+        assert len(inside.disk.begun) == saves
+        assert inside.service.rpc.requests == 6
+
+
+async def test_the_marks_of_a_stop_lie_past_what_holders_may_use(page: Page) -> None:
+    """After a clean stop too, because holders go on up to the horizon."""
+    inside = Inside(page=page)
+    async with inside.saving(), inside.talking() as holder:
+        await holder.lease()
+        assert await inside.saver.finish(10)
+        state = inside.disk.kept[-1]
+        horizon = page.words[HORIZON_AT]
+        assert state.leases >= horizon
+        assert state.marks[state.generation] >= horizon

@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import mmap
+import os
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from uuidd.core.timeline.leases import PAGE_WORDS
+from uuidd.server.page import MFD_NOEXEC_SEAL, PAGE_BYTES, Page, PageError
+
+FALLOC_FL_PUNCH_HOLE, FALLOC_FL_KEEP_SIZE = 2, 1
+
+
+@pytest.fixture
+def page() -> Iterator[Page]:
+    """A page for one test."""
+    page = Page()
+    yield page
+    page.close()
+
+
+def reopened(page: Page) -> int:
+    """Return another descriptor of a page, to write to it."""
+    return os.open(f"/proc/self/fd/{page.fd}", os.O_RDWR)
+
+
+def punch(page: Page) -> None:
+    """Take the memory out of a page. Raises OSError."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE
+    if libc.fallocate(page.fd, mode, ctypes.c_long(0), ctypes.c_long(PAGE_BYTES)):
+        raise OSError(ctypes.get_errno(), "fallocate")
+
+
+def protect(page: Page) -> None:
+    """Make a mapping of a page that can be read one that can be written to. Raises OSError."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    at = libc.mmap(None, PAGE_BYTES, mmap.PROT_READ, mmap.MAP_SHARED, page.fd, ctypes.c_long(0))
+    try:
+        both = mmap.PROT_READ | mmap.PROT_WRITE
+        if libc.mprotect(ctypes.c_void_p(at), PAGE_BYTES, both):
+            raise OSError(ctypes.get_errno(), "mprotect")
+    finally:
+        libc.munmap(ctypes.c_void_p(at), PAGE_BYTES)
+
+
+def write_reopened(page: Page) -> None:
+    """Write by another descriptor. Raises OSError."""
+    fd = reopened(page)
+    try:
+        os.write(fd, b"x")
+    finally:
+        os.close(fd)
+
+
+def map_reopened(page: Page) -> None:
+    """Map another descriptor to write to it. Raises OSError."""
+    fd = reopened(page)
+    try:
+        mmap.mmap(fd, PAGE_BYTES)
+    finally:
+        os.close(fd)
+
+
+def test_a_page_is_zero_at_first(page: Page) -> None:
+    """All words of it, so that no lane has a holder."""
+    assert list(page.words) == [0] * PAGE_WORDS
+
+
+def test_what_is_written_is_read_by_all_who_have_the_descriptor(page: Page) -> None:
+    """In the byte order of the host, 64 bits a word."""
+    with mmap.mmap(page.fd, PAGE_BYTES, prot=mmap.PROT_READ) as read:
+        page.words[3] = 2**64 - 2
+        assert read[24:32] == (2**64 - 2).to_bytes(8, "little" if _is_little() else "big")
+
+
+def _is_little() -> bool:
+    return memoryview(b"\1\0").cast("H")[0] == 1
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        lambda page: os.write(page.fd, b"x"),
+        lambda page: os.ftruncate(page.fd, 0),
+        lambda page: os.ftruncate(page.fd, 2 * PAGE_BYTES),
+        lambda page: mmap.mmap(page.fd, PAGE_BYTES),
+        lambda page: fcntl.fcntl(page.fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE),
+        write_reopened,
+        map_reopened,
+        punch,
+        protect,
+    ],
+    ids=["write", "shrink", "grow", "map", "seal", "write anew", "map anew", "punch", "protect"],
+)
+def test_nobody_who_has_the_descriptor_can_change_a_page(
+    page: Page, attack: Callable[[Page], object]
+) -> None:
+    """Neither its words nor its size, which would break its readers; the daemon goes on."""
+    page.words[3] = 7
+    with pytest.raises(PermissionError):
+        attack(page)
+    page.words[4] = 8
+    assert list(page.words[3:5]) == [7, 8]
+    assert os.fstat(page.fd).st_size == PAGE_BYTES
+
+
+def test_a_page_is_not_left_to_programs_that_are_started(page: Page) -> None:
+    """Its descriptor is closed on exec."""
+    assert fcntl.fcntl(page.fd, fcntl.F_GETFD) & fcntl.FD_CLOEXEC
+
+
+def test_a_page_outlives_the_daemon() -> None:
+    """Holders go on with what was in it at the end, after a restart."""
+    page = Page()
+    page.words[1] = 5
+    with mmap.mmap(page.fd, PAGE_BYTES, prot=mmap.PROT_READ) as read:
+        page.close()
+        assert read[8:16] == (5).to_bytes(8, "little" if _is_little() else "big")
+
+
+def test_an_older_kernel_makes_a_page_too() -> None:
+    """One that knows nothing of memory without programs, which is only a further bar."""
+
+    def create(name: str, flags: int) -> int:
+        if flags & MFD_NOEXEC_SEAL:
+            raise OSError(errno.EINVAL, "Invalid argument")
+        return os.memfd_create(name, flags)
+
+    page = Page(create)
+    page.words[0] = 1
+    page.close()
+
+
+def _no_memory(name: str, flags: int) -> int:
+    raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+
+def _unsealable(name: str, flags: int) -> int:
+    return os.memfd_create(name, os.MFD_CLOEXEC)
+
+
+@pytest.mark.parametrize("create", [_no_memory, _unsealable])
+def test_where_there_can_be_no_page_nothing_is_left(create: Callable[[str, int], int]) -> None:
+    """A line says why, and no descriptor stays open."""
+    before = os.listdir("/proc/self/fd")
+    with pytest.raises(PageError, match=r"^the kernel gives no sealed memory: [A-Z].*$"):
+        Page(create)
+    assert os.listdir("/proc/self/fd") == before
+
+
+def test_a_machine_of_32_bits_has_no_page() -> None:
+    """It writes a word in two halves, and a holder could read one of each."""
+    with pytest.raises(PageError, match=r"^a machine of 32 bits does not write 64 bits at once$"):
+        Page(pointer_bytes=4)

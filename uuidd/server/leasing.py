@@ -1,0 +1,122 @@
+"""Leases lanes to connections, and ends the lease of one that ends (core/timeline/leases.py).
+
+Theory of operation
+
+1. A connection holds at most one lease. Its stream remembers it.
+2. The lease ends with the connection, or with the connection's next request for a lease.
+3. When the daemon stops, leases do not end: their holders go on up to the horizon in the page, and
+   the next daemon starts behind it. So nobody waits for a restart.
+4. An idle daemon does not raise the horizon. A holder says that it makes ids (``in_use``) when half
+   of the time up to the horizon is over. Then the horizon is raised with the next save.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+import trio
+
+from uuidd.core.ids.ticks import TICKS_PER_SECOND
+from uuidd.core.timeline.leases import PER_USER, RESERVED, Lease, NoLease
+from uuidd.core.timeline.outcomes import Closed
+from uuidd.core.timeline.timelines import Reading, Timelines
+from uuidd.core.wire.methods import RefusedError
+from uuidd.server.saver import REACH, Saver
+from uuidd.server.settings import SOON_SECONDS
+from uuidd.server.stream import Stream
+
+NO_LEASE = "no_lease"
+"""The code of the error when nothing is leased."""
+
+
+class Leasing:
+    """Leases lanes of *timelines*, whose state *saver* saves. *read* reads the clock.
+
+    *page* is the descriptor of the page, to be passed to holders; without it nothing is leased.
+    *refused* counts refusals by reason.
+    """
+
+    def __init__(
+        self, timelines: Timelines, saver: Saver, read: Callable[[], Reading], page: int | None
+    ) -> None:
+        self._timelines = timelines
+        self._saver = saver
+        self._read = read
+        self._stopping = False
+        self.page = page
+        self.refused: Counter[str] = Counter()
+
+    async def grant(self, holder: Stream) -> Lease:
+        """Lease a lane to a connection; a lease that it has ends before.
+
+        If UTC has passed the horizon in the page, this waits for a save that raises it, at most
+        0.05 s. Raises RefusedError, ``no_lease``.
+        """
+        self.release(holder)
+        lease = holder.lease = self._lease(holder.uid)
+        if self._timelines.utc.leases.horizon <= self._read().now:
+            with trio.move_on_after(SOON_SECONDS):
+                await self._saver.settled()
+        elif self._saver.idle:
+            self._saver.want()
+        return lease
+
+    def release(self, holder: Stream) -> None:
+        """End the lease of a connection, if it has one and the daemon goes on."""
+        if holder.lease is not None and not self._stopping:
+            self._timelines.utc.leases.release(holder.lease)
+            holder.lease = None
+
+    def stop(self) -> None:
+        """Let the leases that are held last, whatever becomes of their connections."""
+        self._stopping = True
+
+    def note_use(self) -> None:
+        """Take note that a holder makes ids, so that the horizon has to be raised."""
+        self._timelines.note_use()
+        if self._saver.idle:
+            self._saver.want()
+
+    def _lease(self, uid: int) -> Lease:
+        if self.page is None:
+            raise self._refusal("page", "this daemon has no leases, and its log says why")
+        at = self._read()
+        if at.elapsed >= self._saver.check_at:
+            self._saver.check(at.elapsed)
+        try:
+            return self._timelines.lease(at=at, uid=uid)
+        except Closed:
+            raise self._refusal("stopping", "the daemon is stopping; try again") from None
+        except NoLease as none:
+            raise self._refusal(none.reason, self._words(none, uid)) from None
+
+    def _refusal(self, reason: str, words: str) -> RefusedError:
+        self.refused[reason] += 1
+        return RefusedError(NO_LEASE, f"{words}; blocks serve meanwhile")
+
+    def _words(self, none: NoLease, uid: int) -> str:
+        seconds = none.wait / TICKS_PER_SECOND
+        if none.reason == "floor":
+            return (
+                "no lease before UTC has passed all that earlier leases may have used, in"
+                f" {seconds:.3f} s"
+            )
+        if none.reason == "steady":
+            return f"no lease before UTC has caught up with the steady timeline, in {seconds:.3f} s"
+        if none.reason == "user":
+            return (
+                f"uid {uid} has {PER_USER} leases, the most one user may have, counting those that"
+                f" ended in the last {REACH:g} s; close connections"
+            )
+        if none.reason == "lanes":
+            return (
+                f"all {RESERVED} lanes are leased, counting those whose lease ended in the last"
+                f" {REACH:g} s; try again later"
+            )
+        if none.reason == "volatile":
+            return "v1 and v6 come from a volatile node, which has no leases"
+        return f"the state has to be saved first{self._trouble()}"
+
+    def _trouble(self) -> str:
+        return f", which fails ({self._saver.trouble})" if self._saver.trouble else ""

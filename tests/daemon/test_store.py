@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from tests.daemon.test_statefile import NEXT, STATE, signed
-from tests.tools import need
+from tests.tools import need, run
 from uuidd.core.ids.snowflake import EPOCH_BITS
 from uuidd.core.timeline.state import State
-from uuidd.statefile import decode, encode
+from uuidd.statefile import FORMAT, decode, encode
 from uuidd.store import FolderStore, StoreError
 
 
@@ -88,22 +88,33 @@ def _umask() -> int:
 # --- files that cannot be used
 
 
-@pytest.mark.parametrize("end", [0, 1, 40, 90, 91, 200, -1])
-def test_a_torn_file_is_set_aside(store: FolderStore, end: int) -> None:
-    """A state file that lacks its end gives no state."""
-    torn = encode(STATE)[:end]
-    (store.folder / "state").write_bytes(torn)
-    assert store.load() is None
-    assert (store.folder / "state.unusable-1").read_bytes() == torn
+DAMAGED = {
+    **{f"torn at {end}": encode(STATE)[:end] for end in (0, 1, 40, 90, 91, 200, -1)},
+    "without fields": signed(b"{}"),
+    "zeros": b"\0" * 500,
+}
+
+
+@pytest.mark.parametrize("used", [True, False])
+@pytest.mark.parametrize("data", DAMAGED.values(), ids=DAMAGED)
+def test_a_damaged_file_is_set_aside(tmp_path: Path, used: bool, data: bytes) -> None:
+    """It gives no state, and tells of a daemon, also where there is no lock file."""
+    if used:
+        save(tmp_path)
+    (tmp_path / "state").write_bytes(data)
+    assert load(tmp_path) == (False, True)
+    assert (tmp_path / "state.unusable-1").read_bytes() == data
 
 
 def test_a_newer_file_is_set_aside(store: FolderStore) -> None:
     """After a downgrade the newer state is kept under another name, and the reason told."""
-    newer = signed(b"{}\n", version=4)
+    newer = signed(b"{}\n", version=FORMAT + 1)
     (store.folder / "state").write_bytes(newer)
     assert store.load() is None
+    assert store.lost
     assert store.set_aside == (
-        "it has format '4', and this version reads 1 to 3; set aside as state.unusable-1"
+        f"it has format '{FORMAT + 1}', and this version reads 1 to {FORMAT};"
+        " set aside as state.unusable-1"
     )
     assert (store.folder / "state.unusable-1").read_bytes() == newer
 
@@ -142,31 +153,36 @@ def test_a_file_is_set_aside_under_a_free_name(store: FolderStore) -> None:
     assert store.set_aside.endswith("set aside as state.unusable-3")
 
 
+def broken(*_: object, **__: object) -> Any:
+    """Fail as a broken disk does."""
+    raise OSError(errno.EIO, "Input/output error")
+
+
+def load_error(store: FolderStore) -> str:
+    """Return the error of a load that fails, without the path of the state with which it begins."""
+    with pytest.raises(StoreError) as caught:
+        store.load()
+    path = store.folder / "state"
+    assert str(caught.value).startswith(f"{path} ")
+    return str(caught.value).removeprefix(f"{path} ")
+
+
 def test_a_state_that_cannot_be_read_is_an_error(
     store: FolderStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What cannot be read is not taken for lost: the error says what and why in a line."""
     path = store.folder / "state"
     path.write_bytes(b"kept")
-
-    def failing(*_: object, **__: object) -> Any:
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
-
     with monkeypatch.context() as patched:
-        patched.setattr(os, "open", failing)
-        with pytest.raises(StoreError) as caught:
-            store.load()
-    assert str(caught.value) == f"{path} cannot be read: Input/output error"
+        patched.setattr(os, "open", broken)
+        assert load_error(store) == "cannot be read: Input/output error"
     assert path.read_bytes() == b"kept"
 
 
 def test_a_pipe_in_the_place_of_the_state_is_not_waited_for(store: FolderStore) -> None:
     """It is refused without waiting for a writer."""
-    path = store.folder / "state"
-    os.mkfifo(path)
-    with pytest.raises(StoreError) as caught:
-        store.load()
-    assert str(caught.value) == f"{path} is not a plain file; remove it"
+    os.mkfifo(store.folder / "state")
+    assert load_error(store) == "is not a plain file; remove it"
 
 
 @pytest.mark.parametrize("target", ["/", "/etc/passwd", "nowhere"])
@@ -174,9 +190,7 @@ def test_a_link_in_the_place_of_the_state_is_not_followed(store: FolderStore, ta
     """It is an error, for the state would be another's file."""
     path = store.folder / "state"
     path.symlink_to(target)
-    with pytest.raises(StoreError) as caught:
-        store.load()
-    assert str(caught.value) == f"{path} cannot be read: Too many levels of symbolic links"
+    assert load_error(store) == "cannot be read: Too many levels of symbolic links"
     assert path.is_symlink()
 
 
@@ -186,14 +200,8 @@ def test_a_file_that_cannot_be_set_aside_is_an_error(
     """An unusable file that cannot be renamed stays, and the error says so in a line."""
     path = store.folder / "state"
     path.write_bytes(b"garbage")
-
-    def rename(*names: str, **folders: int) -> None:
-        raise OSError(errno.EROFS, "Read-only file system")
-
-    monkeypatch.setattr(os, "rename", rename)
-    with pytest.raises(StoreError) as caught:
-        store.load()
-    assert str(caught.value) == f"{path} is unusable, and cannot be renamed: Read-only file system"
+    monkeypatch.setattr(os, "rename", broken)
+    assert load_error(store) == "is unusable, and cannot be renamed: Input/output error"
     assert path.read_bytes() == b"garbage"
 
 
@@ -253,52 +261,37 @@ def test_a_lock_that_is_a_link_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("make", [Path.touch, lambda path: None])
-def test_a_refused_folder_leaves_no_descriptor(
-    tmp_path: Path, make: Callable[[Path], None]
-) -> None:
+def test_a_refused_folder_leaves_no_descriptor(tmp_path: Path) -> None:
     """A store that could not be opened keeps nothing open."""
-    make(tmp_path / "file")
+    (tmp_path / "file").touch()
     with held_by_another(tmp_path):
         before = len(os.listdir("/proc/self/fd"))
-        refusal(tmp_path)
-        refusal(tmp_path / "file")
+        for folder in (tmp_path, tmp_path / "file", tmp_path / "missing"):
+            refusal(folder)
         assert len(os.listdir("/proc/self/fd")) == before
 
 
 # --- folders that cannot serve
 
 
-def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
-    """The line names the folder and what to do; the folder is not made."""
-    folder = tmp_path / "missing"
-    assert refusal(folder) == (
-        f"the state folder {folder} does not exist; create it, or name another with --state"
+def test_a_missing_folder_and_a_file_are_refused(tmp_path: Path) -> None:
+    """The line names the path and what to do; the folder is not made, and the file stays."""
+    missing, file = tmp_path / "missing", tmp_path / "file"
+    file.write_text("mine")
+    assert refusal(missing) == (
+        f"the state folder {missing} does not exist; create it, or name another with --state"
     )
-    assert not folder.exists()
-
-
-def test_a_file_for_a_folder_is_refused(tmp_path: Path) -> None:
-    """A file is no folder, and stays as it is."""
-    path = tmp_path / "file"
-    path.write_text("mine")
-    assert refusal(path) == (
-        f"the state folder {path} cannot be opened: Not a directory; name another with --state"
+    assert refusal(file) == (
+        f"the state folder {file} cannot be opened: Not a directory; name another with --state"
     )
-    assert path.read_text() == "mine"
+    assert names(tmp_path) == {"file"}
+    assert file.read_text() == "mine"
 
 
 # --- whose the folder is
 
 
-@pytest.fixture
-def roots_rights() -> None:
-    """Only root can give files away: another skips the test, and in CI (env CI) fails it."""
-    if os.geteuid():
-        (pytest.fail if os.environ.get("CI") else pytest.skip)("this is not root")
-
-
-@pytest.mark.usefixtures("roots_rights")
+@pytest.mark.usefixtures("as_root")
 def test_a_folder_of_another_user_is_refused(tmp_path: Path) -> None:
     """Its owner could change the state at any time, also under root; nothing is made in it."""
     os.chown(tmp_path, 4711, 4711)
@@ -356,17 +349,12 @@ def on_tmpfs(folder: Path, size: str, script: str) -> list[str]:
     """Run *script* with *folder* a small tmpfs of its own, and give the lines that it prints."""
     root = [] if os.geteuid() == 0 else ["--map-root-user"]
     mount = f'{need("mount")} -t tmpfs -o mode=0755,size={size} none "$1" && exec "$2" -c "$3" "$1"'
-    result = subprocess.run(
-        [
-            *[need("unshare"), "-m", "--propagation", "private", *root],
-            *["sh", "-c", mount, "sh", str(folder), sys.executable, TMPFS + script],
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
+    done = run(
+        *[need("unshare"), "-m", "--propagation", "private", *root],
+        *["sh", "-c", mount, "sh", folder, sys.executable, TMPFS + script],
     )
-    assert result.stderr == ""
-    return result.stdout.splitlines()
+    assert done.stderr == ""
+    return done.stdout.splitlines()
 
 
 TMPFS = """
@@ -407,18 +395,14 @@ def test_a_read_only_folder_is_refused(tmp_path: Path, before: str) -> None:
     ]
 
 
-def test_a_save_to_a_disk_gone_read_only_fails(
+def test_a_save_that_cannot_open_its_file_fails(
     store: FolderStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The error is an OSError that says why, and the old state is loaded after."""
     store.save(STATE)
-
-    def read_only(path: str, flags: int, mode: int = 0o777, *, dir_fd: int) -> int:
-        raise OSError(errno.EROFS, "Read-only file system")
-
     with monkeypatch.context() as patched:
-        patched.setattr(os, "open", read_only)
-        with pytest.raises(OSError, match="Read-only file system"):
+        patched.setattr(os, "open", broken)
+        with pytest.raises(OSError, match="Input/output error"):
             store.save(NEXT)
     assert store.load() == STATE
 
@@ -485,11 +469,6 @@ def fail_at(
     return calls
 
 
-def broken() -> None:
-    """Fail as a broken disk does."""
-    raise OSError(errno.EIO, "Input/output error")
-
-
 def test_a_save_syncs_renames_and_syncs_the_folder(
     store: FolderStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -548,11 +527,7 @@ def test_a_failed_rename_leaves_the_old_state(
 ) -> None:
     """Without its name the new state is removed, and the old one stays."""
     store.save(STATE)
-
-    def rename(*names: str, **folders: int) -> None:
-        broken()
-
-    monkeypatch.setattr(os, "rename", rename)
+    monkeypatch.setattr(os, "rename", broken)
     with pytest.raises(OSError, match="Input/output error"):
         store.save(NEXT)
     assert store.load() == STATE
@@ -641,22 +616,14 @@ def save(folder: Path) -> None:
         store.save(STATE)
 
 
-def test_a_folder_that_was_never_used_has_lost_nothing(tmp_path: Path) -> None:
-    """On a first start nothing has been given out before."""
+def test_only_a_state_that_is_gone_from_a_used_folder_is_lost(tmp_path: Path) -> None:
+    """The lock file stays, and tells that there was a daemon. After the next save all is well."""
     assert load(tmp_path) == (False, False)
-
-
-def test_a_state_that_is_loaded_is_not_lost(tmp_path: Path) -> None:
-    """What is known is not lost, however often it is loaded."""
-    save(tmp_path)
-    assert load(tmp_path) == load(tmp_path) == (True, False)
-
-
-def test_a_state_that_is_gone_from_a_used_folder_is_lost(tmp_path: Path) -> None:
-    """The lock file stays, and tells that there was a daemon."""
-    save(tmp_path)
-    (tmp_path / "state").unlink()
-    assert load(tmp_path) == (False, True)
+    for _ in range(2):
+        save(tmp_path)
+        assert load(tmp_path) == load(tmp_path) == (True, False)
+        (tmp_path / "state").unlink()
+        assert load(tmp_path) == (False, True)
 
 
 def test_a_start_that_saved_nothing_leaves_an_unused_folder(tmp_path: Path) -> None:
@@ -698,32 +665,9 @@ def test_a_lock_file_that_is_removed_meanwhile_is_made_again(
         assert "is in use by" in refusal(tmp_path)
 
 
-@pytest.mark.parametrize(
-    "data",
-    [b"", encode(STATE)[:-1], signed(b"{}"), signed(b"{}", version=4), b"\0" * 500],
-    ids=["empty", "torn", "without fields", "newer", "zeros"],
-)
-@pytest.mark.parametrize("used", [True, False])
-def test_a_state_that_is_set_aside_is_lost(tmp_path: Path, used: bool, data: bytes) -> None:
-    """A file that cannot be used tells of a daemon, also where there is no lock file."""
-    if used:
-        save(tmp_path)
-    (tmp_path / "state").write_bytes(data)
-    assert load(tmp_path) == (False, True)
-    assert (tmp_path / "state.unusable-1").exists()
-
-
 @pytest.mark.parametrize(("before", "after"), [("", "here"), ("here", ""), ("", "")])
 def test_a_host_that_is_not_known_is_no_other(tmp_path: Path, before: str, after: str) -> None:
     """A machine-id may appear after the first start, or not be seen from a container."""
     with opened(tmp_path, before) as store:
         store.save(replace(STATE, machine=before))
     assert load(tmp_path, after) == (True, False)
-
-
-def test_a_lost_state_is_lost_no_more_once_saved(tmp_path: Path) -> None:
-    """After the next save there is a state again."""
-    save(tmp_path)
-    (tmp_path / "state").unlink()
-    save(tmp_path)
-    assert load(tmp_path) == (True, False)

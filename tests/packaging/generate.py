@@ -1,6 +1,6 @@
-"""Makes what lies in uuidd/share from the parsers of both commands.
+"""Makes the files in uuidd/share from the parsers of both commands.
 
-``python -m tests.packaging.generate`` writes it anew; a test fails when that was forgotten.
+``python -m tests.packaging.generate`` writes them again; a test fails if they are out of date.
 """
 
 from __future__ import annotations

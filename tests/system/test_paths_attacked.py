@@ -128,17 +128,6 @@ def test_what_stands_in_the_sockets_place_stays(place: Path, kind: str) -> None:
     assert_refused(place, kind, "s", "-P", "--socket={path}")
 
 
-def test_the_socket_of_a_living_daemon_stays(place: Path) -> None:
-    """It is refused by its pid, and its daemon goes on."""
-    with Daemon() as living:
-        assert refusal(place, "-P", f"--socket={living.socket}") == (
-            f"uuidd: a daemon with pid {living.process.pid} is listening at {living.socket};"
-            " stop that one, or name another socket with --socket"
-        )
-        with living.connect() as connection:
-            assert connection.call("take", "utc", 1)["count"] == 1
-
-
 # --- the pid file
 
 

@@ -111,8 +111,10 @@ def test_a_state_folder_on_a_disk_that_takes_no_state(
 def test_the_socket_of_a_daemon_that_lives(place: Path) -> None:
     """A second daemon on a live socket names the first's pid and leaves it alone."""
     with Daemon() as first:
-        line = refusal(*at(place, f"--socket={first.socket}"))
-        assert line.startswith(f"a daemon with pid {first.pid} is listening at {first.socket};")
+        assert refusal(*at(place, f"--socket={first.socket}")) == (
+            f"a daemon with pid {first.pid} is listening at {first.socket};"
+            " stop that one, or name another socket with --socket"
+        )
         with first.connect() as other:
             other.call("take", "utc", 1)
 

@@ -1,4 +1,4 @@
-"""What lies in uuidd/share: manual pages and completion, made from the parsers."""
+"""The files in uuidd/share: manual pages and completion, made from the parsers."""
 
 from __future__ import annotations
 
@@ -12,24 +12,22 @@ from pathlib import Path
 import pytest
 
 from tests.packaging import generate
-from tests.tools import need
+from tests.tools import need, run
 
-AGAIN = "python -m tests.packaging.generate makes them anew"
-
-MANUALS = ("man/uuidd.8", "man/uuidctl.1")
+OUTDATED = "run python -m tests.packaging.generate"
 
 
-def kept() -> dict[str, str]:
-    """Give the files of uuidd/share."""
+def read(folder: Path) -> dict[str, str]:
+    """Return the text of each file below *folder*, by its path."""
     return {
-        path.relative_to(generate.SHARE).as_posix(): path.read_text(encoding="utf-8")
-        for path in generate.SHARE.rglob("*")
+        path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8")
+        for path in folder.rglob("*")
         if path.is_file()
     }
 
 
 def actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
-    """Give the arguments of a parser and of its subcommands."""
+    """Yield the arguments of a parser and of its subcommands."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for command in action.choices.values():
@@ -38,16 +36,10 @@ def actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
             yield action
 
 
-def output(*command: str, **environment: str) -> str:
-    """Give what a command writes to its standard output; it must not fail, nor complain."""
-    done = subprocess.run(
-        command,
-        env={"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C.UTF-8", **environment},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def shown(*command: object, **environment: str) -> str:
+    """Return what a command writes to its standard output; it must not fail, nor complain."""
+    basic = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C.UTF-8"}
+    done = run(*command, env={**basic, **environment}, stdin=subprocess.DEVNULL)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
     return done.stdout
 
@@ -58,14 +50,9 @@ def output(*command: str, **environment: str) -> str:
 def test_the_files_are_those_of_todays_parsers(tmp_path: Path) -> None:
     """Each file is, byte for byte, what the parsers give, and there are no others."""
     generate.write(tmp_path)
-    again = {
-        path.relative_to(tmp_path).as_posix(): path.read_text(encoding="utf-8")
-        for path in tmp_path.rglob("*")
-        if path.is_file()
-    }
-    before = kept()
-    assert sorted(again) == sorted(before), AGAIN
-    assert [path for path in again if again[path] != before[path]] == [], AGAIN
+    made, kept = read(tmp_path), read(generate.SHARE)
+    assert sorted(made) == sorted(kept), OUTDATED
+    assert [path for path in made if made[path] != kept[path]] == [], OUTDATED
 
 
 def test_the_width_of_the_terminal_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,7 +79,7 @@ def test_each_argument_is_explained(name: str) -> None:
 def test_each_option_is_in_the_manual_page(name: str) -> None:
     """The page names every way to write every option."""
     parser, section = generate.PARSERS[name]
-    page = kept()[f"man/{name}.{section}"].replace("\\-", "-")
+    page = (generate.SHARE / f"man/{name}.{section}").read_text().replace("\\-", "-")
     for action in actions(parser()):
         for option in action.option_strings:
             assert f"\\fB{option}\\fR" in page
@@ -104,7 +91,11 @@ def test_each_option_is_in_the_manual_page(name: str) -> None:
 )
 def test_a_manual_page_has_the_usual_sections(path: str, only: list[str]) -> None:
     """Each page has what people look for in one, and no heading but these."""
-    headings = [line[4:] for line in kept()[path].splitlines() if line.startswith(".SH ")]
+    headings = [
+        line[4:]
+        for line in (generate.SHARE / path).read_text().splitlines()
+        if line.startswith(".SH ")
+    ]
     assert [heading for heading in headings if heading not in only] == [
         "NAME",
         "SYNOPSIS",
@@ -120,28 +111,22 @@ def test_a_manual_page_has_the_usual_sections(path: str, only: list[str]) -> Non
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("path", MANUALS)
-def test_man_shows_a_page_without_a_warning(path: str, tmp_path: Path) -> None:
-    """man-db and groff find nothing to warn of."""
-    page = str(generate.SHARE / path)
-    assert "SEE ALSO" in output(need("man"), "--warnings", "-l", page, HOME=str(tmp_path))
-
-
-@pytest.mark.process
-@pytest.mark.parametrize("path", MANUALS)
-def test_mandoc_finds_no_fault_with_a_page(path: str) -> None:
-    """The lint of mandoc has nothing to say of a page, from its advice on style up."""
-    assert output(need("mandoc"), "-T", "lint", str(generate.SHARE / path)) == ""
+@pytest.mark.parametrize("path", ["man/uuidd.8", "man/uuidctl.1"])
+def test_man_and_mandoc_have_no_warning_for_a_page(path: str, tmp_path: Path) -> None:
+    """Neither of man-db and groff, nor of mandoc's lint, from its advice on style up."""
+    page = generate.SHARE / path
+    assert "SEE ALSO" in shown(need("man"), "--warnings", "-l", page, HOME=str(tmp_path))
+    assert shown(need("mandoc"), "-T", "lint", page) == ""
 
 
 # --- completion
 
 
 def in_bash(line: str, folder: Path) -> list[str]:
-    """Give what bash offers for the last word of *line* in *folder*."""
+    """Return what bash offers for the last word of *line* in *folder*."""
     words = line.split(" ")
     script = generate.SHARE / "bash" / words[0]
-    return output(
+    return shown(
         need("bash"),
         "--norc",
         "-c",
@@ -154,9 +139,9 @@ def in_bash(line: str, folder: Path) -> list[str]:
 
 
 def in_fish(line: str, folder: Path) -> list[str]:
-    """Give what fish offers for the last word of *line* in *folder*."""
+    """Return what fish offers for the last word of *line* in *folder*."""
     script = generate.SHARE / "fish" / f"{line.split(' ')[0]}.fish"
-    offered = output(
+    offered = shown(
         need("fish"),
         "--no-config",
         "-c",
@@ -230,25 +215,15 @@ def test_the_command_of_run_is_completed(offered: Offered, tmp_path: Path) -> No
 
 @pytest.mark.process
 @pytest.mark.parametrize("name", generate.PARSERS)
-def test_bash_knows_what_completes_the_command(name: str) -> None:
-    """Once its file was read, bash has a completion for the command."""
-    script = shlex.quote(str(generate.SHARE / "bash" / name))
-    told = output(need("bash"), "--norc", "-c", f"source {script}; complete -p {name}")
+def test_each_shell_can_read_its_file(name: str) -> None:
+    """Bash then has a completion for the command, and zsh finds the file by its first line."""
+    bash, zsh, fish = (
+        generate.SHARE / path for path in (f"bash/{name}", f"zsh/_{name}", f"fish/{name}.fish")
+    )
+    told = shown(
+        need("bash"), "--norc", "-c", f"source {shlex.quote(str(bash))}; complete -p {name}"
+    )
     assert told == f"complete -o bashdefault -F _shtab_{name} {name}\n"
-
-
-@pytest.mark.process
-@pytest.mark.parametrize("name", generate.PARSERS)
-def test_zsh_can_read_its_file(name: str) -> None:
-    """Zsh finds no fault with the file, which names its command where zsh looks for it."""
-    script = generate.SHARE / "zsh" / f"_{name}"
-    assert output(need("zsh"), "-n", str(script)) == ""
-    assert script.read_text().startswith(f"#compdef {name}\n")
-
-
-@pytest.mark.process
-@pytest.mark.parametrize("name", generate.PARSERS)
-def test_fish_can_read_its_file(name: str) -> None:
-    """Fish finds no fault with the file."""
-    script = generate.SHARE / "fish" / f"{name}.fish"
-    assert output(need("fish"), "--no-config", "-n", str(script)) == ""
+    assert shown(need("zsh"), "-n", zsh) == ""
+    assert zsh.read_text().startswith(f"#compdef {name}\n")
+    assert shown(need("fish"), "--no-config", "-n", fish) == ""

@@ -244,7 +244,9 @@ class Supply:
         block, from_daemon = self._take(asked)
         self._demand.came(elapsed())
         self._used = 0
-        if block.origin == self._origin:
+        # The fallback has no lane of its own. Its ids have more random bits instead.
+        origin = block.origin if from_daemon else block.origin._replace(lane=None)
+        if origin == self._origin:
             self._nodes = 0
         else:
             # Not if the daemon comes and goes: the fallback has a node of its own too.
@@ -254,7 +256,7 @@ class Supply:
             if self._end and self._timeline == "steady" and not layout.random:
                 # Within a run the node or the worker comes first in the order of ids.
                 self._not_before = self._end - 1 + layout.room(self._end - 1)
-            self._origin = block.origin
+            self._origin = origin
         first, end = layout.places(block.first, block.count)
         if first < self._end:
             # The source's blocks rise, unless it has started again with a clock far behind.

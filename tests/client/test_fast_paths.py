@@ -52,7 +52,7 @@ RANDOM_BITS = {
     "ksuid": ksuid.RANDOM_BITS,
     "push_id": push_id.RANDOM_BITS,
 }
-"""The random bits, which are an id's lowest; other kinds have none."""
+"""The bits after the tick: the lane, and random ones. Other kinds have none."""
 
 TEXT: dict[str, Callable[[int], str]] = {
     "snowflake": snowflake.to_text,
@@ -170,7 +170,10 @@ def plain(kind: str, form: str, stretch: Stretch, fill: Fill, *, safe: bool = Tr
 @cache
 def plain_bits(kind: str, stretch: Stretch, fill: Fill) -> list[int]:
     """Return the bits of the ids of a stretch as the plain functions make them."""
-    random = (1 << RANDOM_BITS.get(kind, 0)) - 1 if fill.byte else 0
+    bits = RANDOM_BITS.get(kind, 0)
+    random = (1 << bits) - 1 if fill.byte else 0
+    if bits and fill.origin.lane is not None:
+        random = fill.origin.lane << bits - 8 | random >> 8
     return [PLAIN[kind](place, fill.origin, random) for place in places(kind, stretch)]
 
 
@@ -240,11 +243,12 @@ def test_make_gives_what_the_plain_function_gives(kind: str, form: str, fill: Fi
 @pytest.mark.parametrize("stretch", [_around(WRAP, 40, 40)])
 @EACH_FORM
 @pytest.mark.parametrize("way", [drawn, made])
-def test_ids_without_the_daemon_differ_in_their_mark_alone(
+def test_ids_without_the_daemon_have_another_mark_and_random_bits_for_a_lane(
     kind: str, form: str, way: Callable[..., list[Any]], stretch: Stretch
 ) -> None:
     """The fast ways of making a UUID set its mark too."""
-    expected = plain(kind, form, stretch, ONES, safe=False)
+    without = ONES._replace(origin=ONES.origin._replace(lane=None))
+    expected = plain(kind, form, stretch, without, safe=False)
     with client_of(Told((stretch, ONES.origin), safe=False), ONES.random) as client:
         assert way(client, kind, form, len(expected)) == expected
 

@@ -78,6 +78,7 @@ def test_several_readings_are_told_apart(uuidctl: Uuidctl) -> None:
         "  timestamp  1645557742000\n"
         "  random     0x7cc398c4dc0c0c07398f\n"
         "  tick       7984\n"
+        "  lane       230\n"
         "  uuid       017f22e2-79b0-7cc3-98c4-dc0c0c07398f\n"
         "  full_on    +10889-08-02\n"
     )

@@ -20,20 +20,22 @@ TICK = UNIX_EPOCH + 1_700_000_000 * TICKS_PER_SECOND
 
 
 class Many(NamedTuple):
-    """Draws many ids, and makes one of a tick; the lowest *free* bits are random."""
+    """Draws many ids, and makes one of a tick; *free* bits follow it: a lane, and random ones."""
 
-    draw: Callable[[int, int, RandomBytes], list[int]]
+    draw: Callable[[int, int, int | None, RandomBytes], list[int]]
     of_tick: Callable[[int, int], int]
     field: TimeField
     free: int
     run: int
 
 
-def numbers(packed: bulk.Packed, width: int = 16) -> Callable[[int, int, RandomBytes], list[int]]:
+def numbers(
+    packed: bulk.Packed, width: int = 16
+) -> Callable[[int, int, int | None, RandomBytes], list[int]]:
     """Return as ints the ids of *packed*, of *width* bytes each."""
 
-    def draw(first: int, count: int, random: RandomBytes) -> list[int]:
-        raw = packed(first, count, random)
+    def draw(first: int, count: int, lane: int | None, random: RandomBytes) -> list[int]:
+        raw = packed(first, count, lane, random)
         assert len(raw) == width * count
         return [int.from_bytes(raw[at : at + width], "big") for at in range(0, len(raw), width)]
 
@@ -41,10 +43,12 @@ def numbers(packed: bulk.Packed, width: int = 16) -> Callable[[int, int, RandomB
 
 
 def parsed(
-    texts: Callable[[int, int, RandomBytes], list[str]], from_text: Callable[[str], int]
-) -> Callable[[int, int, RandomBytes], list[int]]:
+    texts: bulk.Ids[str], from_text: Callable[[str], int]
+) -> Callable[[int, int, int | None, RandomBytes], list[int]]:
     """Return as ints the ids of *texts*."""
-    return lambda first, count, random: [from_text(text) for text in texts(first, count, random)]
+    return lambda first, count, lane, random: [
+        from_text(text) for text in texts(first, count, lane, random)
+    ]
 
 
 MANY = {
@@ -65,13 +69,16 @@ MANY = {
 EACH = pytest.mark.parametrize("many", MANY.values(), ids=MANY.keys())
 
 
+LANES = st.none() | st.integers(0, 255)
+
+
 def zeros(count: int) -> bytes:
     """A source of zeros."""
     return bytes(count)
 
 
 def one_by_one(many: Many, first: int, found: list[int]) -> list[int]:
-    """Return the ids of the ticks from *first* with the random bits of those found."""
+    """Return the ids of the ticks from *first* with the lane and random bits of those found."""
     mask = (1 << many.free) - 1
     return [many.of_tick(first + at, value & mask) for at, value in enumerate(found)]
 
@@ -113,7 +120,8 @@ def test_any_ticks_of_a_run_are_right(many: Many, data: st.DataObject) -> None:
     first = data.draw(st.integers(field.epoch, field.end - 1))
     room = many.run - (first - field.epoch) % many.run
     count = data.draw(st.integers(0, min(room, 40)))
-    found = many.draw(first, count, Random(data.draw(st.integers(0, 99))).randbytes)
+    lane = data.draw(LANES)
+    found = many.draw(first, count, lane, Random(data.draw(st.integers(0, 99))).randbytes)
     assert len(found) == count
     assert found == one_by_one(many, first, found)
     assert found == sorted(set(found))
@@ -123,33 +131,48 @@ def test_any_ticks_of_a_run_are_right(many: Many, data: st.DataObject) -> None:
 def test_a_whole_millisecond_is_right(many: Many) -> None:
     """All 10,000 ticks, at the end of a second."""
     first = TICK + TICKS_PER_SECOND - TICKS_PER_MS
-    found = many.draw(first, TICKS_PER_MS, Random(1).randbytes)
+    found = many.draw(first, TICKS_PER_MS, 0xA5, Random(1).randbytes)
     assert len(found) == TICKS_PER_MS
     assert found == one_by_one(many, first, found)
 
 
 @EACH
-def test_each_random_bit_comes_from_a_bit_of_its_own(many: Many) -> None:
+@pytest.mark.parametrize(("lane", "laned"), [(None, 0), (0, 8), (0xA5, 8)])
+def test_each_random_bit_comes_from_a_bit_of_its_own(
+    many: Many, lane: int | None, laned: int
+) -> None:
     """No bit of the source is used twice, so that no two random bits depend on each other."""
-    found = reached(lambda random: many.draw(TICK + 77, 3, random))
-    assert sorted(found) == [(at, 1 << bit) for at in range(3) for bit in range(many.free)]
+    found = reached(lambda random: many.draw(TICK + 77, 3, lane, random))
+    random_bits = many.free - laned
+    assert sorted(found) == [(at, 1 << bit) for at in range(3) for bit in range(random_bits)]
+
+
+@EACH
+def test_the_lane_comes_right_after_the_tick(many: Many) -> None:
+    """Each lane has its own 8 bits there, and 256 is none."""
+    for lane in range(256):
+        assert many.draw(TICK + 77, 2, lane, zeros) == [
+            many.of_tick(TICK + 77 + at, lane << many.free - 8) for at in range(2)
+        ]
+    with pytest.raises(ValueError, match=r"^lane is 256;"):
+        many.draw(TICK + 77, 2, 256, zeros)
 
 
 @EACH
 def test_a_tick_fits_up_to_the_ends_of_the_field(many: Many) -> None:
     """A tick before the epoch or past the end is an error that names kind and tick."""
     for tick in (many.field.epoch, many.field.end - 1):
-        assert many.draw(tick, 1, zeros) == [many.of_tick(tick, 0)]
+        assert many.draw(tick, 1, 0, zeros) == [many.of_tick(tick, 0)]
     for tick in (many.field.epoch - 1, many.field.end):
         message = f"^tick is {tick}; the time of a {many.field.kind} is "
         with pytest.raises(ValueError, match=message):
-            many.draw(tick, 1, zeros)
+            many.draw(tick, 1, 0, zeros)
 
 
 @given(st.integers(0, 60), st.integers(0, 99))
 def test_each_v4_has_its_random_bits_and_nothing_else(count: int, seed: int) -> None:
     """Version and variant replace bits of the source, which has 16 bytes for each v4."""
-    found = numbers(bulk.v4)(0, count, Random(seed).randbytes)
+    found = numbers(bulk.v4)(0, count, 0xFF, Random(seed).randbytes)
     assert found == [versions.v4(versions.v4_bits(value)) for value in found]
     mask = versions.v4((1 << versions.V4_RANDOM_BITS) - 1) ^ versions.v4(0)
     raw = Random(seed).randbytes(16 * count)
@@ -161,8 +184,8 @@ def test_each_v4_has_its_random_bits_and_nothing_else(count: int, seed: int) -> 
 @pytest.mark.parametrize("packed", [bulk.v4, bulk.v7, bulk.ulids])
 def test_texts_of_uuids_are_those_of_their_ints(packed: bulk.Packed) -> None:
     """The text of each is the one that ``uuids.to_text`` returns."""
-    assert list(bulk.uuid_texts(packed)(TICK, 50, Random(4).randbytes)) == [
-        uuids.to_text(value) for value in numbers(packed)(TICK, 50, Random(4).randbytes)
+    assert list(bulk.uuid_texts(packed)(TICK, 50, 0xA5, Random(4).randbytes)) == [
+        uuids.to_text(value) for value in numbers(packed)(TICK, 50, 0xA5, Random(4).randbytes)
     ]
 
 

@@ -242,13 +242,14 @@ def test_the_source_of_a_node_is_shown() -> None:
     assert fields["node_is"] == "a network address"
 
 
-def test_a_v7_of_ours_shows_its_tick() -> None:
+def test_a_v7_of_ours_shows_its_tick_and_lane() -> None:
     """Another generator's shows none."""
-    value = versions.v7_of_tick(versions.V7_TIME.tick(1645557742000) + 1234, 5)
+    value = versions.v7_of_tick(versions.V7_TIME.tick(1645557742000) + 1234, 0xA5 << 52 | 5)
     fields = only(uuids.to_text(value)).fields
     assert fields["time"] == "2022-02-22T19:22:22.000Z"
-    assert (fields["timestamp"], fields["tick"]) == (1645557742000, 1234)
-    assert "tick" not in only(V7).fields
+    assert fields["timestamp"] == 1645557742000
+    assert (fields["tick"], fields["lane"]) == (1234, 0xA5)
+    assert not {"tick", "lane"} & only(V7).fields.keys()
 
 
 def test_the_last_tick_of_a_millisecond_is_a_tick_and_the_next_number_is_not() -> None:
@@ -510,12 +511,15 @@ def test_each_kind_of_ours_is_read_as_what_it_is(tick: int, node: int, random: i
         "push_id": push_id.to_text(push_id.of_tick(tick, random)),
         "flake": flake.to_text(flake.of_tick(tick, node)),
     }
+    lanes = {"v7": 52, "ulid": 58, "push_id": 50}
     for kind, text in made.items():
         found = readings(text)[0]
         assert (found.kind, found.text) == (kind, text)
         unit = 1 if kind in ("v1", "v6") else 10_000
         assert found.fields["time"] == times.text(tick, unit)
         assert unit == 1 or found.fields["tick"] == (tick - versions.V7_TIME.epoch) % 10_000
+        if kind in lanes:
+            assert found.fields["lane"] == random >> lanes[kind]
 
 
 @given(st.text(max_size=48) | st.from_regex(r"[0-9a-fxA-Z.{}:-]{1,45}", fullmatch=True))

@@ -19,12 +19,13 @@ from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND, UNIX_EPOCH
 
 EPOCH = 1_600_000_000_000
 TICK = UNIX_EPOCH + 1_700_000_000 * TICKS_PER_SECOND
-ORIGIN = Origin(0x9F6BDECED846, clock_seq=0x33C8, worker=0x2A5, epoch=EPOCH)
+ORIGIN = Origin(0x9F6BDECED846, clock_seq=0x33C8, worker=0x2A5, epoch=EPOCH, lane=0xA5)
 
 FORMS = [(kind, form) for kind, layout in LAYOUTS.items() for form in layout.forms]
 EACH = pytest.mark.parametrize(("kind", "form"), FORMS)
 EACH_KIND = pytest.mark.parametrize("kind", LAYOUTS)
 TICKS = st.integers(TICK, TICK + 100 * TICKS_PER_SECOND)
+SEEDS = st.integers(0, 9)
 
 MAKE: dict[str, Callable[[int, int], int]] = {
     "v1": lambda tick, _: versions.v1(tick, ORIGIN.clock_seq, ORIGIN.node),
@@ -37,10 +38,13 @@ MAKE: dict[str, Callable[[int, int], int]] = {
     "ksuid": ksuid.of_tick,
     "push_id": push_id.of_tick,
 }
-"""What the kinds' own functions return for a place and random bits."""
+"""What the kinds' own functions return for a place, and for the bits after the tick."""
 
 FREE = {"v7": 60, "ulid": 66, "ksuid": 104, "push_id": 58}
-"""The lowest bits, which are random."""
+"""The bits after the tick: 8 of the lane, and random ones."""
+
+LANED = [(kind, form) for kind, form in FORMS if kind in FREE]
+EACH_LANED = pytest.mark.parametrize(("kind", "form"), LANED)
 
 TEXT: dict[str, tuple[Callable[[int], str], Callable[[str], int]]] = {
     **dict.fromkeys(("v1", "v4", "v6", "v7"), (uuids.to_text, uuids.from_text)),
@@ -65,9 +69,16 @@ def ones(count: int) -> bytes:
     return b"\xff" * count
 
 
-def draw(kind: str, form: str, place: int, count: int, random: RandomBytes = zeros) -> list[Any]:
+def draw(
+    kind: str,
+    form: str,
+    place: int,
+    count: int,
+    random: RandomBytes = zeros,
+    origin: Origin = ORIGIN,
+) -> list[Any]:
     """Return the ids of *count* places, all in one run."""
-    return list(LAYOUTS[kind].forms[form](place, count, ORIGIN, random))
+    return list(LAYOUTS[kind].forms[form](place, count, origin, random))
 
 
 def read(kind: str, form: str, made: Any) -> int:
@@ -86,8 +97,15 @@ def read(kind: str, form: str, made: Any) -> int:
 
 
 def random_of(kind: str, value: int) -> int:
-    """Return the random bits of an id."""
+    """Return the bits after the tick of an id, or all random ones of a v4."""
     return versions.v4_bits(value) if kind == "v4" else value & (1 << FREE.get(kind, 0)) - 1
+
+
+def after_tick(kind: str, lane: int | None, source: RandomBytes) -> int:
+    """Return the bits after the tick that ids of *lane* have, or all bits of a v4."""
+    bits = 122 if kind == "v4" else FREE.get(kind, 0)
+    random = (1 << bits) - 1 if source is ones else 0
+    return random if lane is None or kind not in FREE else lane << bits - 8 | random >> 8
 
 
 def run_of(kind: str) -> tuple[int, int]:
@@ -154,19 +172,69 @@ def test_the_last_of_a_run_and_the_first_of_the_next_are_right(kind: str, form: 
     begin, run = run_of(kind)
     for place in (begin - 1, begin, begin + run - 1, begin + run):
         (made,) = draw(kind, form, place, 1)
-        assert read(kind, form, made) == MAKE[kind](place, 0)
+        assert read(kind, form, made) == MAKE[kind](place, after_tick(kind, ORIGIN.lane, zeros))
 
 
 @EACH
-def test_random_bits_are_all_of_the_source(kind: str, form: str) -> None:
-    """A source of zeros sets none of them, a source of ones all."""
+@pytest.mark.parametrize("lane", [0, 1, 16, 0xA5, 255, None])
+def test_random_bits_are_all_of_the_source(kind: str, form: str, lane: int | None) -> None:
+    """A source of zeros sets none of them, a source of ones all; the lane is not among them."""
     begin, _ = run_of(kind)
-    full = (1 << (122 if kind == "v4" else FREE.get(kind, 0))) - 1
-    for source, random in ((zeros, 0), (ones, full)):
-        made = draw(kind, form, begin, 20, source)
+    for source in (zeros, ones):
+        made = draw(kind, form, begin, 20, source, ORIGIN._replace(lane=lane))
         assert [read(kind, form, each) for each in made] == [
-            MAKE[kind](begin + at, random) for at in range(20)
+            MAKE[kind](begin + at, after_tick(kind, lane, source)) for at in range(20)
         ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "form", "id"),
+    [
+        ("v7", "text", "017f22e2-79b0-7134-aa50-000000000000"),
+        ("v7", "uuid", 0x017F22E2_79B0_7134_AA50_000000000000),
+        ("v7", "bytes", bytes.fromhex("017f22e279b07134aa50000000000000")),
+        ("ulid", "text", "01FWHE4YDG2D59800000000000"),
+        ("ulid", "uuid", 0x017F22E2_79B0_134A_9400_000000000000),
+        ("ulid", "bytes", bytes.fromhex("017f22e279b0134a9400000000000000")),
+        ("ksuid", "bytes", bytes.fromhex("0ea2e9ee0004d2a5000000000000000000000000")),
+        ("push_id", "text", "-MwXsbak3oeJ--------"),
+    ],
+    ids=lambda value: value if value in {"text", "uuid", "bytes", *FREE} else "",
+)
+def test_the_lane_stands_where_it_is_documented(kind: str, form: str, id: object) -> None:
+    """Tick 1,234 is 00 0100 1101 0010, and lane 165 follows it as 1010 0101."""
+    tick = UNIX_EPOCH + 1_645_557_742_000 * TICKS_PER_MS + 1_234
+    assert draw(kind, form, tick, 1, zeros, Origin(1, lane=0b1010_0101)) == [id]
+
+
+@EACH_LANED
+@given(lanes=st.sets(st.integers(0, 255), min_size=2, max_size=2), seeds=st.tuples(*[SEEDS] * 2))
+def test_no_two_lanes_make_the_same_id_of_a_tick(
+    kind: str, form: str, lanes: set[int], seeds: tuple[int, int]
+) -> None:
+    """Their ids differ in the lane, whether or not they have the same random bits."""
+    begin, _ = run_of(kind)
+    found = [
+        {read(kind, form, made) for made in draw(kind, form, begin, 20, source, origin)}
+        for source, origin in zip(
+            [Random(seed).randbytes for seed in seeds],
+            [ORIGIN._replace(lane=lane) for lane in lanes],
+            strict=True,
+        )
+    ]
+    assert not found[0] & found[1]
+    for ids, lane in zip(found, lanes, strict=True):
+        assert {random_of(kind, value) >> FREE[kind] - 8 for value in ids} == {lane}
+
+
+@EACH_LANED
+def test_ids_of_all_lanes_sort_by_tick_first(kind: str, form: str) -> None:
+    """The highest id of a tick is of the last lane, and lower than all ids of the next tick."""
+    begin, _ = run_of(kind)
+    highest = draw(kind, form, begin, 20, ones, ORIGIN._replace(lane=255))
+    lowest = draw(kind, form, begin, 20, zeros, ORIGIN._replace(lane=0))
+    pairs = zip(highest, lowest[1:], strict=False)
+    assert all(read(kind, form, high) < read(kind, form, low) and high < low for high, low in pairs)
 
 
 @EACH
@@ -204,6 +272,7 @@ def test_a_snowflake_without_a_worker_is_refused(form: str) -> None:
         ("v1", Origin(1 << 48), "node"),
         ("v6", Origin(1, clock_seq=1 << 14), "clock_seq"),
         ("flake", Origin(1 << 48), "node"),
+        *((kind, Origin(1, lane=lane), "lane") for kind in FREE for lane in (-1, 256)),
         ("snowflake", Origin(1, worker=1024, epoch=EPOCH), "worker"),
         ("snowflake", Origin(1, worker=1, epoch=EPOCH * 2), "ms"),
     ],
@@ -317,11 +386,14 @@ PACKED = [kind for kind, layout in LAYOUTS.items() if layout.packed]
 
 
 @pytest.mark.parametrize("kind", PACKED)
-@given(TICKS, st.integers(1, 5000))
-def test_bytes_in_one_piece_are_those_of_one_by_one(kind: str, first: int, count: int) -> None:
+@given(TICKS, st.integers(1, 5000), st.none() | st.integers(0, 255))
+def test_bytes_in_one_piece_are_those_of_one_by_one(
+    kind: str, first: int, count: int, lane: int | None
+) -> None:
     """Byte for byte, over all of a run, for the same random bytes."""
+    origin = ORIGIN._replace(lane=lane)
     layout = LAYOUTS[kind]
     count = min(count, layout.room(first))
     assert layout.packed is not None
-    packed = layout.packed(first, count, ORIGIN, Random(1).randbytes)
-    assert packed == b"".join(layout.forms["bytes"](first, count, ORIGIN, Random(1).randbytes))
+    packed = layout.packed(first, count, origin, Random(1).randbytes)
+    assert packed == b"".join(layout.forms["bytes"](first, count, origin, Random(1).randbytes))

@@ -14,26 +14,43 @@ from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Callable, Iterator
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice, repeat, starmap
 from itertools import count as count_up
 from struct import Struct, iter_unpack
+from typing import TypeVar
 
 from uuidd.core.ids import ksuid, push_id, ulid, uuids, versions
 from uuidd.core.ids.bases import CROCKFORD, PUSH
+from uuidd.core.ids.checks import check_bits
+from uuidd.core.ids.tables import (
+    RUN,
+    free_characters,
+    lane_bytes,
+    letters,
+    masked,
+    run_bytes,
+    run_digits,
+    tick_characters,
+    v7_ticks,
+)
 from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND, UNIX_EPOCH, milliseconds
+from uuidd.core.ids.versions import LANE_BITS
+
+Form = TypeVar("Form")
 
 RandomBytes = Callable[[int], bytes]
 """Returns that number of random bytes."""
 
-Packed = Callable[[int, int, RandomBytes], bytearray]
-"""Returns the bytes of the ids of *count* ticks from *first*, in one piece."""
+Packed = Callable[[int, int, int | None, RandomBytes], bytearray]
+"""Returns the bytes of the ids of *count* ticks from *first*, in one piece.
 
-RUN_BITS = 12
-RUN = 1 << RUN_BITS
-"""Ticks of a run of v1 or v6. Within one only the last part of v1's ``time_low`` changes, which is
-v6's ``time_low``."""
+After the tick comes *lane*, 0 to 255, or 8 more random bits if that is None. A v4 has no place for
+tick and lane.
+"""
+
+Ids = Callable[[int, int, int | None, RandomBytes], Iterable[Form]]
+"""Returns the same ids one by one."""
 
 _LOW = RUN - 1
 _GREGORIAN = {"v1": versions.v1, "v6": versions.v6}
@@ -70,7 +87,7 @@ def gregorian_texts(kind: str, first: int, count: int, clock_seq: int, node: int
     text = uuids.to_text(_GREGORIAN[kind](first, clock_seq, node))
     laid_out = bytearray(f"{text}\n".encode() * count)
     at, low = _LOW_DIGITS[kind], first & _LOW
-    for place, digits in enumerate(_run_digits(), at):
+    for place, digits in enumerate(run_digits(), at):
         laid_out[place::37] = digits[low : low + count]
     return iter(uuids.lines(laid_out))
 
@@ -93,36 +110,38 @@ def gregorian_packed(kind: str, first: int, count: int, clock_seq: int, node: in
     # The two bytes that hold the low 12 bits of the tick: the last of v1's time_low, or those of
     # v6's version and time_low.
     at, stamp = (2, first & 0xF000) if kind == "v1" else (6, 0x6000)
-    high, low = _run_bytes(stamp >> 8)
+    high, low = run_bytes(stamp >> 8)
     begin = first & _LOW
     ids[at::16], ids[at + 1 :: 16] = high[begin : begin + count], low[begin : begin + count]
     return ids
 
 
-def v4(_: int, count: int, random: RandomBytes) -> bytearray:
+def v4(_first: int, count: int, _lane: int | None, random: RandomBytes) -> bytearray:
     """Return *count* v4 UUIDs, 16 bytes each."""
     packed = bytearray(random(16 * count))
-    packed[6::16] = packed[6::16].translate(_masked(0x0F, 0x40))
-    packed[8::16] = packed[8::16].translate(_masked(0x3F, 0x80))
+    packed[6::16] = packed[6::16].translate(masked(0x0F, 0x40))
+    packed[8::16] = packed[8::16].translate(masked(0x3F, 0x80))
     return packed
 
 
-def v7(first: int, count: int, random: RandomBytes) -> bytearray:
+def v7(first: int, count: int, lane: int | None, random: RandomBytes) -> bytearray:
     """Return the v7 UUIDs of ``first .. first + count``, 16 bytes each."""
     versions.V7_TIME.raw(first)
     ms, rest = milliseconds(first)
     packed = bytearray((ms.to_bytes(6, "big") + bytes(10)) * count)
-    high, low, mixed = _v7_bytes()
+    high, low, mixed = v7_ticks()
     packed[6::16] = high[rest : rest + count]
     packed[7::16] = low[rest : rest + count]
     tail = random(8 * count)
-    packed[8::16] = _or(mixed[rest : rest + count], tail[:count].translate(_masked(0x0F, 0)))
-    for place in range(1, 8):
+    begin, end = lane_bytes(lane, 4)
+    packed[8::16] = _or(mixed[rest : rest + count], tail[:count].translate(begin))
+    packed[9::16] = tail[count : 2 * count].translate(end)
+    for place in range(2, 8):
         packed[8 + place :: 16] = tail[place * count : (place + 1) * count]
     return packed
 
 
-def ulids(first: int, count: int, random: RandomBytes) -> bytearray:
+def ulids(first: int, count: int, lane: int | None, random: RandomBytes) -> bytearray:
     """Return the ULIDs of ``first .. first + count``, 16 bytes each."""
     ulid.TIME.raw(first)
     ms, rest = milliseconds(first)
@@ -131,160 +150,106 @@ def ulids(first: int, count: int, random: RandomBytes) -> bytearray:
     ticks = _big_endian(array("H", range(rest << 2, rest + count << 2, 4)))
     packed[6::16] = ticks[::2]
     tail = random(9 * count)
-    packed[7::16] = _or(ticks[1::2], tail[:count].translate(_masked(0x03, 0)))
-    for place in range(1, 9):
+    begin, end = lane_bytes(lane, 2)
+    packed[7::16] = _or(ticks[1::2], tail[:count].translate(begin))
+    packed[8::16] = tail[count : 2 * count].translate(end)
+    for place in range(2, 9):
         packed[7 + place :: 16] = tail[place * count : (place + 1) * count]
     return packed
 
 
-def ksuids(first: int, count: int, random: RandomBytes) -> bytearray:
+def ksuids(first: int, count: int, lane: int | None, random: RandomBytes) -> bytearray:
     """Return the KSUIDs of ``first .. first + count``, 20 bytes each."""
     timestamp = ksuid.TIME.raw(first)
-    packed = bytearray((timestamp.to_bytes(4, "big") + bytes(16)) * count)
+    laned = b"" if lane is None else check_bits("lane", lane, LANE_BITS).to_bytes(1, "big")
+    head = timestamp.to_bytes(4, "big") + bytes(3) + laned
+    packed = bytearray(head.ljust(20, b"\0") * count)
     rest = (first - UNIX_EPOCH) % TICKS_PER_SECOND
     ticks = _big_endian(array("I", range(rest, rest + count)))
     for place in range(1, 4):
         packed[3 + place :: 20] = ticks[place::4]
-    tail = random(13 * count)
-    for place in range(13):
-        packed[7 + place :: 20] = tail[place * count : (place + 1) * count]
+    at = len(head)
+    tail = random((20 - at) * count)
+    for place in range(20 - at):
+        packed[at + place :: 20] = tail[place * count : (place + 1) * count]
     return packed
 
 
-def ulid_texts(first: int, count: int, random: RandomBytes) -> list[str]:
+def ulid_texts(first: int, count: int, lane: int | None, random: RandomBytes) -> list[str]:
     """Return the texts of the ULIDs of ``first .. first + count``."""
     ulid.TIME.raw(first)
     ms, rest = milliseconds(first)
-    # The 14 bits of the tick and 1 random bit fill 3 characters of 5 bits; 13 are all random.
+    # The 14 bits of the tick and 1 of the lane fill 3 characters of 5 bits; 13 more follow.
     head = ulid.to_text(ulid.ulid(ms, 0))[:10]
-    return _texts(head, 13, _ulid_digits(), 0b1, rest, count, random, CROCKFORD)
+    ticks, tables = tick_characters(CROCKFORD, 1), free_characters(CROCKFORD, lane, 1, 1 + 13)
+    return _texts(head, ticks, tables, rest, count, random, CROCKFORD)
 
 
-def push_id_texts(first: int, count: int, random: RandomBytes) -> list[str]:
+def push_id_texts(first: int, count: int, lane: int | None, random: RandomBytes) -> list[str]:
     """Return the texts of the Push IDs of ``first .. first + count``."""
     push_id.TIME.raw(first)
     ms, rest = milliseconds(first)
-    # The 14 bits of the tick and 4 random bits fill 3 characters of 6 bits; 9 are all random.
+    # The 14 bits of the tick and 4 of the lane fill 3 characters of 6 bits; 9 more follow.
     head = push_id.to_text(push_id.push_id(ms, 0))[:8]
-    return _texts(head, 9, _push_digits(), 0b1111, rest, count, random, PUSH)
+    ticks, tables = tick_characters(PUSH, 4), free_characters(PUSH, lane, 4, 1 + 9)
+    return _texts(head, ticks, tables, rest, count, random, PUSH)
 
 
-def ints(packed: Packed, width: int) -> Callable[[int, int, RandomBytes], Iterator[int]]:
+def ints(packed: Packed, width: int) -> Ids[int]:
     """Return a function that returns as ints the ids of *packed*, of *width* bytes each."""
     form = f"{width}s"
 
-    def draw(first: int, count: int, random: RandomBytes) -> Iterator[int]:
+    def draw(first: int, count: int, lane: int | None, random: RandomBytes) -> Iterator[int]:
         # int.from_bytes reads the highest byte first by default.
-        return starmap(int.from_bytes, iter_unpack(form, packed(first, count, random)))
+        return starmap(int.from_bytes, iter_unpack(form, packed(first, count, lane, random)))
 
     return draw
 
 
-def each(packed: Packed, width: int) -> Callable[[int, int, RandomBytes], Iterator[bytes]]:
+def each(packed: Packed, width: int) -> Ids[bytes]:
     """Return a function that returns one by one the ids of *packed*, of *width* bytes each."""
     form = f"{width}s"
 
-    def draw(first: int, count: int, random: RandomBytes) -> Iterator[bytes]:
-        return chain.from_iterable(iter_unpack(form, packed(first, count, random)))
+    def draw(first: int, count: int, lane: int | None, random: RandomBytes) -> Iterator[bytes]:
+        return chain.from_iterable(iter_unpack(form, packed(first, count, lane, random)))
 
     return draw
 
 
-def uuid_texts(packed: Packed) -> Callable[[int, int, RandomBytes], Iterator[str]]:
+def uuid_texts(packed: Packed) -> Ids[str]:
     """Return a function that returns as the text of UUIDs the ids of *packed*."""
 
-    def draw(first: int, count: int, random: RandomBytes) -> Iterator[str]:
-        return iter(uuids.texts(packed(first, count, random)))
+    def draw(first: int, count: int, lane: int | None, random: RandomBytes) -> Iterator[str]:
+        return iter(uuids.texts(packed(first, count, lane, random)))
 
     return draw
 
 
 def _texts(
     head: str,
-    tail: int,
     ticks: tuple[bytes, bytes, bytes],
-    free: int,
+    tables: tuple[bytes, ...],
     rest: int,
     count: int,
     random: RandomBytes,
     alphabet: str,
 ) -> list[str]:
-    """Return texts of *head*, three characters of the tick, and *tail* random characters.
+    """Return texts of *head*, three characters with the tick, and those after it.
 
-    *ticks* has the values of the three characters for each tick of a millisecond; *free* is the
-    mask of the random bits in the last of them.
+    *ticks* are the ``tick_characters``, and *tables* the ``free_characters``.
     """
-    at, width = len(head), len(head) + 3 + tail + 1
-    laid_out = bytearray((head + "-" * (3 + tail) + "\n").encode() * count)
-    letters = _letters(alphabet)
-    high, middle, mixed = (digits[rest : rest + count] for digits in ticks)
-    drawn = random((tail + 1) * count)
-    laid_out[at::width] = high.translate(letters)
-    laid_out[at + 1 :: width] = middle.translate(letters)
-    laid_out[at + 2 :: width] = _or(mixed, drawn[:count].translate(_masked(free, 0))).translate(
-        letters
-    )
-    for place in range(1, tail + 1):
+    at, width = len(head), len(head) + 3 + len(tables)
+    laid_out = bytearray((head + "-" * (2 + len(tables)) + "\n").encode() * count)
+    high, middle, mixed = (part[rest : rest + count] for part in ticks)
+    drawn = random(len(tables) * count)
+    laid_out[at::width] = high
+    laid_out[at + 1 :: width] = middle
+    mixed = _or(mixed, drawn[:count].translate(tables[0]))
+    laid_out[at + 2 :: width] = mixed.translate(letters(alphabet))
+    for place in range(1, len(tables)):
         part = drawn[place * count : (place + 1) * count]
-        laid_out[at + 2 + place :: width] = part.translate(letters)
+        laid_out[at + 2 + place :: width] = part.translate(tables[place])
     return uuids.lines(laid_out)
-
-
-@lru_cache(maxsize=17)
-def _run_bytes(stamp: int) -> tuple[bytes, bytes]:
-    """Return both bytes of the low 12 bits of a run's ticks, with *stamp* set in the high one."""
-    return bytes(stamp | low >> 8 for low in range(RUN)), bytes(range(256)) * (RUN >> 8)
-
-
-@lru_cache(maxsize=1)
-def _run_digits() -> list[bytes]:
-    """Return each of the three last hex digits of a run's ticks."""
-    return [
-        bytes(b"0123456789abcdef"[low >> shift & 0xF] for low in range(RUN)) for shift in (8, 4, 0)
-    ]
-
-
-@lru_cache(maxsize=1)
-def _v7_bytes() -> tuple[bytes, bytes, bytes]:
-    """Return bytes 6, 7 and 8 of a v7, without its random bits, for each tick of a millisecond."""
-    ticks = range(TICKS_PER_MS)
-    return (
-        bytes(0x70 | tick >> 10 for tick in ticks),
-        bytes(tick >> 2 & 0xFF for tick in ticks),
-        bytes(0x80 | (tick & 0b11) << 4 for tick in ticks),
-    )
-
-
-@lru_cache(maxsize=1)
-def _ulid_digits() -> tuple[bytes, bytes, bytes]:
-    ticks = range(TICKS_PER_MS)
-    return (
-        bytes(tick >> 9 for tick in ticks),
-        bytes(tick >> 4 & 0x1F for tick in ticks),
-        bytes((tick & 0xF) << 1 for tick in ticks),
-    )
-
-
-@lru_cache(maxsize=1)
-def _push_digits() -> tuple[bytes, bytes, bytes]:
-    ticks = range(TICKS_PER_MS)
-    return (
-        bytes(tick >> 8 for tick in ticks),
-        bytes(tick >> 2 & 0x3F for tick in ticks),
-        bytes((tick & 0b11) << 4 for tick in ticks),
-    )
-
-
-@lru_cache(maxsize=8)
-def _masked(mask: int, stamp: int) -> bytes:
-    """Return a table that keeps the bits of *mask* in a byte, and sets those of *stamp*."""
-    return bytes(byte & mask | stamp for byte in range(256))
-
-
-@lru_cache(maxsize=2)
-def _letters(alphabet: str) -> bytes:
-    """Return a table from a byte's low bits to a character; each character is equally likely."""
-    return (alphabet * (256 // len(alphabet))).encode()
 
 
 def _or(one: bytes | bytearray, other: bytes | bytearray) -> bytes:

@@ -4,7 +4,8 @@
 
     | seconds since 2014-05-13T16:53:20Z 32 | payload 128 |
 
-In ours the payload begins with the tick within the second, 24 bits; 104 random bits follow.
+In ours the payload begins with the tick within the second, 24 bits; 8 bits for the lane and 96
+random ones follow.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ BYTES, WIDTH = 20, 27
 """Bytes and characters of a KSUID."""
 
 TICK_BITS, RANDOM_BITS = 24, 104
+"""Bits of the tick in a KSUID of ours, and those after it: the lane, and 96 random ones."""
 
 
 class KsuidFields(NamedTuple):

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from uuidd.core.ids import bulk, flake, ksuid, push_id, snowflake, ulid, versions
 from uuidd.core.ids.bulk import RandomBytes
 from uuidd.core.ids.snowflake import TWITTER_EPOCH
+from uuidd.core.ids.tables import RUN
 from uuidd.core.ids.ticks import GREGORIAN, TimeField
 
 
@@ -109,22 +110,22 @@ def _gregorian(kind: str) -> Layout:
 
 def _random_tailed(
     room: Callable[[int], int],
-    forms: Mapping[str, Callable[[int, int, RandomBytes], Any]],
+    forms: Mapping[str, bulk.Ids[Any]],
     packed: bulk.Packed | None = None,
 ) -> Layout:
-    def form(draw: Callable[[int, int, RandomBytes], Any]) -> Draw:
-        return lambda first, count, _, random: iter(draw(first, count, random))
+    def form(draw: bulk.Ids[Any]) -> Draw:
+        return lambda first, count, origin, random: iter(draw(first, count, origin.lane, random))
 
     made = {name: form(draw) for name, draw in forms.items()}
 
-    def all_packed(first: int, count: int, _: Origin, random: RandomBytes) -> bytearray:
+    def all_packed(first: int, count: int, origin: Origin, random: RandomBytes) -> bytearray:
         assert packed is not None  # noqa: S101  (this function is used only if it is there)
-        return packed(first, count, random)
+        return packed(first, count, origin.lane, random)
 
     return Layout(made, room, _ticks, _as_many, random=True, packed=packed and all_packed)
 
 
-def _uuid_forms(packed: bulk.Packed) -> dict[str, Callable[[int, int, RandomBytes], Any]]:
+def _uuid_forms(packed: bulk.Packed) -> dict[str, bulk.Ids[Any]]:
     return {
         "uuid": bulk.ints(packed, 16),
         "text": bulk.uuid_texts(packed),
@@ -135,8 +136,8 @@ def _uuid_forms(packed: bulk.Packed) -> dict[str, Callable[[int, int, RandomByte
 _ksuid_ints = bulk.ints(bulk.ksuids, ksuid.BYTES)
 
 
-def _ksuid_texts(first: int, count: int, random: RandomBytes) -> Iterator[str]:
-    return iter([ksuid.to_text(value) for value in _ksuid_ints(first, count, random)])
+def _ksuid_texts(first: int, count: int, lane: int | None, random: RandomBytes) -> list[str]:
+    return [ksuid.to_text(value) for value in _ksuid_ints(first, count, lane, random)]
 
 
 def _flakes(first: int, count: int, origin: Origin, _: RandomBytes) -> Iterator[int]:
@@ -171,7 +172,7 @@ def _snowflake_bytes(first: int, count: int, origin: Origin, _: RandomBytes) -> 
 
 LAYOUTS: Mapping[str, Layout] = {
     "v1": _gregorian("v1"),
-    "v4": _random_tailed(lambda _: bulk.RUN, _uuid_forms(bulk.v4), bulk.v4),
+    "v4": _random_tailed(lambda _: RUN, _uuid_forms(bulk.v4), bulk.v4),
     "v6": _gregorian("v6"),
     "v7": _random_tailed(bulk.room_in_ms, _uuid_forms(bulk.v7), bulk.v7),
     "snowflake": Layout(

@@ -4,7 +4,8 @@
 
     | Unix milliseconds 48 (8 characters) | random 72 (12 characters) |
 
-In ours the random bits begin with the tick within the millisecond, 14 bits; 58 random ones follow.
+In ours the random bits begin with the tick within the millisecond, 14 bits; 8 bits for the lane and
+50 that are random follow.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ WIDTH = 20
 """Characters of a Push ID."""
 
 RANDOM_BITS = 58
+"""Bits after the tick in a Push ID of ours: the lane, and 50 random ones."""
 
 
 class PushIdFields(NamedTuple):

@@ -4,7 +4,8 @@
 
     | Unix milliseconds 48 | random 80 |
 
-In ours the random bits begin with the tick within the millisecond, 14 bits; 66 random ones follow.
+In ours the random bits begin with the tick within the millisecond, 14 bits; 8 bits for the lane and
+58 that are random follow.
 A ULID and a UUID both have 128 bits, so one converts to the other by its text alone.
 """
 
@@ -22,6 +23,7 @@ WIDTH = 26
 """Characters of a ULID. They have 130 bits, so the first is 7 at most."""
 
 RANDOM_BITS = 66
+"""Bits after the tick in a ULID of ours: the lane, and 58 random ones."""
 
 
 class UlidFields(NamedTuple):

@@ -26,6 +26,10 @@ from uuidd.core.ids.ticks import TICK_BITS, TICKS_PER_MS, TimeField, millisecond
 
 CLOCK_SEQ_BITS = 14
 
+LANE_BITS = 8
+"""Bits of a lane, of which no two make ids of the same tick. It is in the low bits of our clock
+sequences; in ids without one that end in random bits it comes right after the tick."""
+
 V2_TIME = TimeField("v2", 1 << 32, 0, 28)
 """A v2 has its local id in place of the low 32 bits of the tick, so it counts some 7 minutes."""
 
@@ -44,6 +48,7 @@ V4_RANDOM_BITS = 122
 
 V7_TIME = unix_field("v7", TICKS_PER_MS, 48)
 V7_RANDOM_BITS = 60
+"""Bits after the tick in a v7 of ours: the lane, and 52 random ones."""
 
 
 class GregorianFields(NamedTuple):
@@ -199,7 +204,7 @@ def v7_of_tick(tick: int, random: int) -> int:
     """Return the v7 UUID of a tick and 60 random bits; the later of two ticks gives the higher one.
 
     The tick within the millisecond, 14 bits, is in ``rand_a`` and the top 2 bits of ``rand_b``
-    (RFC 9562, 6.2, method 3, unscaled).
+    (RFC 9562, 6.2, method 3, unscaled). The lane, if there is one, is in the first 8 random bits.
     """
     V7_TIME.raw(tick)
     check_bits("random", random, V7_RANDOM_BITS)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from uuidd.core.ids import versions
 from uuidd.core.timeline.block import Block
 from uuidd.core.timeline.outcomes import NoneFree
 
-LANE_BITS = 8
+LANE_BITS = versions.LANE_BITS
 LANES = 1 << LANE_BITS
 """Lanes of a generation: the low 8 bits of a clock sequence."""
 
@@ -14,7 +15,7 @@ BLOCK_LANES = 16
 million ticks a second, more than the 60 million that libuuid's callers were seen to draw. The
 others can be leased (``leases``)."""
 
-GENERATIONS = 1 << 14 - LANE_BITS
+GENERATIONS = 1 << versions.CLOCK_SEQ_BITS - LANE_BITS
 """Generations in the ring: the high 6 bits of a clock sequence."""
 
 

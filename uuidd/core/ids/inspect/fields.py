@@ -8,6 +8,7 @@ from functools import lru_cache
 from uuidd.core.ids import flake, ksuid, nodes, push_id, snowflake, times, ulid, uuids, versions
 from uuidd.core.ids.inspect import foreign
 from uuidd.core.ids.ticks import GREGORIAN, TICKS_PER_MS, TimeField
+from uuidd.core.ids.versions import LANE_BITS
 
 Fields = dict[str, int | str]
 
@@ -41,6 +42,15 @@ def full_on(field: TimeField) -> str:
 def _tick(rest: int) -> Fields:
     """Return the tick in the millisecond, or nothing if *rest* is too high to be one."""
     return {"tick": rest} if rest < TICKS_PER_MS else {}
+
+
+def _tick_and_lane(bits: int, after: int) -> Fields:
+    """Return the tick in the millisecond and the lane, which are the highest of these *bits*.
+
+    *after* is how many of them come after the tick. Nothing is returned if there can be no tick.
+    """
+    tick = _tick(bits >> after)
+    return tick and {**tick, "lane": bits >> after - LANE_BITS & (1 << LANE_BITS) - 1}
 
 
 def _node_is(node: int) -> str:
@@ -88,11 +98,12 @@ def _v4(value: int) -> Fields:
 
 def _v7(value: int) -> Fields:
     ms, rand_a, rand_b = versions.v7_fields(value)
+    random = rand_a << 62 | rand_b
     return {
         **_rfc(7),
         **_time(versions.V7_TIME, ms),
-        "random": f"0x{rand_a << 62 | rand_b:019x}",
-        **_tick(rand_a << 2 | rand_b >> versions.V7_RANDOM_BITS),
+        "random": f"0x{random:019x}",
+        **_tick_and_lane(random, versions.V7_RANDOM_BITS),
         "full_on": full_on(versions.V7_TIME),
     }
 
@@ -155,7 +166,7 @@ def _ulid(value: int) -> Fields:
     return {
         **_time(ulid.TIME, ms),
         "random": f"0x{random:020x}",
-        **_tick(random >> ulid.RANDOM_BITS),
+        **_tick_and_lane(random, ulid.RANDOM_BITS),
         # The text that a database shows if it stores ULIDs in its type for UUIDs.
         "uuid": uuids.to_text(value),
         "full_on": full_on(ulid.TIME),
@@ -188,7 +199,7 @@ def _push_id(value: int) -> Fields:
     return {
         **_time(push_id.TIME, ms),
         "random": f"0x{random:018x}",
-        **_tick(random >> push_id.RANDOM_BITS),
+        **_tick_and_lane(random, push_id.RANDOM_BITS),
         "full_on": full_on(push_id.TIME),
     }
 

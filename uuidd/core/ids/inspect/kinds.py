@@ -57,6 +57,7 @@ ORDER = (
     "custom_c",
     "random",
     "tick",
+    "lane",
     "uuid",
     "node_is",
     "base",

@@ -1,0 +1,104 @@
+"""Tables for ``bulk``, each computed once.
+
+Some hold a byte or a character of an id for each tick of a run. The others are for
+``bytes.translate``, and turn a random byte into a byte or a character of an id.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from uuidd.core.ids.checks import check_bits
+from uuidd.core.ids.ticks import TICKS_PER_MS
+from uuidd.core.ids.versions import LANE_BITS
+
+RUN_BITS = 12
+RUN = 1 << RUN_BITS
+"""Ticks of a run of v1 or v6. Within one only the last part of v1's ``time_low`` changes, which is
+v6's ``time_low``."""
+
+MS_BITS = 14
+"""Bits of a tick within its millisecond."""
+
+
+@lru_cache(maxsize=17)
+def run_bytes(stamp: int) -> tuple[bytes, bytes]:
+    """Return both bytes of the low 12 bits of a run's ticks, with *stamp* set in the high one."""
+    return bytes(stamp | low >> 8 for low in range(RUN)), bytes(range(256)) * (RUN >> 8)
+
+
+@lru_cache(maxsize=1)
+def run_digits() -> list[bytes]:
+    """Return each of the three last hex digits of a run's ticks."""
+    return [
+        bytes(b"0123456789abcdef"[low >> shift & 0xF] for low in range(RUN)) for shift in (8, 4, 0)
+    ]
+
+
+@lru_cache(maxsize=1)
+def v7_ticks() -> tuple[bytes, bytes, bytes]:
+    """Return bytes 6, 7 and 8 of a v7 for each tick of a millisecond; 4 bits of byte 8 are 0."""
+    ticks = range(TICKS_PER_MS)
+    return (
+        bytes(0x70 | tick >> 10 for tick in ticks),
+        bytes(tick >> 2 & 0xFF for tick in ticks),
+        bytes(0x80 | (tick & 0b11) << 4 for tick in ticks),
+    )
+
+
+@lru_cache(maxsize=2)
+def tick_characters(alphabet: str, free: int) -> tuple[bytes, bytes, bytes]:
+    """Return three characters for each tick of a millisecond; *free* bits of the third are 0.
+
+    In place of the third character is its value, because a part of the lane is to be added.
+    """
+    ticks, width = range(TICKS_PER_MS), (MS_BITS + free) // 3
+    full = (1 << width) - 1
+    return (
+        bytes(tick << free >> 2 * width for tick in ticks).translate(letters(alphabet)),
+        bytes(tick << free >> width & full for tick in ticks).translate(letters(alphabet)),
+        bytes(tick << free & full for tick in ticks),
+    )
+
+
+@lru_cache(maxsize=8)
+def masked(mask: int, stamp: int) -> bytes:
+    """Return a table that keeps the bits of *mask* in a byte, and sets those of *stamp*."""
+    return bytes(byte & mask | stamp for byte in range(256))
+
+
+@lru_cache(maxsize=2)
+def letters(alphabet: str) -> bytes:
+    """Return a table from a byte's low bits to a character; each character is equally likely."""
+    return (alphabet * (256 // len(alphabet))).encode()
+
+
+@lru_cache(maxsize=16)
+def lane_bytes(lane: int | None, free: int, width: int = 8) -> tuple[bytes, ...]:
+    """Return a table for each byte that holds a part of *lane*, in their order.
+
+    The lane begins in the lowest *free* bits of the first byte, and goes on in the lowest *width*
+    bits of the next. The bits after it stay random, and its own too if it is None.
+    """
+    bits = free
+    while bits < LANE_BITS:
+        bits += width
+    stamp, mask = 0, (1 << bits) - 1
+    if lane is not None:
+        stamp = check_bits("lane", lane, LANE_BITS) << bits - LANE_BITS
+        mask >>= LANE_BITS
+    full = (1 << width) - 1
+    shifts = range(bits - free, -1, -width)
+    return tuple(masked(mask >> shift & full, stamp >> shift & full) for shift in shifts)
+
+
+@lru_cache(maxsize=8)
+def free_characters(alphabet: str, lane: int | None, free: int, count: int) -> tuple[bytes, ...]:
+    """Return a table for each of the last *count* characters of a text, which begin with *lane*.
+
+    Only *free* bits of the first are the lane's, so its table gives no character but its value.
+    """
+    width = (MS_BITS + free) // 3
+    first, *rest = lane_bytes(lane, free, width)
+    tables = first, *(table.translate(letters(alphabet)) for table in rest)
+    return tables + (letters(alphabet),) * (count - len(tables))

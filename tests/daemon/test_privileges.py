@@ -7,30 +7,25 @@ import os
 import pwd
 import shutil
 import signal
-import subprocess
 import sys
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.rig import PATIENCE, Connection, Daemon
-from tests.tools import need
+from tests.rig import Connection, Daemon
+from tests.tools import need, output, run
 from uuidd import privileges
 from uuidd.privileges import PrivilegeError, User, hand_over, user
 from uuidd.statefile import decode
 
 NOBODY = pwd.getpwnam("nobody")
+AS_NOBODY = User("nobody", NOBODY.pw_uid, NOBODY.pw_gid)
 
-as_root = pytest.mark.usefixtures("roots_rights")
+as_root = pytest.mark.usefixtures("as_root")
 
-
-@pytest.fixture
-def roots_rights() -> None:
-    """Only root can become another user: another skips the test, and in CI (env CI) fails it."""
-    if os.geteuid():
-        (pytest.fail if os.environ.get("CI") else pytest.skip)("this is not root")
+WITHOUT_SETUID = ("--bounding-set=-setuid,-setgid", "--inh-caps=-setuid,-setgid")
+"""Options of setpriv, by which root cannot change its user."""
 
 
 def refusal(act: Callable[[], object]) -> str:
@@ -43,19 +38,12 @@ def refusal(act: Callable[[], object]) -> str:
 
 def child(code: str, *before: str) -> list[str]:
     """Return the lines that a process of its own prints, whose user changes for good."""
-    done = subprocess.run(
-        [*before, sys.executable, "-c", code],
-        capture_output=True,
-        timeout=PATIENCE,
-        text=True,
-        check=False,
-        cwd=Path(__file__).parents[2],
-    )
+    done = run(*before, sys.executable, "-c", code, cwd=Path(__file__).parents[2])
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.splitlines()
 
 
-# --- whom
+# --- which user
 
 UNKNOWN = ("no-such-user", "0", "no\0body", "n\nx")
 
@@ -78,7 +66,7 @@ def test_an_unknown_user_and_root_are_refused(name: str, why: str) -> None:
     assert refusal(lambda: user(name)) == f"--user {name!r}: {why}"
 
 
-def test_only_root_can_become_another(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_root_can_become_another_user(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another user is told so before anything is done."""
     monkeypatch.setattr(os, "geteuid", lambda: 4711)
     assert refusal(lambda: user("nobody")) == (
@@ -87,7 +75,7 @@ def test_only_root_can_become_another(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def test_who_is_that_user_already_may_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_of_that_user_may_name_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """A command line that names it works for root and for the user alike."""
     monkeypatch.setattr(os, "geteuid", lambda: NOBODY.pw_uid)
     monkeypatch.setattr(os, "getuid", lambda: NOBODY.pw_uid)
@@ -153,15 +141,14 @@ thread.join()
 @pytest.mark.parametrize(
     ("started", "why"),
     [
-        (
-            ["--bounding-set=-setuid,-setgid", "--inh-caps=-setuid,-setgid"],
-            "Operation not permitted",
-        ),
-        (["--securebits=+no_setuid_fixup"], "privileges are left (capabilities "),
+        (WITHOUT_SETUID, "Operation not permitted"),
+        (("--securebits=+no_setuid_fixup",), "privileges are left (capabilities "),
     ],
     ids=["without CAP_SETUID", "with capabilities that stay"],
 )
-def test_a_change_that_fails_or_leaves_privileges_is_refused(started: list[str], why: str) -> None:
+def test_a_change_that_fails_or_leaves_privileges_is_refused(
+    started: tuple[str, ...], why: str
+) -> None:
     """In a line: a container may drop CAP_SETUID, and securebits keep capabilities."""
     code = """
 from uuidd.privileges import PrivilegeError, become, user
@@ -192,17 +179,13 @@ def owners(folder: Path) -> set[int]:
     return {path.lstat().st_uid for path in (folder, *folder.iterdir())}
 
 
-def nobody() -> User:
-    return User("nobody", NOBODY.pw_uid, NOBODY.pw_gid)
-
-
 @as_root
 def test_roots_own_folder_is_handed_over(state: Path) -> None:
     """With the state, the lock, and what a killed save left, so that the user can go on."""
-    hand_over(state, nobody())
+    hand_over(state, AS_NOBODY)
     assert owners(state) == {NOBODY.pw_uid}
     assert (state.stat().st_mode, state.stat().st_gid) == (0o40755, NOBODY.pw_gid)
-    hand_over(state, nobody())
+    hand_over(state, AS_NOBODY)
     assert owners(state) == {NOBODY.pw_uid}
 
 
@@ -223,16 +206,18 @@ def test_another_folder_than_a_state_folder_of_roots_is_left_alone(
 ) -> None:
     """It may not be root's to give, or not only a state's; opening the store refuses it."""
     change(state)
-    hand_over(state, nobody())
+    hand_over(state, AS_NOBODY)
     assert owners(state) == left
 
 
 @as_root
-def test_states_that_were_set_aside_and_a_disks_own_folder_are_no_hindrance(state: Path) -> None:
+def test_a_folder_is_handed_over_beside_states_set_aside_and_a_disks_own_folder(
+    state: Path,
+) -> None:
     """They stay root's, for they are of no use to the daemon."""
     (state / "state.unusable-1").write_text("x")
     (state / "lost+found").mkdir()
-    hand_over(state, nobody())
+    hand_over(state, AS_NOBODY)
     assert state.stat().st_uid == NOBODY.pw_uid
     assert (state / "state.unusable-1").stat().st_uid == 0
 
@@ -246,15 +231,15 @@ def test_links_are_not_followed(state: Path, tmp_path: Path) -> None:
     (state / "state").symlink_to(other)
     link = tmp_path / "link"
     link.symlink_to(state)
-    hand_over(link, nobody())
+    hand_over(link, AS_NOBODY)
     assert state.stat().st_uid == 0
-    hand_over(state, nobody())
+    hand_over(state, AS_NOBODY)
     assert (state.stat().st_uid, other.stat().st_uid) == (NOBODY.pw_uid, 0)
 
 
 def test_a_folder_that_is_not_there_is_left_to_the_store(tmp_path: Path) -> None:
     """It knows the words for that."""
-    hand_over(tmp_path / "none", nobody())
+    hand_over(tmp_path / "none", AS_NOBODY)
 
 
 def test_a_folder_that_cannot_be_given_is_refused(
@@ -275,7 +260,7 @@ def test_a_folder_that_cannot_be_given_is_refused(
     monkeypatch.setattr(os, "chown", chown)
     monkeypatch.setattr(os, "fstat", fstat)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    assert refusal(lambda: hand_over(state, nobody())) == (
+    assert refusal(lambda: hand_over(state, AS_NOBODY)) == (
         f"the state folder {state} cannot be given to nobody: Operation not permitted"
     )
 
@@ -321,7 +306,7 @@ def test_a_daemon_in_the_background_serves_as_the_user() -> None:
         undo.callback(shutil.rmtree, daemon.folder)
         options = [f"--socket={daemon.socket}", f"--state={daemon.state}", "--user=nobody"]
         started = [sys.executable, "-m", "uuidd", *options, f"--pid={daemon.folder}/pid"]
-        subprocess.run(started, check=True, timeout=60)
+        output(*started)
         pid = int((daemon.folder / "pid").read_text())
         pidfd = os.pidfd_open(pid)
         undo.callback(os.close, pidfd)
@@ -352,25 +337,11 @@ def test_a_daemon_of_root_goes_on_as_the_user(daemon: Daemon) -> None:
         assert owners(daemon.state) == {NOBODY.pw_uid}
 
 
-@pytest.fixture
-def place() -> Iterator[Path]:
-    """A folder of root's that every user can enter."""
-    with tempfile.TemporaryDirectory(dir="/tmp") as name:
-        Path(name).chmod(0o755)
-        yield Path(name)
-
-
 def refused_start(place: Path, state: Path, name: str) -> str:
     """Return the line with which a start for a user is refused; nothing that it made is left."""
     before = {*place.rglob("*"), *state.rglob("*")}
     start = [sys.executable, "-m", "uuidd", "-F", f"-p{place / 'pid'}", f"-s{place / 's'}"]
-    done = subprocess.run(
-        [*start, f"--state={state}", "--user", name],
-        capture_output=True,
-        timeout=PATIENCE,
-        text=True,
-        check=False,
-    )
+    done = run(*start, f"--state={state}", "--user", name)
     assert (done.returncode, done.stdout) == (1, "")
     assert {*place.rglob("*"), *state.rglob("*")} == before
     (line,) = done.stderr.splitlines()
@@ -443,8 +414,7 @@ except PrivilegeError as refused:
     print(refused)
 print(os.getresuid(), os.getresgid())
 """
-    without = [need("setpriv"), "--bounding-set=-setuid,-setgid", "--inh-caps=-setuid,-setgid"]
-    assert child(code, *without) == [
+    assert child(code, need("setpriv"), *WITHOUT_SETUID) == [
         "uuidd cannot act as user 'nobody': Operation not permitted; let it have CAP_SETUID and"
         " CAP_SETGID, or start it as that user",
         "(0, 0, 0) (0, 0, 0)",

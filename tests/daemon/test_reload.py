@@ -1,4 +1,4 @@
-"""SIGHUP: limits and log level anew, and everything else as it was."""
+"""SIGHUP: limits and log level are read again, and everything else stays as it was."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def daemon(path: Path) -> Iterator[Daemon]:
 
 
 def reload(daemon: Daemon, lines: int = 1) -> list[str]:
-    """Send SIGHUP, and give so many lines that the log then has."""
+    """Send SIGHUP; return what the log then has, once it is as many lines."""
     before = len(daemon.lines)
     daemon.process.send_signal(signal.SIGHUP)
     until(lambda: len(daemon.lines) >= before + lines)
@@ -97,7 +97,7 @@ def test_the_log_level_is_taken_over(daemon: Daemon, path: Path) -> None:
     options(path, "--quiet")
     before = len(daemon.lines)
     daemon.process.send_signal(signal.SIGHUP)
-    # The quiet is not told of, so its limits have to.
+    # A quiet daemon does not log this reload, so its limits have to tell.
     until(lambda: limits(daemon)["connections"] == 16384)
     options(path, "--wrong")
     reload(daemon)
@@ -107,25 +107,25 @@ def test_the_log_level_is_taken_over(daemon: Daemon, path: Path) -> None:
     assert reload(daemon) == ["uuidd: INFO: reloaded: level=INFO"]
 
 
-BAD_FILES = [
-    ('UUIDD_OPTIONS="--max-connections 0"\n', "--max-connections: '0' is not a whole number"),
-    ('UUIDD_OPTIONS="--wrong"\n', "unrecognized arguments: --wrong"),
-    (
-        'UUIDD_OPTIONS="--worker 5000"\n',
-        "--worker: '5000' is not a whole number from 0 to 1023",
-    ),
-    ('UUIDD_OPTIONS="--datacenter 3"\n', "--datacenter 3 needs a --worker beside it"),
-    ('UUIDD_OPTIONS="--worker 0 --epoch 2100-01-01T00:00:00Z"\n', "--epoch 4102444800000: "),
-    ('UUIDD_OPTIONS="--node mac:none9"\n', "--node 'mac:none9': there is no such interface"),
-    ('UUIDD_OPTIONS="--user nobody-of-that-name"\n', "there is no such user"),
-    ("nothing of the kind\n", "line 1: "),
-    ("UUIDD_OPTIONS='\n", "line 1: No closing quotation"),
-]
+BAD_OPTIONS = {
+    "--max-connections 0": "--max-connections: '0' is not a whole number",
+    "--wrong": "unrecognized arguments: --wrong",
+    "--worker 5000": "--worker: '5000' is not a whole number from 0 to 1023",
+    "--datacenter 3": "--datacenter 3 needs a --worker beside it",
+    "--worker 0 --epoch 2100-01-01T00:00:00Z": "--epoch 4102444800000: ",
+    "--node mac:none9": "--node 'mac:none9': there is no such interface",
+    "--user nobody-of-that-name": "there is no such user",
+}
+BAD_FILES = {
+    **{f'UUIDD_OPTIONS="{options}"\n': told for options, told in BAD_OPTIONS.items()},
+    "nothing of the kind\n": "line 1: ",
+    "UUIDD_OPTIONS='\n": "line 1: No closing quotation",
+}
 
 
 def test_a_bad_file_keeps_what_was(daemon: Daemon, path: Path) -> None:
     """One line says what is wrong, and the daemon goes on under the old limits."""
-    for text, words in BAD_FILES:
+    for text, words in BAD_FILES.items():
         path.write_text(text)
         (line,) = reload(daemon)
         assert line.startswith("uuidd: ERROR: not reloaded: ")
@@ -161,7 +161,7 @@ def test_without_a_file_it_says_so_and_goes_on() -> None:
 
 
 def test_many_signals_are_as_one(daemon: Daemon, path: Path) -> None:
-    """A hundred at once are no trouble, and what the file says last is in force."""
+    """After a hundred at once, what the file says last is in force."""
     options(path, "--max-connections 51")
     for _ in range(100):
         daemon.process.send_signal(signal.SIGHUP)

@@ -11,10 +11,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 
-from tests.benchmarks import footprint, making, quote, record, serving, together, waiting
+from tests.benchmarks import footprint, makers, making, quote, record, serving, together, waiting
 from tests.benchmarks.record import Machine
 from tests.benchmarks.rows import Curve, Missing, Result, Row, joined, joined_curves, table
 from tests.benchmarks.workspace import Checkout, Workspace, checkout, workspace
@@ -30,10 +31,10 @@ NO_SLOWER = 0.97
 BENCHMARKS: dict[str, Callable[[Workspace, int], Iterator[Result]]] = {
     "alone": making.without_daemon,
     "util-linux": making.beside_util_linux,
-    "one": making.one,
-    "bulk": making.bulk,
-    "kinds": making.kinds,
-    "inspect": making.inspect,
+    "one": partial(making.rows, makers.ONE),
+    "bulk": partial(making.rows, makers.BULK),
+    "kinds": partial(making.rows, makers.KINDS),
+    "inspect": partial(making.rows, makers.INSPECT),
     "few": making.now_and_then,
     "import": footprint.imports,
     "rpc": serving.rpc,

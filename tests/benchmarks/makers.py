@@ -47,57 +47,62 @@ class Comparison:
 
 def _uuid(kind: str) -> Maker:
     # All kinds that rise share one timeline, and v6 and v7 tell where it comes from.
-    return Maker(f"{kind}()", f"from uuidd_client import {kind} as draw", safe="draw()")
+    return replace(_text(kind), safe="draw()")
 
 
 def _text(kind: str) -> Maker:
     return Maker(f"{kind}()", f"from uuidd_client import {kind} as draw")
 
 
-def _peer(
-    name: str,
-    module: str,
-    draw: str,
-    statement: str = "draw()",
-    at_least: float | None = None,
-    ids: int = 1,
-) -> Maker:
-    setup = f"from {module} import {draw} as draw"
-    return Maker(name, setup, statement, ids=ids, at_least=at_least)
-
-
-def _client(name: str, statement: str, ids: int = 1, more: str = "") -> Maker:
+def _client(statement: str, ids: int = 1, more: str = "") -> Maker:
     setup = f"from uuidd_client import Client; client = Client(fallback=False); {more}"
-    return Maker(name, setup, statement, ids=ids, safe="client.uuid1()")
+    return Maker(statement, setup, statement, ids=ids, safe="client.uuid1()")
 
+
+def _peer(
+    path: str,
+    name: str = "{}()",
+    at_least: float | None = None,
+    *,
+    ids: int = 1,
+    text: bool = False,
+) -> Maker:
+    """Return what calls the function at *path*: for one id, or for *ids* at once."""
+    module, _, function = path.rpartition(".")
+    call = "draw()" if ids == 1 else f"draw({ids})"
+    return Maker(
+        name.format(path),
+        f"from {module} import {function} as draw",
+        f"str({call})" if text else call,
+        ids=ids,
+        at_least=at_least,
+    )
+
+
+OWN_TYPE = "{}(), own type"
+BULK_OF = f"{{}}({BATCH})"
 
 UUID1 = _uuid("uuid1")
-
-STDLIB = replace(_peer("stdlib uuid1() with C uuidd", "uuid", "uuid1", at_least=3.5), safe="draw()")
+STDLIB = replace(_peer("uuid.uuid1", "stdlib uuid1() with C uuidd", at_least=3.5), safe="draw()")
 STDLIB_TEXT = replace(
-    STDLIB, name="str(stdlib uuid1()) with C uuidd", statement="str(draw())", at_least=None
+    _peer("uuid.uuid1", "str(stdlib uuid1()) with C uuidd", text=True), safe="draw()"
 )
-
-TEXT = _client(
-    'next(client.iter("v1", form="text"))',
-    "next(drawn)",
-    more='drawn = client.iter("v1", form="text")',
+TEXT = replace(
+    _client("next(drawn)", more='drawn = client.iter("v1", form="text")'),
+    name='next(client.iter("v1", form="text"))',
 )
 
 WITHOUT_DAEMON = (
     Comparison(
         UUID1,
         (
-            _peer("stdlib uuid1(), no daemon", "uuid", "uuid1", at_least=20),
-            _peer("stdlib uuid4(), no daemon", "uuid", "uuid4"),
+            _peer("uuid.uuid1", "stdlib uuid1(), no daemon", at_least=20),
+            _peer("uuid.uuid4", "stdlib uuid4(), no daemon"),
         ),
     ),
 )
 
-BESIDE_UTIL_LINUX = (
-    Comparison(UUID1, (STDLIB, _peer("stdlib uuid4() with C uuidd", "uuid", "uuid4"))),
-    Comparison(TEXT, (STDLIB_TEXT, _peer("str(stdlib uuid4())", "uuid", "uuid4", "str(draw())"))),
-)
+BESIDE_UTIL_LINUX = (Comparison(UUID1, (STDLIB,)), Comparison(TEXT, (STDLIB_TEXT,)))
 
 REST_SECONDS = 0.2
 CALLS = 20
@@ -108,17 +113,14 @@ FEW = {1: Pace(CALLS, bursts=2, rest=REST_SECONDS), 9: Pace(CALLS, bursts=1, res
 NOW_AND_THEN = (
     Comparison(
         replace(UUID1, name=f"uuid1(), {CALLS} each {REST_SECONDS} s"),
-        (
-            replace(STDLIB, at_least=2),
-            _peer("uuid_utils.compat.uuid1()", "uuid_utils.compat", "uuid1"),
-        ),
+        (replace(STDLIB, at_least=2), _peer("uuid_utils.compat.uuid1")),
     ),
     Comparison(
         replace(_uuid("uuid7"), name=f"uuid7(), {CALLS} each {REST_SECONDS} s"),
         (
             replace(STDLIB, at_least=2),
-            _peer("uuid_utils.compat.uuid7()", "uuid_utils.compat", "uuid7"),
-            _peer("fastuuid7.uuid7()", "fastuuid7", "uuid7"),
+            _peer("uuid_utils.compat.uuid7"),
+            _peer("fastuuid7.uuid7"),
         ),
     ),
 )
@@ -127,60 +129,37 @@ ONE = (
     Comparison(
         UUID1,
         (
-            _peer("uuid_utils.compat.uuid1()", "uuid_utils.compat", "uuid1", at_least=2.2),
-            _peer("uuid_utils.uuid1(), own type", "uuid_utils", "uuid1"),
-            _peer("fastuuid.uuid1(), own type", "fastuuid", "uuid1"),
+            _peer("uuid_utils.compat.uuid1", at_least=2.2),
+            _peer("uuid_utils.uuid1", OWN_TYPE),
+            _peer("fastuuid.uuid1", OWN_TYPE),
         ),
     ),
     Comparison(
         TEXT,
         (
-            _peer("str(uuid_utils.uuid1())", "uuid_utils", "uuid1", "str(draw())", at_least=1.0),
-            _peer("str(fastuuid.uuid4())", "fastuuid", "uuid4", "str(draw())"),
+            _peer("uuid_utils.uuid1", "str({}())", at_least=1.0, text=True),
+            _peer("fastuuid.uuid4", "str({}())", text=True),
         ),
     ),
 )
 
-UUIDS = f'client.make("v1", {BATCH})'
-TEXTS = f'client.make("v1", {BATCH}, form="text")'
-PACKED = f'client.make("v1", {MILLION}, form="bytes")'
-
-FAST_TEXTS = _peer(
-    f"fastuuid.uuid4_as_strings_bulk({BATCH})",
-    "fastuuid",
-    "uuid4_as_strings_bulk",
-    f"draw({BATCH})",
-    at_least=4,
-    ids=BATCH,
-)
+TEXTS = _client(f'client.make("v1", {BATCH}, form="text")', BATCH)
+FAST_TEXTS = _peer("fastuuid.uuid4_as_strings_bulk", BULK_OF, at_least=4, ids=BATCH)
 
 BULK = (
     Comparison(
-        _client(UUIDS, UUIDS, BATCH),
-        (
-            _peer(
-                f"fastuuid.uuid4_bulk({BATCH})",
-                "fastuuid",
-                "uuid4_bulk",
-                f"draw({BATCH})",
-                at_least=1.1,
-                ids=BATCH,
-            ),
-        ),
+        _client(f'client.make("v1", {BATCH})', BATCH),
+        (_peer("fastuuid.uuid4_bulk", BULK_OF, at_least=1.1, ids=BATCH),),
     ),
+    Comparison(TEXTS, (FAST_TEXTS,), note="a clock has 10 million ticks a second, 100 ns each"),
     Comparison(
-        _client(TEXTS, TEXTS, BATCH),
-        (FAST_TEXTS,),
-        note="a clock has 10 million ticks a second, 100 ns each",
-    ),
-    Comparison(
-        _client(f"{TEXTS}, in bursts", TEXTS, BATCH),
+        replace(TEXTS, name=f"{TEXTS.name}, in bursts"),
         (FAST_TEXTS,),
         Pace(calls=20, bursts=10, rest=0.01),
         note="20 at once, then 10 ms of rest: within the rate of the clock",
     ),
     Comparison(
-        _client(PACKED, PACKED, MILLION),
+        _client(f'client.make("v1", {MILLION}, form="bytes")', MILLION),
         pace=Pace(calls=1, bursts=1, rest=0.2),
         at_most=25,
         note="each after 0.2 s of rest: a clock has 10 million ticks a second",
@@ -199,25 +178,18 @@ KINDS = (
     Comparison(
         _uuid("uuid7"),
         (
-            _peer("uuid_utils.compat.uuid7()", "uuid_utils.compat", "uuid7", at_least=2),
-            _peer("c_uuid_v7.compat.uuid7()", "c_uuid_v7.compat", "uuid7"),
-            _peer("uuid6.uuid7()", "uuid6", "uuid7"),
-            _peer("c_uuid_v7.uuid7(), own type", "c_uuid_v7", "uuid7"),
-            _peer("uuid_utils.uuid7(), own type", "uuid_utils", "uuid7"),
-            _peer("fastuuid.uuid7(), own type", "fastuuid", "uuid7"),
+            _peer("uuid_utils.compat.uuid7", at_least=2),
+            _peer("c_uuid_v7.compat.uuid7"),
+            _peer("fastuuid7.uuid7"),
+            _peer("uuid6.uuid7"),
+            _peer("c_uuid_v7.uuid7", OWN_TYPE),
+            _peer("uuid_utils.uuid7", OWN_TYPE),
+            _peer("fastuuid.uuid7", OWN_TYPE),
         ),
     ),
-    Comparison(
-        _uuid("uuid6"),
-        (
-            _peer("uuid6.uuid6()", "uuid6", "uuid6"),
-            _peer("uuid_utils.compat.uuid6()", "uuid_utils.compat", "uuid6"),
-        ),
-    ),
-    Comparison(
-        _text("ulid"), (_peer("str(ulid.ULID())", "ulid", "ULID", "str(draw())", at_least=3),)
-    ),
-    Comparison(_text("ksuid"), (_peer("str(ksuid.Ksuid())", "ksuid", "Ksuid", "str(draw())"),)),
+    Comparison(_uuid("uuid6"), (_peer("uuid6.uuid6"), _peer("uuid_utils.compat.uuid6"))),
+    Comparison(_text("ulid"), (_peer("ulid.ULID", "str({}())", at_least=3, text=True),)),
+    Comparison(_text("ksuid"), (_peer("ksuid.Ksuid", "str({}())", text=True),)),
     Comparison(
         _text("snowflake"),
         (SNOWFLAKES,),
@@ -233,16 +205,13 @@ KINDS = (
 )
 
 
-def _inspecting(kind: str, part: str = "") -> Comparison:
+def _inspecting(kind: str) -> Comparison:
     maker = _client(
-        f"inspect({kind}){part}",
-        f"for text in texts: inspect(text){part}",
+        "for text in texts: inspect(text)[0].fields",
         BATCH,
         f'from uuidd_client import inspect; texts = client.make("{kind}", {BATCH}, form="text")',
     )
-    return Comparison(maker, at_most=10_000)
+    return Comparison(replace(maker, name=f"inspect({kind})[0].fields"), at_most=10_000)
 
 
-INSPECT = tuple(
-    _inspecting(kind, part) for kind in ("v7", "ulid", "snowflake") for part in ("", "[0].fields")
-)
+INSPECT = tuple(_inspecting(kind) for kind in ("v7", "ulid", "snowflake"))

@@ -1,6 +1,6 @@
-"""How long one id takes: ours from the daemon's blocks, and what other libraries for Python need.
+"""How long one id takes: ours, and what other libraries for Python need.
 
-Each maker has processes of its own, ``timing.py``; they take turns.
+Each maker has a program of its own, ``timing.py``; they take turns.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from tests.benchmarks import makers
 from tests.benchmarks.daemons import no_daemon, ours, util_linux
@@ -32,15 +33,13 @@ from tests.benchmarks.rows import (
 from tests.benchmarks.workspace import THIS, Checkout, Workspace
 
 TIMING = Path(__file__).with_name("timing.py")
+TURN_SECONDS = 0.05
 
 Bursts = list[tuple[float, float]]
 """Nanoseconds for an id, for each burst: the mean, and those of the first."""
 
 Wanted = tuple[Checkout, Maker, dict[str, str]]
 """A side: a maker, the checkout whose interpreter runs it, and its environment."""
-
-Started = contextlib.AbstractContextManager[tuple[list[Maker], list[Side[Bursts]], list[Missing]]]
-"""Makers whose processes run, what takes a turn of each, and what is missing."""
 
 # It ends also when nobody ends it.
 BUSY = "import signal; signal.alarm(60)\nwhile True: pass"
@@ -63,14 +62,14 @@ def without_daemon(space: Workspace, rounds: int) -> Iterator[Result]:
     # Another checkout is compared in "one", with the same maker.
     if not space.other:
         with no_daemon():
-            yield from _rows(space, rounds, makers.WITHOUT_DAEMON)
+            yield from rows(makers.WITHOUT_DAEMON, space, rounds)
 
 
 def beside_util_linux(space: Workspace, rounds: int) -> Iterator[Result]:
     """Compare with Python's uuid1, which gets blocks from util-linux's daemon."""
     if not space.other:
         with util_linux(space):
-            yield from _rows(space, rounds, makers.BESIDE_UTIL_LINUX)
+            yield from rows(makers.BESIDE_UTIL_LINUX, space, rounds)
 
 
 def now_and_then(space: Workspace, rounds: int) -> Iterator[Result]:
@@ -88,37 +87,22 @@ def now_and_then(space: Workspace, rounds: int) -> Iterator[Result]:
     ):
         for processes, pace in makers.FEW.items():
             for comparison in makers.NOW_AND_THEN:
-                started = _started(sides_of(comparison), pace, processes)
                 others = f", {processes - 1} others" if processes > 1 else ""
-                yield from _few(comparison.mine.name + others, started, rounds, note)
+                with started(sides_of(comparison), pace, processes=processes) as running:
+                    yield from _few(comparison.mine.name + others, *running, rounds, note)
 
 
-def one(space: Workspace, rounds: int) -> Iterator[Result]:
-    """Compare with libraries that need no daemon, one id at a time."""
-    return _rows(space, rounds, makers.ONE)
-
-
-def bulk(space: Workspace, rounds: int) -> Iterator[Result]:
-    """Compare a thousand at once, and time a million."""
-    return _rows(space, rounds, makers.BULK)
-
-
-def kinds(space: Workspace, rounds: int) -> Iterator[Result]:
-    """Compare the other kinds with the libraries that Python has for each."""
-    return _rows(space, rounds, makers.KINDS)
-
-
-def inspect(space: Workspace, rounds: int) -> Iterator[Result]:
-    """Time parsing an id's text, and finding the fields of the most likely reading."""
-    return _rows(space, rounds, makers.INSPECT)
-
-
-def _few(name: str, started: Started, rounds: int, note: str) -> Iterator[Result]:
+def _few(
+    name: str,
+    found: list[Maker],
+    sides: list[Side[Bursts]],
+    missing: list[Missing],
+    rounds: int,
+    note: str,
+) -> Iterator[Result]:
     """Yield rows for the mean of a burst, and for its first id."""
-    with started as (found, sides, missing):
-        yield from missing
-        busy = [partial(_while_busy, side) for side in sides]
-        measured = interleaved(rounds, *sides, *busy)
+    yield from missing
+    measured = interleaved(rounds, *sides, *(partial(_while_busy, side) for side in sides))
     for cores, turns in (("", measured[: len(sides)]), (", busy cores", measured[len(sides) :])):
         for figure, index in (("mean", 0), ("first id", 1)):
             mine, *others = ([ns / 1e3 for ns in _figures(turn, index)] for turn in turns)
@@ -128,12 +112,12 @@ def _few(name: str, started: Started, rounds: int, note: str) -> Iterator[Result
                 yield compared(row, maker.name, "us", mine, theirs, goal, note)
 
 
-def _rows(space: Workspace, rounds: int, comparisons: Sequence[Comparison]) -> Iterator[Result]:
+def rows(comparisons: Sequence[Comparison], space: Workspace, rounds: int) -> Iterator[Result]:
     """Yield a row for each maker that one of ours is compared with, or for ours alone."""
     with _sides(space) as sides_of:
         for comparison in comparisons:
             name, note, wanted = comparison.mine.name, comparison.note, sides_of(comparison)
-            with _started(wanted, comparison.pace) as (found, sides, missing):
+            with started(wanted, comparison.pace) as (found, sides, missing):
                 yield from missing
                 if len(found) == 1 < len(wanted):
                     continue
@@ -163,10 +147,14 @@ def _sides(space: Workspace) -> Iterator[Callable[[Comparison], list[Wanted]]]:
 
 
 @contextlib.contextmanager
-def _started(
-    wanted: list[Wanted], pace: Pace | None, processes: int = 1
+def started(
+    wanted: list[Wanted],
+    pace: Pace | None = None,
+    *,
+    processes: int = 1,
+    seconds: float = TURN_SECONDS,
 ) -> Iterator[tuple[list[Maker], list[Side[Bursts]], list[Missing]]]:
-    """Start processes for each side.
+    """Start *processes* for each side. Without a pace, a turn lasts for *seconds*.
 
     Raises Missing when the first side is.
     """
@@ -175,49 +163,61 @@ def _started(
     missing: list[Missing] = []
     with contextlib.ExitStack() as stack:
         for checkout, maker, environment in wanted:
-            timing = (_timing(checkout, maker, pace, environment) for _ in range(processes))
+            what = {
+                **asdict(maker),
+                "pace": asdict(pace) if pace else None,
+                "processes": processes,
+                "seconds": seconds,
+            }
             try:
-                started = [stack.enter_context(process) for process in timing]
+                side = stack.enter_context(_timed(checkout, maker.name, what, environment))
             except Missing as error:
                 if not found:
                     raise
                 missing.append(Missing(f"{found[0].name} / {maker.name}: {error}"))
                 continue
             found.append(maker)
-            sides.append(partial(_turn, maker, started, pace.rest if pace else 0))
+            sides.append(side)
         yield found, sides, missing
 
 
 @contextlib.contextmanager
-def _timing(
-    checkout: Checkout, maker: Maker, pace: Pace | None, environment: dict[str, str]
-) -> Iterator[subprocess.Popen[str]]:
-    """Start a process that times a maker. Raises Missing when its library is not installed."""
-    wanted = {**asdict(maker), "pace": asdict(pace) if pace else None}
-    command = checkout.command(TIMING)
+def _timed(
+    checkout: Checkout, name: str, what: dict[str, Any], environment: dict[str, str]
+) -> Iterator[Side[Bursts]]:
+    """Start the program that times a maker. Raises Missing when its library is not installed."""
     with subprocess.Popen(
-        command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        checkout.command(TIMING),
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     ) as process:
         try:
-            _tell(process, json.dumps(wanted))
-            answer = _answer(process, maker)
+            answer = _told(process, json.dumps(what), name)
             if answer != "ready":
                 module = answer.removeprefix("missing ")
-                name = DISTRIBUTIONS.get(module.partition(".")[0], module)
-                raise Missing(f"{name} is not installed (pip install -e '.[bench]')")
-            yield process
+                library = DISTRIBUTIONS.get(module.partition(".")[0], module)
+                raise Missing(f"{library} is not installed (pip install -e '.[bench]')")
+            yield lambda: json.loads(_told(process, "", name))
             process.communicate(timeout=30)
             if process.returncode:
-                raise RuntimeError(f"{maker.name} made an id that did not come from a daemon")
+                raise RuntimeError(f"{name} made an id that did not come from a daemon")
         finally:
             process.kill()
 
 
-def _turn(maker: Maker, processes: list[subprocess.Popen[str]], rest: float) -> Bursts:
-    """Return the bursts of a turn of all *processes*, which are spread over the *rest* between."""
-    for index, process in enumerate(processes):
-        _tell(process, str(rest * index / len(processes)))
-    return [burst for process in processes for burst in json.loads(_answer(process, maker))]
+def _told(process: subprocess.Popen[str], line: str, name: str) -> str:
+    """Send a line to the program, and return its answer."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with contextlib.suppress(BrokenPipeError):
+        process.stdin.write(line + "\n")
+        process.stdin.flush()
+    answer = process.stdout.readline().strip()
+    if not answer:
+        raise RuntimeError(f"{name} cannot be timed; standard error has the reason")
+    return answer
 
 
 def _while_busy(side: Side[Bursts]) -> Bursts:
@@ -227,21 +227,6 @@ def _while_busy(side: Side[Bursts]) -> Bursts:
             loop = stack.enter_context(subprocess.Popen(THIS.command("-S", "-c", BUSY)))
             stack.callback(loop.kill)
         return side()
-
-
-def _tell(process: subprocess.Popen[str], line: str) -> None:
-    assert process.stdin is not None
-    with contextlib.suppress(BrokenPipeError):
-        process.stdin.write(line + "\n")
-        process.stdin.flush()
-
-
-def _answer(process: subprocess.Popen[str], maker: Maker) -> str:
-    assert process.stdout is not None
-    answer = process.stdout.readline().strip()
-    if not answer:
-        raise RuntimeError(f"{maker.name} cannot be timed; standard error has the reason")
-    return answer
 
 
 def _figures(turns: list[Bursts], index: int) -> list[float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, TypeVar
 
@@ -69,7 +69,7 @@ Result: TypeAlias = Row | Curve | Missing
 """What a benchmark yields: a Missing stands for rows that are left out."""
 
 
-def median(measured: list[float]) -> float:
+def median(measured: Sequence[float]) -> float:
     """Return the median."""
     return statistics.median(measured)
 
@@ -89,8 +89,8 @@ def compared(
     name: str,
     beside: str,
     unit: str,
-    ours: list[float],
-    theirs: list[float],
+    ours: Sequence[float],
+    theirs: Sequence[float],
     at_least: float | None = None,
     note: str = "",
 ) -> Row:

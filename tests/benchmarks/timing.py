@@ -1,23 +1,32 @@
-"""A process that times one statement, whenever it is told to. It needs nothing but Python.
+"""A program that times one statement, whenever it is told to, in one process or in several at once.
 
-The first line on standard input is JSON: what ``makers.Maker`` and ``makers.Pace`` have. The answer
-is "ready", or "missing" and a module. Each further line is a delay in seconds before a turn. The
-answer is JSON: nanoseconds for one id, for each burst the mean, and the time of the first call.
+It needs nothing but Python. The first line on standard input is JSON: what ``makers.Maker`` and
+``makers.Pace`` have, how many processes, and for how many seconds a turn without a pace lasts. The
+answer is "ready", or "missing" and a module. Each further line begins a turn. Its answer is JSON:
+nanoseconds for one id, for each burst of each process the mean, and the time of the first call.
 """
 
 from __future__ import annotations
 
 import json
+import multiprocessing
 import signal
 import sys
 import time
 import timeit
 from collections.abc import Callable
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
 from typing import Any
 from uuid import SafeUUID
 
 PATIENCE_SECONDS = 60
-TURN_SECONDS = 0.05
+
+LEAD_SECONDS = 0.001
+"""For each process, the time from the order to the moment at which all begin."""
+
+BATCHES = 50
+"""How often the time is looked at in a turn without a pace, at the most."""
 
 
 def main() -> int:
@@ -30,33 +39,74 @@ def main() -> int:
     except ImportError as error:
         _tell(f"missing {error.name or error}")
         return 0
+    # No id is made before the fork: libuuid would use a block twice.
+    fork = multiprocessing.get_context("fork")
+    ends = [fork.Pipe() for _ in range(wanted["processes"])]
+    children = [
+        (here, fork.Process(target=_serve, args=(there, wanted, names), daemon=True))
+        for here, there in ends
+    ]
+    for _, process in children:
+        process.start()
+    for child in children:
+        _received(*child)
+    _tell("ready")
+    spread = wanted["pace"]["rest"] / len(children) if wanted["pace"] else 0
+    for _ in sys.stdin:
+        signal.alarm(PATIENCE_SECONDS)
+        begin = time.perf_counter() + LEAD_SECONDS * len(children)
+        for index, (here, _) in enumerate(children):
+            here.send(begin + spread * index)
+        _tell(json.dumps([burst for child in children for burst in _received(*child)]))
+    for here, process in children:
+        here.send(None)
+        process.join()
+    return int(any(process.exitcode for _, process in children))
+
+
+def _received(end: Connection, process: BaseProcess) -> Any:
+    """Return what a process sends; exit when it has ended, for a reason that it has told."""
+    wait([end, process.sentinel])
+    return end.recv() if end.poll() else sys.exit(1)
+
+
+def _serve(end: Connection, wanted: dict[str, Any], names: dict[str, Any]) -> None:
+    """Make a turn at each moment that comes in, until None does."""
+    signal.alarm(PATIENCE_SECONDS)
     # The statement's names are at hand. The garbage collector runs, as it does in a program.
     timer = timeit.Timer(wanted["statement"], "import gc; gc.enable()", globals=names)
     # The first call imports or connects.
     timer.timeit(1)
     _must_be_safe(wanted["safe"], names)
-    turn = _in_bursts(timer, **wanted["pace"]) if wanted["pace"] else _without_rest(timer)
-    _tell("ready")
-    for line in sys.stdin:
+    pace, seconds = wanted["pace"], wanted["seconds"]
+    turn = _in_bursts(timer, **pace) if pace else _without_rest(timer, seconds)
+    end.send("ready")
+    while (begin := end.recv()) is not None:
         signal.alarm(PATIENCE_SECONDS)
-        time.sleep(float(line))
-        _tell(json.dumps([[s * 1e9 / wanted["ids"] for s in burst] for burst in turn()]))
+        time.sleep(max(0, begin - time.perf_counter()))
+        end.send([[s * 1e9 / wanted["ids"] for s in burst] for burst in turn()])
     _must_be_safe(wanted["safe"], names)
-    return 0
 
 
 Turn = Callable[[], list[tuple[float, float]]]
 """Returns for each burst the seconds of a call: the mean, and the first."""
 
 
-def _without_rest(timer: timeit.Timer) -> Turn:
-    """Return what makes a turn of about TURN_SECONDS: one burst, whose first call is not timed."""
+def _without_rest(timer: timeit.Timer, seconds: float) -> Turn:
+    """Return what makes a turn of so many *seconds*: one burst, whose first call is not timed."""
     number = 1
-    # The shortest of three: what else runs must not make all turns short.
-    while (seconds := min(timer.repeat(3, number))) < TURN_SECONDS / 10:
+    # The shortest of three: what else runs must not make all batches short.
+    while min(timer.repeat(3, number)) < seconds / BATCHES:
         number *= 2
-    number = max(1, int(number * TURN_SECONDS / seconds))
-    return lambda: [(mean := timer.timeit(number) / number, mean)]
+
+    def run() -> list[tuple[float, float]]:
+        end, calls, took = time.perf_counter() + seconds, 0, 0.0
+        while time.perf_counter() < end:
+            took += timer.timeit(number)
+            calls += number
+        return [(took / calls, took / calls)]
+
+    return run
 
 
 def _in_bursts(timer: timeit.Timer, *, calls: int, bursts: int, rest: float) -> Turn:

@@ -7,14 +7,14 @@ import json
 import os
 import select
 import subprocess
-import sys
 from typing import Any
 
 import pytest
 
 from tests.client.conftest import Uuidctl
+from tests.client.fakes import UUIDCTL
 from tests.rig import PATIENCE
-from uuidd_client.command import inspect, main
+from tests.tools import output
 
 V1 = "c232ab00-9414-11ec-b3c8-9f6bdeced846"
 KSUID = "0uk1HcdvF0p8C20KtTfdRSB9XIm"
@@ -164,23 +164,6 @@ def test_a_kind_that_an_id_is_not_of_is_told(uuidctl: Uuidctl) -> None:
     assert uuidctl("inspect", "-k", "v4", V1) == (1, "", refusal)
 
 
-@pytest.mark.process
-@pytest.mark.parametrize(
-    "wrong",
-    [["-k", "v9", V1], ["--epoch", "x", "1"], ["--epoch", "-5", "1"], ["-", V1], ["--raw", V1], []],
-)
-def test_wrong_usage_is_told_with_status_2(
-    wrong: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Standard input among other ids is such, too."""
-    with pytest.raises(SystemExit) as ended:
-        main(["inspect", *wrong])
-    assert ended.value.code == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert "error: " in err.splitlines()[-1]
-
-
 def test_json_is_one_array(uuidctl: Uuidctl) -> None:
     """The id as it was given, and all its readings."""
     _, out, _ = uuidctl("inspect", "--json", V1.upper(), KSUID)
@@ -202,22 +185,6 @@ def test_json_is_one_array(uuidctl: Uuidctl) -> None:
     assert [reading["kind"] for reading in second["readings"]] == ["ksuid"]
 
 
-@pytest.mark.parametrize(
-    ("value", "told"),
-    [
-        (1 << 53, 1 << 53),
-        ((1 << 53) + 1, "9007199254740993"),
-        (-(1 << 53) - 1, "-9007199254740993"),
-        ([{"a": [1 << 63]}], [{"a": [str(1 << 63)]}]),
-        (True, True),
-        ("x", "x"),
-    ],
-)
-def test_integers_that_a_float_cannot_hold_are_text(value: Any, told: Any) -> None:
-    """At any depth; those that it holds stay integers."""
-    assert inspect._portable(value) == told
-
-
 def test_ids_come_from_standard_input(uuidctl: Uuidctl) -> None:
     """One a line, with any end of line or none; blank lines are nothing."""
     given = f"{KSUID}\r\n\n   \n {V1.upper()} ".encode()
@@ -231,7 +198,7 @@ def test_no_input_is_no_failure(uuidctl: Uuidctl) -> None:
 
 
 def test_standard_input_as_json_is_an_object_a_line(uuidctl: Uuidctl) -> None:
-    """So that a program can read them one by one."""
+    """So that a program can read them one by one. Integers that a float cannot hold are texts."""
     status, out, _ = uuidctl("inspect", "--json", "-", stdin=f"{V1}\n{SNOWFLAKE}\n".encode())
     first, second = map(json.loads, out.splitlines())
     assert (status, first["id"], second["id"]) == (0, V1, SNOWFLAKE)
@@ -295,14 +262,11 @@ def test_a_failure_to_read_is_not_told_as_one_to_write(
     assert uuidctl("inspect", "-") == (1, "", refusal)
 
 
-PROGRAM = "import sys; from uuidd_client.command import main; sys.exit(main())"
-
-
 @pytest.mark.process
 def test_an_id_is_shown_before_the_next_is_given() -> None:
     """A pipe between programs holds nothing back."""
     with subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, "inspect", "--json", "-"],
+        [*UUIDCTL, "inspect", "--json", "-"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env={name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"},
@@ -321,13 +285,6 @@ def test_an_id_is_shown_before_the_next_is_given() -> None:
 
 @pytest.mark.process
 def test_a_reader_that_has_seen_enough_ends_it_quietly() -> None:
-    """A closed pipe is no error to show."""
+    """A closed pipe causes no error message."""
     shell = f'yes {V1} | head -20000 | "$@" inspect - | head -1'
-    done = subprocess.run(
-        ["sh", "-c", shell, "sh", sys.executable, "-c", PROGRAM],
-        capture_output=True,
-        timeout=PATIENCE,
-        text=True,
-        check=True,
-    )
-    assert (done.stdout, done.stderr) == (f"{V1}\n", "")
+    assert output("sh", "-c", shell, "sh", *UUIDCTL) == f"{V1}\n"

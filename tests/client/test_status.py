@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import fcntl
 import json
@@ -10,7 +11,6 @@ import pty
 import re
 import select
 import socket
-import struct
 import subprocess
 import sys
 import termios
@@ -240,13 +240,6 @@ def words(**changes: Any) -> str:
     return " ".join(drawn(**changes).split())
 
 
-def test_an_idle_daemon() -> None:
-    """Nobody asks: no rate, and the next request waits for a save first."""
-    assert "ids ░░░░░░░░░░░░░░░░░░░░░░ 0 a second, 0.0% of 10 million" in words(rate=0.0, **IDLE)
-    assert "horizon ░░░░░░░░░░░░░░░░░░░░░░ idle; the next request waits for a save" in words(**IDLE)
-    assert "0 lanes in use" in words(**IDLE)
-
-
 def test_a_busy_daemon() -> None:
     """Refusals are told by dialect and reason, folded below one another."""
     lines = drawn(**BUSY).split("\n")
@@ -264,46 +257,48 @@ def test_a_rate_that_is_not_known_yet() -> None:
     assert "ids          ░░░░░░░░░░░░░░░░░░░░░░  -\n" in drawn(None)
 
 
-def test_a_rate_above_all_measure_fills_the_bar() -> None:
-    """Random ids cost no ticks, so there may be more."""
-    assert "ids ██████████████████████ 20,000,000 a second, 200.0%" in words(rate=2e7)
-
-
-def test_a_volatile_daemon() -> None:
-    """It says so first; both nodes are told, and why."""
-    said = words(**VOLATILE)
-    assert said.startswith("uuidd 1.2.3 serving, v1 and v6 from a volatile node, pid 4711")
-    assert "44:88:99:36:57:32 (mac eth0), in use e5:9c:ae:2c:ee:76 (volatile)" in said
-    assert "passed; requests wait for a save" in said
-    assert "17 failed, still failing: No space left on device" in said
-    assert "one has taken 12.3 s so far" in said
-
-
-def test_a_daemon_whose_saves_fail() -> None:
-    """It says so first, and the cause."""
-    said = words(**FAILING)
-    assert said.startswith("uuidd 1.2.3 serving, but saves fail, pid 4711")
-    assert "1 failed, still failing: Transport endpoint is not connected" in said
-    assert "15.0 s until the next save is needed" in said
-
-
-def test_a_steady_timeline_that_is_ahead() -> None:
-    """By how much, and what the administrator chose."""
-    said = words(**AHEAD)
-    assert "steady 1,234.568 s ahead of UTC (rollback refuse, max lead 3600 s)" in said
-
-
-def test_a_steady_timeline_that_is_held_back() -> None:
-    """For how long, and why; without a worker number there is no row of it."""
-    said = words(**HELD)
-    assert "steady held for 19.5 s more: the state was lost (rollback slew, " in said
-    assert "worker" not in said
-
-
-def test_a_ring_without_a_generation() -> None:
-    """It is told in words, not as None."""
-    assert "utc no generation can be opened" in words(**CLOSED)
-    assert "None" not in words(**CLOSED)
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        # Random ids cost no ticks, so there may be more than the bar shows.
+        ({"rate": 2e7}, ["ids ██████████████████████ 20,000,000 a second, 200.0%"]),
+        (
+            {"rate": 0.0, **IDLE},
+            [
+                "ids ░░░░░░░░░░░░░░░░░░░░░░ 0 a second, 0.0% of 10 million",
+                "horizon ░░░░░░░░░░░░░░░░░░░░░░ idle; the next request waits for a save",
+                "0 lanes in use",
+            ],
+        ),
+        (
+            VOLATILE,
+            [
+                "uuidd 1.2.3 serving, v1 and v6 from a volatile node, pid 4711",
+                "44:88:99:36:57:32 (mac eth0), in use e5:9c:ae:2c:ee:76 (volatile)",
+                "passed; requests wait for a save",
+                "17 failed, still failing: No space left on device",
+                "one has taken 12.3 s so far",
+            ],
+        ),
+        (
+            FAILING,
+            [
+                "uuidd 1.2.3 serving, but saves fail, pid 4711",
+                "1 failed, still failing: Transport endpoint is not connected",
+                "15.0 s until the next save is needed",
+            ],
+        ),
+        (AHEAD, ["steady 1,234.568 s ahead of UTC (rollback refuse, max lead 3600 s)"]),
+        (HELD, ["steady held for 19.5 s more: the state was lost (rollback slew, "]),
+        (CLOSED, ["utc no generation can be opened"]),
+    ],
+)
+def test_the_screen_tells_of_every_state(changes: Mapping[str, Any], told: list[str]) -> None:
+    """What a caller or an administrator notices is told in words."""
+    said = words(**changes)
+    assert [text for text in told if text not in said] == []
+    assert ("worker" in said) == ("steady__worker" not in changes)
+    assert "None" not in said
 
 
 def test_what_a_daemon_says_moves_no_cursor() -> None:
@@ -454,9 +449,9 @@ def test_the_metrics_know_the_daemon() -> None:
 
 
 def test_every_metric_has_a_type_and_a_help() -> None:
-    """No family is there twice; and none is of a type that Prometheus' own text has not.
+    """No family is there twice, and all types are those of Prometheus' own text.
 
-    For node_exporter's textfile collector reads that, and refuses a whole file for one such type.
+    node_exporter's textfile collector reads that, and refuses a whole file for another type.
     """
     families = parsed(metrics.text(refusing()))
     assert len({family.name for family in families}) == len(families)
@@ -625,7 +620,7 @@ class Terminal:
     ) -> None:
         self.shown = ""
         ours, theirs = pty.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, 80, 0, 0))
+        termios.tcsetwinsize(theirs, (rows, 80))
         kept = {name: value for name, value in os.environ.items() if name not in SIZED}
         self.process = subprocess.Popen(
             [*WATCH, *arguments],
@@ -654,14 +649,9 @@ class Terminal:
 
     def end(self) -> int:
         """Read to the end, and return the exit status."""
-        while True:
-            try:
-                data = os.read(self._fd, 65536)
-            except OSError:
-                break
-            if not data:
-                break
-            self.shown += data.decode()
+        with contextlib.suppress(OSError):
+            while data := os.read(self._fd, 65536):
+                self.shown += data.decode()
         os.close(self._fd)
         return self.process.wait(PATIENCE)
 
@@ -671,7 +661,7 @@ SIZED = ("COLUMNS", "LINES", "NO_COLOR")
 
 @pytest.fixture
 def terminal() -> Iterator[Callable[..., Terminal]]:
-    """Gives terminals, whose programs end with the test."""
+    """Return what makes terminals, whose programs end with the test."""
     made: list[Terminal] = []
 
     def make(*arguments: str, socket: Path, rows: int = 24, **environment: str) -> Terminal:

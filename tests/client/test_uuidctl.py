@@ -12,7 +12,6 @@ import sys
 import tempfile
 import threading
 from pathlib import Path
-from typing import Any
 from uuid import UUID
 
 import pytest
@@ -20,24 +19,18 @@ import pytest
 from tests.client.conftest import Uuidctl
 from tests.client.fakes import UUIDCTL, Server, result
 from tests.rig import PATIENCE, Daemon
+from tests.tools import run
 from uuidd_client.command import main
 
 NOWHERE = "uuidctl: no answer from uuidd at /nowhere/s: No such file or directory\n"
 
 
 def in_shell(
-    script: str, *arguments: str, socket: Path | str = "/nowhere/s", **options: Any
-) -> Any:
+    script: str, *arguments: str, socket: Path | str = "/nowhere/s"
+) -> subprocess.CompletedProcess[str]:
     """Run a script of the shell, in which "$@" is ``uuidctl`` with *arguments*."""
-    return subprocess.run(
-        ["sh", "-c", script, "sh", *UUIDCTL, *arguments],
-        env={**os.environ, "UUIDD_SOCKET": str(socket)},
-        capture_output=True,
-        timeout=PATIENCE,
-        text=True,
-        check=False,
-        **options,
-    )
+    environment = {**os.environ, "UUIDD_SOCKET": str(socket)}
+    return run("sh", "-c", script, "sh", *UUIDCTL, *arguments, env=environment)
 
 
 @pytest.mark.parametrize(("kind", "version"), [("v1", 1), ("v4", 4), ("v6", 6), ("v7", 7)])
@@ -122,26 +115,27 @@ def test_new_ends_quietly_when_its_reader_ends(daemon: Daemon) -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        ["new", "-n", "0"],
-        ["new", "-n", "x"],
-        ["new", "-n", "-1"],
-        ["new", "-k", "v9"],
-        ["new", "-k", "v5"],
-        ["new", "-k", "v3", "--name", "x"],
-        ["new", "-k", "v5", "--namespace", "dns", "--name", "x", "-n", "2"],
-        ["new", "-k", "v7", "--name", "x"],
-        ["fly"],
-        [],
-        ["run"],
-        ["run", "--"],
-        ["inspect"],
+        *("", "fly", "run", "run --", "inspect", "bounds", "bounds v7", "bounds v7 1 2 3"),
+        *("new -n 0", "new -n x", "new -n -1", "new -k v9", "new -k v5", "new -k v3 --name x"),
+        *(
+            "new -k v5 --namespace dns --name x -n 2",
+            "new -k v7 --name x",
+            "bounds v7 1 --unit day",
+        ),
+        *("bench -k v2", "bench -k", "bench --seconds 0", "bench --seconds -1"),
+        *("bench --seconds 60.1", "bench --seconds nan", "bench --seconds soon"),
+        *("inspect -k v9 1", "inspect --epoch x 1", "inspect --epoch -5 1"),
+        # Standard input among other ids, and bits of no kind.
+        *("inspect - 1", "inspect --raw 1"),
     ],
 )
-def test_wrong_usage_is_reported_with_status_2(uuidctl: Uuidctl, wrong: list[str]) -> None:
+def test_wrong_usage_is_reported_with_status_2(uuidctl: Uuidctl, wrong: str) -> None:
     """Nothing is printed but the usage, and what was wrong."""
-    status, out, err = uuidctl(*wrong)
+    status, out, err = uuidctl(*wrong.split())
     assert (status, out) == (2, "")
-    assert "error: " in err.splitlines()[-1]
+    usage, *_, told = err.splitlines()
+    assert usage.startswith("usage: uuidctl")
+    assert "error: " in told
 
 
 def test_status_as_json_is_what_the_daemon_said(daemon: Daemon, uuidctl: Uuidctl) -> None:

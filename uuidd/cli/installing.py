@@ -116,9 +116,9 @@ def install(prefix: Path, *, program: Path | None = None) -> list[str]:
     program = program or Path(sys.prefix) / "bin" / "uuidd"
     if not _PLAIN.fullmatch(os.fspath(program)):
         raise InstallError(
-            f"this uuidd is {os.fspath(program)!r}, a path with characters that have a meaning in a unit"
-            " (systemd.unit(5)); install it at a path of letters, digits and / . _ + -, such as"
-            " /opt/uuidd"
+            f"this uuidd is {os.fspath(program)!r}, a path with characters that have a meaning in a"
+            " unit (systemd.unit(5)); install it at a path of letters, digits and / . _ + -, such"
+            " as /opt/uuidd"
         )
     if any(program.is_relative_to(folder) for folder in HIDDEN):
         raise InstallError(

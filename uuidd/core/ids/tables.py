@@ -6,6 +6,7 @@ Some hold a byte or a character of an id for each tick of a run. The others are 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 
 from uuidd.core.ids.checks import check_bits
@@ -24,25 +25,22 @@ MS_BITS = 14
 @lru_cache(maxsize=17)
 def run_bytes(stamp: int) -> tuple[bytes, bytes]:
     """Return both bytes of the low 12 bits of a run's ticks, with *stamp* set in the high one."""
-    return bytes(stamp | low >> 8 for low in range(RUN)), bytes(range(256)) * (RUN >> 8)
+    return _each(range(stamp, stamp + 16), 256, RUN), _each(range(256), 1, RUN)
 
 
 @lru_cache(maxsize=1)
 def run_digits() -> list[bytes]:
     """Return each of the three last hex digits of a run's ticks."""
-    return [
-        bytes(b"0123456789abcdef"[low >> shift & 0xF] for low in range(RUN)) for shift in (8, 4, 0)
-    ]
+    return [_each(b"0123456789abcdef", times, RUN) for times in (256, 16, 1)]
 
 
 @lru_cache(maxsize=1)
 def v7_ticks() -> tuple[bytes, bytes, bytes]:
     """Return bytes 6, 7 and 8 of a v7 for each tick of a millisecond; 4 bits of byte 8 are 0."""
-    ticks = range(TICKS_PER_MS)
     return (
-        bytes(0x70 | tick >> 10 for tick in ticks),
-        bytes(tick >> 2 & 0xFF for tick in ticks),
-        bytes(0x80 | (tick & 0b11) << 4 for tick in ticks),
+        _each(range(0x70, 0x80), 1 << 10, TICKS_PER_MS),
+        _each(range(256), 1 << 2, TICKS_PER_MS),
+        _each((0x80, 0x90, 0xA0, 0xB0), 1, TICKS_PER_MS),
     )
 
 
@@ -52,13 +50,18 @@ def tick_characters(alphabet: str, free: int) -> tuple[bytes, bytes, bytes]:
 
     In place of the third character is its value, because a part of the lane is to be added.
     """
-    ticks, width = range(TICKS_PER_MS), (MS_BITS + free) // 3
-    full = (1 << width) - 1
+    characters, width = alphabet.encode(), (MS_BITS + free) // 3
     return (
-        bytes(tick << free >> 2 * width for tick in ticks).translate(letters(alphabet)),
-        bytes(tick << free >> width & full for tick in ticks).translate(letters(alphabet)),
-        bytes(tick << free & full for tick in ticks),
+        _each(characters, 1 << 2 * width - free, TICKS_PER_MS),
+        _each(characters, 1 << width - free, TICKS_PER_MS),
+        _each(range(0, 1 << width, 1 << free), 1, TICKS_PER_MS),
     )
+
+
+def _each(values: Iterable[int], times: int, size: int) -> bytes:
+    """Return *size* bytes: each of *values* that many *times* in a row, then all of that again."""
+    all_once = b"".join(bytes([value]) * times for value in values)
+    return (all_once * -(-size // len(all_once)))[:size]
 
 
 @lru_cache(maxsize=8)

@@ -15,6 +15,16 @@ from tests.rig import PATIENCE, Daemon
 from uuidd.core.ids import versions
 from uuidd.core.ids.kinds import KINDS
 from uuidd.core.timeline import Block, SteadyBlock
+from uuidd.core.timeline.leases import (
+    DUE_AT,
+    HORIZON_AT,
+    MAGIC_AT,
+    PAGE_MAGIC,
+    PAGE_WORDS,
+    RESERVED,
+    TOKENS_AT,
+    Lease,
+)
 from uuidd.core.wire import methods
 
 PROTOCOL = (Path(__file__).parents[2] / "uuidd" / "protocol.md").read_text()
@@ -32,13 +42,14 @@ def example() -> str:
 
 @pytest.mark.parametrize("whole", ["method", "params", "result"])
 def test_everything_that_can_be_asked_is_told(whole: str) -> None:
-    """Each method, kind and timeline, and each field of a block, has its name in the document."""
+    """Each method, kind and timeline, and each field of a block or a lease, has its name in the document."""
     block = methods.pack_block(Block(0, 1, 0, 0))
     steady = methods.pack_block(SteadyBlock(0, 1, 0, None, 0))
+    lease = methods.pack_lease(Lease(16, 16, 0, 1, 0))
     names = {
-        "method": methods.METHODS,
+        "method": [*methods.METHODS, methods.IN_USE],
         "params": [*methods.TIMELINES, *KINDS],
-        "result": [*block, *steady],
+        "result": [*block, *steady, *lease],
     }[whole]
     assert [name for name in names if not re.search(rf"`\"?{name}\"?`", PROTOCOL)] == []
 
@@ -47,8 +58,20 @@ def test_every_code_of_an_error_is_told() -> None:
     """Every code of a RefusedError is in a table, with what to do."""
     assert methods.RefusedError.__doc__ is not None
     codes = re.findall(r"``(\w+)``", methods.RefusedError.__doc__)
-    assert len(codes) == 6
+    assert len(codes) == 7
     assert [code for code in codes if f"\n| `{code}` |" not in PROTOCOL] == []
+
+
+def test_the_page_is_told_as_it_is() -> None:
+    """The place of each number, and the first one, which stands for the layout."""
+    table = PROTOCOL.partition("| number | what it is |")[2].partition("\n\n")[0]
+    assert re.findall(r"^\| (\d+)", table, re.MULTILINE) == [
+        str(place) for place in (MAGIC_AT, HORIZON_AT, DUE_AT, TOKENS_AT)
+    ]
+    assert f"| {PAGE_MAGIC:#x}, which" in table
+    assert f"{PAGE_WORDS} unsigned numbers" in PROTOCOL
+    assert f"{PAGE_WORDS * 8:,} bytes with mmap(2)" in PROTOCOL
+    assert f"only {RESERVED} lanes" in PROTOCOL
 
 
 @pytest.mark.process

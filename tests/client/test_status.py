@@ -53,8 +53,8 @@ STATUS: dict[str, Any] = {
         "libuuid": {"requests": 7, "ids": 8, "refused": {}},
     },
     "utc": {
-        "generation": 753,
-        "clock_seq": 12_048,
+        "generation": 47,
+        "clock_seq": 12_032,
         "node": "0x448899365732",
         "lanes_in_use": 1,
         "next": 140_145_395_406_952_924,
@@ -75,6 +75,15 @@ STATUS: dict[str, Any] = {
         "horizon_in": 14.5,
         "worker": 5,
         "epoch": 1_288_834_974_657,
+    },
+    "leases": {
+        "page": True,
+        "out": 17,
+        "granted": 2345,
+        "revoked": 14,
+        "refused": {},
+        "horizon_in": 13.5,
+        "held_for": 0.0,
     },
     "saves": {
         "done": 81,
@@ -157,6 +166,11 @@ FAILING: dict[str, Any] = {
     "saves__trouble": "Transport endpoint is not connected",
 }
 AHEAD: dict[str, Any] = {"steady__lead": 1234.5678, "steady__rollback": "refuse"}
+NO_PAGE: dict[str, Any] = {"leases__page": False, "leases__out": 0, "leases__horizon_in": None}
+NO_LEASE: dict[str, Any] = {
+    "leases__held_for": 12.25,
+    "leases__refused": {"floor": 10**6, "user": 120, "steady": 1, "volatile": 10**6},
+}
 HELD: dict[str, Any] = {"steady__held_for": 19.5, "steady__worker": None}
 CLOSED: dict[str, Any] = {
     "utc__generation": None,
@@ -172,8 +186,10 @@ STATES: dict[str, Mapping[str, Any]] = {
     "failing": FAILING,
     "ahead": AHEAD,
     "held": HELD,
+    "no page": NO_PAGE,
+    "no lease": NO_LEASE,
     "closed": CLOSED,
-    "all": {**BUSY, **VOLATILE, **AHEAD, "version": "10.11.12.dev345+g0123456"},
+    "all": {**BUSY, **VOLATILE, **AHEAD, **NO_LEASE, "version": "10.11.12.dev345+g0123456"},
 }
 
 
@@ -192,16 +208,16 @@ worker       5, Snowflakes count from 2010-11-04
 ids          ███░░░░░░░░░░░░░░░░░░░  1,234,567 a second, 12.3% of 10 million
 horizon      ████████████████░░░░░░  15.0 s until the next save is needed
 
-utc          clock_seq 12048, generation 753, 1 lane in use
+utc          clock_seq 12032, generation 47, 1 lane in use
              1 opening; UTC was set back 0 times, forward 2 times
 steady       level with UTC (rollback slew, max lead 3600 s)
+leases       17 out, 2,345 granted, 14 revoked
 saves        81 done (last 5.2 s ago, took 2.1 ms), 0 failed
 
                   requests                ids   refused
 rpc              1,234,567      9,876,543,210   -
 libuuid                  7                  8   -
 connections  12 open (limit 16,384), highest 345, 6 rejected
-
 limits       request bytes 4096, pipelined 1024, request 5 s, reply 4.5 s;
              per uid connections 8192, waiting 64, unread 256
 works until  2080-07-10 snowflake, 5236-03-31 v1 v6, +10889-08-02 v7,
@@ -408,6 +424,13 @@ WHERE = {
     "steady.held_for": "uuidd_steady_held_seconds",
     "steady.horizon_in": "uuidd_steady_horizon_seconds",
     "steady.worker": "uuidd_worker",
+    "leases.page": "uuidd_leases_page",
+    "leases.out": "uuidd_leases",
+    "leases.granted": "uuidd_leases_granted_total",
+    "leases.revoked": "uuidd_leases_revoked_total",
+    "leases.refused.floor": "uuidd_leases_refused_total,reason=floor",
+    "leases.horizon_in": "uuidd_leases_horizon_seconds",
+    "leases.held_for": "uuidd_leases_held_seconds",
     "saves.done": "uuidd_saves_total",
     "saves.failed": "uuidd_saves_failed_total",
     "saves.failing": "uuidd_saves_failing",
@@ -429,6 +452,7 @@ def refusing() -> dict[str, Any]:
     return changed(
         requests__rpc__refused={"busy": 12, "bad_params": 3},
         requests__libuuid__refused={"too_late": 4},
+        leases__refused={"floor": 5},
         utc__steps_back=9,
         saves__failed=11,
     )
@@ -490,7 +514,8 @@ def test_a_real_daemons_status_is_a_screen_without_colours(
     assert f"serving, pid {daemon.process.pid}, up " in lines[0]
     assert [line for line in lines if len(line) > 80] == []
     assert [line.split()[0] for line in lines if line[:1].strip()] == [
-        *("uuidd", "node", "worker", "ids", "horizon", "utc", "steady", "saves"),
+        *("uuidd", "node", "worker", "ids", "horizon", "utc", "steady", "leases"),
+        "saves",
         *("rpc", "libuuid", "connections", "limits", "works"),
     ]
 

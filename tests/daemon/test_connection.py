@@ -566,6 +566,7 @@ async def test_status_tells_how_the_daemon_does(inside: Inside) -> None:
     utc = told.pop("utc")
     saves = told.pop("saves")
     steady = told.pop("steady")
+    leases = told.pop("leases")
     del told["full_on"]
     assert told == {
         "version": __version__,
@@ -606,6 +607,15 @@ async def test_status_tells_how_the_daemon_does(inside: Inside) -> None:
         "steps_forward": 0,
         "horizon": inside.timeline.horizon,
         "horizon_in": pytest.approx(2 * HOUR - 60),
+    }
+    assert leases == {
+        "page": False,
+        "out": 0,
+        "granted": 0,
+        "revoked": 0,
+        "refused": {},
+        "horizon_in": None,
+        "held_for": 0.0,
     }
     assert saves == {
         "done": 1,

@@ -42,7 +42,7 @@ def example() -> str:
 
 @pytest.mark.parametrize("whole", ["method", "params", "result"])
 def test_everything_that_can_be_asked_is_told(whole: str) -> None:
-    """Each method, kind and timeline, and each field of a block or a lease, has its name in the document."""
+    """The document names each method, kind and timeline, and each field of a block or a lease."""
     block = methods.pack_block(Block(0, 1, 0, 0))
     steady = methods.pack_block(SteadyBlock(0, 1, 0, None, 0))
     lease = methods.pack_lease(Lease(16, 16, 0, 1, 0))

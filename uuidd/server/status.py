@@ -18,6 +18,7 @@ from uuidd.core.timeline.generation import Generation
 from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.server.admission import Admission
 from uuidd.server.events import Tally, counted
+from uuidd.server.leasing import Leasing
 from uuidd.server.saver import Saver
 from uuidd.server.service import Service
 from uuidd.server.settings import Limits
@@ -61,6 +62,7 @@ class Report:
             "requests": {"rpc": _tally(service.rpc), "libuuid": _tally(service.libuuid)},
             "utc": self._utc(),
             "steady": self._steady(),
+            "leases": self._leases(service.leasing),
             "saves": self._saves(),
             "limits": asdict(self._limits),
             "full_on": {
@@ -105,6 +107,20 @@ class Report:
             ),
             "worker": timelines.worker,
             "epoch": timelines.epoch,
+        }
+
+    def _leases(self, leasing: Leasing) -> dict[str, Any]:
+        leases, now = self._timelines.utc.leases, self._clock.now()
+        # Nobody reads the horizon while no lease is out.
+        left = round((leases.horizon - now) / TICKS_PER_SECOND, 3) if leases.out else None
+        return {
+            "page": leasing.page is not None,
+            "out": leases.out,
+            "granted": leases.granted,
+            "revoked": leases.revoked,
+            "refused": dict(leasing.refused),
+            "horizon_in": left,
+            "held_for": max(0.0, round((leases.floor - now) / TICKS_PER_SECOND, 3)),
         }
 
     def _saves(self) -> dict[str, Any]:
@@ -183,6 +199,8 @@ class StatusLine:
         rate = (ids - self._ids) / max(now - self._at, 0.001)
         self._ids, self._at = ids, now
         line = f"Serving {counted(self._admission.open, 'connection')}, {rate:,.0f} ids/s"
+        if out := self._timelines.utc.leases.out:
+            line += f", {counted(out, 'lease')}"
         if self._saver.failed_since_last:
             line += f"; saves fail ({self._saver.trouble})"
         if self._timelines.utc.volatile is not None:

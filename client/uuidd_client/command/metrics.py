@@ -39,7 +39,12 @@ class _Status(Collector):
         )
         info.add_metric([status[name] for name in about], 1)
         yield info
-        for name, help_text, value in (*_daemon(status), *_utc(status), *_steady(status)):
+        for name, help_text, value in (
+            *_daemon(status),
+            *_utc(status),
+            *_steady(status),
+            *_leases(status),
+        ):
             # What is not there has no number.
             if value is not None:
                 yield GaugeMetricFamily(f"uuidd_{name}", help_text, value)
@@ -101,8 +106,8 @@ def _utc(status: dict[str, Any]) -> Iterator[Gauge]:
     )
     yield (
         "lanes_in_use",
-        "How many of the 16 lanes (the clock sequences of the open generation) gave out v1 or v6 in"
-        " the last second.",
+        "How many of the 16 lanes for blocks (clock sequences of the open generation) gave out"
+        " v1 or v6 in the last second.",
         utc["lanes_in_use"],
     )
     yield (
@@ -112,7 +117,7 @@ def _utc(status: dict[str, Any]) -> Iterator[Gauge]:
     )
     yield (
         "generation",
-        "The number of the open generation (a group of 16 clock sequences), 0 to 1023.",
+        "The number of the open generation (a group of 256 clock sequences), 0 to 63.",
         utc["generation"],
     )
     yield (
@@ -151,6 +156,28 @@ def _steady(status: dict[str, Any]) -> Iterator[Gauge]:
     yield "worker", "This host's worker number in Snowflakes, set by --worker.", steady["worker"]
 
 
+def _leases(status: dict[str, Any]) -> Iterator[Gauge]:
+    leases = status["leases"]
+    yield (
+        "leases_page",
+        "Whether the daemon can lease lanes: 1 if it can, 0 if the kernel has no page for that.",
+        int(leases["page"]),
+    )
+    yield "leases", "The leases that are held now.", leases["out"]
+    yield (
+        "leases_horizon_seconds",
+        "How many seconds the holders of leases can make ids before the state must be saved again."
+        " Negative while they make none.",
+        leases["horizon_in"],
+    )
+    yield (
+        "leases_held_seconds",
+        "How many more seconds no lease is granted, because earlier leases may have used this time,"
+        " 0 if leases are granted.",
+        leases["held_for"],
+    )
+
+
 def _counters(status: dict[str, Any]) -> Iterator[Metric]:
     utc, saves, by_dialect = status["utc"], status["saves"], ["dialect"]
     requests = CounterMetricFamily(
@@ -158,7 +185,8 @@ def _counters(status: dict[str, Any]) -> Iterator[Metric]:
     )
     ids = CounterMetricFamily(
         "uuidd_ids",
-        "The ids that were given out. A tick of a block counts as an id.",
+        "The ids that were given out. A tick of a block counts as an id. Ids of leases are made"
+        " without the daemon and do not count.",
         labels=by_dialect,
     )
     refused = CounterMetricFamily(
@@ -172,6 +200,12 @@ def _counters(status: dict[str, Any]) -> Iterator[Metric]:
     yield requests
     yield ids
     yield refused
+    no_lease = CounterMetricFamily(
+        "uuidd_leases_refused", "The leases that were refused, by reason.", labels=["reason"]
+    )
+    for reason, count in status["leases"]["refused"].items():
+        no_lease.add_metric([reason], count)
+    yield no_lease
     steps = CounterMetricFamily(
         "uuidd_clock_steps", "How many times UTC was set back or forward.", labels=["direction"]
     )
@@ -183,6 +217,16 @@ def _counters(status: dict[str, Any]) -> Iterator[Metric]:
             "openings",
             "The changes to another generation of clock sequences, or to a volatile node and back.",
             utc["openings"],
+        ),
+        (
+            "leases_granted",
+            "The leases that were granted since the start.",
+            status["leases"]["granted"],
+        ),
+        (
+            "leases_revoked",
+            "The leases that the daemon ended, mostly because UTC was set back.",
+            status["leases"]["revoked"],
         ),
         ("saves", "The saves of the state that succeeded.", saves["done"]),
         ("saves_failed", "The saves of the state that failed.", saves["failed"]),

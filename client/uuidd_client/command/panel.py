@@ -47,10 +47,10 @@ def draw(status: dict[str, Any], rate: float | None, *, width: int, coloured: bo
         *_bars(status, rate, width),
         *blank,
         *_timelines(status, width),
+        *_leases(status, width),
         *_saves(status, width),
         *blank,
         *_callers(status, width),
-        *blank,
         *_rest(status, width),
     ]
     return "\n".join(_painted(_cut(line, width), coloured) for line in lines)
@@ -114,6 +114,19 @@ def _timelines(status: dict[str, Any], width: int) -> Iterator[Line]:
     yield from _row("steady", [said, rule], width)
 
 
+def _leases(status: dict[str, Any], width: int) -> Iterator[Line]:
+    leases = status["leases"]
+    numbers = f"{leases['out']} out, {leases['granted']:,} granted, {leases['revoked']:,} revoked"
+    said = [Span(numbers)]
+    if leases["refused"]:
+        said += [Span(f", refused {_refused(leases['refused'])}")]
+    if not leases["page"]:
+        said = [Span("none, because there is no page; clients use blocks", YELLOW)]
+    elif leases["held_for"]:
+        said += [Span(", "), Span(f"held for {leases['held_for']:.1f} s more", YELLOW)]
+    yield from _row("leases", said, width)
+
+
 def _saves(status: dict[str, Any], width: int) -> Iterator[Line]:
     saves = status["saves"]
     last = f"{_span(saves['last_age'])} ago, took {saves['last_seconds'] * 1000:.1f} ms"
@@ -133,8 +146,8 @@ def _callers(status: dict[str, Any], width: int) -> Iterator[Line]:
     yield [Span(" " * LABEL), Span(f"{numbers}refused", DIM)]
     for dialect, tally in status["requests"].items():
         numbers = f"{tally['requests']:>13,} {tally['ids']:>18,}   "
-        refused = [f"{count:,}~{plain(reason)}" for reason, count in tally["refused"].items()]
-        folded = _folded([Span(", ".join(refused) or "-")], width - LABEL - len(numbers))
+        refused = _refused(tally["refused"])
+        folded = _folded([Span(refused or "-")], width - LABEL - len(numbers))
         for number, line in enumerate(folded):
             begin = [_label("" if number else dialect), Span(numbers)]
             yield [*(begin if not number else [Span(" " * (LABEL + len(numbers)))]), *line]
@@ -145,6 +158,10 @@ def _callers(status: dict[str, Any], width: int) -> Iterator[Line]:
         f" {status['connections_rejected']:,} rejected"
     )
     yield from _row("connections", [Span(said)], width)
+
+
+def _refused(by_reason: dict[str, int]) -> str:
+    return ", ".join(f"{count:,}~{plain(reason)}" for reason, count in by_reason.items())
 
 
 def _rest(status: dict[str, Any], width: int) -> Iterator[Line]:

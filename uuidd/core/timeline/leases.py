@@ -102,7 +102,8 @@ class Leases:
     """The leased lanes of the open generation, whose holders read *page*.
 
     Nothing is leased before UTC has passed *floor*. *used* is set while holders make ids, or are
-    about to, until the next save begins. *granted* counts leases.
+    about to, until the next save begins. *granted* counts leases, *revoked* those that were ended
+    though their holders were there.
 
     *top* is past all ticks that holders of lanes of the open generation may have used.
     """
@@ -121,6 +122,7 @@ class Leases:
         self.floor = floor
         self.top = 0
         self.granted = 0
+        self.revoked = 0
         self.used = False
         self._page[MAGIC_AT] = PAGE_MAGIC
 
@@ -178,6 +180,7 @@ class Leases:
         for lane in self._users:
             self._page[TOKENS_AT + lane] = 0
         self._users.clear()
+        self.revoked += ended
         self.floor = max(self.floor, self.top)
         # The floor stands for them: no lane rests past top.
         self._rests.clear()

@@ -252,6 +252,25 @@ async def test_a_lease_ends_with_its_connection(page: Page) -> None:
         assert (await holder.call("status")).error is None
 
 
+async def test_the_token_is_cleared_before_anything_else(
+    page: Page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody can have the lane, nor the connection's place, while its holder could go on."""
+    async with holding(page) as (served, _):
+        seen: list[dict[int, int]] = []
+        leave = served.inside.admission.leave
+
+        def noted(uid: int) -> None:
+            seen.append(tokens(page))
+            leave(uid)
+
+        monkeypatch.setattr(served.inside.admission, "leave", noted)
+        async with served.connect() as other:
+            await other.lease()
+        await trio.testing.wait_all_tasks_blocked()
+        assert seen == [{}]
+
+
 async def test_the_lease_of_a_client_that_reads_no_reply_ends(page: Page) -> None:
     """With its connection, which is closed after some seconds."""
     async with holding(page) as (served, _), served.connect() as deaf:
@@ -390,6 +409,55 @@ async def test_holders_that_make_ids_cause_a_save_each_ten_seconds(page: Page) -
             await holder.send(IN_USE * 50)
             await trio.sleep(0.1)
         assert len(inside.disk.begun) - saves == pytest.approx(10, abs=1)
+
+
+async def test_a_folder_that_was_moved_away_ends_the_leases_with_the_next_save(page: Page) -> None:
+    """Holders send no requests, so it is the save that finds it; another daemon may start there."""
+    inside = Inside(page=page)
+    async with inside.saving(), inside.talking() as holder:
+        await holder.lease()
+        inside.disk.moved = "the folder was moved away"
+        await holder.send(IN_USE)
+        await trio.sleep(0.1)
+        assert tokens(page) == {}
+
+
+async def test_a_disk_that_fails_ends_no_lease(page: Page) -> None:
+    """Holders go on up to the horizon, and past it once the disk is mended."""
+    inside = Inside(page=page)
+    async with inside.saving(), inside.talking() as holder:
+        await trio.sleep(60)
+        lease = await holder.lease()
+        horizon = page.words[HORIZON_AT]
+        inside.disk.broken = True
+        await holder.send(IN_USE)
+        await trio.sleep(60)
+        assert (tokens(page), page.words[HORIZON_AT]) == ({lease.lane: lease.token}, horizon)
+        inside.disk.broken = False
+        await trio.sleep(10)
+        assert page.words[HORIZON_AT] > horizon
+
+
+async def test_a_disk_that_fails_keeps_no_lease_back(page: Page) -> None:
+    """It is granted, and its holder uses blocks until the disk is mended."""
+    inside = Inside(page=page)
+    async with inside.saving(), inside.talking() as holder:
+        await trio.sleep(60)
+        inside.disk.broken = True
+        lease = await holder.lease()
+        assert tokens(page) == {lease.lane: lease.token}
+        assert page.words[HORIZON_AT] <= inside.wall.now()
+        inside.disk.broken = False
+        await trio.sleep(1)
+        assert page.words[HORIZON_AT] > inside.wall.now()
+
+
+async def test_a_closed_timeline_leases_nothing(page: Page) -> None:
+    """The daemon says that it is stopping."""
+    inside = Inside(page=page)
+    async with inside.saving(), inside.talking() as holder:
+        assert await inside.saver.finish(10)
+        assert await refusal(holder) == "the daemon is stopping; try again; blocks serve meanwhile"
 
 
 async def test_other_notifications_do_nothing(page: Page) -> None:

@@ -183,6 +183,9 @@ class Saver:
             completed = True
         self._saving_since = None
         self._timelines.end_save(state, completed=completed)
+        if not completed:
+            # The holders of leases send no request that would look for the folder.
+            self.check(self._read().elapsed)
         # Not left to the next request, so that an idle daemon does not report a trouble that is
         # over.
         self._timelines.utc.leave_volatile(now=self._read().now)

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import logging
+import signal
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.daemon.test_statefile import STATE
+from uuidd.clock import Clock
+from uuidd.core.ids.ticks import TICKS_PER_SECOND
+from uuidd.core.timeline.leases import HORIZON_AT, MAGIC_AT, PAGE_MAGIC
+from uuidd.server import startup
+from uuidd.server.page import Page, PageError
+from uuidd.server.settings import Settings
+from uuidd.statefile import encode
+from uuidd.store import FolderStore
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A short folder, with that of a state in it."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        (Path(name) / "state").mkdir()
+        yield Path(name)
+
+
+@pytest.fixture
+def page() -> Iterator[Page]:
+    """A page for one test."""
+    page = Page()
+    yield page
+    page.close()
+
+
+def held_for(place: Path, page: Page | None = None) -> float:
+    """Start the timelines in *place*; return for how many seconds they lease nothing."""
+    store = FolderStore(place / "state", machine="here")
+    try:
+        settings = Settings(place / "s", place / "state")
+        timelines, at, _ = startup.begin_timelines(settings, None, store, Clock(), page)
+    finally:
+        store.close()
+    return (timelines.utc.leases.floor - at.now) / TICKS_PER_SECOND
+
+
+def test_a_first_start_leases_at_once(place: Path) -> None:
+    """No lease was ever used."""
+    assert held_for(place) <= 0
+
+
+def test_a_start_leases_nothing_before_the_mark_of_leases(place: Path) -> None:
+    """Holders of the last run may have used all before it."""
+    mark = Clock().now() + 7 * TICKS_PER_SECOND
+    (place / "state" / "state").write_bytes(encode(replace(STATE, machine="here", leases=mark)))
+    assert 6 < held_for(place) <= 7
+
+
+def test_a_start_after_a_lost_state_leases_nothing_for_20_s(place: Path) -> None:
+    """No horizon that holders saw was further ahead."""
+    (place / "state" / "state").write_bytes(b"junk")
+    assert 19 < held_for(place) <= 20
+
+
+def test_a_start_marks_the_page(place: Path, page: Page) -> None:
+    """With its layout; no horizon is shown before there is a holder."""
+    held_for(place, page)
+    assert (page.words[MAGIC_AT], page.words[HORIZON_AT]) == (PAGE_MAGIC, 0)
+
+
+def test_a_start_without_a_page_says_so_and_goes_on(
+    place: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One line has the reason; clients use blocks."""
+    caplog.set_level(logging.INFO, logger="uuidd")
+    no_page = partial(Page, pointer_bytes=4)
+    with pytest.raises(PageError):
+        no_page()
+    monkeypatch.setattr(startup, "Page", no_page)
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    try:
+        with startup.started(Settings(place / "s", place / "state")):
+            pass
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+    assert [each.getMessage() for each in caplog.records if "lease" in each.getMessage()] == [
+        "no leases, so all clients use blocks: a machine of 32 bits does not write 64 bits at once"
+    ]

@@ -1,0 +1,122 @@
+"""Leases of real daemons: what becomes of a holder's page when the daemon or the clock changes."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import signal
+import socket
+from types import TracebackType
+
+import msgpack
+import pytest
+
+from tests.rig import Daemon, until
+from tests.system.fake_time import FakeTime
+from uuidd.core.timeline.leases import (
+    HORIZON_AT,
+    MAGIC_AT,
+    PAGE_MAGIC,
+    PAGE_WORDS,
+    TOKENS_AT,
+    Lease,
+)
+from uuidd.core.wire.methods import unpack_lease
+
+
+class Holder:
+    """A client of *daemon* with a lease, and what it reads in the page."""
+
+    def __init__(self, daemon: Daemon) -> None:
+        self.connection = daemon.connect()
+        lease = until(self._granted)
+        assert lease is not None
+        self.lease = lease
+
+    def _granted(self) -> Lease | None:
+        sock = self.connection.sock
+        sock.sendall(msgpack.packb([0, 1, "lease", []]))
+        data, passed, _, _ = socket.recv_fds(sock, 65536, 4)
+        _, _, error, result = msgpack.unpackb(data)
+        if error is not None:
+            assert error.startswith("no_lease: ")
+            assert passed == []
+            return None
+        [descriptor] = passed
+        self._memory = mmap.mmap(descriptor, PAGE_WORDS * 8, prot=mmap.PROT_READ)
+        os.close(descriptor)
+        self._words = memoryview(self._memory).cast("Q")
+        return unpack_lease(result)
+
+    def __enter__(self) -> Holder:
+        assert self._words[MAGIC_AT] == PAGE_MAGIC
+        assert self.holds
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.connection.sock.close()
+        self._words.release()
+        self._memory.close()
+
+    @property
+    def holds(self) -> bool:
+        """Whether the page has its token."""
+        return self._words[TOKENS_AT + self.lease.lane] == self.lease.token
+
+    @property
+    def horizon(self) -> int:
+        """The horizon in the page."""
+        return self._words[HORIZON_AT]
+
+
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGKILL])
+def test_holders_go_on_while_the_daemon_is_restarted(
+    daemon: Daemon, ending: signal.Signals
+) -> None:
+    """Up to the horizon that they can see; all that the next daemon leases begins there."""
+    with Holder(daemon) as holder:
+        if ending == signal.SIGTERM:
+            assert daemon.stop() == 0
+        else:
+            daemon.kill()
+        daemon.start()
+        with Holder(daemon) as next_one:
+            assert holder.holds
+            assert next_one.lease.begin >= holder.horizon
+            assert next_one.lease.clock_seq >> 8 != holder.lease.clock_seq >> 8
+
+
+def test_holders_keep_their_leases_when_options_are_reloaded(daemon: Daemon) -> None:
+    """SIGHUP changes nothing of theirs."""
+    with Holder(daemon) as holder:
+        before = len(daemon.lines)
+        daemon.process.send_signal(signal.SIGHUP)
+        until(lambda: len(daemon.lines) > before)
+        assert holder.holds
+        assert holder.connection.call("status")["leases"]["out"] == 1
+
+
+def test_a_step_back_ends_leases_and_is_told(daemon: Daemon, fake_time: FakeTime) -> None:
+    """With the first request after it, in which the daemon reads the clock."""
+    with Holder(daemon) as one, Holder(daemon) as other, daemon.connect() as third:
+        fake_time.set(-60)
+        third.call("take", "utc", 1)
+        assert not one.holds
+        assert not other.holds
+        status = third.call("status")["leases"]
+        assert (status["out"], status["granted"], status["revoked"]) == (0, 2, 2)
+        assert 59 < status["held_for"] < 80
+        told = until(lambda: [line for line in daemon.lines if "leases ended" in line])
+        assert told == ["uuidd: INFO: 2 leases ended, because UTC was set back"]
+
+
+def test_a_process_that_is_killed_holds_no_lease(daemon: Daemon) -> None:
+    """The daemon sees the end of its connection."""
+    with Holder(daemon) as holder:
+        holder.connection.sock.close()
+        until(lambda: not holder.holds)

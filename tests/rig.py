@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, TypeVar
 
 import msgpack
@@ -104,16 +103,11 @@ class Daemon:
         try:
             self.start()
         except BaseException:
-            self.__exit__(None, None, None)
+            self.__exit__()
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._process is not None:
             self.kill()
         shutil.rmtree(self.folder)
@@ -202,26 +196,27 @@ class Daemon:
         """Return a new connection to the daemon."""
         return Connection(self.socket)
 
+    def call(self, method: str, *params: Any) -> Any:
+        """Return the result of a request that has to succeed, over a connection of its own."""
+        with self.connect() as connection:
+            return connection.call(method, *params)
+
 
 class Connection:
     """A MessagePack-RPC connection that uses no code of our client or wire."""
 
     def __init__(self, path: Path) -> None:
         self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(PATIENCE)
+        # First, as libuuid's callers do: with a time-out it would not wait for a full backlog.
         self.sock.connect(str(path))
+        self.sock.settimeout(PATIENCE)
         self._unpacker = msgpack.Unpacker()
         self._msgid = 0
 
     def __enter__(self) -> Connection:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.sock.close()
 
     def ask(self, method: str, *params: Any) -> list[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from uuidd.core.ids import flake, ksuid, push_id, snowflake, ulid, versions
+from uuidd.core.ids import flake, ksuid, push_id, snowflake, ulid, uuids, versions
 from uuidd.core.ids.ticks import TimeField
 
 
@@ -68,3 +68,17 @@ def tick_of(kind: str, value: int) -> int:
         fields = snowflake.fields(value)
         return snowflake.tick_of_place((fields.ms << 12) + fields.sequence)
     return versions.gregorian_fields(value).tick
+
+
+_FROM_TEXT: dict[str, Callable[[str], int]] = {
+    "ulid": ulid.from_text,
+    "ksuid": ksuid.from_text,
+    "push_id": push_id.from_text,
+    "flake": lambda text: flake.from_text(text) if len(text) < 30 else int(text),
+    "snowflake": int,
+}
+
+
+def value_of(kind: str, text: str) -> int:
+    """Return the id in *text*, which is in the kind's own form, a UUID or a number."""
+    return uuids.from_text(text) if len(text) == 36 else _FROM_TEXT[kind](text)

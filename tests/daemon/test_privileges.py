@@ -322,8 +322,7 @@ def test_a_daemon_of_root_goes_on_as_the_user(daemon: Daemon) -> None:
     daemon.arguments = []
     with daemon:
         assert [said for said in daemon.lines if "running as root, which is not needed" in said]
-        with daemon.connect() as connection:
-            node = connection.call("take", "utc", 1)["node"]
+        node = daemon.call("take", "utc", 1)["node"]
         assert owners(daemon.state) == {0}
         daemon.kill()
         (daemon.state / "state.new").write_text("torn")
@@ -331,8 +330,7 @@ def test_a_daemon_of_root_goes_on_as_the_user(daemon: Daemon) -> None:
         for _ in range(2):
             # What root left in its folder would keep the user from listening there.
             daemon.start()
-            with daemon.connect() as connection:
-                assert connection.call("take", "utc", 1)["node"] == node
+            assert daemon.call("take", "utc", 1)["node"] == node
             assert daemon.stop() == 0
         assert owners(daemon.state) == {NOBODY.pw_uid}
 

@@ -47,8 +47,7 @@ def reload(daemon: Daemon, lines: int = 1) -> list[str]:
 
 def limits(daemon: Daemon) -> dict[str, Any]:
     """Return the limits in force."""
-    with daemon.connect() as connection:
-        found: dict[str, Any] = connection.call("status")["limits"]
+    found: dict[str, Any] = daemon.call("status")["limits"]
     return found
 
 
@@ -74,8 +73,7 @@ def test_new_limits_are_in_force(daemon: Daemon, path: Path) -> None:
             assert error == "busy: 2 connections are open, the most there may be; try again later"
         options(path, "--max-connections 3")
         reload(daemon)
-        with daemon.connect() as third:
-            third.call("status")
+        daemon.call("status")
 
 
 def test_connections_live_on(daemon: Daemon, path: Path) -> None:
@@ -146,8 +144,7 @@ def test_what_cannot_change_stays(daemon: Daemon, path: Path) -> None:
     """A worker number comes with a start, and only then."""
     options(path, "--worker 5")
     reload(daemon)
-    with daemon.connect() as connection:
-        assert connection.call("status")["steady"]["worker"] is None
+    assert daemon.call("status")["steady"]["worker"] is None
 
 
 def test_without_a_file_it_says_so_and_goes_on() -> None:

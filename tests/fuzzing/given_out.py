@@ -6,9 +6,9 @@ import uuid
 from bisect import bisect
 from typing import Any
 
+from tests.core.ticked import tick_of, value_of
 from tests.fuzzing.target import require
-from uuidd.core.ids import flake, ksuid, push_id, snowflake, ulid, uuids, versions
-from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND
+from uuidd.core.ids.ticks import TICKS_PER_MS, UNIX_EPOCH
 from uuidd.core.timeline.leases import Lease
 
 Key = tuple[int, int]
@@ -36,7 +36,7 @@ class GivenOut:
     def take(self, result: dict[str, Any], timeline: str, count: int, whole: bool) -> None:
         """Note the result of a take, as asked with these params."""
         first, given = result["first"], result["count"]
-        exact = _UNIX + result["unix_ms"] * TICKS_PER_MS + result["tick_in_ms"]
+        exact = UNIX_EPOCH + result["unix_ms"] * TICKS_PER_MS + result["tick_in_ms"]
         require(exact == first, "both forms of the first tick are the same")
         require(given == count if whole else 1 <= given <= count, "as many as asked, or fewer")
         node = result["node"]
@@ -58,15 +58,17 @@ class GivenOut:
         for text in ids:
             require(text not in self._ids, "no id comes twice")
             self._ids.add(text)
+        if kind == "v4":
+            return
+        values = [value_of(kind, text) for text in ids]
+        ticks = [tick_of(kind, value) for value in values]
         if kind in ("v1", "v6"):
-            tick_of = _tick_of_v1 if kind == "v1" else _tick_of_v6
-            values = [int(text.replace("-", ""), 16) for text in ids]
             tails = {value & (1 << 62) - 1 for value in values}
             require(len(tails) == 1, "ids made together share clock sequence and node")
             tail = tails.pop()
-            self._runs((tail & (1 << 48) - 1, tail >> 48), [tick_of(value) for value in values])
-        elif kind != "v4":
-            self._runs(STEADY, [_TICKS[kind](text) for text in ids])
+            self._runs((tail & (1 << 48) - 1, tail >> 48), ticks)
+        else:
+            self._runs(STEADY, ticks)
             # The last one's tick need not be the last of its block.
             self.unsure.add("steady")
 
@@ -104,62 +106,5 @@ class GivenOut:
             require(key == STEADY or end <= now + 1, "no tick lies past now")
 
 
-def _tick_of_v1(value: int) -> int:
-    return (value >> 64 & 0xFFF) << 48 | (value >> 80 & 0xFFFF) << 32 | value >> 96
-
-
-def _tick_of_v6(value: int) -> int:
-    return value >> 80 << 12 | value >> 64 & 0xFFF
-
-
-def _unix(ms: int, rest: int) -> int:
-    require(rest < TICKS_PER_MS, "an id holds a tick of its millisecond")
-    return ms * TICKS_PER_MS + rest
-
-
-def _v7(text: str) -> int:
-    return versions.v7_tick(uuids.from_text(text)) - _UNIX
-
-
-def _ulid(text: str) -> int:
-    ms, random = ulid.fields(ulid.from_text(text))
-    return _unix(ms, random >> ulid.RANDOM_BITS)
-
-
-def _flake(text: str) -> int:
-    ms, _, sequence = flake.fields(flake.from_text(text))
-    return _unix(ms, sequence)
-
-
-def _push_id(text: str) -> int:
-    ms, random = push_id.fields(push_id.from_text(text))
-    return _unix(ms, random >> push_id.RANDOM_BITS)
-
-
-def _ksuid(text: str) -> int:
-    found = ksuid.fields(ksuid.from_text(text))
-    return found.seconds * TICKS_PER_SECOND + (found.payload >> ksuid.RANDOM_BITS)
-
-
-def _snowflake(text: str) -> int:
-    value = int(text)
-    ms = (value >> 22) + snowflake.TWITTER_EPOCH
-    return ms * TICKS_PER_MS - (-(value & 0xFFF) * TICKS_PER_MS // snowflake.SLOTS)
-
-
-_UNIX = 0x01B21DD213814000
 _TOLD = {"first", "unix_ms", "tick_in_ms", "count", "node"}
 """What the result of a take of either timeline has."""
-
-_TICKS = {
-    kind: lambda text, read=read: read(text) + _UNIX
-    for kind, read in {
-        "v7": _v7,
-        "ulid": _ulid,
-        "flake": _flake,
-        "push_id": _push_id,
-        "ksuid": _ksuid,
-        "snowflake": _snowflake,
-    }.items()
-}
-"""What reads the tick of an id of each kind that has one of the steady timeline."""

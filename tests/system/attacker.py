@@ -105,19 +105,10 @@ def now() -> int:
 def connected(path: Path) -> socket.socket:
     """Return a socket that is connected."""
     sock = socket.socket(socket.AF_UNIX)
-    # First, as libuuid's callers do: one with a time-out would not wait while the backlog is full.
+    # First, as libuuid's callers do: with a time-out it would not wait for a full backlog.
     sock.connect(str(path))
     sock.settimeout(PATIENCE)
     return sock
-
-
-def connection_to(path: Path) -> Connection:
-    """Return a connection, after a while if the backlog is full."""
-    while True:
-        try:
-            return Connection(path)
-        except BlockingIOError:
-            time.sleep(0.001)
 
 
 def libuuid(path: Path, request: bytes) -> bytes:
@@ -164,7 +155,7 @@ def victim(path: Path, rounds: int, pause_ms: int) -> dict[str, Any]:
     """
     seen, took, connected_in, refused = Seen(), [], [], 0
     at_work()
-    with connection_to(path) as connection:
+    with Connection(path) as connection:
         for _ in range(rounds):
             begun, asked = time.monotonic(), now()
             seen.add_result(asked, connection.call("take", "utc", 10))
@@ -183,7 +174,7 @@ def taker(path: Path, count: int, whole: int, times: int) -> dict[str, Any]:
     """
     seen, slowest, heard = Seen(), 0.0, set()
     at_work()
-    with connection_to(path) as connection:
+    with Connection(path) as connection:
         for _ in range(times):
             begun, asked = time.monotonic(), now()
             _, _, error, result = connection.ask("take", "utc", count, bool(whole))
@@ -211,7 +202,7 @@ def idle(path: Path, count: int) -> dict[str, Any]:
     connections: list[Connection] = []
     with contextlib.ExitStack() as stack:
         for _ in range(count):
-            connection = stack.enter_context(connection_to(path))
+            connection = stack.enter_context(Connection(path))
             connection.sock.sendall(msgpack.packb([0, 1, "take", ["utc", 1]]))
             connections.append(connection)
         for connection in connections:
@@ -285,7 +276,7 @@ def lingering(stack: contextlib.ExitStack, listener: socket.socket) -> socket.so
 
 
 def heavy(stack: contextlib.ExitStack, mib: int) -> int:
-    """Return a memfd of so many MiB, all of them in use."""
+    """Return a memfd of *mib* MiB, all of them in use."""
     fd = os.memfd_create("heavy")
     stack.callback(os.close, fd)
     for _ in range(mib):
@@ -294,7 +285,7 @@ def heavy(stack: contextlib.ExitStack, mib: int) -> int:
 
 
 def watching(stack: contextlib.ExitStack, count: int) -> int:
-    """Return an epoll that watches so many descriptors."""
+    """Return an epoll that watches *count* descriptors."""
     watcher = stack.enter_context(select.epoll())
     for _ in range(count):
         fd = os.eventfd(0)

@@ -181,8 +181,7 @@ def rage(folder: Path, kills: int, fewer: int, *, back: bool) -> None:
         gos = [drawer.input.fileno() for drawer in drawers]
         killed = kill_through(daemon, gos, read_tell, kills, step)
         failed = sum(drawer.process.wait(3 * PATIENCE) != 0 for drawer in drawers)
-        with daemon.connect() as connection:
-            status = connection.call("status")
+        status = daemon.call("status")
         daemon.stop()
         record = {
             "begin": begin,

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from struct import Struct
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tests.forks import Program
 from tests.rig import until
@@ -40,6 +40,13 @@ class Given(NamedTuple):
     space: tuple[int, int] | None
     first: int
     ticks: int
+
+
+def given_in(block: dict[str, Any]) -> Given:
+    """Return what was given out in a block, as the wire has it."""
+    steady = "clock_seq" not in block
+    space = None if steady else (int.from_bytes(block["node"], "big"), block["clock_seq"])
+    return Given(space, block["first"], block["count"])
 
 
 class Taker(Program):

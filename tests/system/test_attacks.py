@@ -15,7 +15,8 @@ import msgpack
 import pytest
 
 from tests.rig import PATIENCE, SOON, Daemon, until
-from tests.system.attacker import FIRST_BYTES, GREED, Actor, connected, libuuid
+from tests.system.attacker import FIRST_BYTES, GREED, Actor, libuuid
+from tests.system.takers import Given, assert_apart
 
 pytestmark = pytest.mark.usefixtures("as_root")
 
@@ -48,16 +49,8 @@ def guarded(*arguments: str, **how: Any) -> Iterator[Daemon]:
 
 def status(daemon: Daemon) -> dict[str, Any]:
     """Return the daemon's status."""
-    with connected(daemon.socket) as sock:
-        sock.sendall(msgpack.packb([0, 1, "status", []]))
-        reply = msgpack.Unpacker()
-        while True:
-            for _, _, _, found in reply:
-                told: dict[str, Any] = found
-                return told
-            more = sock.recv(65536)
-            assert more
-            reply.feed(more)
+    found: dict[str, Any] = daemon.call("status")
+    return found
 
 
 def unchanging(found: dict[str, Any]) -> dict[str, Any]:
@@ -85,13 +78,9 @@ def served(daemon: Daemon, rounds: int = ROUNDS) -> dict[str, Any]:
 
 
 def assert_disjoint(*seen: dict[str, Any]) -> None:
-    """Check that no (node, clock_seq, tick) is in two blocks, and none was from the future."""
-    last: tuple[int, ...] = (0, 0, -1)
-    for node, clock_seq, first, count in sorted(
-        tuple(block) for each in seen for block in each["blocks"]
-    ):
-        assert (node, clock_seq, first) > last
-        last = (node, clock_seq, first + count - 1)
+    """Fail if a (node, clock_seq, tick) is in two blocks, or one was from the future."""
+    blocks = [block for each in seen for block in each["blocks"]]
+    assert_apart(Given((node, clock_seq), *run) for node, clock_seq, *run in blocks)
     assert max(each["ahead"] for each in seen) <= 0
 
 

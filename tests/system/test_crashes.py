@@ -19,7 +19,7 @@ import pytest
 
 from tests import forks
 from tests.rig import PATIENCE, SOON, Connection, Daemon, until
-from tests.system.takers import EACH, Given, Taker, assert_apart
+from tests.system.takers import EACH, Given, Taker, assert_apart, given_in
 from tests.system.test_steady_crashes import lead
 from uuidd.core.ids import versions
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
@@ -75,10 +75,7 @@ def taken(connection: Connection, timeline: str, count: int = 1000) -> Given | N
     if error is not None:
         assert error.startswith("unavailable: ")
         return None
-    space = None
-    if timeline == "utc":
-        space = int.from_bytes(block["node"], "big"), block["clock_seq"]
-    return Given(space, block["first"], block["count"])
+    return given_in(block)
 
 
 class Taking:

@@ -209,8 +209,7 @@ def test_a_sync_that_hangs_delays_no_caller(seconds: float, mounts: Mounts) -> N
             callers.more(3)
             assert len(callers.refused) == refused
         callers.hang_up()
-        with daemon.connect() as connection:
-            assert int.from_bytes(connection.call("take", "utc", 1)["node"], "big") == stored
+        assert int.from_bytes(daemon.call("take", "utc", 1)["node"], "big") == stored
         assert daemon.stop() == 0
     callers.assert_nothing_twice()
     assert took > seconds - 1

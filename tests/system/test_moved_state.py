@@ -17,8 +17,7 @@ from uuidd.core.ids.ticks import TICKS_PER_SECOND
 def first() -> Iterator[Daemon]:
     """A daemon that has made Snowflakes."""
     with Daemon("--worker=5") as daemon:
-        with daemon.connect() as connection:
-            connection.call("make", "snowflake", 1000)
+        daemon.call("make", "snowflake", 1000)
         yield daemon
 
 
@@ -95,8 +94,7 @@ def test_the_second_daemons_state_is_its_own(first: Daemon) -> None:
     with in_its_place(first) as second:
         second.stop()
         kept = (second.state / "state").read_bytes()
-        with first.connect() as connection:
-            connection.call("take", "utc", 1)
+        first.call("take", "utc", 1)
         assert first.stop() == 1
         assert (second.state / "state").read_bytes() == kept
     assert (away / "state").read_bytes() == before

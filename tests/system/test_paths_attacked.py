@@ -244,8 +244,7 @@ def test_a_lock_on_a_folder_or_the_states_lock_stops_no_start(daemon: Daemon, na
     daemon.kill()
     with locked(daemon.folder / name):
         daemon.start()
-        with daemon.connect() as connection:
-            assert connection.call("take", "utc", 1)["count"] == 1
+        assert daemon.call("take", "utc", 1)["count"] == 1
 
 
 @pytest.mark.parametrize("holder", ["gone", "another process"])

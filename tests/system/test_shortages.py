@@ -14,7 +14,7 @@ import msgpack
 
 from tests.rig import PATIENCE, SOON, Connection, Daemon, until
 from tests.system.attacker import connected
-from tests.system.takers import Given, assert_apart
+from tests.system.takers import Given, assert_apart, given_in
 
 DESCRIPTORS = 224
 """Of which the daemon keeps 96 for itself, so that 128 are left for connections."""
@@ -24,25 +24,18 @@ ROOM = 1 << 20
 
 
 def takes(connection: Connection, seconds: float) -> Iterator[tuple[Given, float]]:
-    """Take of both timelines for so long; give each, and how long it took."""
+    """Take of both timelines for *seconds*; yield each block, and how long it took."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         for timeline in ("utc", "steady"):
             begun = time.monotonic()
             block = connection.call("take", timeline, 100)
-            space = (block["node"], block["clock_seq"]) if timeline == "utc" else None
-            yield given(space, block), time.monotonic() - begun
-
-
-def given(space: tuple[bytes, int] | None, block: dict[str, int]) -> Given:
-    """Return a block as what was given out."""
-    whose = None if space is None else (int.from_bytes(space[0], "big"), space[1])
-    return Given(whose, block["first"], block["count"])
+            yield given_in(block), time.monotonic() - begun
 
 
 @contextlib.contextmanager
 def silent(daemon: Daemon, count: int) -> Iterator[None]:
-    """Keep so many connections open that say nothing."""
+    """Keep *count* connections open that say nothing."""
     with contextlib.ExitStack() as stack:
         for _ in range(count):
             stack.enter_context(connected(daemon.socket))
@@ -55,9 +48,9 @@ def open_descriptors(daemon: Daemon) -> int:
 
 
 def may_open(daemon: Daemon, most: int) -> None:
-    """Let the daemon have so many descriptors open."""
-    _, hard = resource.prlimit(daemon.process.pid, resource.RLIMIT_NOFILE)
-    resource.prlimit(daemon.process.pid, resource.RLIMIT_NOFILE, (most, hard))
+    """Let the daemon have *most* descriptors open."""
+    _, hard = resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, (most, hard))
 
 
 def test_connections_beyond_the_limit_leave_descriptors_for_saves() -> None:
@@ -81,8 +74,7 @@ def test_connections_beyond_the_limit_leave_descriptors_for_saves() -> None:
         assert (status["volatile"], status["saves"]["failed"]) == (False, 0)
         assert max(seconds for _, seconds in found) < SOON
         until(lambda: bool(connection.call("status")["connections"] == 1))
-        with daemon.connect() as other:
-            other.call("take", "steady", 1)
+        daemon.call("take", "steady", 1)
     assert_apart(each for each, _ in found)
     assert len(daemon.lines) < 10
 
@@ -103,7 +95,7 @@ def test_without_a_descriptor_open_connections_are_served_on() -> None:
                 begun = time.monotonic()
                 block = connection.call("take", "utc", 100)
                 assert time.monotonic() - begun < 5
-                meanwhile.append(given((block["node"], block["clock_seq"]), block))
+                meanwhile.append(given_in(block))
             status = connection.call("status")
             assert status["connections"] == 1
             assert status["saves"]["trouble"] == "Too many open files"

@@ -7,7 +7,6 @@ import select
 import signal
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -115,8 +114,7 @@ def test_the_socket_of_a_daemon_that_lives(place: Path) -> None:
             f"a daemon with pid {first.pid} is listening at {first.socket};"
             " stop that one, or name another socket with --socket"
         )
-        with first.connect() as other:
-            other.call("take", "utc", 1)
+        first.call("take", "utc", 1)
 
 
 def test_the_state_folder_of_a_daemon_that_lives(place: Path) -> None:
@@ -186,23 +184,16 @@ def test_a_start_with_closed_standard_descriptors(place: Path) -> None:
         _await_end(pid)
 
 
-def taken(daemon: Daemon) -> dict[str, Any]:
-    """Return a block of one tick."""
-    with daemon.connect() as connection:
-        block: dict[str, Any] = connection.call("take", "utc", 1)
-    return block
-
-
 def test_another_node_moves_the_clock_sequence() -> None:
     """A state of another node is adapted: its marks stay, and the next generation is opened."""
     need("unshare")
     # Without libuuid's clock file, which would have a say in where a fixed node goes on.
     with Daemon("--node=0x02aabbccddee", wrap=in_private_mounts) as daemon:
-        before = taken(daemon)
+        before = daemon.call("take", "utc", 1)
         daemon.stop()
         daemon.arguments = ["--node=0x02aabbccddef"]
         daemon.start()
-        after = taken(daemon)
+        after = daemon.call("take", "utc", 1)
     assert before["node"] == bytes.fromhex("02aabbccddee")
     assert after["node"] == bytes.fromhex("02aabbccddef")
     assert after["clock_seq"] == (before["clock_seq"] + LANES) % (1 << 14)
@@ -217,7 +208,7 @@ def test_an_idle_timeout_ends_the_daemon() -> None:
 def test_a_signal_stops_the_daemon_with_its_exact_state_saved() -> None:
     """SIGTERM: status 0, the socket gone, the mark where the last tick was."""
     with Daemon() as daemon:
-        block = taken(daemon)
+        block = daemon.call("take", "utc", 1)
         assert daemon.stop() == 0
         assert not daemon.socket.exists()
         assert str(block["first"] + 1) in (daemon.state / "state").read_text()
@@ -226,10 +217,10 @@ def test_a_signal_stops_the_daemon_with_its_exact_state_saved() -> None:
 def test_a_killed_daemon_is_followed_by_another_at_the_same_socket() -> None:
     """After SIGKILL the stale socket is replaced, and ids go on where they were."""
     with Daemon() as daemon:
-        before = taken(daemon)
+        before = daemon.call("take", "utc", 1)
         daemon.kill()
         assert daemon.socket.exists()
         daemon.start()
-        after = taken(daemon)
+        after = daemon.call("take", "utc", 1)
     assert after["node"] == before["node"]
     assert after["first"] > before["first"]

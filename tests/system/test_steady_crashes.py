@@ -37,8 +37,7 @@ def assert_rising(callers: Callers) -> None:
 
 def lead(daemon: Daemon) -> float:
     """Return by how many seconds the steady timeline leads UTC."""
-    with daemon.connect() as connection:
-        found: float = connection.call("status")["steady"]["lead"]
+    found: float = daemon.call("status")["steady"]["lead"]
     return found
 
 

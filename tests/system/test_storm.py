@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
+from tests.core.ticked import value_of
 from tests.system.storm import (
     CLIENTS,
     EACH,
@@ -24,19 +24,11 @@ from tests.system.storm import (
     STEPS,
 )
 from tests.tools import in_private_mounts, need
-from uuidd.core.ids import flake, ksuid, push_id, ulid, uuids, versions
+from uuidd.core.ids import versions
 from uuidd.core.ids.kinds import KINDS
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 
 STEADY = [kind for kind, found in KINDS.items() if found.timeline == "steady"]
-
-READ: dict[str, Callable[[str], int]] = {
-    "snowflake": int,
-    "ulid": lambda text: ulid.from_text(text) if len(text) == ulid.WIDTH else uuids.from_text(text),
-    "flake": lambda text: int(text) if len(text) > 30 else flake.from_text(text),
-    "ksuid": ksuid.from_text,
-    "push_id": push_id.from_text,
-}
 
 
 class Storm(NamedTuple):
@@ -90,8 +82,7 @@ def storm(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     subprocess.run(command, check=True, timeout=240)
 
     def drawn(kind: str, way: str = "client") -> list[list[int]]:
-        read = READ.get(kind, uuids.from_text)
-        return [[read(line[0]) for line in lines] for lines in _lines(folder, way, kind)]
+        return [[value_of(kind, line[0]) for line in lines] for lines in _lines(folder, way, kind)]
 
     return Storm(
         {kind: drawn(kind) for kind in KINDS},

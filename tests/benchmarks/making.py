@@ -41,6 +41,9 @@ Bursts = list[tuple[float, float]]
 Wanted = tuple[Checkout, Maker, dict[str, str]]
 """A side: a maker, the checkout whose interpreter runs it, and its environment."""
 
+Running = tuple[list[Maker], list[Side[Bursts]], list[Missing]]
+"""The makers whose programs run, what makes a turn of each, and what is missing."""
+
 # It ends also when nobody ends it.
 BUSY = "import signal; signal.alarm(60)\nwhile True: pass"
 
@@ -89,18 +92,12 @@ def now_and_then(space: Workspace, rounds: int) -> Iterator[Result]:
             for comparison in makers.NOW_AND_THEN:
                 others = f", {processes - 1} others" if processes > 1 else ""
                 with started(sides_of(comparison), pace, processes=processes) as running:
-                    yield from _few(comparison.mine.name + others, *running, rounds, note)
+                    yield from _few(comparison.mine.name + others, running, rounds, note)
 
 
-def _few(
-    name: str,
-    found: list[Maker],
-    sides: list[Side[Bursts]],
-    missing: list[Missing],
-    rounds: int,
-    note: str,
-) -> Iterator[Result]:
+def _few(name: str, running: Running, rounds: int, note: str) -> Iterator[Result]:
     """Yield rows for the mean of a burst, and for its first id."""
+    found, sides, missing = running
     yield from missing
     measured = interleaved(rounds, *sides, *(partial(_while_busy, side) for side in sides))
     for cores, turns in (("", measured[: len(sides)]), (", busy cores", measured[len(sides) :])):
@@ -153,7 +150,7 @@ def started(
     *,
     processes: int = 1,
     seconds: float = TURN_SECONDS,
-) -> Iterator[tuple[list[Maker], list[Side[Bursts]], list[Missing]]]:
+) -> Iterator[Running]:
     """Start *processes* for each side. Without a pace, a turn lasts for *seconds*.
 
     Raises Missing when the first side is.

@@ -6,7 +6,7 @@ import contextlib
 import os
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -96,30 +96,25 @@ def _beside_greed(
     beside = f"beside {GREEDY_CONNECTIONS} connections of a greedy user ({request})"
     rate = f"rpc take, {FAIR_CLIENTS} clients {beside}"
 
-    def asking(daemon: Running) -> tuple[float, Times]:
-        """Return the rate of a turn, and the percentiles of another one."""
+    def asked(daemon: Running) -> tuple[Times, float]:
+        """Return the percentiles of a turn, and the rate of another one."""
+        times = _ask(space, daemon.socket)
+        return times, serving.side(space, daemon, TAKE, FAIR_CLIENTS)().per_second
+
+    def asked_beside(daemon: Running) -> tuple[Times, float]:
         with Actor(daemon.socket, GREEDY_UID, "greedy", GREEDY_CONNECTIONS, way):
-            times = _ask(space, daemon.socket)
-            return serving.side(space, daemon, TAKE, FAIR_CLIENTS)().per_second, times
+            return asked(daemon)
 
-    def in_peace() -> tuple[float, Times]:
-        return serving.side(space, mine, TAKE, FAIR_CLIENTS)().per_second, {}
-
-    other_side = partial(asking, rival) if rival else in_peace
-    turns, others = interleaved(rounds, partial(asking, mine), other_side)
+    other_side = partial(asked_beside, rival) if rival else partial(asked, mine)
+    turns = interleaved(rounds, partial(asked_beside, mine), other_side)
+    (times, rates), (other_times, other_rates) = (zip(*side, strict=True) for side in turns)
     name = OTHER_CHECKOUT if rival else "the same without that user"
-    rates, other_rates = ([per_second for per_second, _ in side] for side in (turns, others))
     yield compared(rate, name, "req/s", rates, other_rates)
     for p in (50.0, 99.0):
-        found = _of([times for _, times in turns], p)
-        if rival:
-            theirs = _of([times for _, times in others], p)
-            yield compared(f"take {beside}, p{p:g}", name, "us", found, theirs)
-        else:
-            yield alone(f"take {beside}, p{p:g}", "us", found)
+        yield compared(f"take {beside}, p{p:g}", name, "us", _of(times, p), _of(other_times, p))
 
 
-def _of(turns: list[Times], percentile: float) -> list[float]:
+def _of(turns: Sequence[Times], percentile: float) -> list[float]:
     return [times[percentile] for times in turns]
 
 

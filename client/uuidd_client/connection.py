@@ -16,6 +16,7 @@ request, and adds the time that the daemon may wait to the time-out.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -23,6 +24,7 @@ from typing import Any, TypeVar
 from uuidd.core.timeline import Block, SteadyBlock
 from uuidd.core.wire import libuuid, methods, rpc
 from uuidd_client.errors import DaemonUnavailable
+from uuidd_client.lease import Holding, Page, PageError
 from uuidd_client.per_process import Forked
 from uuidd_client.stream import Stream
 from uuidd_client.system import elapsed
@@ -39,6 +41,7 @@ SILENCE_SECONDS = 1.0
 """Seconds for which the connections of a process share that one of them found the daemon silent."""
 
 NO_STATUS = "it closed the connection; if it is util-linux's, it has no status"
+NO_LEASES = "it closed the connection; if it is util-linux's, it has no leases"
 ONLY_V1 = "it closed the connection; if it is util-linux's, it makes no such ids"
 
 
@@ -85,6 +88,8 @@ class Connection:
         self._msgid = 0
         self._closes_on_rpc = False
         self._libuuid_until = 0.0
+        self._page: Page | None = None
+        self._wants_page = False
 
     def take_steady(self, count: int) -> SteadyBlock:
         """Return a block of up to *count* ticks of the steady timeline."""
@@ -111,6 +116,33 @@ class Connection:
             return block
         self._closes_on_rpc = False
         return self._checked(methods.unpack_block, result, count)
+
+    def lease(self) -> Holding:
+        """Return a lease, which lasts as long as the connection, unless the daemon ends it.
+
+        Raises DaemonUnavailable also if the daemon, or this system, has no leases.
+        """
+        if elapsed() < self._libuuid_until:
+            raise DaemonUnavailable(self.path, NO_LEASES)
+        self._wants_page = True
+        try:
+            result = self._call("lease", [], self._deadline())
+        except _Closed:
+            raise DaemonUnavailable(self.path, NO_LEASES) from None
+        finally:
+            self._wants_page = False
+        if self._page is None:
+            raise DaemonUnavailable(self.path, "a lease came without its page")
+        try:
+            return Holding(methods.unpack_lease(result), self._page)
+        except ValueError as error:
+            raise self._unusable(error) from error
+
+    def tell_in_use(self) -> None:
+        """Tell the daemon that ids of a lease are being made, if it can be told without waiting."""
+        if self._sock is not None and self._unanswered is None and self._sock.is_open():
+            with suppress(DaemonUnavailable, _Closed):
+                self._send(rpc.pack_notification(methods.IN_USE, []))
 
     def _take(self, timeline: str, count: int, deadline: float) -> Any:
         try:
@@ -247,6 +279,7 @@ class Connection:
             self._mark_answered()
             raise self._failed(error) from error
         self._sock = sock
+        self._page = None
 
     def _opened(self) -> Stream:
         """Return the socket. Raises Forked in a child whose signal handler has closed it."""
@@ -274,7 +307,12 @@ class Connection:
             left = deadline - elapsed()
             if left <= 0:
                 raise TimeoutError
-            data = sock.receive(65536, left)
+            if self._wants_page:
+                data, passed = sock.receive_passed(65536, left)
+                for descriptor in passed:
+                    self._keep_page(descriptor)
+            else:
+                data = sock.receive(65536, left)
         except ConnectionResetError:
             data = b""
         except TimeoutError as error:
@@ -285,6 +323,14 @@ class Connection:
             self.close()
             raise _Closed
         return data
+
+    def _keep_page(self, descriptor: int) -> None:
+        try:
+            self._page = Page(descriptor)
+        except PageError as error:
+            raise self._unusable(error) from error
+        finally:
+            os.close(descriptor)
 
     def _unusable(self, cause: object) -> DaemonUnavailable:
         self.close()

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from uuidd.core.ids.kinds import KINDS
 from uuidd_client.connection import Connection, Silence
 from uuidd_client.fork_guard import ForkGuard, alive
+from uuidd_client.own_lane import OwnLane
 from uuidd_client.per_process import Forked
 from uuidd_client.source import LatestSteady, Source
 from uuidd_client.supply import Run, Supply
@@ -71,7 +72,7 @@ class Session:
     def close(self) -> None:
         """Close all connections; a later call opens them again."""
         for name in list(self._channels):
-            self._channels[name].in_turn(lambda channel: channel.connection.close())
+            self._channels[name].in_turn(lambda channel: channel.close())
 
     def drop(self) -> None:
         """Close, in a fork's child, its copies of the connections; the parent's stay open."""
@@ -82,7 +83,7 @@ class Session:
         """Return the channel of a timeline, or of STATUS."""
         channel = self._channels.get(name)
         # Atomic, so that all threads get the same one.
-        return channel or self._channels.setdefault(name, self._new_channel())
+        return channel or self._channels.setdefault(name, self._new_channel(name))
 
 
 class Channel:
@@ -101,16 +102,18 @@ class Channel:
         fallback: bool,
         new_supply: Callable[..., Supply],
         latest: LatestSteady,
+        name: str,
     ) -> None:
         self._alive = alive
         self._lock = threading.RLock()
         self._busy = self._interrupted = False
         self.connection = Connection(path, timeout, silence)
         self._source = Source(self.connection, fallback=fallback, latest=latest)
+        self._lane = OwnLane(self.connection, latest if name == "steady" else None)
         self._supplies: dict[str, Supply] = {}
         self._new_supply = new_supply
         self._another = partial(
-            Channel, alive, path, timeout, silence, fallback, new_supply, latest
+            Channel, alive, path, timeout, silence, fallback, new_supply, latest, name
         )
 
     def in_turn(self, use: Callable[[Channel], Result]) -> Result:
@@ -158,9 +161,14 @@ class Channel:
         """Return the supply of *kind*."""
         supply = self._supplies.get(kind)
         if supply is None:
-            supply = self._new_supply(kind, source=self._source, guard=ForkGuard())
+            supply = self._new_supply(kind, source=self._source, guard=ForkGuard(), lane=self._lane)
             self._supplies[kind] = supply
         return supply
+
+    def close(self) -> None:
+        """Close the connection, and with it end the lease; a later call opens another."""
+        self._lane.drop()
+        self.connection.close()
 
     def _drop_blocks(self) -> None:
         for supply in self._supplies.values():

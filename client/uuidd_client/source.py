@@ -37,6 +37,14 @@ class LatestSteady:
     def __init__(self) -> None:
         self.end = 0
 
+    def note(self, end: int) -> None:
+        """Note that ticks before *end* are used; forget those used more than an hour ahead of it.
+
+        There is no call between the reading and the setting, so no signal handler can run there.
+        """
+        if not 0 <= self.end - end <= MAX_LEAD:
+            self.end = end
+
 
 class Source:
     """Blocks from *connection* and, if *fallback*, from this process when that fails.
@@ -85,10 +93,7 @@ class Source:
                 pause(taken / TICKS_PER_SECOND)
             else:
                 block = taken
-        latest, end = self._latest, block.first + block.count
-        # There is no call between the reading and the setting, so no signal handler can run there.
-        if not 0 <= latest.end - end <= MAX_LEAD:
-            latest.end = end
+        self._latest.note(block.first + block.count)
         return block, safe
 
     def _ask(

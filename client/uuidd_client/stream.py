@@ -10,6 +10,11 @@ from uuidd_client.fork_guard import alive
 from uuidd_client.per_process import Forked
 from uuidd_client.system import elapsed
 
+_INT = Struct("i")
+
+_CLOEXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0x4000_0000)
+"""So that programs which are started do not inherit a passed descriptor."""
+
 
 class Stream(socket.socket):
     """A Unix stream socket that checks whether its descriptor is still its own.
@@ -78,6 +83,16 @@ class Stream(socket.socket):
 
     def receive(self, count: int, seconds: float) -> bytes:
         """Return up to *count* bytes that have come; wait for *seconds* if there are none."""
+        self._wait(seconds)
+        return self.recv(count)
+
+    def receive_passed(self, count: int, seconds: float) -> tuple[bytes, list[int]]:
+        """As ``receive``; return also the descriptors that were passed with the bytes."""
+        self._wait(seconds)
+        data, passed, _, _ = self.recvmsg(count, socket.CMSG_SPACE(_INT.size), _CLOEXEC)
+        return data, [_INT.unpack(each[: _INT.size])[0] for *_, each in passed]
+
+    def _wait(self, seconds: float) -> None:
         self.settimeout(seconds)
         if not self._alive[0]:
             # The parent takes the answer, so the child would wait for its whole time-out.
@@ -90,7 +105,6 @@ class Stream(socket.socket):
                 raise
         if not self._alive[0]:
             raise Forked
-        return self.recv(count)
 
     def is_quiet(self) -> bool:
         """Whether nothing has come: no byte, no end of file and no error. Does not wait."""

@@ -29,6 +29,7 @@ from uuidd.core.timeline import Block, SteadyBlock
 from uuidd_client.demand import Demand
 from uuidd_client.errors import DaemonUnavailable, NoWorkerId, RateExceeded, TimeOutOfRange
 from uuidd_client.fork_guard import ForkGuard
+from uuidd_client.own_lane import LEASE_AGE, OwnLane
 from uuidd_client.source import Source, utc_tick
 from uuidd_client.system import elapsed, pause, random_bytes, utc
 
@@ -64,6 +65,9 @@ _new: Callable[[type[UUID]], UUID] = object.__new__
 _set_int: Callable[[UUID, int], None] = _UUID.int.__set__
 _set_is_safe: Callable[[UUID, SafeUUID], None] = _UUID.is_safe.__set__
 
+LEASABLE = {"v1", "v6", "v7", "ulid", "ksuid", "push_id"}
+"""The kinds that have room for the number of a lane."""
+
 Run: TypeAlias = "tuple[Iterator[Any], float, memoryview[float]]"
 """What ids are drawn from: *ids*, and *begin* and *deadline* of the span in which they are valid.
 
@@ -83,14 +87,23 @@ def uuids(ints: Iterable[int], count: int, safe: SafeUUID) -> list[UUID]:
 class Supply:
     """The ids of *kind*, from *source*. Not for two threads at once; runs are.
 
-    Unless it may *wait*, ``make`` returns what is free at once, or nothing.
+    Ticks of *lane* come first, if there are any. Unless it may *wait*, ``make`` returns what is
+    free at once, or nothing.
     """
 
     def __init__(
-        self, kind: str, source: Source, guard: ForkGuard, max_age: float, *, wait: bool = True
+        self,
+        kind: str,
+        source: Source,
+        guard: ForkGuard,
+        max_age: float,
+        *,
+        wait: bool = True,
+        lane: OwnLane | None = None,
     ) -> None:
         self._kind = kind
         self._timeline = KINDS[kind].timeline
+        self._lane = lane if kind in LEASABLE else None
         self._layout = LAYOUTS[kind]
         self._source = source
         self._guard = guard
@@ -101,6 +114,8 @@ class Supply:
         self._origin = Origin(0)
         self._times = time_fields(self._origin.epoch).get(kind)
         self._nodes = 0
+        self._leased = False
+        self._not_cut_before = 0
         self._safe = SafeUUID.unknown
         self._begin = 0.0
         self._deadline = guard.slot(0.0)
@@ -157,8 +172,10 @@ class Supply:
         return b"".join(made)
 
     def drop_block(self) -> None:
-        """Drop what is left of the block."""
+        """Drop what is left of the block. The next ids are later than all that were made so far."""
         self._deadline[0] = 0.0
+        if self._lane is not None:
+            self._not_cut_before = self._lane.end()
 
     def _use(self, count: int) -> tuple[int, int]:
         """Use up to *count* places that lie within one run: return the first, and how many."""
@@ -177,6 +194,10 @@ class Supply:
         """Take back what is left of the run that is out: nothing can be drawn from it then."""
         self._nodes = 0
         if self._out is None:
+            return
+        if self._leased and not self._valid():
+            # What is left can never be drawn, and there are newer ticks in the lane.
+            self._out, self._length = None, SHORT_RUN
             return
         left = list(self._out)
         self._out = None
@@ -203,6 +224,8 @@ class Supply:
             return
         # First, so that an interrupted fetch leaves no part of a block that looks valid.
         self._deadline[0] = 0.0
+        if self._lane is not None and self._cut(self._lane, needed):
+            return
         if self._timeline != "utc":
             self._fetch(needed)
             for _ in range(MAX_EMPTY):
@@ -231,6 +254,26 @@ class Supply:
         """Whether UTC is in the span in which the ids of the block are valid."""
         return self._begin <= utc() < self._deadline[0]
 
+    def _cut(self, lane: OwnLane, needed: int) -> bool:
+        """Take the latest ticks of *lane*, and return whether any can be used now."""
+        begin, max_age = utc(), self._max_age
+        # Those of a run are drawn one by one, while they are young; those of a list are used now.
+        count = min(max(needed, self._length), int(max_age * TICKS_PER_SECOND)) or 1
+        block = lane.cut(count, after=max(self._first, self._not_cut_before))
+        if block is None:
+            return False
+        first, end = block.first, block.first + block.count
+        times = self._times
+        if times is not None and not times.epoch <= first < end <= times.end:
+            # The same answer from the daemon is an error that says so.
+            return False
+        self._first, self._end, self._origin = first, end, block.origin
+        self._leased, self._safe = True, SafeUUID.safe
+        # The first tick is older than now by this.
+        age = block.count / TICKS_PER_SECOND
+        self._span(begin, begin + min(max_age, LEASE_AGE) - age)
+        return True
+
     def _fetch(self, needed: int) -> None:
         layout = self._layout
         begin, asked_at = utc(), elapsed()
@@ -242,6 +285,7 @@ class Supply:
             return
         asked = self._demand.size(layout.ticks(needed), layout.ticks(self._used), asked_at)
         block, from_daemon = self._take(asked)
+        self._leased = False
         self._demand.came(elapsed())
         self._used = 0
         # The fallback has no lane of its own. Its ids have more random bits instead.

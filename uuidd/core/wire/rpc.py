@@ -94,6 +94,12 @@ def pack_request(msgid: int, method: str, params: list[Any]) -> bytes:
     return packed
 
 
+def pack_notification(method: str, params: list[Any]) -> bytes:
+    """Return the bytes of a notification, which is not answered."""
+    packed: bytes = msgpack.packb([NOTIFICATION, method, params])
+    return packed
+
+
 @dataclass(frozen=True, slots=True)
 class Response:
     """The answer to a request: *error* is None, or ``code: message``."""

@@ -1,0 +1,129 @@
+"""A lease: a lane of the daemon's that this process takes ticks from by itself, as time passes.
+
+``core/timeline/leases.py`` has the rules, and what the words of a page mean. A page is memory that
+the daemon writes, and passes as a descriptor. It is sealed: nobody can shorten it, or write to it
+but the daemon, so a read of it cannot fail.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from uuidd.core.timeline.leases import (
+    DUE_AT,
+    HORIZON_AT,
+    MAGIC_AT,
+    PAGE_MAGIC,
+    PAGE_WORDS,
+    TOKENS_AT,
+)
+
+if TYPE_CHECKING:
+    from uuidd.core.timeline.leases import Lease
+
+PAGE_BYTES = 8 * PAGE_WORDS
+
+SEALS = 0x0002 | 0x0004 | 0x0010
+"""F_SEAL_SHRINK, F_SEAL_GROW and F_SEAL_FUTURE_WRITE, which every page has (fcntl(2))."""
+
+
+class PageError(Exception):
+    """A descriptor is not that of a page; one line that says why."""
+
+
+class Page:
+    """The page of one daemon process, as a client reads it; *words* are its words of 64 bits.
+
+    Raises PageError if *descriptor* is not a page. The descriptor stays the caller's.
+    """
+
+    # Kept here for ``__del__``: at the interpreter's end, the names of a module may be gone first.
+    _fstat = staticmethod(os.fstat)
+    _kept: list[mmap.mmap] = []  # noqa: RUF012  (all pages share it)
+    """Mappings that are never closed, see ``__del__``."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._memory: mmap.mmap | None = None
+        if sys.maxsize < 1 << 62:
+            raise PageError("this machine does not read words of 64 bits in one piece")
+        try:
+            seals = fcntl.fcntl(descriptor, fcntl.F_GET_SEALS)
+            found = os.fstat(descriptor)
+            if seals & SEALS != SEALS or found.st_size != PAGE_BYTES:
+                raise PageError(
+                    f"it has the seals {seals:#x} and {found.st_size} bytes; a page has at least"
+                    f" {SEALS:#x} and {PAGE_BYTES}"
+                )
+            self._identity = found.st_dev, found.st_ino
+            self._number = _next_number(descriptor)
+            memory = mmap.mmap(descriptor, PAGE_BYTES, mmap.MAP_SHARED, mmap.PROT_READ)
+        except OSError as error:
+            raise PageError(f"it cannot be mapped: {error.strerror}") from error
+        self._memory = memory
+        self.words = memoryview(memory).cast("Q")
+        if self.words[MAGIC_AT] != PAGE_MAGIC:
+            raise PageError(f"it begins with {self.words[MAGIC_AT]:#x}, not {PAGE_MAGIC:#x}")
+
+    def __del__(self) -> None:
+        # A mapping has a descriptor of its own, which its end closes by number. Meanwhile the
+        # program may have closed it, as daemons do, and opened a file with the same number.
+        if self._memory is None:
+            return
+        try:
+            found = self._fstat(self._number)
+            if (found.st_dev, found.st_ino) == self._identity:
+                return
+        except OSError:
+            pass
+        self._kept.append(self._memory)
+
+
+def _next_number(descriptor: int) -> int:
+    """Return the number of the next descriptor, unless another thread opens one before."""
+    number = os.dup(descriptor)
+    os.close(number)
+    return number
+
+
+class Holding:
+    """A lease that this process holds, read from *page*."""
+
+    __slots__ = ("_at", "_page", "_token", "_told", "_words", "begin", "clock_seq", "lane", "node")
+
+    def __init__(self, lease: Lease, page: Page) -> None:
+        self._page = page
+        self._words = page.words
+        self._at = TOKENS_AT + lease.lane
+        self._token = lease.token
+        self._told = 0
+        self.begin = lease.begin
+        self.lane, self.clock_seq, self.node = lease.lane, lease.clock_seq, lease.node
+
+    def allows(self, tick: int) -> bool:
+        """Whether *tick*, a reading of UTC made before this call, may be used.
+
+        The horizon is read before the token: one that was shown after the lease had ended does not
+        count.
+        """
+        words = self._words
+        return tick < words[HORIZON_AT] and words[self._at] == self._token
+
+    @property
+    def ended(self) -> bool:
+        """Whether the lease has ended. Otherwise the next save may raise the horizon."""
+        return self._words[self._at] != self._token
+
+    def due(self, tick: int) -> bool:
+        """Whether the daemon has to be told at *tick* that ids are being made.
+
+        True once for each horizon.
+        """
+        words = self._words
+        if tick < words[DUE_AT] or words[HORIZON_AT] == self._told:
+            return False
+        self._told = words[HORIZON_AT]
+        return True

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import uuid
 
     from uuidd_client.session import Session
-    from uuidd_client.supply import Run
+    from uuidd_client.supply import Direct, Run
 else:
     uuid = lazy.Module("uuid")
 
@@ -71,7 +71,7 @@ class Client:
         self._session: PerProcess[Session] = PerProcess(
             lambda: lazy.session_type()(*settings), drop=lambda session: session.drop()
         )
-        self._cells: dict[tuple[str, str], list[Run]] = {}
+        self._cells: dict[tuple[str, str], list[Any]] = {}
         self._uuid1 = self.factory("v1")
         self._uuid6 = self.factory("v6")
         self._uuid7 = self.factory("v7")
@@ -264,20 +264,26 @@ class Client:
 
         return draw
 
-    def _cell(self, kind: str, form: str) -> tuple[list[Run], Callable[[], Any]]:
+    def _cell(self, kind: str, form: str) -> tuple[list[Any], Callable[[], Any]]:
         """Return a list that holds the run which all factories of *kind* and *form* share.
 
-        The function beside it puts a new run there, and returns the run's first id.
+        The function beside it returns the next id if the run has none: one that is made directly,
+        or the first of a new run, which it puts there.
         """
-        cell = self._cells.setdefault((kind, form), [_EMPTY])
+        cell: list[Any] = self._cells.setdefault((kind, form), [_EMPTY, None])
         # Not self, which has the factories: a dropped client closes its connections at once.
         session = self._session
 
-        def run(session: Session) -> tuple[Run, Any]:
+        def run(session: Session) -> tuple[Run, Direct, Any]:
             return session.run(kind, form)
 
         def refill() -> Any:
-            cell[0], drawn = session.call(run)
+            direct = cell[1]
+            if direct is not None:
+                drawn = direct()
+                if drawn is not None:
+                    return drawn
+            cell[0], cell[1], drawn = session.call(run)
             return drawn
 
         return cell, refill

@@ -13,6 +13,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from uuidd.core.ids.layouts import Origin
 from uuidd.core.timeline.leases import (
     DUE_AT,
     HORIZON_AT,
@@ -92,16 +93,16 @@ def _next_number(descriptor: int) -> int:
 class Holding:
     """A lease that this process holds, read from *page*."""
 
-    __slots__ = ("_at", "_page", "_token", "_told", "_words", "begin", "clock_seq", "lane", "node")
+    __slots__ = ("_page", "at", "begin", "origin", "token", "told", "words")
 
     def __init__(self, lease: Lease, page: Page) -> None:
         self._page = page
-        self._words = page.words
-        self._at = TOKENS_AT + lease.lane
-        self._token = lease.token
-        self._told = 0
+        self.words = page.words
+        self.at = TOKENS_AT + lease.lane
+        self.token = lease.token
+        self.told = 0
         self.begin = lease.begin
-        self.lane, self.clock_seq, self.node = lease.lane, lease.clock_seq, lease.node
+        self.origin = Origin(lease.node, clock_seq=lease.clock_seq, lane=lease.lane)
 
     def allows(self, tick: int) -> bool:
         """Whether *tick*, a reading of UTC made before this call, may be used.
@@ -109,21 +110,21 @@ class Holding:
         The horizon is read before the token: one that was shown after the lease had ended does not
         count.
         """
-        words = self._words
-        return tick < words[HORIZON_AT] and words[self._at] == self._token
+        words = self.words
+        return tick < words[HORIZON_AT] and words[self.at] == self.token
 
     @property
     def ended(self) -> bool:
         """Whether the lease has ended. Otherwise the next save may raise the horizon."""
-        return self._words[self._at] != self._token
+        return self.words[self.at] != self.token
 
     def due(self, tick: int) -> bool:
         """Whether the daemon has to be told at *tick* that ids are being made.
 
         True once for each horizon.
         """
-        words = self._words
-        if tick < words[DUE_AT] or words[HORIZON_AT] == self._told:
+        words = self.words
+        if tick < words[DUE_AT] or words[HORIZON_AT] == self.told:
             return False
-        self._told = words[HORIZON_AT]
+        self.told = words[HORIZON_AT]
         return True

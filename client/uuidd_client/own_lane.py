@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from math import inf
 
-from uuidd.core.timeline.block import LeasedBlock
+from uuidd.core.ids.layouts import Origin
 from uuidd_client.connection import Connection
 from uuidd_client.errors import DaemonUnavailable
 from uuidd_client.lease import Holding
@@ -23,47 +23,49 @@ class OwnLane:
     """The ticks of a lane that *connection* leases, for the ids of one process.
 
     Those of the steady kinds are noted in *latest*, so that blocks and the fallback go on after
-    them.
+    them. *begin*, the first tick of the lane that may be used, and *origin* are of the time of the
+    last call of ``now``.
     """
 
     def __init__(self, connection: Connection, latest: LatestSteady | None) -> None:
         self._connection = connection
-        self._latest = latest
-        self._lease: Holding | None = None
+        self.latest = latest
+        self.lease: Holding | None = None
         self._ask_at = inf
+        self.begin = 0
+        self.origin = Origin(0)
 
-    def cut(self, count: int, *, after: int) -> LeasedBlock | None:
-        """Return the latest ticks until now, at most *count*; None if none can be used.
+    def now(self) -> int:
+        """Return the tick of now if it is in the lane, and may be used; otherwise 0.
 
-        None lies before *after*.
+        A tick that was used before is also returned: the caller has to compare.
         """
-        lease = self._lease
+        lease = self.lease or self._ask()
         if lease is None:
-            lease = self._ask()
-            if lease is None:
-                return None
+            return 0
         now = utc_tick()
         if not lease.allows(now):
             if lease.ended:
-                self._lease = None
-            return None
-        first = max(now + 1 - count, after, lease.begin)
-        if first > now:
-            return None
+                self.lease = None
+            return 0
         if lease.due(now):
             self._connection.tell_in_use()
-        if self._latest is not None:
-            self._latest.note(now + 1)
-        return LeasedBlock(first, now + 1 - first, lease.lane, lease.clock_seq, lease.node)
+        self.begin, self.origin = lease.begin, lease.origin
+        return now
+
+    def note(self, end: int) -> None:
+        """Note that ticks before *end* are used."""
+        if self.latest is not None:
+            self.latest.note(end)
 
     def end(self) -> int:
         """Return a tick that lies after all that this process has used until now."""
         now = utc_tick() + 1
-        return now if self._latest is None else max(now, self._latest.end)
+        return now if self.latest is None else max(now, self.latest.end)
 
     def drop(self) -> None:
         """Forget the lease, because its connection is being closed."""
-        self._lease = None
+        self.lease = None
 
     def _ask(self) -> Holding | None:
         """Return a lease that is asked for now, or None.
@@ -76,5 +78,5 @@ class OwnLane:
         elif now >= self._ask_at:
             self._ask_at = now + NO_LEASE_SECONDS
             with suppress(DaemonUnavailable):
-                self._lease = self._connection.lease()
-        return self._lease
+                self.lease = self._connection.lease()
+        return self.lease

@@ -13,7 +13,7 @@ from uuidd_client.fork_guard import ForkGuard, alive
 from uuidd_client.own_lane import OwnLane
 from uuidd_client.per_process import Forked
 from uuidd_client.source import LatestSteady, Source
-from uuidd_client.supply import Run, Supply
+from uuidd_client.supply import Direct, Run, Supply
 from uuidd_client.system import default_path, default_timeout, may_fall_back
 
 Result = TypeVar("Result")
@@ -50,10 +50,10 @@ class Session:
             LatestSteady(),
         )
 
-    def run(self, kind: str, form: str) -> tuple[Run, Any]:
-        """Return a new run of ids of *kind* in *form*, and its first id."""
+    def run(self, kind: str, form: str) -> tuple[Run, Direct, Any]:
+        """Return a new run of ids of *kind* in *form*, what makes single ones, and the first id."""
         timeline = KINDS[kind].timeline
-        return self.channel(timeline).in_turn(lambda channel: channel.supply(kind).run(form))
+        return self.channel(timeline).in_turn(lambda channel: channel.run(kind, form))
 
     def make(self, kind: str, count: int, form: str) -> list[Any]:
         """Return exactly *count* ids of *kind* in *form*."""
@@ -156,6 +156,12 @@ class Channel:
         finally:
             other._drop_blocks()
             other.connection.close()
+
+    def run(self, kind: str, form: str) -> tuple[Run, Direct, Any]:
+        """Return a new run of ids of *kind* in *form*, what makes single ones, and the first id."""
+        supply = self.supply(kind)
+        run, drawn = supply.run(form)
+        return run, supply.direct(form), drawn
 
     def supply(self, kind: str) -> Supply:
         """Return the supply of *kind*."""

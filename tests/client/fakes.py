@@ -20,7 +20,7 @@ import pytest
 from uuidd.core.ids import versions
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline import Block
-from uuidd_client import client, connection, source, supply
+from uuidd_client import client, connection, own_lane, places, source
 from uuidd_client.errors import DaemonUnavailable
 
 UUIDCTL = [
@@ -42,12 +42,12 @@ class Time:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.ticks = 0
         self.utc = START
-        for module in (connection, source, supply):
+        for module in (connection, source, places, own_lane):
             monkeypatch.setattr(module, "elapsed", self.elapsed)
-        for module in (client, supply):
+        for module in (client, places):
             monkeypatch.setattr(module, "utc", self.seconds)
         monkeypatch.setattr(client, "instants", lambda: starmap(self.seconds, repeat(())))
-        for module in (source, supply):
+        for module in (source, places, own_lane):
             monkeypatch.setattr(module, "utc_tick", lambda: self.utc)
 
     def elapsed(self) -> float:

@@ -14,8 +14,9 @@ from uuidd.core.ids import flake, snowflake, versions
 from uuidd.core.timeline import SteadyBlock
 from uuidd_client import DaemonUnavailable, NoWorkerId, RateExceeded, TimeOutOfRange
 from uuidd_client.fork_guard import ForkGuard
+from uuidd_client.places import MAX_EMPTY, MAX_NODES
 from uuidd_client.source import Source
-from uuidd_client.supply import MAX_EMPTY, MAX_NODES, Supply
+from uuidd_client.supply import Supply
 
 MS = 10_000
 
@@ -177,7 +178,7 @@ def test_ids_of_a_source_that_begins_again_are_not_waited_for(
 
 def test_a_daemon_whose_blocks_have_no_place_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """A Snowflake is not waited for without an end; the error says why."""
-    monkeypatch.setattr("uuidd_client.supply.pause", lambda _: None)
+    monkeypatch.setattr("uuidd_client.places.pause", lambda _: None)
     source = Blocks(*(block(1, 1) for _ in range(1000)))
     with pytest.raises(DaemonUnavailable, match="32 blocks in a row have no place for a snowflake"):
         supply_of(source, "snowflake").make(1, "int")
@@ -188,7 +189,7 @@ def test_a_daemon_whose_node_is_another_each_time_is_given_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Each would cost a millisecond, for ids go on with the next one."""
-    monkeypatch.setattr("uuidd_client.supply.pause", lambda _: None)
+    monkeypatch.setattr("uuidd_client.places.pause", lambda _: None)
     source = Blocks(*(block(number * MS, 1, node=number) for number in range(1000)))
     with pytest.raises(DaemonUnavailable, match="9 answers in a row each have another node"):
         supply_of(source, "flake").make(500, "int")

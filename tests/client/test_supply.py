@@ -16,8 +16,9 @@ from uuidd.core.timeline import Block, NoneFree
 from uuidd.core.timeline.volatile import Volatile
 from uuidd_client import Client, DaemonUnavailable, session
 from uuidd_client.fork_guard import ForkGuard
+from uuidd_client.places import FETCHES
 from uuidd_client.source import Source
-from uuidd_client.supply import FETCHES, LONG_RUNS, Run, Supply
+from uuidd_client.supply import LONG_RUNS, Run, Supply
 
 FORMS = ["uuid", "text", "bytes"]
 KINDS = ["v1", "v6"]

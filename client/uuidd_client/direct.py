@@ -1,0 +1,130 @@
+"""One id of the own lane, with the tick of now: for programs that make a few ids now and then.
+
+A run is made ahead, and is worth it for many ids. After a rest a program's first ids cost most,
+because the processor has none of the code at hand. So the way to them is short: no lock, no run,
+and few functions. ``places`` says why no lock is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID, SafeUUID
+
+from uuidd.core.ids import uuids, versions
+from uuidd.core.ids.ticks import TICKS_PER_MS, UNIX_EPOCH
+from uuidd.core.timeline.leases import DUE_AT, HORIZON_AT
+from uuidd_client.lease import Holding
+from uuidd_client.places import Places
+from uuidd_client.system import random_bytes, utc_ns
+
+MANY = 32
+"""Ids after which runs serve, until there is a pause."""
+
+PAUSE = TICKS_PER_MS
+"""Ticks without an id that count as a pause."""
+
+# See ``uuids`` in supply.py.
+_UUID: Any = UUID
+_new: Callable[[type[UUID]], UUID] = object.__new__
+_set_int: Callable[[UUID, int], None] = _UUID.int.__set__
+_set_is_safe: Callable[[UUID, SafeUUID], None] = _UUID.is_safe.__set__
+
+
+def direct(kind: str, form: str, places: Places, lease: Holding) -> Callable[[], Any] | None:
+    """Return a function that returns one id of *kind* in *form*, or None if a run has to serve.
+
+    None if there is no such function.
+    """
+    make = _MAKERS.get(kind)
+    if make is None or form not in ("uuid", "text"):
+        return None
+    reserve, value = _reserving(places, lease), make(lease)
+    alive, safe, to_text = places.guard.alive, SafeUUID.safe, uuids.to_text
+
+    def one_uuid() -> UUID | None:
+        tick = reserve()
+        if not tick:
+            return None
+        made = _new(UUID)
+        _set_int(made, value(tick))
+        _set_is_safe(made, safe)
+        # This is the last look: after it, no handler can fork before the caller has the id.
+        return made if alive[0] else None
+
+    def one_text() -> str | None:
+        tick = reserve()
+        if not tick:
+            return None
+        made = to_text(value(tick))
+        return made if alive[0] else None
+
+    return one_uuid if form == "uuid" else one_text
+
+
+def _reserving(places: Places, lease: Holding) -> Callable[[], int]:
+    """Return a function that reserves the tick of now; it returns 0 if a run has to serve."""
+    words, at, token, begin = lease.words, lease.at, lease.token, lease.begin
+    latest = None if places.lane is None else places.lane.latest
+    times = places.times
+    end = 1 << 60 if times is None else times.end
+    alone = not places.max_age
+
+    def reserve() -> int:
+        now = utc_ns() // 100 + UNIX_EPOCH
+        horizon = words[HORIZON_AT]
+        if not begin <= now < horizon or words[at] != token or now >= end:
+            return 0
+        if now >= words[DUE_AT] and lease.told != horizon:
+            return 0
+        # From here on there is no call, see places.py.
+        rest = now - places.reserved
+        if rest < 0 or (latest is not None and latest.end > now):
+            return 0
+        if rest > PAUSE:
+            places.direct = 0
+        elif places.direct >= MANY and not alone:
+            return 0
+        places.direct += 1
+        places.reserved = now + 1
+        if latest is not None:
+            latest.end = now + 1
+        # Up to here. What is left of a run in another form is older.
+        places.deadline[0] = 0.0
+        return now
+
+    return reserve
+
+
+def _v1(lease: Holding) -> Callable[[int], int]:
+    tail = versions.v1(0, lease.origin.clock_seq, lease.origin.node)
+
+    def value(tick: int) -> int:
+        return (tick & 0xFFFF_FFFF) << 96 | (tick >> 32 & 0xFFFF) << 80 | tick >> 48 << 64 | tail
+
+    return value
+
+
+def _v6(lease: Holding) -> Callable[[int], int]:
+    tail = versions.v6(0, lease.origin.clock_seq, lease.origin.node)
+
+    def value(tick: int) -> int:
+        return tick >> 12 << 80 | (tick & 0xFFF) << 64 | tail
+
+    return value
+
+
+def _v7(lease: Holding) -> Callable[[int], int]:
+    lane = lease.origin.lane
+    assert lane is not None  # noqa: S101  (a lease has one)
+    tail = versions.v7(0, 0, lane << versions.V7_RANDOM_BITS - 8)
+
+    def value(tick: int) -> int:
+        ms, rest = divmod(tick - UNIX_EPOCH, TICKS_PER_MS)
+        random = int.from_bytes(random_bytes(7), "big") >> 4
+        return ms << 80 | rest >> 2 << 64 | (rest & 3) << 60 | tail | random
+
+    return value
+
+
+_MAKERS = {"v1": _v1, "v6": _v6, "v7": _v7}

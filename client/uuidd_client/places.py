@@ -1,0 +1,268 @@
+"""The ticks of one kind in one process: of its lane, of the daemon's blocks, or of the fallback.
+
+Theory of operation
+
+1. What is there are the *places* of one block (``layouts`` says what a place is). A place is used
+   once, and places only rise. When there is none left, or the block is too old, ``ensure`` gets
+   another.
+2. If the process has leased a lane, ticks of the lane come first: as many of the latest as are
+   wanted, up to the reading of UTC. Otherwise a block is taken from the daemon, or made here.
+3. *reserved* is the end of the ticks of the lane that this kind has used. Ticks are reserved
+   without a lock, by a comparison and an assignment with no call in between: there CPython
+   changes neither to another thread nor to a signal handler.
+"""
+
+from __future__ import annotations
+
+from uuid import SafeUUID
+
+from uuidd.core.ids.kinds import KINDS
+from uuidd.core.ids.layouts import LAYOUTS, Origin, time_fields
+from uuidd.core.ids.ticks import TICKS_PER_SECOND
+from uuidd.core.timeline import Block, SteadyBlock
+from uuidd_client.demand import Demand
+from uuidd_client.errors import DaemonUnavailable, NoWorkerId, RateExceeded, TimeOutOfRange
+from uuidd_client.fork_guard import ForkGuard
+from uuidd_client.own_lane import LEASE_AGE, OwnLane
+from uuidd_client.source import Source, utc_tick
+from uuidd_client.system import elapsed, pause, utc
+
+LEASABLE = {"v1", "v6", "v7", "ulid", "ksuid", "push_id"}
+"""The kinds that have room for the number of a lane."""
+
+SPARSE = 1024
+"""Ticks that a long list waits for, 0.1 ms, when its lane has fewer."""
+
+RANDOM_BLOCK = 1 << 30
+"""Places of a block of ids without a time, where the number of a place means nothing."""
+
+FETCHES = 3
+"""How many blocks are fetched if each holds nothing later than the ids used before."""
+
+MAX_EMPTY = 32
+"""Blocks in a row without a place, after which the daemon counts as broken. A Snowflake has a place
+on 4 of 10 ticks; after a change of node, places begin with the next millisecond."""
+
+EMPTY_PAUSE = 0.0001
+"""Seconds between such requests."""
+
+MAX_NODES = 8
+"""Blocks in a row of one call, each under another node, after which the daemon counts as broken."""
+
+
+class Places:
+    """The places of *kind*, from *lane*, if it has any, or from *source*. Not for two threads.
+
+    Those in ``first .. end`` are free. Their ids have *origin*, are marked *safe*, and are valid
+    while UTC is in the span from *begin* to ``deadline[0]``, which is memory that a fork's child
+    finds empty. *used* counts those that were used of the last block, *leased* is whether they are
+    of the own lane. *direct* counts the ids that were made one by one since the last pause.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        source: Source,
+        guard: ForkGuard,
+        max_age: float,
+        *,
+        wait: bool = True,
+        lane: OwnLane | None = None,
+    ) -> None:
+        self._kind = kind
+        self.timeline = KINDS[kind].timeline
+        self.layout = LAYOUTS[kind]
+        self.lane = lane if kind in LEASABLE else None
+        self._source = source
+        self.guard = guard
+        self.max_age = max_age
+        self._wait = wait
+        self._demand = Demand(max_age, least=self.layout.ticks(1))
+        self.first = self.end = self._not_before = 0
+        self.reserved = 0
+        self.direct = 0
+        self.origin = Origin(0)
+        self.times = time_fields(self.origin.epoch).get(kind)
+        self._nodes = 0
+        self.leased = False
+        self.safe = SafeUUID.unknown
+        self.begin = 0.0
+        self.deadline = guard.slot(0.0)
+        self.used = 0
+
+    def begin_call(self) -> None:
+        """Begin a call, in which the daemon may change its node only so often."""
+        self._nodes = 0
+
+    def drop(self) -> None:
+        """Drop what is left. The next places are later than all ids that were made so far."""
+        self.deadline[0] = 0.0
+        if self.lane is not None:
+            end = self.lane.end()
+            if end > self.reserved:
+                self.reserved = end
+
+    def ensure_at_once(self, count: int) -> None:
+        """Ensure that there are *count* places, all valid. Raises RateExceeded."""
+        if self.end - self.first >= count and self.valid():
+            return
+        self.deadline[0] = 0.0
+        self.ensure(count)
+        free = self.end - self.first
+        if free < count:
+            raise RateExceeded(self._kind, count, free)
+
+    def use(self, count: int) -> tuple[int, int]:
+        """Use up to *count* places that lie within one run: return the first, and how many."""
+        first = self.first
+        count = min(count, self.end - first, self.layout.room(first))
+        self.first += count
+        self.used += count
+        return first, count
+
+    def give_back(self, first: int) -> None:
+        """Take back the places from *first* on that were used last."""
+        self.used -= self.first - first
+        self.first = first
+
+    def ensure(self, needed: int, *, ahead: int = 0) -> None:
+        """Ensure that there are valid places. *needed* is how many the caller wants.
+
+        The caller can use *ahead* if they cost nothing.
+
+        Raises DaemonUnavailable if there is no daemon, and no fallback.
+        """
+        if self.first < self.end and self.valid():
+            return
+        # First, so that an interrupted fetch leaves no part of a block that looks valid.
+        self.deadline[0] = 0.0
+        if self.lane is not None and self._cut(self.lane, needed, ahead):
+            return
+        if self.timeline != "utc":
+            self._fetch(needed)
+            for _ in range(MAX_EMPTY):
+                if self.first < self.end:
+                    return
+                # Of three ticks in a row one has a place, but fewer may have been free; and under
+                # another node, ids go on in the next run.
+                if not self._wait:
+                    raise RateExceeded(self._kind, needed, 0)
+                pause(EMPTY_PAUSE)
+                self._fetch(needed)
+            raise self._broken(f"{MAX_EMPTY} blocks in a row have no place for a {self._kind}")
+        last_used = max(self.first, self.reserved) - 1
+        for tries_left in reversed(range(FETCHES)):
+            self._fetch(needed)
+            if self.first > last_used or utc_tick() < last_used:
+                # Later than all before it; or UTC stepped back, and there can be no order.
+                return
+            if self.end - 1 > last_used:
+                self.first = last_used + 1
+                return
+            if tries_left:
+                self.first = self.end = last_used + 1
+
+    def valid(self) -> bool:
+        """Whether UTC is in the span in which the ids of the block are valid."""
+        return self.begin <= utc() < self.deadline[0]
+
+    def _cut(self, lane: OwnLane, needed: int, ahead: int) -> bool:
+        """Take the latest ticks of *lane*, and return whether any can be used now."""
+        if needed >= SPARSE and utc_tick() - self.reserved < SPARSE:
+            # So that a long list is not made of a few ids at a time.
+            pause(min(needed, 16 * SPARSE) / TICKS_PER_SECOND)
+        begin, max_age = utc(), self.max_age
+        # With a max_age of 0 each id has a reading of its own.
+        count = min(max(needed, ahead), int(max_age * TICKS_PER_SECOND)) or 1
+        now = lane.now()
+        times = self.times
+        if not now or (times is not None and not times.epoch <= now - count < now < times.end):
+            # An answer of the daemon with such a time is an error that says so.
+            return False
+        first = now + 1 - count
+        # From here on there is no call, see above.
+        if first < self.reserved:
+            first = self.reserved
+        if first < lane.begin:
+            first = lane.begin
+        if first > now:
+            return False
+        self.reserved = now + 1
+        # Up to here.
+        self.first, self.end = first, now + 1
+        lane.note(now + 1)
+        self.origin, self.leased, self.safe = lane.origin, True, SafeUUID.safe
+        # The first tick is older than now by this.
+        age = (now - first) / TICKS_PER_SECOND
+        self._span(begin, begin + min(max_age, LEASE_AGE) - age)
+        return True
+
+    def _fetch(self, needed: int) -> None:
+        layout = self.layout
+        begin, asked_at = utc(), elapsed()
+        if not self.timeline:
+            # Random bits of this process. With a max_age of 0 none are made ahead.
+            size = RANDOM_BLOCK if self.max_age else needed
+            self.first, self.end = self.end, self.end + size
+            self._span(begin, begin + self.max_age)
+            return
+        asked = self._demand.size(layout.ticks(needed), layout.ticks(self.used), asked_at)
+        block, from_daemon = self._take(asked)
+        self.leased = False
+        self._demand.came(elapsed())
+        self.used = 0
+        origin = block.origin if from_daemon else block.origin._replace(lane=None)
+        if origin == self.origin:
+            self._nodes = 0
+        else:
+            # Not if the daemon comes and goes: the fallback has a node of its own too.
+            self._nodes = self._nodes + 1 if from_daemon else 0
+            if self._nodes > MAX_NODES:
+                raise self._broken(f"{self._nodes} answers in a row each have another node")
+            if self.end and self.timeline == "steady" and not layout.random:
+                # Within a run the node or the worker comes first in the order of ids.
+                self._not_before = self.end - 1 + layout.room(self.end - 1)
+            self.origin = origin
+        first, end = layout.places(block.first, block.count)
+        if first < self.end:
+            # The source's blocks rise, unless it has started again with a clock far behind.
+            self._not_before = 0
+        self.end = end
+        self.first = min(max(first, self._not_before), self.end)
+        self.safe = SafeUUID.safe if from_daemon else SafeUUID.unknown
+        # The first tick is older than the block by this.
+        age = block.count / TICKS_PER_SECOND
+        self._span(begin, begin + self.max_age - age)
+
+    def _span(self, begin: float, deadline: float) -> None:
+        self.begin, self.deadline = begin, self.guard.slot(deadline)
+
+    def _take(self, count: int) -> tuple[Block | SteadyBlock, bool]:
+        if self.timeline == "utc":
+            return self._source.take(count)
+        # Only a worker number of the host's own keeps the Snowflakes of two processes distinct.
+        block, from_daemon = self._source.take_steady(count, fallback=self._kind != "snowflake")
+        if self._kind == "snowflake" and block.worker is None:
+            raise NoWorkerId(self._source.connection.path)
+        self._check_time(block, from_daemon)
+        return block, from_daemon
+
+    def _check_time(self, block: SteadyBlock, from_daemon: bool) -> None:
+        """Raise TimeOutOfRange if ids of this kind cannot hold the time of a block.
+
+        If they can hold the current UTC, the daemon is wrong: raises DaemonUnavailable.
+        """
+        if self._kind == "snowflake" and block.epoch != self.origin.epoch:
+            self.times = time_fields(block.epoch)[self._kind]
+        times = self.times
+        assert times is not None  # noqa: S101  (all steady kinds have such a field)
+        last = block.first + block.count - 1
+        if times.epoch <= block.first and last < times.end:
+            return
+        error = TimeOutOfRange(self._kind, last, times.epoch, times.end)
+        if from_daemon and times.epoch <= utc_tick() < times.end:
+            raise self._broken(str(error)) from error
+        raise error
+
+    def _broken(self, cause: str) -> DaemonUnavailable:
+        return DaemonUnavailable(self._source.connection.path, f"an unusable answer: {cause}")

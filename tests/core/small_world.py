@@ -34,6 +34,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from unittest.mock import patch
 
+from tests.core import exploring
+from tests.core.exploring import NONE, OutOfBounds, Repeated, Seen
 from tests.core.switching import take
 from uuidd.core.ids.nodes import MULTICAST, NODE_BITS
 from uuidd.core.timeline import Generation, NoneFree
@@ -63,9 +65,6 @@ UNNAMED = 250
 REACH = 1
 """The reach of utc's saves. UTC has any value at each, so a longer reach gives no other marks.
 """
-
-NONE = 255
-"""A byte that stands for None."""
 
 FAR = 2
 """From this lead of steady on, saves add nothing to it: the bare reach is 0 here."""
@@ -111,14 +110,6 @@ class Bounds:
     def readings(self) -> range:
         """Every value that UTC may have."""
         return range(FIRST, FIRST + self.ticks)
-
-
-class Repeated(AssertionError):
-    """A tick was given out that must not be."""
-
-
-class OutOfBounds(Exception):
-    """The world ends here."""
 
 
 class Move(NamedTuple):
@@ -611,16 +602,6 @@ def _thaw_steady(at: Iterator[int], host: Host) -> Steady:
 # --- all of them
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """How much was seen."""
-
-    states: int
-    moves: int
-    depth: int
-    """The most moves that it takes to come to a state."""
-
-
 @contextmanager
 def small_units(bounds: Bounds) -> Iterator[None]:
     """Let the tolerance and the 20 s be as few ticks as *bounds* says."""
@@ -670,35 +651,7 @@ def after(frozen: bytes, bounds: Bounds) -> Iterator[tuple[Move, bytes]]:
 def explore(bounds: Bounds) -> Seen:
     """Visit every state. Raises Repeated, with the shortest way there."""
     with small_units(bounds):
-        came_from: dict[bytes, bytes] = {}
-        edge = list(dict.fromkeys(beginnings(bounds)))
-        came_from.update(dict.fromkeys(edge, b""))
-        moves = depth = 0
-        while edge:
-            ahead: list[bytes] = []
-            for frozen in edge:
-                try:
-                    for _, then in after(frozen, bounds):
-                        moves += 1
-                        if then not in came_from:
-                            came_from[then] = frozen
-                            ahead.append(then)
-                except Repeated as repeated:
-                    for move in _way(frozen, came_from, bounds):
-                        repeated.add_note(f"after {move}")
-                    raise
-            edge = ahead
-            depth += bool(edge)
-        return Seen(len(came_from), moves, depth)
-
-
-def _way(frozen: bytes, came_from: dict[bytes, bytes], bounds: Bounds) -> list[Move]:
-    """Return the moves that led here, the last one first."""
-    way = []
-    while before := came_from[frozen]:
-        way.append(next(move for move, then in after(before, bounds) if then == frozen))
-        frozen = before
-    return way
+        return exploring.explore(beginnings(bounds), lambda frozen: after(frozen, bounds))
 
 
 def main(arguments: list[str]) -> int:

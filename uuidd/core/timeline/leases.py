@@ -37,7 +37,6 @@ from collections.abc import MutableSequence
 from typing import NamedTuple
 
 from uuidd.core.timeline.generation import BLOCK_LANES, LANE_BITS, LANES, Generation
-from uuidd.core.timeline.horizon import Horizon
 from uuidd.core.timeline.outcomes import NotNow
 from uuidd.core.timeline.state import RandomBits
 
@@ -91,7 +90,6 @@ class LeasesSnapshot(NamedTuple):
     page: MutableSequence[int] | memoryview
     users: dict[int, int]
     rests: dict[int, tuple[int, int]]
-    saved: Horizon
     due: int
     floor: int
     top: int
@@ -117,7 +115,6 @@ class Leases:
         self._rests: dict[int, tuple[int, int]] = {}
         """Of each lane that was held, the last user, and the tick at which its next holder begins.
         """
-        self._saved = Horizon()
         self._due = 0
         self.floor = floor
         self.top = 0
@@ -131,13 +128,12 @@ class Leases:
     ) -> Lease:
         """Lease a lane of *generation*, the open one, to a connection of the user *uid*.
 
-        *limit* is what the disk allows this generation.
+        *limit* is the horizon of this generation: what the disk allows it.
 
         Raises NoLease, and changes nothing: with ``save`` until a save completes, with ``floor``
         until UTC has passed the floor, with ``user`` if the user holds half of the lanes, with
         ``lanes`` if all are held or rest.
         """
-        limit = min(limit, self._saved.limit)
         if limit == 0:
             raise NoLease("save")
         begin = max(self.floor, generation.begin)
@@ -192,26 +188,22 @@ class Leases:
         self.top = 0
 
     def begin_save(self, shown: int, *, now: int) -> int:
-        """Return the mark to save, for a state that will let holders be shown *shown*."""
+        """Return the mark to save. *shown* is what holders will be shown once that is done.
+
+        It is the mark of the open generation in the same state, 0 if none is open.
+        """
         self.used = False
         self._due = (now + shown) // 2
-        mark = max(self.floor, self.top, shown)
-        self._saved.begin_save(mark)
-        return mark
+        return max(self.floor, self.top, shown)
 
-    def end_save(self, mark: int, limit: int, *, completed: bool) -> None:
-        """Take note of how the save of *mark* ended, and raise the horizon in the page if possible.
+    def end_save(self, limit: int) -> None:
+        """Show holders the horizon *limit*: what the disk allows the open generation now.
 
-        *limit* is what the disk allows the open generation; it is 0 if none is open.
+        It is not below the one that they see, because each save since then covers that one. The
+        mark of leases does not bound it: where this generation is open, that is not below its mark.
         """
-        self._saved.end_save(mark, completed=completed)
         if self._users:
-            self._show(max(self.horizon, min(limit, self._saved.limit)))
-
-    def void_saves(self) -> None:
-        """End all leases, and grant none before a save completes that has not completed yet."""
-        self.revoke()
-        self._saved.void()
+            self._show(limit)
 
     def snapshot(self) -> LeasesSnapshot:
         """All that decides what is granted and shown next, to look at or restore; not a copy."""
@@ -219,7 +211,6 @@ class Leases:
             self._page,
             self._users,
             self._rests,
-            self._saved,
             self._due,
             self.floor,
             self.top,
@@ -228,8 +219,8 @@ class Leases:
 
     def restore(self, snapshot: LeasesSnapshot) -> None:
         """Go on from where another ``Leases`` was."""
-        self._page, self._users, self._rests, self._saved, self._due = snapshot[:5]
-        self.floor, self.top, self.used = snapshot[5:]
+        self._page, self._users, self._rests, self._due = snapshot[:4]
+        self.floor, self.top, self.used = snapshot[4:]
 
     @property
     def horizon(self) -> int:

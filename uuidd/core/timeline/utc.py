@@ -222,12 +222,11 @@ class Utc:
         """Take note of how the save of *state* ended."""
         for number, mark in state.marks.items():
             self._horizon_of(number).end_save(mark, completed=completed)
-        limit = 0 if self._open is None else self._horizon.limit
-        self.leases.end_save(state.leases, limit, completed=completed)
+        self.leases.end_save(self._horizon.limit)
 
     def void_saves(self) -> None:
         """Stop using the stored node until a save completes that has not completed yet."""
-        self.leases.void_saves()
+        self.leases.revoke()
         for horizon in self._horizons.values():
             horizon.void()
 

@@ -1,0 +1,537 @@
+"""Every state that a small host with leases can come to, with the product's timelines.
+
+How it works
+
+1. As in ``small_world``, UTC has any value at each call, and the disk holds one of a set of states.
+   So UTC may go ahead and come back unseen, and the daemon may notice a step back or not.
+2. A *holder* is what a client's process does with a lease, in steps between which anything else may
+   happen: it reads UTC and the horizon; it reads its token; it uses all ticks up to that UTC. (A
+   pause between UTC and the horizon leads nowhere else, since UTC may have any value.)
+3. A connection ends when it will: the client hung up, the daemon closed it, or the client asked for
+   another lease. The holder does not notice, and goes on.
+4. A page is a list of ints. A restart makes a new one, and earlier holders keep theirs.
+5. Each tick of a lane is used once at most, in whatever generation: the steady kinds hold the lane
+   alone. That is more than v1 and v6 ask for. And whatever is used lies before the marks of its
+   generation, and of leases, in all states that the disk may hold; so does each state to be saved.
+6. After the state was lost, UTC is not more than 20 s behind what holders were shown. P1 names the
+   exception.
+7. The steady timeline never leads UTC here, so it keeps nothing from being leased.
+
+Blocks are taken here to open generations only; ``small_world`` looks at what they hold.
+
+``python -m tests.core.leased_world --help`` says how to look further than the tests do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from typing import NamedTuple
+from unittest.mock import patch
+
+from tests.core import exploring
+from tests.core.exploring import NONE, OutOfBounds, Repeated, Seen
+from tests.core.switching import take
+from uuidd.core.ids.nodes import MULTICAST, NODE_BITS
+from uuidd.core.timeline import Generation, NoneFree
+from uuidd.core.timeline.generation import BLOCK_LANES
+from uuidd.core.timeline.horizon import Horizon
+from uuidd.core.timeline.leases import (
+    HORIZON_AT,
+    TOKENS_AT,
+    Lease,
+    Leases,
+    LeasesSnapshot,
+    NoLease,
+)
+from uuidd.core.timeline.outcomes import NeedsSave
+from uuidd.core.timeline.state import Node, State
+from uuidd.core.timeline.steady import Steady
+from uuidd.core.timeline.timelines import Reading, Timelines
+from uuidd.core.timeline.utc import Utc, UtcSnapshot
+
+FIRST = 2
+"""The lowest UTC."""
+
+NODE = Node(1 | MULTICAST, "random")
+
+_UNSAVED = Horizon()
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How large the world is: *ticks* values of UTC, *ring* generations, *lanes* to lease.
+
+    At most *holders* may still use a tick. At most *failures* saves fail before one completes, and
+    the daemon starts again at most *restarts* times. *reach* is how far saves reach. *lost*, if it
+    is not 0, lets a start find no state, and is how far UTC may then be behind what was shown.
+    *moved* lets the folder of the state be moved away, which voids the saves so far. *volatile*
+    lets a request wait for a save no longer.
+    """
+
+    ticks: int = 3
+    ring: int = 1
+    lanes: int = 1
+    holders: int = 2
+    restarts: int = 1
+    failures: int = 0
+    reach: int = 1
+    lost: int = 0
+    moved: bool = False
+    volatile: bool = False
+
+    @property
+    def readings(self) -> range:
+        """Every value that UTC may have."""
+        return range(FIRST, FIRST + self.ticks)
+
+
+class Move(NamedTuple):
+    """What may happen: to the daemon, with UTC at *at*, or to a holder."""
+
+    what: str
+    at: int = 0
+    """UTC, as the daemon or a holder reads it."""
+    which: int = 0
+    """Which holder, or which of the states that the disk may hold."""
+
+
+class Holder:
+    """A process with a lease, whose tick *next* it has not used yet.
+
+    *steps* says how far it has come: 0, 1 with UTC at *now* before the horizon, 2 with the token
+    its own too. *number* is the generation, None after the state was lost.
+    """
+
+    __slots__ = ("connected", "lease", "next", "now", "number", "page", "steps")
+
+    def __init__(self, lease: Lease, number: int | None, page: list[int]) -> None:
+        self.lease = lease
+        self.number = number
+        self.page = page
+        self.next = lease.begin
+        self.steps = self.now = 0
+        self.connected = True
+
+    @property
+    def valid(self) -> bool:
+        """Whether its token is in its page."""
+        return self.page[TOKENS_AT + self.lease.lane] == self.lease.token
+
+
+class Host:
+    """A host: what is in its memory, what its disk may hold, and which ticks were used."""
+
+    timelines: Timelines
+    page: list[int]
+
+    def __init__(self, bounds: Bounds) -> None:
+        self.bounds = bounds
+        self.disk: list[State | None] = [None]
+        self.flight: State | None = None
+        self.restarts = self.failures = 0
+        self.closed = False
+        self.holders: list[Holder] = []
+        self.used = [0] * bounds.lanes
+        """The ticks used of each lane, as bits."""
+        self.ends = [0] * bounds.ring
+        """Past the last tick used of each generation."""
+        self.tokens = 0
+
+    def random(self, bits: int) -> int:
+        """Return another token each time, and the same node and generation."""
+        if bits == NODE_BITS:
+            return NODE.value
+        self.tokens += 1
+        return 0 if bits < NODE_BITS else self.tokens
+
+    @property
+    def end(self) -> int:
+        """Past all ticks that were used."""
+        return max(mask.bit_length() for mask in self.used)
+
+    # --- what may happen to it
+
+    def moves(self) -> Iterator[Move]:
+        """Return all that may happen next."""
+        bounds = self.bounds
+        if not self.closed:
+            for now in bounds.readings:
+                yield Move("take", now)
+                if len(self.holders) < bounds.holders:
+                    yield Move("lease", now)
+            yield Move("notice a step back")
+            yield Move("close")
+            if bounds.volatile:
+                yield Move("turn volatile")
+            if bounds.moved:
+                yield Move("void saves")
+        if self.flight is None:
+            for now in bounds.readings:
+                yield Move("begin save", now)
+        else:
+            yield Move("save completes")
+            if self.failures < bounds.failures:
+                yield Move("save fails")
+        if self.restarts < bounds.restarts:
+            for now in bounds.readings:
+                for found in range(len(self.disk)):
+                    yield Move("restart", now, found)
+                if bounds.lost:
+                    yield Move("restart, state lost", now)
+        for which, holder in enumerate(self.holders):
+            if holder.connected:
+                yield Move("hang up", which=which)
+            if holder.steps == 0:
+                for now in bounds.readings:
+                    yield Move("read UTC and the horizon", now, which)
+            else:
+                yield Move("read the token" if holder.steps == 1 else "use", which=which)
+
+    def happen(self, move: Move) -> None:
+        """Let *move* happen. Raises OutOfBounds, or Repeated."""
+        at = Reading(move.at, 0)
+        match move.what:
+            case "take":
+                self._take(move.at)
+            case "lease":
+                self._lease(at)
+            case "notice a step back":
+                self.timelines.step_back()
+            case "turn volatile":
+                self.timelines.utc.use_volatile("no save")
+            case "close":
+                self.timelines.close()
+                self.closed = True
+            case "void saves":
+                self.timelines.void_saves()
+            case "begin save":
+                self._begin_save(at)
+            case "save completes" | "save fails":
+                self._end_save(completed=move.what == "save completes")
+            case "restart":
+                self.restarts += 1
+                self.start(move.at, self.disk[move.which])
+            case "restart, state lost":
+                self.restarts += 1
+                self._lose(move.at)
+            case "hang up":
+                holder = self.holders[move.which]
+                holder.connected = False
+                self.timelines.utc.leases.release(holder.lease)
+            case _:
+                self._step(self.holders[move.which], move)
+        self.holders = [holder for holder in self.holders if self._counts(holder)]
+
+    def _counts(self, holder: Holder) -> bool:
+        """Whether a holder may still use a tick, or the daemon its connection."""
+        if holder.connected or holder.steps == 2:
+            return True
+        horizon = FIRST + self.bounds.ticks
+        if holder.page is not self.page:
+            horizon = min(horizon, holder.page[HORIZON_AT])
+        return holder.valid and holder.next < horizon
+
+    def start(self, now: int, loaded: State | None, *, floor: int = 0) -> None:
+        """Let the daemon start from the state *loaded*, with a new page."""
+        self.flight = None
+        self.closed = False
+        for holder in self.holders:
+            holder.connected = False
+        self.page = [0] * (TOKENS_AT + BLOCK_LANES + self.bounds.lanes)
+        utc = Utc(
+            loaded,
+            machine="",
+            now=now,
+            random=self.random,
+            ring=self.bounds.ring,
+            leases=Leases(floor, self.page),
+        )
+        self._restore(utc)
+
+    def _restore(self, utc: Utc) -> None:
+        # Blocks are in order in each generation alone, so that order costs no states.
+        utc.restore(utc.snapshot()._replace(short_next=0))
+        steady = Steady(0, now=FIRST, elapsed=0)
+        self.timelines = Timelines(utc, steady, worker=None, epoch=0)
+
+    def _lose(self, now: int) -> None:
+        floor = now + self.bounds.lost
+        shown = max((holder.page[HORIZON_AT] for holder in self.holders), default=0)
+        if max(shown, self.end) > floor:
+            raise OutOfBounds
+        for holder in self.holders:
+            holder.number = None
+        self.ends = [0] * self.bounds.ring
+        self.disk = [None]
+        self.start(now, None, floor=floor)
+
+    def _take(self, now: int) -> None:
+        with suppress(NoneFree, NeedsSave):
+            take(self.timelines.utc, 1, now=now)
+        self._restore(self.timelines.utc)
+
+    def _lease(self, at: Reading) -> None:
+        try:
+            lease = self.timelines.lease(at=at, uid=0)
+        except NoLease:
+            return
+        opened = self.timelines.utc.generation
+        assert opened is not None
+        if lease.begin > FIRST + self.bounds.ticks:
+            raise OutOfBounds
+        self.holders.append(Holder(lease, opened.number, self.page))
+
+    def _begin_save(self, at: Reading) -> None:
+        state = self.timelines.begin_save(at=at, reach=self.bounds.reach, bare_reach=0)
+        if state.leases < self.end:
+            raise Repeated(f"{state} does not cover the leases, used up to {self.end}")
+        for number, end in enumerate(self.ends):
+            if state.marks.get(number, 0) < end:
+                raise Repeated(f"{state} does not cover leases of {number}, used up to {end}")
+        self.flight = state
+        if state not in self.disk:
+            self.disk.append(state)
+
+    def _end_save(self, *, completed: bool) -> None:
+        state, self.flight = self.flight, None
+        assert state is not None
+        self.timelines.end_save(state, completed=completed)
+        self.failures = 0 if completed else self.failures + 1
+        if completed:
+            self.disk = [state]
+
+    # --- what a holder does
+
+    def _step(self, holder: Holder, move: Move) -> None:
+        if holder.steps == 0:
+            if holder.next <= move.at < holder.page[HORIZON_AT]:
+                holder.steps, holder.now = 1, move.at
+        elif holder.steps == 1:
+            holder.steps = 2 if holder.valid else 0
+        else:
+            self._use(holder)
+
+    def _use(self, holder: Holder) -> None:
+        lane, end = holder.lease.lane - BLOCK_LANES, holder.now + 1
+        ticks = (1 << end) - (1 << holder.next)
+        if self.used[lane] & ticks:
+            raise Repeated(f"ticks up to {holder.now} of {holder.lease} were used before")
+        self.used[lane] |= ticks
+        holder.next, holder.steps, holder.now = end, 0, 0
+        number = holder.number
+        if number is None:
+            return
+        self.ends[number] = max(end, self.ends[number])
+        for state in self.disk:
+            covered = state and min(state.leases, state.marks.get(number, 0))
+            if end > (covered or 0):
+                raise Repeated(f"{holder.now} at or past what the disk may hold: {state}")
+
+    # --- as bytes
+
+    def freeze(self) -> bytes:
+        """Return as bytes all that bears on what happens next."""
+        utc, ring = self.timelines.utc.snapshot(), self.bounds.ring
+        turned = [(utc.number + step) % ring for step in range(ring)]
+        rows = sorted({self._row(state, turned) for state in self.disk})
+        flight = NONE if self.flight is None else rows.index(self._row(self.flight, turned))
+        out = [self.restarts, self.failures, self.closed, flight, len(rows)]
+        for row in rows:
+            out += row
+        # Counts while none is open alone, and is set when that begins.
+        out.append(utc.none_before if utc.generation is None else 0)
+        # The open one's mark is not read again before it is set again.
+        out.append(0 if utc.generation is not None else utc.marks.get(utc.number, 0))
+        out += [utc.marks.get(number, 0) for number in turned[1:]]
+        for number in turned:
+            horizon = utc.horizons.get(number, _UNSAVED)
+            out += (horizon.saved, _byte(horizon.in_flight), self.ends[number])
+        opened = utc.generation
+        out += (NONE, 0) if opened is None else (opened.begin, opened.top)
+        out.append(utc.volatile is not None)
+        self._freeze_leases(out)
+        holders = sorted(self._freeze_holder(holder, turned) for holder in self.holders)
+        return bytes(out) + b"".join(holders)
+
+    def _row(self, state: State | None, turned: list[int]) -> tuple[int, ...]:
+        if state is None:
+            return (NONE, 0, *(0 for _ in turned))
+        marks = (state.marks.get(number, 0) for number in turned)
+        return (turned.index(state.generation), state.leases, *marks)
+
+    def _freeze_leases(self, out: list[int]) -> None:
+        leases = self.timelines.utc.leases.snapshot()
+        read = leases.users or any(holder.page is self.page for holder in self.holders)
+        # Nobody reads the horizon otherwise, before it is set again.
+        out.append(self.page[HORIZON_AT] if read else 0)
+        out += (leases.floor, leases.top)
+        for lane, mask in enumerate(self.used, BLOCK_LANES):
+            out += (lane in leases.users, leases.rests.get(lane, (0, 0))[1], mask)
+
+    def _freeze_holder(self, holder: Holder, turned: list[int]) -> bytes:
+        here = holder.page is self.page
+        return bytes(
+            (
+                holder.lease.lane,
+                NONE if holder.number is None else turned.index(holder.number),
+                holder.next,
+                holder.steps,
+                holder.now,
+                holder.connected,
+                holder.valid,
+                NONE if here else holder.page[HORIZON_AT],
+            )
+        )
+
+
+def _byte(tick: int | None) -> int:
+    return NONE if tick is None else tick
+
+
+def _or_none(byte: int) -> int | None:
+    return None if byte == NONE else byte
+
+
+def thaw(frozen: bytes, bounds: Bounds) -> Host:
+    """Return the host that was frozen to these bytes."""
+    host = Host(bounds)
+    at = iter(frozen)
+    ring = range(bounds.ring)
+    host.restarts, host.failures, closed, flight, count = (next(at) for _ in range(5))
+    host.closed = bool(closed)
+    host.disk = [_thaw_state(at, bounds) for _ in range(count)]
+    host.flight = None if flight == NONE else host.disk[flight]
+    none_before = next(at)
+    marks = {number: mark for number in ring if (mark := next(at))}
+    horizons = {}
+    for number in ring:
+        horizons[number] = Horizon(next(at), _or_none(next(at)))
+        host.ends[number] = next(at)
+    begin, top = next(at), next(at)
+    opened = None
+    if begin != NONE:
+        opened = Generation(0, node=NODE.value, begin=begin)
+        opened.lanes[0].next = opened.top = top
+    volatile = Generation(0, node=NODE.value, begin=0) if next(at) else None
+    host.page = [0] * (TOKENS_AT + BLOCK_LANES + bounds.lanes)
+    leases = Leases(0, host.page)
+    utc = Utc(None, machine="", now=0, random=host.random, ring=bounds.ring, leases=leases)
+    utc.restore(
+        UtcSnapshot(NODE, 0, 0, marks, horizons, none_before, 0, opened, volatile, host.closed)
+    )
+    host.page[HORIZON_AT], floor, top = (next(at) for _ in range(3))
+    users, rests = {}, {}
+    for lane in range(bounds.lanes):
+        user, until, host.used[lane] = (next(at) for _ in range(3))
+        if user:
+            users[BLOCK_LANES + lane] = 0
+        if until:
+            rests[BLOCK_LANES + lane] = (0, until)
+    leases.restore(LeasesSnapshot(host.page, users, rests, 0, floor, top, used=False))
+    while (lane := next(at, NONE)) != NONE:
+        host.holders.append(_thaw_holder(lane, at, host))
+    host._restore(utc)
+    return host
+
+
+def _thaw_state(at: Iterator[int], bounds: Bounds) -> State | None:
+    generation, leases = next(at), next(at)
+    marks = {number: mark for number in range(bounds.ring) if (mark := next(at))}
+    if generation == NONE:
+        return None
+    return State(NODE, "", generation, marks, 0, 0, leases=leases)
+
+
+def _thaw_holder(lane: int, at: Iterator[int], host: Host) -> Holder:
+    number, after, steps, now, connected, valid, horizon = (next(at) for _ in range(7))
+    host.tokens += 1
+    token = host.tokens << 1 | 1
+    page = host.page
+    if horizon != NONE:
+        page = [0] * len(page)
+        page[HORIZON_AT] = horizon
+    if valid:
+        page[TOKENS_AT + lane] = token
+    holder = Holder(Lease(lane, 0, 0, token, after), _or_none(number), page)
+    holder.steps, holder.now, holder.connected = steps, now, bool(connected)
+    return holder
+
+
+# --- all of them
+
+
+@contextmanager
+def small_units(bounds: Bounds) -> Iterator[None]:
+    """Let the tolerance be 0, and so few lanes be leased as *bounds* says."""
+    timeline = "uuidd.core.timeline"
+    with ExitStack() as undo:
+        for name, value in {
+            "utc.TOLERANCE": 0,
+            "volatile.TOLERANCE": 0,
+            "generation.BLOCK_LANES": 2,
+            "leases.LANES": BLOCK_LANES + bounds.lanes,
+            "leases.RESERVED": bounds.lanes,
+            "leases.PER_USER": bounds.lanes + 1,
+        }.items():
+            undo.enter_context(patch(f"{timeline}.{name}", value))
+        yield
+
+
+def beginnings(bounds: Bounds) -> Iterator[bytes]:
+    """Return the states of a host on which the daemon starts for the first time."""
+    for now in bounds.readings:
+        host = Host(bounds)
+        host.start(now, None)
+        yield host.freeze()
+
+
+def after(frozen: bytes, bounds: Bounds) -> Iterator[tuple[Move, bytes]]:
+    """Return all that may happen to a host, and its state then; raises Repeated, with the move."""
+    host = thaw(frozen, bounds)
+    assert host.freeze() == frozen
+    for move in list(host.moves()):
+        try:
+            host.happen(move)
+        except OutOfBounds:
+            host = thaw(frozen, bounds)
+            continue
+        except Repeated as repeated:
+            repeated.add_note(f"at {move}")
+            raise
+        then = host.freeze()
+        if then != frozen:
+            yield move, then
+            host = thaw(frozen, bounds)
+
+
+def explore(bounds: Bounds) -> Seen:
+    """Visit every state. Raises Repeated, with the shortest way there."""
+    with small_units(bounds):
+        return exploring.explore(beginnings(bounds), lambda frozen: after(frozen, bounds))
+
+
+def main(arguments: list[str]) -> int:
+    """Visit every state of a world as large as *arguments* say, and tell how many there are."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.core.leased_world",
+        description="Visit every state of a small host with leases.",
+    )
+    standard = Bounds()
+    for name in "ticks", "ring", "lanes", "holders", "restarts", "failures", "reach", "lost":
+        parser.add_argument(f"--{name}", type=int, default=getattr(standard, name), metavar="N")
+    parser.add_argument("--moved", action="store_true", help="the state's folder may be moved away")
+    parser.add_argument("--volatile", action="store_true", help="look at volatile nodes too")
+    bounds = Bounds(**vars(parser.parse_args(arguments)))
+    begun = time.monotonic()
+    seen = explore(bounds)
+    sys.stdout.write(f"{bounds}\n{seen}\n{time.monotonic() - begun:.1f} s\n")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

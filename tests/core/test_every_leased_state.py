@@ -1,0 +1,72 @@
+"""P1 in every state that small hosts with leases can come to, each small in another way."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.core import leased_world
+from tests.core.exploring import Repeated
+from tests.core.leased_world import Bounds
+from uuidd.core.timeline.leases import Lease, Leases
+
+SMALL = {
+    "a crash": (Bounds(ticks=2, holders=1), 5_400),
+    "two generations": (Bounds(ticks=1, ring=2, holders=2), 900),
+    "two holders": (Bounds(ticks=2, restarts=0), 6_100),
+    "two lanes": (Bounds(ticks=1, lanes=2, restarts=0), 1_200),
+    "a failed save": (Bounds(ticks=2, holders=1, restarts=0, failures=1), 4_700),
+    "a folder that is moved away": (Bounds(ticks=2, holders=1, restarts=0, moved=True), 3_100),
+    "a volatile node": (Bounds(ticks=1, holders=1, restarts=0, volatile=True), 100),
+    "a lost state": (Bounds(ticks=1, holders=1, lost=1), 100),
+}
+"""Each kind of event in a world that is as small as it can be."""
+
+LARGE = {
+    "a crash and two holders": (Bounds(ticks=2), 15_100),
+    "a crash, in two generations": (Bounds(ticks=2, ring=2, holders=1), 44_100),
+    "two crashes": (Bounds(ticks=2, holders=1, restarts=2), 9_100),
+    "two lanes and two holders": (Bounds(ticks=2, lanes=2, restarts=0), 66_200),
+    "three ticks": (Bounds(ticks=3, holders=1, restarts=0), 11_700),
+    "a lost state, later": (Bounds(ticks=2, holders=1, lost=1), 8_000),
+    "a volatile node, later": (Bounds(ticks=2, holders=1, volatile=True), 5_000),
+    "a failed save and a crash": (Bounds(ticks=2, holders=1, failures=1), 5_400),
+}
+"""Several at once."""
+
+
+@pytest.mark.parametrize(
+    ("bounds", "least"),
+    [
+        *(pytest.param(*world, id=name) for name, world in SMALL.items()),
+        *(
+            pytest.param(*world, id=name, marks=pytest.mark.thorough)
+            for name, world in LARGE.items()
+        ),
+    ],
+)
+def test_no_tick_of_a_lease_is_used_twice_in_any_state(bounds: Bounds, least: int) -> None:
+    """Whatever happens to a small host and to holders that pause anywhere, no tick comes twice."""
+    seen = leased_world.explore(bounds)
+    assert seen.states >= least, seen
+
+
+def test_a_holder_that_goes_on_after_its_lane_was_leased_again_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A lane that does not rest is caught, with the way there."""
+    release = Leases.release
+
+    def release_without_rest(leases: Leases, lease: Lease) -> None:
+        release(leases, lease)
+        leases.snapshot().rests.clear()
+
+    monkeypatch.setattr(Leases, "release", release_without_rest)
+    with pytest.raises(Repeated, match="were used before") as caught:
+        leased_world.explore(Bounds(ticks=2, restarts=0))
+    assert any("hang up" in note for note in caught.value.__notes__)
+
+
+def test_the_command_tells_how_many_states_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    """The command visits the world that it is told to, and says how large it was."""
+    assert leased_world.main(["--ticks", "1", "--restarts", "0"]) == 0
+    assert "states=" in capsys.readouterr().out

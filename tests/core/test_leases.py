@@ -213,6 +213,18 @@ def test_holders_are_told_when_half_of_the_reach_is_used(host: Host) -> None:
     assert host.page[DUE_AT] == NOW + REACH + REACH // 2
 
 
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_save_that_raises_no_horizon_leaves_that_tick_where_it_is(
+    host: Host, closed: bool
+) -> None:
+    """Neither a failed save nor the last one brings holders to tell sooner or later."""
+    host.lease()
+    if closed:
+        host.timelines.close()
+    host.end_save(host.begin_save(NOW + REACH // 4), completed=closed)
+    assert (host.page[DUE_AT], host.horizon) == (NOW + REACH // 2, NOW + REACH)
+
+
 # --- the end of a lease
 
 

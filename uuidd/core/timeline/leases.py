@@ -90,7 +90,7 @@ class LeasesSnapshot(NamedTuple):
     page: MutableSequence[int] | memoryview
     users: dict[int, int]
     rests: dict[int, tuple[int, int]]
-    due: int
+    reach: int
     floor: int
     top: int
     used: bool
@@ -115,7 +115,7 @@ class Leases:
         self._rests: dict[int, tuple[int, int]] = {}
         """Of each lane that was held, the last user, and the tick at which its next holder begins.
         """
-        self._due = 0
+        self._reach = 0
         self.floor = floor
         self.top = 0
         self.granted = 0
@@ -193,7 +193,8 @@ class Leases:
         It is the mark of the open generation in the same state, 0 if none is open.
         """
         self.used = False
-        self._due = (now + shown) // 2
+        if shown:
+            self._reach = shown - now
         return max(self.floor, self.top, shown)
 
     def end_save(self, limit: int) -> None:
@@ -211,7 +212,7 @@ class Leases:
             self._page,
             self._users,
             self._rests,
-            self._due,
+            self._reach,
             self.floor,
             self.top,
             self.used,
@@ -219,7 +220,7 @@ class Leases:
 
     def restore(self, snapshot: LeasesSnapshot) -> None:
         """Go on from where another ``Leases`` was."""
-        self._page, self._users, self._rests, self._due = snapshot[:4]
+        self._page, self._users, self._rests, self._reach = snapshot[:4]
         self.floor, self.top, self.used = snapshot[4:]
 
     @property
@@ -233,6 +234,6 @@ class Leases:
         return len(self._users)
 
     def _show(self, horizon: int) -> None:
-        self._page[DUE_AT] = self._due
+        self._page[DUE_AT] = horizon - self._reach // 2
         self._page[HORIZON_AT] = horizon
         self.top = max(self.top, horizon)

@@ -26,12 +26,14 @@ def encode(value: int, alphabet: str, width: int = 0) -> str:
     """Return *value* in the digits of *alphabet*, with zeros before it up to *width*."""
     if value < 0:
         raise ValueError(f"the number is {shown(value)}; it must be 0 or more")
-    base = len(alphabet)
-    digits = []
+    pairs = _pairs(alphabet)
+    base, found = len(pairs), []
     while value:
-        value, digit = divmod(value, base)
-        digits.append(alphabet[digit])
-    return "".join(reversed(digits)).rjust(max(width, 1), alphabet[0])
+        # Two digits at a time, because to divide a long number takes most of the time.
+        value, pair = divmod(value, base)
+        found.append(pairs[pair])
+    found.reverse()
+    return "".join(found).lstrip(alphabet[0]).rjust(max(width, 1), alphabet[0])
 
 
 def decode(text: str, alphabet: str, name: str, bits: int) -> int:
@@ -70,3 +72,9 @@ def _int_digits(alphabet: str) -> dict[int, str]:
     """Return a table, by code point, from an alphabet's digits to those of Python's int()."""
     digits = "0123456789abcdefghijklmnopqrstuvwxyz"
     return {ord(own): digits[place] for place, own in enumerate(alphabet)}
+
+
+@lru_cache(maxsize=8)
+def _pairs(alphabet: str) -> list[str]:
+    """Return all texts of two digits, in order."""
+    return [high + low for high in alphabet for low in alphabet]

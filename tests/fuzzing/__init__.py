@@ -6,6 +6,6 @@ Theory of operation
    error. Any other exception, a property that does not hold, a hang, or memory without bound is a
    failure.
 2. Inputs are mutations of a small corpus of valid messages: of their bytes, and of the values that
-   they are made of. They repeat with the seed; in what order tasks run, trio draws anew.
+   they are made of. They repeat with the seed. The order in which trio's tasks run does not.
 3. A failure is shrunk to the smallest input that fails the same way.
 """

@@ -116,7 +116,7 @@ class Caller:
     def judge(self, given_out: GivenOut, *, rejected: bool) -> str:
         """Return the outcome, and note blocks in *given_out*. Raises Broken for a wrong answer.
 
-        *rejected*: it may have been told that there is no room.
+        *rejected*: the daemon may have answered that a limit is reached.
         """
         sent, got = bytes(self._sent), bytes(self._got)
         if self._script.ending == Ending.GO:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
+import msgpack
+
 from tests.fuzzing.corpus import BLOCK, DEEP, STEADY_BLOCK
 from uuidd.core.ids.kinds import KINDS
 from uuidd.core.wire.methods import IN_USE, METHODS, TIMELINES
@@ -32,32 +36,20 @@ NUMBERS = [
 VALUES = [
     *NAMES,
     *NUMBERS,
-    b"\xc0",
-    b"\xc2",
-    b"\xc3",
-    b"\xca\x3f\x80\x00\x00",
-    b"\xcb\x3f\xf0\x00\x00\x00\x00\x00\x00",
-    b"\xcb\x7f\xf0\x00\x00\x00\x00\x00\x00",
-    b"\xcb\x7f\xf8\x00\x00\x00\x00\x00\x00",
-    b"\xd9\x20" + b"x" * 32,
-    b"\xda\x01\x00" + b"'" * 256,
-    b"\xc4\x00",
-    b"\xc4\x06\x9f\x6b\xde\xce\xd8\x46",
-    b"\xc4\x03utc",
-    b"\xc5\x01\x00" + bytes(256),
-    b"\xd4\x01\x00",
-    b"\xd6\xff\x00\x00\x00\x01",
-    b"\xd7\xff\x00\x00\x00\x04\x00\x00\x00\x01",
-    b"\xc7\x0c\xff\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x01",
-    b"\x90",
-    b"\x91\x91\x90",
-    b"\x92\xa3utc\x01",
-    b"\x80",
-    b"\x81\xa1x\xc0",
+    *map(msgpack.packb, (None, False, True, 1.0, math.inf, math.nan, "x" * 32, "'" * 256)),
+    *map(msgpack.packb, (b"", b"\x9f\x6b\xde\xce\xd8\x46", b"utc", bytes(256))),
+    *map(msgpack.packb, ([], [[[]]], ["utc", 1], {}, {"x": None}, {"": None, "y": None})),
+    # Two equal keys, heads that are longer than needed, a float of 32 bits, and nesting.
     b"\x82\xa1x\xc0\xa1x\xc0",
     b"\xdc\x00\x40" + b"\xc0" * 64,
     b"\xde\x00\x02\xa0\xc0\xa1y\xc0",
+    b"\xca\x3f\x80\x00\x00",
     b"\x91" * 40 + b"\xc0",
+    # Extensions: a timestamp of 32, 64 and 96 bits, and another.
+    b"\xd6\xff\x00\x00\x00\x01",
+    b"\xd7\xff\x00\x00\x00\x04\x00\x00\x00\x01",
+    b"\xc7\x0c\xff\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x01",
+    b"\xd4\x01\x00",
     BLOCK,
     STEADY_BLOCK,
 ]

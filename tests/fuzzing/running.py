@@ -38,7 +38,7 @@ class Report:
 
 
 def fuzz(target: Target, inputs: int, seed: int, *, patience: float = PATIENCE) -> Report:
-    """Run *target* with so many inputs, those of *seed*, and tell what came of them.
+    """Run *target* with the first *inputs* of *seed*, and return what came of them.
 
     Each way to fail is told once, with its smallest input, and counted.
     """

@@ -26,7 +26,7 @@ class Heavy(Exception):
 
 @contextmanager
 def in_time(seconds: float) -> Iterator[None]:
-    """Raise Hang in what is done meanwhile after so many seconds of the processor's time.
+    """Raise Hang in what is done meanwhile after *seconds* of the processor's time.
 
     Its time and not the clock's, for the machine may be busy with others' work.
     """

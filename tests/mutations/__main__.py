@@ -1,4 +1,4 @@
-"""``python -m tests.mutations``: break the code in each way of the catalogue; print who saw it."""
+"""``python -m tests.mutations``: break the code in each way of the catalogue."""
 
 from __future__ import annotations
 

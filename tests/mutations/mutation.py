@@ -91,7 +91,7 @@ def _alike(old: Piece, new: Piece) -> tuple[Piece, Piece]:
 
 
 def _unknown(place: Place, broken: bytes) -> Iterator[str]:
-    """Give what is used in the broken file, and is neither there nor in the whole file."""
+    """Yield the names that the broken file uses, and that neither it nor the whole file has."""
     module = place.module
     yield from sorted(_undefined(broken, module.path) - _undefined(module.source, module.path))
     yield from sorted(_private_attributes(broken) - _private_attributes(module.source))

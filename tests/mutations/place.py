@@ -158,7 +158,7 @@ def _locals(function: Function) -> frozenset[str]:
 
 
 def _matches(scope: Scope, old: Piece) -> Iterator[tuple[_Window, Matching]]:
-    """Give each run of nodes that is the same as *old*."""
+    """Yield each run of nodes that is the same as *old*."""
     # A builtin or a name of the module means what it says, unless the function has its own.
     fixed = {*dir(builtins), *_globals(scope.module.tree)} - scope.local
     wanted = [old] if isinstance(old, ast.expr) else old
@@ -169,7 +169,7 @@ def _matches(scope: Scope, old: Piece) -> Iterator[tuple[_Window, Matching]]:
 
 
 def _windows(scope: Scope, old: Piece) -> Iterator[_Window]:
-    """Give all that *old* may be: each expression, or each run of so many statements."""
+    """Yield all that *old* may be: each expression, or each run of as many statements."""
     for node in _code(scope.node, outside=not isinstance(scope.node, Function)):
         if isinstance(old, ast.expr):
             if isinstance(node, ast.expr):
@@ -182,7 +182,7 @@ def _windows(scope: Scope, old: Piece) -> Iterator[_Window]:
 
 
 def _code(node: ast.AST, *, outside: bool) -> Iterator[ast.AST]:
-    """Give the node and all below it: in no function's body if *outside*, nor in an f-string."""
+    """Yield the node and all below it, except in f-strings, and in functions if *outside*."""
     yield node
     if not isinstance(node, ast.JoinedStr):
         for child in ast.iter_child_nodes(node):

@@ -33,7 +33,7 @@ def check(mutations: Sequence[Mutation] = MUTATIONS) -> bool:
 
 
 def run(mutations: Sequence[Mutation] = MUTATIONS, *, jobs: int = JOBS) -> bool:
-    """Try each mutation, so many side by side, and print who saw it; True if all were caught."""
+    """Try each mutation, *jobs* at a time, and print which test failed; True if all were caught."""
     wanted = _breaks(mutations)
     if wanted is None:
         return False
@@ -97,7 +97,7 @@ def _verdict(trial: Trial) -> str:
     if trial.status is None:
         return "(it hung)"
     if trial.status == PASSED:
-        return "NOBODY: IT SURVIVES"
+        return "NO TEST: IT SURVIVES"
     if trial.status == FAILED and trial.failed:
         # Parameters of a test may have spaces and be long.
         return trial.failed.partition("[")[0]
@@ -107,7 +107,7 @@ def _verdict(trial: Trial) -> str:
 def _side_by_side(
     work: Callable[[_Given], _Found], items: Iterable[_Given], jobs: int
 ) -> Iterator[_Found]:
-    """Give what comes of each item, in order; when it breaks off no other item is begun."""
+    """Yield what comes of each item, in order; after an error no other item is begun."""
     pool = ThreadPoolExecutor(jobs)
     try:
         yield from pool.map(work, items)

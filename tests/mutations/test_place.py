@@ -96,7 +96,7 @@ def test_a_function_that_is_gone_is_told_with_those_like_it() -> None:
 
 
 def test_a_name_of_two_functions_takes_its_module() -> None:
-    """Without it there is no place."""
+    """Without its module the place is not found."""
     other = module("def write():\n    return 1\n", "uuidd.writer")
     with pytest.raises(NoPlaceError, match=r"in uuidd.saver and uuidd.writer: name the module"):
         find("write", "1", other)

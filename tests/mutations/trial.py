@@ -47,7 +47,7 @@ class Trial(NamedTuple):
 
 @contextlib.contextmanager
 def copied(origin: Path = TOP) -> Iterator[Path]:
-    """Give a copy of the checkout, or of a copy with what was compiled of it, until the end."""
+    """Provide a copy of the checkout, or of a copy with what was compiled of it."""
     # In memory where that can be: it is the tests that are tried, not a busy disk.
     shm = "/dev/shm" if os.path.isdir("/dev/shm") else None
     compiled = shutil.ignore_patterns("__pycache__") if origin == TOP else None

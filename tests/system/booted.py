@@ -1,8 +1,8 @@
 """A Debian that is booted, with systemd, in namespaces of its own; and callers that draw on.
 
 The tree is made by mmdebstrap, or is the one that $UUIDD_TEST_ROOT names; it stays as it is, for
-what the system writes is kept in memory. No network, and no power over the clock. Run as
-``python -m tests.system.booted SOCKET FILE`` this file is such a caller, through our client.
+what the system writes is kept in memory. No network, and no power over the clock. ``main`` is a
+caller through our client.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from tests.forks import Program
 from tests.rig import PATIENCE, Connection, until
 from tests.tools import need, output, run
 from uuidd_client import Client
@@ -311,38 +312,28 @@ class Callers:
 
     def __init__(self, booted: Booted, folder: Path, count: int = 4) -> None:
         self._paths = [folder / f"drawn-{number}" for number in range(count)]
-        self._callers = [
-            subprocess.Popen(
-                [sys.executable, "-m", "tests.system.booted", str(booted.socket), str(path)],
-                cwd=PROJECT,
-                stdin=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
-            for path in self._paths
-        ]
+        self._callers = [Program(__name__, booted.socket, path) for path in self._paths]
+        self._running = contextlib.ExitStack()
 
     def __enter__(self) -> Callers:
-        try:
+        with contextlib.ExitStack() as entered:
+            for caller in self._callers:
+                entered.enter_context(caller)
             self.draw_on()
-        except BaseException:
-            self.__exit__()
-            raise
+            self._running = entered.pop_all()
         return self
 
-    def __exit__(self, *_: object) -> None:
-        for caller in self._callers:
-            caller.kill()
-            caller.communicate()
+    def __exit__(self, *error: Any) -> None:
+        self._running.__exit__(*error)
 
     def draw_on(self) -> None:
         """Wait until each has got more."""
-        # What is left of an old block, or in a file's buffer, is no sign of life.
+        # More than is left of an old block, or in a file's buffer.
         wanted = [size + 20_000 for size in self._sizes()]
 
         def have_drawn() -> bool:
             for caller in self._callers:
-                assert caller.poll() is None, caller.communicate()[1]
+                assert caller.process.poll() is None, "a caller has ended: see standard error"
             return all(map(int.__ge__, self._sizes(), wanted))
 
         until(have_drawn)
@@ -351,10 +342,9 @@ class Callers:
         return [path.stat().st_size if path.exists() else 0 for path in self._paths]
 
     def check(self) -> None:
-        """End them; see to it that each call was answered, nothing came twice, and v7 rose."""
-        for caller in self._callers:
-            _, errors = caller.communicate("", PATIENCE)
-            assert (errors, caller.returncode) == ("", 0)
+        """End them; fail unless each call was answered, nothing came twice, and v7 rose."""
+        # Each has to end well.
+        self._running.close()
         seen: set[bytes] = set()
         count = 0
         for path in self._paths:
@@ -367,16 +357,13 @@ class Callers:
         assert len(seen) == count
 
 
-def draw(socket: str, path: Path) -> None:
-    """Draw v1 and v7 until standard input ends; each id is left in *path* as 16 bytes."""
+def main(words: list[str]) -> None:
+    """Draw v1 and v7 as SOCKET FILE tell, until standard input ends; an id is left as 16 bytes."""
+    socket, path = words
     # Blocks are given up fast, so that hardly a moment passes without a request.
     client = Client(socket, fallback=False, max_age=0.002, timeout=10)
-    with path.open("wb") as file:
+    with Path(path).open("wb") as file:
         while not select.select([sys.stdin], [], [], 0)[0]:
             file.write(client.make("v1", 20, form="bytes"))
             file.write(client.make("v7", 20, form="bytes"))
             time.sleep(0.001)
-
-
-if __name__ == "__main__":
-    draw(sys.argv[1], Path(sys.argv[2]))

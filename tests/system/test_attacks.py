@@ -7,7 +7,6 @@ in tests/daemon/test_connection.py; callers of the same user are in test_neighbo
 from __future__ import annotations
 
 import contextlib
-import struct
 from collections.abc import Iterator
 from typing import Any
 
@@ -129,25 +128,6 @@ def test_a_negative_count_gives_nothing_twice() -> None:
         assert bulks["answered"] > 10
         assert bulks["unanswered"] == 0
         assert_disjoint(victim, bulks)
-
-
-def test_refusals_are_told_in_status_and_log() -> None:
-    """They are counted by reason in each dialect, and have one line of the log together."""
-    with guarded() as daemon:
-        with daemon.connect() as connection:
-            for _ in range(50):
-                connection.ask("take", "utc", 0)
-                connection.ask("shutdown")
-        assert libuuid(daemon.socket, b"\x06") == b""
-        for _ in range(20):
-            assert libuuid(daemon.socket, b"\x04" + struct.pack("=i", 10_000_000)) == b""
-        found = status(daemon)["requests"]
-        assert found["libuuid"]["refused"] == {"malformed": 20}
-        refused = {"bad_params": 50, "unknown_method": 50, "malformed": 1}
-        assert found["rpc"]["refused"] == refused
-    (line_of_log,) = [said for said in daemon.lines if "refused within" in said]
-    for told in ("(bad_params), 21 ", "(malformed), 50 ", "(unknown_method)"):
-        assert told in line_of_log
 
 
 # --- connections

@@ -300,8 +300,8 @@ def test_a_bad_option_fails_the_start_until_it_is_mended(service: Booted) -> Non
     until(lambda: service.shown("ActiveState") == "active")
 
 
-def test_who_restarts_a_service_that_cannot_start_is_told(service: Booted) -> None:
-    """The command fails, and soon: systemd does not go on trying before it answers."""
+def test_a_restart_of_a_service_that_cannot_start_fails(service: Booted) -> None:
+    """The command fails soon: systemd does not go on trying before it answers."""
     options(service, "--max-pipelined none")
     begin = time.monotonic()
     assert service.tried("systemctl", "restart", "uuidd.service").returncode == 1
@@ -319,18 +319,19 @@ def shortest_pause(service: Booted) -> float:
     return min(later - one for one, later in itertools.pairwise(tries))
 
 
-def test_a_service_that_cannot_start_is_not_tried_in_a_frenzy(service: Booted) -> None:
-    """It is tried every other second at most, even while a caller waits."""
-    options(service, "--max-pipelined none")
-    assert shortest_pause(service) > 2
-
-
-def test_a_service_whose_installation_is_broken_is_not_tried_in_a_frenzy(service: Booted) -> None:
-    """An upgrade that failed half-way, say, so that not even its own error can be told."""
-    broken = service.path("/var/lib/broken")
-    broken.mkdir(exist_ok=True)
-    (broken / "trio.py").write_text("raise ImportError('half of it is missing')\n")
-    drop_in(service, "[Service]\nEnvironment=PYTHONPATH=/var/lib/broken\n", restart=False)
+@pytest.mark.parametrize("fault", ["options", "installation"])
+def test_a_service_that_cannot_start_is_tried_every_other_second(
+    service: Booted, fault: str
+) -> None:
+    """At most so often, even while a caller waits, and if not even uuidd's error can be told."""
+    if fault == "options":
+        options(service, "--max-pipelined none")
+    else:
+        # As after an upgrade that failed half-way.
+        broken = service.path("/var/lib/broken")
+        broken.mkdir(exist_ok=True)
+        (broken / "trio.py").write_text("raise ImportError('half of it is missing')\n")
+        drop_in(service, "[Service]\nEnvironment=PYTHONPATH=/var/lib/broken\n", restart=False)
     assert shortest_pause(service) > 2
 
 

@@ -37,12 +37,6 @@ def in_its_place(daemon: Daemon) -> Daemon:
     return second
 
 
-def made(connection: Connection) -> list[str]:
-    """Return what a request for Snowflakes gets; nothing when it is refused."""
-    ids: list[str] | None = connection.ask("make", "snowflake", 1000)[3]
-    return ids or []
-
-
 def taken(connection: Connection) -> list[tuple[int, int]]:
     """Return the run of ticks that a request gets, first and past the last; none when refused."""
     block: dict[str, int] | None = connection.ask("take", "steady", 100_000)[3]
@@ -78,15 +72,6 @@ def test_two_daemons_on_one_path_give_no_tick_twice(first: Daemon) -> None:
     assert [one for one, after in itertools.pairwise(in_order) if one[1] > after[0]] == []
 
 
-def test_a_daemon_whose_folder_is_gone_refuses_snowflakes_and_says_why(first: Daemon) -> None:
-    """The refusal names the path, and what to do."""
-    moved(first)
-    with first.connect() as connection:
-        refused: str = until(lambda: connection.ask("make", "snowflake", 1)[2] or "")
-        assert refused.startswith("unavailable: ")
-        assert f"no longer at {first.state}; move it back, or restart uuidd" in refused
-
-
 def test_the_second_daemons_state_is_its_own(first: Daemon) -> None:
     """What the first saves never comes over it, also at its end."""
     away = moved(first)
@@ -98,22 +83,3 @@ def test_the_second_daemons_state_is_its_own(first: Daemon) -> None:
         assert first.stop() == 1
         assert (second.state / "state").read_bytes() == kept
     assert (away / "state").read_bytes() == before
-
-
-def test_status_and_log_say_that_the_folder_is_gone_and_that_it_is_back(first: Daemon) -> None:
-    """Ids of v1 go on meanwhile, and Snowflakes again after it."""
-    with first.connect() as connection:
-        stored = connection.call("status")["node"]
-        away = moved(first)
-        told = connection.call("status")["saves"]
-        assert told["failing"]
-        assert f"no longer at {first.state}" in told["trouble"]
-        assert connection.call("take", "utc", 1)["node"].hex() != stored[2:]
-        assert until(
-            lambda: [said for said in first.lines if "ERROR: the state cannot be saved" in said]
-        )
-        first.state.rmdir()
-        away.rename(first.state)
-        assert until(lambda: made(connection))
-        assert connection.call("take", "utc", 1)["node"].hex() == stored[2:]
-        assert until(lambda: [said for said in first.lines if "the state is saved again" in said])

@@ -197,30 +197,3 @@ def test_another_node_moves_the_clock_sequence() -> None:
     assert before["node"] == bytes.fromhex("02aabbccddee")
     assert after["node"] == bytes.fromhex("02aabbccddef")
     assert after["clock_seq"] == (before["clock_seq"] + LANES) % (1 << 14)
-
-
-def test_an_idle_timeout_ends_the_daemon() -> None:
-    """-T ends a daemon without requests, in order."""
-    with Daemon("-T1") as daemon:
-        assert daemon.process.wait(PATIENCE) == 0
-
-
-def test_a_signal_stops_the_daemon_with_its_exact_state_saved() -> None:
-    """SIGTERM: status 0, the socket gone, the mark where the last tick was."""
-    with Daemon() as daemon:
-        block = daemon.call("take", "utc", 1)
-        assert daemon.stop() == 0
-        assert not daemon.socket.exists()
-        assert str(block["first"] + 1) in (daemon.state / "state").read_text()
-
-
-def test_a_killed_daemon_is_followed_by_another_at_the_same_socket() -> None:
-    """After SIGKILL the stale socket is replaced, and ids go on where they were."""
-    with Daemon() as daemon:
-        before = daemon.call("take", "utc", 1)
-        daemon.kill()
-        assert daemon.socket.exists()
-        daemon.start()
-        after = daemon.call("take", "utc", 1)
-    assert after["node"] == before["node"]
-    assert after["first"] > before["first"]

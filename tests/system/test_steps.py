@@ -160,55 +160,12 @@ def test_steps_are_counted_where_they_are_large(steps: Steps, daemon: Daemon) ->
                 assert found == [(1, 0), (0, 1)], name
 
 
-def test_past_its_longest_lead_steady_refuses_until_it_is_reset(
-    daemon: Daemon, fake_time: FakeTime
-) -> None:
-    """After two hours back it tells by how much and the way out, which works; utc goes on."""
-    # With a block in hand our client would not ask.
-    steps = Steps(daemon, fake_time, max_age=0)
-    callers = steps.callers
-    callers.draw()
-    steps.by(-2 * HOUR)
-    callers.draw()
-    assert all(caller.answered == 2 and not caller.refused for caller in callers.of_utc)
-    for caller in callers.of_steady:
-        (refused,) = caller.refused
-        assert refused.startswith("unavailable: the steady timeline is 7")
-        assert "ahead of UTC, and --max-lead is 3600 s" in refused
-        assert "uuidd --reset-steady" in refused
-    callers.hang_up()
-    assert daemon.stop() == 0
-    reset = [sys.executable, "-m", "uuidd", "--reset-steady", f"--state={daemon.state}"]
-    said = output(*reset, env={**os.environ, **fake_time.environment})
-    assert "In that time their order is lost" in said
-    daemon.start()
-    before = callers.utc
-    callers = Steps(daemon, fake_time).callers
-    callers.utc = before
-    callers.draw()
-    callers.hang_up()
-    assert not callers.refused
-    before.assert_nothing_twice()
-
-
 def generations(callers: Callers) -> set[int]:
     """Let all callers draw; return the generations of what they have been given so far."""
     callers.draw(5)
     callers.hang_up()
     callers.assert_nothing_twice()
     return {clock_seq >> LANE_BITS for _, clock_seq in callers.utc.taken}
-
-
-def test_a_clean_restart_goes_on_under_the_same_clock_sequence(
-    daemon: Daemon, fake_time: FakeTime
-) -> None:
-    """When the clock went on meanwhile, the same generation serves."""
-    callers = Callers(daemon, ahead=lambda: HOUR)
-    before = generations(callers)
-    daemon.stop()
-    fake_time.set(HOUR)
-    daemon.start()
-    assert generations(callers) == before
 
 
 @pytest.mark.parametrize(("back", "opened"), [(0.005, 0), (0.05, 1)])
@@ -220,22 +177,6 @@ def test_a_step_back_of_more_than_10_ms_opens_the_next_generation(
     before = generations(callers)
     fake_time.set(-back)
     assert len(generations(callers) - before) == opened
-
-
-def test_the_log_tells_of_steps(daemon: Daemon, fake_time: FakeTime) -> None:
-    """Each step is a line with its size, and so is the opening after a step back."""
-    with daemon.connect() as connection:
-        for offset in (0.0, HOUR, -HOUR):
-            fake_time.set(offset)
-            connection.call("take", "utc", 1)
-        assert connection.call("status")["utc"]["openings"] == 2
-    daemon.stop()
-    steps = [line for line in daemon.lines if "WARNING: UTC was set " in line]
-    assert [line.split("UTC was set ")[1] for line in steps] == [
-        "forward by 3600.000 s",
-        "back by 7200.000 s",
-    ]
-    assert any("s behind the last id: clock_seq=" in line for line in daemon.lines)
 
 
 def test_the_fake_clock_leaves_boottime_alone(fake_time: FakeTime) -> None:

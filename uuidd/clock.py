@@ -67,6 +67,8 @@ class Clock:
                 self.steps_back += 1
             else:
                 self.steps_forward += 1
+            # It may read the clock, and finds no step then.
+            self._offset, self._last_boottime = utc - boottime, boottime
             self.on_step(jump)
         return utc, boottime
 

@@ -201,7 +201,7 @@ class Host:
             case "lease":
                 self._lease(at)
             case "notice a step back":
-                self.timelines.step_back()
+                self.timelines.step_back(0, at=at)
             case "turn volatile":
                 self.timelines.utc.use_volatile("no save")
             case "close":

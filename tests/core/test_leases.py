@@ -76,6 +76,10 @@ class Host:
         self.end_save(state)
         return state
 
+    def step_back(self, back: int = 0) -> int:
+        """Let UTC be set back from NOW; return how many leases ended."""
+        return self.timelines.step_back(back, at=Reading(NOW - back, 0))
+
     def lease(self, now: int = NOW, uid: int = UID) -> Lease:
         """Lease a lane."""
         return self.timelines.lease(at=Reading(now, 0), uid=uid)
@@ -198,7 +202,7 @@ def test_a_new_generation_leases_nothing_before_its_own_save(host: Host) -> None
 
 def test_no_lease_out_before_a_step_back_is_no_floor_after_it(host: Host) -> None:
     """Nothing was used past UTC, so the next lease need not wait until UTC is there again."""
-    host.timelines.step_back()
+    host.step_back()
     back = NOW - 5 * REACH
     host.save(back)
     lease = host.lease(back)
@@ -264,18 +268,50 @@ def test_when_utc_was_set_back_all_leases_end(host: Host) -> None:
     """All tokens are cleared at once, and it is told how many leases there were."""
     host.lease()
     host.lease()
-    assert host.timelines.step_back() == 2
+    assert host.step_back() == 2
     assert (host.tokens, host.utc.leases.out) == ({}, 0)
-    assert host.timelines.step_back() == 0
+    assert host.step_back() == 0
 
 
 def test_after_a_step_back_no_lease_begins_before_what_was_shown(host: Host) -> None:
     """Steady ids hold the lane and the tick, and those ticks may have been used."""
     host.lease()
-    host.timelines.step_back()
-    assert host.refusal(NOW) == ("floor", REACH)
+    host.step_back()
+    assert host.refusal(NOW + 1) == ("floor", REACH - 1)
     host.save(NOW + REACH)
     assert host.lease(NOW + REACH).begin == NOW + REACH
+
+
+def test_after_a_step_back_with_leases_steady_goes_on_from_where_utc_was(host: Host) -> None:
+    """Holders may have made steady ids up to there, and blocks then go on in their order."""
+    host.lease()
+    host.step_back(REACH // 2)
+    at = Reading(NOW - REACH // 2, 0)
+    assert host.timelines.take_steady(10, at=at).first == NOW + 1
+    assert host.timelines.steady.lead(now=at.now, elapsed=0) == REACH // 2 + 1
+
+
+def test_steady_passes_over_no_more_than_holders_could_see(host: Host) -> None:
+    """UTC may have been past the horizon, and no holder used a tick there."""
+    host.lease()
+    host.timelines.step_back(3 * REACH, at=Reading(NOW, 0))
+    assert host.timelines.steady.next == NOW + REACH
+
+
+def test_a_step_back_without_leases_leaves_steady_alone(host: Host) -> None:
+    """Nothing was used past UTC, so there is nothing to stay ahead of."""
+    before = host.timelines.steady.next
+    host.step_back(REACH)
+    assert host.timelines.steady.next == before
+
+
+def test_steady_does_not_lead_utc_by_more_than_it_may(host: Host) -> None:
+    """After a step back by more, its ids go on at UTC, and other lanes keep them from repeating."""
+    host.timelines.steady.max_lead = REACH // 2
+    before = host.timelines.steady.next
+    host.lease()
+    host.step_back(REACH)
+    assert host.timelines.steady.next == before
 
 
 def test_another_generation_has_no_leases_of_the_one_before(host: Host) -> None:

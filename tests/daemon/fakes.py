@@ -214,7 +214,7 @@ class Inside:
 
     def _stepped(self, nanoseconds: int) -> None:
         if nanoseconds < 0:
-            self.timelines.step_back()
+            self.timelines.step_back(-nanoseconds // 100, at=self.clock.read())
 
     def save_ahead(self, seconds: float = 10) -> None:
         """Let a horizon so far ahead be saved, for both timelines, as if that had taken no time."""

@@ -221,3 +221,14 @@ def test_a_clock_made_by_a_process_held_up_sees_no_step(held_up: list[int]) -> N
     clock.now()
     assert host.told == []
     assert seen(clock) == (0, 0)
+
+
+def test_who_is_told_of_a_step_may_read_the_clock() -> None:
+    """What it reads is after the step, which is told once."""
+    host = Host()
+    clock = host.clock()
+    read: list[int] = []
+    clock.on_step = lambda _: read.append(clock.now())
+    host.steps(-SECOND)
+    assert [clock.now()] == read
+    assert seen(clock) == (0, 1)

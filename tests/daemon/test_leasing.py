@@ -314,7 +314,7 @@ async def test_a_lease_that_was_ended_is_not_released_again(page: Page) -> None:
     """The lane may have another holder by then, whose token stays."""
     async with holding(page) as (served, holder), served.connect() as other:
         await holder.lease()
-        served.inside.timelines.step_back()
+        served.inside.timeline.leases.revoke()
         served.inside.timeline.leases.floor = 0
         lease = await other.lease()
         await holder.send(b"\xc1")

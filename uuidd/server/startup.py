@@ -100,7 +100,7 @@ def started(settings: Settings) -> Iterator[Daemon]:
             undo.callback(store.close)
             page = _page(undo)
             timelines, at, marks = begin_timelines(settings, node, store, clock, page)
-        clock.on_step = partial(_stepped, timelines)
+        clock.on_step = partial(_stepped, timelines, clock)
         if user is not None:
             become(user)
             # The kernel counts these by user.
@@ -143,9 +143,9 @@ def _page(undo: contextlib.ExitStack) -> Page | None:
     return page
 
 
-def _stepped(timelines: Timelines, nanoseconds: int) -> None:
+def _stepped(timelines: Timelines, clock: Clock, nanoseconds: int) -> None:
     """End all leases if UTC was set back, and log the step."""
-    ended = timelines.step_back() if nanoseconds < 0 else 0
+    ended = timelines.step_back(-nanoseconds // 100, at=clock.read()) if nanoseconds < 0 else 0
     events.step(nanoseconds)
     if ended:
         events.leases_ended(ended)

@@ -133,6 +133,16 @@ class Steady:
         self.held_until = 0
         return first, given
 
+    def pass_over(self, tick: int, *, now: int, elapsed: int) -> None:
+        """Give out nothing before *tick*, as if all before it had been given out.
+
+        It does nothing if that is the case already, or if the timeline would lead UTC by too much.
+        """
+        if self.next < tick <= now + self.max_lead:
+            self._lane.next = tick
+            self._slew.lift(tick, now=now, elapsed=elapsed)
+            self.held_until = 0
+
     def read(self, *, now: int, elapsed: int) -> int:
         """Return S, up to which ticks are given out: UTC, unless UTC stepped back.
 

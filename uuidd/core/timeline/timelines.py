@@ -63,12 +63,17 @@ class Timelines:
         """Take note that the holders of leases make ids, so that the next save is not left out."""
         self.utc.leases.used = True
 
-    def step_back(self) -> int:
-        """End all leases, because UTC was set back; return how many there were.
+    def step_back(self, back: int, *, at: Reading) -> int:
+        """End all leases, because UTC was set back by *back* ticks; return how many there were.
 
-        It comes before anything else that happens after the step.
+        It comes before anything else that happens after the step. If there were leases, steady goes
+        on from where UTC was, so that the order of the steady ids that are made from both holds.
         """
-        return self.utc.leases.revoke()
+        ended = self.utc.leases.revoke()
+        if ended:
+            reached = min(at.now + back + 1, self.utc.leases.top)
+            self.steady.pass_over(reached, now=at.now, elapsed=at.elapsed)
+        return ended
 
     def begin_save(self, *, at: Reading, reach: int, bare_reach: int) -> State:
         """Return the state to save, with horizons *reach* ticks ahead; exact marks once closed.

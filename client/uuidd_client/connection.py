@@ -88,7 +88,7 @@ class Connection:
         self._msgid = 0
         self._closes_on_rpc = False
         self._libuuid_until = 0.0
-        self._page: Page | None = None
+        self.page: Page | None = None
         self._wants_page = False
 
     def take_steady(self, count: int) -> SteadyBlock:
@@ -131,10 +131,10 @@ class Connection:
             raise DaemonUnavailable(self.path, NO_LEASES) from None
         finally:
             self._wants_page = False
-        if self._page is None:
+        if self.page is None:
             raise DaemonUnavailable(self.path, "a lease came without its page")
         try:
-            return Holding(methods.unpack_lease(result), self._page)
+            return Holding(methods.unpack_lease(result), self.page)
         except ValueError as error:
             raise self._unusable(error) from error
 
@@ -279,7 +279,7 @@ class Connection:
             self._mark_answered()
             raise self._failed(error) from error
         self._sock = sock
-        self._page = None
+        self.page = None
 
     def _opened(self) -> Stream:
         """Return the socket. Raises Forked in a child whose signal handler has closed it."""
@@ -326,7 +326,7 @@ class Connection:
 
     def _keep_page(self, descriptor: int) -> None:
         try:
-            self._page = Page(descriptor)
+            self.page = Page(descriptor)
         except PageError as error:
             raise self._unusable(error) from error
         finally:

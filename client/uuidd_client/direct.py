@@ -79,7 +79,7 @@ def _reserving(places: Places, lease: Holding) -> Callable[[], int]:
             return 0
         # From here on there is no call, see places.py.
         rest = now - places.reserved
-        if rest < 0 or (latest is not None and latest.end > now):
+        if rest < 0 or now < places.first or (latest is not None and latest.end > now):
             return 0
         if rest > PAUSE:
             places.direct = 0

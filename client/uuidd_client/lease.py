@@ -93,10 +93,10 @@ def _next_number(descriptor: int) -> int:
 class Holding:
     """A lease that this process holds, read from *page*."""
 
-    __slots__ = ("_page", "at", "begin", "origin", "token", "told", "words")
+    __slots__ = ("page", "at", "begin", "origin", "token", "told", "words")
 
     def __init__(self, lease: Lease, page: Page) -> None:
-        self._page = page
+        self.page = page
         self.words = page.words
         self.at = TOKENS_AT + lease.lane
         self.token = lease.token

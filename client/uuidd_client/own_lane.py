@@ -45,7 +45,8 @@ class OwnLane:
             return 0
         now = utc_tick()
         if not lease.allows(now):
-            if lease.ended:
+            # The page of a daemon that has ended stays as it was.
+            if lease.ended or lease.page is not self._connection.page:
                 self.lease = None
             return 0
         if lease.due(now):

@@ -183,6 +183,9 @@ class Places:
         # From here on there is no call, see above.
         if first < self.reserved:
             first = self.reserved
+        if first < self.first:
+            # Used of the block before.
+            first = self.first
         if first < lane.begin:
             first = lane.begin
         if first > now:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import os
+import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from uuid import UUID
 
+import msgpack
 import pytest
 
 from tests.rig import until
@@ -166,6 +169,19 @@ def test_the_process_has_no_privilege(service: Booted) -> None:
     for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
         assert int(found[name][0], 16) == 0
     assert (found["NoNewPrivs"], found["Seccomp"]) == (["1"], ["2"])
+
+
+def test_lanes_are_leased_from_within_the_sandbox(service: Booted) -> None:
+    """The service may make sealed memory, and pass its descriptor."""
+    assert service.status()["leases"]["page"]
+    with service.connect() as connection:
+        connection.sock.sendall(msgpack.packb([0, 1, "lease", []]))
+        data, passed, *_ = socket.recv_fds(connection.sock, 65536, 4)
+        for fd in passed:
+            os.close(fd)
+        _, _, error, _ = msgpack.unpackb(data)
+        assert error is None or error.startswith("no_lease: no lease before UTC has passed")
+        assert len(passed) == (error is None)
 
 
 def test_the_socket_is_enabled_for_the_next_boot(service: Booted) -> None:

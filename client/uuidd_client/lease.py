@@ -93,7 +93,7 @@ def _next_number(descriptor: int) -> int:
 class Holding:
     """A lease that this process holds, read from *page*."""
 
-    __slots__ = ("page", "at", "begin", "origin", "token", "told", "words")
+    __slots__ = ("at", "begin", "origin", "page", "token", "told", "words")
 
     def __init__(self, lease: Lease, page: Page) -> None:
         self.page = page

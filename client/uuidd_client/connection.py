@@ -139,10 +139,17 @@ class Connection:
             raise self._unusable(error) from error
 
     def tell_in_use(self) -> None:
-        """Tell the daemon that ids of a lease are being made, if it can be told without waiting."""
-        if self._sock is not None and self._unanswered is None and self._sock.is_open():
+        """Tell the daemon that ids of a lease are made, if it can be told without waiting."""
+        message = rpc.pack_notification(methods.IN_USE, [])
+        if self._unanswered is not None:
+            return
+        if self._sock is not None and self._sock.is_open():
             with suppress(DaemonUnavailable, _Closed):
-                self._send(rpc.pack_notification(methods.IN_USE, []))
+                self._send(message)
+                return
+        with suppress(DaemonUnavailable, _Closed):
+            self._open(0)
+            self._send(message)
 
     def _take(self, timeline: str, count: int, deadline: float) -> Any:
         try:
@@ -180,7 +187,7 @@ class Connection:
         if sock is not None:
             # Not self._sock: in a fork's child many threads may close their parent's at once.
             sock.close_own()
-            self._sock = None
+            self._sock = self.page = None
 
     def _deadline(self) -> float:
         """Return when a call that begins now has to end.

@@ -13,7 +13,7 @@ from uuid import UUID, SafeUUID
 
 from uuidd.core.ids import uuids, versions
 from uuidd.core.ids.ticks import TICKS_PER_MS, UNIX_EPOCH
-from uuidd.core.timeline.leases import DUE_AT, HORIZON_AT
+from uuidd.core.timeline.leases import HORIZON_AT
 from uuidd_client.lease import Holding
 from uuidd_client.places import Places
 from uuidd_client.system import random_bytes, utc_ns
@@ -72,10 +72,9 @@ def _reserving(places: Places, lease: Holding) -> Callable[[], int]:
 
     def reserve() -> int:
         now = utc_ns() // 100 + UNIX_EPOCH
-        horizon = words[HORIZON_AT]
-        if not begin <= now < horizon or words[at] != token or now >= end:
+        if not begin <= now < words[HORIZON_AT] or words[at] != token:
             return 0
-        if now >= words[DUE_AT] and lease.told != horizon:
+        if now >= lease.tell_at or now >= end:
             return 0
         # From here on there is no call, see places.py.
         rest = now - places.reserved

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 from uuidd.core.ids.layouts import Origin
 from uuidd.core.timeline.leases import (
-    DUE_AT,
     HORIZON_AT,
     MAGIC_AT,
     PAGE_MAGIC,
@@ -91,16 +90,19 @@ def _next_number(descriptor: int) -> int:
 
 
 class Holding:
-    """A lease that this process holds, read from *page*."""
+    """A lease that this process holds, read from *page*.
 
-    __slots__ = ("at", "begin", "origin", "page", "token", "told", "words")
+    *tell_at* is the tick from which the daemon may have to be told that ids are made.
+    """
+
+    __slots__ = ("at", "begin", "origin", "page", "tell_at", "token", "words")
 
     def __init__(self, lease: Lease, page: Page) -> None:
         self.page = page
         self.words = page.words
         self.at = TOKENS_AT + lease.lane
         self.token = lease.token
-        self.told = 0
+        self.tell_at = 0
         self.begin = lease.begin
         self.origin = Origin(lease.node, clock_seq=lease.clock_seq, lane=lease.lane)
 
@@ -117,14 +119,3 @@ class Holding:
     def ended(self) -> bool:
         """Whether the lease has ended. Otherwise the next save may raise the horizon."""
         return self.words[self.at] != self.token
-
-    def due(self, tick: int) -> bool:
-        """Whether the daemon has to be told at *tick* that ids are being made.
-
-        True once for each horizon.
-        """
-        words = self.words
-        if tick < words[DUE_AT] or words[HORIZON_AT] == self.told:
-            return False
-        self.told = words[HORIZON_AT]
-        return True

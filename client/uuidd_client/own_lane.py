@@ -6,6 +6,8 @@ from contextlib import suppress
 from math import inf
 
 from uuidd.core.ids.layouts import Origin
+from uuidd.core.ids.ticks import TICKS_PER_SECOND
+from uuidd.core.timeline.leases import DUE_AT, HORIZON_AT
 from uuidd_client.connection import Connection
 from uuidd_client.errors import DaemonUnavailable
 from uuidd_client.lease import Holding
@@ -14,6 +16,10 @@ from uuidd_client.system import elapsed
 
 LEASE_AGE = 0.001
 """How old, in seconds, an id of a lease may become before it is drawn."""
+
+TELL_TICKS = TICKS_PER_SECOND // 20
+"""How often a daemon that has restarted is told that ids are made under the lease of the last one.
+"""
 
 NO_LEASE_SECONDS = 1.0
 """Seconds after which a lease that the daemon did not grant is asked for again."""
@@ -49,8 +55,8 @@ class OwnLane:
             if lease.ended or lease.page is not self._connection.page:
                 self.lease = None
             return 0
-        if lease.due(now):
-            self._connection.tell_in_use()
+        if now >= lease.tell_at:
+            self._tell(lease, now)
         self.begin, self.origin = lease.begin, lease.origin
         return now
 
@@ -67,6 +73,18 @@ class OwnLane:
     def drop(self) -> None:
         """Forget the lease, because its connection is being closed."""
         self.lease = None
+
+    def _tell(self, lease: Holding, now: int) -> None:
+        """Tell the daemon that ids are made, if it has to know, and note when to look again."""
+        words, connection = lease.words, self._connection
+        if now < words[DUE_AT] and lease.page is connection.page:
+            lease.tell_at = words[DUE_AT]
+            return
+        connection.tell_in_use()
+        # Once for each horizon. After a restart the next daemon is told again and again, so that it
+        # has a saved horizon, and need not wait for its disk, when this lease is over.
+        ours = lease.page is connection.page
+        lease.tell_at = words[HORIZON_AT] if ours else now + TELL_TICKS
 
     def _ask(self) -> Holding | None:
         """Return a lease that is asked for now, or None.

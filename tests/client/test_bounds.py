@@ -70,7 +70,7 @@ def test_an_integer_is_in_the_kinds_unit(shown: Shown, kind: str, time: str, low
 
 
 def test_json_holds_the_same(shown: Shown) -> None:
-    """Ids are texts there, Snowflakes too, for they pass 2**53."""
+    """Ids are texts there, Snowflakes too, because they pass 2**53."""
     assert json.loads(
         shown("snowflake", "1645557742000", "1645557743000", "--epoch", "1600000000000", "--json")
     ) == {

@@ -113,7 +113,7 @@ PUSH_IDS = ["-JhLeOlGIEjaIOFHR0xd", "-kind-is-no-option--", "--json-is-no-option
 
 @pytest.mark.parametrize("given", PUSH_IDS)
 def test_a_push_id_is_an_id_although_it_begins_with_a_hyphen(uuidctl: Uuidctl, given: str) -> None:
-    """Whatever option its letters begin as; options before and after it are options."""
+    """Its letters may begin as an option does; options before and after it are options."""
     status, out, err = uuidctl("inspect", given)
     assert (status, err) == (0, "")
     assert out.startswith(f"{given}\n  kind       push_id\n")

@@ -34,7 +34,7 @@ def opened(path: Path) -> Iterator[Listener]:
 
 
 def leave_stale(path: Path) -> int:
-    """Leave the socket of a daemon that died, and give its inode."""
+    """Leave the socket of a daemon that died; return its inode."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
         sock.bind(str(path))
         sock.listen()

@@ -175,7 +175,7 @@ def state(tmp_path: Path) -> Path:
 
 
 def owners(folder: Path) -> set[int]:
-    """Return who owns the folder and what is in it."""
+    """Return the owners of the folder and of what is in it."""
     return {path.lstat().st_uid for path in (folder, *folder.iterdir())}
 
 
@@ -214,7 +214,7 @@ def test_another_folder_than_a_state_folder_of_roots_is_left_alone(
 def test_a_folder_is_handed_over_beside_states_set_aside_and_a_disks_own_folder(
     state: Path,
 ) -> None:
-    """They stay root's, for they are of no use to the daemon."""
+    """They stay root's, because the daemon has no use for them."""
     (state / "state.unusable-1").write_text("x")
     (state / "lost+found").mkdir()
     hand_over(state, AS_NOBODY)

@@ -187,7 +187,7 @@ def test_a_pipe_in_the_place_of_the_state_is_not_waited_for(store: FolderStore) 
 
 @pytest.mark.parametrize("target", ["/", "/etc/passwd", "nowhere"])
 def test_a_link_in_the_place_of_the_state_is_not_followed(store: FolderStore, target: str) -> None:
-    """It is an error, for the state would be another's file."""
+    """It is an error, because the state would be another's file."""
     path = store.folder / "state"
     path.symlink_to(target)
     assert load_error(store) == "cannot be read: Too many levels of symbolic links"
@@ -346,7 +346,7 @@ def test_a_folder_that_others_can_only_read_is_used(tmp_path: Path, mode: int) -
 
 
 def on_tmpfs(folder: Path, size: str, script: str) -> list[str]:
-    """Run *script* with *folder* a small tmpfs of its own, and give the lines that it prints."""
+    """Run *script* with *folder* a small tmpfs of its own; return the lines that it prints."""
     root = [] if os.geteuid() == 0 else ["--map-root-user"]
     mount = f'{need("mount")} -t tmpfs -o mode=0755,size={size} none "$1" && exec "$2" -c "$3" "$1"'
     done = run(
@@ -358,7 +358,7 @@ def on_tmpfs(folder: Path, size: str, script: str) -> list[str]:
 
 
 TMPFS = """
-import os, subprocess, sys
+import sys
 from pathlib import Path
 from tests.daemon.test_statefile import NEXT, STATE
 from uuidd.store import FolderStore, StoreError
@@ -370,8 +370,6 @@ def fill():
                 file.write(bytes(4096))
         except OSError:
             pass
-def remount(how):
-    subprocess.run(["mount", "-o", "remount," + how, folder], check=True)
 def refused(act):
     try:
         act()
@@ -380,19 +378,6 @@ def refused(act):
 def names():
     print(*sorted(path.name for path in folder.iterdir()))
 """
-
-
-@pytest.mark.process
-@pytest.mark.parametrize(
-    "before", ["", 'store = FolderStore(folder, machine="here"); store.save(STATE); store.close();']
-)
-def test_a_read_only_folder_is_refused(tmp_path: Path, before: str) -> None:
-    """A folder that cannot be written to is refused in a line, also one that was used before."""
-    script = 'remount("ro"); refused(lambda: FolderStore(folder, machine="here"))'
-    assert on_tmpfs(tmp_path, "64k", before + script) == [
-        f"StoreError the state folder {tmp_path} is not writable: Read-only file system;"
-        " change that, or name another with --state"
-    ]
 
 
 def test_a_save_that_cannot_open_its_file_fails(
@@ -450,7 +435,7 @@ def target(fd: int) -> Path:
 def fail_at(
     monkeypatch: pytest.MonkeyPatch, name: str, act: Callable[[], None]
 ) -> list[tuple[str, str]]:
-    """Do *act* before the fsync of the file or folder *name*; give the calls as they come."""
+    """Do *act* before the fsync of the file or folder *name*; return the calls as they come."""
     calls: list[tuple[str, str]] = []
     fsync, rename = os.fsync, os.rename
 

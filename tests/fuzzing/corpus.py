@@ -291,7 +291,7 @@ LIVES: list[Case] = [
         b"\0\0\x01\0\x12\0\0\x94\x00\x00\xa4make\x92\xa2v1\xcd\x03\xe8\x02",
         "MalformedError+answered",
     ),
-    # A notification that has to wait, from one who stays.
+    # A notification that has to wait, on a connection that stays.
     (b"\0" + b"\0\0" * 4 + b"\0\x01\0\x0d\x02\0\x93\x02\xa4make\x91\xa2v1", "unanswered"),
     # One byte after another, of both dialects.
     (b"\0\0\x01\0\x0b\0\x04\x40\x80\xc0\xe0\x04\x0a\0\0\0", "libuuid"),

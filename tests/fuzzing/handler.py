@@ -60,7 +60,7 @@ GOOD = request("take", "utc", 1, msgid=1) + request("make", "v4", msgid=2)
 
 
 def handler(data: bytes) -> Sequence[str]:
-    """Live through a daemon's life, and give what each connection came to."""
+    """Live through a daemon's life; return what each connection came to."""
     outcomes: list[str] = []
     before = _descriptors()
     page = Page()

@@ -74,7 +74,7 @@ def failure_of(target: Target, data: bytes) -> str:
 
 
 def _warm(target: Target, data: bytes) -> None:
-    """Run once before it is weighed, for what is cached is not the input's."""
+    """Run once before it is weighed, because what is cached is not the input's."""
     target.run(data)
 
 
@@ -114,7 +114,7 @@ def _weigh(target: Target, data: bytes) -> None:
     try:
         weigh(lambda: target.run(data))
     except Heavy:
-        # Once more, for the first time something may have been cached.
+        # Once more, because the first time something may have been cached.
         weigh(lambda: target.run(data))
 
 

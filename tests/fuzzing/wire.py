@@ -79,7 +79,7 @@ def _cut(data: bytes) -> list[bytes]:
 
 
 def _read(some: list[bytes]) -> tuple[list[tuple[object, ...]], bytes, bool]:
-    """Read *some* as a connection does; give what it found, what is left, whether it ended so."""
+    """Read *some* as a connection does; return what it found, what is left, whether it ended so."""
     found: list[tuple[object, ...]] = []
     rest, passed = b"", 0
     for piece in some:

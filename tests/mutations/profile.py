@@ -21,7 +21,7 @@ settings.register_profile(
 
 
 def pytest_configure() -> None:
-    """See to it that what is tested is the copy, not what is installed."""
+    """Check that what is tested is the copy, not what is installed."""
     for package in (uuidd, uuidd_client):
         if Path.cwd() not in Path(package.__file__ or "").parents:
             raise pytest.UsageError(f"{package.__file__} is not of the copy in {Path.cwd()}")

@@ -1,4 +1,4 @@
-"""How a mutation finds its place, whatever the names and the layout of today."""
+"""How a mutation finds its place, after names and layout have changed."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_a_piece_that_is_there_twice_has_no_place() -> None:
 
 
 def test_a_function_that_is_gone_is_told_with_those_like_it() -> None:
-    """And with the functions that hold the piece, for it may just have another name now."""
+    """And with the functions that hold the piece, because it may just have another name now."""
     told = "there is no Keeper.save; near it: Saver.save; its code is in write"
     with pytest.raises(NoPlaceError, match=told):
         find("Keeper.save", "return ..., ...")

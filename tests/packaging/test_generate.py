@@ -48,7 +48,7 @@ def shown(*command: object, **environment: str) -> str:
 
 
 def test_the_files_are_those_of_todays_parsers(tmp_path: Path) -> None:
-    """Each file is, byte for byte, what the parsers give, and there are no others."""
+    """Each file is, byte for byte, what the parsers make, and there are no others."""
     generate.write(tmp_path)
     made, kept = read(tmp_path), read(generate.SHARE)
     assert sorted(made) == sorted(kept), OUTDATED
@@ -153,7 +153,7 @@ def in_fish(line: str, folder: Path) -> list[str]:
 
 
 Offered = Callable[[str, Path], list[str]]
-"""Gives what a shell offers for the last word of a line in a folder."""
+"""Returns what a shell offers for the last word of a line in a folder."""
 
 SHELLS = pytest.mark.parametrize("offered", [in_bash, in_fish])
 

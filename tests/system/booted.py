@@ -301,7 +301,7 @@ class LibuuidCaller:
         ]
 
     def some(self) -> tuple[float, float]:
-        """Wait for a few ids more; give the time from now to the last of them."""
+        """Wait for a few ids more; return the time from now to the last of them."""
         begin, size = time.monotonic(), self._path.stat().st_size
         until(lambda: self._path.stat().st_size > size + 4096)
         return begin, time.monotonic()

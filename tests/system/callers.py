@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from tests.rig import PATIENCE, Connection, Daemon
-from tests.system.takers import Given, assert_apart
+from tests.system.takers import Given, assert_apart, given_in
 from uuidd.core.ids import uuids, versions
 from uuidd.core.ids.ticks import UNIX_EPOCH
 from uuidd.core.wire import libuuid
@@ -23,23 +23,6 @@ PAUSE = 0.001
 
 class RefusedError(Exception):
     """The daemon's answer was an error, or none."""
-
-
-class Record:
-    """Runs of ticks that were given out, by node and clock sequence."""
-
-    def __init__(self) -> None:
-        self.taken: dict[tuple[int, int], list[Given]] = {}
-
-    def note(self, node: int, clock_seq: int, first: int, count: int) -> None:
-        """Note that these ticks were given."""
-        space = node, clock_seq
-        self.taken.setdefault(space, []).append(Given(space, first, count))
-
-    def assert_nothing_twice(self) -> None:
-        """Fail if a tick was given twice under one node and clock sequence."""
-        for runs in self.taken.values():
-            assert_apart(runs)
 
 
 class Caller:
@@ -85,8 +68,8 @@ class Callers:
     ) -> None:
         self._daemon = daemon
         self._ahead = ahead
-        self.utc = Record()
-        self.steady = Record()
+        self._utc: list[Given] = []
+        self._steady: list[Given] = []
         self.faults: list[str] = []
         self._connections: dict[str, Connection] = {}
         self._ends: dict[str, int] = {}
@@ -95,7 +78,7 @@ class Callers:
         self._downs = 0
         self._seen: dict[str, int] = {}
         self._failures: list[BaseException] = []
-        # Two, for the calls of one wait for each other.
+        # Two, because the calls of one wait for each other.
         self._clients = {
             kind: Client(daemon.socket, fallback=False, max_age=max_age, timeout=5)
             for kind in ("v1", "v7")
@@ -117,6 +100,16 @@ class Callers:
     def all(self) -> list[Caller]:
         """All callers."""
         return [*self.of_utc, *self.of_steady]
+
+    @property
+    def spaces(self) -> set[tuple[int, int]]:
+        """The nodes and clock sequences of all that utc gave."""
+        return {given.space for given in self._utc if given.space}
+
+    @property
+    def nodes(self) -> set[int]:
+        """The nodes of all that utc gave."""
+        return {node for node, _ in self.spaces}
 
     @property
     def refused(self) -> list[str]:
@@ -221,10 +214,9 @@ class Callers:
     def assert_nothing_twice(self) -> None:
         """Fail if a tick came twice, if steady went back for one caller, or was utc's ahead."""
         assert not self.faults, self.faults[:5]
-        assert self.utc.taken
-        assert self.steady.taken
-        self.utc.assert_nothing_twice()
-        self.steady.assert_nothing_twice()
+        for given in (self._utc, self._steady):
+            assert given
+            assert_apart(given)
 
     def take_steady(self, count: int) -> None:
         """Take of the steady timeline."""
@@ -235,8 +227,7 @@ class Callers:
         before = self._ahead()
         block = self._ask(name, "take", "utc", count, whole)
         self._check(name, block["first"] + block["count"] - 1, before)
-        node = int.from_bytes(block["node"], "big")
-        self.utc.note(node, block["clock_seq"], block["first"], block["count"])
+        self._utc.append(given_in(block))
 
     def _make_v1(self) -> None:
         before = self._ahead()
@@ -255,7 +246,8 @@ class Callers:
             raise EOFError
         given = libuuid.unpack_block(reply)
         self._check("libuuid", given.first + given.count - 1, before)
-        self.utc.note(given.node, given.clock_seq, given.first, given.count)
+        space = given.node, given.clock_seq
+        self._utc.append(Given(space, given.first, given.count))
 
     def _client_v1(self) -> None:
         self._note_v1([id.int for id in self._by_client("v1")])
@@ -299,7 +291,7 @@ class Callers:
     def _note_v1(self, ids: list[int]) -> None:
         for id in ids:
             found = versions.gregorian_fields(id)
-            self.utc.note(found.node, found.clock_seq, found.tick, 1)
+            self._utc.append(Given((found.node, found.clock_seq), found.tick, 1))
 
     def _note_v7(self, name: str, ids: list[int]) -> None:
         for id in ids:
@@ -309,4 +301,4 @@ class Callers:
         if first < self._ends.get(name, 0):
             self.faults.append(f"{name}: {self._ends[name] - first} ticks back")
         self._ends[name] = first + count
-        self.steady.note(0, 0, first, count)
+        self._steady.append(Given(None, first, count))

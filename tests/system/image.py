@@ -35,7 +35,7 @@ BUILDING = 300.0
 
 LEFT_OUT = ("doc", "locale", "man")
 LESS = 'rm -r "$1"/usr/share/perl "$1"/usr/lib/*/perl "$1"/usr/lib/*/gconv'
-"""What nothing here needs, for buildah copies the base several times. Debian's setup needs Perl."""
+"""What nothing here needs: buildah copies the base several times. Debian's setup needs Perl."""
 
 UNPRIVILEGED_PID_1 = """
 root=$1 user=$2 sockets=$3 state=$4; shift 4

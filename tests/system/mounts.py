@@ -52,7 +52,7 @@ class Mounts:
 
 @contextlib.contextmanager
 def private_mounts() -> Iterator[Mounts]:
-    """Provide a mount namespace of one's own, for as long as the context lasts."""
+    """Provide a mount namespace that lasts as long as the context."""
     need_root()
     command = [need("unshare"), "-m", "--propagation", "private", "sh", "-c", "echo; exec cat"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
@@ -66,7 +66,7 @@ def private_mounts() -> Iterator[Mounts]:
 
 
 def fill(folder: Path) -> Path:
-    """Fill the disk of *folder*, and give the file that does."""
+    """Fill the disk of *folder*; return the file that does."""
     path = folder / "full"
     with path.open("wb", buffering=0) as file, contextlib.suppress(OSError):
         while True:

@@ -28,7 +28,7 @@ from uuidd_client.source import utc_tick
 
 RECORD = Struct("=16sQ")
 PAUSE = 0.003
-"""Seconds between two draws, for what is drawn has to be looked at too."""
+"""Seconds between two draws, because what is drawn has to be looked at too."""
 
 AT_ONCE, EACH = 64, 20
 """How many children of ``forks`` live at once, and ids of each."""

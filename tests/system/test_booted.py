@@ -291,7 +291,7 @@ def test_a_reload_with_a_bad_option_changes_nothing(service: Booted) -> None:
 
 
 def fails_to_start(booted: Booted) -> str:
-    """Restart the service, which cannot start; give what systemctl says of it then."""
+    """Restart the service, which cannot start; return what systemctl says of it then."""
     booted.run("systemctl", "restart", "--no-block", "uuidd.service")
 
     def shown() -> str:

@@ -19,8 +19,9 @@ import pytest
 
 from tests import forks
 from tests.rig import PATIENCE, SOON, Connection, Daemon, until
+from tests.system.callers import Callers
+from tests.system.fake_time import HOUR, FakeTime
 from tests.system.takers import EACH, Given, Taker, assert_apart, given_in
-from tests.system.test_steady_crashes import lead
 from uuidd.core.ids import versions
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.generation import LANE_BITS
@@ -47,7 +48,7 @@ def _letter(pid: int) -> str:
 
 
 def stop_between_saves(daemon: Daemon) -> State:
-    """Stop the daemon while it does not save; give its state as it is saved then."""
+    """Stop the daemon while it does not save; return its state as it is saved then."""
     stop(daemon.pid)
     while (daemon.state / "state.new").exists():
         os.kill(daemon.pid, signal.SIGCONT)
@@ -62,6 +63,12 @@ def mark(state: State, given: Given) -> int:
     node, clock_seq = given.space
     assert node == state.node.value
     return state.marks[clock_seq >> LANE_BITS]
+
+
+def lead(daemon: Daemon) -> float:
+    """Return by how many seconds the steady timeline leads UTC."""
+    found: float = daemon.call("status")["steady"]["lead"]
+    return found
 
 
 def is_steady(each: Given) -> bool:
@@ -154,6 +161,45 @@ def test_kills_at_random_moments_repeat_nothing(kills: int, tmp_path: Path) -> N
     assert len({each.space for some in given for each in some if each.space}) > 1
     assert max(leads) < 5
     assert not [line for line in daemon.lines if "Traceback" in line or "ERROR" in line]
+
+
+@pytest.mark.parametrize("kills", [2, pytest.param(20, marks=pytest.mark.thorough)])
+def test_a_crash_loop_through_a_step_back_runs_steady_no_further_ahead(
+    kills: int, daemon: Daemon, fake_time: FakeTime
+) -> None:
+    """UTC goes back an hour between kills: steady ticks rise, none comes twice, none is refused.
+
+    The kills come half a second after each start, as a service manager's in a crash loop do.
+    """
+    daemon.kill()
+    daemon.arguments = ["--max-lead=7200"]
+    daemon.start()
+    callers = Callers(daemon)
+
+    def crash_loop() -> None:
+        for _ in range(kills):
+            begun = time.monotonic()
+            callers.more(1)
+            # How long a daemon lives is what is tested: its lead grows with its uptime.
+            time.sleep(max(0.0, begun + 0.5 - time.monotonic()))
+            with callers.down():
+                daemon.kill()
+                daemon.start()
+        callers.more(1)
+
+    with callers.drawing():
+        crash_loop()
+        before = lead(daemon)
+        fake_time.set(-HOUR)
+        crash_loop()
+    after = lead(daemon)
+    callers.hang_up()
+    callers.assert_nothing_twice()
+    assert not callers.refused
+    # The kills after the step have brought it no further ahead than it was.
+    assert before < 5
+    assert HOUR - 60 < after < HOUR + before + 1
+    assert [line for line in daemon.lines if "steady kinds are" in line]
 
 
 def test_a_stop_past_the_horizon_and_a_kill_repeat_nothing() -> None:

@@ -37,7 +37,7 @@ def mounts() -> Iterator[Mounts]:
 def status_once(
     told: Callable[[dict[str, Any]], bool], daemon: Daemon, seconds: float
 ) -> dict[str, Any]:
-    """Wait until the daemon's status is as *told* says, and give it."""
+    """Wait until the daemon's status is as *told* says; return it."""
     client = Client(daemon.socket, fallback=False, timeout=5)
 
     def look() -> dict[str, Any]:
@@ -142,8 +142,7 @@ def test_a_disk_that_fails_stops_no_caller_and_heals(mounts: Mounts, name: str) 
     with daemon:
         callers = Callers(daemon)
         callers.draw(5)
-        ((stored, *others),) = [sorted({node for node, _ in callers.utc.taken})]
-        assert not others
+        (stored,) = callers.nodes
         with callers.drawing():
             with fault(mounts, daemon):
                 status = status_once(lambda status: status["volatile"], daemon, 10)
@@ -165,7 +164,7 @@ def test_a_disk_that_fails_stops_no_caller_and_heals(mounts: Mounts, name: str) 
         callers.hang_up()
         assert daemon.stop() == 0
     callers.assert_nothing_twice()
-    assert len({node for node, _ in callers.utc.taken}) == 2
+    assert len(callers.nodes) == 2
     assert not [refused for caller in callers.of_utc for refused in caller.refused]
     assert all(caller.refused for caller in callers.of_steady)
     assert not [
@@ -194,7 +193,7 @@ def test_a_sync_that_hangs_delays_no_caller(seconds: float, mounts: Mounts) -> N
     with Daemon(wrap=mounts.inside) as daemon:
         callers = Callers(daemon)
         callers.draw(5)
-        (stored,) = {node for node, _ in callers.utc.taken}
+        (stored,) = callers.nodes
         begun = time.monotonic()
         with (
             injected(daemon.process.pid, f"delay_enter={seconds * 1e6:.0f}:when=1"),

@@ -255,7 +255,7 @@ def sources(pod: dict[str, Any]) -> dict[str, Any]:
 
 
 def assert_confined(pod: dict[str, Any], container: dict[str, Any]) -> None:
-    """See to it that a container has no more than the Pod Security Standard "restricted" gives."""
+    """Check that a container has no more than the Pod Security Standard "restricted" gives."""
     context = container["securityContext"]
     assert context["runAsNonRoot"] is True
     assert context["runAsUser"] > 0

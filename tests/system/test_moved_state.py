@@ -22,7 +22,7 @@ def first() -> Iterator[Daemon]:
 
 
 def moved(daemon: Daemon) -> Path:
-    """Move a daemon's state folder away, make an empty one in its place; give where it is."""
+    """Move a daemon's state folder away, make an empty one in its place; return where it is."""
     away = daemon.state.with_name("away")
     daemon.state.rename(away)
     daemon.state.mkdir()

@@ -113,7 +113,7 @@ def _nobody() -> tuple[int, int]:
 
 
 def assert_refused(place: Path, kind: str, name: str, *options: str, user: str = "nobody") -> None:
-    """Plant something; see to it that a start with *options* names it, and leaves all as it is."""
+    """Plant something; check that a start with *options* names it, and leaves all as it is."""
     path = place / "open" / name
     with planted(kind, path, place):
         before = everything(place)
@@ -144,7 +144,7 @@ def test_what_stands_in_the_pid_files_place_stays(place: Path, kind: str) -> Non
     ("kind", "user"), [*((kind, "nobody") for kind in FOREIGN), ("a link to a folder", "")]
 )
 def test_what_stands_in_the_state_folders_place_stays(place: Path, kind: str, user: str) -> None:
-    """No link is followed there, for it could lead to any folder of the daemon's user's."""
+    """No link is followed there, because it could lead to any folder of the daemon's user's."""
     if user:
         os.chown(place / "theirs", *_nobody())
     assert_refused(place, kind, "state", "-P", "--state={path}", user=user)

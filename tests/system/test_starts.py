@@ -86,7 +86,11 @@ def test_a_pid_file_that_cannot_be_written(place: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "pages", "told"),
     [
-        ("ro", 0, "is not writable: Read-only file system; change that, or name another"),
+        (
+            "ro",
+            0,
+            "is not writable: Read-only file system; change that, or name another with --state",
+        ),
         ("size=16k", 4, "No space left on device; make room"),
         ("size=16k", 3, "No space left on device; make room"),
     ],

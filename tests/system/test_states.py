@@ -89,7 +89,7 @@ class Host:
 
 @pytest.fixture
 def memory() -> Iterator[Path]:
-    """A folder in memory, for it is synced thousands of times."""
+    """A folder in memory, because it is synced thousands of times."""
     folder = Path(tempfile.mkdtemp(prefix="uuidd-", dir="/dev/shm"))
     yield folder
     shutil.rmtree(folder)
@@ -202,7 +202,7 @@ def test_a_daemon_sets_aside_what_it_cannot_use(
     assert cause in line
     assert "set aside as state.unusable-1" in line
     callers.draw()
-    assert len({node for node, _ in callers.utc.taken}) == 2
+    assert len(callers.nodes) == 2
     for caller in callers.of_steady:
         (refused,) = caller.refused
         assert refused.startswith("unavailable: the state was lost, so steady starts in ")
@@ -237,5 +237,5 @@ def test_an_older_state_of_the_same_host_repeats_nothing_while_utc_goes_on(
     callers.hang_up()
     callers.assert_nothing_twice()
     assert not callers.refused
-    assert len({node for node, _ in callers.utc.taken}) == 1
+    assert len(callers.nodes) == 1
     assert not [path for path in daemon.state.iterdir() if "unusable" in path.name]

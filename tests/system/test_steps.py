@@ -165,7 +165,7 @@ def generations(callers: Callers) -> set[int]:
     callers.draw(5)
     callers.hang_up()
     callers.assert_nothing_twice()
-    return {clock_seq >> LANE_BITS for _, clock_seq in callers.utc.taken}
+    return {clock_seq >> LANE_BITS for _, clock_seq in callers.spaces}
 
 
 @pytest.mark.parametrize(("back", "opened"), [(0.005, 0), (0.05, 1)])

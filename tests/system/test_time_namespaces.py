@@ -67,7 +67,7 @@ print(before - drawn, time.time_ns() // 1_000_000 - drawn)
 
 @pytest.mark.usefixtures("as_root")
 def test_a_daemon_and_its_callers_may_be_in_different_time_namespaces() -> None:
-    """None of them tells the other a reading of a clock that differs there."""
+    """No message contains a reading of a clock that differs there."""
     with Daemon() as daemon:
         said = output(*SHIFTED, sys.executable, "-c", DRAW, daemon.socket)
         age_before, age_after = map(int, said.split())

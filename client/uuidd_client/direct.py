@@ -76,19 +76,21 @@ def _reserving(places: Places, lease: Holding) -> Callable[[], int]:
             return 0
         if now >= lease.tell_at or now >= end:
             return 0
-        # From here on there is no call, see places.py.
-        rest = now - places.reserved
-        if rest < 0 or now < places.first or (latest is not None and latest.end > now):
+        if now < places.first or (latest is not None and latest.end > now):
             return 0
-        if rest > PAUSE:
+        if now - places.reserved > PAUSE:
             places.direct = 0
         elif places.direct >= MANY and not alone:
             return 0
+        tick_end = now + 1
+        # One line, see places.py.
+        places.reserved = tick_end if (free := places.reserved <= now) else places.reserved
+        if not free:
+            return 0
         places.direct += 1
-        places.reserved = now + 1
         if latest is not None:
-            latest.end = now + 1
-        # Up to here. What is left of a run in another form is older.
+            latest.end = tick_end if latest.end < tick_end else latest.end  # noqa: FURB136  (a call)
+        # What is left of a run in another form is older.
         places.deadline[0] = 0.0
         return now
 

@@ -8,8 +8,9 @@ Theory of operation
 2. If the process has leased a lane, ticks of the lane come first: as many of the latest as are
    wanted, up to the reading of UTC. Otherwise a block is taken from the daemon, or made here.
 3. *reserved* is the end of the ticks of the lane that this kind has used. Ticks are reserved
-   without a lock, by a comparison and an assignment with no call in between: there CPython
-   changes neither to another thread nor to a signal handler.
+   without a lock, because a handler or a fork's child could find it held. Instead, the comparison
+   and the assignment are one line without a call: there CPython changes neither to another thread
+   nor to a signal handler, and a debugger does not stop.
 """
 
 from __future__ import annotations
@@ -179,21 +180,15 @@ class Places:
         if not now or (times is not None and not times.epoch <= now - count < now < times.end):
             # An answer of the daemon with such a time is an error that says so.
             return False
-        first = now + 1 - count
-        # From here on there is no call, see above.
-        if first < self.reserved:
-            first = self.reserved
-        if first < self.first:
-            # Used of the block before.
-            first = self.first
-        if first < lane.begin:
-            first = lane.begin
-        if first > now:
+        # Not those that were used of the block before.
+        first, end = max(now + 1 - count, self.first, lane.begin), now + 1
+        # See above; max() would be a call.
+        free, self.reserved = self.reserved, end if self.reserved < end else self.reserved  # noqa: FURB136
+        first = max(first, free)
+        if first >= end:
             return False
-        self.reserved = now + 1
-        # Up to here.
-        self.first, self.end = first, now + 1
-        lane.note(now + 1)
+        self.first, self.end = first, end
+        lane.note(end)
         self.origin, self.leased, self.safe = lane.origin, True, SafeUUID.safe
         # The first tick is older than now by this.
         age = (now - first) / TICKS_PER_SECOND

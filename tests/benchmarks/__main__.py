@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tests.benchmarks import footprint, makers, making, quote, record, serving, together, waiting
 from tests.benchmarks.record import Machine
-from tests.benchmarks.rows import Curve, Missing, Result, Row, joined, joined_curves, table
+from tests.benchmarks.rows import Missing, Result, Row, joined, table
 from tests.benchmarks.workspace import Checkout, Workspace, checkout, workspace
 
 CORES = 2
@@ -60,7 +60,6 @@ class Run:
     """What one run of the benchmarks brought."""
 
     rows: list[Row] = field(default_factory=list)
-    curves: list[Curve] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
 
@@ -139,7 +138,6 @@ def _measured(given: argparse.Namespace, other: Checkout | None) -> Machine:
             "seconds": round(time.monotonic() - begun, 1),
         },
         rows,
-        joined_curves(run.curves for run in runs),
         list(dict.fromkeys(line for run in runs for line in run.left_out)),
         list(dict.fromkeys(line for run in runs for line in run.failed)),
     )
@@ -157,8 +155,6 @@ def _run(names: list[str], rounds: int, other: Checkout | None, title: str) -> R
                         case Row():
                             depends = other is None and name in DEPENDS
                             run.rows.append(replace(result, depends=depends))
-                        case Curve():
-                            run.curves.append(result)
                         case Missing():
                             run.left_out.append(f"{name}: {result}")
             except Missing as missing:

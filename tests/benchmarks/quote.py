@@ -62,7 +62,7 @@ def pages(machines: list[Machine]) -> dict[Path, str]:
     }
     return {
         **{readme: replaced(readme.read_text(), text) for readme, text in readmes.items()},
-        DRAWING: chart.drawn(machines[0].rows, machines[0].curves),
+        DRAWING: chart.drawn(machines[0].rows),
     }
 
 

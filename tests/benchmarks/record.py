@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.benchmarks.rows import Curve, Row
+from tests.benchmarks.rows import Row
 
 FILE = Path(__file__).with_name("results.json")
 
@@ -27,7 +27,6 @@ class Machine:
     kernel: str
     run: dict[str, Any] = field(default_factory=dict)
     rows: list[Row] = field(default_factory=list)
-    curves: list[Curve] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
     note: str = ""
@@ -55,10 +54,6 @@ def load(text: str) -> list[Machine]:
             **{
                 **machine,
                 "rows": [Row(**row) for row in machine["rows"]],
-                "curves": [
-                    Curve(curve["name"], {float(p): t for p, t in curve["microseconds"].items()})
-                    for curve in machine["curves"]
-                ],
             }
         )
         for machine in json.loads(text)["machines"]

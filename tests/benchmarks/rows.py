@@ -1,4 +1,4 @@
-"""What benchmarks yield: rows and curves; and the rounds that their figures come from."""
+"""What benchmarks yield: rows; and the rounds that their figures come from."""
 
 from __future__ import annotations
 
@@ -57,15 +57,7 @@ class Row:
         return None if self.at_most is None else median(self.ours) <= self.at_most
 
 
-@dataclass(frozen=True, slots=True)
-class Curve:
-    """How long a round trip takes: microseconds by percentile."""
-
-    name: str
-    microseconds: dict[float, float]
-
-
-Result: TypeAlias = Row | Curve | Missing
+Result: TypeAlias = Row | Missing
 """What a benchmark yields: a Missing stands for rows that are left out."""
 
 
@@ -129,19 +121,6 @@ def _added(earlier: Row, row: Row) -> Row:
         theirs=earlier.theirs + row.theirs,
         ratios=earlier.ratios + row.ratios,
     )
-
-
-def joined_curves(runs: Iterable[Iterable[Curve]]) -> list[Curve]:
-    """Return each curve once: the medians of the runs."""
-    found: dict[str, list[Curve]] = {}
-    for curve in (curve for curves in runs for curve in curves):
-        found.setdefault(curve.name, []).append(curve)
-    return [
-        Curve(
-            name, {p: median([c.microseconds[p] for c in curves]) for p in curves[0].microseconds}
-        )
-        for name, curves in found.items()
-    ]
 
 
 _HEAD = ("", "beside", "ours", "theirs", "unit", "lowest", "median", "highest", "goal", "met", "")

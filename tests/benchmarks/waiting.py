@@ -14,14 +14,12 @@ from tests.benchmarks import serving
 from tests.benchmarks.daemons import Running, ours
 from tests.benchmarks.rows import (
     OTHER_CHECKOUT,
-    Curve,
     Missing,
     Result,
     Row,
     alone,
     compared,
     interleaved,
-    median,
 )
 from tests.benchmarks.serving import TAKE
 from tests.benchmarks.workspace import Workspace, compiled
@@ -29,7 +27,6 @@ from tests.system.attacker import GREED, Actor
 
 OTHERS = 64
 TURN_SECONDS = 0.4
-PERCENTILES = (1.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.99)
 GOALS = {50.0: 0.28, 99.0: 0.25, 99.9: 0.2}
 """How many times as fast as an echo in C a take is, at the least."""
 
@@ -68,9 +65,6 @@ def rows(space: Workspace, rounds: int) -> Iterator[Result]:
         yield compared(beside_name, name, "us", _of(beside, 99.9), others)
         return
     yield alone(beside_name, "us", _of(beside, 99.9), at_most=5000)
-    yield _curve("take, alone", single)
-    yield _curve(f"take, beside {OTHERS} others", beside)
-    yield _curve(name, echoed)
 
 
 def greed(space: Workspace, rounds: int) -> Iterator[Row]:
@@ -118,13 +112,9 @@ def _of(turns: Sequence[Times], percentile: float) -> list[float]:
     return [times[percentile] for times in turns]
 
 
-def _curve(name: str, turns: list[Times]) -> Curve:
-    return Curve(name, {percentile: median(_of(turns, percentile)) for percentile in PERCENTILES})
-
-
 def _ask(space: Workspace, path: Path) -> Times:
     """Ask for a turn, and return its percentiles."""
-    how = [str(TURN_SECONDS), TAKE.request.hex(), TAKE.reply.hex(), *map(str, PERCENTILES)]
+    how = [str(TURN_SECONDS), TAKE.request.hex(), TAKE.reply.hex(), *map(str, GOALS)]
     done = subprocess.run(
         [compiled(space, "roundtrip"), "ask", path, *how],
         check=True,
@@ -133,7 +123,7 @@ def _ask(space: Workspace, path: Path) -> Times:
         timeout=TURN_SECONDS + 30,
     )
     _, *found = map(int, done.stdout.split())
-    return {p: nanoseconds / 1e3 for p, nanoseconds in zip(PERCENTILES, found, strict=True)}
+    return {p: nanoseconds / 1e3 for p, nanoseconds in zip(GOALS, found, strict=True)}
 
 
 def _ask_beside_others(space: Workspace, path: Path) -> Times:

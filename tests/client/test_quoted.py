@@ -6,7 +6,7 @@ import pytest
 
 from tests.benchmarks import quote, record
 from tests.benchmarks.record import Machine
-from tests.benchmarks.rows import Curve, Row, compared, joined, joined_curves
+from tests.benchmarks.rows import Row, compared, joined
 
 NAME, BESIDE = ROW = "rpc take, 8 clients", "C uuidd op 2"
 OURS, THEIRS = quote.SHORT[ROW]
@@ -86,12 +86,6 @@ def test_runs_are_joined_row_by_row() -> None:
     [row, alone] = joined([[one, other], [two]])
     assert (row.ours, row.theirs, row.ratios) == ([2.0, 2.0], [6.0, 4.0], [3.0, 2.0])
     assert alone == other
-
-
-def test_curves_of_runs_become_one() -> None:
-    """Each percentile is the median of the runs."""
-    runs = [[Curve("take", {50.0: time})] for time in (20.0, 90.0, 30.0)]
-    assert joined_curves(runs) == [Curve("take", {50.0: 30.0})]
 
 
 def test_a_goal_is_met_by_the_median_of_the_runs() -> None:

@@ -12,6 +12,9 @@ from uuidd_client.system import elapsed
 
 _INT = Struct("i")
 
+_ONE_PASSED = socket.CMSG_LEN(_INT.size)
+"""Room for one descriptor; the kernel closes others, which CMSG_SPACE could have room for."""
+
 _CLOEXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0x4000_0000)
 """So that programs which are started do not inherit a passed descriptor."""
 
@@ -89,7 +92,7 @@ class Stream(socket.socket):
     def receive_passed(self, count: int, seconds: float) -> tuple[bytes, list[int]]:
         """As ``receive``; return also the descriptors that were passed with the bytes."""
         self._wait(seconds)
-        data, passed, _, _ = self.recvmsg(count, socket.CMSG_SPACE(_INT.size), _CLOEXEC)
+        data, passed, _, _ = self.recvmsg(count, _ONE_PASSED, _CLOEXEC)
         return data, [_INT.unpack(each[: _INT.size])[0] for *_, each in passed]
 
     def _wait(self, seconds: float) -> None:

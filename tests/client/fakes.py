@@ -94,13 +94,18 @@ Answer = Callable[[bytes], bytes | None]
 
 
 class Server:
-    """A Unix socket at *path* that says *answer* to whatever is sent to it."""
+    """A Unix socket at *path* that says *answer* to whatever is sent to it.
 
-    def __init__(self, path: Path, answer: Answer) -> None:
+    Requests for a lease are apart: to them it says *lease*, and *asked* counts them.
+    """
+
+    def __init__(self, path: Path, answer: Answer, lease: Answer | None = None) -> None:
         self.path = path
         self.requests: list[bytes] = []
         self.connections = 0
+        self.asked = 0
         self._answer = answer
+        self._lease = lease or no_lease
         self._listener = socket.socket(socket.AF_UNIX)
         self._stop, self._stopped = os.pipe()
         self._thread = threading.Thread(target=self._serve)
@@ -122,6 +127,8 @@ class Server:
         with contextlib.ExitStack() as open_ones, selectors.DefaultSelector() as selector:
             selector.register(self._stop, selectors.EVENT_READ)
             selector.register(self._listener, selectors.EVENT_READ)
+            # Also when an answer raises: then nobody waits for the next one.
+            open_ones.enter_context(self._listener)
             while True:
                 for key, _ in selector.select(20):
                     if key.fd == self._stop:
@@ -139,8 +146,12 @@ class Server:
             request = connection.recv(65536)
             if not request:
                 return False
-            self.requests.append(request)
-            reply = self._answer(request)
+            if b"lease" in request:
+                self.asked += 1
+                reply = self._lease(request)
+            else:
+                self.requests.append(request)
+                reply = self._answer(request)
             if reply is None:
                 return False
             connection.sendall(reply)
@@ -159,6 +170,11 @@ def refused(request: bytes, error: str) -> bytes:
     """Return the response that refuses an rpc request."""
     packed: bytes = msgpack.packb([1, msgpack.unpackb(request)[1], error, None])
     return packed
+
+
+def no_lease(request: bytes) -> bytes:
+    """Refuse a lease, as a daemon that has none free does."""
+    return refused(request, "no_lease: none is free")
 
 
 def granted(first: int, count: int) -> dict[str, Any]:

@@ -431,15 +431,26 @@ def test_a_child_leaves_its_parents_connection_open(tmp_path: Path) -> None:
     assert server.connections == 2
 
 
-def test_without_any_age_each_id_is_a_round_trip(daemon: Daemon) -> None:
-    """With max_age=0 the daemon is asked for each id, in every form."""
+def test_without_any_age_each_snowflake_is_a_round_trip(daemon: Daemon) -> None:
+    """With max_age=0 the daemon is asked for each id that cannot hold a lane, in every form."""
     with Client(daemon.socket, fallback=False, max_age=0) as client:
-        client.uuid1()
+        client.snowflake()
+        before = requests(daemon)
+        client.snowflake()
+        client.make("flake", 5)
+        next(client.iter("snowflake", form="text"))
+        assert requests(daemon) - before == 1 + 7
+
+
+def test_without_any_age_no_id_of_a_lease_is_a_round_trip(daemon: Daemon) -> None:
+    """With max_age=0 each id of a lane has a reading of UTC of its own, in every form."""
+    with Client(daemon.socket, fallback=False, max_age=0) as client:
+        client.make("v1", 2)
         before = requests(daemon)
         client.uuid1()
         client.make("v1", 5)
         next(client.iter("v6", form="text"))
-        assert requests(daemon) - before == 1 + 7
+        assert requests(daemon) - before == 1
 
 
 RISING = ("v6", "v7", "ulid", "snowflake")

@@ -265,7 +265,8 @@ def test_numbers_stand_under_each_other() -> None:
         "v4 (uuid)         4,512,346     7,000,000",
         "",
         "All ids but v4 came from the daemon; the fallback made none.",
-        "One second has room for 10,000,000 ids of all callers, or 4,096,000 Snowflakes.",
+        "A process with a lease has room for 10,000,000 ids of each kind a second.",
+        "All processes share room for 10,000,000 Flakes, or 4,096,000 Snowflakes.",
         "A measurement may exceed this, because it also uses time that was still free.",
         "v4 is random, and is made in this process without the daemon.",
     ]

@@ -1,4 +1,4 @@
-"""``uuidctl bench``: how fast the daemon answers, and how fast ids are made of its blocks."""
+"""``uuidctl bench``: how fast the daemon answers, and how fast this process makes ids."""
 
 from __future__ import annotations
 
@@ -8,16 +8,20 @@ import math
 import sys
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from functools import partial
 from itertools import repeat
 from time import perf_counter_ns
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from uuidd.core.ids.kinds import KINDS
 from uuidd_client.client import Client
 from uuidd_client.command import common
 from uuidd_client.command.progress import Progress
 from uuidd_client.errors import NoWorkerId
+
+if TYPE_CHECKING:
+    from uuidd_client.connection import Connection
 
 SECONDS, MAX_SECONDS = 0.25, 60.0
 """How long one measurement takes. The time of each round trip is kept, in 8 bytes."""
@@ -29,7 +33,7 @@ BATCH, TRIPS = 1000, 25
 """Ids, and round trips, between two readings of the clock: about a millisecond of them."""
 
 ROUND_TRIPS = {"utc": "v1", "steady": "v7"}
-"""The kind by which round trips for each timeline are measured."""
+"""The kind that stands for each timeline, of which one tick is taken in each round trip."""
 
 PER_MILLE = {"p50": 500, "p90": 900, "p99": 990, "p99.9": 999, "max": 1000}
 
@@ -57,7 +61,7 @@ def add_to(commands: Any) -> None:
         "bench",
         help="measure how fast the daemon answers and how fast ids are made",
         description="Measure how long the running daemon takes to answer a request, and how many"
-        " ids a second this process makes from the daemon's blocks of time.",
+        " ids a second this process makes from the time that the daemon gives it.",
     )
     command.add_argument(
         "-k",
@@ -84,7 +88,7 @@ def _do(given: argparse.Namespace) -> int:
     # Without a fallback: either the daemon is measured, or there is an error.
     with (
         common.client(given.socket, fallback=False) as client,
-        common.client(given.socket, fallback=False, max_age=0) as single,
+        closing(common.connection(given.socket)) as connection,
     ):
         status = client.status()
         left_out = []
@@ -92,7 +96,7 @@ def _do(given: argparse.Namespace) -> int:
             kinds.remove("snowflake")
             left_out.append("snowflake")
         results = Results({}, {})
-        measurements = list(_measurements(kinds, client, single, results))
+        measurements = list(_measurements(kinds, client, connection, results))
         with Progress(len(measurements), sys.stderr) as progress:
             for measurement in measurements:
                 progress.begin(measurement.name)
@@ -114,12 +118,14 @@ def _has_worker(client: Client) -> bool:
 
 
 def _measurements(
-    kinds: Sequence[str], client: Client, single: Client, results: Results
+    kinds: Sequence[str], client: Client, connection: Connection, results: Results
 ) -> Iterator[Measurement]:
     """Return the measurements of *kinds*, which put what they find into *results*."""
+    # A client with a lease makes no round trips.
+    takes = {"utc": connection.take, "steady": connection.take_steady}
 
-    def trips(kind: str, seconds: float, moved: Moved) -> None:
-        results.trips[kind] = percentiles(timed(single.factory(kind, "uuid"), seconds, moved))
+    def trips(timeline: str, kind: str, seconds: float, moved: Moved) -> None:
+        results.trips[kind] = percentiles(timed(partial(takes[timeline], 1), seconds, moved))
 
     def one_by_one(kind: str, seconds: float, moved: Moved) -> None:
         draw = client.factory(kind)
@@ -137,7 +143,7 @@ def _measurements(
     timelines = {KINDS[kind].timeline for kind in kinds}
     for timeline, kind in ROUND_TRIPS.items():
         if timeline in timelines:
-            yield Measurement(f"round trips of {kind}", partial(trips, kind))
+            yield Measurement(f"round trips of {kind}", partial(trips, timeline, kind))
     for kind in kinds:
         yield Measurement(f"{kind}, one at a time", partial(one_by_one, kind))
         yield Measurement(f"{kind}, {AT_ONCE} at once", partial(at_once, kind))
@@ -220,7 +226,8 @@ def lines(about: Mapping[str, Any], results: Results, left_out: Sequence[str]) -
         yield f"Left out: {kind}, because the daemon has no worker number (--worker N)."
     if any(KINDS[kind].timeline for kind in results.rates):
         yield "All ids but v4 came from the daemon; the fallback made none."
-        yield "One second has room for 10,000,000 ids of all callers, or 4,096,000 Snowflakes."
+        yield "A process with a lease has room for 10,000,000 ids of each kind a second."
+        yield "All processes share room for 10,000,000 Flakes, or 4,096,000 Snowflakes."
         yield "A measurement may exceed this, because it also uses time that was still free."
     if "v4" in results.rates:
         yield "v4 is random, and is made in this process without the daemon."

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from uuidd_client.client import Client
-from uuidd_client.system import default_timeout
+from uuidd_client.system import default_path, default_timeout
+
+if TYPE_CHECKING:
+    from uuidd_client.connection import Connection
 
 TIMEOUT = 1.0
 """Seconds to wait for the daemon where $UUIDD_TIMEOUT does not say."""
@@ -13,14 +18,29 @@ class CommandError(Exception):
     """A command failed; the message is one line that says why and names the way out."""
 
 
-def client(socket: str | None, *, fallback: bool = True, max_age: float = 0.1) -> Client:
+def client(socket: str | None, *, fallback: bool = True) -> Client:
     """Return a client of the daemon at *socket*.
 
     It waits longer for an answer than a server's request can, because a person is waiting.
 
     Raises CommandError if $UUIDD_TIMEOUT is not a number of seconds above 0.
     """
+    return Client(socket, fallback, timeout=_timeout())
+
+
+def connection(socket: str | None) -> Connection:
+    """Return a connection to the daemon at *socket*, for single requests. Otherwise as ``client``.
+
+    Raises CommandError.
+    """
+    # Not at the start: most commands need none.
+    from uuidd_client.connection import Connection
+
+    return Connection(socket or default_path(), _timeout())
+
+
+def _timeout() -> float:
     try:
-        return Client(socket, fallback, max_age, default_timeout(TIMEOUT))
+        return default_timeout(TIMEOUT)
     except ValueError as error:
         raise CommandError(str(error)) from error

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
+import mmap
 import os
 import resource
 import select
@@ -234,6 +235,46 @@ def hoard(path: Path, count: int) -> dict[str, Any]:
         "closed": closed,
         "libuuid": unanswered.hex(),
     }
+
+
+def leases(path: Path, count: int) -> dict[str, Any]:
+    """Take leases over *count* connections, try to write to the page, and then ask on and on."""
+    held, heard, written = 0, set(), []
+    ask, in_use = (msgpack.packb(it) for it in ([0, 1, "lease", []], [2, "in_use", []]))
+    with contextlib.ExitStack() as stack:
+        connections = [stack.enter_context(Connection(path)) for _ in range(count)]
+        for connection in connections:
+            connection.sock.sendall(ask)
+            data, passed, _, _ = socket.recv_fds(connection.sock, 65536, 4)
+            _, _, error, _ = msgpack.unpackb(data)
+            held += error is None
+            heard |= {error} if error else set()
+            for fd in passed:
+                stack.callback(os.close, fd)
+                again = os.open(f"/proc/self/fd/{fd}", os.O_RDWR)
+                stack.callback(os.close, again)
+                written += [_written(fd), _written(again)]
+        at_work()
+        asked = 0
+        while goes_on():
+            connections[-1].sock.sendall(in_use * 50 + ask)
+            connections[-1].read()
+            asked += 1
+    return {"held": held, "heard": sorted(heard), "written": any(written), "asked": asked}
+
+
+def _written(fd: int) -> bool:
+    """Return whether a page could be written to, mapped to be written to, or cut off."""
+    attempts: list[Callable[[], object]] = [
+        lambda: os.write(fd, b"x"),
+        lambda: mmap.mmap(fd, 4096),
+        lambda: os.ftruncate(fd, 0),
+    ]
+    for attempt in attempts:
+        with contextlib.suppress(PermissionError):
+            attempt()
+            return True
+    return False
 
 
 def bulks(path: Path, *counts: int) -> dict[str, Any]:
@@ -556,6 +597,7 @@ ROLES: dict[str, Callable[..., Any]] = {
         silent,
         idle,
         hoard,
+        leases,
         bulks,
         passing,
         storm,

@@ -16,6 +16,7 @@ import pytest
 from tests.rig import PATIENCE, SOON, Daemon, until
 from tests.system.attacker import FIRST_BYTES, GREED, Actor, libuuid
 from tests.system.takers import Given, assert_apart
+from uuidd.core.timeline.leases import PER_USER
 
 pytestmark = pytest.mark.usefixtures("as_root")
 
@@ -181,6 +182,26 @@ def test_one_user_can_take_the_connections_of_one_user_only() -> None:
         found = status(daemon)
         assert found["connections_rejected"] == 200 - 64 + 1
         assert found["requests"]["rpc"]["refused"] == {"connections": 137}
+
+
+def test_one_user_can_take_the_leases_of_one_user_only() -> None:
+    """Others are granted leases meanwhile, their page is as it was, and no disk is kept busy."""
+    with guarded() as daemon:
+        served(daemon, 20)
+        with Actor(daemon.socket, ATTACKER, "leases", 200) as attacker:
+            served(daemon)
+            with daemon.connect() as other:
+                assert other.call("lease")["token"]
+            told = attacker.saw()
+        assert told["held"] == PER_USER
+        assert [each.split(",")[0] for each in told["heard"]] == [
+            f"no_lease: uid {ATTACKER} has {PER_USER} leases"
+        ]
+        assert not told["written"]
+        assert told["asked"] > 0
+        found = status(daemon)
+        assert found["leases"]["granted"] == PER_USER + 1
+        assert found["saves"]["done"] < 100
 
 
 # --- unread replies

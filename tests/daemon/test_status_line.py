@@ -9,7 +9,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from tests.daemon.fakes import Inside
+from tests.daemon.fakes import UID, Inside
 from uuidd.server.status import LINE_SECONDS, StatusLine, supervise
 from uuidd.systemd import Notifier
 
@@ -119,6 +119,13 @@ async def test_the_rate_is_that_since_the_last_line(autojump_clock: MockClock) -
     assert line() == "Serving 1 connection, 2,000 ids/s"
     await trio.sleep(10)
     assert line() == "Serving 1 connection, 0 ids/s"
+
+
+async def test_leases_that_are_held_are_told(autojump_clock: MockClock) -> None:
+    """The ids that their holders make are not among the rate."""
+    inside = Inside()
+    inside.timelines.lease(at=inside.clock.read(), uid=UID)
+    assert the_line(inside)() == "Serving 0 connections, 0 ids/s, 1 lease"
 
 
 async def test_two_lines_at_once_divide_by_no_zero(autojump_clock: MockClock) -> None:

@@ -1,0 +1,212 @@
+"""Programs that draw ids from leases, one by one, and leave in a file all that they were given.
+
+The words of ``main`` are SOCKET FILE TIMEOUT FALLBACK CHILDREN.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import select
+import sys
+import time
+import uuid
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from struct import Struct
+from typing import Any, NamedTuple
+
+from tests.forks import Program
+from tests.rig import Daemon, until
+from uuidd.core.ids import versions
+from uuidd_client import Client, DaemonUnavailable
+from uuidd_client.source import utc_tick
+
+ENTRY = Struct("=16s?QQ")
+"""An id, whether it is marked safe, a tick that its own may not lie past, and how many nanoseconds
+the call took."""
+
+BURSTS = (5, 20, 100)
+"""How many ids are drawn at once: one by one, or from runs that are made ahead."""
+
+PAUSE = 0.02
+"""Seconds between two bursts."""
+
+AT_ONCE = 16
+"""How many children live at once."""
+
+
+class Drawn(NamedTuple):
+    """What an entry of the file says; *at* is the tick that the id's own may not lie past."""
+
+    id: int
+    safe: bool
+    at: int
+    took: int
+
+    @property
+    def is_v1(self) -> bool:
+        """Whether it is a v1; otherwise it is a v7."""
+        return self.id >> 76 & 15 == 1
+
+    @property
+    def tick(self) -> int:
+        """The tick of the id."""
+        return versions.gregorian_fields(self.id).tick if self.is_v1 else versions.v7_tick(self.id)
+
+    @property
+    def place(self) -> tuple[int, ...]:
+        """What no other id may share: of a v7, the tick and the lane."""
+        if self.is_v1 or not self.safe:
+            return (self.id,)
+        return self.tick, self.id >> versions.V7_RANDOM_BITS - versions.LANE_BITS & 0xFF
+
+
+class Holder(Program):
+    """A program that draws from the daemon at *path* until the context ends.
+
+    With *children* it does so once, and then each of them, its forks, once.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        file: Path,
+        *,
+        timeout: float = 20,
+        fallback: bool = True,
+        children: int = 0,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        words = path, file, timeout, int(fallback), children
+        super().__init__(__name__, *words, environment=environment)
+        self._file = file
+
+    def more(self, count: int = 400) -> None:
+        """Wait until it has drawn *count* ids more."""
+        wanted = self._size() + count * ENTRY.size
+        until(lambda: self._size() >= wanted, instead=lambda: f"{self._size()} of {wanted} bytes")
+
+    def _size(self) -> int:
+        return self._file.stat().st_size if self._file.exists() else 0
+
+    def drawn(self) -> list[Drawn]:
+        """Return what it has drawn, in order."""
+        data = self._file.read_bytes()
+        whole = len(data) - len(data) % ENTRY.size
+        return [
+            Drawn(int.from_bytes(id, "big"), *rest) for id, *rest in ENTRY.iter_unpack(data[:whole])
+        ]
+
+    def last(self, count: int = 40) -> list[Drawn]:
+        """Return the last ids that it has drawn."""
+        return self.drawn()[-count:]
+
+
+@contextlib.contextmanager
+def holders(daemon: Daemon, folder: Path, count: int, **settings: Any) -> Iterator[list[Holder]]:
+    """Provide programs that draw from *daemon*, once each has its two leases."""
+    paths = [folder / f"{daemon.pid}-{number}" for number in range(count)]
+    before = leases(daemon)["out"]
+    with contextlib.ExitStack() as running:
+        yielded = [running.enter_context(Holder(daemon.socket, path, **settings)) for path in paths]
+        await_leases(daemon, before + 2 * count)
+        yield yielded
+
+
+def leases(daemon: Daemon) -> dict[str, Any]:
+    """Return what the daemon's status tells of leases."""
+    found: dict[str, Any] = daemon.call("status")["leases"]
+    return found
+
+
+def await_leases(daemon: Daemon, count: int) -> None:
+    """Wait until so many leases are held."""
+    until(lambda: leases(daemon)["out"] == count, instead=lambda: leases(daemon))
+
+
+def assert_sound(drawn: Iterable[list[Drawn]], *, utc_set_back: bool = False) -> None:
+    """Fail if an id or its place came twice, lay in the future, or was out of order.
+
+    *drawn* is what each process drew. Once UTC was set back, v1 may be out of order where it was,
+    and v7 lie in the future.
+    """
+    seen: set[tuple[int, ...]] = set()
+    for some in drawn:
+        places = [each.place for each in some]
+        fresh = set(places)
+        assert len(fresh) == len(places), "a process was given a place twice"
+        assert not seen & fresh, f"two processes were given {min(seen & fresh)}"
+        seen |= fresh
+        v7 = [each.id for each in some if not each.is_v1]
+        assert all(one < next for one, next in itertools.pairwise(v7))
+        v1 = [each for each in some if each.is_v1]
+        for one, next in itertools.pairwise(v1):
+            assert one.tick < next.tick or (utc_set_back and next.at < one.at), (one, next)
+        late = [each for each in some if each.tick > each.at and (each.is_v1 or not utc_set_back)]
+        assert not late, late[:5]
+    assert seen
+
+
+def main(words: list[str]) -> None:
+    """Draw until standard input ends; a daemon that is not there is asked again."""
+    path, name, timeout, fallback, children = words
+    warnings.simplefilter("ignore", RuntimeWarning)
+    client = Client(path, fallback=fallback == "1", timeout=float(timeout))
+    draws = [client.uuid1, client.uuid7, client.factory("v1"), client.factory("v7")]
+    with open(name, "ab", buffering=0) as file:
+        for number, burst in enumerate(itertools.cycle(BURSTS)):
+            file.write(_burst(draws, burst))
+            if children and number == len(BURSTS):
+                _let_children_draw(int(children), draws, file.write)
+            if select.select([sys.stdin], [], [], PAUSE)[0]:
+                return
+
+
+def _burst(draws: list[Callable[[], uuid.UUID]], count: int) -> bytes:
+    entries = []
+    for draw in draws:
+        for _ in range(count // 4 + 1):
+            wanted, begun = utc_tick(), time.monotonic_ns()
+            try:
+                drawn = draw()
+            except DaemonUnavailable:
+                break
+            took = time.monotonic_ns() - begun
+            # UTC may have been set back in the midst of it.
+            at = max(wanted + took // 100, utc_tick())
+            entries.append(ENTRY.pack(drawn.bytes, drawn.is_safe is uuid.SafeUUID.safe, at, took))
+    return b"".join(entries)
+
+
+def _let_children_draw(
+    count: int, draws: list[Callable[[], uuid.UUID]], write: Callable[[bytes], object]
+) -> None:
+    alive: set[int] = set()
+    for _ in range(count):
+        if len(alive) == AT_ONCE:
+            alive.discard(_ended_well())
+        pid = os.fork()
+        if not pid:
+            status = 1
+            try:
+                for burst in BURSTS:
+                    write(_burst(draws, burst))
+                    time.sleep(PAUSE)
+                status = 0
+            finally:
+                os._exit(status)
+        alive.add(pid)
+        # The parent draws on beside them.
+        write(_burst(draws, BURSTS[0]))
+    while alive:
+        alive.discard(_ended_well())
+
+
+def _ended_well() -> int:
+    pid, status = os.wait()
+    if status:
+        raise RuntimeError(f"a child ended with {os.waitstatus_to_exitcode(status)}")
+    return pid

@@ -523,6 +523,7 @@ def test_a_real_daemons_status_is_a_screen_without_colours(
 def test_a_real_daemons_metrics_are_those_of_its_status(daemon: Daemon, uuidctl: Uuidctl) -> None:
     """All that this file knows of, and the text ends as OpenMetrics does."""
     _, plain, _ = uuidctl("status", "--json", socket=daemon.socket)
+    assert json.loads(plain)["pid"] == daemon.pid
     status, out, err = uuidctl("status", "--openmetrics", socket=daemon.socket)
     assert (status, err) == (0, "")
     assert out.endswith("# EOF\n")

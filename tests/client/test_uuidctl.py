@@ -138,14 +138,6 @@ def test_wrong_usage_is_reported_with_status_2(uuidctl: Uuidctl, wrong: str) -> 
     assert "error: " in told
 
 
-def test_status_as_json_is_what_the_daemon_said(daemon: Daemon, uuidctl: Uuidctl) -> None:
-    """All of it, as it is."""
-    _, out, _ = uuidctl("status", "--json", socket=daemon.socket)
-    status = json.loads(out)
-    assert status["pid"] == daemon.process.pid
-    assert status["limits"]["connections"] == 16384
-
-
 def test_the_status_of_another_version_is_reported_as_such(
     tmp_path: Path, uuidctl: Uuidctl
 ) -> None:

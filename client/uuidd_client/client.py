@@ -1,4 +1,4 @@
-"""The client: ids of any kind and form, made of the daemon's blocks of time."""
+"""The client: ids of any kind and form, made of time that the daemon leases or gives in blocks."""
 
 from __future__ import annotations
 
@@ -34,19 +34,21 @@ _GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
 class Client:
     """Ids from the uuidd at *socket* (default: $UUIDD_SOCKET, or /run/uuidd/request if not set).
 
-    A client may be used in any thread, and after a fork: the child has connections and blocks of
-    its own. So has a copy or an unpickled client, which takes over only the settings. The client
-    connects when it makes its first id.
+    A client may be used in any thread, and after a fork: the child has connections, leases and
+    blocks of its own. So has a copy or an unpickled client, which takes over only the settings. The
+    client connects when it makes its first id. From its second request on it holds a lease, if it
+    can get one: then it makes ids without asking the daemon, with the time of now to 1 ms.
 
     *fallback*: make ids in this process if no daemon answers. They are not marked safe: v1 and v6
     are unique by 61 random bits of the process, Flakes by 47, the others by their own random bits.
     Without it, or with $UUIDD_FALLBACK=0, DaemonUnavailable is raised.
-    *max_age*: seconds by which an id's time may lag behind. With 0, each id is a round trip, and
-    ids rise in the order in which all processes ask for them. *timeout*: seconds to wait for the
-    daemon's answer (default: $UUIDD_TIMEOUT, or 0.2 if not set). After a time-out, calls fall back
-    or fail at once until the daemon answers again. *wait*: wait if more ids are wanted than there
-    is time for (10 million a second of most kinds, 4,096,000 Snowflakes); without it, RateExceeded
-    is raised.
+    *max_age*: seconds by which an id's time may lag behind if there is no lease, and in lists. With
+    0, each id has a reading of the clock of its own, or without a lease a round trip, and ids rise
+    in the order in which all processes make them. *timeout*: seconds to wait for the daemon's
+    answer (default: $UUIDD_TIMEOUT, or 0.2 if not set). After a time-out, calls fall back or fail
+    at once until the daemon answers again. *wait*: wait if more ids are wanted than there is time
+    for: 10 million a second of each kind with a lease, and otherwise of all processes together
+    (4,096,000 Snowflakes). Without it, RateExceeded is raised.
     """
 
     def __init__(

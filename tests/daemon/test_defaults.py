@@ -142,7 +142,7 @@ def test_what_is_wrong_on_the_command_line_is_not_told_of_the_file(path: Path) -
 
 def test_limits_and_level_are_read_again(path: Path) -> None:
     """With the command line over them, as at the start."""
-    path.write_text('UUIDD_OPTIONS="--max-connections 7 --debug"\n')
+    path.write_text('UUIDD_OPTIONS="--max-connections 7 --max-pipelined 9 --debug"\n')
     begun = arguments.parser().parse_args([])
     found = reread(path, begun, ["--max-pipelined=3"])
     assert (found.limits.connections, found.limits.pipelined, found.level) == (7, 3, 10)

@@ -108,15 +108,6 @@ def test_a_path_of_108_bytes_is_refused(folder: Path, letter: str) -> None:
     assert list(folder.iterdir()) == []
 
 
-def test_a_missing_folder_is_refused(folder: Path) -> None:
-    """The line names the folder, and it is not made."""
-    assert refusal(folder / "missing" / "s") == (
-        f"the socket's folder {folder}/missing cannot be opened: No such file or directory;"
-        " create it, or name another socket with --socket"
-    )
-    assert list(folder.iterdir()) == []
-
-
 # --- what stands there already
 
 

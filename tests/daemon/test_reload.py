@@ -131,22 +131,6 @@ def test_a_bad_file_keeps_what_was(daemon: Daemon, path: Path) -> None:
         assert (limits(daemon)["connections"], limits(daemon)["pipelined"]) == (100, 7)
 
 
-def test_the_command_line_stays_over_the_file(path: Path) -> None:
-    """What was named at the start is not the file's to change."""
-    with Daemon(f"--defaults={path}", "--max-connections=9") as daemon:
-        options(path, "--max-connections 50 --max-pipelined 8")
-        reload(daemon)
-        found = limits(daemon)
-        assert (found["connections"], found["pipelined"]) == (9, 8)
-
-
-def test_what_cannot_change_stays(daemon: Daemon, path: Path) -> None:
-    """A worker number comes with a start, and only then."""
-    options(path, "--worker 5")
-    reload(daemon)
-    assert daemon.call("status")["steady"]["worker"] is None
-
-
 def test_without_a_file_it_says_so_and_goes_on() -> None:
     """SIGHUP ends no daemon."""
     with Daemon() as daemon:

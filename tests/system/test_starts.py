@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import select
-import signal
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.rig import PATIENCE, Connection, Daemon, ended
+from tests.rig import PATIENCE, Daemon, ended
 from tests.tools import in_private_mounts, need, output, run
 from uuidd.core.timeline.generation import LANES
 
@@ -48,31 +47,23 @@ def everything(place: Path) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("more", "begin", "end"),
+    ("more", "told"),
     [
         (
             "--state={place}/none",
-            "the state folder {place}/none does not exist;",
-            " create it, or name another with --state",
+            "the state folder {place}/none does not exist; create it, or name another with --state",
         ),
         (
             "--socket={place}/none/s",
-            "the socket's folder {place}/none cannot be opened: No such file or directory;",
+            "the socket's folder {place}/none cannot be opened: No such file or directory;"
             " create it, or name another socket with --socket",
         ),
-        (
-            "--socket={place}/" + 107 * "s",
-            "the socket path {place}/sss",
-            " bytes, and at most 107 are allowed; name a shorter one with --socket",
-        ),
-        ("--node=mac:nosuch0", "--node 'mac:nosuch0': there is no such interface", ""),
+        ("--node=mac:nosuch0", "--node 'mac:nosuch0': there is no such interface"),
     ],
 )
-def test_a_start_that_cannot_be_is_refused(place: Path, more: str, begin: str, end: str) -> None:
+def test_a_start_that_cannot_be_is_refused(place: Path, more: str, told: str) -> None:
     """The line names what is wrong and the way out, and nothing is made."""
-    line = refusal(*at(place, more.format(place=place)))
-    assert line.startswith(begin.format(place=place))
-    assert line.endswith(end)
+    assert refusal(*at(place, more.format(place=place))).startswith(told.format(place=place))
     assert everything(place) == {"state"}
 
 
@@ -173,19 +164,6 @@ def _await_end(pid: int) -> None:
 def test_a_start_in_the_background_that_fails_says_why(place: Path) -> None:
     """Going to the background does not swallow the line, nor the status."""
     assert "does not exist" in refusal(*at(place, f"--state={place / 'none'}")[1:])
-
-
-def test_a_start_with_closed_standard_descriptors(place: Path) -> None:
-    """A program that closed them to detach gets a daemon all the same, and one that works."""
-    words = [f"--socket={place / 's'}", f"--state={place / 'state'}", f"--pid={place / 'pid'}"]
-    try:
-        output("sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *UUIDD, *words)
-        with Connection(place / "s") as connection:
-            assert connection.call("take", "utc", 1)["count"] == 1
-    finally:
-        pid = int((place / "pid").read_text())
-        os.kill(pid, signal.SIGTERM)
-        _await_end(pid)
 
 
 def test_another_node_moves_the_clock_sequence() -> None:

@@ -1,8 +1,8 @@
 """A program that draws ids through our client, and notes when it asked for each and had it.
 
-The words of ``main`` are SOCKET MAX_AGE ROUNDS MANY FILE; it waits for a line on standard input.
-Each id is left in FILE as 16 bytes, and after them, in nanoseconds, UTC and the monotonic clock
-before the draw, the monotonic clock and UTC after it.
+The words of ``main`` are KIND SOCKET MAX_AGE ROUNDS MANY FILE; it waits for a line on standard
+input. Each id is left in FILE as 16 bytes, and after them, in nanoseconds, UTC and the monotonic
+clock before the draw, the monotonic clock and UTC after it.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ PAUSE = 0.015
 
 def main(words: list[str]) -> None:
     """Draw in rounds, once the line has come."""
-    socket, max_age, rounds, many, path = words
+    kind, socket, max_age, rounds, many, path = words
     client = Client(socket, fallback=False, max_age=float(max_age), timeout=20)
+    draw_one = client.factory(kind, "bytes")
     left = bytearray()
 
     def draw() -> None:
         asked, asked_ns = time.time_ns(), time.monotonic_ns()
-        uuid = client.uuid1()
+        id = draw_one()
         had_ns, had = time.monotonic_ns(), time.time_ns()
-        left.extend(ENTRY.pack(uuid.bytes, asked, asked_ns, had_ns, had))
+        left.extend(ENTRY.pack(id, asked, asked_ns, had_ns, had))
 
     sys.stdout.write("ready\n")
     sys.stdout.flush()

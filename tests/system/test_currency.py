@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.core.ticked import tick_of
 from tests.forks import Program
 from tests.rig import PATIENCE, Daemon
 from tests.system.dated import ENTRY, FEW
-from uuidd.core.ids import versions
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 
 MAX_AGE = 0.1
@@ -33,13 +33,15 @@ class Drawn(NamedTuple):
     had: int
 
 
-def draw_side_by_side(max_age: float, folder: Path, *, rounds: int, many: int) -> list[list[Drawn]]:
+def draw_side_by_side(
+    kind: str, max_age: float, folder: Path, *, rounds: int, many: int
+) -> list[list[Drawn]]:
     """Let processes draw at once from one daemon; return what each of them drew."""
     paths = [folder / f"drawn-{number}" for number in range(PROCESSES)]
     with Daemon() as daemon, contextlib.ExitStack() as running:
         programs = [
             running.enter_context(
-                Program("tests.system.dated", daemon.socket, max_age, rounds, many, path)
+                Program("tests.system.dated", kind, daemon.socket, max_age, rounds, many, path)
             )
             for path in paths
         ]
@@ -49,19 +51,19 @@ def draw_side_by_side(max_age: float, folder: Path, *, rounds: int, many: int) -
             program.say("go")
         for program in programs:
             program.process.wait(3 * PATIENCE)
-    return [_read(path) for path in paths]
+    return [_read(kind, path) for path in paths]
 
 
-def _read(path: Path) -> list[Drawn]:
+def _read(kind: str, path: Path) -> list[Drawn]:
     return [
         Drawn(
-            versions.gregorian_fields(int.from_bytes(uuid, "big")).tick,
+            tick_of(kind, int.from_bytes(id)),
             asked // 100 + UNIX_EPOCH,
             asked_ns,
             had_ns,
             had // 100 + UNIX_EPOCH,
         )
-        for uuid, asked, asked_ns, had_ns, had in ENTRY.iter_unpack(path.read_bytes())
+        for id, asked, asked_ns, had_ns, had in ENTRY.iter_unpack(path.read_bytes())
     ]
 
 
@@ -72,17 +74,25 @@ def rounds(request: pytest.FixtureRequest) -> int:
     return count
 
 
+@pytest.fixture(scope="module", params=["v1", "flake"])
+def kind(request: pytest.FixtureRequest) -> str:
+    """A kind of leases, and one of blocks alone."""
+    name: str = request.param
+    return name
+
+
 @pytest.fixture(scope="module")
-def drawn(rounds: int, tmp_path_factory: pytest.TempPathFactory) -> list[list[Drawn]]:
+def drawn(kind: str, rounds: int, tmp_path_factory: pytest.TempPathFactory) -> list[list[Drawn]]:
     """What was drawn with the default max_age."""
-    return draw_side_by_side(MAX_AGE, tmp_path_factory.mktemp("current"), rounds=rounds, many=MANY)
+    folder = tmp_path_factory.mktemp("current")
+    return draw_side_by_side(kind, MAX_AGE, folder, rounds=rounds, many=MANY)
 
 
 @pytest.fixture(scope="module")
-def round_trips(rounds: int, tmp_path_factory: pytest.TempPathFactory) -> list[list[Drawn]]:
-    """What was drawn with a max_age of 0, by a request for each id."""
+def at_once(kind: str, rounds: int, tmp_path_factory: pytest.TempPathFactory) -> list[list[Drawn]]:
+    """What was drawn with a max_age of 0."""
     folder = tmp_path_factory.mktemp("ordered")
-    return draw_side_by_side(0, folder, rounds=rounds, many=MANY // 6)
+    return draw_side_by_side(kind, 0, folder, rounds=rounds, many=MANY // 6)
 
 
 def first_inversion(drawn: list[list[Drawn]], by: int) -> tuple[Drawn, Drawn] | None:
@@ -119,10 +129,10 @@ def test_no_id_is_older_than_max_age(drawn: list[list[Drawn]]) -> None:
     assert oldest < (MAX_AGE + SLEW) * TICKS_PER_SECOND
 
 
-def test_ids_came_from_blocks_that_got_old(drawn: list[list[Drawn]]) -> None:
-    """These tests see what they are for: ids were kept for a good part of max_age."""
+def test_only_ids_of_blocks_got_old(kind: str, drawn: list[list[Drawn]]) -> None:
+    """These tests see what they are for: Flakes were kept for a good part of max_age."""
     oldest = max(one.asked - one.tick for each in drawn for one in each)
-    assert oldest > MAX_AGE / 2 * TICKS_PER_SECOND
+    assert (oldest > MAX_AGE / 2 * TICKS_PER_SECOND) == (kind == "flake")
 
 
 def test_ids_of_two_processes_are_inverted_by_max_age_at_most(drawn: list[list[Drawn]]) -> None:
@@ -132,12 +142,12 @@ def test_ids_of_two_processes_are_inverted_by_max_age_at_most(drawn: list[list[D
 
 
 def test_without_blocks_ids_of_two_processes_are_in_order(
-    round_trips: list[list[Drawn]],
+    at_once: list[list[Drawn]],
 ) -> None:
     """With a max_age of 0, what was had before another id was asked for is earlier than that."""
-    assert first_inversion(round_trips, 0) is None
+    assert first_inversion(at_once, 0) is None
 
 
-def test_without_blocks_no_id_is_of_the_future(round_trips: list[list[Drawn]]) -> None:
+def test_without_blocks_no_id_is_of_the_future(at_once: list[list[Drawn]]) -> None:
     """An id's tick has come by the time that the id is there."""
-    assert max(one.tick - one.had for each in round_trips for one in each) <= 0
+    assert max(one.tick - one.had for each in at_once for one in each) <= 0

@@ -21,7 +21,7 @@ from uuidd.core.ids.kinds import KINDS
 from uuidd.core.ids.layouts import LAYOUTS, Origin, time_fields
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline import Block, SteadyBlock
-from uuidd_client.demand import Demand
+from uuidd_client.demand import AT_ONCE, Demand
 from uuidd_client.errors import DaemonUnavailable, NoWorkerId, RateExceeded, TimeOutOfRange
 from uuidd_client.fork_guard import ForkGuard
 from uuidd_client.own_lane import LEASE_AGE, OwnLane
@@ -138,7 +138,50 @@ class Places:
         # First, so that an interrupted fetch leaves no part of a block that looks valid.
         self.deadline[0] = 0.0
         if self.lane is not None and self._cut(self.lane, needed, ahead):
-            return
+            reserved = self.end
+        else:
+            reserved = self.reserved
+            self._fetch_later(needed)
+        if self.reserved != reserved:
+            # An id was made directly meanwhile, by a handler or a thread: the places are older.
+            self.deadline[0] = 0.0
+
+    def valid(self) -> bool:
+        """Whether UTC is in the span in which the ids of the block are valid."""
+        return self.begin <= utc() < self.deadline[0]
+
+    def _cut(self, lane: OwnLane, needed: int, ahead: int) -> bool:
+        """Take the latest ticks of *lane*, and return whether any can be used now."""
+        if self._wait and needed >= SPARSE and utc_tick() - self.reserved < SPARSE:
+            # So that a long list is not made of a few ids at a time.
+            pause(min(needed, 16 * SPARSE) / TICKS_PER_SECOND)
+        begin, max_age = utc(), self.max_age
+        # With a max_age of 0 each id has a reading of its own.
+        count = min(max(needed, ahead), int(AT_ONCE * max_age * TICKS_PER_SECOND)) or 1
+        now = lane.now()
+        times = self.times
+        if not now or (times is not None and not times.epoch <= now - count < now < times.end):
+            # An answer of the daemon with such a time is an error that says so.
+            return False
+        # Not those that were used of the block before.
+        first, end = max(now + 1 - count, self.first, lane.begin), now + 1
+        # See above; max() would be a call.
+        free, self.reserved = self.reserved, end if self.reserved < end else self.reserved  # noqa: FURB136
+        first = max(first, free)
+        if first >= end:
+            return False
+        self.first, self.end = first, end
+        lane.note(end)
+        self.origin, self.leased, self.safe = lane.origin, True, SafeUUID.safe
+        # The first tick is older than now by this.
+        age = (now - first) / TICKS_PER_SECOND
+        # A list is used at once, of as many ticks as max_age has room for.
+        lasting = max_age if needed > ahead else min(max_age, LEASE_AGE)
+        self._span(begin, begin + lasting - age)
+        return True
+
+    def _fetch_later(self, needed: int) -> None:
+        """Fetch a block, or a few, until there is a place later than those that were used."""
         if self.timeline != "utc":
             self._fetch(needed)
             for _ in range(MAX_EMPTY):
@@ -162,38 +205,6 @@ class Places:
                 return
             if tries_left:
                 self.first = self.end = last_used + 1
-
-    def valid(self) -> bool:
-        """Whether UTC is in the span in which the ids of the block are valid."""
-        return self.begin <= utc() < self.deadline[0]
-
-    def _cut(self, lane: OwnLane, needed: int, ahead: int) -> bool:
-        """Take the latest ticks of *lane*, and return whether any can be used now."""
-        if needed >= SPARSE and utc_tick() - self.reserved < SPARSE:
-            # So that a long list is not made of a few ids at a time.
-            pause(min(needed, 16 * SPARSE) / TICKS_PER_SECOND)
-        begin, max_age = utc(), self.max_age
-        # With a max_age of 0 each id has a reading of its own.
-        count = min(max(needed, ahead), int(max_age * TICKS_PER_SECOND)) or 1
-        now = lane.now()
-        times = self.times
-        if not now or (times is not None and not times.epoch <= now - count < now < times.end):
-            # An answer of the daemon with such a time is an error that says so.
-            return False
-        # Not those that were used of the block before.
-        first, end = max(now + 1 - count, self.first, lane.begin), now + 1
-        # See above; max() would be a call.
-        free, self.reserved = self.reserved, end if self.reserved < end else self.reserved  # noqa: FURB136
-        first = max(first, free)
-        if first >= end:
-            return False
-        self.first, self.end = first, end
-        lane.note(end)
-        self.origin, self.leased, self.safe = lane.origin, True, SafeUUID.safe
-        # The first tick is older than now by this.
-        age = (now - first) / TICKS_PER_SECOND
-        self._span(begin, begin + min(max_age, LEASE_AGE) - age)
-        return True
 
     def _fetch(self, needed: int) -> None:
         layout = self.layout

@@ -106,7 +106,7 @@ class Channel:
     ) -> None:
         self._alive = alive
         self._lock = threading.RLock()
-        self._busy = self._interrupted = False
+        self._busy = self._interrupted = self._interrupts = False
         self.connection = Connection(path, timeout, silence)
         self._source = Source(self.connection, fallback=fallback, latest=latest)
         self._lane = OwnLane(self.connection, latest if name == "steady" else None)
@@ -151,6 +151,7 @@ class Channel:
         # The ids of the other channel will be later than the blocks of this one.
         self._interrupted = True
         other = self._another()
+        other._interrupts = True
         try:
             return use(other)
         finally:
@@ -168,6 +169,9 @@ class Channel:
         supply = self._supplies.get(kind)
         if supply is None:
             supply = self._new_supply(kind, source=self._source, guard=ForkGuard(), lane=self._lane)
+            if self._interrupts:
+                # The daemon's blocks may begin before the ids of the lane that were made until now.
+                supply.drop_block()
             self._supplies[kind] = supply
         return supply
 

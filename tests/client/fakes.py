@@ -9,10 +9,11 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from itertools import count as count_up
 from itertools import repeat, starmap
 from pathlib import Path
 from struct import pack
-from typing import Any
+from typing import Any, cast
 
 import msgpack
 import pytest
@@ -20,8 +21,15 @@ import pytest
 from uuidd.core.ids import versions
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline import Block
-from uuidd_client import client, connection, own_lane, places, source
+from uuidd.core.timeline.leases import DUE_AT, HORIZON_AT, MAGIC_AT, PAGE_MAGIC, TOKENS_AT, Lease
+from uuidd.core.wire.methods import pack_lease
+from uuidd.server import page as server_page
+from uuidd_client import client, connection, direct, own_lane, places, source
+from uuidd_client.connection import Connection
 from uuidd_client.errors import DaemonUnavailable
+from uuidd_client.lease import Holding, Page
+from uuidd_client.own_lane import OwnLane
+from uuidd_client.source import LatestSteady
 
 UUIDCTL = [
     sys.executable,
@@ -49,6 +57,7 @@ class Time:
         monkeypatch.setattr(client, "instants", lambda: starmap(self.seconds, repeat(())))
         for module in (source, places, own_lane):
             monkeypatch.setattr(module, "utc_tick", lambda: self.utc)
+        monkeypatch.setattr(direct, "utc_ns", lambda: (self.utc - UNIX_EPOCH) * 100)
 
     def elapsed(self) -> float:
         """Return the seconds elapsed, from 1000 on."""
@@ -89,6 +98,67 @@ def block(first: int, count: int, clock_seq: int = 5, node: int = NODE) -> Block
     return Block(START + first, count, clock_seq, node)
 
 
+class Lanes:
+    """The page of a daemon, and leases of its lanes, one after another, from *begin* on.
+
+    It is also a connection that leases them: *asked* and *told* count what was asked and told.
+    """
+
+    def __init__(self, horizon: int = START + 1000 * TICKS_PER_SECOND) -> None:
+        self._page = server_page.Page()
+        self.fd = self._page.fd
+        self.words = self._page.words
+        self.words[MAGIC_AT] = PAGE_MAGIC
+        self.words[HORIZON_AT] = self.words[DUE_AT] = horizon
+        self.page = Page(self.fd)
+        self.begin = START
+        self.refusing = False
+        self.asked = self.told = 0
+        self._lanes = count_up(16)
+
+    def grant(self) -> Lease:
+        """Lease the next lane."""
+        lane = next(self._lanes)
+        self.words[TOKENS_AT + lane] = token = 1000 + lane
+        return Lease(lane, 3 << 8 | lane, NODE, token, self.begin)
+
+    def revoke(self) -> None:
+        """End all leases."""
+        for at in range(TOKENS_AT, TOKENS_AT + 256):
+            self.words[at] = 0
+
+    def lease(self) -> Holding:
+        """Return a lease, as a connection does."""
+        self.asked += 1
+        if self.refusing:
+            raise UNAVAILABLE
+        return Holding(self.grant(), self.page)
+
+    def tell_in_use(self) -> None:
+        """Count what the daemon is told."""
+        self.told += 1
+
+    def answered(self, request: bytes, connection: socket.socket) -> bool:
+        """Answer a request for a lease, with the page."""
+        if self.refusing:
+            connection.sendall(no_lease(request))
+        else:
+            reply = result(request, pack_lease(self.grant()))
+            socket.send_fds(connection, [reply], [self.fd])
+        return True
+
+    def own_lane(self, latest: LatestSteady | None = None) -> OwnLane:
+        """Return what takes ticks of a lane that is leased here already."""
+        lane = OwnLane(cast(Connection, self), latest)
+        assert lane.now() == 0
+        assert lane.now()
+        return lane
+
+    def close(self) -> None:
+        """Let go of the page."""
+        self._page.close()
+
+
 Answer = Callable[[bytes], bytes | None]
 """What is said to a request; "" is nothing, None hangs up."""
 
@@ -96,16 +166,16 @@ Answer = Callable[[bytes], bytes | None]
 class Server:
     """A Unix socket at *path* that says *answer* to whatever is sent to it.
 
-    Requests for a lease are apart: to them it says *lease*, and *asked* counts them.
+    Requests for a lease are apart: *asked* counts them, and *lanes* answers them, or refuses all.
     """
 
-    def __init__(self, path: Path, answer: Answer, lease: Answer | None = None) -> None:
+    def __init__(self, path: Path, answer: Answer, lanes: Lanes | None = None) -> None:
         self.path = path
         self.requests: list[bytes] = []
         self.connections = 0
         self.asked = 0
         self._answer = answer
-        self._lease = lease or no_lease
+        self._lanes = lanes
         self._listener = socket.socket(socket.AF_UNIX)
         self._stop, self._stopped = os.pipe()
         self._thread = threading.Thread(target=self._serve)
@@ -148,7 +218,11 @@ class Server:
                 return False
             if b"lease" in request:
                 self.asked += 1
-                reply = self._lease(request)
+                if self._lanes is not None:
+                    return self._lanes.answered(request, connection)
+                reply: bytes | None = no_lease(request)
+            elif b"in_use" in request:
+                return True
             else:
                 self.requests.append(request)
                 reply = self._answer(request)

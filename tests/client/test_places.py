@@ -1,0 +1,350 @@
+"""Ids of a leased lane, of blocks and of the fallback: their order, their age, and their time."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgpack
+import pytest
+
+from tests.client.fakes import START, Lanes, Server, Time, granted, result
+from uuidd.core.ids import ksuid, versions
+from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND
+from uuidd.core.timeline.leases import HORIZON_AT
+from uuidd_client import Client, RateExceeded, places
+from uuidd_client.own_lane import LEASE_AGE, NO_LEASE_SECONDS
+
+LEASED = ["v1", "v6", "v7", "ulid", "ksuid", "push_id"]
+TICK = 1 / TICKS_PER_SECOND
+HOUR = 3600 * TICKS_PER_SECOND
+
+
+class World:
+    """A daemon with lanes, whose clock, that of the blocks, is *ahead* of the client's."""
+
+    def __init__(self, path: Path, time: Time) -> None:
+        self.path, self.time, self.lanes = path, time, Lanes()
+        self.ahead = self._next = 0
+
+    def server(self) -> Server:
+        """Return the daemon, to be entered."""
+        return Server(self.path, self._block, self.lanes)
+
+    def _block(self, request: bytes) -> bytes:
+        count = msgpack.unpackb(request)[3][1]
+        # As if it had waited for a tick, if there is none.
+        end = max(self.time.utc + self.ahead, self._next) + 1
+        first, self._next = max(self._next, end - count), end
+        return result(request, granted(first - START, end - first))
+
+
+@pytest.fixture
+def time(monkeypatch: pytest.MonkeyPatch) -> Time:
+    """Return a clock that is moved by hand, and by the pauses of the client."""
+    time = Time(monkeypatch)
+    time.move(10)
+    monkeypatch.setattr(places, "pause", time.move)
+    return time
+
+
+@pytest.fixture
+def world(tmp_path: Path, time: Time) -> Iterator[World]:
+    """Return a daemon that is not there yet."""
+    world = World(tmp_path / "s", time)
+    yield world
+    world.lanes.close()
+
+
+@contextmanager
+def leasing(world: World, kind: str, **settings: Any) -> Iterator[tuple[Server, Client]]:
+    """Return a daemon, and a client that has leased a lane of it for *kind*."""
+    with world.server() as server, Client(world.path, **settings) as client:
+        client.make(kind, 1)
+        # Then nothing is left of its block.
+        world.time.move(20)
+        client.make(kind, 1)
+        assert server.asked == 1
+        world.time.move(0.5)
+        server.requests.clear()
+        yield server, client
+
+
+def tick(id: Any) -> int:
+    """Return the tick of a v1, v6 or v7."""
+    if id.version == 7:
+        return versions.v7_tick(id.int)
+    return versions.gregorian_fields(id.int).tick
+
+
+def key(kind: str, id: Any) -> Any:
+    """Return what ids of *kind* have to rise in."""
+    return tick(id) if kind == "v1" else id
+
+
+def rising(kind: str, ids: list[Any]) -> bool:
+    """Whether each id is above the one before it."""
+    keys = [key(kind, id) for id in ids]
+    return all(before < after for before, after in itertools.pairwise(keys))
+
+
+# --- from one to the other
+
+
+@pytest.mark.parametrize("kind", LEASED)
+def test_ids_rise_from_lease_to_block_to_fallback_and_back(
+    world: World, time: Time, kind: str
+) -> None:
+    """In each form of drawing, at each change of where they come from (P4)."""
+    found: list[Any] = []
+    # A whole second, and more, at each change: a KSUID says no more of its time.
+    pause = 1.5 if kind == "ksuid" else 0.002
+
+    with Client(world.path) as client:
+        draw = client.factory(kind)
+
+        def more() -> None:
+            for _ in range(3):
+                found.append(draw())
+                time.move(pause)
+                if kind == "ksuid":
+                    continue
+                found.extend(client.make(kind, 40))
+                time.move(pause)
+
+        with world.server() as server:
+            more()
+            more()
+            assert server.asked
+            assert world.lanes.words[HORIZON_AT] > time.utc
+            # To blocks.
+            world.lanes.words[HORIZON_AT] = 0
+            blocks = len(server.requests)
+            more()
+            assert len(server.requests) > blocks
+            # And back.
+            world.lanes.words[HORIZON_AT] = START + HOUR
+            more()
+            # To another lane.
+            world.lanes.revoke()
+            more()
+            time.move(NO_LEASE_SECONDS)
+            more()
+        # To the fallback.
+        world.lanes.revoke()
+        more()
+        time.move(2 * NO_LEASE_SECONDS)
+        with world.server() as server:
+            more()
+            time.move(2 * NO_LEASE_SECONDS)
+            more()
+            assert server.asked
+    assert rising(kind, found)
+
+
+def test_what_was_used_of_a_block_is_behind_the_lane(world: World, time: Time) -> None:
+    """A long list does not reach back to before it."""
+    with world.server(), Client(world.path) as client:
+        block = client.make("v1", 10_000)
+        found = client.make("v1", 50_000)
+    assert rising("v1", block + found)
+
+
+def test_blocks_are_behind_what_was_used_of_the_lane(world: World, time: Time) -> None:
+    """Of a block that overlaps with it the first part is left out."""
+    with leasing(world, "v1") as (server, client):
+        found = client.make("v1", 1000)
+        time.move(100 * TICK)
+        world.lanes.words[HORIZON_AT] = 0
+        found += client.make("v1", 1000)
+        assert server.requests
+    assert rising("v1", found)
+
+
+def test_a_handlers_ids_are_above_those_of_the_lane_that_it_interrupts(
+    world: World, time: Time
+) -> None:
+    """It gets a block, which may begin before them."""
+    with leasing(world, "v1") as (server, client):
+        channel = client._session.get().channel("utc")
+        found = client.make("v1", 1)
+        time.move(100 * TICK)
+        channel.in_turn(lambda _: found.extend(client.make("v1", 50)))
+        assert server.requests
+        time.move(100 * TICK)
+        found += client.make("v1", 50)
+    assert rising("v1", found)
+
+
+# --- steps of UTC
+
+
+@pytest.mark.parametrize("back", [TICKS_PER_MS, 20 * TICKS_PER_MS, HOUR])
+@pytest.mark.parametrize("kind", LEASED)
+def test_no_id_comes_twice_when_utc_steps_back(
+    world: World, time: Time, kind: str, back: int
+) -> None:
+    """Nor one of the lane for a time that this process has used."""
+    with leasing(world, kind) as (server, client):
+        draw = client.factory(kind)
+        found = [draw() for _ in range(3)]
+        found += client.make(kind, 5000)
+        time.utc -= back
+        world.ahead = back
+        for _ in range(3):
+            found.append(draw())
+            time.move(TICK)
+        assert server.requests
+        time.utc += back
+        world.ahead = 0
+        time.move(TICK)
+        found += [draw(), *client.make(kind, 10)]
+    assert len(set(found)) == len(found)
+
+
+@pytest.mark.parametrize("kind", ["v7", "ulid", "ksuid", "push_id"])
+def test_steady_ids_rise_when_utc_steps_back(world: World, time: Time, kind: str) -> None:
+    """The lane has no such time, and the daemon's steady timeline goes on."""
+    with leasing(world, kind) as (_, client):
+        found = [*client.make(kind, 1)]
+        time.utc -= 20 * TICKS_PER_MS
+        world.ahead = 20 * TICKS_PER_MS
+        for _ in range(3):
+            time.move(1 if kind == "ksuid" else 0.000_01)
+            found += client.make(kind, 1)
+    assert rising(kind, found)
+
+
+@pytest.mark.parametrize("kind", ["v1", "v7"])
+def test_past_the_horizon_ids_are_of_blocks(world: World, time: Time, kind: str) -> None:
+    """As when UTC steps forward by an hour."""
+    with leasing(world, kind) as (server, client):
+        draw = client.factory(kind)
+        found = [draw()]
+        assert not server.requests
+        time.utc += HOUR
+        for _ in range(3):
+            found.append(draw())
+            time.move(0.2)
+        assert len(server.requests) == 3
+    assert rising(kind, found)
+
+
+@pytest.mark.parametrize("kind", ["v1", "v7"])
+def test_a_clock_that_stands_still_holds_nobody_up(world: World, time: Time, kind: str) -> None:
+    """As in a test that has frozen it: the daemon, whose clock goes on, has blocks."""
+    with leasing(world, kind) as (server, client):
+        draw = client.factory(kind)
+        found = [draw()]
+        for _ in range(40):
+            found.append(draw())
+            world.ahead += 10
+        assert server.requests
+    assert len(set(found)) == len(found)
+
+
+# --- the age of an id
+
+
+@pytest.mark.parametrize("kind", ["v1", "v6", "v7"])
+def test_an_id_of_a_lane_is_a_millisecond_old_at_most(world: World, time: Time, kind: str) -> None:
+    """However it is drawn, and however long the client's blocks may be used."""
+    with leasing(world, kind, max_age=10.0) as (_, client):
+        draws = [client.factory(kind), client.iter(kind).__next__]  # type: ignore[call-overload]
+        for number in range(3000):
+            id = draws[number // 100 % 2]()
+            assert 0 <= time.utc - tick(id) <= LEASE_AGE * TICKS_PER_SECOND
+            time.move(0.000_001 * (number % 50) + TICK)
+
+
+@pytest.mark.parametrize("kind", ["v1", "v6", "v7"])
+def test_without_any_age_an_id_has_its_own_reading_of_utc(
+    world: World, time: Time, kind: str
+) -> None:
+    """And costs no round trip."""
+    with leasing(world, kind, max_age=0) as (server, client):
+        draw = client.factory(kind)
+        for _ in range(100):
+            time.move(TICK)
+            id = draw()
+            assert tick(id) == time.utc
+        assert not server.requests
+
+
+def test_without_any_age_each_id_of_a_list_has_its_own_reading(
+    world: World, time: Time, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The list takes as long as they do."""
+    with leasing(world, "v1", max_age=0) as (server, client):
+        begun = time.utc
+
+        def ticking() -> int:
+            time.move(TICK)
+            return time.utc
+
+        monkeypatch.setattr("uuidd_client.own_lane.utc_tick", ticking)
+        assert [tick(id) - begun for id in client.make("v1", 5)] == [1, 2, 3, 4, 5]
+        assert not server.requests
+
+
+# --- lists
+
+
+@pytest.mark.parametrize("count", [10, 1000, 1_000_000])
+@pytest.mark.parametrize("kind", ["v1", "v7"])
+def test_a_list_of_a_lane_is_of_the_latest_ticks(
+    world: World, time: Time, kind: str, count: int
+) -> None:
+    """No id comes twice, is of the future, or is older than max_age."""
+    with leasing(world, kind, max_age=0.1) as (server, client):
+        begun = time.utc
+        made = client.make(kind, count, form="bytes")
+        assert not server.requests
+    ids = [made[at : at + 16] for at in range(0, 16 * count, 16)]
+    assert len(set(ids)) == count
+    read = versions.v7_tick if kind == "v7" else lambda id: versions.gregorian_fields(id).tick
+    ticks = [read(int.from_bytes(id, "big")) for id in (ids[0], *ids[:: count // 10], ids[-1])]
+    assert ticks == sorted(ticks)
+    assert begun - 0.1 * TICKS_PER_SECOND <= ticks[0]
+    assert ticks[-1] <= time.utc
+
+
+def test_lists_one_after_another_are_distinct_and_rise(world: World, time: Time) -> None:
+    """Each goes on after the one before it."""
+    with leasing(world, "v6") as (server, client):
+        found = [id for _ in range(20) for id in client.make("v6", 2000)]
+        assert not server.requests
+    assert rising("v6", found)
+
+
+def test_a_client_that_does_not_wait_is_told_how_many_are_free(world: World, time: Time) -> None:
+    """In the lane, as in a block; none is made then."""
+    with leasing(world, "v1", wait=False) as (server, client):
+        assert len(client.make("v1", 100_000)) == 100_000
+        time.move(70 * TICK)
+        begun = time.utc
+        with pytest.raises(RateExceeded, match="2000 ids of kind v1 are more than the 70 that"):
+            client.make("v1", 2000)
+        assert time.utc == begun
+        assert len(client.make("v1", 70)) == 70
+        assert not server.requests
+
+
+# --- what a kind cannot hold
+
+
+def test_a_time_past_the_field_of_a_kind_is_not_made_of_the_lane(
+    world: World, time: Time, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The daemon's answer, which cannot hold it either, is the error that says so."""
+    with leasing(world, "ksuid", fallback=False) as (_, client):
+        end = ksuid.TIME.end
+        time.utc = end - 1
+        world.lanes.words[HORIZON_AT] = end + HOUR
+        assert len(client.make("ksuid", 1)) == 1
+        time.move(1)
+        with pytest.raises(Exception, match="a ksuid holds times from"):
+            client.make("ksuid", 1)

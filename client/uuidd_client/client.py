@@ -36,19 +36,21 @@ class Client:
 
     A client may be used in any thread, and after a fork: the child has connections, leases and
     blocks of its own. So has a copy or an unpickled client, which takes over only the settings. The
-    client connects when it makes its first id. From its second request on it holds a lease, if it
-    can get one: then it makes ids without asking the daemon, with the time of now to 1 ms.
+    client connects when it makes its first id. With its second request it takes a lease, if it can
+    get one. From then on it makes ids without asking the daemon, and their time is the present one,
+    to 1 ms.
 
     *fallback*: make ids in this process if no daemon answers. They are not marked safe: v1 and v6
     are unique by 61 random bits of the process, Flakes by 47, the others by their own random bits.
     Without it, or with $UUIDD_FALLBACK=0, DaemonUnavailable is raised.
-    *max_age*: seconds by which an id's time may lag behind if there is no lease, and in lists. With
-    0, each id has a reading of the clock of its own, or without a lease a round trip, and ids rise
-    in the order in which all processes make them. *timeout*: seconds to wait for the daemon's
-    answer (default: $UUIDD_TIMEOUT, or 0.2 if not set). After a time-out, calls fall back or fail
-    at once until the daemon answers again. *wait*: wait if more ids are wanted than there is time
-    for: 10 million a second of each kind with a lease, and otherwise of all processes together
-    (4,096,000 Snowflakes). Without it, RateExceeded is raised.
+    *max_age*: the most seconds by which the time in an id lags behind, if the id is made without a
+    lease or in a list. With 0, the clock is read for each id (without a lease, the daemon is asked
+    for each), and ids rise in the order in which all processes make them.
+    *timeout*: seconds to wait for the daemon's answer (default: $UUIDD_TIMEOUT, or 0.2 if not set).
+    After a time-out, calls fall back or fail at once until the daemon answers again.
+    *wait*: wait if more ids are wanted than there is time for: 10 million a second of each kind
+    with a lease, and otherwise of all processes together (4,096,000 Snowflakes). Without it,
+    RateExceeded is raised.
     """
 
     def __init__(

@@ -215,7 +215,11 @@ class Host:
                 self._end_save(completed=move.what == "save completes")
             case "restart":
                 self.restarts += 1
-                self.start(move.at, self.disk[move.which])
+                loaded = self.disk[move.which]
+                if loaded is None:
+                    self._lose(move.at)
+                else:
+                    self.start(move.at, loaded)
             case "restart, state lost":
                 self.restarts += 1
                 self._lose(move.at)

@@ -52,6 +52,16 @@ WORLDS = (
 )
 """Small hosts of which every state is visited, larger than those of the ordinary run."""
 
+LEASED_WORLDS = (
+    "--ticks 3 --holders 1 --restarts 1",
+    "--ticks 3 --restarts 0",
+    "--ticks 2 --restarts 2",
+    "--ticks 2 --lanes 2 --restarts 1",
+    "--ticks 2 --ring 2 --restarts 0",
+    "--ticks 2 --ring 2 --holders 1 --restarts 1 --failures 1",
+)
+"""The same with leases."""
+
 
 class Part(NamedTuple):
     """A command that ends with 0 when all is well."""
@@ -83,6 +93,12 @@ def parts(seed: int, *, whole: bool) -> list[list[Part]]:
     worlds = [
         Part(f"small world: {bounds}", _module("tests.core.small_world", *bounds.split()))
         for bounds in WORLDS
+    ] + [
+        Part(
+            f"small world with leases: {bounds}",
+            _module("tests.core.leased_world", *bounds.split()),
+        )
+        for bounds in LEASED_WORLDS
     ]
     fuzzing = [
         Part(

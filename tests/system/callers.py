@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from tests.rig import PATIENCE, Connection, Daemon
-from tests.system.takers import Given, assert_apart, given_in
+from tests.system.takers import Given, assert_apart, given_by, given_in
 from uuidd.core.ids import uuids, versions
 from uuidd.core.ids.ticks import UNIX_EPOCH
 from uuidd.core.wire import libuuid
@@ -102,9 +102,9 @@ class Callers:
         return [*self.of_utc, *self.of_steady]
 
     @property
-    def spaces(self) -> set[tuple[int, int]]:
+    def spaces(self) -> set[tuple[int, ...]]:
         """The nodes and clock sequences of all that utc gave."""
-        return {given.space for given in self._utc if given.space}
+        return {given.space for given in self._utc}
 
     @property
     def nodes(self) -> set[int]:
@@ -221,7 +221,7 @@ class Callers:
     def take_steady(self, count: int) -> None:
         """Take of the steady timeline."""
         block = self._ask("take steady", "take", "steady", count)
-        self._note_steady("take steady", block["first"], block["count"])
+        self._note_steady("take steady", given_in(block))
 
     def _take(self, name: str, count: int, whole: bool) -> None:
         before = self._ahead()
@@ -295,10 +295,10 @@ class Callers:
 
     def _note_v7(self, name: str, ids: list[int]) -> None:
         for id in ids:
-            self._note_steady(name, versions.v7_tick(id), 1)
+            self._note_steady(name, given_by(id))
 
-    def _note_steady(self, name: str, first: int, count: int) -> None:
-        if first < self._ends.get(name, 0):
-            self.faults.append(f"{name}: {self._ends[name] - first} ticks back")
-        self._ends[name] = first + count
-        self._steady.append(Given(None, first, count))
+    def _note_steady(self, name: str, given: Given) -> None:
+        if given.first < self._ends.get(name, 0):
+            self.faults.append(f"{name}: {self._ends[name] - given.first} ticks back")
+        self._ends[name] = given.first + given.ticks
+        self._steady.append(given)

@@ -22,7 +22,7 @@ from tests.forks import Program
 from tests.rig import PATIENCE, Daemon
 from tests.system.fake_time import HOUR, FakeTime
 from uuidd.core.ids.kinds import KINDS
-from uuidd_client import Client, DaemonUnavailable
+from uuidd_client import Client, DaemonUnavailable, places
 from uuidd_client.source import utc_tick
 
 SOCKET = Path("/run/uuidd/request")
@@ -53,12 +53,16 @@ Together less than an hour, for further ahead than that the order of steady ids 
 def main(words: list[str]) -> None:
     """Draw as WAY SHARES FEWER FOLDER tell: a share for each byte of standard input.
 
+    With *blocks*, it is as where all lanes are taken.
+
     A file of FOLDER for each kind has an id in each line. Behind a v1 stands whether it is marked
     safe.
     """
     way, shares, fewer, folder = words
     warnings.simplefilter("ignore", RuntimeWarning)
-    draw = _by_client(int(fewer)) if way == "client" else _by_stdlib(int(fewer))
+    if way == "blocks":
+        places.LEASABLE.clear()
+    draw = _by_stdlib(int(fewer)) if way == "stdlib" else _by_client(int(fewer))
     found: dict[str, list[str]] = {}
     for _ in range(int(shares)):
         os.read(0, 1)
@@ -158,7 +162,7 @@ def rage(folder: Path, kills: int, fewer: int, *, back: bool) -> None:
     fake_time = FakeTime(folder)
     environment = fake_time.environment if back else {}
     steps = {kills * number // 3: offset for number, offset in enumerate(STEPS)} if back else {}
-    ways = ["client"] * CLIENTS + ["stdlib"] * (0 if back else STDLIB)
+    ways = ["leases", "blocks"] * (CLIENTS // 2) + ["stdlib"] * (0 if back else STDLIB)
     read_tell, write_tell = os.pipe()
     with (
         Daemon("--worker=5", socket=SOCKET, environment=environment) as daemon,
@@ -166,7 +170,7 @@ def rage(folder: Path, kills: int, fewer: int, *, back: bool) -> None:
     ):
         drawers = []
         for number, way in enumerate(ways):
-            own = folder / f"{way}-{number}"
+            own = folder / f"{'stdlib' if way == 'stdlib' else 'client'}-{number}"
             own.mkdir()
             # Not __name__, which is that of the command here.
             words = "tests.system.storm", way, kills + 1, fewer, own

@@ -35,18 +35,29 @@ AT_ONCE, EACH = 64, 20
 
 
 class Given(NamedTuple):
-    """A run of ticks that was given out in *space*: of a node and clock_seq, or steady (None)."""
+    """A run of ticks that was given out in *space*: a node and clock_seq, or a lane of steady."""
 
-    space: tuple[int, int] | None
+    space: tuple[int, ...]
     first: int
     ticks: int
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether this is of the steady timeline."""
+        return len(self.space) == 1
 
 
 def given_in(block: dict[str, Any]) -> Given:
     """Return what was given out in a block, as the wire has it."""
     steady = "clock_seq" not in block
-    space = None if steady else (int.from_bytes(block["node"], "big"), block["clock_seq"])
+    space = (0,) if steady else (int.from_bytes(block["node"], "big"), block["clock_seq"])
     return Given(space, block["first"], block["count"])
+
+
+def given_by(v7: int) -> Given:
+    """Return what was given out for a v7."""
+    lane = versions.v7_fields(v7).rand_b >> versions.V7_RANDOM_BITS - versions.LANE_BITS & 0xFF
+    return Given((lane,), versions.v7_tick(v7), 1)
 
 
 class Taker(Program):
@@ -77,7 +88,7 @@ class Taker(Program):
         """Yield what it was given, in order."""
         for id, count in self.records():
             if uuids.version(id) == 7:
-                yield Given(None, versions.v7_tick(id), count)
+                yield given_by(id)._replace(ticks=count)
             else:
                 tick, clock_seq, node = versions.gregorian_fields(id)
                 yield Given((node, clock_seq), tick, count)
@@ -85,7 +96,7 @@ class Taker(Program):
 
 def assert_apart(given: Iterable[Given]) -> None:
     """Fail if any tick of a space was given twice."""
-    ends: dict[tuple[int, int] | None, int] = {}
+    ends: dict[tuple[int, ...], int] = {}
     for space, first, ticks in sorted(given, key=lambda each: each.first):
         assert first >= ends.get(space, 0), f"tick {first} was given twice in {space}"
         ends[space] = first + ticks

@@ -58,7 +58,7 @@ def stop_between_saves(daemon: Daemon) -> State:
 
 def mark(state: State, given: Given) -> int:
     """Return the tick before which all of *given* has to lie, as the state says."""
-    if given.space is None:
+    if given.is_steady:
         return state.steady
     node, clock_seq = given.space
     assert node == state.node.value
@@ -73,7 +73,7 @@ def lead(daemon: Daemon) -> float:
 
 def is_steady(each: Given) -> bool:
     """Whether this is of the steady timeline."""
-    return each.space is None
+    return each.is_steady
 
 
 def taken(connection: Connection, timeline: str, count: int = 1000) -> Given | None:
@@ -153,12 +153,12 @@ def test_kills_at_random_moments_repeat_nothing(kills: int, tmp_path: Path) -> N
     given = [list(taker.given()) for taker in takers]
     assert_apart(each for some in given for each in some)
     for some in given:
-        if some[0].space is None:
+        if some[0].is_steady:
             assert all(one.first < next.first for one, next in itertools.pairwise(some))
         else:
-            assert {each.space[0] for each in some if each.space} == {node}
+            assert {each.space[0] for each in some} == {node}
     # Each kill costs a clock sequence, so they took from more than one daemon.
-    assert len({each.space for some in given for each in some if each.space}) > 1
+    assert len({each.space for some in given for each in some if not each.is_steady}) > 1
     assert max(leads) < 5
     assert not [line for line in daemon.lines if "Traceback" in line or "ERROR" in line]
 
@@ -234,10 +234,10 @@ def test_a_stop_past_the_horizon_gives_nothing_past_what_is_saved() -> None:
     with Daemon() as daemon, Taking(daemon) as taking:
 
         def is_stored(each: Given) -> bool:
-            return each.space is not None and each.space[0] == state.node.value
+            return not each.is_steady and each.space[0] == state.node.value
 
         def is_volatile(each: Given) -> bool:
-            return each.space is not None and each.space[0] != state.node.value
+            return not each.is_steady and each.space[0] != state.node.value
 
         taking.await_one(is_steady)
         state = stop_between_saves(daemon)

@@ -13,6 +13,8 @@ from tests.forks import Program
 from tests.rig import PATIENCE, Daemon
 from tests.system.dated import ENTRY, FEW
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
+from uuidd.core.timeline.generation import BLOCK_LANES
+from uuidd_client.own_lane import LEASE_AGE
 
 MAX_AGE = 0.1
 PROCESSES = 2
@@ -24,9 +26,13 @@ There is no other slack: an id is found current after it was asked for, so it wa
 
 
 class Drawn(NamedTuple):
-    """An id's tick, and when it was asked for and had: in ticks, and in monotonic nanoseconds."""
+    """An id's tick, and when it was asked for and had: in ticks, and in monotonic nanoseconds.
+
+    *leased* is whether it is a v1 of a leased lane.
+    """
 
     tick: int
+    leased: bool
     asked: int
     asked_ns: int
     had_ns: int
@@ -58,6 +64,8 @@ def _read(kind: str, path: Path) -> list[Drawn]:
     return [
         Drawn(
             tick_of(kind, int.from_bytes(id)),
+            # The low byte of its clock sequence.
+            kind == "v1" and id[9] >= BLOCK_LANES,
             asked // 100 + UNIX_EPOCH,
             asked_ns,
             had_ns,
@@ -129,10 +137,19 @@ def test_no_id_is_older_than_max_age(drawn: list[list[Drawn]]) -> None:
     assert oldest < (MAX_AGE + SLEW) * TICKS_PER_SECOND
 
 
-def test_only_ids_of_blocks_got_old(kind: str, drawn: list[list[Drawn]]) -> None:
+def test_ids_of_blocks_got_old(kind: str, drawn: list[list[Drawn]]) -> None:
     """These tests see what they are for: Flakes were kept for a good part of max_age."""
     oldest = max(one.asked - one.tick for each in drawn for one in each)
-    assert (oldest > MAX_AGE / 2 * TICKS_PER_SECOND) == (kind == "flake")
+    assert kind == "v1" or oldest > MAX_AGE / 2 * TICKS_PER_SECOND
+
+
+def test_ids_of_leases_are_a_millisecond_old_at_most(kind: str, drawn: list[list[Drawn]]) -> None:
+    """And ids of two processes are inverted by no more. Most v1 are of leases."""
+    leased = [[one for one in each if one.leased] for each in drawn]
+    by = int((LEASE_AGE + SLEW) * TICKS_PER_SECOND)
+    assert all(one.asked - one.tick < by for each in leased for one in each)
+    assert kind == "flake" or first_inversion(leased, by) is None
+    assert (sum(map(len, leased)) > sum(map(len, drawn)) / 2) == (kind == "v1")
 
 
 def test_ids_of_two_processes_are_inverted_by_max_age_at_most(drawn: list[list[Drawn]]) -> None:

@@ -162,6 +162,12 @@ def test_both_the_daemon_and_the_fallback_gave_ids(storm: Storm) -> None:
     assert storm.back or any(map(storm.is_daemons, last))
 
 
+def test_clients_with_a_lease_seldom_needed_the_fallback(storm: Storm) -> None:
+    """They have more safe v1 than those without one."""
+    leased, others = (sum(map(sum, storm.safe[first::2])) for first in (0, 1))
+    assert storm.back or leased > others
+
+
 def test_the_daemon_logged_no_traceback(storm: Storm) -> None:
     """Neither kills nor steps lead to an error in the daemon."""
     assert not [line for line in storm.record["log"] if "Traceback" in line or "ERROR" in line]

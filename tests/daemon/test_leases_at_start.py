@@ -14,6 +14,7 @@ from tests.daemon.test_statefile import STATE
 from uuidd.clock import Clock
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.leases import HORIZON_AT, MAGIC_AT, PAGE_MAGIC
+from uuidd.core.timeline.state import Node
 from uuidd.server import startup
 from uuidd.server.page import Page, PageError
 from uuidd.server.settings import Settings
@@ -37,12 +38,12 @@ def page() -> Iterator[Page]:
     page.close()
 
 
-def held_for(place: Path, page: Page | None = None) -> float:
+def held_for(place: Path, page: Page | None = None, node: Node | None = None) -> float:
     """Start the timelines in *place*; return for how many seconds they lease nothing."""
     store = FolderStore(place / "state", machine="here")
     try:
         settings = Settings(place / "s", place / "state")
-        timelines, at, _ = startup.begin_timelines(settings, None, store, Clock(), page)
+        timelines, at, _ = startup.begin_timelines(settings, node, store, Clock(), page)
     finally:
         store.close()
     return (timelines.utc.leases.floor - at.now) / TICKS_PER_SECOND
@@ -51,6 +52,11 @@ def held_for(place: Path, page: Page | None = None) -> float:
 def test_a_first_start_leases_at_once(place: Path) -> None:
     """No lease was ever used."""
     assert held_for(place) <= 0
+
+
+def test_a_first_start_with_a_fixed_node_leases_after_any_earlier_run(place: Path) -> None:
+    """The folder of an earlier state with this node may be gone, while programs hold leases."""
+    assert held_for(place, node=Node(0x123456789ABC, "given")) > 19
 
 
 def test_a_start_leases_nothing_before_the_mark_of_leases(place: Path) -> None:

@@ -19,7 +19,7 @@ from uuidd.core.ids import snowflake, times
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.leases import Leases
 from uuidd.core.timeline.state import NO_EPOCHS, LaterEpoch, Node, State, with_epoch
-from uuidd.core.timeline.steady import Steady
+from uuidd.core.timeline.steady import LOST_SECONDS, Steady
 from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.core.timeline.utc import Utc
 from uuidd.libuuid_clock import LIBUUID_CLOCK, LIBUUID_CONT, libuuid_clock_seq, libuuid_mark
@@ -178,7 +178,9 @@ def begin_timelines(
         rollback=settings.rollback,
         max_lead=max(1, int(settings.max_lead * TICKS_PER_SECOND)),
     )
-    # What was leased under a lost state lies before that, too.
+    # What was leased under a lost state lies before that, too. A fixed node may have had a state
+    # of which nothing is left, not even the folder.
+    leased = at.now + LOST_SECONDS * TICKS_PER_SECOND if node is not None and loaded is None else 0
     utc = Utc(
         loaded,
         machine=store.machine,
@@ -187,7 +189,7 @@ def begin_timelines(
         node=node,
         avoid=None if node is None else libuuid_clock_seq(),
         floor=max((at.now + ahead for _, ahead in marks if ahead <= MAX_MARK_AHEAD), default=None),
-        leases=Leases(steady.held_until, None if page is None else page.words),
+        leases=Leases(max(steady.held_until, leased), None if page is None else page.words),
     )
     timelines = Timelines(utc, steady, worker=settings.worker, epoch=settings.epoch, epochs=epochs)
     _save_first(timelines, store, at)

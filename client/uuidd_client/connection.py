@@ -147,9 +147,11 @@ class Connection:
             with suppress(DaemonUnavailable, _Closed):
                 self._send(message)
                 return
-        with suppress(DaemonUnavailable, _Closed):
-            self._open(0)
-            self._send(message)
+        if self._unanswered is None:
+            # Not if the daemon reads nothing: a connection without a request would stay silent.
+            with suppress(DaemonUnavailable, _Closed):
+                self._open(0)
+                self._send(message)
 
     def _take(self, timeline: str, count: int, deadline: float) -> Any:
         try:

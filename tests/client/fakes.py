@@ -9,11 +9,10 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from itertools import count as count_up
 from itertools import repeat, starmap
 from pathlib import Path
 from struct import pack
-from typing import Any, cast
+from typing import Any
 
 import msgpack
 import pytest
@@ -21,15 +20,10 @@ import pytest
 from uuidd.core.ids import versions
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline import Block
-from uuidd.core.timeline.leases import DUE_AT, HORIZON_AT, MAGIC_AT, PAGE_MAGIC, TOKENS_AT, Lease
-from uuidd.core.wire.methods import pack_lease
-from uuidd.server import page as server_page
+from uuidd.core.wire import methods
+from uuidd.core.wire.rpc import pack_notification
 from uuidd_client import client, connection, direct, own_lane, places, source
-from uuidd_client.connection import Connection
 from uuidd_client.errors import DaemonUnavailable
-from uuidd_client.lease import Holding, Page
-from uuidd_client.own_lane import OwnLane
-from uuidd_client.source import LatestSteady
 
 UUIDCTL = [
     sys.executable,
@@ -98,66 +92,7 @@ def block(first: int, count: int, clock_seq: int = 5, node: int = NODE) -> Block
     return Block(START + first, count, clock_seq, node)
 
 
-class Lanes:
-    """The page of a daemon, and leases of its lanes, one after another, from *begin* on.
-
-    It is also a connection that leases them: *asked* and *told* count what was asked and told.
-    """
-
-    def __init__(self, horizon: int = START + 1000 * TICKS_PER_SECOND) -> None:
-        self._page = server_page.Page()
-        self.fd = self._page.fd
-        self.words = self._page.words
-        self.words[MAGIC_AT] = PAGE_MAGIC
-        self.words[HORIZON_AT] = self.words[DUE_AT] = horizon
-        self.page = Page(self.fd)
-        self.begin = START
-        self.refusing = False
-        self.asked = self.told = 0
-        self._lanes = count_up(16)
-
-    def grant(self) -> Lease:
-        """Lease the next lane."""
-        lane = next(self._lanes)
-        self.words[TOKENS_AT + lane] = token = 1000 + lane
-        return Lease(lane, 3 << 8 | lane, NODE, token, self.begin)
-
-    def revoke(self) -> None:
-        """End all leases."""
-        for at in range(TOKENS_AT, TOKENS_AT + 256):
-            self.words[at] = 0
-
-    def lease(self) -> Holding:
-        """Return a lease, as a connection does."""
-        self.asked += 1
-        if self.refusing:
-            raise UNAVAILABLE
-        return Holding(self.grant(), self.page)
-
-    def tell_in_use(self) -> None:
-        """Count what the daemon is told."""
-        self.told += 1
-
-    def answered(self, request: bytes, connection: socket.socket) -> bool:
-        """Answer a request for a lease, with the page."""
-        if self.refusing:
-            connection.sendall(no_lease(request))
-        else:
-            reply = result(request, pack_lease(self.grant()))
-            socket.send_fds(connection, [reply], [self.fd])
-        return True
-
-    def own_lane(self, latest: LatestSteady | None = None) -> OwnLane:
-        """Return what takes ticks of a lane that is leased here already."""
-        lane = OwnLane(cast(Connection, self), latest)
-        assert lane.now() == 0
-        assert lane.now()
-        return lane
-
-    def close(self) -> None:
-        """Let go of the page."""
-        self._page.close()
-
+IN_USE = pack_notification(methods.IN_USE, [])
 
 Answer = Callable[[bytes], bytes | None]
 """What is said to a request; "" is nothing, None hangs up."""
@@ -166,16 +101,22 @@ Answer = Callable[[bytes], bytes | None]
 class Server:
     """A Unix socket at *path* that says *answer* to whatever is sent to it.
 
-    Requests for a lease are apart: *asked* counts them, and *lanes* answers them, or refuses all.
+    Requests for a lease are apart: *asked* counts them, and *lease* answers them, or hangs up if it
+    returns False. So is what is told of ids in use, which *told* counts.
     """
 
-    def __init__(self, path: Path, answer: Answer, lanes: Lanes | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        answer: Answer,
+        lease: Callable[[bytes, socket.socket], bool] | None = None,
+    ) -> None:
         self.path = path
         self.requests: list[bytes] = []
         self.connections = 0
-        self.asked = 0
+        self.asked = self.told = 0
         self._answer = answer
-        self._lanes = lanes
+        self._lease = lease or _no_lease
         self._listener = socket.socket(socket.AF_UNIX)
         self._stop, self._stopped = os.pipe()
         self._thread = threading.Thread(target=self._serve)
@@ -216,16 +157,16 @@ class Server:
             request = connection.recv(65536)
             if not request:
                 return False
+            while request.startswith(IN_USE):
+                self.told += 1
+                request = request.removeprefix(IN_USE)
+            if not request:
+                return True
             if b"lease" in request:
                 self.asked += 1
-                if self._lanes is not None:
-                    return self._lanes.answered(request, connection)
-                reply: bytes | None = no_lease(request)
-            elif b"in_use" in request:
-                return True
-            else:
-                self.requests.append(request)
-                reply = self._answer(request)
+                return self._lease(request, connection)
+            self.requests.append(request)
+            reply = self._answer(request)
             if reply is None:
                 return False
             connection.sendall(reply)
@@ -246,9 +187,13 @@ def refused(request: bytes, error: str) -> bytes:
     return packed
 
 
-def no_lease(request: bytes) -> bytes:
-    """Refuse a lease, as a daemon that has none free does."""
-    return refused(request, "no_lease: none is free")
+NO_LEASE = "no_lease: none is free"
+"""The error of a daemon that has no lane free."""
+
+
+def _no_lease(request: bytes, connection: socket.socket) -> bool:
+    connection.sendall(refused(request, NO_LEASE))
+    return True
 
 
 def granted(first: int, count: int) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from tests.client.fakes import (
     result,
     util_linux,
 )
+from tests.client.lanes import Lanes
 from uuidd.core.timeline import Block
 from uuidd.core.wire import rpc
 from uuidd_client import connection, stream
@@ -597,3 +598,223 @@ def test_util_linux_grants_no_more_than_was_asked(path: Path) -> None:
 
     with served(path, boast) as (_, found):
         assert found.take(10).count == 10
+
+
+# --- leases
+
+
+@pytest.fixture
+def lanes() -> Iterator[Lanes]:
+    """Return what a daemon leases."""
+    lanes = Lanes()
+    yield lanes
+    lanes.close()
+
+
+@contextlib.contextmanager
+def leasing(path: Path, lanes: Lanes) -> Iterator[tuple[Server, Connection]]:
+    """Return a server that leases *lanes*, and a connection to it."""
+    with Server(path, grants(), lanes.answered) as server, connect(path) as found:
+        yield server, found
+
+
+def test_a_lease_comes_with_its_page(path: Path, lanes: Lanes) -> None:
+    """Its ids are allowed up to the horizon there."""
+    with leasing(path, lanes) as (_, found):
+        holding = found.lease()
+        assert holding.allows(START)
+        lanes.revoke()
+        assert not holding.allows(START)
+
+
+def test_another_lease_of_a_connection_is_of_the_same_page(path: Path, lanes: Lanes) -> None:
+    """Its descriptor is passed once."""
+    with leasing(path, lanes) as (server, found):
+        first = found.lease()
+        lanes.passed = []
+        second = found.lease()
+        assert second.allows(START)
+        assert (second.page is first.page, second.at) == (True, first.at + 1)
+        assert server.connections == 1
+
+
+def test_a_page_is_not_taken_for_the_next_daemons(path: Path, lanes: Lanes) -> None:
+    """The next connection has none until one is passed over it."""
+    with leasing(path, lanes) as (_, found):
+        found.lease()
+        found.close()
+        lanes.passed = []
+        with pytest.raises(DaemonUnavailable, match="a lease came without its page"):
+            found.lease()
+
+
+def test_a_lease_without_its_page_is_none(path: Path, lanes: Lanes) -> None:
+    """The connection stays open, for blocks."""
+    lanes.passed = []
+    with leasing(path, lanes) as (server, found):
+        with pytest.raises(DaemonUnavailable, match="a lease came without its page"):
+            found.lease()
+        assert found.take(1).count == 1
+        assert server.connections == 1
+
+
+def test_a_lease_with_a_page_that_is_none_is_an_unusable_answer(path: Path, lanes: Lanes) -> None:
+    """As a file, which its owner could shorten."""
+    words = "an unusable answer: it cannot be mapped: Invalid argument"
+    with (
+        open(__file__, "rb") as file,
+        leasing(path, lanes) as (server, found),
+    ):
+        lanes.passed = [file.fileno()]
+        with pytest.raises(DaemonUnavailable, match=words):
+            found.lease()
+        assert found.take(1).count == 1
+        assert server.connections == 2
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_a_lease_leaves_no_passed_descriptor_open(path: Path, lanes: Lanes, number: int) -> None:
+    """However many are passed: the mapping of the page has the only one."""
+    with leasing(path, lanes) as (_, found):
+        found.take(1)
+        before = len(os.listdir("/proc/self/fd"))
+        lanes.passed *= number
+        holding = found.lease()
+        assert len(os.listdir("/proc/self/fd")) == before + 1
+        assert holding.allows(START)
+
+
+LEASE = {
+    "lane": 20,
+    "clock_seq": 3 << 8 | 20,
+    "node": NODE.to_bytes(6, "big"),
+    "token": 7,
+    "begin": START,
+}
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        {"lane": 15, "clock_seq": 3 << 8 | 15},
+        {"lane": 256, "clock_seq": 4 << 8},
+        {"lane": -1, "clock_seq": 3 << 8 | 255},
+        {"lane": 21},
+        {"clock_seq": 1 << 14 | 20},
+        {"token": 0},
+        {"token": -1},
+        {"begin": 1 << 60},
+        {"begin": -1},
+        {"node": b"12345"},
+        {"lane": True},
+        {"token": None},
+    ],
+    ids=str,
+)
+def test_a_lease_that_cannot_be_is_an_unusable_answer(
+    path: Path, lanes: Lanes, lie: dict[str, Any]
+) -> None:
+    """No id is made of it, and the connection is another one then."""
+    with leasing(path, lanes) as (server, found):
+        lanes.answer = LEASE | lie
+        with pytest.raises(DaemonUnavailable, match="an unusable answer: a map is not a lease"):
+            found.lease()
+        assert found.take(1).count == 1
+        assert server.connections == 2
+
+
+def test_a_refused_lease_leaves_the_connection_open(path: Path) -> None:
+    """The error has the code, and the daemon's words."""
+    with served(path, grants()) as (server, found):
+        with pytest.raises(DaemonUnavailable, match="refused: no_lease: none is free") as caught:
+            found.lease()
+        assert caught.value.code == "no_lease"
+        assert found.take(1).count == 1
+        assert server.connections == 1
+
+
+def test_an_older_daemon_that_knows_no_leases_has_blocks(path: Path, lanes: Lanes) -> None:
+    """It says that it has no such method."""
+    lanes.refusing = True
+    lanes.refusal = "unknown_method: no method is called 'lease'; there are make, status, take"
+    with leasing(path, lanes) as (_, found):
+        with pytest.raises(DaemonUnavailable, match="no method is called 'lease'"):
+            found.lease()
+        assert found.take(1).count == 1
+
+
+def test_util_linux_s_uuidd_has_no_leases(path: Path) -> None:
+    """It hangs up; its blocks are asked for in its own protocol."""
+    with Server(path, util_linux, lambda *_: False) as server, connect(path) as found:
+        with pytest.raises(DaemonUnavailable, match="if it is util-linux's, it has no leases"):
+            found.lease()
+        assert [found.take(5).count for _ in range(2)] == [5, 5]
+        asked = server.asked
+        with pytest.raises(DaemonUnavailable, match="if it is util-linux's, it has no leases"):
+            found.lease()
+        # It is known by then.
+        assert server.asked == asked
+
+
+# --- that ids are being made
+
+
+def test_the_daemon_is_told_that_ids_are_made(path: Path, lanes: Lanes) -> None:
+    """By a notification, which has no answer."""
+    with leasing(path, lanes) as (server, found):
+        found.lease()
+        found.tell_in_use()
+        # Only then has the server read what came before.
+        found.take(1)
+        assert server.told == 1
+        assert len(server.requests) == 1
+
+
+def test_the_next_daemon_is_told_over_another_connection(path: Path, lanes: Lanes) -> None:
+    """It is not waited for."""
+    with leasing(path, lanes) as (_, found):
+        found.lease()
+    with Server(path, grants()) as server:
+        found.tell_in_use()
+        assert found.take(1).count == 1
+        assert (server.told, server.connections) == (1, 1)
+    found.close()
+
+
+def test_a_daemon_that_has_gone_is_told_nothing(path: Path, lanes: Lanes) -> None:
+    """The next call opens another connection."""
+    with leasing(path, lanes) as (_, found):
+        found.lease()
+    found.tell_in_use()
+    found.tell_in_use()
+    with Server(path, grants()):
+        assert found.take(1).count == 1
+    found.close()
+
+
+def test_a_daemon_that_reads_nothing_is_not_waited_for(path: Path) -> None:
+    """Its socket is full in the end: then the connection is given up, and no other is opened."""
+    with socket.socket(socket.AF_UNIX) as listener, connect(path, timeout=0.01) as found:
+        listener.bind(str(path))
+        listener.listen(1)
+        with contextlib.suppress(DaemonUnavailable):
+            found.take(1)
+        # As if it had answered, so that it would be told.
+        found._unanswered = None
+        for _ in range(100_000):
+            found.tell_in_use()
+            if found._sock is None:
+                break
+        found.tell_in_use()
+        assert found._sock is None
+
+
+def test_a_silent_daemon_is_told_nothing(path: Path) -> None:
+    """What it would read first is the request that it has not answered."""
+    with Server(path, lambda _: b"") as server, connect(path, timeout=0.01) as found:
+        with pytest.raises(DaemonUnavailable):
+            found.take(1)
+        found.tell_in_use()
+        with pytest.raises(DaemonUnavailable):
+            found.take(1)
+        assert server.told == 0

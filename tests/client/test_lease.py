@@ -13,7 +13,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.client.fakes import START, Lanes
+from tests.client.fakes import START
+from tests.client.lanes import Lanes
 from uuidd.core.timeline.leases import HORIZON_AT, MAGIC_AT, PAGE_MAGIC
 from uuidd_client.lease import PAGE_BYTES, SEALS, Holding, Page, PageError
 

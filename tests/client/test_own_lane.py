@@ -7,7 +7,8 @@ from typing import cast
 
 import pytest
 
-from tests.client.fakes import Lanes, Time
+from tests.client.fakes import Time
+from tests.client.lanes import Lanes
 from uuidd.core.timeline.leases import DUE_AT, HORIZON_AT
 from uuidd_client.connection import Connection
 from uuidd_client.own_lane import NO_LEASE_SECONDS, TELL_TICKS, OwnLane

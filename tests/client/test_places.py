@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import msgpack
 import pytest
 
-from tests.client.fakes import START, Lanes, Server, Time, granted, result
+from tests.client.fakes import START, Server, Time
+from tests.client.lanes import World
 from uuidd.core.ids import ksuid, versions
 from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND
 from uuidd.core.timeline.leases import HORIZON_AT
@@ -21,25 +21,6 @@ from uuidd_client.own_lane import LEASE_AGE, NO_LEASE_SECONDS
 LEASED = ["v1", "v6", "v7", "ulid", "ksuid", "push_id"]
 TICK = 1 / TICKS_PER_SECOND
 HOUR = 3600 * TICKS_PER_SECOND
-
-
-class World:
-    """A daemon with lanes, whose clock, that of the blocks, is *ahead* of the client's."""
-
-    def __init__(self, path: Path, time: Time) -> None:
-        self.path, self.time, self.lanes = path, time, Lanes()
-        self.ahead = self._next = 0
-
-    def server(self) -> Server:
-        """Return the daemon, to be entered."""
-        return Server(self.path, self._block, self.lanes)
-
-    def _block(self, request: bytes) -> bytes:
-        count = msgpack.unpackb(request)[3][1]
-        # As if it had waited for a tick, if there is none.
-        end = max(self.time.utc + self.ahead, self._next) + 1
-        first, self._next = max(self._next, end - count), end
-        return result(request, granted(first - START, end - first))
 
 
 @pytest.fixture
@@ -253,7 +234,7 @@ def test_a_clock_that_stands_still_holds_nobody_up(world: World, time: Time, kin
 def test_an_id_of_a_lane_is_a_millisecond_old_at_most(world: World, time: Time, kind: str) -> None:
     """However it is drawn, and however long the client's blocks may be used."""
     with leasing(world, kind, max_age=10.0) as (_, client):
-        draws = [client.factory(kind), client.iter(kind).__next__]  # type: ignore[call-overload]
+        draws = [client.factory(kind), client.iter(kind).__next__]
         for number in range(3000):
             id = draws[number // 100 % 2]()
             assert 0 <= time.utc - tick(id) <= LEASE_AGE * TICKS_PER_SECOND

@@ -1,0 +1,130 @@
+"""A page and its lanes, for a fake daemon; and such a daemon, whose blocks are of now."""
+
+from __future__ import annotations
+
+import socket
+from itertools import count as count_up
+from pathlib import Path
+from typing import Any, cast
+
+import msgpack
+
+from tests.client.fakes import (
+    NO_LEASE,
+    NODE,
+    START,
+    UNAVAILABLE,
+    Server,
+    Time,
+    granted,
+    refused,
+    result,
+)
+from uuidd.core.ids.ticks import TICKS_PER_SECOND
+from uuidd.core.timeline.leases import DUE_AT, HORIZON_AT, MAGIC_AT, PAGE_MAGIC, TOKENS_AT, Lease
+from uuidd.core.wire.methods import pack_lease
+from uuidd.server import page as server_page
+from uuidd_client import source
+from uuidd_client.connection import Connection
+from uuidd_client.lease import Holding, Page
+from uuidd_client.own_lane import OwnLane
+from uuidd_client.source import LatestSteady
+
+
+class Lanes:
+    """The page of a daemon, and leases of its lanes, one after another, from *begin* on.
+
+    It is also a connection that leases them: *asked* and *told* count what was asked and told. For
+    a server, *passed* are the descriptors that it passes, *answer* is what it says instead.
+    """
+
+    def __init__(self, horizon: int = START + 1000 * TICKS_PER_SECOND) -> None:
+        self._page = server_page.Page()
+        self.fd = self._page.fd
+        self.words = self._page.words
+        self.words[MAGIC_AT] = PAGE_MAGIC
+        self.words[HORIZON_AT] = self.words[DUE_AT] = horizon
+        self.page = Page(self.fd)
+        self.begin = START
+        self.refusing = False
+        self.refusal = NO_LEASE
+        self.answer: dict[str, Any] = {}
+        self.passed = [self.fd]
+        self.asked = self.told = 0
+        self._lanes = count_up(16)
+
+    def grant(self) -> Lease:
+        """Lease the next lane."""
+        lane = next(self._lanes)
+        self.words[TOKENS_AT + lane] = token = 1000 + lane
+        return Lease(lane, 3 << 8 | lane, NODE, token, self.begin)
+
+    def revoke(self) -> None:
+        """End all leases."""
+        for at in range(TOKENS_AT, TOKENS_AT + 256):
+            self.words[at] = 0
+
+    def lease(self) -> Holding:
+        """Return a lease, as a connection does."""
+        self.asked += 1
+        if self.refusing:
+            raise UNAVAILABLE
+        return Holding(self.grant(), self.page)
+
+    def tell_in_use(self) -> None:
+        """Count what the daemon is told."""
+        self.told += 1
+
+    def answered(self, request: bytes, connection: socket.socket) -> bool:
+        """Answer a request for a lease, with the page."""
+        if self.refusing:
+            connection.sendall(refused(request, self.refusal))
+        else:
+            reply = result(request, self.answer or pack_lease(self.grant()))
+            socket.send_fds(connection, [reply], self.passed)
+        return True
+
+    def own_lane(self, latest: LatestSteady | None = None) -> OwnLane:
+        """Return what takes ticks of a lane that is leased here already."""
+        lane = OwnLane(cast(Connection, self), latest)
+        assert lane.now() == 0
+        assert lane.now()
+        return lane
+
+    def close(self) -> None:
+        """Let go of the page."""
+        self._page.close()
+
+
+class Clock:
+    """The system's clock, as ``Time`` has it."""
+
+    @property
+    def utc(self) -> int:
+        """The tick of now."""
+        return source.utc_tick()
+
+    def move(self, seconds: float) -> None:
+        """Do nothing: it goes by itself."""
+
+
+class World:
+    """A daemon with lanes, whose clock, that of the blocks, is *ahead* of the client's."""
+
+    def __init__(self, path: Path, time: Time | Clock) -> None:
+        self.path, self.time = path, time
+        self.lanes = Lanes(time.utc + 1000 * TICKS_PER_SECOND)
+        self.ahead = self._next = 0
+
+    def server(self) -> Server:
+        """Return the daemon, to be entered."""
+        return Server(self.path, self._block, self.lanes.answered)
+
+    def _block(self, request: bytes) -> bytes:
+        count = msgpack.unpackb(request)[3][1]
+        # A round trip takes its time.
+        self.time.move(0.000_01)
+        # As if it had waited for a tick, if there is none.
+        end = max(self.time.utc + self.ahead, self._next) + 1
+        first, self._next = max(self._next, end - count), end
+        return result(request, granted(first - START, end - first))

@@ -13,6 +13,7 @@ from tests.forks import Program
 from tests.rig import Daemon, until
 from tests.system.far import far_reaching
 from tests.system.holders import Holder, assert_sound, await_leases, holders, leases
+from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd_client.source import utc_tick
 
 CLIENTS = 8
@@ -24,25 +25,28 @@ ROUNDS = 20_000
 """How often the baton is passed there and back."""
 
 
-def restart(daemon: Daemon, ending: signal.Signals, drawing: list[Holder]) -> None:
-    """End the daemon and start another, while clients draw; none of them asks the daemon."""
+def restart(daemon: Daemon, ending: signal.Signals, drawing: list[Holder]) -> bool:
+    """End the daemon and start another, while clients draw; none of them asks the daemon.
+
+    Return whether that was done before the horizon, as on a machine that is not very busy.
+    """
     # Right after a save.
     until(lambda: leases(daemon)["horizon_in"] > 0.9 * REACH)
-    horizon = utc_tick() + int(leases(daemon)["horizon_in"] * 10_000_000)
+    horizon = utc_tick() + int(leases(daemon)["horizon_in"] * TICKS_PER_SECOND)
     if ending == signal.SIGKILL:
         daemon.kill()
     else:
         assert daemon.stop() == 0
     for holder in drawing:
-        holder.more()
+        holder.more(100)
     daemon.start()
     for holder in drawing:
-        holder.more()
-    status = daemon.call("status")
-    given = status["requests"]["rpc"]["ids"], status["leases"]["granted"]
-    # A machine that is very busy may take longer for all this than the horizon is ahead.
-    assert given == (0, 0) or utc_tick() >= horizon
+        holder.more(100)
+    asked = requests(daemon)
+    in_time = utc_tick() < horizon
+    assert asked == (0, 0) or not in_time
     await_leases(daemon, 2 * len(drawing))
+    return in_time
 
 
 @pytest.mark.parametrize(
@@ -60,13 +64,12 @@ def test_no_client_with_a_lease_notices_a_restart(
 ) -> None:
     """All ids are safe, in order, and none comes twice; then all clients lease from the next."""
     with far_reaching(REACH) as daemon, holders(daemon, tmp_path, CLIENTS) as drawing:
-        for ending in endings:
-            restart(daemon, ending, drawing)
+        in_time = [restart(daemon, ending, drawing) for ending in endings]
         for holder in drawing:
             holder.more()
     drawn = [holder.drawn() for holder in drawing]
     assert_sound(drawn)
-    assert all(each.safe for some in drawn for each in some)
+    assert all(each.safe for some in drawn for each in some) or not all(in_time)
 
 
 @pytest.mark.parametrize("times", [1, pytest.param(5, marks=pytest.mark.thorough)])

@@ -255,7 +255,7 @@ def test_a_page_of_noise_does_no_harm(place: Path) -> None:
     ):
         scribbling.start()
         try:
-            draw(client, 2000)
+            draw(client, 500)
         finally:
             done.set()
             scribbling.join(PATIENCE)

@@ -17,7 +17,7 @@ SMALL = {
     "a failed save": (Bounds(ticks=1, holders=1, failures=1), 970),
     "a folder that is moved away": (Bounds(ticks=1, moved=True), 750),
     "a volatile node": (Bounds(ticks=1, volatile=True), 750),
-    "a lost state": (Bounds(ticks=1, lost=1), 580),
+    "a lost state": (Bounds(ticks=1, lost=1), 570),
 }
 """Each kind of event in a world that is as small as it can be."""
 
@@ -33,7 +33,7 @@ LARGE = {
         3_100,
     ),
     "a volatile node, later": (Bounds(ticks=2, holders=1, restarts=0, volatile=True), 3_500),
-    "a lost state, later": (Bounds(ticks=2, holders=1, lost=1), 8_000),
+    "a lost state, later": (Bounds(ticks=2, holders=1, lost=1), 7_900),
 }
 """Several at once."""
 

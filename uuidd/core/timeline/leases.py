@@ -5,12 +5,12 @@ Theory of operation
 1. A block is a run of past ticks. A *lease* is a lane of the open generation that one connection
    holds. Its holder uses the ticks of this lane as time passes, without asking for each.
 2. The *page* is memory that the daemon writes and all holders read: a horizon, and for each lane a
-   token, 0 if nobody holds it. A holder reads UTC, then the horizon, then its token. It uses the
-   tick of that UTC only if the token is its own, the tick lies before the horizon, and after the
-   last tick that it used.
+   token, 0 if nobody holds it. A holder reads UTC, then the horizon, then its token. If the token
+   is its own and UTC is before the horizon, it uses ticks up to that UTC, after the last one that
+   it used.
 3. So what a holder may have used is bounded by the horizon that it could see, and by nothing else.
    The daemon's own readings of UTC prove nothing: UTC may have gone ahead and come back between
-   two of them. Each of these rules, left out, lets a tick come twice:
+   two of them. Each of the rules 4 to 7, left out, lets a tick come twice:
 4. The horizon is raised in the page only after the save that allows it has completed.
 5. When a lease ends, its token is cleared first. Then the lane rests: its next holder begins at the
    horizon that the page had, not at now.
@@ -20,7 +20,8 @@ Theory of operation
    need this: their ids hold the lane, and not the generation.
 7. The state keeps a *mark* past every horizon that a holder ever saw. It is the floor of the next
    start.
-8. The mark of a generation counts its leased lanes as used up to top.
+8. The mark of a generation counts its leased lanes as used up to top. Rule 7 would do, but so v1
+   and v6 rest on their own marks too.
 
 A holder that pauses between two of its steps does no harm: it read the horizon before the token, so
 the horizon that bounds it is not later than the one in the page when the token was cleared.

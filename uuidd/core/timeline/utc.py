@@ -24,7 +24,10 @@ class Opening(NamedTuple):
 
 
 class UtcSnapshot(NamedTuple):
-    """All that decides what a ``Utc`` gives out next. See the fields of ``State`` for most."""
+    """All that decides what a ``Utc`` gives out next. See the fields of ``State`` for most.
+
+    What its leases do next is in a ``LeasesSnapshot``.
+    """
 
     node: Node
     number: int

@@ -288,7 +288,6 @@ class Connection:
             self._mark_answered()
             raise self._failed(error) from error
         self._sock = sock
-        self.page = None
 
     def _opened(self) -> Stream:
         """Return the socket. Raises Forked in a child whose signal handler has closed it."""

@@ -1,4 +1,4 @@
-"""A program that draws an id of the kind that each line of its input names, each a round trip."""
+"""A program that draws an id of the kind that each line of its input names, none made ahead."""
 
 from __future__ import annotations
 

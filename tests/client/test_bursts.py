@@ -10,6 +10,7 @@ import msgpack
 import pytest
 
 from tests.client.fakes import Server, Time, granted, result
+from tests.client.lanes import World
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd_client import Client
 
@@ -70,3 +71,16 @@ def test_without_any_age_each_id_of_a_burst_is_a_round_trip(server: Server, time
     """And is the only one of its block."""
     assert trips(server, time, "v1", [20, 20], 0) == [20, 20]
     assert {msgpack.unpackb(request)[3][1] for request in server.requests} == {1}
+
+
+@pytest.mark.parametrize("kind", ["v1", "v6", "v7", "ulid", "ksuid", "push_id"])
+@pytest.mark.parametrize("max_age", [0, 0.1])
+def test_with_a_lease_a_burst_is_no_round_trip(
+    tmp_path: Path, time: Time, kind: str, max_age: float
+) -> None:
+    """The first one is of a block, and the lane is leased with the second request."""
+    world = World(tmp_path / "s", time)
+    with world.server() as server:
+        found = trips(server, time, kind, [20, 20, 5000, 20, 20], max_age)
+    world.lanes.close()
+    assert found == [1, 0, 0, 0, 0]

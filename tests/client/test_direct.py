@@ -64,7 +64,8 @@ class One:
         self.latest = LatestSteady()
         lane = lanes.own_lane(self.latest if kind == "v7" else None)
         self.guard = ForkGuard()
-        source = cast(Source, Blocks(block(0, 1)))
+        self.blocks = Blocks(block(0, 1))
+        source = cast(Source, self.blocks)
         self.places = Places(kind, source, self.guard, max_age, lane=lane)
         assert lane.lease is not None
         self.lease = lane.lease
@@ -159,7 +160,7 @@ def test_no_tick_before_that_of_a_block_is_used(lanes: Lanes, time: Time) -> Non
     assert one.draw()
 
 
-def test_no_tick_at_the_horizon_is_used(lanes: Lanes, time: Time) -> None:
+def test_none_is_made_at_the_horizon(lanes: Lanes, time: Time) -> None:
     """The last one is that before it."""
     one = One(lanes, "v1")
     lanes.words[HORIZON_AT] = time.utc
@@ -304,6 +305,30 @@ def test_a_run_of_another_form_is_dropped_when_an_id_was_made(
     assert keys == sorted(set(keys))
     # They are of now: only the first of a form was in a run.
     assert ticking.utc - keys[-1] < 3
+
+
+def test_a_list_begins_behind_an_id_that_was_made(lanes: Lanes, time: Time) -> None:
+    """Of the lane's latest ticks, those up to the id's are left out."""
+    one = One(lanes, "v1")
+    assert one.draw()
+    time.utc += 5
+    one.places.ensure(100)
+    assert (one.places.first, one.places.end) == (time.utc - 4, time.utc + 1)
+
+
+def test_places_do_not_outlive_an_id_that_was_made_meanwhile(lanes: Lanes, time: Time) -> None:
+    """As by a signal handler, in the middle of a request for a block."""
+    one = One(lanes, "v1")
+    lanes.words[HORIZON_AT] = 0
+
+    def draw() -> None:
+        lanes.words[HORIZON_AT] = time.utc + 1
+        assert one.draw()
+
+    one.blocks.before = draw
+    one.places.ensure(1)
+    assert one.blocks.asked
+    assert not one.places.valid()
 
 
 DRAWS: dict[str, Callable[[Client, str], list[Any]]] = {

@@ -93,6 +93,7 @@ WAYS: dict[str, Callable[[Client], list[Any]]] = {
     "made": lambda client: client.make("ulid", 3),
     "joined": lambda client: [client.make("v1", 1, form="bytes")],
     "random": lambda client: client.make("v4", 3),
+    "asked": lambda client: [client.flake()],
 }
 
 
@@ -104,7 +105,8 @@ def test_no_id_comes_twice_wherever_a_handler_forks(
     """In the middle of a request for a block: the child has ids of its own."""
     path = daemon.socket if served else tmp_path / "absent"
     for at in itertools.count(1 + list(WAYS).index(way), STRIDE):
-        # Each draw is a request, and the first opens the connection.
+        # The first draw opens the connection, and the second asks for a lease. Each Flake is a
+        # request, and so is each draw without a daemon.
         client = Client(path, max_age=0, fallback=not served, timeout=20)
         family = Family(raw_fork if at % 5 == 0 else os.fork)
         if at % 2:
@@ -118,6 +120,24 @@ def test_no_id_comes_twice_wherever_a_handler_forks(
             break
         assert len(set(found)) == len(found) == 2 * len(ids), at
     assert at > 10
+
+
+@pytest.mark.parametrize("way", ["drawn", "utc"])
+def test_no_id_of_a_lease_comes_twice_wherever_a_handler_forks(daemon: Daemon, way: str) -> None:
+    """The lane is the parent's, and the child asks for its own."""
+    with Client(daemon.socket, max_age=0, fallback=False, timeout=20) as client:
+        for _ in range(3):
+            WAYS[way](client)
+        for at in itertools.count(1):
+            family = Family(raw_fork if at % 2 else os.fork)
+            with family.failing():
+                ids = come_between(partial(WAYS[way], client), at, family.fork)
+                ids += WAYS[way](client)
+            found = family.end([str(id) for id in ids])
+            if not family.children:
+                break
+            assert len(set(found)) == len(found) == 2 * len(ids), at
+    assert at > 5
 
 
 @pytest.mark.parametrize("served", [True, False])
@@ -192,6 +212,7 @@ def test_ids_are_distinct_under_signals_whose_handler_forks(daemon: Daemon) -> N
             for _ in range(10):
                 ids.append(draw())
                 ids += client.make("v1", 2, form="text")
+                ids.append(client.flake())
         ids += [draw() for _ in range(20)]
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)

@@ -6,17 +6,20 @@ import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from tests.client.fakes import START, Server, Time
+from tests.client.fakes import START, Blocks, Server, Time
 from tests.client.lanes import World
 from uuidd.core.ids import ksuid, versions
 from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND
 from uuidd.core.timeline.leases import HORIZON_AT
 from uuidd_client import Client, RateExceeded, places
+from uuidd_client.fork_guard import ForkGuard
 from uuidd_client.own_lane import LEASE_AGE, NO_LEASE_SECONDS
+from uuidd_client.places import Places
+from uuidd_client.source import Source
 
 LEASED = ["v1", "v6", "v7", "ulid", "ksuid", "push_id"]
 TICK = 1 / TICKS_PER_SECOND
@@ -134,15 +137,25 @@ def test_what_was_used_of_a_block_is_behind_the_lane(world: World, time: Time) -
     assert rising("v1", block + found)
 
 
-def test_blocks_are_behind_what_was_used_of_the_lane(world: World, time: Time) -> None:
+@pytest.mark.parametrize("kind", ["v1", "v7"])
+def test_blocks_are_behind_what_was_used_of_the_lane(world: World, time: Time, kind: str) -> None:
     """Of a block that overlaps with it the first part is left out."""
-    with leasing(world, "v1") as (server, client):
-        found = client.make("v1", 1000)
+    with leasing(world, kind) as (server, client):
+        found = [*client.make(kind, 1000)]
         time.move(100 * TICK)
         world.lanes.words[HORIZON_AT] = 0
-        found += client.make("v1", 1000)
+        found += client.make(kind, 1000)
         assert server.requests
-    assert rising("v1", found)
+    assert rising(kind, found)
+
+
+def test_a_list_does_not_reach_back_to_before_the_lease(world: World, time: Time) -> None:
+    """The last holder of the lane may have used what is there."""
+    world.lanes.begin = time.utc - 100
+    lane = world.lanes.own_lane()
+    places = Places("v1", cast(Source, Blocks()), ForkGuard(), 0.1, lane=lane)
+    places.ensure(1000)
+    assert (places.first, places.end) == (world.lanes.begin, time.utc + 1)
 
 
 def test_a_handlers_ids_are_above_those_of_the_lane_that_it_interrupts(
@@ -153,7 +166,7 @@ def test_a_handlers_ids_are_above_those_of_the_lane_that_it_interrupts(
         channel = client._session.get().channel("utc")
         found = client.make("v1", 1)
         time.move(100 * TICK)
-        channel.in_turn(lambda _: found.extend(client.make("v1", 50)))
+        channel.in_turn(lambda _: found.extend(client.make("v1", 1000)))
         assert server.requests
         time.move(100 * TICK)
         found += client.make("v1", 50)

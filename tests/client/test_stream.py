@@ -1,0 +1,95 @@
+"""What the client's socket reads, where a signal handler may fork at any point."""
+
+from __future__ import annotations
+
+import itertools
+import select
+import socket
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.client.breaking import come_between
+from uuidd_client.fork_guard import alive
+from uuidd_client.per_process import Forked
+from uuidd_client.stream import Stream
+from uuidd_client.system import elapsed
+
+ANSWER = b"answer"
+
+READS: dict[str, Callable[[Stream], object]] = {
+    "receive": lambda stream: stream.receive(100, 10.0),
+    "receive_passed": lambda stream: stream.receive_passed(100, 10.0),
+}
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[tuple[Stream, socket.socket]]:
+    """Return a client's socket, and the daemon's end of it."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "s"))
+        listener.listen()
+        stream = Stream()
+        stream.connect_until(str(tmp_path / "s"), elapsed() + 10.0)
+        daemon, _ = listener.accept()
+        with stream, daemon:
+            yield stream, daemon
+
+
+def unread(stream: Stream) -> bytes:
+    """Return what has come, and was not read."""
+    return stream.recv(100, socket.MSG_PEEK) if select.select([stream], [], [], 0)[0] else b""
+
+
+@pytest.mark.parametrize("read", READS.values(), ids=READS)
+def test_a_child_leaves_the_answer_to_its_parent(
+    pair: tuple[Stream, socket.socket], read: Callable[[Stream], object]
+) -> None:
+    """Wherever a handler forks: the child reads nothing that was there when it was born."""
+    stream, daemon = pair
+    process = alive()
+    for at in itertools.count(1):
+        daemon.sendall(ANSWER)
+        left: list[bytes] = []
+
+        def fork(left: list[bytes] = left) -> None:
+            left.append(unread(stream))
+            # As the kernel does in a child.
+            process[0] = 0.0
+
+        try:
+            come_between(partial(read, stream), at, fork)
+        except Forked:
+            assert left == [ANSWER]
+            assert unread(stream) == ANSWER
+        else:
+            assert left in ([], [b""]), at
+        finally:
+            process[0] = 1.0
+        stream.setblocking(True)
+        if unread(stream):
+            stream.recv(100)
+        if not left:
+            break
+    assert at > 5
+
+
+def test_descriptors_are_passed_with_the_bytes(pair: tuple[Stream, socket.socket]) -> None:
+    """One at most; the system closes the others. Programs that are started inherit none."""
+    stream, daemon = pair
+    with socket.socket() as one, socket.socket() as other:
+        socket.send_fds(daemon, [ANSWER], [one.fileno(), other.fileno()])
+        data, passed = stream.receive_passed(100, 10.0)
+    assert data == ANSWER
+    assert len(passed) == 1
+    with socket.socket(fileno=passed[0]) as found:
+        assert not found.get_inheritable()
+
+
+def test_bytes_may_come_without_a_descriptor(pair: tuple[Stream, socket.socket]) -> None:
+    """As those of an error do."""
+    stream, daemon = pair
+    daemon.sendall(ANSWER)
+    assert stream.receive_passed(100, 10.0) == (ANSWER, [])

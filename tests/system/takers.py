@@ -23,7 +23,7 @@ from tests.forks import Program
 from tests.rig import until
 from uuidd.core.ids import uuids, versions
 from uuidd.core.wire import libuuid
-from uuidd_client import Client, DaemonUnavailable
+from uuidd_client import Client, DaemonUnavailable, places
 from uuidd_client.source import utc_tick
 
 RECORD = Struct("=16sQ")
@@ -152,6 +152,12 @@ def timely(path: Path) -> Callable[[], list[bytes]]:
     return take
 
 
+def unleased(path: Path) -> Callable[[], list[bytes]]:
+    """Return a way to take: as ``timely``, of blocks alone, as where all lanes are taken."""
+    places.LEASABLE.clear()
+    return timely(path)
+
+
 def forks(children: int, path: Path) -> Callable[[], list[bytes]]:
     """Return a way to take: once, by many children, of which each draws some ids and ends."""
     client = Client(path, fallback=False, timeout=5)
@@ -197,6 +203,7 @@ WAYS: dict[str, Callable[[Path], Callable[[], list[bytes]]]] = {
     "v7": made("v7"),
     "libuuid": blocks,
     "timely": timely,
+    "unleased": unleased,
 }
 
 

@@ -363,7 +363,8 @@ def test_many_forks_repeat_nothing(children: int, tmp_path: Path) -> None:
     assert len({versions.gregorian_fields(id) for id in ids}) == len(ids)
 
 
-def test_a_client_stopped_with_a_block_in_hand_throws_it_away(tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", ["timely", "unleased"])
+def test_a_client_stopped_with_ids_in_hand_throws_them_away(way: str, tmp_path: Path) -> None:
     """Continued after 0.3 s, three times, it gives no id older than max_age, and none twice.
 
     Others draw on meanwhile.
@@ -371,7 +372,7 @@ def test_a_client_stopped_with_a_block_in_hand_throws_it_away(tmp_path: Path) ->
     slack = TICKS_PER_SECOND // 100
     with Daemon() as daemon, contextlib.ExitStack() as running:
         takers = [
-            running.enter_context(Taker("timely", daemon.socket, tmp_path / str(number)))
+            running.enter_context(Taker(way, daemon.socket, tmp_path / str(number)))
             for number in range(3)
         ]
         for taker in takers:

@@ -76,7 +76,8 @@ def test_ids_rise_under_signals_without_a_daemon(
     restored = signal.signal(signal.SIGALRM, handle)
     try:
         end = time.monotonic() + SECONDS
-        while time.monotonic() < end:
+        # On a busy machine fewer signals come in that time.
+        while time.monotonic() < end or handled <= 30:
             # One at a time, lest handlers come in between handlers without an end.
             signal.setitimer(signal.ITIMER_REAL, 0.0001 + len(found) % 397 * 1e-6)
             for _ in range(50):
@@ -87,6 +88,5 @@ def test_ids_rise_under_signals_without_a_daemon(
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, restored)
-    assert handled > 30
     assert len(set(found)) == len(found)
     assert fallen == 0

@@ -131,10 +131,12 @@ class Connection:
             raise DaemonUnavailable(self.path, NO_LEASES) from None
         finally:
             self._wants_page = False
-        if self.page is None:
+        # Once, because a child's signal handler closes the connection, and takes the page away.
+        page = self.page
+        if page is None:
             raise DaemonUnavailable(self.path, "a lease came without its page")
         try:
-            return Holding(methods.unpack_lease(result), self.page)
+            return Holding(methods.unpack_lease(result), page)
         except ValueError as error:
             raise self._unusable(error) from error
 

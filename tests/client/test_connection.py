@@ -18,7 +18,7 @@ from typing import Any
 import msgpack
 import pytest
 
-from tests.client.breaking import break_off
+from tests.client.breaking import break_off, come_between
 from tests.client.fakes import (
     NODE,
     START,
@@ -39,6 +39,7 @@ from uuidd.core.wire import rpc
 from uuidd_client import connection, stream
 from uuidd_client.connection import MAX_FROM_LIBUUID, Connection
 from uuidd_client.errors import DaemonUnavailable
+from uuidd_client.per_process import Forked
 from uuidd_client.system import elapsed
 
 PATIENCE = 10.0
@@ -754,6 +755,24 @@ def test_util_linux_s_uuidd_has_no_leases(path: Path) -> None:
             found.lease()
         # It is known by then.
         assert server.asked == asked
+
+
+def test_a_lease_may_be_closed_anywhere(path: Path, lanes: Lanes) -> None:
+    """As in a child whose signal handler draws: what is not there any more is not used."""
+    with leasing(path, lanes) as (_, found):
+        for at in itertools.count(1):
+            closed: list[int] = []
+
+            def close(at: int = at, closed: list[int] = closed) -> None:
+                closed.append(at)
+                found.close()
+
+            with contextlib.suppress(DaemonUnavailable, Forked):
+                come_between(found.lease, at, close)
+            found.close()
+            if not closed:
+                break
+    assert at > 20
 
 
 # --- that ids are being made

@@ -1,22 +1,7 @@
-"""The connection to the daemon: rpc or, to a util-linux uuidd, libuuid's protocol.
-
-A daemon that does not answer costs one call its time-out, and the calls after it nothing:
-
-1. The connection of a request that timed out stays open: the request is the *probe*.
-2. Each later call first checks, without waiting, whether anything has come. If not, it fails.
-3. A late answer is dropped, because the time in it is past. Then, or if the daemon has closed the
-   connection, the call sends its request on a new one.
-4. If the daemon's backlog was full there is no connection; the probe is another attempt to connect.
-5. The connections of one process share a ``Silence``. While one of them has just found the daemon
-   silent, the others send their request and do not wait for the answer.
-
-A daemon that has to wait for its disk says so at once, and is not silent: the call repeats its
-request, and adds the time that the daemon may wait to the time-out.
-"""
+"""What a client asks of the daemon: in rpc or, of a util-linux uuidd, in libuuid's protocol."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -24,10 +9,9 @@ from typing import Any, TypeVar
 from uuidd.core.timeline import Block, SteadyBlock
 from uuidd.core.wire import libuuid, methods, rpc
 from uuidd_client.errors import DaemonUnavailable
-from uuidd_client.lease import Holding, Page, PageError
-from uuidd_client.per_process import Forked
-from uuidd_client.stream import Stream
+from uuidd_client.lease import Holding
 from uuidd_client.system import elapsed
+from uuidd_client.transport import Closed, Silence, Transport
 
 AnyBlock = TypeVar("AnyBlock", Block, SteadyBlock)
 
@@ -37,65 +21,27 @@ MAX_FROM_LIBUUID = 65_536
 LIBUUID_SECONDS = 60.0
 """Seconds after which rpc is tried again with a uuidd that closed on it, as util-linux's does."""
 
-SILENCE_SECONDS = 1.0
-"""Seconds for which the connections of a process share that one of them found the daemon silent."""
-
 NO_STATUS = "it closed the connection; if it is util-linux's, it has no status"
 NO_LEASES = "it closed the connection; if it is util-linux's, it has no leases"
 ONLY_V1 = "it closed the connection; if it is util-linux's, it makes no such ids"
 
 
-class Silence:
-    """What threads know of a daemon that does not answer. A race costs one time-out more."""
-
-    def __init__(self) -> None:
-        self._since = self._until = 0.0
-
-    def known(self, now: float) -> bool:
-        """Whether a connection has found the daemon silent at *now*, or a moment before."""
-        return now < self._until
-
-    def found(self, asked_at: float, now: float) -> float:
-        """Note that the request of *asked_at* has no answer; return the seconds of silence."""
-        if not self.known(now):
-            self._since = asked_at
-        self._until = now + SILENCE_SECONDS
-        return now - self._since
-
-    def over(self) -> None:
-        """Note that the daemon has answered."""
-        self._until = 0.0
-
-
-class _Closed(Exception):
-    """The daemon closed the connection without an answer."""
-
-
-class Connection:
-    """A connection to the daemon at *path*, opened at need. A call takes *timeout* seconds at most.
+class Connection(Transport):
+    """A connection to the daemon, and the requests that it answers.
 
     Not for two threads at once. All calls raise DaemonUnavailable if they get no usable answer.
     """
 
     def __init__(self, path: str, timeout: float, silence: Silence | None = None) -> None:
-        self.path = path
-        self._timeout = timeout
-        self._silence = silence or Silence()
-        self._sock: Stream | None = None
-        self._asked_at = 0.0
-        # When the request was sent that timed out; it may have no socket, see 4 above.
-        self._unanswered: float | None = None
-        self._msgid = 0
+        super().__init__(path, timeout, silence)
         self._closes_on_rpc = False
         self._libuuid_until = 0.0
-        self.page: Page | None = None
-        self._wants_page = False
 
     def take_steady(self, count: int) -> SteadyBlock:
         """Return a block of up to *count* ticks of the steady timeline."""
         try:
             result = self._take("steady", count, self._deadline())
-        except _Closed:
+        except Closed:
             raise DaemonUnavailable(self.path, ONLY_V1) from None
         return self._checked(methods.unpack_steady_block, result, count)
 
@@ -106,7 +52,7 @@ class Connection:
             return self._take_by_libuuid(count, deadline)
         try:
             result = self._take("utc", count, deadline)
-        except _Closed:
+        except Closed:
             # util-linux's uuidd closes on requests that it does not know, and gives a block in its
             # own protocol. This project's daemon may do both, if it is restarted during this call.
             block = self._take_by_libuuid(count, deadline)
@@ -127,7 +73,7 @@ class Connection:
         self._wants_page = True
         try:
             result = self._call("lease", [], self._deadline())
-        except _Closed:
+        except Closed:
             raise DaemonUnavailable(self.path, NO_LEASES) from None
         finally:
             self._wants_page = False
@@ -146,12 +92,12 @@ class Connection:
         if self._unanswered is not None:
             return
         if self._sock is not None and self._sock.is_open():
-            with suppress(DaemonUnavailable, _Closed):
+            with suppress(DaemonUnavailable, Closed):
                 self._send(message)
                 return
         if self._unanswered is None:
             # Not if the daemon reads nothing: a connection without a request would stay silent.
-            with suppress(DaemonUnavailable, _Closed):
+            with suppress(DaemonUnavailable, Closed):
                 self._open(0)
                 self._send(message)
 
@@ -179,78 +125,11 @@ class Connection:
         """Return the daemon's status."""
         try:
             result = self._call("status", [], self._deadline())
-        except _Closed:
+        except Closed:
             raise DaemonUnavailable(self.path, NO_STATUS) from None
         if not isinstance(result, dict):
             raise self._unusable("its status is not a map")
         return result
-
-    def close(self) -> None:
-        """Close the connection; the next call opens another."""
-        sock = self._sock
-        if sock is not None:
-            # Not self._sock: in a fork's child many threads may close their parent's at once.
-            sock.close_own()
-            self._sock = self.page = None
-
-    def _deadline(self) -> float:
-        """Return when a call that begins now has to end.
-
-        Raises DaemonUnavailable at once if the request that timed out still has no answer.
-        """
-        if self._unanswered is not None:
-            if self._sock is None:
-                self._open(0)
-            elif self._sock.is_quiet():
-                raise self._silent()
-            else:
-                self.close()
-            self._mark_answered()
-        now = self._asked_at = elapsed()
-        return now if self._silence.known(now) else now + self._timeout
-
-    def _mark_answered(self) -> None:
-        self._unanswered = None
-        self._silence.over()
-
-    def _silent(self) -> DaemonUnavailable:
-        """Note that the daemon is silent; return the error that says for how long."""
-        now = elapsed()
-        if self._unanswered is None:
-            self._unanswered = self._asked_at
-        seconds = self._silence.found(self._unanswered, now)
-        return DaemonUnavailable(self.path, f"silent for {seconds:.1f} s", late=True)
-
-    def _call(self, method: str, params: list[Any], deadline: float) -> Any:
-        self._msgid = (self._msgid + 1) % (rpc.MAX_MSGID + 1)
-        request = rpc.pack_request(self._msgid, method, params)
-        if self._sock is not None and self._sock.is_open():
-            # It was closed if the daemon was restarted since. No answer to this request was used.
-            with suppress(_Closed):
-                return self._exchange(request, deadline)
-        self._open(deadline)
-        return self._exchange(request, deadline)
-
-    def _exchange(self, request: bytes, deadline: float) -> Any:
-        data = b""
-        try:
-            self._send(request)
-            while (response := rpc.unpack_response(data)) is None:
-                data += self._receive(deadline)
-        except rpc.MalformedError as error:
-            raise self._unusable(error) from error
-        except BaseException:
-            if self._unanswered is None:
-                # For example Ctrl-C: the answer may still come, and is not the next request's.
-                self.close()
-            raise
-        self._mark_answered()
-        if response.msgid != self._msgid:
-            self.close()
-            raise DaemonUnavailable(self.path, "an answer to another request")
-        if response.error is not None:
-            raise DaemonUnavailable(self.path, _printable(response.error), code=response.code)
-        return response.result
 
     def _take_by_libuuid(self, count: int, deadline: float) -> Block:
         asked = min(count, MAX_FROM_LIBUUID)
@@ -263,7 +142,7 @@ class Connection:
             block = libuuid.unpack_block(reply)
             # Ticks that a reply claims beyond the request were never reserved.
             return Block(block.first, min(block.count, asked), block.clock_seq, block.node)
-        except _Closed:
+        except Closed:
             self._libuuid_until = 0.0
             raise DaemonUnavailable(self.path, "it closed the connection with no answer") from None
         except libuuid.ProtocolError as error:
@@ -272,85 +151,3 @@ class Connection:
         finally:
             if self._unanswered is None:
                 self.close()
-
-    def _open(self, deadline: float) -> None:
-        self.close()
-        try:
-            sock = Stream()
-        except OSError as error:
-            raise self._failed(error) from error
-        try:
-            sock.connect_until(self.path, deadline)
-        except (BlockingIOError, TimeoutError) as error:
-            sock.close()
-            raise self._silent() from error
-        except OSError as error:
-            sock.close()
-            # The daemon that was silent there has gone.
-            self._mark_answered()
-            raise self._failed(error) from error
-        self._sock = sock
-
-    def _opened(self) -> Stream:
-        """Return the socket. Raises Forked in a child whose signal handler has closed it."""
-        if self._sock is None:
-            raise Forked
-        return self._sock
-
-    def _send(self, data: bytes) -> None:
-        sock = self._opened()
-        try:
-            sock.send_all(data)
-        except (BrokenPipeError, ConnectionResetError):
-            self.close()
-            raise _Closed from None
-        except TimeoutError as error:
-            # There is no probe: the daemon does not answer a part of a request.
-            self.close()
-            raise self._silent() from error
-        except OSError as error:
-            raise self._failed(error) from error
-
-    def _receive(self, deadline: float) -> bytes:
-        sock = self._opened()
-        try:
-            left = deadline - elapsed()
-            if left <= 0:
-                raise TimeoutError
-            if self._wants_page:
-                data, passed = sock.receive_passed(65536, left)
-                for descriptor in passed:
-                    self._keep_page(descriptor)
-            else:
-                data = sock.receive(65536, left)
-        except ConnectionResetError:
-            data = b""
-        except TimeoutError as error:
-            raise self._silent() from error
-        except OSError as error:
-            raise self._failed(error) from error
-        if not data:
-            self.close()
-            raise _Closed
-        return data
-
-    def _keep_page(self, descriptor: int) -> None:
-        try:
-            self.page = Page(descriptor)
-        except PageError as error:
-            raise self._unusable(error) from error
-        finally:
-            os.close(descriptor)
-
-    def _unusable(self, cause: object) -> DaemonUnavailable:
-        self.close()
-        return DaemonUnavailable(self.path, f"an unusable answer: {cause}")
-
-    def _failed(self, error: OSError) -> DaemonUnavailable:
-        self.close()
-        return DaemonUnavailable(self.path, error.strerror or str(error))
-
-
-def _printable(text: str) -> str:
-    """Return the daemon's text as one line, without characters that a terminal would act on."""
-    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text[:1000])

@@ -8,13 +8,14 @@ from functools import partial
 from typing import Any, TypeVar
 
 from uuidd.core.ids.kinds import KINDS
-from uuidd_client.connection import Connection, Silence
+from uuidd_client.connection import Connection
 from uuidd_client.fork_guard import ForkGuard, alive
 from uuidd_client.own_lane import OwnLane
 from uuidd_client.per_process import Forked
 from uuidd_client.source import LatestSteady, Source
 from uuidd_client.supply import Direct, Run, Supply
 from uuidd_client.system import default_path, default_timeout, may_fall_back
+from uuidd_client.transport import Silence
 
 Result = TypeVar("Result")
 

@@ -16,7 +16,7 @@ from typing import Any
 from uuid import SafeUUID
 
 from uuidd_client import Client, DaemonUnavailable
-from uuidd_client.connection import Connection
+from uuidd_client.transport import Transport
 
 COUNT = 200_000
 PATIENCE = 20.0
@@ -26,14 +26,14 @@ SOCKET = Path("/run/uuidd/request")
 def opened(path: str) -> list[float]:
     """Return the list to which each opening of a connection to *path* will be added."""
     times: list[float] = []
-    original = Connection._open
+    original = Transport._open
 
-    def note(self: Connection, deadline: float) -> None:
+    def note(self: Transport, deadline: float) -> None:
         assert self.path == path
         times.append(deadline)
         original(self, deadline)
 
-    Connection._open = note  # type: ignore[method-assign]
+    Transport._open = note  # type: ignore[method-assign]
     return times
 
 

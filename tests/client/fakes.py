@@ -22,7 +22,7 @@ from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline import Block
 from uuidd.core.wire import methods
 from uuidd.core.wire.rpc import pack_notification
-from uuidd_client import client, connection, direct, own_lane, places, source
+from uuidd_client import client, connection, direct, own_lane, places, source, transport
 from uuidd_client.errors import DaemonUnavailable
 
 UUIDCTL = [
@@ -44,7 +44,7 @@ class Time:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.ticks = 0
         self.utc = START
-        for module in (connection, source, places, own_lane):
+        for module in (connection, transport, source, places, own_lane):
             monkeypatch.setattr(module, "elapsed", self.elapsed)
         for module in (client, places):
             monkeypatch.setattr(module, "utc", self.seconds)

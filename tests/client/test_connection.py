@@ -36,7 +36,7 @@ from tests.client.fakes import (
 from tests.client.lanes import Lanes
 from uuidd.core.timeline import Block
 from uuidd.core.wire import rpc
-from uuidd_client import connection, stream
+from uuidd_client import stream, transport
 from uuidd_client.connection import MAX_FROM_LIBUUID, Connection
 from uuidd_client.errors import DaemonUnavailable
 from uuidd_client.per_process import Forked
@@ -208,7 +208,7 @@ def test_an_error_is_told_in_one_line_that_a_terminal_can_show(path: Path) -> No
 
 
 def test_an_error_leaves_the_connection_open(path: Path) -> None:
-    """Who refuses is there, so the next call goes over the same connection."""
+    """A daemon that refuses is there, so the next call goes over the same connection."""
     refusal = msgpack.packb([1, 1, "busy: no room", None])
     with served(path, in_turn(lambda _: refusal, grants())) as (server, found):
         with pytest.raises(DaemonUnavailable):
@@ -469,7 +469,7 @@ def test_without_a_descriptor_left_the_error_says_so(
     def none_left() -> stream.Stream:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
-    monkeypatch.setattr(connection, "Stream", none_left)
+    monkeypatch.setattr(transport, "Stream", none_left)
     with connect(path) as found, pytest.raises(DaemonUnavailable, match="Too many open files"):
         found.take(1)
 

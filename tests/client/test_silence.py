@@ -26,10 +26,11 @@ from tests.client.fakes import (
     util_linux,
 )
 from tests.rig import Daemon, until
-from uuidd_client import Client, DaemonUnavailable, connection, fork_guard
-from uuidd_client.connection import Connection, Silence
+from uuidd_client import Client, DaemonUnavailable, fork_guard, transport
+from uuidd_client.connection import Connection
 from uuidd_client.stream import Stream
 from uuidd_client.system import elapsed
+from uuidd_client.transport import Silence
 
 SHORT, TEN_MINUTES = 0.01, 600.0
 
@@ -72,7 +73,7 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float | None]:
                 waits.append(self.gettimeout())
             return super().recv(size, flags)
 
-    monkeypatch.setattr(connection, "Stream", Watched)
+    monkeypatch.setattr(transport, "Stream", Watched)
     return waits
 
 

@@ -1,0 +1,225 @@
+"""The socket to the daemon: opened at need, it carries a request and its answer at a time.
+
+A daemon that does not answer costs one call its time-out, and the calls after it nothing:
+
+1. The connection of a request that timed out stays open: the request is the *probe*.
+2. Each later call first checks, without waiting, whether anything has come. If not, it fails.
+3. A late answer is dropped, because the time in it is past. Then, or if the daemon has closed the
+   connection, the call sends its request on a new one.
+4. If the daemon's backlog was full there is no connection; the probe is another attempt to connect.
+5. The connections of one process share a ``Silence``. While one of them has just found the daemon
+   silent, the others send their request and do not wait for the answer.
+
+A daemon that has to wait for its disk says so at once, and is not silent: the call repeats its
+request, and adds the time that the daemon may wait to the time-out.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from typing import Any
+
+from uuidd.core.wire import rpc
+from uuidd_client.errors import DaemonUnavailable
+from uuidd_client.lease import Page, PageError
+from uuidd_client.per_process import Forked
+from uuidd_client.stream import Stream
+from uuidd_client.system import elapsed
+
+SILENCE_SECONDS = 1.0
+"""Seconds for which the connections of a process share that one of them found the daemon silent."""
+
+
+class Silence:
+    """What threads know of a daemon that does not answer. A race costs one time-out more."""
+
+    def __init__(self) -> None:
+        self._since = self._until = 0.0
+
+    def known(self, now: float) -> bool:
+        """Whether a connection has found the daemon silent at *now*, or a moment before."""
+        return now < self._until
+
+    def found(self, asked_at: float, now: float) -> float:
+        """Note that the request of *asked_at* has no answer; return the seconds of silence."""
+        if not self.known(now):
+            self._since = asked_at
+        self._until = now + SILENCE_SECONDS
+        return now - self._since
+
+    def over(self) -> None:
+        """Note that the daemon has answered."""
+        self._until = 0.0
+
+
+class Closed(Exception):
+    """The daemon closed the connection without an answer."""
+
+
+class Transport:
+    """Requests to the daemon at *path*, and its answers. A call takes *timeout* seconds at most.
+
+    *page* is the page of leases that the daemon has passed over the connection that is open.
+    """
+
+    def __init__(self, path: str, timeout: float, silence: Silence | None = None) -> None:
+        self.path = path
+        self._timeout = timeout
+        self._silence = silence or Silence()
+        self._sock: Stream | None = None
+        self._asked_at = 0.0
+        # When the request was sent that timed out; it may have no socket, see 4 above.
+        self._unanswered: float | None = None
+        self._msgid = 0
+        self.page: Page | None = None
+        self._wants_page = False
+
+    def close(self) -> None:
+        """Close the connection; the next call opens another."""
+        sock = self._sock
+        if sock is not None:
+            # Not self._sock: in a fork's child many threads may close their parent's at once.
+            sock.close_own()
+            self._sock = self.page = None
+
+    def _deadline(self) -> float:
+        """Return when a call that begins now has to end.
+
+        Raises DaemonUnavailable at once if the request that timed out still has no answer.
+        """
+        if self._unanswered is not None:
+            if self._sock is None:
+                self._open(0)
+            elif self._sock.is_quiet():
+                raise self._silent()
+            else:
+                self.close()
+            self._mark_answered()
+        now = self._asked_at = elapsed()
+        return now if self._silence.known(now) else now + self._timeout
+
+    def _mark_answered(self) -> None:
+        self._unanswered = None
+        self._silence.over()
+
+    def _silent(self) -> DaemonUnavailable:
+        """Note that the daemon is silent; return the error that says for how long."""
+        now = elapsed()
+        if self._unanswered is None:
+            self._unanswered = self._asked_at
+        seconds = self._silence.found(self._unanswered, now)
+        return DaemonUnavailable(self.path, f"silent for {seconds:.1f} s", late=True)
+
+    def _call(self, method: str, params: list[Any], deadline: float) -> Any:
+        self._msgid = (self._msgid + 1) % (rpc.MAX_MSGID + 1)
+        request = rpc.pack_request(self._msgid, method, params)
+        if self._sock is not None and self._sock.is_open():
+            # It was closed if the daemon was restarted since. No answer to this request was used.
+            with suppress(Closed):
+                return self._exchange(request, deadline)
+        self._open(deadline)
+        return self._exchange(request, deadline)
+
+    def _exchange(self, request: bytes, deadline: float) -> Any:
+        data = b""
+        try:
+            self._send(request)
+            while (response := rpc.unpack_response(data)) is None:
+                data += self._receive(deadline)
+        except rpc.MalformedError as error:
+            raise self._unusable(error) from error
+        except BaseException:
+            if self._unanswered is None:
+                # For example Ctrl-C: the answer may still come, and is not the next request's.
+                self.close()
+            raise
+        self._mark_answered()
+        if response.msgid != self._msgid:
+            self.close()
+            raise DaemonUnavailable(self.path, "an answer to another request")
+        if response.error is not None:
+            raise DaemonUnavailable(self.path, _printable(response.error), code=response.code)
+        return response.result
+
+    def _open(self, deadline: float) -> None:
+        self.close()
+        try:
+            sock = Stream()
+        except OSError as error:
+            raise self._failed(error) from error
+        try:
+            sock.connect_until(self.path, deadline)
+        except (BlockingIOError, TimeoutError) as error:
+            sock.close()
+            raise self._silent() from error
+        except OSError as error:
+            sock.close()
+            # The daemon that was silent there has gone.
+            self._mark_answered()
+            raise self._failed(error) from error
+        self._sock = sock
+
+    def _opened(self) -> Stream:
+        """Return the socket. Raises Forked in a child whose signal handler has closed it."""
+        if self._sock is None:
+            raise Forked
+        return self._sock
+
+    def _send(self, data: bytes) -> None:
+        sock = self._opened()
+        try:
+            sock.send_all(data)
+        except (BrokenPipeError, ConnectionResetError):
+            self.close()
+            raise Closed from None
+        except TimeoutError as error:
+            # There is no probe: the daemon does not answer a part of a request.
+            self.close()
+            raise self._silent() from error
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def _receive(self, deadline: float) -> bytes:
+        sock = self._opened()
+        try:
+            left = deadline - elapsed()
+            if left <= 0:
+                raise TimeoutError
+            if self._wants_page:
+                data, passed = sock.receive_passed(65536, left)
+                for descriptor in passed:
+                    self._keep_page(descriptor)
+            else:
+                data = sock.receive(65536, left)
+        except ConnectionResetError:
+            data = b""
+        except TimeoutError as error:
+            raise self._silent() from error
+        except OSError as error:
+            raise self._failed(error) from error
+        if not data:
+            self.close()
+            raise Closed
+        return data
+
+    def _keep_page(self, descriptor: int) -> None:
+        try:
+            self.page = Page(descriptor)
+        except PageError as error:
+            raise self._unusable(error) from error
+        finally:
+            os.close(descriptor)
+
+    def _unusable(self, cause: object) -> DaemonUnavailable:
+        self.close()
+        return DaemonUnavailable(self.path, f"an unusable answer: {cause}")
+
+    def _failed(self, error: OSError) -> DaemonUnavailable:
+        self.close()
+        return DaemonUnavailable(self.path, error.strerror or str(error))
+
+
+def _printable(text: str) -> str:
+    """Return the daemon's text as one line, without characters that a terminal would act on."""
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text[:1000])

@@ -45,14 +45,14 @@ from uuidd.core.timeline.leases import (
     TOKENS_AT,
     Lease,
     Leases,
-    LeasesSnapshot,
     NoLease,
 )
 from uuidd.core.timeline.outcomes import NeedsSave
+from uuidd.core.timeline.snapshots import LeasesSnapshot, UtcSnapshot
 from uuidd.core.timeline.state import Node, State
 from uuidd.core.timeline.steady import Steady
 from uuidd.core.timeline.timelines import Reading, Timelines
-from uuidd.core.timeline.utc import Utc, UtcSnapshot
+from uuidd.core.timeline.utc import Utc
 
 FIRST = 2
 """The lowest UTC."""

@@ -42,10 +42,11 @@ from uuidd.core.timeline import Generation, NoneFree
 from uuidd.core.timeline.generation import LANE_BITS, LANES
 from uuidd.core.timeline.horizon import Horizon
 from uuidd.core.timeline.outcomes import Closed, NeedsSave, TooFarAhead
+from uuidd.core.timeline.snapshots import SteadySnapshot, UtcSnapshot
 from uuidd.core.timeline.state import Node, State
-from uuidd.core.timeline.steady import Rollback, Steady, SteadySnapshot
+from uuidd.core.timeline.steady import Rollback, Steady
 from uuidd.core.timeline.timelines import Reading, Timelines
-from uuidd.core.timeline.utc import Utc, UtcSnapshot
+from uuidd.core.timeline.utc import Utc
 
 FIRST = 2
 """The lowest UTC: two ticks from there are past zero, where unused generations begin."""

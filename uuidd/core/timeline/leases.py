@@ -39,6 +39,7 @@ from typing import NamedTuple
 
 from uuidd.core.timeline.generation import BLOCK_LANES, LANE_BITS, LANES, Generation
 from uuidd.core.timeline.outcomes import NotNow
+from uuidd.core.timeline.snapshots import LeasesSnapshot
 from uuidd.core.timeline.state import RandomBits
 
 PAGE_MAGIC = 0x7575_6964_6C6E_0001
@@ -83,18 +84,6 @@ class NoLease(NotNow):
         super().__init__(reason)
         self.reason = reason
         self.wait = wait
-
-
-class LeasesSnapshot(NamedTuple):
-    """All that decides what a ``Leases`` grants and shows next."""
-
-    page: MutableSequence[int] | memoryview
-    users: dict[int, int]
-    rests: dict[int, tuple[int, int]]
-    reach: int
-    floor: int
-    top: int
-    used: bool
 
 
 class Leases:

@@ -5,12 +5,13 @@ It never goes back, not across restarts either: see the package's theory of oper
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.generation import Lane
 from uuidd.core.timeline.horizon import Horizon
 from uuidd.core.timeline.outcomes import Closed, NeedsSave, NoneFree, TooFarAhead
+from uuidd.core.timeline.snapshots import SteadySnapshot
 from uuidd.core.timeline.volatile import TOLERANCE
 
 Rollback = Literal["slew", "wait", "refuse"]
@@ -59,21 +60,6 @@ class Slew:
         """Go on from *tick*, if that lies past S."""
         if tick > self.read(now=now, elapsed=elapsed):
             self._from, self._since = tick, elapsed
-
-
-class SteadySnapshot(NamedTuple):
-    """All that decides what a ``Steady`` gives out next.
-
-    S went on from the tick *slewed_from* when *elapsed* ticks of CLOCK_BOOTTIME had gone by.
-    """
-
-    next: int
-    slewed_from: int
-    elapsed: int
-    held_until: int
-    saved: int
-    in_flight: int | None
-    closed: bool
 
 
 class Steady:

@@ -10,6 +10,7 @@ from uuidd.core.timeline.generation import GENERATIONS, LANE_BITS, LANES, Genera
 from uuidd.core.timeline.horizon import Horizon
 from uuidd.core.timeline.leases import Lease, Leases, NoLease
 from uuidd.core.timeline.outcomes import Closed, NeedsSave, NeedsSwitch
+from uuidd.core.timeline.snapshots import UtcSnapshot
 from uuidd.core.timeline.state import NO_EPOCHS, Node, RandomBits, State, random_node
 from uuidd.core.timeline.volatile import TOLERANCE, Volatile
 
@@ -21,24 +22,6 @@ class Opening(NamedTuple):
     generation: int
     node: int
     back: int
-
-
-class UtcSnapshot(NamedTuple):
-    """All that decides what a ``Utc`` gives out next. See the fields of ``State`` for most.
-
-    What its leases do next is in a ``LeasesSnapshot``.
-    """
-
-    node: Node
-    number: int
-    floor: int
-    marks: dict[int, int]
-    horizons: dict[int, Horizon]
-    none_before: int
-    short_next: int
-    generation: Generation | None
-    volatile: Generation | None
-    closed: bool
 
 
 class Utc:

@@ -282,9 +282,13 @@ class Client:
             return session.run(kind, form)
 
         def refill() -> Any:
-            direct = cell[1]
-            if direct is not None:
+            if cell[1] is not None:
+                direct, always = cell[1]
+                # It calls the function until that returns None. So the next call of draw finds its
+                # id without an exception, which would take longer than all the rest.
+                cell[0] = iter(direct, None), 0.0, always
                 drawn = direct()
+                # Here nothing is called any more, because a handler could fork in it.
                 if drawn is not None:
                     return drawn
             cell[0], cell[1], drawn = session.call(run)

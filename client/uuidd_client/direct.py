@@ -7,7 +7,8 @@ and few functions. ``places`` says why no lock is needed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from struct import iter_unpack
 from typing import Any
 from uuid import UUID, SafeUUID
 
@@ -24,6 +25,11 @@ MANY = 32
 PAUSE = TICKS_PER_MS
 """Ticks without an id that count as a pause."""
 
+POOL = 16
+"""Ids whose random bits are read at once."""
+
+_RANDOM_BITS = versions.V7_RANDOM_BITS - versions.LANE_BITS
+
 # See ``uuids`` in supply.py.
 _UUID: Any = UUID
 _new: Callable[[type[UUID]], UUID] = object.__new__
@@ -39,7 +45,7 @@ def direct(kind: str, form: str, places: Places, lease: Holding) -> Callable[[],
     make = _MAKERS.get(kind)
     if make is None or form not in ("uuid", "text"):
         return None
-    reserve, value = _reserving(places, lease), make(lease)
+    reserve, value = _reserving(places, lease), make(lease, places)
     alive, safe, to_text = places.guard.alive, SafeUUID.safe, uuids.to_text
 
     def one_uuid() -> UUID | None:
@@ -97,7 +103,7 @@ def _reserving(places: Places, lease: Holding) -> Callable[[], int]:
     return reserve
 
 
-def _v1(lease: Holding) -> Callable[[int], int]:
+def _v1(lease: Holding, _: Places) -> Callable[[int], int]:
     tail = versions.v1(0, lease.origin.clock_seq, lease.origin.node)
 
     def value(tick: int) -> int:
@@ -106,7 +112,7 @@ def _v1(lease: Holding) -> Callable[[int], int]:
     return value
 
 
-def _v6(lease: Holding) -> Callable[[int], int]:
+def _v6(lease: Holding, _: Places) -> Callable[[int], int]:
     tail = versions.v6(0, lease.origin.clock_seq, lease.origin.node)
 
     def value(tick: int) -> int:
@@ -115,15 +121,21 @@ def _v6(lease: Holding) -> Callable[[int], int]:
     return value
 
 
-def _v7(lease: Holding) -> Callable[[int], int]:
+def _v7(lease: Holding, places: Places) -> Callable[[int], int]:
     lane = lease.origin.lane
     assert lane is not None  # noqa: S101  (a lease has one)
-    tail = versions.v7(0, 0, lane << versions.V7_RANDOM_BITS - 8)
+    tail = versions.v7(0, 0, lane << _RANDOM_BITS)
+    pool: Iterator[tuple[int]] = iter(())
 
     def value(tick: int) -> int:
+        nonlocal pool
         ms, rest = divmod(tick - UNIX_EPOCH, TICKS_PER_MS)
-        random = int.from_bytes(random_bytes(7), "big") >> 4
-        return ms << 80 | rest >> 2 << 64 | (rest & 3) << 60 | tail | random
+        # A few at a time, because a system call takes long; after a pause new ones.
+        random = None if places.direct == 1 else next(pool, None)
+        if random is None:
+            pool = iter_unpack(">Q", random_bytes(8 * POOL))
+            random = next(pool)
+        return ms << 80 | rest >> 2 << 64 | (rest & 3) << 60 | tail | random[0] >> 64 - _RANDOM_BITS
 
     return value
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 import weakref
+from math import inf
 
 MADV_WIPEONFORK = 18
 """From <linux/mman.h>; Linux 4.14 or newer."""
@@ -16,6 +17,7 @@ class ForkGuard:
     """Slots of one number each, all 0.0 in a child of the process that set them.
 
     A slot is a memoryview of one double: ``slot[0]`` reads it as fast as an attribute is read.
+    *alive* is one that holds 1.0, *always* one that holds infinity.
     """
 
     def __init__(self) -> None:
@@ -29,11 +31,14 @@ class ForkGuard:
             _unwiped.add(self)
         self.alive = self._doubles[0:1]
         self.alive[0] = 1.0
+        self.always = self._doubles[1:2]
+        self.always[0] = inf
 
     def slot(self, value: float) -> memoryview[float]:
         """Return a slot that holds *value*. It is used again after some 500 others."""
-        self._next = self._next % (_SLOTS - 1) + 1
-        slot = self._doubles[self._next : self._next + 1]
+        # After those two.
+        self._next = self._next % (_SLOTS - 2) + 1
+        slot = self._doubles[self._next + 1 : self._next + 2]
         slot[0] = value
         return slot
 

@@ -53,7 +53,8 @@ plain tuple, because it is unpacked at each id, and a named one takes twice as l
 """
 
 
-Direct: TypeAlias = Callable[[], Any] | None
+Direct: TypeAlias = "tuple[Callable[[], Any], memoryview[float]] | None"
+"""A function that makes one id or returns None, and a deadline that passes in a fork's child."""
 
 
 def uuids(ints: Iterable[int], count: int, safe: SafeUUID) -> list[UUID]:
@@ -98,7 +99,8 @@ class Supply:
             return None
         known = self._direct.get(form)
         if known is None or known[0] is not lane.lease:
-            known = lane.lease, direct(self._kind, form, self.places, lane.lease)
+            one = direct(self._kind, form, self.places, lane.lease)
+            known = lane.lease, one and (one, self.places.guard.always)
             self._direct[form] = known
         return known[1]
 

@@ -96,12 +96,31 @@ def test_a_v7_has_52_random_bits(lanes: Lanes, time: Time, monkeypatch: pytest.M
     """Each of them as it was drawn."""
     one = One(lanes, "v7")
     seen = set()
-    for bit in range(56):
-        drawn = (1 << bit).to_bytes(7, "big")
-        monkeypatch.setattr(direct, "random_bytes", lambda _, drawn=drawn: drawn)
+    for bit in range(64):
+        drawn = (1 << bit).to_bytes(8, "big")
+        monkeypatch.setattr(direct, "random_bytes", lambda size, drawn=drawn: drawn * (size // 8))
         time.move(0.002)
         seen.add(one.draw().int & (1 << 52) - 1)
     assert seen == {0, *(1 << bit for bit in range(52))}
+
+
+def test_random_bits_are_used_once_and_not_after_a_pause(
+    lanes: Lanes, time: Time, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A few ids share what one call of the system returns."""
+    reads: list[int] = []
+
+    def read(size: int) -> bytes:
+        reads.append(size)
+        return os.urandom(size)
+
+    monkeypatch.setattr(direct, "random_bytes", read)
+    one, tails = One(lanes, "v7"), set()
+    for pause in (0.002, 0.00001, 0.00001, 0.002, 0.00001):
+        time.move(pause)
+        tails.add(one.draw().int & (1 << 52) - 1)
+    assert len(tails) == 5
+    assert len(reads) == 2
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -11,6 +11,7 @@ from uuidd.core.timeline.leases import Lease, NoLease
 from uuidd.core.timeline.state import NO_EPOCHS, State
 from uuidd.core.timeline.steady import Steady
 from uuidd.core.timeline.utc import Utc
+from uuidd.core.timeline.volatile import TOLERANCE
 
 FAR = TICKS_PER_SECOND
 """From this lead of steady on, a save adds no more to it than the time that the daemon has run."""
@@ -68,10 +69,17 @@ class Timelines:
 
         It comes before anything else that happens after the step. If there were leases, steady goes
         on from where UTC was, so that the order of the steady ids that are made from both holds.
+
+        *back* may be wrong by TOLERANCE: the process may have been paused between the two clocks of
+        a reading. So steady goes on that much later, but not beyond the lead that it may have.
         """
         ended = self.utc.leases.revoke()
         if ended:
-            reached = min(at.now + back + 1, self.utc.leases.top)
+            lead, most = back + TOLERANCE, self.steady.max_lead
+            if back - TOLERANCE <= most < lead:
+                # An hour sharp is both the default for the most, and what clocks are set back by.
+                lead = most
+            reached = min(at.now + lead, self.utc.leases.top)
             self.steady.pass_over(reached, now=at.now, elapsed=at.elapsed)
         return ended
 

@@ -10,6 +10,8 @@ may be used in any thread and after a fork; the methods of ``Client`` say what e
 
 ``at_time``, ``Backfill``, ``bounds`` and ``sort_key`` are for ids of given times, past or future.
 ``inspect`` is for ids of any origin. These five use no daemon.
+
+``implementation`` is ``c`` if the optional C extension makes the ids, and otherwise ``python``.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from uuidd_client import lazy
 from uuidd_client.client import Client
 from uuidd_client.errors import DaemonUnavailable, NoWorkerId, RateExceeded, TimeOutOfRange
+from uuidd_client.extension import implementation as implementation
 
 if TYPE_CHECKING:
     from uuidd.core.ids import inspect as inspecting

@@ -1,0 +1,150 @@
+"""The part of the build that compiles the client's C extension; hatchling calls it.
+
+A wheel contains the extension if it can be compiled here, and then it is for this version of Python
+and this platform. Otherwise it is for any, and a line of the build's output says why. An editable
+installation has the extension beside the client's modules.
+
+The environment variable UUIDD_EXTENSION decides: with ``off`` nothing is compiled, and with
+``require`` the build fails if the extension cannot be compiled. CC, CFLAGS and LDFLAGS are the
+compiler and more of its options.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.config import BuilderConfig
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+PACKAGE = "uuidd_client"
+SOURCES = "client/extension"
+"""The folder of the C files, in the project."""
+
+# Not those that Python was compiled with: another compiler may not know them. No "-Werror", because
+# a newer compiler may warn of more.
+OPTIONS = ("-std=gnu11", "-O2", "-DNDEBUG", "-fPIC", "-shared", "-fvisibility=hidden")
+
+
+class CannotCompile(Exception):
+    """The extension cannot be compiled here; one line that says why."""
+
+
+class ExtensionHook(BuildHookInterface[BuilderConfig]):
+    """Adds the extension to a wheel, or puts it in the place of an editable installation."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Compile the extension, before hatchling collects the files of the wheel.
+
+        *version* is the sort of wheel: "standard" or "editable".
+        """
+        wanted = os.environ.get("UUIDD_EXTENSION") or None
+        if wanted not in ("off", "require", None):
+            self.app.abort(
+                f"UUIDD_EXTENSION is {wanted!r}; it must be 'off', 'require', or not set"
+            )
+        self._folder = tempfile.TemporaryDirectory(prefix="uuidd-build-")
+        built = None
+        if wanted != "off":
+            try:
+                built = self._compiled(Path(self._folder.name))
+            except CannotCompile as error:
+                self._folder.cleanup()
+                if wanted == "require":
+                    self.app.abort(
+                        f"the C extension of uuidd_client cannot be compiled ({error}), but"
+                        " UUIDD_EXTENSION is 'require': install a C compiler and the headers of"
+                        " Python (on Debian: gcc, libc6-dev, python3-dev), or unset UUIDD_EXTENSION"
+                    )
+                self.app.display_warning(
+                    f"uuidd is built without its optional C extension, because it cannot be"
+                    f" compiled ({error}): uuidd_client makes ids in Python, which takes longer"
+                )
+        if version == "editable":
+            self._put_in_place(built)
+        elif built is not None:
+            build_data["pure_python"] = False
+            build_data["infer_tag"] = True
+            build_data["force_include"][str(built)] = f"{PACKAGE}/{built.name}"
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """Remove what was compiled, once the wheel is written."""
+        self._folder.cleanup()
+
+    def _put_in_place(self, built: Path | None) -> None:
+        """Put the extension, or none, where an older one may be."""
+        place = Path(self.root, "client", PACKAGE, f"_core{_suffix()}")
+        if built is None:
+            place.unlink(missing_ok=True)
+            return
+        # Not written to in place, because running programs use the older one.
+        beside = place.with_name(f".{place.name}.new")
+        shutil.copy(built, beside)
+        beside.replace(place)
+
+    def _compiled(self, folder: Path) -> Path:
+        """Compile the extension into *folder*, and return its file. Raises CannotCompile."""
+        if sys.implementation.name != "cpython":
+            raise CannotCompile(f"it is for CPython, and this is {sys.implementation.name}")
+        built = folder / f"_core{_suffix()}"
+        sources = Path(SOURCES)
+        files = sorted(
+            path for path in Path(self.root, sources).iterdir() if path.suffix in (".c", ".h")
+        )
+        digest = sha256(b"\0".join(path.read_bytes() for path in files)).hexdigest()
+        names = [str(sources / path.name) for path in files if path.suffix == ".c"]
+        includes = dict.fromkeys(sysconfig.get_path(name) for name in ("include", "platinclude"))
+        command = [
+            *_compiler(),
+            *OPTIONS,
+            *(f"-I{path}" for path in includes),
+            f'-DUUIDD_VERSION="{self.metadata.version}"',
+            f'-DUUIDD_SOURCE="{digest}"',
+            *shlex.split(os.environ.get("CFLAGS", "")),
+            *names,
+            *("-o", str(built)),
+            *shlex.split(os.environ.get("LDFLAGS", "")),
+        ]
+        try:
+            done = subprocess.run(
+                command,
+                # So that the file does not depend on where the project is.
+                cwd=self.root,
+                env={**os.environ, "LC_ALL": "C"},
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+            )
+        except OSError as error:
+            raise CannotCompile(f"{command[0]}: {error.strerror}") from error
+        if done.returncode:
+            told = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+            errors = [line for line in told if "error:" in line] or told
+            raise CannotCompile(errors[0] if errors else f"{command[0]} failed")
+        return built
+
+
+def _suffix() -> str:
+    """Return how the name of an extension ends that is for this very Python."""
+    return str(sysconfig.get_config_var("EXT_SUFFIX"))
+
+
+def _compiler() -> list[str]:
+    """Return the words that start the C compiler: $CC, Python's own, or any."""
+    given = shlex.split(os.environ.get("CC", ""))
+    if given:
+        return given
+    pythons = shlex.split(sysconfig.get_config_var("CC") or "")
+    for words in (pythons, ["cc"], ["gcc"], ["clang"]):
+        if words and shutil.which(words[0]):
+            return words
+    raise CannotCompile("there is no C compiler")

@@ -37,12 +37,12 @@ _set_int: Callable[[UUID, int], None] = _UUID.int.__set__
 _set_is_safe: Callable[[UUID, SafeUUID], None] = _UUID.is_safe.__set__
 
 
-def direct(kind: str, form: str, places: Places, lease: Holding) -> Callable[[], Any] | None:
-    """Return a function that returns one id of *kind* in *form*, or None if a run has to serve.
+def direct(form: str, places: Places, lease: Holding) -> Callable[[], Any] | None:
+    """Return a function that returns one id in *form*, or None if a run has to serve.
 
     None if there is no such function.
     """
-    make = _MAKERS.get(kind)
+    make = _MAKERS.get(places.kind)
     if make is None or form not in ("uuid", "text"):
         return None
     reserve, value = _reserving(places, lease), make(lease, places)

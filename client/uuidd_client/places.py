@@ -54,6 +54,8 @@ MAX_NODES = 8
 class Places:
     """The places of *kind*, from *lane*, if it has any, or from *source*. Not for two threads.
 
+    *wait* is whether a call may wait for ticks that are not free yet.
+
     Those in ``first .. end`` are free. Their ids have *origin*, are marked *safe*, and are valid
     while UTC is in the span from *begin* to ``deadline[0]``, which is memory that a fork's child
     finds empty. *used* counts those that were used of the last block, *leased* is whether they are
@@ -70,14 +72,14 @@ class Places:
         wait: bool = True,
         lane: OwnLane | None = None,
     ) -> None:
-        self._kind = kind
+        self.kind = kind
         self.timeline = KINDS[kind].timeline
         self.layout = LAYOUTS[kind]
         self.lane = lane if kind in LEASABLE else None
         self._source = source
         self.guard = guard
         self.max_age = max_age
-        self._wait = wait
+        self.wait = wait
         self._demand = Demand(max_age, least=self.layout.ticks(1))
         self.first = self.end = self._not_before = 0
         self.reserved = 0
@@ -111,7 +113,7 @@ class Places:
         self.ensure(count)
         free = self.end - self.first
         if free < count:
-            raise RateExceeded(self._kind, count, free)
+            raise RateExceeded(self.kind, count, free)
 
     def use(self, count: int) -> tuple[int, int]:
         """Use up to *count* places that lie within one run: return the first, and how many."""
@@ -152,7 +154,7 @@ class Places:
 
     def _cut(self, lane: OwnLane, needed: int, ahead: int) -> bool:
         """Take the latest ticks of *lane*, and return whether any can be used now."""
-        if self._wait and needed >= SPARSE and utc_tick() - self.reserved < SPARSE:
+        if self.wait and needed >= SPARSE and utc_tick() - self.reserved < SPARSE:
             # So that a long list is not made of a few ids at a time.
             pause(min(needed, 16 * SPARSE) / TICKS_PER_SECOND)
         begin, max_age = utc(), self.max_age
@@ -189,11 +191,11 @@ class Places:
                     return
                 # Of three ticks in a row one has a place, but fewer may have been free; and under
                 # another node, ids go on in the next run.
-                if not self._wait:
-                    raise RateExceeded(self._kind, needed, 0)
+                if not self.wait:
+                    raise RateExceeded(self.kind, needed, 0)
                 pause(EMPTY_PAUSE)
                 self._fetch(needed)
-            raise self._broken(f"{MAX_EMPTY} blocks in a row have no place for a {self._kind}")
+            raise self._broken(f"{MAX_EMPTY} blocks in a row have no place for a {self.kind}")
         last_used = max(self.first, self.reserved) - 1
         for tries_left in reversed(range(FETCHES)):
             self._fetch(needed)
@@ -250,8 +252,8 @@ class Places:
         if self.timeline == "utc":
             return self._source.take(count)
         # Only a worker number of the host's own keeps the Snowflakes of two processes distinct.
-        block, from_daemon = self._source.take_steady(count, fallback=self._kind != "snowflake")
-        if self._kind == "snowflake" and block.worker is None:
+        block, from_daemon = self._source.take_steady(count, fallback=self.kind != "snowflake")
+        if self.kind == "snowflake" and block.worker is None:
             raise NoWorkerId(self._source.connection.path)
         self._check_time(block, from_daemon)
         return block, from_daemon
@@ -261,14 +263,14 @@ class Places:
 
         If they can hold the current UTC, the daemon is wrong: raises DaemonUnavailable.
         """
-        if self._kind == "snowflake" and block.epoch != self.origin.epoch:
-            self.times = time_fields(block.epoch)[self._kind]
+        if self.kind == "snowflake" and block.epoch != self.origin.epoch:
+            self.times = time_fields(block.epoch)[self.kind]
         times = self.times
         assert times is not None  # noqa: S101  (all steady kinds have such a field)
         last = block.first + block.count - 1
         if times.epoch <= block.first and last < times.end:
             return
-        error = TimeOutOfRange(self._kind, last, times.epoch, times.end)
+        error = TimeOutOfRange(self.kind, last, times.epoch, times.end)
         if from_daemon and times.epoch <= utc_tick() < times.end:
             raise self._broken(str(error)) from error
         raise error

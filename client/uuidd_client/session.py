@@ -12,6 +12,7 @@ from uuidd_client.connection import Connection
 from uuidd_client.fork_guard import ForkGuard, alive
 from uuidd_client.own_lane import OwnLane
 from uuidd_client.per_process import Forked
+from uuidd_client.places import Places
 from uuidd_client.source import LatestSteady, Source
 from uuidd_client.supply import Direct, Run, Supply
 from uuidd_client.system import default_path, default_timeout, may_fall_back
@@ -47,7 +48,7 @@ class Session:
             default_timeout() if timeout is None else timeout,
             Silence(),
             may_fall_back(fallback),
-            partial(Supply, max_age=max_age, wait=wait),
+            partial(Places, max_age=max_age, wait=wait),
             LatestSteady(),
         )
 
@@ -101,7 +102,7 @@ class Channel:
         timeout: float,
         silence: Silence,
         fallback: bool,
-        new_supply: Callable[..., Supply],
+        new_places: Callable[..., Places],
         latest: LatestSteady,
         name: str,
     ) -> None:
@@ -112,9 +113,9 @@ class Channel:
         self._source = Source(self.connection, fallback=fallback, latest=latest)
         self._lane = OwnLane(self.connection, latest if name == "steady" else None)
         self._supplies: dict[str, Supply] = {}
-        self._new_supply = new_supply
+        self._new_places = new_places
         self._another = partial(
-            Channel, alive, path, timeout, silence, fallback, new_supply, latest, name
+            Channel, alive, path, timeout, silence, fallback, new_places, latest, name
         )
 
     def in_turn(self, use: Callable[[Channel], Result]) -> Result:
@@ -169,7 +170,7 @@ class Channel:
         """Return the supply of *kind*."""
         supply = self._supplies.get(kind)
         if supply is None:
-            supply = self._new_supply(kind, source=self._source, guard=ForkGuard(), lane=self._lane)
+            supply = Supply(self._new_places(kind, self._source, ForkGuard(), lane=self._lane))
             if self._interrupts:
                 # The daemon's blocks may begin before the ids of the lane that were made until now.
                 supply.drop_block()

@@ -22,11 +22,8 @@ from typing import Any, TypeAlias
 from uuid import UUID, SafeUUID
 
 from uuidd_client.direct import direct
-from uuidd_client.fork_guard import ForkGuard
 from uuidd_client.lease import Holding
-from uuidd_client.own_lane import OwnLane
 from uuidd_client.places import Places
-from uuidd_client.source import Source
 from uuidd_client.system import random_bytes
 
 SHORT_RUN = 16
@@ -66,24 +63,10 @@ def uuids(ints: Iterable[int], count: int, safe: SafeUUID) -> list[UUID]:
 
 
 class Supply:
-    """The ids of *kind*, from *source*, and first from *lane*. Not for two threads; runs are.
+    """The ids of one kind, made on *places*. Not for two threads; runs are."""
 
-    Unless it may *wait*, ``make`` returns what is free at once, or nothing.
-    """
-
-    def __init__(
-        self,
-        kind: str,
-        source: Source,
-        guard: ForkGuard,
-        max_age: float,
-        *,
-        wait: bool = True,
-        lane: OwnLane | None = None,
-    ) -> None:
-        self._kind = kind
-        self.places = Places(kind, source, guard, max_age, wait=wait, lane=lane)
-        self._wait = wait
+    def __init__(self, places: Places) -> None:
+        self.places = places
         self._out: Iterator[Any] | None = None
         self._out_form = ""
         self._length = SHORT_RUN
@@ -99,7 +82,7 @@ class Supply:
             return None
         known = self._direct.get(form)
         if known is None or known[0] is not lane.lease:
-            one = direct(self._kind, form, self.places, lane.lease)
+            one = direct(form, self.places, lane.lease)
             known = lane.lease, one and (one, self.places.guard.always)
             self._direct[form] = known
         return known[1]
@@ -148,11 +131,12 @@ class Supply:
     def _pieces(self, count: int) -> Iterator[tuple[int, int]]:
         """Use *count* places: return the first, and the number, of each piece that is one run."""
         self._take_back()
-        if not self._wait:
-            self.places.ensure_at_once(count)
+        places = self.places
+        if not places.wait:
+            places.ensure_at_once(count)
         while count:
-            self.places.ensure(count)
-            first, part = self.places.use(count)
+            places.ensure(count)
+            first, part = places.use(count)
             yield first, part
             count -= part
 

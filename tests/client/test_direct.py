@@ -69,7 +69,7 @@ class One:
         self.places = Places(kind, source, self.guard, max_age, lane=lane)
         assert lane.lease is not None
         self.lease = lane.lease
-        made = direct.direct(kind, form, self.places, self.lease)
+        made = direct.direct(form, self.places, self.lease)
         assert made is not None
         self.draw: Callable[[], Any] = made
 
@@ -141,10 +141,11 @@ def _tick(value: int) -> int:
 
 @pytest.mark.parametrize("kind", ["ulid", "ksuid", "push_id", "snowflake", "flake", "v4"])
 def test_other_kinds_are_made_in_runs(lanes: Lanes, time: Time, kind: str) -> None:
-    """For them there is no such function."""
+    """For them there is no such function; nor for the bytes of a UUID."""
     one = One(lanes, "v1")
-    assert direct.direct(kind, "text", one.places, one.lease) is None
-    assert direct.direct("v1", "bytes", one.places, one.lease) is None
+    places = Places(kind, cast(Source, one.blocks), one.guard, 0.1)
+    assert direct.direct("text", places, one.lease) is None
+    assert direct.direct("bytes", one.places, one.lease) is None
 
 
 # --- when none is made

@@ -14,7 +14,7 @@ from uuidd.core.ids import flake, snowflake, versions
 from uuidd.core.timeline import SteadyBlock
 from uuidd_client import DaemonUnavailable, NoWorkerId, RateExceeded, TimeOutOfRange
 from uuidd_client.fork_guard import ForkGuard
-from uuidd_client.places import MAX_EMPTY, MAX_NODES
+from uuidd_client.places import MAX_EMPTY, MAX_NODES, Places
 from uuidd_client.source import Source
 from uuidd_client.supply import Supply
 
@@ -51,7 +51,7 @@ def block(first: int, count: int, *, node: int = NODE, worker: int | None = 5) -
 
 def supply_of(source: Blocks, kind: str, *, wait: bool = True) -> Supply:
     """Return a supply from *source*."""
-    return Supply(kind, cast(Source, source), ForkGuard(), 0.1, wait=wait)
+    return Supply(Places(kind, cast(Source, source), ForkGuard(), 0.1, wait=wait))
 
 
 @pytest.fixture(autouse=True)
@@ -65,7 +65,7 @@ def time(monkeypatch: pytest.MonkeyPatch) -> Time:
 def test_a_snowflake_without_any_age_asks_for_three_ticks() -> None:
     """One of them has a slot."""
     source = Blocks(block(0, 3))
-    Supply("snowflake", cast(Source, source), ForkGuard(), 0).make(1, "int")
+    Supply(Places("snowflake", cast(Source, source), ForkGuard(), 0)).make(1, "int")
     assert source.asked == [3]
 
 

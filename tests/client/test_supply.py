@@ -16,7 +16,7 @@ from uuidd.core.timeline import Block, NoneFree
 from uuidd.core.timeline.volatile import Volatile
 from uuidd_client import Client, DaemonUnavailable, session
 from uuidd_client.fork_guard import ForkGuard
-from uuidd_client.places import FETCHES
+from uuidd_client.places import FETCHES, Places
 from uuidd_client.source import Source
 from uuidd_client.supply import LONG_RUNS, Run, Supply
 
@@ -36,7 +36,7 @@ def time(monkeypatch: pytest.MonkeyPatch) -> Time:
 
 def supply_of(source: Blocks, kind: str = "v1", max_age: float = 0.1) -> Supply:
     """Return a supply from *source*."""
-    return Supply(kind, cast(Source, source), ForkGuard(), max_age)
+    return Supply(Places(kind, cast(Source, source), ForkGuard(), max_age))
 
 
 def value(id: Any) -> int:
@@ -333,8 +333,8 @@ def test_ids_rise_though_a_second_request_failed() -> None:
 
 def test_a_block_stays_too_old_while_another_kind_goes_on(time: Time) -> None:
     """However many blocks other kinds have had, an id lags by max_age at most."""
-    idle = Supply("v1", cast(Source, Blocks(block(0, 100))), ForkGuard(), 0.1)
-    busy = Supply("v6", cast(Source, Blocks(*(block(n, 1) for n in range(600)))), ForkGuard(), 0.1)
+    idle = supply_of(Blocks(block(0, 100)))
+    busy = supply_of(Blocks(*(block(n, 1) for n in range(600))), "v6")
     run, _ = idle.run("uuid")
     for _ in range(600):
         time.move(1)

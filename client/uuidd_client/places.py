@@ -34,6 +34,13 @@ LEASABLE = {"v1", "v6", "v7", "ulid", "ksuid", "push_id"}
 SPARSE = 1024
 """Ticks that a long list waits for, 0.1 ms, when its lane has fewer."""
 
+LIST_AHEAD = int(LEASE_AGE * TICKS_PER_SECOND) // 2
+"""Ticks of a lane that a list takes if it needs fewer; the next may use the rest.
+
+Lists in a row are made faster than new ticks come, and need older ones. Half of LEASE_AGE is left
+to use them.
+"""
+
 RANDOM_BLOCK = 1 << 30
 """Places of a block of ids without a time, where the number of a place means nothing."""
 
@@ -128,7 +135,7 @@ class Places:
         self.used -= self.first - first
         self.first = first
 
-    def ensure(self, needed: int, *, ahead: int = 0) -> None:
+    def ensure(self, needed: int, *, ahead: int = LIST_AHEAD) -> None:
         """Ensure that there are valid places. *needed* is how many the caller wants.
 
         The caller can use *ahead* if they cost nothing.

@@ -32,6 +32,10 @@ SHORT_RUN = 16
 LONG_RUNS = {"uuid": 512, "text": 1024, "int": 1024, "bytes": 1024}
 """The most ids of a run: more of them leave the processor's cache before they are used."""
 
+SLOW_RUNS = {("ksuid", "text"): 128}
+"""The same for ids that take microseconds each: a longer run would outlast LEASE_AGE in the making.
+"""
+
 RANDOM_RUN = 128
 """The most ids of a run of v4: they are secrets that wait in memory until they are drawn."""
 
@@ -100,8 +104,8 @@ class Supply:
         first, count = places.use(self._length)
         ids = iter(self._ids(form, first, count))
         self._out, self._out_form = ids, form
-        longest = LONG_RUNS[form] if places.timeline else RANDOM_RUN
-        self._length = min(2 * self._length, longest)
+        longest = SLOW_RUNS.get((places.kind, form), LONG_RUNS[form])
+        self._length = min(2 * self._length, longest if places.timeline else RANDOM_RUN)
         return (ids, places.begin, places.deadline), next(ids)
 
     def make(self, count: int, form: str) -> list[Any]:

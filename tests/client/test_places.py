@@ -18,7 +18,7 @@ from uuidd.core.timeline.leases import HORIZON_AT
 from uuidd_client import Client, RateExceeded, places
 from uuidd_client.fork_guard import ForkGuard
 from uuidd_client.own_lane import LEASE_AGE, NO_LEASE_SECONDS
-from uuidd_client.places import Places
+from uuidd_client.places import LIST_AHEAD, Places
 from uuidd_client.source import Source
 
 LEASED = ["v1", "v6", "v7", "ulid", "ksuid", "push_id"]
@@ -141,7 +141,7 @@ def test_what_was_used_of_a_block_is_behind_the_lane(world: World, time: Time) -
 def test_blocks_are_behind_what_was_used_of_the_lane(world: World, time: Time, kind: str) -> None:
     """Of a block that overlaps with it the first part is left out."""
     with leasing(world, kind) as (server, client):
-        found = [*client.make(kind, 1000)]
+        found = [*client.make(kind, LIST_AHEAD)]
         time.move(100 * TICK)
         world.lanes.words[HORIZON_AT] = 0
         found += client.make(kind, 1000)
@@ -309,9 +309,32 @@ def test_a_list_of_a_lane_is_of_the_latest_ticks(
 def test_lists_one_after_another_are_distinct_and_rise(world: World, time: Time) -> None:
     """Each goes on after the one before it."""
     with leasing(world, "v6") as (server, client):
-        found = [id for _ in range(20) for id in client.make("v6", 2000)]
+        found = [id for _ in range(5) for id in client.make("v6", 2 * LIST_AHEAD)]
         assert not server.requests
     assert rising("v6", found)
+
+
+@pytest.mark.parametrize("kind", ["v1", "v6", "v7"])
+def test_an_id_of_a_short_list_is_a_millisecond_old_at_most(
+    world: World, time: Time, kind: str
+) -> None:
+    """Also of the lists that use what one before them has left."""
+    with leasing(world, kind, max_age=10.0) as (_, client):
+        for number in range(300):
+            ids = client.make(kind, 1 + number % 100)
+            assert time.utc - tick(ids[0]) <= LEASE_AGE * TICKS_PER_SECOND
+            time.move(0.000_01 * (number % 50) + 100 * TICK)
+
+
+@pytest.mark.parametrize("kind", ["v1", "v7"])
+def test_short_lists_in_a_row_use_ticks_from_before_the_first(
+    world: World, time: Time, kind: str
+) -> None:
+    """All at one moment: so a burst of lists may need more ticks than come while it lasts."""
+    with leasing(world, kind, wait=False) as (server, client):
+        found = [id for _ in range(LIST_AHEAD // 1000) for id in client.make(kind, 1000)]
+        assert not server.requests
+    assert rising(kind, found)
 
 
 def test_a_client_that_does_not_wait_is_told_how_many_are_free(world: World, time: Time) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from functools import partial
+from operator import length_hint
 from typing import Any, cast
 
 import pytest
@@ -16,7 +17,7 @@ from uuidd_client import DaemonUnavailable, NoWorkerId, RateExceeded, TimeOutOfR
 from uuidd_client.fork_guard import ForkGuard
 from uuidd_client.places import MAX_EMPTY, MAX_NODES, Places
 from uuidd_client.source import Source
-from uuidd_client.supply import Supply
+from uuidd_client.supply import SLOW_RUNS, Supply
 
 MS = 10_000
 
@@ -91,6 +92,13 @@ def test_a_snowflake_needs_a_worker_number() -> None:
         NoWorkerId, match=r"uuidd at /path refused: it has no worker number.*--worker N"
     ):
         supply_of(Blocks(block(0, 3, worker=None)), "snowflake").make(1, "int")
+
+
+def test_runs_of_slow_ids_stay_short() -> None:
+    """A lease's run of them would be too old before it is drawn."""
+    supply = supply_of(Blocks(block(0, 10_000)), "ksuid")
+    lengths = [1 + length_hint(supply.run("text")[0][0]) for _ in range(8)]
+    assert max(lengths) == SLOW_RUNS["ksuid", "text"]
 
 
 def test_who_does_not_wait_is_told_what_is_free() -> None:

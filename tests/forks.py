@@ -30,7 +30,7 @@ from typing import IO, Any, Self
 PATIENCE = 20.0
 """Seconds after which a process that does nothing has failed a test."""
 
-_LOADERS = ("LD_", "FAKETIME")
+_LOADERS = ("LD_", "FAKETIME", "UUIDD_EXTENSION")
 """How variables begin that are read when a process starts, and not after a fork."""
 
 

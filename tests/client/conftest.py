@@ -12,10 +12,13 @@ from typing import Protocol
 import pytest
 
 from tests.rig import Daemon
-from uuidd_client import source
+from uuidd_client import extension, source
 from uuidd_client.command import main
 from uuidd_client.fallback import Fallback
 from uuidd_client.per_process import PerProcess
+
+IMPLEMENTATIONS = ["python"] if extension.core is None else ["c", "python"]
+"""What the client can make ids with here; UUIDD_EXTENSION=require demands both."""
 
 WORKER = 5
 """The worker number of the daemon that tests share."""
@@ -28,6 +31,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         here = Path(__file__).parent in item.path.parents
         if here and isinstance(item, pytest.Function) and "daemon" in item.fixturenames:
             item.add_marker("process")
+
+
+@pytest.fixture(params=IMPLEMENTATIONS)
+def implementation(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What the client makes ids with, here and in processes that the test starts: each in turn.
+
+    The functions of the module ``uuidd_client`` are an exception: they have been made before.
+    """
+    chosen: str = request.param
+    if chosen == "python":
+        monkeypatch.setattr(extension, "core", None)
+        monkeypatch.setattr(extension, "implementation", "python")
+    monkeypatch.setenv("UUIDD_EXTENSION", "require" if chosen == "c" else "off")
+    return chosen
 
 
 @pytest.fixture(autouse=True)

@@ -14,6 +14,8 @@ from tests.client.lanes import World
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd_client import Client
 
+pytestmark = pytest.mark.usefixtures("implementation")
+
 REST = 0.2
 """Seconds from one burst to the next."""
 

@@ -28,6 +28,8 @@ from tests.tools import in_private_mounts, need
 from uuidd_client import Client, DaemonUnavailable
 from uuidd_client.connection import Connection
 
+pytestmark = pytest.mark.usefixtures("implementation")
+
 PATIENCE = 60.0
 
 

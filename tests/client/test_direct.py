@@ -27,6 +27,8 @@ from uuidd_client.fork_guard import ForkGuard
 from uuidd_client.places import Places
 from uuidd_client.source import LatestSteady, Source
 
+pytestmark = pytest.mark.usefixtures("implementation")
+
 KINDS = ["v1", "v6", "v7"]
 FORMS = ["uuid", "text"]
 

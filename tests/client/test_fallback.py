@@ -19,6 +19,8 @@ import pytest
 from tests.rig import Daemon
 from uuidd_client import Client, DaemonUnavailable, source
 
+pytestmark = pytest.mark.usefixtures("implementation")
+
 
 @pytest.fixture(autouse=True)
 def _no_warning() -> Iterator[None]:

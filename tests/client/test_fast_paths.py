@@ -29,6 +29,8 @@ from uuidd.core.ids.ticks import UNIX_EPOCH
 from uuidd.core.timeline import Block, SteadyBlock
 from uuidd_client import Client, session, supply
 
+pytestmark = pytest.mark.usefixtures("implementation")
+
 MS, SECOND = 10_000, 10_000_000
 EPOCH = 1_600_000_000_000
 

@@ -26,7 +26,7 @@ from tests.rig import Daemon
 from uuidd_client import Client
 from uuidd_client.times import Backfill
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.usefixtures("implementation")]
 
 SECONDS = 1.5
 

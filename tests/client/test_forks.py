@@ -12,7 +12,7 @@ import pytest
 from tests.client.forking import CHILDREN, EACH
 from tests.rig import Daemon
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.usefixtures("implementation")]
 
 WAYS = ["os", "multiprocessing", "raw"]
 

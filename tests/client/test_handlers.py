@@ -14,6 +14,8 @@ import pytest
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd_client import Client, source
 
+pytestmark = pytest.mark.usefixtures("implementation")
+
 SECONDS = 0.3
 
 

@@ -24,6 +24,8 @@ from uuidd_client import Client, DaemonUnavailable, NoWorkerId, RateExceeded, so
 from uuidd_client.fallback import Fallback
 from uuidd_client.per_process import PerProcess
 
+pytestmark = pytest.mark.usefixtures("implementation")
+
 ORDERED = [kind for kind, found in KINDS.items() if found.timeline]
 STEADY = [kind for kind, found in KINDS.items() if found.timeline == "steady"]
 

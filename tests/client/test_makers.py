@@ -11,6 +11,8 @@ import pytest
 from tests.benchmarks import makers
 from tests.rig import PATIENCE, Daemon
 
+pytestmark = pytest.mark.usefixtures("implementation")
+
 RUN = "import json, sys\nfor code in json.load(sys.stdin): exec(code, {})"
 
 GROUPS = (

@@ -22,6 +22,8 @@ import uuidd_client
 from tests.client.spawned import draw_of, draw_with
 from uuidd_client import Backfill, Client
 
+pytestmark = pytest.mark.usefixtures("implementation")
+
 FUNCTIONS = {
     "uuid1": UUID,
     "uuid6": UUID,

@@ -32,6 +32,8 @@ from uuidd_client.stream import Stream
 from uuidd_client.system import elapsed
 from uuidd_client.transport import Silence
 
+pytestmark = pytest.mark.usefixtures("implementation")
+
 SHORT, TEN_MINUTES = 0.01, 600.0
 
 

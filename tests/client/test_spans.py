@@ -13,6 +13,8 @@ from uuidd.core.ids.kinds import KINDS
 from uuidd.core.timeline import Block, SteadyBlock
 from uuidd_client import Client, session, supply
 
+pytestmark = pytest.mark.usefixtures("implementation")
+
 TIMED = [kind for kind, found in KINDS.items() if found.timeline]
 
 

@@ -19,6 +19,8 @@ from uuidd_client.places import MAX_EMPTY, MAX_NODES, Places
 from uuidd_client.source import Source
 from uuidd_client.supply import SLOW_RUNS, Supply
 
+pytestmark = pytest.mark.usefixtures("implementation")
+
 MS = 10_000
 
 

@@ -20,6 +20,8 @@ from uuidd_client.places import FETCHES, Places
 from uuidd_client.source import Source
 from uuidd_client.supply import LONG_RUNS, Run, Supply
 
+pytestmark = pytest.mark.usefixtures("implementation")
+
 FORMS = ["uuid", "text", "bytes"]
 KINDS = ["v1", "v6"]
 """Where in a run they are."""

@@ -14,7 +14,7 @@ from tests.client import travelling
 from tests.rig import Daemon
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.usefixtures("implementation")]
 
 PATIENCE = 60.0
 

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from uuidd_client.supply import uuids
 
+pytestmark = pytest.mark.usefixtures("implementation")
+
 
 @given(st.lists(st.integers(0, (1 << 128) - 1), max_size=50))
 def test_uuids_are_those_of_the_standard_library(ints: list[int]) -> None:

@@ -13,6 +13,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Generator, Iterator
+from hashlib import sha256
 from pathlib import Path
 
 import ifaddr  # noqa: F401  (its first import starts a process, which no quick test may)
@@ -20,6 +21,7 @@ import pytest
 from hypothesis import settings
 
 from tests.tools import need_root
+from uuidd_client import extension
 
 settings.register_profile("dev", deadline=None, max_examples=30)
 settings.register_profile("ci", deadline=None, max_examples=30, derandomize=True)
@@ -35,12 +37,26 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # it too, and some are to be ended by it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+_SOURCES = Path(__file__).parents[1] / "client" / "extension"
+
 _SYSTEM = Path(__file__).parent / "system"
 
 _STARTS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system", "os.exec"}
 """Audit events of the calls that start a process."""
 
 _running_quick = False
+
+
+def pytest_configure() -> None:
+    """Refuse to test an extension that was compiled from other sources than these."""
+    if extension.core is not None:
+        files = sorted(path for path in _SOURCES.iterdir() if path.suffix in (".c", ".h"))
+        digest = sha256(b"\0".join(path.read_bytes() for path in files)).hexdigest()
+        if digest != extension.core.SOURCE:
+            raise pytest.UsageError(
+                f"{extension.core.__file__} was compiled from other sources than client/extension:"
+                " run .venv/bin/pip install -e '.[test,lint]' again, or set UUIDD_EXTENSION=off"
+            )
 
 
 @pytest.fixture

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from typing import Any
+import sysconfig
+from pathlib import Path
+from typing import Any, NoReturn
 
 import pytest
 
@@ -16,19 +18,27 @@ def need(program: str) -> str:
     """Return the path of *program*. Without it a test is skipped; in CI (env CI) it fails."""
     path = shutil.which(program, path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
     if path is None:
-        missing = f"{program} is not installed"
-        if os.environ.get("CI"):
-            pytest.fail(missing)
-        pytest.skip(missing)
+        _lacks(f"{program} is not installed")
     return path
+
+
+def need_compiler() -> str:
+    """Return the path of a C compiler, beside which Python's headers are installed; as ``need``."""
+    if not Path(sysconfig.get_path("include"), "Python.h").exists():
+        _lacks("the headers of Python are not installed")
+    return need("cc")
 
 
 def need_root() -> None:
     """See to it that this is root. Otherwise a test is skipped; in CI (env CI) it fails."""
     if os.geteuid() != 0:
-        if os.environ.get("CI"):
-            pytest.fail("this is not root")
-        pytest.skip("this is not root")
+        _lacks("this is not root")
+
+
+def _lacks(what: str) -> NoReturn:
+    if os.environ.get("CI"):
+        pytest.fail(what)
+    pytest.skip(what)
 
 
 def run(*command: object, **options: Any) -> subprocess.CompletedProcess[str]:

@@ -20,7 +20,7 @@ _NAME = "uuidd_client._core"
 _PLACE = os.path.join(os.path.dirname(__file__), "_core")
 
 
-def load() -> ModuleType | None:
+def _load() -> ModuleType | None:
     """Return the extension; None if it is not installed, or is not to be used.
 
     One that cannot be used counts as not installed, with a warning.
@@ -51,7 +51,8 @@ def load() -> ModuleType | None:
                 f"{problem}; ids are made in Python, which takes longer: install uuidd again, or"
                 " set UUIDD_EXTENSION=off",
                 RuntimeWarning,
-                stacklevel=2,
+                # The line of the program that imports uuidd_client.
+                stacklevel=4,
             )
         return None
     return found
@@ -96,7 +97,7 @@ def _why_absent() -> str:
     return f"it is for another Python: {', '.join(others)}" if others else "it is not installed"
 
 
-core = load()
+core = _load()
 """The extension, or None."""
 
 implementation = "python" if core is None else "c"

@@ -11,6 +11,8 @@ from typing import Protocol
 
 import pytest
 
+from tests.client.fakes import Time
+from tests.client.lanes import Lanes
 from tests.rig import Daemon
 from uuidd_client import extension, source
 from uuidd_client.command import main
@@ -64,6 +66,22 @@ def daemon() -> Iterator[Daemon]:
     """A daemon for all tests that do not end or change it."""
     with Daemon(f"--worker={WORKER}") as daemon:
         yield daemon
+
+
+@pytest.fixture
+def time(monkeypatch: pytest.MonkeyPatch) -> Time:
+    """A clock that is moved by hand, ten seconds past START."""
+    time = Time(monkeypatch)
+    time.move(10)
+    return time
+
+
+@pytest.fixture
+def lanes() -> Iterator[Lanes]:
+    """The page of a daemon, and leases of its lanes."""
+    lanes = Lanes()
+    yield lanes
+    lanes.close()
 
 
 class Uuidctl(Protocol):

@@ -604,14 +604,6 @@ def test_util_linux_grants_no_more_than_was_asked(path: Path) -> None:
 # --- leases
 
 
-@pytest.fixture
-def lanes() -> Iterator[Lanes]:
-    """Return what a daemon leases."""
-    lanes = Lanes()
-    yield lanes
-    lanes.close()
-
-
 @contextlib.contextmanager
 def leasing(path: Path, lanes: Lanes) -> Iterator[tuple[Server, Connection]]:
     """Return a server that leases *lanes*, and a connection to it."""

@@ -43,14 +43,6 @@ TICKS = [
 
 
 @pytest.fixture
-def time(monkeypatch: pytest.MonkeyPatch) -> Time:
-    """Return a clock that is moved by hand, ten seconds past START."""
-    time = Time(monkeypatch)
-    time.move(10)
-    return time
-
-
-@pytest.fixture
 def lanes() -> Iterator[Lanes]:
     """Return what leases lanes, without an end."""
     lanes = Lanes((1 << 60) - 1)

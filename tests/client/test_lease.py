@@ -19,14 +19,6 @@ from uuidd.core.timeline.leases import HORIZON_AT, MAGIC_AT, PAGE_MAGIC
 from uuidd_client.lease import PAGE_BYTES, SEALS, Holding, Page, PageError
 
 
-@pytest.fixture
-def lanes() -> Iterator[Lanes]:
-    """Return a page, and leases of its lanes."""
-    lanes = Lanes()
-    yield lanes
-    lanes.close()
-
-
 @contextlib.contextmanager
 def memory(size: int = PAGE_BYTES, seals: int = SEALS, magic: int = PAGE_MAGIC) -> Iterator[int]:
     """Memory that a daemon could pass."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import cast
 
 import pytest
@@ -14,21 +13,7 @@ from uuidd_client.connection import Connection
 from uuidd_client.own_lane import NO_LEASE_SECONDS, TELL_TICKS, OwnLane
 from uuidd_client.source import LatestSteady
 
-
-@pytest.fixture(autouse=True)
-def time(monkeypatch: pytest.MonkeyPatch) -> Time:
-    """Return a clock that is moved by hand, ten seconds past START."""
-    time = Time(monkeypatch)
-    time.move(10)
-    return time
-
-
-@pytest.fixture
-def lanes() -> Iterator[Lanes]:
-    """Return a connection that leases lanes."""
-    lanes = Lanes()
-    yield lanes
-    lanes.close()
+pytestmark = pytest.mark.usefixtures("time")
 
 
 # --- when a lease is asked for

@@ -27,10 +27,8 @@ HOUR = 3600 * TICKS_PER_SECOND
 
 
 @pytest.fixture
-def time(monkeypatch: pytest.MonkeyPatch) -> Time:
+def time(time: Time, monkeypatch: pytest.MonkeyPatch) -> Time:
     """Return a clock that is moved by hand, and by the pauses of the client."""
-    time = Time(monkeypatch)
-    time.move(10)
     monkeypatch.setattr(places, "pause", time.move)
     return time
 

@@ -57,12 +57,7 @@ def supply_of(source: Blocks, kind: str, *, wait: bool = True) -> Supply:
     return Supply(Places(kind, cast(Source, source), ForkGuard(), 0.1, wait=wait))
 
 
-@pytest.fixture(autouse=True)
-def time(monkeypatch: pytest.MonkeyPatch) -> Time:
-    """Return a clock that is moved by hand, ten seconds past START."""
-    time = Time(monkeypatch)
-    time.move(10)
-    return time
+pytestmark = pytest.mark.usefixtures("time")
 
 
 def test_a_snowflake_without_any_age_asks_for_three_ticks() -> None:

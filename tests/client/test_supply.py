@@ -28,12 +28,7 @@ KINDS = ["v1", "v6"]
 MAKERS = {"v1": versions.v1, "v6": versions.v6}
 
 
-@pytest.fixture(autouse=True)
-def time(monkeypatch: pytest.MonkeyPatch) -> Time:
-    """Return a clock that is moved by hand, ten seconds past START."""
-    time = Time(monkeypatch)
-    time.move(10)
-    return time
+pytestmark = pytest.mark.usefixtures("time")
 
 
 def supply_of(source: Blocks, kind: str = "v1", max_age: float = 0.1) -> Supply:

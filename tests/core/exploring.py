@@ -5,14 +5,16 @@ A state is bytes, so that nothing that bears on what happens next can be left ou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from typing import Any, Protocol
+from unittest.mock import patch
 
 NONE = 255
 """A byte that stands for None."""
-
-After = Callable[[bytes], Iterator[tuple[object, bytes]]]
-"""Returns all that may happen in a state, and the state then; raises Repeated."""
 
 
 class Repeated(AssertionError):
@@ -21,6 +23,26 @@ class Repeated(AssertionError):
 
 class OutOfBounds(Exception):
     """The world ends here."""
+
+
+class Host(Protocol):
+    """A small host in one of its states."""
+
+    def moves(self) -> Iterable[object]:
+        """Return all that may happen."""
+        ...
+
+    def happen(self, move: Any) -> None:
+        """Let it happen. Raises Repeated, or OutOfBounds."""
+        ...
+
+    def freeze(self) -> bytes:
+        """Return the state."""
+        ...
+
+
+Thaw = Callable[[bytes], Host]
+"""Returns the host that is in a state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +55,16 @@ class Seen:
     """The most moves that it takes to come to a state."""
 
 
-def explore(beginnings: Iterable[bytes], after: After) -> Seen:
+@contextmanager
+def constants(values: Mapping[str, object]) -> Iterator[None]:
+    """Let the product's timelines have these *values* for their constants, named MODULE.NAME."""
+    with ExitStack() as undo:
+        for name, value in values.items():
+            undo.enter_context(patch(f"uuidd.core.timeline.{name}", value))
+        yield
+
+
+def explore(beginnings: Iterable[bytes], thaw: Thaw) -> Seen:
     """Visit every state. Raises Repeated, with the shortest way there."""
     edge = list(dict.fromkeys(beginnings))
     came_from = dict.fromkeys(edge, b"")
@@ -42,13 +73,13 @@ def explore(beginnings: Iterable[bytes], after: After) -> Seen:
         ahead: list[bytes] = []
         for frozen in edge:
             try:
-                for _, then in after(frozen):
+                for _, then in _after(frozen, thaw):
                     moves += 1
                     if then not in came_from:
                         came_from[then] = frozen
                         ahead.append(then)
             except Repeated as repeated:
-                for move in _way(frozen, came_from, after):
+                for move in _way(frozen, came_from, thaw):
                     repeated.add_note(f"after {move}")
                 raise
         edge = ahead
@@ -56,10 +87,38 @@ def explore(beginnings: Iterable[bytes], after: After) -> Seen:
     return Seen(len(came_from), moves, depth)
 
 
-def _way(frozen: bytes, came_from: dict[bytes, bytes], after: After) -> list[object]:
+def tell(bounds: object, explore: Callable[[], Seen]) -> int:
+    """Visit every state of a world with these *bounds*, and print how many there are."""
+    begun = time.monotonic()
+    seen = explore()
+    sys.stdout.write(f"{bounds}\n{seen}\n{time.monotonic() - begun:.1f} s\n")
+    return 0
+
+
+def _after(frozen: bytes, thaw: Thaw) -> Iterator[tuple[object, bytes]]:
+    """Return all that may happen in a state, and the state then; raises Repeated, with the move."""
+    host = thaw(frozen)
+    assert host.freeze() == frozen
+    for move in list(host.moves()):
+        try:
+            host.happen(move)
+        except OutOfBounds:
+            pass
+        except Repeated as repeated:
+            repeated.add_note(f"at {move}")
+            raise
+        else:
+            then = host.freeze()
+            if then != frozen:
+                yield move, then
+        # Also after a move that changed nothing that a state holds.
+        host = thaw(frozen)
+
+
+def _way(frozen: bytes, came_from: dict[bytes, bytes], thaw: Thaw) -> list[object]:
     """Return the moves that led here, the last one first."""
     way = []
     while before := came_from[frozen]:
-        way.append(next(move for move, then in after(before) if then == frozen))
+        way.append(next(move for move, then in _after(before, thaw) if then == frozen))
         frozen = before
     return way

@@ -26,12 +26,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
-from unittest.mock import patch
 
 from tests.core import exploring
 from tests.core.exploring import NONE, OutOfBounds, Repeated, Seen
@@ -469,21 +468,18 @@ def _thaw_holder(lane: int, at: Iterator[int], host: Host) -> Holder:
 # --- all of them
 
 
-@contextmanager
-def small_units(bounds: Bounds) -> Iterator[None]:
+def small_units(bounds: Bounds) -> AbstractContextManager[None]:
     """Let the tolerance be 0, and so few lanes be leased as *bounds* says."""
-    timeline = "uuidd.core.timeline"
-    with ExitStack() as undo:
-        for name, value in {
+    return exploring.constants(
+        {
             "utc.TOLERANCE": 0,
             "volatile.TOLERANCE": 0,
             "generation.BLOCK_LANES": 2,
             "leases.LANES": BLOCK_LANES + bounds.lanes,
             "leases.RESERVED": bounds.lanes,
             "leases.PER_USER": bounds.lanes + 1,
-        }.items():
-            undo.enter_context(patch(f"{timeline}.{name}", value))
-        yield
+        }
+    )
 
 
 def beginnings(bounds: Bounds) -> Iterator[bytes]:
@@ -494,29 +490,10 @@ def beginnings(bounds: Bounds) -> Iterator[bytes]:
         yield host.freeze()
 
 
-def after(frozen: bytes, bounds: Bounds) -> Iterator[tuple[Move, bytes]]:
-    """Return all that may happen to a host, and its state then; raises Repeated, with the move."""
-    host = thaw(frozen, bounds)
-    assert host.freeze() == frozen
-    for move in list(host.moves()):
-        try:
-            host.happen(move)
-        except OutOfBounds:
-            host = thaw(frozen, bounds)
-            continue
-        except Repeated as repeated:
-            repeated.add_note(f"at {move}")
-            raise
-        then = host.freeze()
-        if then != frozen:
-            yield move, then
-            host = thaw(frozen, bounds)
-
-
 def explore(bounds: Bounds) -> Seen:
     """Visit every state. Raises Repeated, with the shortest way there."""
     with small_units(bounds):
-        return exploring.explore(beginnings(bounds), lambda frozen: after(frozen, bounds))
+        return exploring.explore(beginnings(bounds), partial(thaw, bounds=bounds))
 
 
 def main(arguments: list[str]) -> int:
@@ -531,10 +508,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--moved", action="store_true", help="the state's folder may be moved away")
     parser.add_argument("--volatile", action="store_true", help="look at volatile nodes too")
     bounds = Bounds(**vars(parser.parse_args(arguments)))
-    begun = time.monotonic()
-    seen = explore(bounds)
-    sys.stdout.write(f"{bounds}\n{seen}\n{time.monotonic() - begun:.1f} s\n")
-    return 0
+    return exploring.tell(bounds, partial(explore, bounds))
 
 
 if __name__ == "__main__":

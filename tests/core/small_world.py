@@ -27,12 +27,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
-from unittest.mock import patch
 
 from tests.core import exploring
 from tests.core.exploring import NONE, OutOfBounds, Repeated, Seen
@@ -140,7 +139,6 @@ class Host:
         "failures",
         "flight",
         "forgotten",
-        "gave_out",
         "nodes",
         "restarts",
         "steady_end",
@@ -161,7 +159,6 @@ class Host:
         self.steady_end = 0
         self.forgotten = 0
         """Past the last tick given under the fixed node before the state was lost."""
-        self.gave_out = False
         """Whether anything was given out since this was made."""
         self.elapsed = 0
         self.nodes = FRESH
@@ -367,7 +364,6 @@ class Host:
         number, lane = divmod(block.clock_seq, LANES)
         if lane > self.bounds.lanes:
             raise OutOfBounds
-        self.gave_out = True
         end = block.first + block.count
         row = self.ends.setdefault((block.node, number), [0] * (self.bounds.lanes + 1))
         if block.first < row[lane]:
@@ -393,7 +389,6 @@ class Host:
             if self.closed:
                 return
             raise
-        self.gave_out = True
         end = block.first + block.count
         if block.first < self.steady_end:
             raise Repeated(f"{block}, and ticks below {self.steady_end} were given before")
@@ -603,21 +598,18 @@ def _thaw_steady(at: Iterator[int], host: Host) -> Steady:
 # --- all of them
 
 
-@contextmanager
-def small_units(bounds: Bounds) -> Iterator[None]:
+def small_units(bounds: Bounds) -> AbstractContextManager[None]:
     """Let the tolerance and the 20 s be as few ticks as *bounds* says."""
-    timeline = "uuidd.core.timeline"
-    with ExitStack() as undo:
-        for name, value in {
+    return exploring.constants(
+        {
             "utc.TOLERANCE": bounds.tolerance,
             "volatile.TOLERANCE": bounds.tolerance,
             "steady.TOLERANCE": bounds.tolerance,
             "steady.TICKS_PER_SECOND": 1,
             "steady.LOST_SECONDS": bounds.held,
             "timelines.FAR": FAR,
-        }.items():
-            undo.enter_context(patch(f"{timeline}.{name}", value))
-        yield
+        }
+    )
 
 
 def beginnings(bounds: Bounds) -> Iterator[bytes]:
@@ -629,30 +621,10 @@ def beginnings(bounds: Bounds) -> Iterator[bytes]:
             yield host.freeze()
 
 
-def after(frozen: bytes, bounds: Bounds) -> Iterator[tuple[Move, bytes]]:
-    """Return all that may happen to a host, and its state then; raises Repeated, with the move."""
-    host = thaw(frozen, bounds)
-    assert host.freeze() == frozen
-    for move in list(host.moves()):
-        try:
-            host.happen(move)
-        except OutOfBounds:
-            host = thaw(frozen, bounds)
-            continue
-        except Repeated as repeated:
-            repeated.add_note(f"at {move}")
-            raise
-        then = host.freeze()
-        if then != frozen:
-            yield move, then
-        if then != frozen or host.gave_out:
-            host = thaw(frozen, bounds)
-
-
 def explore(bounds: Bounds) -> Seen:
     """Visit every state. Raises Repeated, with the shortest way there."""
     with small_units(bounds):
-        return exploring.explore(beginnings(bounds), lambda frozen: after(frozen, bounds))
+        return exploring.explore(beginnings(bounds), partial(thaw, bounds=bounds))
 
 
 def main(arguments: list[str]) -> int:
@@ -675,10 +647,7 @@ def main(arguments: list[str]) -> int:
     timelines = chosen.pop("timelines")
     chosen["nodes"] = tuple(chosen["nodes"])
     bounds = Bounds(**chosen, utc="utc" in timelines, steady="steady" in timelines)
-    begun = time.monotonic()
-    seen = explore(bounds)
-    sys.stdout.write(f"{bounds}\n{seen}\n{time.monotonic() - begun:.1f} s\n")
-    return 0
+    return exploring.tell(bounds, partial(explore, bounds))
 
 
 if __name__ == "__main__":

@@ -25,9 +25,10 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from tests.core.disk import FATES, Disk
 from tests.core.draws import Draws
 from tests.core.switching import take
-from tests.core.test_timeline_machine import FATES, PICKS, REACHES, START, STEPS, Given
+from tests.core.test_timeline_machine import PICKS, REACHES, START, STEPS, Given
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline import LANES, Block, NoneFree
 from uuidd.core.timeline.leases import HORIZON_AT, PAGE_WORDS, TOKENS_AT, Lease, Leases, NoLease
@@ -65,8 +66,7 @@ class Host(RuleBasedStateMachine):
         super().__init__()
         self.given = Given()
         self.by_lane = Given()
-        self.disk: list[State | None] = [None]
-        self.flight: State | None = None
+        self.disk = Disk()
         self.holders: list[Holder] = []
         self.connected: list[Holder] = []
         self.used: list[tuple[int, int]] = []
@@ -122,13 +122,13 @@ class Host(RuleBasedStateMachine):
         """A save completes; one that was under way ends before."""
         self._save(reach)
 
-    @precondition(lambda self: self.flight is None)
+    @precondition(lambda self: self.disk.flight is None)
     @rule(reach=REACHES)
     def begin_save(self, reach: int) -> None:
         """A save gets under way."""
         self._begin_save(reach)
 
-    @precondition(lambda self: self.flight is not None)
+    @precondition(lambda self: self.disk.flight is not None)
     @rule(fate=FATES)
     def end_save(self, fate: str) -> None:
         """A save completes, or fails: with the old state on disk, the new one, or either."""
@@ -195,10 +195,10 @@ class Host(RuleBasedStateMachine):
         if not late:
             self._lease(0)
         for reach in reaches:
-            if self.flight is not None:
+            if self.disk.flight is not None:
                 self._end_save(fate)
             self._begin_save(reach)
-        if self.flight is not None and not under_way:
+        if self.disk.flight is not None and not under_way:
             self._end_save(fate)
         if late:
             self._lease(0)
@@ -232,7 +232,7 @@ class Host(RuleBasedStateMachine):
     def crash(self, pick: int, step: int, reach: int) -> None:
         """The daemon dies, a save under way or not, and starts from what the disk holds."""
         self.now = max(self.now + step, 1)
-        self._restart(self.disk[pick % len(self.disk)])
+        self._restart(self.disk.pick(pick))
         self._save(reach)
         self._lease(0)
         self._all_use(self.holders, 10)
@@ -241,14 +241,14 @@ class Host(RuleBasedStateMachine):
     def clean_stop(self, fate: str, pick: int, step: int, edge: str) -> None:
         """The daemon saves exact marks while holders go on, and starts again."""
         self.timelines.close()
-        if self.flight is not None:
+        if self.disk.flight is not None:
             self._end_save(fate)
         self.read_and_use(pick, edge, -1, 1)
         self._begin_save(0)
         self.read_and_use(pick + 1, edge, -1, 1)
         self._end_save(fate)
         self.now = max(self.now + step, 1)
-        self._restart(self.disk[pick % len(self.disk)])
+        self._restart(self.disk.pick(pick))
 
     @rule()
     def lose_the_state(self) -> None:
@@ -260,7 +260,7 @@ class Host(RuleBasedStateMachine):
     @invariant()
     def whatever_the_disk_holds_covers_all_that_was_used(self) -> None:
         """Both the mark of leases and that of the generation lie past it, in each state."""
-        for state in self.disk:
+        for state in self.disk.states:
             for number, end in self.used:
                 assert state is not None
                 assert end <= min(state.marks.get(number, 0), state.leases)
@@ -282,11 +282,11 @@ class Host(RuleBasedStateMachine):
         for holder in self.holders:
             holder.state_lost = True
         self.used = []
-        self.disk = [None]
+        self.disk = Disk()
         self._start(None, floor=self.now + LOST)
 
     def _start(self, loaded: State | None, floor: int = 0) -> None:
-        self.flight = None
+        self.disk.start(loaded)
         self.connected = []
         self.page = [0] * PAGE_WORDS
         utc = Utc(
@@ -361,24 +361,17 @@ class Host(RuleBasedStateMachine):
                 return self.now
 
     def _save(self, reach: int) -> None:
-        if self.flight is not None:
+        if self.disk.flight is not None:
             self._end_save("completed")
         self._begin_save(reach)
         self._end_save("completed")
 
     def _begin_save(self, reach: int) -> None:
-        self.flight = self.timelines.begin_save(at=self._at, reach=reach, bare_reach=0)
-        self.disk.append(self.flight)
+        self.disk.begin(self.timelines.begin_save(at=self._at, reach=reach, bare_reach=0))
 
     def _end_save(self, fate: str) -> None:
-        assert self.flight is not None
-        state, self.flight = self.flight, None
-        self.timelines.end_save(state, completed=fate == "completed")
+        self.timelines.end_save(self.disk.end(fate), completed=fate == "completed")
         self.shown = max(self.shown, self.page[HORIZON_AT])
-        if fate in {"completed", "failed, new"}:
-            self.disk = [state]
-        elif fate == "failed, old":
-            self.disk.pop()
 
 
 STEP = 1000

@@ -14,6 +14,7 @@ from collections import defaultdict
 from hypothesis import settings, stateful
 from hypothesis import strategies as st
 
+from tests.core.disk import FATES, Disk
 from tests.core.draws import Draws
 from tests.core.switching import take
 from uuidd.core.timeline import Block, NoneFree, SteadyBlock
@@ -31,7 +32,6 @@ STEPS = st.just(0) | st.sampled_from([*SPANS, *(-span for span in SPANS)])
 COUNTS = st.sampled_from([1, 1, 2, 7, 1000, 1_000_000])
 REACHES = st.sampled_from([1, 2, 1000, TOLERANCE, FAR, HELD])
 EDGES = st.sampled_from(["horizon", "next", "mark", "highest"])
-FATES = st.sampled_from(["completed", "failed, old", "failed, new", "failed, either"])
 Way = tuple[Rollback, int]
 """What a step back does, and the most that steady may lead."""
 ROLLBACKS: st.SearchStrategy[Rollback] = st.sampled_from(["slew", "slew", "wait", "refuse"])
@@ -46,9 +46,7 @@ class Host(stateful.RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.now, self.elapsed, self.draws = START, 0, Draws()
-        self.disk: list[State | None] = [None]
-        """What the disk may hold."""
-        self.flight: State | None = None
+        self.disk = Disk()
         self.end = self.forgotten = 0
         """Past the last steady tick ever given, and past those from before a loss of the state."""
         self.runs: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
@@ -85,7 +83,7 @@ class Host(stateful.RuleBasedStateMachine):
     @stateful.rule(reach=REACHES, bare=REACHES, fate=st.none() | FATES, count=COUNTS)
     def save(self, reach: int, bare: int, fate: str | None, count: int) -> None:
         """A save gets under way if none is, a request comes, the save ends or hangs."""
-        if self.flight is None:
+        if self.disk.flight is None:
             self._begin_save(reach, bare)
         self._take("steady", count, whole=False)
         if fate is not None:
@@ -96,17 +94,16 @@ class Host(stateful.RuleBasedStateMachine):
     def void_saves(self, name: str, count: int, reach: int | None) -> None:
         """The folder of the state is moved away: only a save that is yet to complete counts."""
         self.timelines.void_saves()
-        self.limited_by.append(None)
+        self.disk.limits.append(None)
         self._serve(reach, name, count)
 
     @stateful.rule(pick=PICKS, lost=st.booleans(), step=STEPS, way=WAYS, reach=SERVED)
     def crash(self, pick: int, lost: bool, step: int, way: Way, reach: int | None) -> None:
         """It dies and starts from what the disk may hold, if anything."""
-        self.flight = None
         if lost:
-            self.disk, self.forgotten = [None], self.end
+            self.disk, self.forgotten = Disk(), self.end
         self.now += step
-        self._start(self.disk[pick % len(self.disk)], way)
+        self._start(self.disk.pick(pick), way)
         self._serve(reach)
 
     @stateful.rule(fate=FATES, last=FATES, step=STEPS, way=WAYS, reach=SERVED)
@@ -115,20 +112,20 @@ class Host(stateful.RuleBasedStateMachine):
         self.timelines.close()
         for name in ("steady", "utc"):
             self._take(name, 1, whole=False, closed=True)
-        if self.flight is not None:
+        if self.disk.flight is not None:
             self._end_save(fate)
         self._begin_save(HELD, HELD, closed=True)
         self._end_save(last)
         before = self.timelines.steady.next
         self.now += step
-        self._start(self.disk[-1], way)
+        self._start(self.disk.states[-1], way)
         assert last != "completed" or self.timelines.steady.next == before, "ticks were lost"
         self._serve(reach)
 
     @stateful.invariant()
     def whatever_the_disk_holds_covers_all_that_was_given(self) -> None:
         """A start from any state that the disk may hold begins past every steady tick given."""
-        for state in self.disk:
+        for state in self.disk.states:
             assert self.end <= (self.forgotten if state is None else state.steady)
 
     @stateful.invariant()
@@ -145,7 +142,8 @@ class Host(stateful.RuleBasedStateMachine):
         mark = None if loaded is None else loaded.steady
         self.begin = mark if mark is not None else self.now + HELD * lost
         self.rollback, self.max_lead = rollback, most = way
-        self.limited_by, self.held = [loaded], mark is None and lost
+        self.held = mark is None and lost
+        self.disk.start(loaded)
         self.twice = 2 * max(mark or 0, self.now) - self.elapsed
         at = Reading(self.now, self.elapsed)
         utc = Utc(loaded, machine="host", now=at.now, random=self.draws)
@@ -182,7 +180,7 @@ class Host(stateful.RuleBasedStateMachine):
 
     def _limit(self) -> int:
         """The lowest mark of the last completed save and any that may have come after it."""
-        return min(0 if state is None else state.steady for state in self.limited_by)
+        return min(0 if state is None else state.steady for state in self.disk.limits)
 
     def _begin_save(self, reach: int, bare: int, closed: bool = False) -> None:
         at, steady = Reading(self.now, self.elapsed), self.timelines.steady
@@ -190,20 +188,10 @@ class Host(stateful.RuleBasedStateMachine):
         state = self.timelines.begin_save(at=at, reach=reach, bare_reach=bare)
         assert state.steady == (steady.next if closed else max(steady.next, horizon))
         assert not self.timelines.used
-        self.flight = state
-        self.limited_by.append(state)
-        self.disk.append(state)
+        self.disk.begin(state)
 
     def _end_save(self, fate: str) -> None:
-        assert self.flight is not None
-        state, self.flight = self.flight, None
-        self.timelines.end_save(state, completed=fate == "completed")
-        if fate == "completed":
-            self.limited_by = [state]
-        if fate in {"completed", "failed, new"}:
-            self.disk = [state]
-        elif fate == "failed, old":
-            self.disk.pop()
+        self.timelines.end_save(self.disk.end(fate), completed=fate == "completed")
 
     def _serve(
         self, reach: int | None, name: str = "steady", count: int = 7, whole: bool = False
@@ -211,7 +199,7 @@ class Host(stateful.RuleBasedStateMachine):
         """A request comes, and with a *reach* it does again once a save with that completed."""
         self._take(name, count, whole)
         if reach is not None:
-            if self.flight is not None:
+            if self.disk.flight is not None:
                 self._end_save("completed")
             self._begin_save(reach, reach)
             self._end_save("completed")

@@ -27,6 +27,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from tests.core.disk import FATES, Disk
 from tests.core.draws import Draws
 from tests.core.switching import take
 from uuidd.core.ids.nodes import MULTICAST
@@ -51,7 +52,6 @@ STEPS = st.sampled_from(
 EDGES = st.sampled_from(["horizon", "mark", "top", "tolerance", "floor", "highest"])
 OFF_BY = st.integers(-1, 1)
 PICKS = st.integers(0, 7)
-FATES = st.sampled_from(["completed", "failed, old", "failed, new", "failed, either"])
 KEEP = "keep"
 NODES = st.sampled_from([KEEP, KEEP, KEEP, None, *FIXED])
 
@@ -84,9 +84,7 @@ class Timeline(RuleBasedStateMachine):
         """Past the last tick given since the state was last lost, by node and generation."""
         self.forgotten: dict[int, int] = {}
         """The same of fixed nodes, by node, from before the state was last lost."""
-        self.disk: list[State | None] = [None]
-        """What the disk may hold."""
-        self.flight: State | None = None
+        self.disk = Disk()
         self.configured: Node | None = None
         self.volatile_nodes: set[int] = set()
         self.now = START
@@ -117,8 +115,8 @@ class Timeline(RuleBasedStateMachine):
         self.configured = configured
         if marks is not None:
             kept = {number: mark for number, mark in marks.items() if number < ring}
-            self.disk = [State(configured or STORED, "host", 0, kept, 0, 0)]
-        self._start(self.disk[0])
+            self.disk = Disk(State(configured or STORED, "host", 0, kept, 0, 0))
+        self._start(self.disk.pick(0))
 
     # --- requests
 
@@ -159,20 +157,20 @@ class Timeline(RuleBasedStateMachine):
 
     # --- saves
 
-    @precondition(lambda self: self.flight is None)
+    @precondition(lambda self: self.disk.flight is None)
     @rule(reach=REACHES)
     def save(self, reach: int) -> None:
         """A save is begun and completes before anything else happens."""
         self._begin_save(reach)
         self._end_save("completed")
 
-    @precondition(lambda self: self.flight is None)
+    @precondition(lambda self: self.disk.flight is None)
     @rule(reach=REACHES)
     def begin_save(self, reach: int) -> None:
         """A save gets under way."""
         self._begin_save(reach)
 
-    @precondition(lambda self: self.flight is not None)
+    @precondition(lambda self: self.disk.flight is not None)
     @rule(fate=FATES)
     def end_save(self, fate: str) -> None:
         """A save completes, or fails: with the old state on disk, the new one, or either."""
@@ -182,7 +180,7 @@ class Timeline(RuleBasedStateMachine):
     def void_saves(self, count: int, whole: bool) -> None:
         """The folder of the state is moved away: only a save that is yet to complete counts."""
         self.utc.void_saves()
-        self.limited_by.append(None)
+        self.disk.limits.append(None)
         self._take(count, whole)
 
     # --- several at once, since a turn round the ring takes many
@@ -211,7 +209,7 @@ class Timeline(RuleBasedStateMachine):
         self._clock_to(self.now + ahead)
         self._save_and_take(reach, counts[2], False)
 
-    @precondition(lambda self: self.flight is None)
+    @precondition(lambda self: self.disk.flight is None)
     @rule(
         reaches=st.lists(REACHES, min_size=1, max_size=3),
         fate=FATES,
@@ -224,7 +222,7 @@ class Timeline(RuleBasedStateMachine):
     ) -> None:
         """Saves with nearer and farther horizons end somehow, or not yet; UTC gets there."""
         for reach in reaches:
-            if self.flight is not None:
+            if self.disk.flight is not None:
                 self._end_save(fate)
             self._begin_save(reach)
         if not under_way:
@@ -237,18 +235,16 @@ class Timeline(RuleBasedStateMachine):
     @rule(pick=PICKS, ticks=st.just(0) | STEPS | STEPS.map(int.__neg__), node=NODES)
     def crash(self, pick: int, ticks: int, node: Node | str | None) -> None:
         """The daemon dies, a save under way or not, and starts from what the disk holds."""
-        self.flight = None
         self._clock_to(self.now + ticks)
-        self._start(self.disk[pick % len(self.disk)], node)
+        self._start(self.disk.pick(pick), node)
 
     @rule(edge=EDGES, off_by=OFF_BY, pick=PICKS, node=NODES, reach=REACHES, count=COUNTS)
     def crash_and_go_on(
         self, edge: str, off_by: int, pick: int, node: Node | str | None, reach: int, count: int
     ) -> None:
         """It dies and serves again after UTC moved to where something changes."""
-        self.flight = None
         self._clock_to(self._edge(edge, pick) + off_by)
-        self._start(self.disk[pick % len(self.disk)], node)
+        self._start(self.disk.pick(pick), node)
         self._save_and_take(reach, count, True)
 
     @rule(fate=FATES, last_fate=FATES, pick=PICKS, ticks=st.just(0) | STEPS, node=NODES)
@@ -258,28 +254,27 @@ class Timeline(RuleBasedStateMachine):
         """It closes, the save in flight ends, the exact marks are saved, and it starts again."""
         self.utc.close()
         self._refused_when_closed()
-        if self.flight is not None:
+        if self.disk.flight is not None:
             self._end_save(fate)
         self._begin_save(None)
         self._refused_when_closed()
         self._end_save(last_fate)
         self._clock_to(self.now + ticks)
-        self._start(self.disk[pick % len(self.disk)], node)
+        self._start(self.disk.pick(pick), node)
 
     @rule(ticks=st.just(0) | STEPS, node=NODES, then=NODES, reach=REACHES, count=COUNTS)
     def lose_the_state(
         self, ticks: int, node: Node | str | None, then: Node | str | None, reach: int, count: int
     ) -> None:
         """The state is torn or gone at the next start; a new one is saved, and the node changed."""
-        self.flight = None
         for (value, _), end in self.ends.items():
             self.forgotten[value] = max(end, self.forgotten.get(value, 0))
         self.ends = {}
-        self.disk = [None]
+        self.disk = Disk()
         self._clock_to(self.now - ticks)
         self._start(None, node)
         self._save_and_take(reach, count, True)
-        self._start(self.disk[0], then)
+        self._start(self.disk.pick(0), then)
         self._save_and_take(reach, count, True)
 
     # --- what holds at every moment
@@ -291,7 +286,7 @@ class Timeline(RuleBasedStateMachine):
         A random node can only come back out of the state that holds it, a fixed one under any:
         then the state's floor, if it holds that node, or else its marks alone must cover it.
         """
-        for state in self.disk:
+        for state in self.disk.states:
             for (node, number), end in self.ends.items():
                 if state is None:
                     raise AssertionError(f"{number} of {node:x} was used, {end}, but never saved")
@@ -305,7 +300,7 @@ class Timeline(RuleBasedStateMachine):
     @invariant()
     def no_volatile_node_is_saved(self) -> None:
         """A node that no state may hold is not on the disk."""
-        for state in self.disk:
+        for state in self.disk.states:
             assert state is None or state.node.value not in self.volatile_nodes
 
     # --- how it is done
@@ -316,7 +311,7 @@ class Timeline(RuleBasedStateMachine):
         fixed = self.configured
         if fixed is not None and (loaded is None or loaded.node.value != fixed.value):
             self._clock_to(max(self.now, self.forgotten.get(fixed.value, 0)))
-        self.limited_by = [loaded]
+        self.disk.start(loaded)
         self.opened: Generation | None = None
         self.short_end = min(self.short_end, self.now)
         self.utc = Utc(
@@ -340,7 +335,7 @@ class Timeline(RuleBasedStateMachine):
     def _edge(self, edge: str, pick: int) -> int:
         opened = self.utc.generation
         marks = [
-            mark for state in self.disk if state for _, mark in sorted(state.marks.items())
+            mark for state in self.disk.states if state for _, mark in sorted(state.marks.items())
         ] or [self.now]
         match edge:
             case "horizon":
@@ -352,13 +347,13 @@ class Timeline(RuleBasedStateMachine):
             case "tolerance":
                 return opened.top - TOLERANCE if opened else self.now - TOLERANCE
             case "floor":
-                return max((state.floor for state in self.disk if state), default=self.now)
+                return max((state.floor for state in self.disk.states if state), default=self.now)
             case _:
                 return max(self.ends.values(), default=self.now)
 
     def _limit(self, number: int) -> int:
         """The lowest mark in the last completed save and every one that may have come after it."""
-        return min(state.marks.get(number, 0) if state else 0 for state in self.limited_by)
+        return min(state.marks.get(number, 0) if state else 0 for state in self.disk.limits)
 
     def _begin_save(self, reach: int | None) -> None:
         """Begin a save, the last exact one if *reach* is None."""
@@ -373,23 +368,13 @@ class Timeline(RuleBasedStateMachine):
             assert state.generation == opened.number
             ahead = opened.top if reach is None else max(opened.top, self.now + reach)
             assert state.marks[opened.number] == ahead
-        self.flight = state
-        self.limited_by.append(state)
-        self.disk.append(state)
+        self.disk.begin(state)
 
     def _end_save(self, fate: str) -> None:
-        assert self.flight is not None
-        state, self.flight = self.flight, None
-        self.utc.end_save(state, completed=fate == "completed")
-        if fate == "completed":
-            self.limited_by = [state]
-        if fate in {"completed", "failed, new"}:
-            self.disk = [state]
-        elif fate == "failed, old":
-            self.disk.pop()
+        self.utc.end_save(self.disk.end(fate), completed=fate == "completed")
 
     def _save_and_take(self, reach: int, count: int, whole: bool) -> None:
-        if self.flight is not None:
+        if self.disk.flight is not None:
             self._end_save("completed")
         self._begin_save(reach)
         self._end_save("completed")

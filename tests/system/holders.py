@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import os
 import select
 import sys
 import time
@@ -20,6 +19,7 @@ from typing import Any, NamedTuple
 
 from tests.forks import Program
 from tests.rig import Daemon, until
+from tests.system.children import each_child
 from uuidd.core.ids import versions
 from uuidd_client import Client, DaemonUnavailable
 from uuidd_client.source import utc_tick
@@ -160,7 +160,13 @@ def main(words: list[str]) -> None:
         for number, burst in enumerate(itertools.cycle(BURSTS)):
             file.write(_burst(draws, burst))
             if children and number == len(BURSTS):
-                _let_children_draw(int(children), draws, file.write)
+                each_child(
+                    int(children),
+                    AT_ONCE,
+                    lambda: _draw_once(draws, file.write),
+                    # The parent draws on beside them.
+                    lambda: file.write(_burst(draws, BURSTS[0])),
+                )
             if select.select([sys.stdin], [], [], PAUSE)[0]:
                 return
 
@@ -181,32 +187,7 @@ def _burst(draws: list[Callable[[], uuid.UUID]], count: int) -> bytes:
     return b"".join(entries)
 
 
-def _let_children_draw(
-    count: int, draws: list[Callable[[], uuid.UUID]], write: Callable[[bytes], object]
-) -> None:
-    alive: set[int] = set()
-    for _ in range(count):
-        if len(alive) == AT_ONCE:
-            alive.discard(_ended_well())
-        pid = os.fork()
-        if not pid:
-            status = 1
-            try:
-                for burst in BURSTS:
-                    write(_burst(draws, burst))
-                    time.sleep(PAUSE)
-                status = 0
-            finally:
-                os._exit(status)
-        alive.add(pid)
-        # The parent draws on beside them.
-        write(_burst(draws, BURSTS[0]))
-    while alive:
-        alive.discard(_ended_well())
-
-
-def _ended_well() -> int:
-    pid, status = os.wait()
-    if status:
-        raise RuntimeError(f"a child ended with {os.waitstatus_to_exitcode(status)}")
-    return pid
+def _draw_once(draws: list[Callable[[], uuid.UUID]], write: Callable[[bytes], object]) -> None:
+    for burst in BURSTS:
+        write(_burst(draws, burst))
+        time.sleep(PAUSE)

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from tests.forks import Program
 from tests.rig import until
+from tests.system.children import each_child
 from uuidd.core.ids import uuids, versions
 from uuidd.core.wire import libuuid
 from uuidd_client import Client, DaemonUnavailable, places
@@ -168,34 +169,13 @@ def forks(children: int, path: Path) -> Callable[[], list[bytes]]:
     def take() -> list[bytes]:
         # So that what a child inherits is a connection and a block in use.
         before = drawn()
-        alive: set[int] = set()
         with tempfile.TemporaryFile("a+b", buffering=0) as found:
-            for _ in range(children):
-                if len(alive) == AT_ONCE:
-                    alive.discard(_ended_well())
-                pid = os.fork()
-                if not pid:
-                    status = 1
-                    try:
-                        found.write(drawn())
-                        status = 0
-                    finally:
-                        os._exit(status)
-                alive.add(pid)
-            while alive:
-                alive.discard(_ended_well())
+            each_child(children, AT_ONCE, lambda: found.write(drawn()))
             found.seek(0)
             return [before, found.read(), drawn()]
 
     turns = iter([take])
     return lambda: next(turns, list)()
-
-
-def _ended_well() -> int:
-    pid, status = os.wait()
-    if status:
-        raise RuntimeError(f"a child ended with {os.waitstatus_to_exitcode(status)}")
-    return pid
 
 
 WAYS: dict[str, Callable[[Path], Callable[[], list[bytes]]]] = {

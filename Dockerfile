@@ -12,6 +12,18 @@ ARG PIP_INDEX_URL
 ARG PIP_FIND_LINKS
 ARG PIP_NO_INDEX
 
+# What compiles the client's C extension; only this stage has it. A Python of Debian's needs python3-dev
+# too. For a BASE that has all of it, or without the extension (UUIDD_EXTENSION=off), set it to "".
+ARG BUILD_PACKAGES="gcc libc6-dev"
+ARG UUIDD_EXTENSION=require
+
+# hadolint ignore=DL3008,SC2086
+RUN if [ -n "$BUILD_PACKAGES" ]; then \
+        apt-get update -qq \
+        && apt-get install -qqy --no-install-recommends $BUILD_PACKAGES \
+        && rm -rf /var/lib/apt/lists/*; \
+    fi
+
 WORKDIR /src
 COPY . .
 

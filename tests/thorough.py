@@ -90,6 +90,12 @@ def parts(seed: int, *, whole: bool) -> list[list[Part]]:
         )
         for folder in ("tests/core", "tests/client", "tests/daemon")
     ]
+    in_python = [
+        Part(
+            "system tests, ids made in Python",
+            ["env", "UUIDD_EXTENSION=off", *pytest, "tests/system"],
+        )
+    ]
     worlds = [
         Part(f"small world: {bounds}", _module("tests.core.small_world", *bounds.split()))
         for bounds in WORLDS
@@ -116,7 +122,7 @@ def parts(seed: int, *, whole: bool) -> list[list[Part]]:
             )
             for number in range(5)
         ]
-    return [marathons, mutations, examples, fuzzing, worlds]
+    return [marathons, mutations, examples, fuzzing, worlds, in_python]
 
 
 def _module(name: str, *arguments: str) -> list[str]:

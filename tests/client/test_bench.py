@@ -20,12 +20,14 @@ import pytest
 from tests.client.fakes import UUIDCTL
 from tests.rig import PATIENCE, Daemon
 from uuidd.core.ids.kinds import KINDS
-from uuidd_client import Client, DaemonUnavailable
+from uuidd_client import Client, DaemonUnavailable, extension
 from uuidd_client.command import bench as command
 from uuidd_client.command.bench import Results, percentiles, rate, timed
 from uuidd_client.command.progress import Progress
 
 BRIEF = ["--seconds", "0.001"]
+
+ABOUT = {"version": "1.2", "pid": 7, "implementation": "c"}
 
 
 def bench(*arguments: str, socket: Path | None = None) -> int:
@@ -53,6 +55,7 @@ def test_all_kinds_are_measured(daemon: Daemon, capsys: pytest.CaptureFixture[st
     found = json.loads(out)
     assert err == ""
     assert found["pid"] == daemon.process.pid
+    assert found["implementation"] == extension.implementation
     assert found["seconds"] == 0.001
     assert found["left_out"] == {}
     assert list(found["round_trip_microseconds"]) == ["v1", "v7"]
@@ -253,8 +256,8 @@ def test_numbers_stand_under_each_other() -> None:
     """Names at the left, and what was measured at the right of its column."""
     slow = {**TRIPS, "max": 1_234_567.8}
     results = Results({"v1": TRIPS, "v7": slow}, {"v1": RATES, "v4": RATES})
-    assert table({"version": "1.2", "pid": 7}, results) == [
-        "uuidd 1.2, pid 7",
+    assert table(ABOUT, results) == [
+        "uuidd 1.2, pid 7; ids are made in C",
         "",
         "round trip, microseconds   p50   p90   p99  p99.9        max",
         "v1                        31.2  31.2  31.2   31.2       31.2",
@@ -274,8 +277,8 @@ def test_numbers_stand_under_each_other() -> None:
 
 def test_ids_that_have_no_time_are_not_said_to_be_the_daemons() -> None:
     """v4 asks nobody."""
-    assert table({"version": "1.2", "pid": 7}, Results({}, {"v4": RATES})) == [
-        "uuidd 1.2, pid 7",
+    assert table(ABOUT, Results({}, {"v4": RATES})) == [
+        "uuidd 1.2, pid 7; ids are made in C",
         "",
         "ids a second  one at a time  1000 at once",
         "v4 (uuid)         4,512,346     7,000,000",
@@ -289,7 +292,8 @@ def test_the_slowest_answers_still_fit() -> None:
     trips = dict.fromkeys(TRIPS, 1_000_000.0)
     rates = dict.fromkeys(RATES, 1e9)
     results = Results({"v1": trips, "v7": trips}, dict.fromkeys(KINDS, rates))
-    assert max(map(len, table({"version": "1.2.3", "pid": 4_194_304}, results))) < 80
+    about = {"version": "1.2.3", "pid": 4_194_304, "implementation": "python"}
+    assert max(map(len, table(about, results))) < 80
 
 
 # --- the progress bar

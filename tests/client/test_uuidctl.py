@@ -16,10 +16,12 @@ from uuid import UUID
 
 import pytest
 
+import uuidd
 from tests.client.conftest import Uuidctl
 from tests.client.fakes import UUIDCTL, Server, result
 from tests.rig import PATIENCE, Daemon
 from tests.tools import run
+from uuidd_client import extension
 from uuidd_client.command import main
 
 NOWHERE = "uuidctl: no answer from uuidd at /nowhere/s: No such file or directory\n"
@@ -292,3 +294,13 @@ def test_run_leaves_no_daemon_when_it_is_killed() -> None:
         process.kill()
         assert select.select([daemon], [], [], PATIENCE)[0]
         os.close(daemon)
+
+
+@pytest.mark.parametrize(("implementation", "language"), [("c", "C"), ("python", "Python")])
+def test_the_version_tells_what_makes_ids(
+    uuidctl: Uuidctl, monkeypatch: pytest.MonkeyPatch, implementation: str, language: str
+) -> None:
+    """It needs no daemon and no command."""
+    monkeypatch.setattr(extension, "implementation", implementation)
+    line = f"uuidctl {uuidd.__version__}, makes ids in {language}\n"
+    assert uuidctl("--version") == uuidctl("-V") == (0, line, "")

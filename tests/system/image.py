@@ -37,6 +37,9 @@ LEFT_OUT = ("doc", "locale", "man")
 LESS = 'rm -r "$1"/usr/share/perl "$1"/usr/lib/*/perl "$1"/usr/lib/*/gconv'
 """What nothing here needs: buildah copies the base several times. Debian's setup needs Perl."""
 
+PACKAGES = "gcc libc6-dev libpython3-dev"
+"""What compiles the extension on this base."""
+
 UNPRIVILEGED_PID_1 = """
 root=$1 user=$2 sockets=$3 state=$4; shift 4
 mount --bind "$root" "$root"
@@ -128,7 +131,7 @@ class Image:
         output(
             *(need("mmdebstrap"), "--quiet", "--variant=essential", "--dpkgopt=force-unsafe-io"),
             *(f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in LEFT_OUT),
-            *(f"--customize-hook={LESS}", "--include=python3,python3-venv", "bookworm", root),
+            *(f"--customize-hook={LESS}", "--include=apt,python3,python3-venv", "bookworm", root),
             timeout=BUILDING,
         )
         self.python = os.readlink(root / "usr/bin/python3").removeprefix("python")
@@ -154,6 +157,7 @@ class Image:
             *("bud", "--quiet", "--isolation=chroot", "--format=docker", "--pull-never"),
             *(f"--volume={wheels}:/given:ro", "--build-arg=PIP_FIND_LINKS=/given"),
             *("--build-arg=PIP_NO_INDEX=1", f"--build-arg=BASE={base}"),
+            f"--build-arg=BUILD_PACKAGES={PACKAGES}",
             *("--tag=localhost/uuidd", str(PROJECT)),
         )
 

@@ -14,7 +14,7 @@ import yaml
 
 from tests.rig import until
 from tests.system.image import PROJECT, SOCKETS, STATE, Image, Volumes, started
-from tests.tools import need, run
+from tests.tools import need, output, run
 
 pytestmark = pytest.mark.thorough
 
@@ -71,6 +71,14 @@ def test_the_image_holds_nothing_of_its_building(image: Image) -> None:
     assert not list(root.glob("opt/uuidd/lib/python*/site-packages/pip"))
     assert not list(root.glob("var/lib/apt/lists/*Packages*"))
     assert not list(root.glob("tmp/*"))
+
+
+def test_the_image_has_the_extension_and_no_compiler(image: Image, volumes: Volumes) -> None:
+    """It was compiled in a stage of its own."""
+    script = "import uuidd_client; print(uuidd_client.implementation)"
+    assert output(*image.run(volumes, "/opt/uuidd/bin/python", "-c", script)) == "c\n"
+    assert not [name for name in ("cc", "gcc", "ld") if (image.root / "usr/bin" / name).exists()]
+    assert not list(image.root.glob("usr/include/python*"))
 
 
 def test_the_image_has_its_bytecode(image: Image) -> None:

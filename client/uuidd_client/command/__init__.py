@@ -10,8 +10,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from uuidd import __version__
+from uuidd_client import extension
 from uuidd_client.command import bench, bounds, inspect, new, run, status
-from uuidd_client.command.common import CommandError
+from uuidd_client.command.common import LANGUAGES, CommandError
 from uuidd_client.errors import DaemonUnavailable, TimeOutOfRange
 
 
@@ -112,6 +114,13 @@ def parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="the daemon's socket (default: $UUIDD_SOCKET, or /run/uuidd/request if that is not"
         " set)",
+    )
+    made.add_argument(
+        "-V",
+        "--version",
+        action="version",
+        version=f"uuidctl {__version__}, makes ids in {LANGUAGES[extension.implementation]}",
+        help="show the version, and whether ids are made in C or in Python, and end",
     )
     commands = made.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for command in (new, bounds, inspect, status, bench, run):

@@ -15,6 +15,7 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from uuidd.core.ids.kinds import KINDS
+from uuidd_client import extension
 from uuidd_client.client import Client
 from uuidd_client.command import common
 from uuidd_client.command.progress import Progress
@@ -102,6 +103,7 @@ def _do(given: argparse.Namespace) -> int:
                 progress.begin(measurement.name)
                 measurement.measure(given.seconds, progress.move)
     about = {name: status.get(name) for name in ("version", "pid")}
+    about["implementation"] = extension.implementation
     if given.json:
         print(json.dumps(_shown(about, given.seconds, results, left_out), indent=2))
     else:
@@ -199,7 +201,8 @@ def percentiles(nanoseconds: Sequence[int]) -> dict[str, float]:
 
 def lines(about: Mapping[str, Any], results: Results, left_out: Sequence[str]) -> Iterator[str]:
     """Return the results as a table, in lines of less than 80 columns."""
-    yield f"uuidd {about['version']}, pid {about['pid']}"
+    language = common.LANGUAGES[about["implementation"]]
+    yield f"uuidd {about['version']}, pid {about['pid']}; ids are made in {language}"
     if results.trips:
         yield ""
         yield from _table(

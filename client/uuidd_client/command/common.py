@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 TIMEOUT = 1.0
 """Seconds to wait for the daemon where $UUIDD_TIMEOUT does not say."""
 
+LANGUAGES = {"c": "C", "python": "Python"}
+"""In what the client makes ids, by the name of the implementation."""
+
 
 class CommandError(Exception):
     """A command failed; the message is one line that says why and names the way out."""

@@ -62,6 +62,7 @@ complete -c uuidctl -f
 
 complete -c uuidctl -n _shtab_uuidctl_using -s h -l help -d 'show this help message and exit'
 complete -c uuidctl -n _shtab_uuidctl_using -s s -l socket -xka "(__fish_complete_path (commandline -ct))" -d 'the daemon'"'"'s socket (default: $UUIDD_SOCKET, or /run/uuidd/request if that is not set)'
+complete -c uuidctl -n _shtab_uuidctl_using -s V -l version -d 'show the version, and whether ids are made in C or in Python, and end'
 complete -c uuidctl -n '_shtab_uuidctl_using; and test $_shtab_uuidctl_npos -eq 0' -a new -d 'make new ids, one per line'
 complete -c uuidctl -n '_shtab_uuidctl_using new' -s h -l help -d 'show this help message and exit'
 complete -c uuidctl -n '_shtab_uuidctl_using new' -s k -l kind -xka "v1 v4 v6 v7 snowflake flake ulid ksuid push_id v3 v5" -d 'the kind of id: v1, v4, v6, v7, snowflake, flake, ulid, ksuid, push_id, v3, v5 (default: v1)'

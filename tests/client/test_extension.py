@@ -18,18 +18,29 @@ from tests.tools import need_compiler, output, run
 pytestmark = pytest.mark.process
 
 PROJECT = Path(__file__).parents[2]
-CORE = PROJECT / "client" / "extension" / "core.c"
+SOURCES = PROJECT / "client" / "extension"
 
 SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
 OTHER = "_core.cpython-39-x86_64-linux-gnu.so"
 
-ANOTHER_PYTHON = f"""
+ANOTHER_VERSION = """
+#include <Python.h>
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, .m_name = "uuidd_client._core"};
+PyMODINIT_FUNC PyInit__core(void)
+{
+    PyObject *made = PyModule_Create(&module);
+    PyModule_AddStringConstant(made, "VERSION", "0.0.9");
+    return made;
+}
+"""
+
+ANOTHER_PYTHON = """
 #include <Python.h>
 #undef PY_VERSION_HEX
 #undef PY_MINOR_VERSION
 #define PY_VERSION_HEX 0x030a0000
 #define PY_MINOR_VERSION 10
-#include "{CORE}"
+#include "core.c"
 """
 
 SAYS = "import uuidd_client; print(uuidd_client.implementation)"
@@ -56,14 +67,14 @@ def place(package: Path) -> Iterator[Path]:
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A good extension."""
-    return compile_c(tmp_path_factory.mktemp("compiled") / "good", CORE)
+    return compile_c(tmp_path_factory.mktemp("compiled") / "good", *SOURCES.glob("*.c"))
 
 
-def compile_c(into: Path, source: Path, version: str = uuidd.__version__) -> Path:
-    """Compile an extension of this *version*."""
-    defined = [f'-DUUIDD_VERSION="{version}"', '-DUUIDD_SOURCE="tested"']
-    include = f"-I{sysconfig.get_path('include')}"
-    output(need_compiler(), "-shared", "-fPIC", include, *defined, source, "-o", into)
+def compile_c(into: Path, *sources: Path) -> Path:
+    """Compile an extension."""
+    defined = [f'-DUUIDD_VERSION="{uuidd.__version__}"', '-DUUIDD_SOURCE="tested"']
+    includes = [f"-I{path}" for path in (sysconfig.get_path("include"), SOURCES)]
+    output(need_compiler(), "-shared", "-fPIC", *includes, *defined, *sources, "-o", into)
     return into
 
 
@@ -180,9 +191,12 @@ def test_a_library_that_is_no_extension_is_not_used(
     assert_unusable(package, cause)
 
 
-def test_an_extension_of_another_version_is_not_used(package: Path, place: Path) -> None:
+def test_an_extension_of_another_version_is_not_used(
+    package: Path, place: Path, tmp_path: Path
+) -> None:
     """What is said to it, and what it says, may have changed."""
-    compile_c(place, CORE, version="0.0.9")
+    (tmp_path / "older.c").write_text(ANOTHER_VERSION)
+    compile_c(place, tmp_path / "older.c")
     assert_unusable(package, f"{place}: it is of version 0.0.9, not {uuidd.__version__}")
 
 
@@ -191,7 +205,8 @@ def test_a_renamed_extension_of_another_python_is_not_used(
 ) -> None:
     """It finds that out by itself, before it uses structures that may differ."""
     (tmp_path / "older.c").write_text(ANOTHER_PYTHON)
-    compile_c(place, tmp_path / "older.c")
+    others = [path for path in SOURCES.glob("*.c") if path.name != "core.c"]
+    compile_c(place, tmp_path / "older.c", *others)
     this = ".".join(map(str, sys.version_info[:2]))
     assert_unusable(package, f"it is for Python 3.10, and this is {this}")
 

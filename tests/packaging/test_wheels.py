@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import shutil
 import sys
 import sysconfig
 import tarfile
+import tempfile
 import zipfile
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,6 +27,12 @@ PROJECT = Path(__file__).parents[2]
 
 EXTENSION = f"uuidd_client/_core{sysconfig.get_config_var('EXT_SUFFIX')}"
 STRICT = "-Wall -Wextra -Werror"
+
+MAKES_IDS = """
+import uuidd_client, warnings
+warnings.simplefilter("ignore")
+print(uuidd_client.implementation, uuidd_client.uuid7().version)
+"""
 
 VARIABLES = ("UUIDD_EXTENSION", "CC", "CFLAGS", "LDFLAGS")
 """What a build reads of the environment."""
@@ -56,51 +65,65 @@ class Wheel(NamedTuple):
         )
 
 
-Build = Callable[..., Wheel]
+@contextlib.contextmanager
+def building(folder: Path, **variables: str) -> Iterator[io.StringIO]:
+    """Provide an environment with these variables to build in *folder*, and what is said there."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in VARIABLES:
+            patch.delenv(name, raising=False)
+        for name, value in variables.items():
+            patch.setenv(name, value)
+        patch.chdir(folder)
+        with contextlib.redirect_stderr(io.StringIO()) as told:
+            yield told
+
+
+class Sources(NamedTuple):
+    """A folder with all that comes out of an sdist."""
+
+    folder: Path
+
+    def wheel(self, **variables: str) -> Wheel:
+        """Build a wheel."""
+        into = Path(tempfile.mkdtemp(dir=self.folder.parent))
+        with building(self.folder, **variables) as told:
+            path = into / build_wheel(str(into))
+        return Wheel(path, told.getvalue())
+
+    def refusal(self, **variables: str) -> str:
+        """Return the one line with which a build fails."""
+        with building(self.folder, **variables) as told, pytest.raises(SystemExit, match="1"):
+            build_wheel(str(self.folder.parent))
+        (line,) = told.getvalue().splitlines()
+        return line
+
+    def copied(self, folder: Path) -> Sources:
+        """Return a copy."""
+        return Sources(shutil.copytree(self.folder, folder))
 
 
 @pytest.fixture(scope="module")
-def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What comes out of the sdist of this checkout."""
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Sources:
+    """What comes out of the sdist of this checkout, which needs no compiler."""
     folder = tmp_path_factory.mktemp("sdist")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(PROJECT)
-        patch.setenv("PATH", "")
+    with building(PROJECT, PATH=""):
         name = build_sdist(str(folder))
     with tarfile.open(folder / name) as archive:
         archive.extractall(folder, filter="data")
-    return folder / name.removesuffix(".tar.gz")
+    return Sources(folder / name.removesuffix(".tar.gz"))
 
 
-@pytest.fixture
-def build(
-    sources: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-) -> Build:
-    """Builds a wheel of the sdist, in an environment with these variables only."""
-
-    def build(folder: Path = sources, **variables: str) -> Wheel:
-        with monkeypatch.context() as patch:
-            for name in VARIABLES:
-                patch.delenv(name, raising=False)
-            for name, value in variables.items():
-                patch.setenv(name, value)
-            patch.chdir(folder)
-            capfd.readouterr()
-            path = tmp_path / build_wheel(str(tmp_path))
-        return Wheel(path, capfd.readouterr().err)
-
-    return build
+@pytest.fixture(scope="module")
+def with_extension(sources: Sources) -> Wheel:
+    """A wheel that was built with a compiler, which had nothing to complain of."""
+    need_compiler()
+    return sources.wheel(CFLAGS=STRICT, UUIDD_EXTENSION="require")
 
 
-def refusal(build: Build, capfd: pytest.CaptureFixture[str], **variables: str) -> str:
-    """Return the one line with which a build fails."""
-    with pytest.raises(SystemExit, match="1"):
-        build(**variables)
-    (line,) = capfd.readouterr().err.splitlines()
-    return line
+@pytest.fixture(scope="module")
+def without(sources: Sources) -> Wheel:
+    """A wheel that was built without a compiler."""
+    return sources.wheel(PATH="")
 
 
 def notice(cause: str) -> str:
@@ -120,62 +143,51 @@ def required(cause: str) -> str:
     )
 
 
-def test_a_compiler_makes_a_wheel_with_the_extension(build: Build, tmp_path: Path) -> None:
-    """It is for this Python and this platform, and the compiler has nothing to complain of."""
-    need_compiler()
-    wheel = build(CFLAGS=STRICT, UUIDD_EXTENSION="require")
-    assert wheel.told == ""
-    python, abi, platform = wheel.tag.split("-")
+def test_a_compiler_makes_a_wheel_with_the_extension(with_extension: Wheel, tmp_path: Path) -> None:
+    """It is for this Python and this platform."""
+    assert with_extension.told == ""
+    python, abi, platform = with_extension.tag.split("-")
     assert python == f"cp{sys.version_info[0]}{sys.version_info[1]}"
     assert abi.startswith(python)
     assert platform == sysconfig.get_platform().replace("-", "_")
-    says = wheel.says(tmp_path / "site", "import uuidd_client; print(uuidd_client.implementation)")
-    assert says == "c\n"
+    assert with_extension.says(tmp_path, MAKES_IDS) == "c 7\n"
 
 
-def test_without_a_compiler_the_wheel_is_for_every_python(build: Build, tmp_path: Path) -> None:
-    """It says so in a line, and has nothing of any platform; it makes ids all the same."""
-    wheel = build(PATH="")
-    assert (wheel.tag, wheel.told) == ("py3-none-any", notice("there is no C compiler"))
-    script = "import uuidd_client; print(uuidd_client.implementation, uuidd_client.uuid7().version)"
-    assert (
-        wheel.says(tmp_path / "site", f"import warnings; warnings.simplefilter('ignore')\n{script}")
-        == "python 7\n"
-    )
+def test_without_a_compiler_the_wheel_is_for_every_python(without: Wheel, tmp_path: Path) -> None:
+    """A line says so; it makes ids all the same."""
+    assert (without.tag, without.told) == ("py3-none-any", notice("there is no C compiler"))
+    assert without.says(tmp_path, MAKES_IDS) == "python 7\n"
 
 
-def test_both_wheels_differ_in_nothing_else(build: Build) -> None:
+def test_both_wheels_differ_in_nothing_else(with_extension: Wheel, without: Wheel) -> None:
     """No C source and no part of the build is in either."""
-    need_compiler()
-    with_extension, without = build(), build(UUIDD_EXTENSION="off")
-    assert with_extension.names() - without.names() == {EXTENSION}
-    assert without.names() < with_extension.names()
-    assert not {
-        name for name in with_extension.names() if "extension/" in name or name.endswith(".c")
-    }
+    names = with_extension.names()
+    assert names ^ without.names() == {EXTENSION}
+    assert not {name for name in names if "extension/" in name or name.endswith((".c", ".h"))}
 
 
-def test_off_leaves_the_extension_out(build: Build) -> None:
+def test_off_leaves_the_extension_out(sources: Sources, without: Wheel) -> None:
     """As if there were no compiler, but nothing is said."""
-    wheel = build(UUIDD_EXTENSION="off")
-    assert (wheel.tag, wheel.told) == ("py3-none-any", "")
+    wheel = sources.wheel(UUIDD_EXTENSION="off")
+    assert (wheel.path.name, wheel.told) == (without.path.name, "")
+    assert wheel.path.read_bytes() == without.path.read_bytes()
 
 
-def test_a_wheel_is_always_the_same(build: Build, sources: Path, tmp_path: Path) -> None:
+def test_a_wheel_is_always_the_same(
+    with_extension: Wheel, sources: Sources, tmp_path: Path
+) -> None:
     """Bit for bit, wherever it is built."""
-    need_compiler()
-    elsewhere = shutil.copytree(sources, tmp_path / "elsewhere")
-    first = build().path.read_bytes()
-    assert build(elsewhere).path.read_bytes() == first
+    again = sources.copied(tmp_path / "elsewhere").wheel(CFLAGS=STRICT)
+    assert again.path.read_bytes() == with_extension.path.read_bytes()
 
 
 def test_what_an_editable_installation_compiled_is_in_no_wheel(
-    build: Build, sources: Path, tmp_path: Path
+    sources: Sources, tmp_path: Path
 ) -> None:
     """It may be older than the sources."""
-    checkout = shutil.copytree(sources, tmp_path / "checkout")
-    (checkout / "client" / EXTENSION).write_bytes(b"old")
-    assert EXTENSION not in build(checkout, UUIDD_EXTENSION="off").names()
+    checkout = sources.copied(tmp_path / "checkout")
+    (checkout.folder / "client" / EXTENSION).write_bytes(b"old")
+    assert EXTENSION not in checkout.wheel(UUIDD_EXTENSION="off").names()
 
 
 @pytest.mark.parametrize(
@@ -188,62 +200,55 @@ def test_what_an_editable_installation_compiled_is_in_no_wheel(
     ids=["none", "unknown", "failing"],
 )
 def test_a_required_extension_that_cannot_be_compiled_fails_the_build(
-    build: Build, capfd: pytest.CaptureFixture[str], variables: dict[str, str], cause: str
+    sources: Sources, variables: dict[str, str], cause: str
 ) -> None:
-    """One line says why, and what to do; without that wish it is the notice."""
-    assert refusal(build, capfd, UUIDD_EXTENSION="require", **variables) == required(cause)
-    wheel = build(**variables)
+    """One line says why, and what to do; without that wish it is a notice."""
+    assert sources.refusal(UUIDD_EXTENSION="require", **variables) == required(cause)
+    wheel = sources.wheel(**variables)
     assert (wheel.tag, wheel.told) == ("py3-none-any", notice(cause))
 
 
-def test_what_the_compiler_says_first_is_the_cause(build: Build) -> None:
+def test_what_the_compiler_says_first_is_the_cause(sources: Sources) -> None:
     """As where the headers of Python are missing."""
     need_compiler()
-    wheel = build(CFLAGS="-nostdinc -I/nowhere")
-    assert wheel.tag == "py3-none-any"
-    assert wheel.told.count("\n") == 1
+    wheel = sources.wheel(CFLAGS="-nostdinc -I/nowhere")
+    assert (wheel.tag, wheel.told.count("\n")) == ("py3-none-any", 1)
     assert ".h: No such file or directory" in wheel.told
 
 
 def test_another_interpreter_gets_no_extension(
-    build: Build, monkeypatch: pytest.MonkeyPatch
+    sources: Sources, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The extension uses what only CPython has."""
     monkeypatch.setattr(sys.implementation, "name", "pypy")
-    wheel = build()
+    wheel = sources.wheel()
     cause = "it is for CPython, and this is pypy"
     assert (wheel.tag, wheel.told) == ("py3-none-any", notice(cause))
 
 
-def test_an_unknown_wish_is_refused(build: Build, capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_wish_is_refused(sources: Sources) -> None:
     """In the words in which the client refuses it."""
-    line = refusal(build, capfd, UUIDD_EXTENSION="never")
-    assert line == "UUIDD_EXTENSION is 'never'; it must be 'off', 'require', or not set"
+    line = "UUIDD_EXTENSION is 'never'; it must be 'off', 'require', or not set"
+    assert sources.refusal(UUIDD_EXTENSION="never") == line
 
 
 def test_a_build_leaves_nothing_behind(
-    build: Build, capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sources: Sources, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither if it succeeds nor if it fails."""
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(temporary))
-    build()
-    refusal(build, capfd, UUIDD_EXTENSION="require", PATH="")
-    assert list(temporary.iterdir()) == []
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    sources.wheel(UUIDD_EXTENSION="off")
+    sources.refusal(UUIDD_EXTENSION="require", PATH="")
+    assert list(tmp_path.iterdir()) == []
 
 
 # --- editable installations
 
 
 @pytest.fixture
-def checkout(sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A checkout that is the current folder."""
-    folder = shutil.copytree(sources, tmp_path / "checkout")
-    for name in VARIABLES:
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.chdir(folder)
-    return folder
+def checkout(sources: Sources, tmp_path: Path) -> Path:
+    """A checkout that can be changed."""
+    return sources.copied(tmp_path / "checkout").folder
 
 
 def test_an_editable_installation_replaces_an_older_extension(
@@ -256,18 +261,19 @@ def test_an_editable_installation_replaces_an_older_extension(
     place.write_bytes(b"old")
     other.write_bytes(b"another's")
     with place.open("rb") as used:
-        build_editable(str(tmp_path))
+        with building(checkout):
+            build_editable(str(tmp_path))
         assert used.read() == b"old"
     assert place.read_bytes().startswith(b"\x7fELF")
-    assert {path.name for path in place.parent.glob("*_core*")} == {place.name, other.name}
+    assert {path.name for path in place.parent.glob("*_core*.so*")} == {place.name, other.name}
 
 
 def test_an_editable_installation_without_an_extension_leaves_no_older_one(
-    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    checkout: Path, tmp_path: Path
 ) -> None:
     """It would not be of these sources."""
     place = checkout / "client" / EXTENSION
     place.write_bytes(b"old")
-    monkeypatch.setenv("UUIDD_EXTENSION", "off")
-    build_editable(str(tmp_path))
+    with building(checkout, UUIDD_EXTENSION="off"):
+        build_editable(str(tmp_path))
     assert not place.exists()

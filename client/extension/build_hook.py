@@ -51,11 +51,12 @@ class ExtensionHook(BuildHookInterface[BuilderConfig]):
             self.app.abort(
                 f"UUIDD_EXTENSION is {wanted!r}; it must be 'off', 'require', or not set"
             )
+        root = Path(self.root)
         self._folder = tempfile.TemporaryDirectory(prefix="uuidd-build-")
         built = None
         if wanted != "off":
             try:
-                built = self._compiled(Path(self._folder.name))
+                built = compiled(root, Path(self._folder.name), self.metadata.version)
             except CannotCompile as error:
                 self._folder.cleanup()
                 if wanted == "require":
@@ -69,7 +70,7 @@ class ExtensionHook(BuildHookInterface[BuilderConfig]):
                     f" compiled ({error}): uuidd_client makes ids in Python, which takes longer"
                 )
         if version == "editable":
-            self._put_in_place(built)
+            put_in_place(root, built)
         elif built is not None:
             build_data["pure_python"] = False
             build_data["infer_tag"] = True
@@ -79,58 +80,64 @@ class ExtensionHook(BuildHookInterface[BuilderConfig]):
         """Remove what was compiled, once the wheel is written."""
         self._folder.cleanup()
 
-    def _put_in_place(self, built: Path | None) -> None:
-        """Put the extension, or none, where an older one may be."""
-        place = Path(self.root, "client", PACKAGE, f"_core{_suffix()}")
-        if built is None:
-            place.unlink(missing_ok=True)
-            return
-        # Not written to in place, because running programs use the older one.
-        beside = place.with_name(f".{place.name}.new")
-        shutil.copy(built, beside)
-        beside.replace(place)
 
-    def _compiled(self, folder: Path) -> Path:
-        """Compile the extension into *folder*, and return its file. Raises CannotCompile."""
-        if sys.implementation.name != "cpython":
-            raise CannotCompile(f"it is for CPython, and this is {sys.implementation.name}")
-        built = folder / f"_core{_suffix()}"
-        sources = Path(SOURCES)
-        files = sorted(
-            path for path in Path(self.root, sources).iterdir() if path.suffix in (".c", ".h")
+def compiled(root: Path, folder: Path, version: str) -> Path:
+    """Compile the extension of the project at *root* into *folder*, and return its file.
+
+    Raises CannotCompile.
+    """
+    if sys.implementation.name != "cpython":
+        raise CannotCompile(f"it is for CPython, and this is {sys.implementation.name}")
+    built = folder / f"_core{_suffix()}"
+    files = sorted(path for path in Path(root, SOURCES).iterdir() if path.suffix in (".c", ".h"))
+    digest = sha256(b"\0".join(path.read_bytes() for path in files)).hexdigest()
+    includes = dict.fromkeys(sysconfig.get_path(name) for name in ("include", "platinclude"))
+    command = [
+        *_compiler(),
+        *OPTIONS,
+        *(f"-I{path}" for path in includes),
+        f'-DUUIDD_VERSION="{version}"',
+        f'-DUUIDD_SOURCE="{digest}"',
+        *shlex.split(os.environ.get("CFLAGS", "")),
+        *(f"{SOURCES}/{path.name}" for path in files if path.suffix == ".c"),
+        *("-o", str(built)),
+        *shlex.split(os.environ.get("LDFLAGS", "")),
+    ]
+    try:
+        done = subprocess.run(
+            command,
+            # So that the file does not depend on where the project is.
+            cwd=root,
+            env={**os.environ, "LC_ALL": "C"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
         )
-        digest = sha256(b"\0".join(path.read_bytes() for path in files)).hexdigest()
-        names = [str(sources / path.name) for path in files if path.suffix == ".c"]
-        includes = dict.fromkeys(sysconfig.get_path(name) for name in ("include", "platinclude"))
-        command = [
-            *_compiler(),
-            *OPTIONS,
-            *(f"-I{path}" for path in includes),
-            f'-DUUIDD_VERSION="{self.metadata.version}"',
-            f'-DUUIDD_SOURCE="{digest}"',
-            *shlex.split(os.environ.get("CFLAGS", "")),
-            *names,
-            *("-o", str(built)),
-            *shlex.split(os.environ.get("LDFLAGS", "")),
-        ]
-        try:
-            done = subprocess.run(
-                command,
-                # So that the file does not depend on where the project is.
-                cwd=self.root,
-                env={**os.environ, "LC_ALL": "C"},
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-            )
-        except OSError as error:
-            raise CannotCompile(f"{command[0]}: {error.strerror}") from error
-        if done.returncode:
-            told = [line.strip() for line in done.stderr.splitlines() if line.strip()]
-            errors = [line for line in told if "error:" in line] or told
-            raise CannotCompile(errors[0] if errors else f"{command[0]} failed")
-        return built
+    except OSError as error:
+        raise CannotCompile(f"{command[0]}: {error.strerror}") from error
+    if done.returncode:
+        told = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+        errors = [line for line in told if "error:" in line] or told
+        raise CannotCompile(errors[0] if errors else f"{command[0]} failed")
+    return built
+
+
+def place(root: Path) -> Path:
+    """Return where an editable installation has the extension."""
+    return Path(root, "client", PACKAGE, f"_core{_suffix()}")
+
+
+def put_in_place(root: Path, built: Path | None) -> None:
+    """Put the extension, or none, where an editable installation may have an older one."""
+    older = place(root)
+    if built is None:
+        older.unlink(missing_ok=True)
+        return
+    # Not written to in place, because running programs use the older one.
+    beside = older.with_name(f".{older.name}.new")
+    shutil.copy(built, beside)
+    beside.replace(older)
 
 
 def _suffix() -> str:

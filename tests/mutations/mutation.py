@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.mutations import c_code
 from tests.mutations.piece import Piece, parsed
 from tests.mutations.place import NoPlaceError, Place, Scopes, modules, near
 
@@ -19,10 +20,11 @@ from tests.mutations.place import NoPlaceError, Place, Scopes, modules, near
 class Mutation(NamedTuple):
     """In *function*, *old* becomes *new*, and one of *tests* then fails.
 
-    `place.py` says how a function is named, and `piece.py` what *old* stands for; a *new* that is
-    empty removes it. *why* says what goes wrong for users. *tests* are names of test functions, or
-    of modules of tests, with the name of their module in front where several have it; the fastest
-    come first, since the first that fails ends the run.
+    `place.py` says how a function is named, and `piece.py` what *old* stands for; for a function of
+    the C extension, `c_code.py` says both. A *new* that is empty removes *old*. *why* says what
+    goes wrong for users. *tests* are names of test functions, or of modules of tests, with the name
+    of their module in front where several have it; the fastest come first, since the first that
+    fails ends the run.
     """
 
     name: str
@@ -52,7 +54,7 @@ class FaultyError(Exception):
 
 def breaks(mutations: Sequence[Mutation], top: Path) -> list[Break]:
     """Return what breaks the checkout at *top*; FaultyError if any mutation has a fault."""
-    scopes, tests = Scopes(modules(top)), _Tests(top)
+    scopes, sources, tests = Scopes(modules(top)), c_code.files(top), _Tests(top)
     found, faults = [], []
     times = Counter(mutation.name for mutation in mutations)
     for mutation in mutations:
@@ -63,14 +65,18 @@ def breaks(mutations: Sequence[Mutation], top: Path) -> list[Break]:
                 named.append(tests.find(test))
             except NoPlaceError as error:
                 wrong.append(str(error))
+        if mutation.old == mutation.new:
+            wrong.append("it changes nothing")
         try:
-            old, new = _alike(parsed(mutation.old), parsed(mutation.new))
-            place = scopes.find(mutation.function, old)
-            broken = place.filled(new)
-            wrong += [f"{name}, of its new code, is not there" for name in _unknown(place, broken)]
-            if mutation.old == mutation.new:
-                wrong.append("it changes nothing")
-            found.append(Break(mutation, place.module.path, broken, tuple(named)))
+            if c_code.is_named(mutation.function):
+                path, broken, unknown = c_code.broken(sources, *mutation[2:5])
+            else:
+                old, new = _alike(parsed(mutation.old), parsed(mutation.new))
+                place = scopes.find(mutation.function, old)
+                path, broken = place.module.path, place.filled(new)
+                unknown = [*_unknown(place, broken)]
+            wrong += [f"{name}, of its new code, is not there" for name in unknown]
+            found.append(Break(mutation, path, broken, tuple(named)))
         except NoPlaceError as error:
             wrong.append(str(error))
         except SyntaxError as error:

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from tests.mutations.catalogue import MUTATIONS
 from tests.mutations.mutation import Break, FaultyError, Mutation, breaks
-from tests.mutations.trial import FAILED, PASSED, TOP, Trial, copied, run_broken
+from tests.mutations.trial import CANNOT_COMPILE, FAILED, PASSED, TOP, Trial, copied, run_broken
 from tests.mutations.trial import run as run_tests
 
 JOBS = 2
@@ -96,11 +96,15 @@ def _tried(broken: Break, trees: SimpleQueue[Path]) -> Trial:
 def _verdict(trial: Trial) -> str:
     if trial.status is None:
         return "(it hung)"
+    if trial.crashed:
+        return "(it crashed)"
     if trial.status == PASSED:
         return "NO TEST: IT SURVIVES"
     if trial.status == FAILED and trial.failed:
         # Parameters of a test may have spaces and be long.
         return trial.failed.partition("[")[0]
+    if trial.status == CANNOT_COMPILE:
+        return f"NOT TESTED: it cannot be compiled: {trial.output}"
     return f"NOT TESTED: pytest exited with {trial.status}"
 
 

@@ -15,6 +15,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import uuidd
+from extension.build_hook import CannotCompile, compiled, place, put_in_place
 from tests.mutations.mutation import Break
 
 TOP = Path(__file__).parents[2]
@@ -28,6 +30,8 @@ MAX_SECONDS = 50.0
 PASSED, FAILED = 0, 1
 """What pytest exits with; more is an error of another kind, as a module that cannot be imported."""
 
+CANNOT_COMPILE = 100
+
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 
 
@@ -40,9 +44,15 @@ class Trial(NamedTuple):
     output: str
 
     @property
+    def crashed(self) -> bool:
+        """Whether a signal ended it, which broken C leads to."""
+        return self.status is not None and self.status < 0
+
+    @property
     def caught(self) -> bool:
-        """Whether a test failed, or hung; a warning when all have passed does not count."""
-        return self.status is None or (self.status == FAILED and self.failed != "")
+        """Whether a test failed, hung or crashed; a warning when all have passed is not enough."""
+        failed = self.status == FAILED and self.failed != ""
+        return self.status is None or self.crashed or failed
 
 
 @contextlib.contextmanager
@@ -70,11 +80,29 @@ def run_broken(tree: Path, broken: Break) -> Trial:
     whole, changed_at = path.read_bytes(), path.stat().st_mtime
     try:
         path.write_bytes(broken.source)
-        return run(tree, broken.tests)
+        with _compiled_again(tree) if path.suffix in (".c", ".h") else contextlib.nullcontext():
+            return run(tree, broken.tests)
+    except CannotCompile as error:
+        return Trial(CANNOT_COMPILE, "", 0.0, str(error))
     finally:
         path.write_bytes(whole)
         # What was compiled of it is of this time, and is good again.
         os.utime(path, (changed_at, changed_at))
+
+
+@contextlib.contextmanager
+def _compiled_again(tree: Path) -> Iterator[None]:
+    """Compile the C extension of the copy in *tree*, for as long as the context lasts."""
+    with tempfile.TemporaryDirectory(dir=tree.parent) as folder:
+        built = compiled(tree, Path(folder), uuidd.__version__)
+        whole = Path(folder, "whole") if place(tree).exists() else None
+        if whole is not None:
+            shutil.copy2(place(tree), whole)
+        put_in_place(tree, built)
+        try:
+            yield
+        finally:
+            put_in_place(tree, whole)
 
 
 def run(tree: Path, tests: Sequence[str], *, compiling: bool = False) -> Trial:

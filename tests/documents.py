@@ -26,6 +26,7 @@ FOLDERS = (
     "uuidd/core/ids",
     "uuidd/core/ids/inspect",
     "uuidd/core/timeline",
+    "client/extension",
     "client/uuidd_client",
     "systemd",
     "systemd/kubernetes",

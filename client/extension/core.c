@@ -1,34 +1,192 @@
-/* The compiled part of uuidd_client. Nothing needs it: all that it does, the client also does in
- * Python, more slowly.
+/* The compiled part of uuidd_client: the way from one id to the next, while no daemon has to be asked.
+ * Nothing needs it: all that it does, the client also does in Python, more slowly.
+ *
+ * Theory of operation
+ *
+ * 1. A Cutter makes the ids of one kind in one process. It has two sources of places ("layouts.py"
+ *    says what a place is): a *run*, the rest of a block, and a *lane* that is leased. Python fills
+ *    both (refills, blocks, leases, order and the fallback are all there, in cut.py and below), and
+ *    may take the run back. A Draw is what callers call: it returns an id of a Cutter in one form.
+ *    Where a Cutter has no id, the Draw calls Python's function for a refill, which returns an id
+ *    and the Cutter to go on with.
+ * 2. The rules of a lane are those of core/timeline/leases.py: UTC is read first, then the horizon,
+ *    then the token. Each id reads UTC, and has that very tick: so ids of all processes are in the
+ *    order in which they were made. A tick is reserved by raising *used*, a Mark that all who use
+ *    ticks of the lane for this kind share. If the tick is used already the clock is read again,
+ *    until it has moved on: by 0.1 us, so waiting is no matter of the scheduler's.
+ * 3. A run is used before the lane, because Python lends one when the lane has none. The places of a
+ *    run are older than the next id of the lane, so a run ends once the mark has moved.
+ * 4. Memory that the kernel wipes in a fork's child holds *alive* (1.0), the deadlines of runs, and
+ *    the random bytes that were read ahead. The last step of an id is a look at *alive*. So a child
+ *    has no id of its parent's, wherever in this file it was forked, by whatever thread or handler.
+ * 5. Python code can run while an id is made where objects are allocated that the garbage collector
+ *    tracks, where a clock or a source of random bytes other than the system's is called, and where
+ *    uuid.UUID is called. It may draw ids, fork, and change the Cutter. So the first two come before
+ *    the clock is read for the last time, and nothing of the Cutter that Python may change is kept
+ *    over them; the third comes before the look at *alive*. What the Cutter points to stays until
+ *    the Cutter ends: pages are kept, and so are the Cutters that a Draw had before a fork.
+ * 6. The clock is an argument. If it is Python's own, clock_gettime(2) is called here. time-machine
+ *    replaces the function in Python's table of methods, so that is compared for each id; libfaketime
+ *    replaces clock_gettime itself.
+ * 7. Random bytes are read ahead, 2 KiB at most, and twice as many each time that they are
+ *    used up. They are dropped after 1 ms (or max_age), when UTC is set back, and when another lane
+ *    is leased, and wiped as they are used. While one thread or handler uses the pool, others read
+ *    from the system.
+ * 8. Without the GIL, several threads use a Cutter at once, and none waits for another. A tick is
+ *    reserved by compare-and-swap, a place of a run by fetch-and-add. *changes* counts the changes
+ *    of the sources, twice each: it is odd during one. Whoever finds another count after reserving
+ *    drops what was reserved, because it may be of one source and its origin of another; a place
+ *    that is dropped is not used by anybody. Python changes the sources under the channel's lock.
+ *    With the GIL all this costs next to nothing, so there is one way for both.
  *
  * The build (build_hook.py) defines UUIDD_VERSION, the version of the package, and UUIDD_SOURCE, a
  * digest of the C sources. */
 
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "core.h"
 
-#if SIZEOF_VOID_P < 8
-#error "the extension is for machines with 64 bits"
-#endif
+#include <dlfcn.h>
+
+static const char *const KIND_NAMES[KINDS] = {"v1",   "v4",    "v6",      "v7", "snowflake", "flake",
+                                              "ulid", "ksuid", "push_id"};
+static const char *const FORM_NAMES[FORMS] = {"uuid", "text", "int", "bytes"};
+
+static struct PyModuleDef core_module;
+
+State *state_of(PyTypeObject *type)
+{
+    return PyModule_GetState(PyType_GetModuleByDef(type, &core_module));
+}
+
+static int index_of(const char *what, const char *name, const char *const *names, int count)
+{
+    for (int at = 0; at < count; at++)
+        if (!strcmp(name, names[at]))
+            return at;
+    PyErr_Format(PyExc_ValueError, "there is no %s '%s'", what, name);
+    return -1;
+}
+
+int kind_of(const char *name)
+{
+    return index_of("kind", name, KIND_NAMES, KINDS);
+}
+
+int form_of(const char *name)
+{
+    return index_of("form", name, FORM_NAMES, FORMS);
+}
+
+static PyMethodDef *method_of(PyObject *module, const char *name)
+{
+    PyObject *function = PyObject_GetAttrString(module, name);
+    PyMethodDef *method = function && PyCFunction_Check(function)
+                              ? ((PyCFunctionObject *)function)->m_ml
+                              : NULL;
+    PyErr_Clear();
+    Py_XDECREF(function);
+    return method;
+}
+
+/* Finds Python's own clock_gettime_ns. If somebody has replaced it before we were loaded, its C
+ * function lies in another file than its neighbour's, and the clock is always called. */
+static int find_clock(State *state)
+{
+    PyObject *module = PyImport_ImportModule("time");
+    if (!module)
+        return -1;
+    PyMethodDef *clock = method_of(module, "clock_gettime_ns");
+    PyMethodDef *neighbour = method_of(module, "clock_getres");
+    Dl_info ours, its;
+    if (clock && neighbour && dladdr((void *)clock->ml_meth, &ours)
+        && dladdr((void *)neighbour->ml_meth, &its) && ours.dli_fbase == its.dli_fbase) {
+        state->clock = clock;
+        state->clock_function = clock->ml_meth;
+    }
+    Py_DECREF(module);
+    return 0;
+}
+
+static PyTypeObject *add_type(PyObject *module, PyType_Spec *spec)
+{
+    PyTypeObject *type = (PyTypeObject *)PyType_FromModuleAndSpec(module, spec, NULL);
+    if (type && PyModule_AddType(module, type) < 0)
+        Py_CLEAR(type);
+    return type;
+}
 
 static int core_exec(PyObject *module)
 {
-    return PyModule_AddStringConstant(module, "VERSION", UUIDD_VERSION) < 0
-                   || PyModule_AddStringConstant(module, "SOURCE", UUIDD_SOURCE) < 0
-               ? -1
-               : 0;
+    State *state = PyModule_GetState(module);
+    PyTypeObject *draw, *ids;
+    if (PyModule_AddStringConstant(module, "VERSION", UUIDD_VERSION) < 0
+        || PyModule_AddStringConstant(module, "SOURCE", UUIDD_SOURCE) < 0 || find_clock(state) < 0
+        || !(state->uuid_fields = Py_BuildValue("(ss)", "int", "is_safe"))
+        || !(state->mark = add_type(module, &mark_spec))
+        || !(state->cutter = add_type(module, &cutter_spec))
+        || !(draw = add_type(module, &draw_spec)))
+        return -1;
+    Py_DECREF(draw);
+    if (!(ids = add_type(module, &ids_spec)))
+        return -1;
+    Py_DECREF(ids);
+    PyObject *system = PyImport_ImportModule("posix");
+    state->urandom = system ? PyObject_GetAttrString(system, "urandom") : NULL;
+    Py_XDECREF(system);
+    return state->urandom ? 0 : -1;
 }
+
+static int core_traverse(PyObject *module, visitproc visit, void *arg)
+{
+    State *state = PyModule_GetState(module);
+    Py_VISIT(state->mark);
+    Py_VISIT(state->cutter);
+    Py_VISIT(state->urandom);
+    return 0;
+}
+
+static int core_clear(PyObject *module)
+{
+    State *state = PyModule_GetState(module);
+    Py_CLEAR(state->mark);
+    Py_CLEAR(state->cutter);
+    Py_CLEAR(state->urandom);
+    Py_CLEAR(state->uuid_fields);
+    return 0;
+}
+
+static void core_free(void *module)
+{
+    core_clear(module);
+}
+
+static PyMethodDef core_methods[] = {
+    {"new_uuid", core_new_uuid, METH_VARARGS,
+     "new_uuid(kind, value, safe, /)\n--\n\n"
+     "Return a UUID of type *kind*. Raises TypeError if its slots cannot be written."},
+    {"shortcut", shortcut, METH_VARARGS,
+     "shortcut(function, draw, /)\n--\n\n"
+     "Let calls of *function* go to *draw* directly, if Python can (3.12 or newer).\n\n"
+     "All that the function does must be to call *draw*, the first variable of its closure."},
+    {NULL, NULL, 0, NULL},
+};
 
 static PyModuleDef_Slot core_slots[] = {
     {Py_mod_exec, (void *)core_exec},
+#if PY_VERSION_HEX >= 0x030C0000
+    {Py_mod_multiple_interpreters, Py_MOD_PER_INTERPRETER_GIL_SUPPORTED},
+#endif
     {0, NULL},
 };
 
 static struct PyModuleDef core_module = {
     PyModuleDef_HEAD_INIT,
     .m_name = "uuidd_client._core",
-    .m_size = 0,
+    .m_size = sizeof(State),
+    .m_methods = core_methods,
     .m_slots = core_slots,
+    .m_traverse = core_traverse,
+    .m_clear = core_clear,
+    .m_free = core_free,
 };
 
 PyMODINIT_FUNC PyInit__core(void)

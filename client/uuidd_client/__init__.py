@@ -19,10 +19,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from uuidd_client import lazy
-from uuidd_client.client import Client
+from uuidd_client import extension, lazy
+from uuidd_client.client import Client, function
 from uuidd_client.errors import DaemonUnavailable, NoWorkerId, RateExceeded, TimeOutOfRange
-from uuidd_client.extension import implementation as implementation
 
 if TYPE_CHECKING:
     from uuidd.core.ids import inspect as inspecting
@@ -51,6 +50,8 @@ __all__ = [
     "uuid7",
 ]
 
+implementation = extension.implementation
+
 _Draw = TypeVar("_Draw", bound=Callable[[], Any])
 
 _shared = Client()
@@ -64,15 +65,14 @@ def _named(name: str, draw: _Draw) -> _Draw:
     return draw
 
 
-# Not wrapped in a function each, which would cost a tenth of the speed.
-uuid1 = _named("uuid1", _shared.factory("v1"))
-uuid6 = _named("uuid6", _shared.factory("v6"))
-uuid7 = _named("uuid7", _shared.factory("v7"))
-snowflake = _named("snowflake", _shared.factory("snowflake"))
-flake = _named("flake", _shared.factory("flake"))
-ulid = _named("ulid", _shared.factory("ulid"))
-ksuid = _named("ksuid", _shared.factory("ksuid"))
-push_id = _named("push_id", _shared.factory("push_id"))
+uuid1 = _named("uuid1", function(_shared.factory("v1")))
+uuid6 = _named("uuid6", function(_shared.factory("v6")))
+uuid7 = _named("uuid7", function(_shared.factory("v7")))
+snowflake = _named("snowflake", function(_shared.factory("snowflake")))
+flake = _named("flake", function(_shared.factory("flake")))
+ulid = _named("ulid", function(_shared.factory("ulid")))
+ksuid = _named("ksuid", function(_shared.factory("ksuid")))
+push_id = _named("push_id", function(_shared.factory("push_id")))
 
 
 def inspect(

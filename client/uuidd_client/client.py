@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from uuidd.core.ids.checks import shown
-from uuidd_client import lazy
+from uuidd_client import extension, lazy
 from uuidd_client.arguments import counted, known, seconds
 from uuidd_client.per_process import PerProcess
 from uuidd_client.system import instants, utc
@@ -19,6 +19,7 @@ from uuidd_client.system import instants, utc
 if TYPE_CHECKING:
     import uuid
 
+    from uuidd_client._core import Cutter
     from uuidd_client.session import Session
     from uuidd_client.supply import Direct, Run
 else:
@@ -71,7 +72,9 @@ class Client:
         path = None if socket is None else os.fspath(socket)
         self._settings = (path, fallback, age, patience)
         self._wait = wait
-        settings = (*self._settings, wait)
+        # Once, so that all of it makes ids in the same way.
+        self._core = extension.core
+        settings = (*self._settings, wait, self._core)
         self._session: PerProcess[Session] = PerProcess(
             lambda: lazy.session_type()(*settings), drop=lambda session: session.drop()
         )
@@ -186,6 +189,9 @@ class Client:
         it may be called again.
         """
         form = known(kind, form)
+        if self._core is not None:
+            ids: Iterator[Any] = self._core.Ids(form, self._refill(kind, form))
+            return ids
         if not _GIL:
             return starmap(self._locked_factory(kind, form), repeat(()))
         cell, refill = self._cell(kind, form)
@@ -240,6 +246,9 @@ class Client:
         It cannot be pickled; the client, its methods and the functions of the module can.
         """
         form = known(kind, form)
+        if self._core is not None:
+            compiled: Callable[[], Any] = self._core.Draw(form, self._refill(kind, form))
+            return compiled
         if not _GIL:
             return self._locked_factory(kind, form)
         cell, refill = self._cell(kind, form)
@@ -257,6 +266,15 @@ class Client:
             return refill()
 
         return draw
+
+    def _refill(self, kind: str, form: str) -> Callable[[], tuple[Cutter | None, Any]]:
+        """Return a function that returns a cutter for ids of *kind*, and one id, in *form*."""
+
+        def one(session: Session) -> tuple[Cutter | None, Any]:
+            return session.one(kind, form)
+
+        # Not self, which has the factories: a dropped client closes its connections at once.
+        return partial(self._session.call, one)
 
     def _locked_factory(self, kind: str, form: str) -> Callable[[], Any]:
         """Return a factory for an interpreter without the GIL, where next() is not atomic."""
@@ -295,6 +313,23 @@ class Client:
             return drawn
 
         return cell, refill
+
+
+def function(draw: Callable[[], Any]) -> Callable[[], Any]:
+    """Return *draw*, or if the extension made it, a function of Python that calls it.
+
+    Programs look for functions, and for what only those have: a name, annotations and attributes.
+    """
+    core = extension.core
+    if core is None or not isinstance(draw, core.Draw):
+        return draw
+
+    def drawn() -> Any:
+        """Return the next id."""
+        return draw()
+
+    core.shortcut(drawn, draw)
+    return drawn
 
 
 _EMPTY: Run = (iter(()), 0.0, memoryview(bytes(8)).cast("d"))

@@ -18,6 +18,7 @@ from uuidd.core.timeline.leases import HORIZON_AT
 from uuidd_client.lease import Holding
 from uuidd_client.places import Places
 from uuidd_client.system import random_bytes, utc_ns
+from uuidd_client.uuid_objects import new_uuid
 
 MANY = 32
 """Ids after which runs serve, until there is a pause."""
@@ -30,12 +31,6 @@ POOL = 16
 
 _RANDOM_BITS = versions.V7_RANDOM_BITS - versions.LANE_BITS
 
-# See ``uuids`` in supply.py.
-_UUID: Any = UUID
-_new: Callable[[type[UUID]], UUID] = object.__new__
-_set_int: Callable[[UUID, int], None] = _UUID.int.__set__
-_set_is_safe: Callable[[UUID, SafeUUID], None] = _UUID.is_safe.__set__
-
 
 def direct(form: str, places: Places, lease: Holding) -> Callable[[], Any] | None:
     """Return a function that returns one id in *form*, or None if a run has to serve.
@@ -46,15 +41,13 @@ def direct(form: str, places: Places, lease: Holding) -> Callable[[], Any] | Non
     if make is None or form not in ("uuid", "text"):
         return None
     reserve, value = _reserving(places, lease), make(lease, places)
-    alive, safe, to_text = places.guard.alive, SafeUUID.safe, uuids.to_text
+    alive, safe, to_text, to_uuid = places.guard.alive, SafeUUID.safe, uuids.to_text, new_uuid
 
     def one_uuid() -> UUID | None:
         tick = reserve()
         if not tick:
             return None
-        made = _new(UUID)
-        _set_int(made, value(tick))
-        _set_is_safe(made, safe)
+        made = to_uuid(value(tick), safe)
         # This is the last look: after it, no handler can fork before the caller has the id.
         return made if alive[0] else None
 
@@ -71,8 +64,10 @@ def direct(form: str, places: Places, lease: Holding) -> Callable[[], Any] | Non
 def _reserving(places: Places, lease: Holding) -> Callable[[], int]:
     """Return a function that reserves the tick of now; it returns 0 if a run has to serve."""
     words, at, token, begin = lease.words, lease.at, lease.token, lease.begin
-    latest = None if places.lane is None else places.lane.latest
-    times = places.times
+    reserved, times = places.reserved, places.times
+    latest = None
+    if places.lane is not None and places.lane.latest is not None:
+        latest = places.lane.latest.mark
     end = 1 << 60 if times is None else times.end
     alone = not places.max_age
 
@@ -82,15 +77,16 @@ def _reserving(places: Places, lease: Holding) -> Callable[[], int]:
             return 0
         if now >= lease.tell_at or now >= end:
             return 0
-        if now < places.first or (latest is not None and latest.end > now):
+        # The tick itself may be used by another kind.
+        if now < places.first or (latest is not None and latest.end > now + 1):
             return 0
-        if now - places.reserved > PAUSE:
+        if now - reserved.end > PAUSE:
             places.direct = 0
         elif places.direct >= MANY and not alone:
             return 0
         tick_end = now + 1
-        # One line, see places.py.
-        places.reserved = tick_end if (free := places.reserved <= now) else places.reserved
+        # One line, see mark.py.
+        reserved.end = tick_end if (free := reserved.end <= now) else reserved.end
         if not free:
             return 0
         places.direct += 1

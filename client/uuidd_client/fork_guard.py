@@ -17,15 +17,17 @@ class ForkGuard:
     """Slots of one number each, all 0.0 in a child of the process that set them.
 
     A slot is a memoryview of one double: ``slot[0]`` reads it as fast as an attribute is read.
-    *alive* is one that holds 1.0, *always* one that holds infinity.
+    *alive* is one that holds 1.0, *always* one that holds infinity. *memory* is that of all slots,
+    *alive* first, and after it another page, which is left to the C extension.
     """
 
     def __init__(self) -> None:
-        self._memory = mmap.mmap(-1, mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        self._doubles = memoryview(self._memory).cast("d")
+        pages = mmap.mmap(-1, 2 * mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        self.memory = memoryview(pages)
+        self._doubles = self.memory.cast("d")
         self._next = 0
         try:
-            self._memory.madvise(MADV_WIPEONFORK)
+            pages.madvise(MADV_WIPEONFORK)
         except OSError:
             # On an older kernel only the forks by Python's own calls are noticed.
             _unwiped.add(self)
@@ -44,8 +46,7 @@ class ForkGuard:
 
     def wipe(self) -> None:
         """Set all slots to 0.0, as the kernel does in a fork's child."""
-        for index in range(_SLOTS):
-            self._doubles[index] = 0.0
+        self.memory[:] = bytes(len(self.memory))
 
 
 _unwiped: weakref.WeakSet[ForkGuard] = weakref.WeakSet()

@@ -7,10 +7,9 @@ Theory of operation
    another.
 2. If the process has leased a lane, ticks of the lane come first: as many of the latest as are
    wanted, up to the reading of UTC. Otherwise a block is taken from the daemon, or made here.
-3. *reserved* is the end of the ticks of the lane that this kind has used. Ticks are reserved
-   without a lock, because a handler or a fork's child could find it held. Instead, the comparison
-   and the assignment are one line without a call: there CPython changes neither to another thread
-   nor to a signal handler, and a debugger does not stop.
+3. *reserved* is a mark: the end of the ticks of the lane that this kind has used. Ticks are
+   reserved without a lock, because a handler or a fork's child could find it held. Instead the
+   mark is compared and raised in one step (see ``mark``).
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ from uuidd.core.timeline import Block, SteadyBlock
 from uuidd_client.demand import AT_ONCE, Demand
 from uuidd_client.errors import DaemonUnavailable, NoWorkerId, RateExceeded, TimeOutOfRange
 from uuidd_client.fork_guard import ForkGuard
+from uuidd_client.mark import Mark
 from uuidd_client.own_lane import LEASE_AGE, OwnLane
 from uuidd_client.source import Source, utc_tick
 from uuidd_client.system import elapsed, pause, utc
@@ -66,7 +66,8 @@ class Places:
     Those in ``first .. end`` are free. Their ids have *origin*, are marked *safe*, and are valid
     while UTC is in the span from *begin* to ``deadline[0]``, which is memory that a fork's child
     finds empty. *used* counts those that were used of the last block, *leased* is whether they are
-    of the own lane. *direct* counts the ids that were made one by one since the last pause.
+    of the own lane, and *marked* where the mark was when they were taken. *direct* counts the ids
+    that were made one by one since the last pause.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class Places:
         *,
         wait: bool = True,
         lane: OwnLane | None = None,
+        reserved: Mark | None = None,
     ) -> None:
         self.kind = kind
         self.timeline = KINDS[kind].timeline
@@ -89,7 +91,8 @@ class Places:
         self.wait = wait
         self._demand = Demand(max_age, least=self.layout.ticks(1))
         self.first = self.end = self._not_before = 0
-        self.reserved = 0
+        self.reserved = reserved or Mark()
+        self.marked = 0
         self.direct = 0
         self.origin = Origin(0)
         self.times = time_fields(self.origin.epoch).get(kind)
@@ -108,9 +111,7 @@ class Places:
         """Drop what is left. The next places are later than all ids that were made so far."""
         self.deadline[0] = 0.0
         if self.lane is not None:
-            end = self.lane.end()
-            if end > self.reserved:
-                self.reserved = end
+            self.reserved.raise_to(self.lane.end())
 
     def ensure_at_once(self, count: int) -> None:
         """Ensure that there are *count* places, all valid. Raises RateExceeded."""
@@ -130,6 +131,13 @@ class Places:
         self.used += count
         return first, count
 
+    def use_all(self) -> tuple[int, int]:
+        """Use up all places, of whatever run: return the first, and their end."""
+        first = self.first
+        self.used += self.end - first
+        self.first = self.end
+        return first, self.end
+
     def give_back(self, first: int) -> None:
         """Take back the places from *first* on that were used last."""
         self.used -= self.first - first
@@ -147,21 +155,26 @@ class Places:
         # First, so that an interrupted fetch leaves no part of a block that looks valid.
         self.deadline[0] = 0.0
         if self.lane is not None and self._cut(self.lane, needed, ahead):
-            reserved = self.end
+            marked = self.end
         else:
-            reserved = self.reserved
+            marked = self.reserved.end
             self._fetch_later(needed)
-        if self.reserved != reserved:
-            # An id was made directly meanwhile, by a handler or a thread: the places are older.
+        self.marked = marked
+        if self.reserved.end != marked:
+            # An id was made directly meanwhile, by a handler or a thread: the places are older. So
+            # is a run that is made of them.
             self.deadline[0] = 0.0
 
     def valid(self) -> bool:
-        """Whether UTC is in the span in which the ids of the block are valid."""
-        return self.begin <= utc() < self.deadline[0]
+        """Whether UTC is in the span in which the ids of the block are valid.
+
+        They are not once the mark has moved: then an id was made directly, and they are older.
+        """
+        return self.begin <= utc() < self.deadline[0] and self.reserved.end == self.marked
 
     def _cut(self, lane: OwnLane, needed: int, ahead: int) -> bool:
         """Take the latest ticks of *lane*, and return whether any can be used now."""
-        if self.wait and needed >= SPARSE and utc_tick() - self.reserved < SPARSE:
+        if self.wait and needed >= SPARSE and utc_tick() - self.reserved.end < SPARSE:
             # So that a long list is not made of a few ids at a time.
             pause(min(needed, 16 * SPARSE) / TICKS_PER_SECOND)
         begin, max_age = utc(), self.max_age
@@ -174,9 +187,7 @@ class Places:
             return False
         # Not those that were used of the block before.
         first, end = max(now + 1 - count, self.first, lane.begin), now + 1
-        # See above; max() would be a call.
-        free, self.reserved = self.reserved, end if self.reserved < end else self.reserved  # noqa: FURB136
-        first = max(first, free)
+        first = max(first, self.reserved.raise_to(end))
         if first >= end:
             return False
         self.first, self.end = first, end
@@ -203,7 +214,7 @@ class Places:
                 pause(EMPTY_PAUSE)
                 self._fetch(needed)
             raise self._broken(f"{MAX_EMPTY} blocks in a row have no place for a {self.kind}")
-        last_used = max(self.first, self.reserved) - 1
+        last_used = max(self.first, self.reserved.end) - 1
         for tries_left in reversed(range(FETCHES)):
             self._fetch(needed)
             if self.first > last_used or utc_tick() < last_used:

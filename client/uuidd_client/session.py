@@ -5,11 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from uuidd.core.ids.kinds import KINDS
+from uuidd_client.compiled import CompiledSupply
 from uuidd_client.connection import Connection
 from uuidd_client.fork_guard import ForkGuard, alive
+from uuidd_client.mark import Mark
 from uuidd_client.own_lane import OwnLane
 from uuidd_client.per_process import Forked
 from uuidd_client.places import Places
@@ -18,10 +21,19 @@ from uuidd_client.supply import Direct, Run, Supply
 from uuidd_client.system import default_path, default_timeout, may_fall_back
 from uuidd_client.transport import Silence
 
+if TYPE_CHECKING:
+    from uuidd_client._core import Cutter
+
 Result = TypeVar("Result")
 
 FORK_CHECK_SECONDS = 0.05
 """Seconds after which a thread that waits for a lock checks whether it is in a fork's child."""
+
+
+def _new_mark(core: ModuleType | None) -> Mark:
+    mark: Mark = Mark() if core is None else core.Mark()
+    return mark
+
 
 STATUS = "status"
 """The channel of requests for the status, beside those of the timelines."""
@@ -35,7 +47,13 @@ class Session:
     """
 
     def __init__(
-        self, socket: str | None, fallback: bool, max_age: float, timeout: float | None, wait: bool
+        self,
+        socket: str | None,
+        fallback: bool,
+        max_age: float,
+        timeout: float | None,
+        wait: bool,
+        core: ModuleType | None = None,
     ) -> None:
         # First, for a handler may fork in the middle of this.
         self.alive = alive()
@@ -49,13 +67,22 @@ class Session:
             Silence(),
             may_fall_back(fallback),
             partial(Places, max_age=max_age, wait=wait),
-            LatestSteady(),
+            LatestSteady(_new_mark(core)),
+            core,
         )
 
     def run(self, kind: str, form: str) -> tuple[Run, Direct, Any]:
         """Return a new run of ids of *kind* in *form*, what makes single ones, and the first id."""
         timeline = KINDS[kind].timeline
         return self.channel(timeline).in_turn(lambda channel: channel.run(kind, form))
+
+    def one(self, kind: str, form: str) -> tuple[Cutter | None, Any]:
+        """Return a cutter for ids of *kind*, if there is one, and the first id, in *form*.
+
+        Only with the C extension *core*.
+        """
+        timeline = KINDS[kind].timeline
+        return self.channel(timeline).in_turn(lambda channel: channel.one(kind, form))
 
     def make(self, kind: str, count: int, form: str) -> list[Any]:
         """Return exactly *count* ids of *kind* in *form*."""
@@ -104,6 +131,7 @@ class Channel:
         fallback: bool,
         new_places: Callable[..., Places],
         latest: LatestSteady,
+        core: ModuleType | None,
         name: str,
     ) -> None:
         self._alive = alive
@@ -114,8 +142,9 @@ class Channel:
         self._lane = OwnLane(self.connection, latest if name == "steady" else None)
         self._supplies: dict[str, Supply] = {}
         self._new_places = new_places
+        self._core = core
         self._another = partial(
-            Channel, alive, path, timeout, silence, fallback, new_places, latest, name
+            Channel, alive, path, timeout, silence, fallback, new_places, latest, core, name
         )
 
     def in_turn(self, use: Callable[[Channel], Result]) -> Result:
@@ -166,11 +195,25 @@ class Channel:
         run, drawn = supply.run(form)
         return run, supply.direct(form), drawn
 
+    def one(self, kind: str, form: str) -> tuple[Cutter | None, Any]:
+        """Return one id of *kind* in *form*, and a refilled cutter to go on with.
+
+        There is none for a caller that has interrupted another.
+        """
+        supply = self.supply(kind)
+        assert isinstance(supply, CompiledSupply)  # noqa: S101  (only a client with core calls this)
+        made = supply.one(form)
+        return None if self._interrupts else supply.cutter, made
+
     def supply(self, kind: str) -> Supply:
         """Return the supply of *kind*."""
         supply = self._supplies.get(kind)
         if supply is None:
-            supply = Supply(self._new_places(kind, self._source, ForkGuard(), lane=self._lane))
+            mark = _new_mark(self._core)
+            places = self._new_places(
+                kind, self._source, ForkGuard(), lane=self._lane, reserved=mark
+            )
+            supply = Supply(places) if self._core is None else CompiledSupply(places, self._core)
             if self._interrupts:
                 # The daemon's blocks may begin before the ids of the lane that were made until now.
                 supply.drop_block()

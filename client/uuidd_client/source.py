@@ -15,6 +15,7 @@ from uuidd.core.timeline import Block, SteadyBlock
 from uuidd_client.connection import Connection
 from uuidd_client.errors import DaemonUnavailable
 from uuidd_client.fallback import MAX_LEAD, local_fallback
+from uuidd_client.mark import Mark
 from uuidd_client.system import elapsed, pause
 
 AnyBlock = TypeVar("AnyBlock", Block, SteadyBlock)
@@ -30,20 +31,29 @@ def utc_tick() -> int:
 
 
 class LatestSteady:
-    """The *end* of the latest steady ticks of a client, of the daemon's or the fallback's."""
+    """The *end* of the latest steady ticks of a client, of the daemon's or the fallback's.
 
-    __slots__ = ("end",)
+    It is that of *mark*.
+    """
 
-    def __init__(self) -> None:
-        self.end = 0
+    def __init__(self, mark: Mark | None = None) -> None:
+        self.mark = mark or Mark()
+
+    @property
+    def end(self) -> int:
+        """The tick after the latest that is used."""
+        return self.mark.end
 
     def note(self, end: int) -> None:
         """Note that ticks before *end* are used; forget those used more than an hour ahead of it.
 
         There is no call between the reading and the setting, so no signal handler can run there.
         """
-        if not 0 <= self.end - end <= MAX_LEAD:
-            self.end = end
+        mark = self.mark
+        if mark.end - end > MAX_LEAD:
+            mark.end = end
+        else:
+            mark.raise_to(end)
 
 
 class Source:

@@ -15,16 +15,14 @@ Theory of operation
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from itertools import repeat
 from typing import Any, TypeAlias
-from uuid import UUID, SafeUUID
 
 from uuidd_client.direct import direct
 from uuidd_client.lease import Holding
 from uuidd_client.places import Places
 from uuidd_client.system import random_bytes
+from uuidd_client.uuid_objects import new_uuids
 
 SHORT_RUN = 16
 """Ids of the first run after a change of form, each of which draws what is left of a run."""
@@ -39,13 +37,6 @@ SLOW_RUNS = {("ksuid", "text"): 128}
 RANDOM_RUN = 128
 """The most ids of a run of v4: they are secrets that wait in memory until they are drawn."""
 
-# A UUID forbids setting its attributes. Its slot descriptors set them, as its own __init__ does, in
-# a fifth of the time that UUID(int=...) takes.
-_UUID: Any = UUID
-_new: Callable[[type[UUID]], UUID] = object.__new__
-_set_int: Callable[[UUID, int], None] = _UUID.int.__set__
-_set_is_safe: Callable[[UUID, SafeUUID], None] = _UUID.is_safe.__set__
-
 Run: TypeAlias = "tuple[Iterator[Any], float, memoryview[float]]"
 """What ids are drawn from: *ids*, and *begin* and *deadline* of the span in which they are valid.
 
@@ -56,14 +47,6 @@ plain tuple, because it is unpacked at each id, and a named one takes twice as l
 
 Direct: TypeAlias = "tuple[Callable[[], Any], memoryview[float]] | None"
 """A function that makes one id or returns None, and a deadline that passes in a fork's child."""
-
-
-def uuids(ints: Iterable[int], count: int, safe: SafeUUID) -> list[UUID]:
-    """Return *count* UUIDs of *ints*, marked *safe*. The loops run in C."""
-    made = list(map(_new, repeat(UUID, count)))
-    deque(map(_set_int, made, ints), 0)
-    deque(map(_set_is_safe, made, repeat(safe)), 0)
-    return made
 
 
 class Supply:
@@ -148,7 +131,7 @@ class Supply:
         """Return the ids of *count* places, all within one run."""
         places = self.places
         ids = places.layout.forms[form](first, count, places.origin, random_bytes)
-        return uuids(ids, count, places.safe) if form == "uuid" else ids
+        return new_uuids(ids, count, places.safe) if form == "uuid" else ids
 
     def _take_back(self) -> None:
         """Take back what is left of the run that is out: nothing can be drawn from it then."""

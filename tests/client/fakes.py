@@ -22,7 +22,7 @@ from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline import Block
 from uuidd.core.wire import methods
 from uuidd.core.wire.rpc import pack_notification
-from uuidd_client import client, connection, direct, own_lane, places, source, transport
+from uuidd_client import client, compiled, connection, direct, own_lane, places, source, transport
 from uuidd_client.errors import DaemonUnavailable
 
 UUIDCTL = [
@@ -51,7 +51,8 @@ class Time:
         monkeypatch.setattr(client, "instants", lambda: starmap(self.seconds, repeat(())))
         for module in (source, places, own_lane):
             monkeypatch.setattr(module, "utc_tick", lambda: self.utc)
-        monkeypatch.setattr(direct, "utc_ns", lambda: (self.utc - UNIX_EPOCH) * 100)
+        for module in (direct, compiled):
+            monkeypatch.setattr(module, "utc_ns", lambda: (self.utc - UNIX_EPOCH) * 100)
 
     def elapsed(self) -> float:
         """Return the seconds elapsed, from 1000 on."""

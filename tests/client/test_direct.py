@@ -202,9 +202,9 @@ def test_no_tick_before_the_begin_of_the_lease_is_used(lanes: Lanes, time: Time)
 
 
 def test_no_steady_tick_before_the_latest_is_used(lanes: Lanes, time: Time) -> None:
-    """As after the fallback has led UTC."""
+    """As after the fallback has led UTC. Another kind may have used the tick of now."""
     one = One(lanes, "v7")
-    one.latest.note(time.utc + 1)
+    one.latest.note(time.utc + 2)
     assert one.draw() is None
     time.utc += 1
     assert one.draw()
@@ -342,6 +342,17 @@ def test_places_do_not_outlive_an_id_that_was_made_meanwhile(lanes: Lanes, time:
     one.blocks.before = draw
     one.places.ensure(1)
     assert one.blocks.asked
+    assert not one.places.valid()
+    # Nor does a run that is made of them.
+    assert not one.places.deadline[0]
+
+
+def test_places_are_not_valid_once_the_mark_has_moved(lanes: Lanes, time: Time) -> None:
+    """An id that the extension makes of the lane moves only the mark."""
+    one = One(lanes, "v1")
+    one.places.ensure(100)
+    assert one.places.valid()
+    one.places.reserved.raise_to(time.utc + 2)
     assert not one.places.valid()
 
 

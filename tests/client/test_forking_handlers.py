@@ -123,7 +123,9 @@ def test_no_id_comes_twice_wherever_a_handler_forks(
 
 
 @pytest.mark.parametrize("way", ["drawn", "utc"])
-def test_no_id_of_a_lease_comes_twice_wherever_a_handler_forks(daemon: Daemon, way: str) -> None:
+def test_no_id_of_a_lease_comes_twice_wherever_a_handler_forks(
+    daemon: Daemon, way: str, implementation: str
+) -> None:
     """The lane is the parent's, and the child asks for its own."""
     with Client(daemon.socket, max_age=0, fallback=False, timeout=20) as client:
         for _ in range(3):
@@ -137,7 +139,8 @@ def test_no_id_of_a_lease_comes_twice_wherever_a_handler_forks(daemon: Daemon, w
             if not family.children:
                 break
             assert len(set(found)) == len(found) == 2 * len(ids), at
-    assert at > 5
+    # The extension is one point.
+    assert at > (1 if implementation == "c" else 5)
 
 
 @pytest.mark.parametrize("served", [True, False])

@@ -117,7 +117,7 @@ def test_a_method_of_a_client_can_be_sent_to_a_pool() -> None:
 def test_a_factory_is_refused_by_pickles_in_one_clear_error() -> None:
     """It is a function within a function, which leads nowhere; its doc names the way out."""
     draw = Client("/nowhere/s").factory("v7")
-    with pytest.raises((AttributeError, pickle.PicklingError), match=r"local object.*factory"):
+    with pytest.raises((AttributeError, pickle.PicklingError, TypeError), match=r"factory"):
         pickle.dumps(draw)
     assert "cannot be pickled" in (Client.factory.__doc__ or "")
 

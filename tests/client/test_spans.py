@@ -11,7 +11,7 @@ import pytest
 from tests.client.fakes import NODE, Time
 from uuidd.core.ids.kinds import KINDS
 from uuidd.core.timeline import Block, SteadyBlock
-from uuidd_client import Client, session, supply
+from uuidd_client import Client, compiled, session, supply
 
 pytestmark = pytest.mark.usefixtures("implementation")
 
@@ -123,7 +123,8 @@ def random(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         reads.append(count)
         return (len(reads) - 1).to_bytes(2, "big") * (count // 2)
 
-    monkeypatch.setattr(supply, "random_bytes", read)
+    for module in (supply, compiled):
+        monkeypatch.setattr(module, "random_bytes", read)
     return reads
 
 

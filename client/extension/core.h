@@ -1,0 +1,148 @@
+/* What the files of the extension share. core.c says how it works. */
+
+#ifndef UUIDD_CORE_H
+#define UUIDD_CORE_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <structmember.h>
+
+#include <stdbool.h>
+
+#include "ids.h"
+
+#if SIZEOF_VOID_P < 8
+#error "the extension is for machines with 64 bits"
+#endif
+
+enum form { AS_UUID, AS_TEXT, AS_INT, AS_BYTES, FORMS };
+
+#define load(place) __atomic_load_n(place, __ATOMIC_RELAXED)
+#define load_acquire(place) __atomic_load_n(place, __ATOMIC_ACQUIRE)
+#define store(place, value) __atomic_store_n(place, value, __ATOMIC_RELAXED)
+#define store_release(place, value) __atomic_store_n(place, value, __ATOMIC_RELEASE)
+
+/* What the module keeps. *clock* is Python's clock_gettime_ns, and *clock_function* its C function,
+ * if nobody had replaced it when the module was loaded. */
+typedef struct {
+    PyTypeObject *mark, *cutter;
+    PyObject *urandom, *uuid_fields;
+    PyMethodDef *clock;
+    PyCFunction clock_function;
+} State;
+
+State *state_of(PyTypeObject *type);
+
+/* Returns which of the names it is; -1 with a ValueError. */
+int kind_of(const char *name);
+int form_of(const char *name);
+
+/* --- mark.c */
+
+typedef struct {
+    PyObject_HEAD
+    int64_t end;
+} Mark;
+
+/* Raises the mark to end, unless it is there already; returns what it was. */
+int64_t mark_raise(Mark *mark, int64_t end);
+
+extern PyType_Spec mark_spec;
+
+/* --- objects.c */
+
+/* How a uuid.UUID is made: by writing its two attributes where the type has them or, if int_at is 0,
+ * by calling the type with *names* of arguments. */
+struct uuids {
+    PyTypeObject *type;
+    PyObject *safe, *unknown, *names;
+    Py_ssize_t int_at, safe_at;
+};
+
+void find_slots(struct uuids *uuids);
+PyObject *new_uuid(const struct uuids *uuids);
+
+/* Returns an id in a form. A UUID whose type need not be called is the object uuid, which has been
+ * allocated before; this function takes its reference. */
+PyObject *id_object(const struct uuids *uuids, enum kind kind, enum form form, struct bits id,
+                    bool safe, PyObject *uuid);
+
+PyObject *core_new_uuid(PyObject *module, PyObject *args);
+
+/* Reads an Origin (layouts.py), which has to have what ids of the kind need; -1 with an exception. */
+int read_origin(enum kind kind, PyObject *value, struct origin *origin);
+
+/* --- cutting.c */
+
+/* The word of a page that holds the horizon (leases.py). */
+#define HORIZON_AT 1
+
+/* How long random bytes are kept, in nanoseconds, and how many are read at first, and at most. */
+#define LONGEST_KEPT 1000000
+#define FIRST_RANDOM 128
+#define MOST_RANDOM_KEPT 2048
+
+/* The lane that is leased: *token* is at *at* in the *words* of its page. Its ticks are at *begin* or
+ * later, and before *end* and *tell_at*. */
+struct lane {
+    const uint64_t *words;
+    int64_t at, begin, end, tell_at;
+    uint64_t token;
+    struct origin origin;
+};
+
+/* The places that are lent, *first* to *end*, while UTC is in the span from *begin* to *deadline* and
+ * the mark is at *marked*. */
+struct run {
+    int64_t first, end, marked, safe;
+    double begin;
+    double *deadline;
+    struct origin origin;
+};
+
+/* Random bytes that were read at *begin*, in nanoseconds of UTC: the first *left* ones are left of
+ * about *size*. */
+struct pool {
+    uint8_t *bytes;
+    size_t size, left;
+    int64_t begin, age;
+    bool busy;
+};
+
+typedef struct {
+    PyObject_HEAD
+    enum kind kind;
+    PyObject *memory;
+    const uint64_t *alive; /* The first word of *memory*. */
+    Mark *used, *latest;
+    PyObject *clock, *random, *pages;
+    PyMethodDef *clock_method;
+    PyCFunction clock_function;
+    bool system_random;
+    struct uuids uuids;
+    uint64_t changes;
+    int64_t floor;
+    struct lane lane;
+    struct run run;
+    struct pool pool;
+} Cutter;
+
+/* Returns the next id; NULL without an exception if Python has to refill. */
+PyObject *cut_one(Cutter *cut, enum form form);
+
+/* Fills bytes with random ones; -1 with an exception. */
+int read_random(Cutter *cut, uint8_t *bytes, size_t size);
+
+/* Drops the random bytes that were read ahead. */
+void drop_random(Cutter *cut);
+
+/* --- many.c, cutter.c, draw.c */
+
+PyObject *Cutter_many(Cutter *cut, PyObject *args);
+PyObject *Cutter_packed(Cutter *cut, PyObject *args);
+
+extern PyType_Spec cutter_spec, draw_spec, ids_spec;
+
+PyObject *shortcut(PyObject *module, PyObject *args);
+
+#endif

@@ -1,0 +1,296 @@
+/* Cutter, as Python uses it: what it is made of, and refilled with. */
+
+#include "core.h"
+
+#include <time.h>
+
+static PyObject *Cutter_new(PyTypeObject *type, PyObject *args, PyObject *names)
+{
+    static char *keywords[] = {"kind",  "memory", "used",  "latest",   "max_age",
+                               "clock", "random", "uuids", NULL};
+    const char *kind_name;
+    PyObject *memory, *used, *latest, *clock, *random, *uuid, *safe, *unknown;
+    double max_age;
+    int by_slots;
+    State *state = state_of(type);
+
+    if (!PyArg_ParseTupleAndKeywords(args, names, "sOO!OdOO(O!OOp):Cutter", keywords, &kind_name,
+                                     &memory, state->mark, &used, &latest, &max_age, &clock,
+                                     &random, &PyType_Type, &uuid, &safe, &unknown, &by_slots))
+        return NULL;
+    int kind = kind_of(kind_name);
+    if (kind < 0)
+        return NULL;
+    if (latest != Py_None && !Py_IS_TYPE(latest, state->mark)) {
+        PyErr_SetString(PyExc_TypeError, "latest must be a Mark or None");
+        return NULL;
+    }
+    Cutter *cut = (Cutter *)type->tp_alloc(type, 0);
+    if (!cut)
+        return NULL;
+    cut->kind = (enum kind)kind;
+    cut->used = (Mark *)Py_NewRef(used);
+    cut->latest = latest == Py_None ? NULL : (Mark *)Py_NewRef(latest);
+    cut->clock = Py_NewRef(clock);
+    cut->random = Py_NewRef(random);
+    cut->system_random = random == state->urandom;
+    cut->uuids.names = Py_NewRef(state->uuid_fields);
+    cut->uuids.type = (PyTypeObject *)Py_NewRef(uuid);
+    cut->uuids.safe = Py_NewRef(safe);
+    cut->uuids.unknown = Py_NewRef(unknown);
+    if (by_slots)
+        find_slots(&cut->uuids);
+    if (!(cut->pages = PyList_New(0)) || !(cut->memory = PyMemoryView_FromObject(memory)))
+        goto failed;
+    Py_buffer *buffer = PyMemoryView_GET_BUFFER(cut->memory);
+    if (buffer->readonly || buffer->len < 2 * MOST_RANDOM_KEPT || !PyBuffer_IsContiguous(buffer, 'C')
+        || (uintptr_t)buffer->buf % 8) {
+        PyErr_SetString(PyExc_ValueError, "the memory must be a page that can be written to");
+        goto failed;
+    }
+    cut->alive = buffer->buf;
+    cut->pool.bytes = (uint8_t *)buffer->buf + buffer->len / 2;
+    cut->pool.age = max_age < LONGEST_KEPT / 1e9 ? (int64_t)(max_age * 1e9) : LONGEST_KEPT;
+
+    /* A partial of Python's own function, of the clock that is meant? */
+    PyObject *function = PyObject_GetAttrString(clock, "func");
+    PyObject *which = PyObject_GetAttrString(clock, "args");
+    PyErr_Clear();
+    if (function && PyCFunction_Check(function) && state->clock_function && which
+        && ((PyCFunctionObject *)function)->m_ml == state->clock && PyTuple_Check(which)
+        && PyTuple_GET_SIZE(which) == 1
+        && PyLong_AsLong(PyTuple_GET_ITEM(which, 0)) == CLOCK_REALTIME) {
+        cut->clock_method = state->clock;
+        cut->clock_function = state->clock_function;
+    }
+    Py_XDECREF(function);
+    Py_XDECREF(which);
+    if (PyErr_Occurred())
+        goto failed;
+    return (PyObject *)cut;
+failed:
+    Py_DECREF(cut);
+    return NULL;
+}
+
+static void store_origin(struct origin *place, const struct origin *origin)
+{
+    store(&place->node, origin->node);
+    store(&place->clock_seq, origin->clock_seq);
+    store(&place->worker, origin->worker);
+    store(&place->epoch, origin->epoch);
+    store(&place->lane, origin->lane);
+}
+
+static void begin_change(Cutter *cut)
+{
+    store(&cut->changes, cut->changes + 1);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+static void end_change(Cutter *cut)
+{
+    drop_random(cut);
+    store_release(&cut->changes, cut->changes + 1);
+}
+
+/* Keeps the words of a page, and the page, until the Cutter ends; returns the words. */
+static const uint64_t *keep_page(Cutter *cut, PyObject *page, Py_ssize_t at)
+{
+    PyObject *words = PyObject_GetAttrString(page, "words");
+    PyObject *view = words ? PyMemoryView_FromObject(words) : NULL;
+    const uint64_t *found = NULL;
+    Py_XDECREF(words);
+    if (!view)
+        return NULL;
+    Py_buffer *buffer = PyMemoryView_GET_BUFFER(view);
+    if (at <= HORIZON_AT || at >= buffer->len / 8 || !PyBuffer_IsContiguous(buffer, 'C')
+        || (uintptr_t)buffer->buf % 8)
+        PyErr_SetString(PyExc_ValueError, "the words of the page must have a token there");
+    else if (buffer->buf == cut->lane.words
+             || (PyList_Append(cut->pages, page) == 0 && PyList_Append(cut->pages, view) == 0))
+        found = buffer->buf;
+    Py_DECREF(view);
+    return found;
+}
+
+static PyObject *Cutter_hold(Cutter *cut, PyObject *args)
+{
+    PyObject *page, *origin_value;
+    Py_ssize_t at;
+    struct origin origin;
+    long long begin, end, tell_at;
+    unsigned long long token;
+
+    if (!PyArg_ParseTuple(args, "OnKLLLO:hold", &page, &at, &token, &begin, &end, &tell_at,
+                          &origin_value)
+        || read_origin(cut->kind, origin_value, &origin) < 0)
+        return NULL;
+    const uint64_t *words = keep_page(cut, page, at);
+    if (!words)
+        return NULL;
+    begin_change(cut);
+    store(&cut->lane.at, at);
+    store(&cut->lane.token, token);
+    store(&cut->lane.begin, begin);
+    store(&cut->lane.end, end);
+    store(&cut->lane.tell_at, tell_at);
+    store_origin(&cut->lane.origin, &origin);
+    store_release(&cut->lane.words, words);
+    end_change(cut);
+    Py_RETURN_NONE;
+}
+
+static PyObject *Cutter_lend(Cutter *cut, PyObject *args)
+{
+    PyObject *deadline, *origin_value;
+    long long first, end, marked;
+    double begin;
+    int safe;
+    struct origin origin;
+    Py_buffer slot;
+
+    if (!PyArg_ParseTuple(args, "LLdOLOp:lend", &first, &end, &begin, &deadline, &marked,
+                          &origin_value, &safe)
+        || read_origin(cut->kind, origin_value, &origin) < 0)
+        return NULL;
+    if (first < 0 || end < first || !has_time(cut->kind, first, end - first, &origin)) {
+        PyErr_Format(PyExc_ValueError, "the places %lld to %lld have no time that fits", first, end);
+        return NULL;
+    }
+    if (PyObject_GetBuffer(deadline, &slot, PyBUF_WRITABLE) < 0)
+        return NULL;
+    double *at = slot.buf;
+    bool within = (uint8_t *)at > (const uint8_t *)cut->alive
+                  && (uint8_t *)at + 8 <= cut->pool.bytes && (uintptr_t)at % 8 == 0;
+    PyBuffer_Release(&slot);
+    if (!within) {
+        PyErr_SetString(PyExc_ValueError, "the deadline must be in the memory of the cutter");
+        return NULL;
+    }
+    begin_change(cut);
+    store(&cut->run.marked, marked);
+    store(&cut->run.safe, safe);
+    __atomic_store(&cut->run.begin, &begin, __ATOMIC_RELAXED);
+    store(&cut->run.deadline, at);
+    store_origin(&cut->run.origin, &origin);
+    store(&cut->run.first, first);
+    store_release(&cut->run.end, end);
+    end_change(cut);
+    Py_RETURN_NONE;
+}
+
+static PyObject *Cutter_take_back(Cutter *cut, PyObject *Py_UNUSED(none))
+{
+    begin_change(cut);
+    int64_t end = __atomic_exchange_n(&cut->run.end, 0, __ATOMIC_ACQ_REL);
+    int64_t first = __atomic_exchange_n(&cut->run.first, 0, __ATOMIC_ACQ_REL);
+    end_change(cut);
+    return PyLong_FromLongLong(first < end ? first : end);
+}
+
+static PyObject *Cutter_one(Cutter *cut, PyObject *arg)
+{
+    const char *name = PyUnicode_AsUTF8(arg);
+    int form = name ? form_of(name) : -1;
+    if (form < 0)
+        return NULL;
+    PyObject *made = cut_one(cut, (enum form)form);
+    if (made || PyErr_Occurred())
+        return made;
+    Py_RETURN_NONE;
+}
+
+static PyObject *Cutter_get_floor(Cutter *cut, void *Py_UNUSED(closure))
+{
+    return PyLong_FromLongLong(load(&cut->floor));
+}
+
+static int Cutter_set_floor(Cutter *cut, PyObject *value, void *Py_UNUSED(closure))
+{
+    long long floor = value ? PyLong_AsLongLong(value) : 0;
+    if (floor == -1 && PyErr_Occurred())
+        return -1;
+    store(&cut->floor, floor);
+    return 0;
+}
+
+static int Cutter_traverse(Cutter *cut, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(cut));
+    Py_VISIT(cut->used);
+    Py_VISIT(cut->latest);
+    Py_VISIT(cut->clock);
+    Py_VISIT(cut->random);
+    Py_VISIT(cut->pages);
+    Py_VISIT(cut->memory);
+    Py_VISIT(cut->uuids.type);
+    Py_VISIT(cut->uuids.safe);
+    Py_VISIT(cut->uuids.unknown);
+    return 0;
+}
+
+static void Cutter_dealloc(Cutter *cut)
+{
+    PyTypeObject *type = Py_TYPE(cut);
+    PyObject_GC_UnTrack(cut);
+    /* Its memory may be gone: the garbage collector can have cleared the memoryview before. */
+    Py_CLEAR(cut->used);
+    Py_CLEAR(cut->latest);
+    Py_CLEAR(cut->clock);
+    Py_CLEAR(cut->random);
+    Py_CLEAR(cut->pages);
+    Py_CLEAR(cut->memory);
+    Py_CLEAR(cut->uuids.type);
+    Py_CLEAR(cut->uuids.safe);
+    Py_CLEAR(cut->uuids.unknown);
+    Py_CLEAR(cut->uuids.names);
+    type->tp_free(cut);
+    Py_DECREF(type);
+}
+
+static PyMethodDef cutter_methods[] = {
+    {"hold", (PyCFunction)Cutter_hold, METH_VARARGS,
+     "hold($self, page, at, token, begin, end, tell_at, origin, /)\n--\n\n"
+     "Take ticks of a lane while *token* is at *at* in the words of *page*.\n\n"
+     "They are at *begin* or later, and before *end*, *tell_at* and the horizon in the page."},
+    {"lend", (PyCFunction)Cutter_lend, METH_VARARGS,
+     "lend($self, first, end, begin, deadline, marked, origin, safe, /)\n--\n\n"
+     "Take the places ``first .. end`` while UTC is in the span from *begin* to ``deadline[0]``, and\n"
+     "*used* is at *marked*."},
+    {"take_back", (PyCFunction)Cutter_take_back, METH_NOARGS,
+     "take_back($self, /)\n--\n\nReturn the first place that is left of those that were lent."},
+    {"one", (PyCFunction)Cutter_one, METH_O,
+     "one($self, form, /)\n--\n\nReturn the next id in *form*, or None if there has to be a refill."},
+    {"many", (PyCFunction)Cutter_many, METH_VARARGS,
+     "many($self, form, first, count, origin, safe, /)\n--\n\n"
+     "Return the ids of *count* places in *form*, in a list. Raises ValueError as ``lend`` does."},
+    {"packed", (PyCFunction)Cutter_packed, METH_VARARGS,
+     "packed($self, first, count, origin, /)\n--\n\n"
+     "Return the bytes of the ids of *count* places, in one piece. Raises as ``many`` does."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef cutter_attributes[] = {
+    {"floor", (getter)Cutter_get_floor, (setter)Cutter_set_floor,
+     "The first tick after all that were used of blocks.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyType_Slot cutter_slots[] = {
+    {Py_tp_doc, "Cutter(kind, memory, used, latest, max_age, clock, random, uuids)\n--\n\n"
+                "The ids of *kind*, of what was lent of a block or, if there is nothing, of a lane."},
+    {Py_tp_new, Cutter_new},
+    {Py_tp_dealloc, Cutter_dealloc},
+    {Py_tp_traverse, Cutter_traverse},
+    {Py_tp_methods, cutter_methods},
+    {Py_tp_getset, cutter_attributes},
+    {0, NULL},
+};
+
+PyType_Spec cutter_spec = {
+    .name = "uuidd_client._core.Cutter",
+    .basicsize = sizeof(Cutter),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = cutter_slots,
+};

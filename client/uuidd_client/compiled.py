@@ -1,0 +1,124 @@
+"""The ids of one kind in one process, made by the C extension.
+
+Nearly all ids are made by its ``Cutter`` without a call of this module: of a lane, if one is
+leased, and otherwise of the places of a block, which are lent to it. ``client/extension/core.c``
+says how. Here it is refilled, and many ids are made at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache, partial
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+from uuid import UUID, SafeUUID
+
+from uuidd_client.places import Places
+from uuidd_client.supply import Supply
+from uuidd_client.system import random_bytes, utc_ns
+from uuidd_client.uuid_objects import is_right
+
+if TYPE_CHECKING:
+    from uuidd_client._core import Cutter
+
+
+@cache
+def _by_slots(core: ModuleType) -> bool:
+    """Whether the extension *core* may write the slots of a UUID, rather than call its class."""
+    return is_right(partial(core.new_uuid, UUID), UUID)
+
+
+class CompiledSupply(Supply):
+    """As ``Supply``, by the extension *core*. *cutter* is for all threads.
+
+    ``places.reserved`` has to be a mark of *core*.
+    """
+
+    def __init__(self, places: Places, core: ModuleType) -> None:
+        super().__init__(places)
+        lane = places.lane
+        latest = None if lane is None or lane.latest is None else lane.latest.mark
+        self.cutter: Cutter = core.Cutter(
+            places.kind,
+            places.guard.memory,
+            places.reserved,
+            latest,
+            places.max_age,
+            utc_ns,
+            random_bytes,
+            (UUID, SafeUUID.safe, SafeUUID.unknown, _by_slots(core)),
+        )
+
+    def one(self, form: str) -> Any:
+        """Return one id in *form*, and refill the cutter.
+
+        Raises DaemonUnavailable if there is no daemon, and no fallback.
+        """
+        # Another thread may have refilled it meanwhile.
+        made = self.cutter.one(form)
+        if made is not None:
+            return made
+        self._take_back()
+        places = self.places
+        if places.leased:
+            # What a list has left is older than now.
+            places.use_all()
+        places.ensure(1, ahead=0)
+        first, count = places.use(1)
+        self._note_used()
+        (made,) = self._ids(form, first, count)
+        self._refill()
+        return made
+
+    def join(self, count: int) -> bytes:
+        """Return the bytes of exactly *count* ids, in one piece. Raises as ``make``."""
+        return b"".join(
+            self.cutter.packed(first, part, self.places.origin)
+            for first, part in self._pieces(count)
+        )
+
+    def _ids(self, form: str, first: int, count: int) -> list[Any]:
+        places = self.places
+        safe = places.safe is SafeUUID.safe
+        return self.cutter.many(form, first, count, places.origin, safe)
+
+    def _pieces(self, count: int) -> Iterator[tuple[int, int]]:
+        for piece in super()._pieces(count):
+            self._note_used()
+            yield piece
+
+    def _note_used(self) -> None:
+        """Let the cutter use no tick of the lane before those that are used of blocks."""
+        if not self.places.leased:
+            self.cutter.floor = self.places.first
+
+    def _refill(self) -> None:
+        """Let the cutter have the lane, if one is leased, and what is left of a block."""
+        places, cutter = self.places, self.cutter
+        lease = None if places.lane is None else places.lane.lease
+        times = places.times
+        if lease is not None and times is not None:
+            cutter.hold(
+                lease.page,
+                lease.at,
+                lease.token,
+                lease.begin,
+                times.end,
+                lease.tell_at,
+                lease.origin,
+            )
+        if times is not None and not places.leased:
+            # First they are all used, so that none can come twice if this is broken off.
+            first, end = places.use_all()
+            self._note_used()
+            safe = places.safe is SafeUUID.safe
+            cutter.lend(
+                first, end, places.begin, places.deadline, places.marked, places.origin, safe
+            )
+
+    def _take_back(self) -> None:
+        places = self.places
+        places.begin_call()
+        first = self.cutter.take_back()
+        if first:
+            places.give_back(first)

@@ -92,8 +92,8 @@ def parts(seed: int, *, whole: bool) -> list[list[Part]]:
     ]
     in_python = [
         Part(
-            "system tests, ids made in Python",
-            ["env", "UUIDD_EXTENSION=off", *pytest, "tests/system"],
+            "ids made in Python: tests/system, tests/client/test_lazy.py",
+            ["env", "UUIDD_EXTENSION=off", *pytest, "tests/system", "tests/client/test_lazy.py"],
         )
     ]
     worlds = [

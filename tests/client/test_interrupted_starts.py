@@ -12,8 +12,6 @@ import pytest
 
 from tests.rig import PATIENCE
 
-pytestmark = pytest.mark.usefixtures("implementation")
-
 SCRIPTS = Path(__file__).parents[2] / "uuidd" / "scripts"
 
 INTERRUPT = "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n"

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-pytestmark = [pytest.mark.process, pytest.mark.usefixtures("implementation")]
+pytestmark = pytest.mark.process
 
 PATIENCE = 60.0
 

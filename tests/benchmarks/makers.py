@@ -14,7 +14,7 @@ class Maker:
     """What makes ids in one process: *statement*, after *setup*, makes *ids*.
 
     *safe* makes a UUID that has to be marked as safe. *at_least* is the goal for how many times as
-    fast ours is.
+    fast ours is, and *in_c* the goal for ours with its C extension, if that is another.
     """
 
     name: str
@@ -23,6 +23,12 @@ class Maker:
     ids: int = 1
     safe: str = ""
     at_least: float | None = None
+    in_c: float | None = None
+
+    @property
+    def has_goal(self) -> bool:
+        """Whether there is a goal for how fast ours is beside it."""
+        return self.at_least is not None or self.in_c is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +65,20 @@ def _client(statement: str, ids: int = 1, more: str = "") -> Maker:
     return Maker(statement, setup, statement, ids=ids, safe="client.uuid1()")
 
 
+WITHOUT_C = "import os; os.environ['UUIDD_EXTENSION'] = 'off'; "
+"""What comes before the import of a client that is to do without its C extension."""
+
+
+def in_python(maker: Maker) -> Maker:
+    """Return a maker of ours that does without the C extension."""
+    return replace(maker, name=f"{maker.name}, in Python", setup=WITHOUT_C + maker.setup)
+
+
 def _peer(
     path: str,
     name: str = "{}()",
     at_least: float | None = None,
+    in_c: float | None = None,
     *,
     ids: int = 1,
     text: bool = False,
@@ -76,6 +92,7 @@ def _peer(
         f"str({call})" if text else call,
         ids=ids,
         at_least=at_least,
+        in_c=in_c,
     )
 
 
@@ -118,9 +135,9 @@ NOW_AND_THEN = (
     Comparison(
         replace(_uuid("uuid7"), name=f"uuid7(), {CALLS} each {REST_SECONDS} s"),
         (
-            replace(STDLIB, at_least=2),
-            _peer("uuid_utils.compat.uuid7"),
-            _peer("fastuuid7.uuid7"),
+            replace(STDLIB, at_least=2, in_c=5),
+            _peer("uuid_utils.compat.uuid7", in_c=1.5),
+            _peer("fastuuid7.uuid7", in_c=0.8),
         ),
     ),
 )
@@ -129,7 +146,7 @@ ONE = (
     Comparison(
         UUID1,
         (
-            _peer("uuid_utils.compat.uuid1", at_least=2.2),
+            _peer("uuid_utils.compat.uuid1", at_least=2.2, in_c=6),
             _peer("uuid_utils.uuid1", OWN_TYPE),
             _peer("fastuuid.uuid1", OWN_TYPE),
         ),
@@ -141,10 +158,32 @@ ONE = (
             _peer("fastuuid.uuid4", "str({}())", text=True),
         ),
     ),
+    Comparison(
+        replace(
+            _client("draw()", more='draw = client.factory("v7", "text")'),
+            name='factory("v7", "text")()',
+        ),
+        (
+            _peer("fastuuid7.uuid7_str", in_c=1.5),
+            _peer("fastuuidv7.uuid7_str", in_c=0.6),
+            _peer("c_uuid_v7.uuid7", "str({}())", text=True),
+            _peer("uuid7_rs.uuid7", "str({}())", text=True),
+        ),
+    ),
 )
 
 TEXTS = _client(f'client.make("v1", {BATCH}, form="text")', BATCH)
 FAST_TEXTS = _peer("fastuuid.uuid4_as_strings_bulk", BULK_OF, at_least=4, ids=BATCH)
+
+
+def _in_bursts(mine: Maker, other: Maker) -> Comparison:
+    return Comparison(
+        replace(mine, name=f"{mine.name}, in bursts"),
+        (other,),
+        Pace(calls=20, bursts=10, rest=0.01),
+        note="20 at once, then 10 ms of rest: within the rate of the clock",
+    )
+
 
 BULK = (
     Comparison(
@@ -152,11 +191,18 @@ BULK = (
         (_peer("fastuuid.uuid4_bulk", BULK_OF, at_least=1.1, ids=BATCH),),
     ),
     Comparison(TEXTS, (FAST_TEXTS,), note="a clock has 10 million ticks a second, 100 ns each"),
-    Comparison(
-        replace(TEXTS, name=f"{TEXTS.name}, in bursts"),
-        (FAST_TEXTS,),
-        Pace(calls=20, bursts=10, rest=0.01),
-        note="20 at once, then 10 ms of rest: within the rate of the clock",
+    _in_bursts(TEXTS, FAST_TEXTS),
+    _in_bursts(
+        _client(f'client.make("v7", {BATCH})', BATCH),
+        _peer("fastuuid7.uuid7_many", BULK_OF, in_c=1.5, ids=BATCH),
+    ),
+    _in_bursts(
+        _client(f'client.make("v7", {BATCH}, form="text")', BATCH),
+        _peer("fastuuid7.uuid7_str_many", BULK_OF, in_c=1.5, ids=BATCH),
+    ),
+    _in_bursts(
+        _client(f'client.make("v7", {BATCH}, form="bytes")', BATCH),
+        _peer("fastuuid7.uuid7_bytes_many", BULK_OF, ids=BATCH),
     ),
     Comparison(
         _client(f'client.make("v1", {MILLION}, form="bytes")', MILLION),
@@ -166,12 +212,12 @@ BULK = (
     ),
 )
 
-# None comes once the 4,096 ids of a millisecond are used; it is not an id.
 SNOWFLAKES = Maker(
     "snowflake-id",
-    f"from snowflake import SnowflakeGenerator; drawn = SnowflakeGenerator({WORKER})",
-    "while next(drawn) is None: pass",
-    at_least=3,
+    # None comes once the 4,096 ids of a millisecond are used; it is not an id.
+    "from snowflake import SnowflakeGenerator as Generator;"
+    f" draw = filter(None, Generator({WORKER})).__next__",
+    at_least=2,
 )
 
 KINDS = (
@@ -180,16 +226,33 @@ KINDS = (
         (
             _peer("uuid_utils.compat.uuid7", at_least=2),
             _peer("c_uuid_v7.compat.uuid7"),
-            _peer("fastuuid7.uuid7"),
+            _peer("fastuuid7.uuid7", in_c=2),
+            _peer("lastuuid.uuid7"),
             _peer("uuid6.uuid7"),
+            _peer("uuid7_rs.compat.uuid7"),
             _peer("c_uuid_v7.uuid7", OWN_TYPE),
-            _peer("uuid_utils.uuid7", OWN_TYPE),
             _peer("fastuuid.uuid7", OWN_TYPE),
+            _peer("fastuuidv7.uuid7", OWN_TYPE),
+            _peer("uuid7_rs.uuid7", OWN_TYPE),
+            _peer("uuid_utils.uuid7", OWN_TYPE),
         ),
     ),
     Comparison(_uuid("uuid6"), (_peer("uuid6.uuid6"), _peer("uuid_utils.compat.uuid6"))),
-    Comparison(_text("ulid"), (_peer("ulid.ULID", "str({}())", at_least=3, text=True),)),
-    Comparison(_text("ksuid"), (_peer("ksuid.Ksuid", "str({}())", text=True),)),
+    Comparison(
+        _text("ulid"),
+        (
+            _peer("ulid.ULID", "str({}())", at_least=3, text=True),
+            _peer("ulid_transform.ulid_now", in_c=0.8),
+            _peer("pyulid.ulid"),
+        ),
+    ),
+    Comparison(
+        _text("ksuid"),
+        (
+            _peer("ksuid.Ksuid", "str({}())", text=True),
+            _peer("cyksuid.v2.ksuid", "str({}())", in_c=1, text=True),
+        ),
+    ),
     Comparison(
         _text("snowflake"),
         (SNOWFLAKES,),

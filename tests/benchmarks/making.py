@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from importlib import metadata
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from tests.benchmarks.rows import (
     OTHER_CHECKOUT,
     Missing,
     Result,
+    Row,
     Side,
     alone,
     compared,
@@ -31,6 +33,7 @@ from tests.benchmarks.rows import (
     median,
 )
 from tests.benchmarks.workspace import THIS, Checkout, Workspace
+from uuidd_client import implementation
 
 TIMING = Path(__file__).with_name("timing.py")
 TURN_SECONDS = 0.05
@@ -40,6 +43,9 @@ Bursts = list[tuple[float, float]]
 
 Wanted = tuple[Checkout, Maker, dict[str, str]]
 """A side: a maker, the checkout whose interpreter runs it, and its environment."""
+
+Sides = tuple[list[Wanted], list[Wanted]]
+"""Ours, once for each implementation that is compared, and the others."""
 
 Running = tuple[list[Maker], list[Side[Bursts]], list[Missing]]
 """The makers whose programs run, what makes a turn of each, and what is missing."""
@@ -52,9 +58,15 @@ DISTRIBUTIONS = {
     "fastuuid": "fastuuid",
     "uuid6": "uuid6",
     "c_uuid_v7": "c-uuid-v7",
-    "ulid": "python-ulid",
     "fastuuid7": "fastuuid7",
+    "fastuuidv7": "fastuuidv7",
+    "lastuuid": "lastuuid",
+    "uuid7_rs": "uuid7-rs",
+    "ulid": "python-ulid",
+    "ulid_transform": "ulid-transform",
+    "pyulid": "ulid-python",
     "ksuid": "svix-ksuid",
+    "cyksuid": "cyksuid",
     "snowflake": "snowflake-id",
 }
 """By the name under which each is imported; the extra ``bench`` has them all."""
@@ -90,57 +102,97 @@ def now_and_then(space: Workspace, rounds: int) -> Iterator[Result]:
     ):
         for processes, pace in makers.FEW.items():
             for comparison in makers.NOW_AND_THEN:
-                others = f", {processes - 1} others" if processes > 1 else ""
-                with started(sides_of(comparison), pace, processes=processes) as running:
-                    yield from _few(comparison.mine.name + others, running, rounds, note)
+                beside = f", {processes - 1} others" if processes > 1 else ""
+                mine, others = sides_of(comparison)
+                if processes > 1:
+                    del mine[1:]
+                with started([*mine, *others], pace, processes=processes) as running:
+                    yield from _few(len(mine), beside, running, rounds, note)
 
 
-def _few(name: str, running: Running, rounds: int, note: str) -> Iterator[Result]:
-    """Yield rows for the mean of a burst, and for its first id."""
+def _few(count: int, beside: str, running: Running, rounds: int, note: str) -> Iterator[Result]:
+    """Yield rows for the mean of a burst, and for its first id; the first *count* are ours."""
     found, sides, missing = running
     yield from missing
     measured = interleaved(rounds, *sides, *(partial(_while_busy, side) for side in sides))
     for cores, turns in (("", measured[: len(sides)]), (", busy cores", measured[len(sides) :])):
         for figure, index in (("mean", 0), ("first id", 1)):
-            mine, *others = ([ns / 1e3 for ns in _figures(turn, index)] for turn in turns)
-            for maker, theirs in zip(found[1:], others, strict=True):
-                goal = None if index else maker.at_least
-                row = f"{name}{cores}, {figure}"
-                yield compared(row, maker.name, "us", mine, theirs, goal, note)
+            taken = [[ns / 1e3 for ns in _figures(turn, index)] for turn in turns]
+            name = f"{{}}{beside}{cores}, {figure}"
+            yield from _beside(count, found, taken, "us", note, name, goals=not index)
 
 
 def rows(comparisons: Sequence[Comparison], space: Workspace, rounds: int) -> Iterator[Result]:
     """Yield a row for each maker that one of ours is compared with, or for ours alone."""
+    unit = "ns an id"
     with _sides(space) as sides_of:
         for comparison in comparisons:
-            name, note, wanted = comparison.mine.name, comparison.note, sides_of(comparison)
-            with started(wanted, comparison.pace) as (found, sides, missing):
+            mine, others = sides_of(comparison)
+            with started([*mine, *others], comparison.pace) as (found, sides, missing):
                 yield from missing
-                if len(found) == 1 < len(wanted):
+                if others and len(found) == len(mine):
                     continue
-                mine, *others = (_figures(turns, 0) for turns in interleaved(rounds, *sides))
-            for maker, theirs in zip(found[1:], others, strict=True):
-                yield compared(name, maker.name, "ns an id", mine, theirs, maker.at_least, note)
+                taken = [_figures(turns, 0) for turns in interleaved(rounds, *sides)]
+            yield from _beside(len(mine), found, taken, unit, comparison.note)
             if not others:
-                yield alone(name, "ns an id", mine, comparison.at_most, note)
+                yield alone(found[0].name, unit, taken[0], comparison.at_most, comparison.note)
+
+
+def _beside(
+    count: int,
+    found: list[Maker],
+    taken: list[list[float]],
+    unit: str,
+    note: str,
+    name: str = "{}",
+    *,
+    goals: bool = True,
+) -> Iterator[Row]:
+    """Yield rows for ours, which are the first *count*, beside the others.
+
+    The first of ours has one beside each of them, and another implementation where there is a goal.
+    """
+    for mine, other in product(range(count), range(count, len(found))):
+        maker = found[other]
+        if mine and not (goals and maker.has_goal):
+            continue
+        faster = maker.in_c is not None and implementation == "c" and not mine
+        goal = maker.in_c if faster else maker.at_least
+        yield compared(
+            name.format(found[mine].name),
+            maker.name,
+            unit,
+            taken[mine],
+            taken[other],
+            goal if goals else None,
+            note,
+        )
 
 
 @contextlib.contextmanager
-def _sides(space: Workspace) -> Iterator[Callable[[Comparison], list[Wanted]]]:
-    """Run daemons, and yield what returns the sides of a comparison, ours first."""
+def _sides(space: Workspace) -> Iterator[Callable[[Comparison], Sides]]:
+    """Run daemons, and yield what returns the sides of a comparison."""
     worker = f"--worker={WORKER}"
     with contextlib.ExitStack() as stack:
-        mine = stack.enter_context(ours(space, worker)).environment
+        environment = stack.enter_context(ours(space, worker)).environment
         if space.other is None:
-            yield lambda comparison: [
-                (THIS, maker, mine) for maker in (comparison.mine, *comparison.others)
-            ]
+            yield lambda comparison: (
+                [(THIS, maker, environment) for maker in _each_implementation(comparison)],
+                [(THIS, maker, environment) for maker in comparison.others],
+            )
             return
-        before = space.other, stack.enter_context(ours(space, worker, checkout=space.other))
-        yield lambda comparison: [
-            (THIS, comparison.mine, mine),
-            (before[0], replace(comparison.mine, name=OTHER_CHECKOUT), before[1].environment),
-        ]
+        before = stack.enter_context(ours(space, worker, checkout=space.other)).environment
+        other = space.other
+        yield lambda comparison: (
+            [(THIS, comparison.mine, environment)],
+            [(other, replace(comparison.mine, name=OTHER_CHECKOUT), before)],
+        )
+
+
+def _each_implementation(comparison: Comparison) -> list[Maker]:
+    """Return our maker and, if it is in C and there is a goal, the same in Python."""
+    both = implementation == "c" and any(maker.has_goal for maker in comparison.others)
+    return [comparison.mine, *([makers.in_python(comparison.mine)] if both else [])]
 
 
 @contextlib.contextmanager

@@ -144,6 +144,7 @@ def _described(machine: Machine) -> str:
         peers = ", ".join(f"{name} {version}" for name, version in run["peers"].items())
         parts += [
             f"{run['implementation']} {run['python']} on {run['cores']} cores",
+            *([f"the client in {run['client']}"] if "client" in run else []),
             f"{run['runs']} run{'s' if run['runs'] > 1 else ''} of {run['rounds']} rounds",
             f"load {run['load_before']:g} before",
             peers,

@@ -278,3 +278,29 @@ def _inspecting(kind: str) -> Comparison:
 
 
 INSPECT = tuple(_inspecting(kind) for kind in ("v7", "ulid", "snowflake"))
+
+PROMISING = (
+    UUID1,
+    _uuid("uuid7"),
+    Maker(
+        "Client(max_age=0).uuid7()",
+        "from uuidd_client import Client; draw = Client(max_age=0).uuid7",
+    ),
+    replace(STDLIB, name="uuid.uuid1()"),
+    _peer("uuid_utils.compat.uuid1"),
+    _peer("uuid_utils.compat.uuid7"),
+    _peer("c_uuid_v7.compat.uuid7"),
+    _peer("fastuuid.uuid7"),
+    _peer("fastuuid7.uuid7"),
+    _peer("fastuuidv7.uuid7_str"),
+    _peer("lastuuid.uuid7"),
+    _peer("uuid6.uuid7"),
+    _peer("uuid7_rs.compat.uuid7"),
+    _peer("ulid.ULID", "str({}())", text=True),
+    _peer("ulid_transform.ulid_now"),
+    _peer("pyulid.ulid"),
+    _peer("ksuid.Ksuid", "str({}())", text=True),
+    _peer("cyksuid.v2.ksuid", "str({}())", text=True),
+    SNOWFLAKES,
+)
+"""One maker of each library, to try what its ids can be relied on for."""

@@ -10,10 +10,11 @@
  *    Where a Cutter has no id, the Draw calls Python's function for a refill, which returns an id
  *    and the Cutter to go on with.
  * 2. The rules of a lane are those of core/timeline/leases.py: UTC is read first, then the horizon,
- *    then the token. Each id reads UTC, and has that very tick: so ids of all processes are in the
- *    order in which they were made. A tick is reserved by raising *used*, a Mark that all who use
- *    ticks of the lane for this kind share. If the tick is used already the clock is read again,
- *    until it has moved on: by 0.1 us, so waiting is no matter of the scheduler's.
+ *    then the token. That is done for each id. A tick is reserved by raising *used*, a Mark that all
+ *    who use ticks of the lane for this kind share. It is the tick of that reading of UTC or, where
+ *    the last one is less than LONGEST_LAG older, the one after it: so the time that it takes to
+ *    read random bytes is not lost to ids in a row, which are made about as fast as ticks come. If
+ *    there is no free tick up to UTC, the clock is read again until it has moved on by 0.1 us.
  * 3. A run is used before the lane, because Python lends one when the lane has none. The places of a
  *    run are older than the next id of the lane, so a run ends once the mark has moved.
  * 4. Memory that the kernel wipes in a fork's child holds *alive* (1.0), the deadlines of runs, and
@@ -28,7 +29,7 @@
  * 6. The clock is an argument. If it is Python's own, clock_gettime(2) is called here. time-machine
  *    replaces the function in Python's table of methods, so that is compared for each id; libfaketime
  *    replaces clock_gettime itself.
- * 7. Random bytes are read ahead, 2 KiB at most, and twice as many each time that they are
+ * 7. Random bytes are read ahead, 1 KiB at most, and twice as many each time that they are
  *    used up. They are dropped after 1 ms (or max_age), when UTC is set back, and when another lane
  *    is leased, and wiped as they are used. While one thread or handler uses the pool, others read
  *    from the system.

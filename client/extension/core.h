@@ -22,6 +22,51 @@ enum form { AS_UUID, AS_TEXT, AS_INT, AS_BYTES, FORMS };
 #define store(place, value) __atomic_store_n(place, value, __ATOMIC_RELAXED)
 #define store_release(place, value) __atomic_store_n(place, value, __ATOMIC_RELEASE)
 
+/* Steps that read a word and change it. With the GIL no other thread comes between, so they need no
+ * locked instruction of the processor: there are up to four in an id, and each takes some 8 ns. */
+#ifdef Py_GIL_DISABLED
+
+static inline bool replace(int64_t *place, int64_t was, int64_t now)
+{
+    return __atomic_compare_exchange_n(place, &was, now, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+static inline int64_t take_next(int64_t *place)
+{
+    return __atomic_fetch_add(place, 1, __ATOMIC_RELAXED);
+}
+
+static inline bool begin_use(bool *used)
+{
+    return !__atomic_exchange_n(used, true, __ATOMIC_ACQUIRE);
+}
+
+#else
+
+static inline bool replace(int64_t *place, int64_t was, int64_t now)
+{
+    bool same = load(place) == was;
+    if (same)
+        store(place, now);
+    return same;
+}
+
+static inline int64_t take_next(int64_t *place)
+{
+    int64_t taken = load(place);
+    store(place, taken + 1);
+    return taken;
+}
+
+static inline bool begin_use(bool *used)
+{
+    bool was = load(used);
+    store(used, true);
+    return !was;
+}
+
+#endif
+
 /* What the module keeps. *clock* is Python's clock_gettime_ns, and *clock_function* its C function,
  * if nobody had replaced it when the module was loaded. */
 typedef struct {
@@ -45,7 +90,14 @@ typedef struct {
 } Mark;
 
 /* Raises the mark to end, unless it is there already; returns what it was. */
-int64_t mark_raise(Mark *mark, int64_t end);
+static inline int64_t mark_raise(Mark *mark, int64_t end)
+{
+    int64_t was;
+    do {
+        was = load(&mark->end);
+    } while (was < end && !replace(&mark->end, was, end));
+    return was;
+}
 
 extern PyType_Spec mark_spec;
 
@@ -64,8 +116,8 @@ PyObject *new_uuid(const struct uuids *uuids);
 
 /* Returns an id in a form. A UUID whose type need not be called is the object uuid, which has been
  * allocated before; this function takes its reference. */
-PyObject *id_object(const struct uuids *uuids, enum kind kind, enum form form, struct bits id,
-                    bool safe, PyObject *uuid);
+PyObject *id_object(const struct uuids *uuids, enum kind kind, enum form form,
+                    const struct bits *id, bool safe, PyObject *uuid);
 
 PyObject *core_new_uuid(PyObject *module, PyObject *args);
 
@@ -80,7 +132,10 @@ int read_origin(enum kind kind, PyObject *value, struct origin *origin);
 /* How long random bytes are kept, in nanoseconds, and how many are read at first, and at most. */
 #define LONGEST_KEPT 1000000
 #define FIRST_RANDOM 128
-#define MOST_RANDOM_KEPT 2048
+#define MOST_RANDOM_KEPT 1024
+
+/* How many ticks an id may lag behind UTC, if it follows another. */
+#define LONGEST_LAG 50
 
 /* The lane that is leased: *token* is at *at* in the *words* of its page. Its ticks are at *begin* or
  * later, and before *end* and *tell_at*. */
@@ -119,9 +174,11 @@ typedef struct {
     PyMethodDef *clock_method;
     PyCFunction clock_function;
     bool system_random;
+    /* How many random bytes are taken for an id, and how many of them do not count if it has a lane. */
+    size_t random_size, random_spare;
     struct uuids uuids;
     uint64_t changes;
-    int64_t floor;
+    int64_t floor, lag;
     struct lane lane;
     struct run run;
     struct pool pool;

@@ -33,6 +33,8 @@ static PyObject *Cutter_new(PyTypeObject *type, PyObject *args, PyObject *names)
     cut->latest = latest == Py_None ? NULL : (Mark *)Py_NewRef(latest);
     cut->clock = Py_NewRef(clock);
     cut->random = Py_NewRef(random);
+    cut->random_size = random_size(cut->kind, -1);
+    cut->random_spare = cut->random_size - random_size(cut->kind, 0);
     cut->system_random = random == state->urandom;
     cut->uuids.names = Py_NewRef(state->uuid_fields);
     cut->uuids.type = (PyTypeObject *)Py_NewRef(uuid);
@@ -50,6 +52,7 @@ static PyObject *Cutter_new(PyTypeObject *type, PyObject *args, PyObject *names)
     }
     cut->alive = buffer->buf;
     cut->pool.bytes = (uint8_t *)buffer->buf + buffer->len / 2;
+    cut->lag = max_age < LONGEST_LAG / 1e7 ? (int64_t)(max_age * 1e7) : LONGEST_LAG;
     cut->pool.age = max_age < LONGEST_KEPT / 1e9 ? (int64_t)(max_age * 1e9) : LONGEST_KEPT;
 
     /* A partial of Python's own function, of the clock that is meant? */

@@ -67,7 +67,7 @@ void drop_random(Cutter *cut)
 static int take_random(Cutter *cut, int64_t now, uint8_t *bytes, size_t size)
 {
     struct pool *pool = &cut->pool;
-    if (__atomic_exchange_n(&pool->busy, true, __ATOMIC_ACQUIRE))
+    if (!begin_use(&pool->busy))
         return read_random(cut, bytes, size) < 0 ? -1 : 1;
     int read = 0;
     int64_t begin = load(&pool->begin);
@@ -86,20 +86,22 @@ static int take_random(Cutter *cut, int64_t now, uint8_t *bytes, size_t size)
         }
     }
     if (read >= 0) {
-        /* From the end, so that what is left begins where it began. */
+        /* From the end, so what lies behind has been used before, and may be wiped once more. */
         pool->left -= size;
-        memcpy(bytes, pool->bytes + pool->left, size);
-        memset(pool->bytes + pool->left, 0, size);
+        memcpy(bytes, pool->bytes + pool->left, MOST_RANDOM);
+        memset(pool->bytes + pool->left, 0, MOST_RANDOM);
     }
-    __atomic_store_n(&pool->busy, false, __ATOMIC_RELEASE);
+    store_release(&pool->busy, false);
     return read;
 }
 
-static struct origin load_origin(const struct origin *place)
+static inline void load_origin(const struct origin *place, struct origin *origin)
 {
-    struct origin origin = {load(&place->node), load(&place->clock_seq), load(&place->worker),
-                            load(&place->epoch), load(&place->lane)};
-    return origin;
+    origin->node = load(&place->node);
+    origin->clock_seq = load(&place->clock_seq);
+    origin->worker = load(&place->worker);
+    origin->epoch = load(&place->epoch);
+    origin->lane = load(&place->lane);
 }
 
 enum found { NONE, AGAIN, FOUND, FAILED };
@@ -123,9 +125,9 @@ static enum found cut_run(Cutter *cut, int64_t now, struct cut *made)
     __atomic_load(load(&run->deadline), &deadline, __ATOMIC_RELAXED);
     if (!(begin <= seconds && seconds < deadline))
         return NONE;
-    made->place = __atomic_fetch_add(&run->first, 1, __ATOMIC_RELAXED);
+    made->place = take_next(&run->first);
     made->safe = load(&run->safe);
-    made->origin = load_origin(&run->origin);
+    load_origin(&run->origin, &made->origin);
     return made->place < end ? FOUND : AGAIN;
 }
 
@@ -151,27 +153,28 @@ static enum found cut_lane(Cutter *cut, int64_t now, struct cut *made)
     int64_t used = load(&cut->used->end);
     if (used > now)
         return used == now + 1 ? AGAIN : NONE;
-    if (!__atomic_compare_exchange_n(&cut->used->end, &used, now + 1, false, __ATOMIC_ACQ_REL,
-                                     __ATOMIC_RELAXED))
+    int64_t tick = now;
+    if (now - used < cut->lag && used >= load(&lane->begin) && used >= load(&cut->floor))
+        tick = used;
+    if (!replace(&cut->used->end, used, tick + 1))
         return AGAIN;
     if (cut->latest)
-        mark_raise(cut->latest, now + 1);
-    made->place = now;
+        mark_raise(cut->latest, tick + 1);
+    made->place = tick;
     made->safe = true;
-    made->origin = load_origin(&lane->origin);
+    load_origin(&lane->origin, &made->origin);
     return FOUND;
 }
 
 static enum found cut_place(Cutter *cut, struct cut *made, uint8_t *random)
 {
-    size_t size = random_size(cut->kind, -1);
-    bool drawn = !size;
+    bool drawn = !cut->random_size;
     for (int reading = 0; reading < MOST_READINGS; reading++) {
         int64_t now;
         if (read_clock(cut, &now) < 0)
             return FAILED;
         if (!drawn) {
-            int read = take_random(cut, now, random, size);
+            int read = take_random(cut, now, random, cut->random_size);
             if (read < 0)
                 return FAILED;
             drawn = true;
@@ -198,16 +201,16 @@ PyObject *cut_one(Cutter *cut, enum form form)
 {
     PyObject *uuid = NULL, *made = NULL;
     uint8_t random[MOST_RANDOM];
-    struct cut place = {0, false, {0, 0, 0, 0, -1}};
+    struct cut place = {.origin.lane = -1};
 
     if (!load(cut->alive))
         return NULL;
     if (form == AS_UUID && cut->uuids.int_at && !(uuid = new_uuid(&cut->uuids)))
         return NULL;
     if (cut_place(cut, &place, random) == FOUND) {
-        size_t offset = random_size(cut->kind, -1) - random_size(cut->kind, place.origin.lane);
-        struct bits id = id_bits(cut->kind, place.place, &place.origin, random + offset);
-        made = id_object(&cut->uuids, cut->kind, form, id, place.safe, uuid);
+        size_t spare = place.origin.lane < 0 ? 0 : cut->random_spare;
+        struct bits id = id_bits(cut->kind, place.place, &place.origin, random + spare);
+        made = id_object(&cut->uuids, cut->kind, form, &id, place.safe, uuid);
     } else
         Py_XDECREF(uuid);
     __atomic_thread_fence(__ATOMIC_ACQ_REL);

@@ -67,10 +67,10 @@ PyObject *Cutter_many(Cutter *cut, PyObject *args)
     for (int64_t at = 0; at < count; at++) {
         const uint8_t *random = next_random(cut, &stock, count - at);
         PyObject *uuid = NULL, *made = NULL;
-        if (random && (form != AS_UUID || !cut->uuids.int_at || (uuid = new_uuid(&cut->uuids))))
-            made = id_object(&cut->uuids, cut->kind, (enum form)form,
-                             id_bits(cut->kind, first + at, &many.origin, random), many.safe,
-                             uuid);
+        if (random && (form != AS_UUID || !cut->uuids.int_at || (uuid = new_uuid(&cut->uuids)))) {
+            struct bits id = id_bits(cut->kind, first + at, &many.origin, random);
+            made = id_object(&cut->uuids, cut->kind, (enum form)form, &id, many.safe, uuid);
+        }
         if (!made) {
             Py_CLEAR(list);
             break;

@@ -2,16 +2,6 @@
 
 #include "core.h"
 
-int64_t mark_raise(Mark *mark, int64_t end)
-{
-    int64_t was = load(&mark->end);
-    while (was < end
-           && !__atomic_compare_exchange_n(&mark->end, &was, end, true, __ATOMIC_RELAXED,
-                                           __ATOMIC_RELAXED))
-        continue;
-    return was;
-}
-
 static PyObject *Mark_raise_to(Mark *self, PyObject *arg)
 {
     long long end = PyLong_AsLongLong(arg);

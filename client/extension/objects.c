@@ -79,8 +79,8 @@ static void set_uuid(const struct uuids *uuids, PyObject *uuid, PyObject *value,
     *(PyObject **)((char *)uuid + uuids->safe_at) = Py_NewRef(mark);
 }
 
-PyObject *id_object(const struct uuids *uuids, enum kind kind, enum form form, struct bits id,
-                    bool safe, PyObject *uuid)
+PyObject *id_object(const struct uuids *uuids, enum kind kind, enum form form,
+                    const struct bits *id, bool safe, PyObject *uuid)
 {
     PyObject *made, *mark = safe ? uuids->safe : uuids->unknown;
     char text[MOST_TEXT];
@@ -89,7 +89,7 @@ PyObject *id_object(const struct uuids *uuids, enum kind kind, enum form form, s
 
     switch (form) {
     case AS_UUID:
-        made = int_of(id.high, id.low);
+        made = int_of(id->high, id->low);
         if (made && uuid) {
             set_uuid(uuids, uuid, made, mark);
             return uuid;
@@ -103,15 +103,15 @@ PyObject *id_object(const struct uuids *uuids, enum kind kind, enum form form, s
         Py_DECREF(made);
         return uuid;
     case AS_TEXT:
-        size = write_text(kind, id, text);
+        size = write_text(kind, *id, text);
         made = PyUnicode_New((Py_ssize_t)size, 127);
         if (made)
             memcpy(PyUnicode_1BYTE_DATA(made), text, size);
         return made;
     case AS_INT:
-        return int_of(id.high, id.low);
+        return int_of(id->high, id->low);
     default:
-        write_bytes(kind, id, bytes);
+        write_bytes(kind, *id, bytes);
         return PyBytes_FromStringAndSize((char *)bytes, (Py_ssize_t)byte_size(kind));
     }
 }

@@ -67,6 +67,14 @@ static int index_of(const char *what, const char *name, const char *const *names
     return -1;
 }
 
+PyObject *attribute(PyObject *of, const char *name)
+{
+    PyObject *interned = PyUnicode_InternFromString(name);
+    PyObject *found = interned ? PyObject_GetAttr(of, interned) : NULL;
+    Py_XDECREF(interned);
+    return found;
+}
+
 int kind_of(const char *name)
 {
     return index_of("kind", name, KIND_NAMES, KINDS);
@@ -79,7 +87,7 @@ int form_of(const char *name)
 
 static PyMethodDef *method_of(PyObject *module, const char *name)
 {
-    PyObject *function = PyObject_GetAttrString(module, name);
+    PyObject *function = attribute(module, name);
     PyMethodDef *method = function && PyCFunction_Check(function)
                               ? ((PyCFunctionObject *)function)->m_ml
                               : NULL;
@@ -131,7 +139,7 @@ static int core_exec(PyObject *module)
         return -1;
     Py_DECREF(ids);
     PyObject *system = PyImport_ImportModule("posix");
-    state->urandom = system ? PyObject_GetAttrString(system, "urandom") : NULL;
+    state->urandom = system ? attribute(system, "urandom") : NULL;
     Py_XDECREF(system);
     return state->urandom ? 0 : -1;
 }

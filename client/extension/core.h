@@ -78,6 +78,9 @@ typedef struct {
 
 State *state_of(PyTypeObject *type);
 
+/* As PyObject_GetAttrString, whose names Python's cache of attributes would keep, each time. */
+PyObject *attribute(PyObject *of, const char *name);
+
 /* Returns which of the names it is; -1 with a ValueError. */
 int kind_of(const char *name);
 int form_of(const char *name);

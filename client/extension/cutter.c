@@ -56,8 +56,8 @@ static PyObject *Cutter_new(PyTypeObject *type, PyObject *args, PyObject *names)
     cut->pool.age = max_age < LONGEST_KEPT / 1e9 ? (int64_t)(max_age * 1e9) : LONGEST_KEPT;
 
     /* A partial of Python's own function, of the clock that is meant? */
-    PyObject *function = PyObject_GetAttrString(clock, "func");
-    PyObject *which = PyObject_GetAttrString(clock, "args");
+    PyObject *function = attribute(clock, "func");
+    PyObject *which = attribute(clock, "args");
     PyErr_Clear();
     if (function && PyCFunction_Check(function) && state->clock_function && which
         && ((PyCFunctionObject *)function)->m_ml == state->clock && PyTuple_Check(which)
@@ -100,7 +100,7 @@ static void end_change(Cutter *cut)
 /* Keeps the words of a page, and the page, until the Cutter ends; returns the words. */
 static const uint64_t *keep_page(Cutter *cut, PyObject *page, Py_ssize_t at)
 {
-    PyObject *words = PyObject_GetAttrString(page, "words");
+    PyObject *words = attribute(page, "words");
     PyObject *view = words ? PyMemoryView_FromObject(words) : NULL;
     const uint64_t *found = NULL;
     Py_XDECREF(words);

@@ -5,7 +5,7 @@
 /* Finds where a type has an attribute that is set through a slot descriptor; 0 if it has not. */
 static Py_ssize_t offset_of(PyTypeObject *type, const char *name)
 {
-    PyObject *found = PyObject_GetAttrString((PyObject *)type, name);
+    PyObject *found = attribute((PyObject *)type, name);
     if (!found) {
         PyErr_Clear();
         return 0;

@@ -22,6 +22,9 @@ from uuidd_client.per_process import PerProcess
 IMPLEMENTATIONS = ["python"] if extension.core is None else ["c", "python"]
 """What the client can make ids with here; UUIDD_EXTENSION=require demands both."""
 
+collect_ignore_glob = ["test_core_*.py"] if extension.core is None else []
+"""Tests of the extension itself."""
+
 WORKER = 5
 """The worker number of the daemon that tests share."""
 

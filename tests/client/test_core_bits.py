@@ -1,0 +1,274 @@
+"""What the C extension makes is bit for bit what the kinds' plain functions make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from random import Random
+from typing import Any
+from uuid import UUID, SafeUUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.client.cutters import Hand
+from tests.client.test_fast_paths import BYTES, EPOCH, PLAIN, formed, seen
+from uuidd.core.ids import versions
+from uuidd.core.ids.kinds import KINDS
+from uuidd.core.ids.layouts import LAYOUTS, Origin, time_fields
+
+FORMS = [(kind, form) for kind in KINDS for form in KINDS[kind].forms]
+FIELDS = time_fields(EPOCH)
+
+TAILS = {"v7": 60, "ulid": 66, "ksuid": 104, "push_id": 58}
+"""The bits after the tick, the first 8 of which are the lane, if there is one."""
+
+SIZES = {"v4": 16, "v7": 8, "push_id": 8}
+"""Random bytes of an id, with a lane or without; of the others they depend on that."""
+
+origins = st.builds(
+    Origin,
+    st.integers(0, (1 << 48) - 1),
+    st.integers(0, (1 << 14) - 1),
+    st.integers(0, 1023),
+    st.just(EPOCH),
+    st.integers(0, 255) | st.none(),
+)
+
+
+def range_of(kind: str) -> tuple[int, int]:
+    """Return the first place of a kind, and the end of its places."""
+    if kind == "v4":
+        return 0, 1 << 60
+    begin, end = FIELDS[kind].epoch, FIELDS[kind].end
+    begin, end = LAYOUTS[kind].places(begin, end - begin)
+    # Of a Flake's time 64 bits are only for the future: ticks end before.
+    return begin, min(end, (1 << 63) - 1)
+
+
+def random_size(kind: str, origin: Origin) -> int:
+    """Return how many random bytes an id takes: as many as its random bits need."""
+    if kind in SIZES:
+        return SIZES[kind]
+    return {"ulid": 9, "ksuid": 13}.get(kind, 0) - (origin.lane is not None) * (kind in TAILS)
+
+
+def bits(kind: str, place: int, origin: Origin, random: bytes) -> int:
+    """Return the id of a place as the plain functions make it of these random bytes."""
+    number = int.from_bytes(random, "big")
+    if kind == "v4":
+        return versions.v4(
+            number >> 80 << 74 | (number >> 64 & 0xFFF) << 62 | number & (1 << 62) - 1
+        )
+    if kind not in TAILS:
+        return PLAIN[kind](place, origin, 0)
+    free = TAILS[kind]
+    if origin.lane is None:
+        return PLAIN[kind](place, origin, number & (1 << free) - 1)
+    free -= 8
+    return PLAIN[kind](place, origin, origin.lane << free | number & (1 << free) - 1)
+
+
+def edges(kind: str) -> Iterator[int]:
+    """Return places at which a field of a kind is zero, full, or carried into."""
+    begin, end = range_of(kind)
+    for shift in range(60):
+        yield from (begin + (1 << shift) - 1, begin + (1 << shift), end - (1 << shift))
+    middle = begin + (end - begin) // 3
+    for unit in (4096, 10_000, 10_000_000, 1 << 32):
+        at = begin + (middle - begin) // unit * unit
+        yield from (at - 1, at, at + 1, at + unit // 2)
+
+
+ORIGINS = [
+    Origin(0, 0, 0, EPOCH, 0),
+    Origin((1 << 48) - 1, (1 << 14) - 1, 1023, EPOCH, 255),
+    Origin(0x0123_4567_89AB, 0x1234, 0x155, EPOCH, 0xA5),
+    Origin(0x0123_4567_89AB, 0x1234, 0x155, EPOCH, None),
+]
+
+
+@pytest.mark.parametrize(("kind", "form"), FORMS)
+@pytest.mark.parametrize("origin", ORIGINS, ids=["zeros", "ones", "mixed", "without"])
+@pytest.mark.parametrize("fill", [b"\x00", b"\xff"], ids=["low", "high"])
+def test_ids_at_the_edges_of_their_fields(
+    kind: str, form: str, origin: Origin, fill: bytes
+) -> None:
+    """A field that runs into another shows with all its neighbours zeros, or all ones."""
+    hand = Hand(kind, random=lambda count: fill * count)
+    begin, end = range_of(kind)
+    random = fill * random_size(kind, origin)
+    for place in sorted({place for place in edges(kind) if begin <= place < end}):
+        (made,) = hand.cutter.many(form, place, 1, origin, True)
+        expected = formed(kind, form, bits(kind, place, origin, random))
+        assert seen(made) == expected, place
+
+
+def check_draws(kind: str, seed: int, count: int) -> None:
+    """Compare that many ids, of places, origins and random bytes that a seed draws."""
+    random = Random(seed)
+    drawn: list[bytes] = []
+
+    def read(size: int) -> bytes:
+        drawn.append(random.randbytes(size))
+        return drawn[-1]
+
+    hand = Hand(kind, random=read)
+    begin, end = range_of(kind)
+    for number in range(count):
+        place = random.randrange(begin, end)
+        origin = Origin(
+            random.getrandbits(48),
+            random.getrandbits(14),
+            random.getrandbits(10),
+            EPOCH,
+            random.choice((None, random.getrandbits(8))),
+        )
+        form = KINDS[kind].forms[number % len(KINDS[kind].forms)]
+        (made,) = hand.cutter.many(form, place, 1, origin, bool(number & 1))
+        tail = drawn[-1] if drawn else b""
+        safe = bool(number & 1)
+        expected = formed(kind, form, bits(kind, place, origin, tail), safe=safe)
+        assert seen(made) == expected, (seed, number)
+        assert len(tail) == random_size(kind, origin)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_thousands_of_draws(kind: str) -> None:
+    """Of places, origins and random bytes that are all random."""
+    check_draws(kind, 1, 2000)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("kind", KINDS)
+def test_millions_of_draws(kind: str, seed: int) -> None:
+    """As above."""
+    check_draws(kind, 1000 + seed, 100_000)
+
+
+@pytest.mark.parametrize(("kind", "form"), FORMS)
+@pytest.mark.parametrize("count", [0, 1, 300])
+def test_many_ids_have_random_bits_of_their_own(kind: str, form: str, count: int) -> None:
+    """Each has some of those that were read, and nobody else has them."""
+    drawn: list[bytes] = []
+    random = Random(2)
+
+    def read(size: int) -> bytes:
+        drawn.append(random.randbytes(size))
+        return drawn[-1]
+
+    begin, end = range_of(kind)
+    first = begin + (end - begin) // 3
+    hand = Hand(kind, random=read)
+    made = hand.cutter.many(form, first, count, ORIGINS[2], True)
+    size = random_size(kind, ORIGINS[2])
+    tails = [tail for part in drawn for tail in _pieces(part, size)]
+    assert len(tails) == count * bool(size)
+    expected = [
+        formed(kind, form, bits(kind, first + number, ORIGINS[2], tail))
+        for number, tail in enumerate(tails or [b""] * count)
+    ]
+    assert [seen(id) for id in made] == expected
+
+
+def _pieces(part: bytes, size: int) -> list[bytes]:
+    """Return its pieces, from the last to the first, as the extension takes them."""
+    return [part[at : at + size] for at in range(0, len(part), size)][::-1]
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if "bytes" in KINDS[kind].forms])
+@pytest.mark.parametrize("count", [0, 1, 300])
+def test_packed_ids_are_those_of_a_list(kind: str, count: int) -> None:
+    """One after the other, in one piece."""
+    begin, end = range_of(kind)
+    first = begin + (end - begin) // 3
+    fills = [Hand(kind, random=Random(3).randbytes).cutter for _ in range(2)]
+    packed = fills[0].packed(first, count, ORIGINS[1])
+    listed = fills[1].many("bytes", first, count, ORIGINS[1], True)
+    assert packed == b"".join(listed)
+    assert len(packed) == count * BYTES.get(kind, 16)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "v4"])
+def test_places_without_a_time_are_refused(kind: str) -> None:
+    """Before the first, past the last, or partly: such ids would begin anew at 0."""
+    hand = Hand(kind)
+    begin, end = range_of(kind)
+    form = KINDS[kind].forms[0]
+    assert hand.cutter.many(form, begin, 1, ORIGINS[0], True)
+    wrong = [(begin - 1, 1), (begin, -1)]
+    if end < (1 << 63) - 1:
+        assert hand.cutter.many(form, end - 1, 1, ORIGINS[0], True)
+        wrong += [(end, 1), (end - 1, 2), (end + 1, 0)]
+    for first, count in wrong:
+        if first >= 0:
+            with pytest.raises(ValueError, match="no time that fits"):
+                hand.cutter.many(form, first, count, ORIGINS[0], True)
+        with pytest.raises((ValueError, OverflowError)):
+            hand.cutter.packed(first, count, ORIGINS[0])
+
+
+@given(st.sampled_from(FORMS), origins, st.data())
+def test_an_id_alone_is_that_of_a_list(
+    form: tuple[str, str], origin: Origin, data: st.DataObject
+) -> None:
+    """Both take random bytes from the end of what was read."""
+    kind, shape = form
+    begin, end = range_of(kind)
+    first = data.draw(st.integers(begin, end - 1))
+    one = Hand(kind, random=lambda count: bytes(range(256))[-count:])
+    safe = kind != "v4"
+    if kind == "v4":
+        origin = origin._replace(lane=None)
+    one.lend(first, 1, origin=origin)
+    alone = one.one(shape)
+    size = random_size(kind, origin)
+    whole = random_size(kind, origin._replace(lane=None))
+    tail = bytes(range(256))[-whole:][whole - size :]
+    assert seen(alone) == formed(kind, shape, bits(kind, first, origin, tail), safe=safe)
+
+
+MAKERS: dict[str, Callable[[Hand], Any]] = {
+    "alone": lambda hand: hand.one("uuid"),
+    "listed": lambda hand: hand.cutter.many("uuid", 1 << 58, 1, ORIGINS[2], True)[0],
+}
+
+
+@pytest.mark.parametrize("way", MAKERS)
+@pytest.mark.parametrize("by_slots", [True, False])
+def test_a_uuid_is_made_by_its_slots_or_its_class(way: str, by_slots: bool) -> None:
+    """The same one."""
+    hand = Hand(by_slots=by_slots)
+    hand.lend(1 << 58, 1, origin=ORIGINS[2])
+    made = MAKERS[way](hand)
+    assert type(made) is UUID
+    assert seen(made) == formed("v1", "uuid", bits("v1", 1 << 58, ORIGINS[2], b""))
+
+
+@pytest.mark.parametrize("way", MAKERS)
+def test_a_class_that_cannot_be_written_to_is_called(way: str) -> None:
+    """As one without slots, whatever was asked for."""
+
+    class Another:
+        def __init__(self, int: int, is_safe: SafeUUID) -> None:
+            self.made = int, is_safe
+
+    hand = Hand(uuid=Another)  # type: ignore[arg-type]
+    hand.lend(1 << 58, 1, origin=ORIGINS[2])
+    made = MAKERS[way](hand)
+    assert made.made == (bits("v1", 1 << 58, ORIGINS[2], b""), SafeUUID.safe)
+
+
+@pytest.mark.parametrize("way", MAKERS)
+def test_the_error_of_a_class_is_the_callers(way: str) -> None:
+    """And what was made until then is not seen by anybody."""
+
+    class Failing(UUID):
+        def __init__(self, **_: Any) -> None:
+            raise RuntimeError("not today")
+
+    hand = Hand(uuid=Failing, by_slots=False)
+    hand.lend(1 << 58, 1, origin=ORIGINS[2])
+    with pytest.raises(RuntimeError, match="not today"):
+        MAKERS[way](hand)

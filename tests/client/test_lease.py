@@ -91,6 +91,8 @@ def test_a_closed_descriptor_is_no_page() -> None:
 def test_a_refused_page_leaves_no_descriptor_open() -> None:
     """Also if it was mapped before it was refused."""
     with memory(magic=0) as descriptor:
+        # What other tests have left goes first.
+        gc.collect()
         before = os.listdir("/proc/self/fd")
         with pytest.raises(PageError):
             Page(descriptor)

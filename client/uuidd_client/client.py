@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import repeat, starmap
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
 
 from uuidd.core.ids.checks import shown
 from uuidd_client import extension, lazy
@@ -28,6 +28,8 @@ else:
 UuidKind = Literal["v1", "v4", "v6", "v7"]
 TextKind = Literal["flake", "ulid", "ksuid", "push_id"]
 IntKind = Literal["snowflake"]
+
+Draw = TypeVar("Draw", bound=Callable[[], Any])
 
 _GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
 
@@ -315,7 +317,7 @@ class Client:
         return cell, refill
 
 
-def function(draw: Callable[[], Any]) -> Callable[[], Any]:
+def function(draw: Draw) -> Draw:
     """Return *draw*, or if the extension made it, a function of Python that calls it.
 
     Programs look for functions, and for what only those have: a name, annotations and attributes.
@@ -329,7 +331,8 @@ def function(draw: Callable[[], Any]) -> Callable[[], Any]:
         return draw()
 
     core.shortcut(drawn, draw)
-    return drawn
+    # It is called as the other is, and returns the same.
+    return cast("Draw", drawn)
 
 
 _EMPTY: Run = (iter(()), 0.0, memoryview(bytes(8)).cast("d"))

@@ -13,7 +13,7 @@ import sys
 import typing
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, assert_type
 from uuid import UUID
 
 import pytest
@@ -176,3 +176,10 @@ def test_the_readings_of_an_id_come_out_of_a_pickle() -> None:
     found = uuidd_client.inspect("01ARYZ6S41TSV4RRFFQ69G5FAV")
     again = revived(found)
     assert [reading.fields for reading in again] == [reading.fields for reading in found]
+
+
+def test_type_checkers_know_what_the_functions_return() -> None:
+    """The types are checked by mypy, not by this test."""
+    assert_type(uuidd_client.uuid7, Callable[[], UUID])
+    assert_type(uuidd_client.ulid, Callable[[], str])
+    assert_type(uuidd_client.snowflake, Callable[[], int])

@@ -104,7 +104,8 @@ class CompiledSupply(Supply):
                 lease.token,
                 lease.begin,
                 times.end,
-                lease.tell_at,
+                # It is a word of the page, and a daemon may write anything there.
+                min(lease.tell_at, times.end),
                 lease.origin,
             )
         if times is not None and not places.leased:

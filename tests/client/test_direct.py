@@ -432,3 +432,12 @@ def test_threads_that_draw_in_all_ways_at_once_get_no_tick_twice(tmp_path: Path,
     for ids in found:
         keys = [key(id) for id in ids]
         assert keys == sorted(keys)
+
+
+def test_a_horizon_that_no_clock_reaches_is_no_error(tmp_path: Path) -> None:
+    """A daemon may write any word into its page."""
+    world = World(tmp_path / "s", Clock())
+    world.lanes.words[HORIZON_AT] = world.lanes.words[DUE_AT] = (1 << 64) - 1
+    with world.server(), Client(tmp_path / "s", fallback=False) as client:
+        assert len({client.uuid7() for _ in range(100)}) == 100
+    world.lanes.close()

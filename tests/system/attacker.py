@@ -106,8 +106,12 @@ def now() -> int:
 def connected(path: Path) -> socket.socket:
     """Return a socket that is connected."""
     sock = socket.socket(socket.AF_UNIX)
-    # First, as libuuid's callers do: with a time-out it would not wait for a full backlog.
-    sock.connect(str(path))
+    try:
+        # First, as libuuid's callers do: with a time-out it would not wait for a full backlog.
+        sock.connect(str(path))
+    except OSError:
+        sock.close()
+        raise
     sock.settimeout(PATIENCE)
     return sock
 

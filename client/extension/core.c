@@ -38,7 +38,9 @@
  *    of the sources, twice each: it is odd during one. Whoever finds another count after reserving
  *    drops what was reserved, because it may be of one source and its origin of another; a place
  *    that is dropped is not used by anybody. Python changes the sources under the channel's lock.
- *    With the GIL all this costs next to nothing, so there is one way for both.
+ *    With the GIL all this costs next to nothing, so there is one way for both. The module says that
+ *    it does not need the GIL: CPython would bring it back otherwise. tests/client/test_core_threads.py
+ *    fails without any one of these steps, on a CPython without the GIL.
  *
  * The build (build_hook.py) defines UUIDD_VERSION, the version of the package, and UUIDD_SOURCE, a
  * digest of the C sources. */
@@ -183,6 +185,9 @@ static PyModuleDef_Slot core_slots[] = {
     {Py_mod_exec, (void *)core_exec},
 #if PY_VERSION_HEX >= 0x030C0000
     {Py_mod_multiple_interpreters, Py_MOD_PER_INTERPRETER_GIL_SUPPORTED},
+#endif
+#ifdef Py_GIL_DISABLED
+    {Py_mod_gil, Py_MOD_GIL_NOT_USED},
 #endif
     {0, NULL},
 };

@@ -93,11 +93,16 @@ static PyObject *function_call(PyObject *callable, PyObject *const *args, size_t
                                PyObject *names)
 {
     PyFunctionObject *function = (PyFunctionObject *)callable;
-    PyObject *draw = PyCell_GET(PyTuple_GET_ITEM(function->func_closure, 0));
-    if (PyVectorcall_NARGS(count) || names || !draw || Py_TYPE(draw)->tp_traverse != (traverseproc)Draw_traverse
+    /* Another one may be put there, by another thread or by what a refill calls. */
+    PyObject *draw = PyCell_Get(PyTuple_GET_ITEM(function->func_closure, 0)), *made;
+    if (PyVectorcall_NARGS(count) || names || !draw
+        || Py_TYPE(draw)->tp_traverse != (traverseproc)Draw_traverse
         || ((Draw *)draw)->code != function->func_code)
-        return plain_call(callable, args, count, names);
-    return draw_next((Draw *)draw);
+        made = load(&plain_call)(callable, args, count, names);
+    else
+        made = draw_next((Draw *)draw);
+    Py_XDECREF(draw);
+    return made;
 }
 #endif
 
@@ -117,7 +122,7 @@ PyObject *shortcut(PyObject *Py_UNUSED(module), PyObject *args)
     PyFunctionObject *function = (PyFunctionObject *)callable;
     Py_XSETREF(draw->code, Py_NewRef(function->func_code));
     if (function->vectorcall != function_call) {
-        plain_call = function->vectorcall;
+        store(&plain_call, function->vectorcall);
         PyFunction_SetVectorcall(function, function_call);
     }
 #endif

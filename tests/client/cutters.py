@@ -26,7 +26,8 @@ class Hand:
     """A cutter for ids of *kind*, and what it reads: *now*, in ticks, and random bytes.
 
     *leased* is the lease that it holds, and *guard* has its memory. The clock is read *readings*
-    times, and calls *between* then.
+    times, and calls *between* then. If a *clock* is given, that is read instead, and *now* counts
+    only for the deadlines of what is lent.
     """
 
     def __init__(
@@ -34,6 +35,7 @@ class Hand:
         kind: str = "v1",
         *,
         max_age: float = 0.1,
+        clock: Callable[[], int] | None = None,
         random: Callable[[int], bytes] = os.urandom,
         uuid: type[UUID] = UUID,
         by_slots: bool = True,
@@ -46,7 +48,14 @@ class Hand:
         latest = None if kind in ("v1", "v6") else self.latest
         uuids = (uuid, SafeUUID.safe, SafeUUID.unknown, by_slots)
         self.cutter = core.Cutter(
-            kind, self.guard.memory, self.used, latest, max_age, self._clock, random, uuids
+            kind,
+            self.guard.memory,
+            self.used,
+            latest,
+            max_age,
+            clock or self._clock,
+            random,
+            uuids,
         )
         self.leased: Holding | None = None
         self.form = "text" if kind in ("ksuid", "push_id") else "uuid"

@@ -194,6 +194,18 @@ def test_a_function_whose_closure_is_changed_calls_what_is_there(other: Any) -> 
             function()
 
 
+def test_a_function_whose_closure_is_changed_by_a_refill_returns_its_id() -> None:
+    """The Draw, which only the closure had, stays until the call has ended."""
+
+    def refill() -> tuple[None, str]:
+        cells[0].cell_contents = str
+        return None, "a"
+
+    function = client.function(core.Draw("text", refill))
+    cells = function.__closure__
+    assert [function(), function()] == ["a", ""]
+
+
 def test_only_a_function_that_calls_it_is_a_shortcut() -> None:
     """All others would do something else than they say."""
     _, draw = drawing([])

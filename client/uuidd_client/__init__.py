@@ -16,16 +16,19 @@ may be used in any thread and after a fork; the methods of ``Client`` say what e
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
-
 from uuidd_client import extension, lazy
 from uuidd_client.client import Client, function
 from uuidd_client.errors import DaemonUnavailable, NoWorkerId, RateExceeded, TimeOutOfRange
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeVar
+
     from uuidd.core.ids import inspect as inspecting
     from uuidd_client.times import Backfill, at_time, bounds, sort_key
+
+    _Draw = TypeVar("_Draw", bound=Callable[[], Any])
 else:
     inspecting = lazy.Module("uuidd.core.ids.inspect")
 
@@ -51,8 +54,6 @@ __all__ = [
 ]
 
 implementation = extension.implementation
-
-_Draw = TypeVar("_Draw", bound=Callable[[], Any])
 
 _shared = Client()
 

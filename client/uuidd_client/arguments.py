@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from uuidd.core.ids.checks import look_up, shown
 from uuidd.core.ids.kinds import KINDS
 from uuidd_client.system import YEAR
@@ -46,6 +44,6 @@ def seconds(name: str, value: object) -> float:
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"{name} is {shown(value)}; it must be a number of seconds")
-    if value in (math.inf, -math.inf) or value != value:
+    if value in (float("inf"), float("-inf")) or value != value:
         return -1
     return min(value, YEAR)

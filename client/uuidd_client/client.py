@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
-from functools import partial
 from itertools import repeat, starmap
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
 
 from uuidd.core.ids.checks import shown
 from uuidd_client import extension, lazy
@@ -16,20 +12,26 @@ from uuidd_client.arguments import counted, known, seconds
 from uuidd_client.per_process import PerProcess
 from uuidd_client.system import instants, utc
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import types
+    import typing
     import uuid
+    from collections import abc
+    from typing import Literal, TypeVar, overload
 
     from uuidd_client._core import Cutter
     from uuidd_client.session import Session
     from uuidd_client.supply import Direct, Run
+
+    UuidKind = Literal["v1", "v4", "v6", "v7"]
+    TextKind = Literal["flake", "ulid", "ksuid", "push_id"]
+    IntKind = Literal["snowflake"]
+
+    Draw = TypeVar("Draw", bound=abc.Callable[[], typing.Any])
 else:
-    uuid = lazy.Module("uuid")
-
-UuidKind = Literal["v1", "v4", "v6", "v7"]
-TextKind = Literal["flake", "ulid", "ksuid", "push_id"]
-IntKind = Literal["snowflake"]
-
-Draw = TypeVar("Draw", bound=Callable[[], Any])
+    # For those who ask what the annotations name. To import these takes longer than all the rest.
+    abc, types, typing, uuid = map(lazy.Module, ("collections.abc", "types", "typing", "uuid"))
 
 _GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
 
@@ -80,7 +82,7 @@ class Client:
         self._session: PerProcess[Session] = PerProcess(
             lambda: lazy.session_type()(*settings), drop=lambda session: session.drop()
         )
-        self._cells: dict[tuple[str, str], list[Any]] = {}
+        self._cells: dict[tuple[str, str], list[typing.Any]] = {}
         self._uuid1 = self.factory("v1")
         self._uuid6 = self.factory("v6")
         self._uuid7 = self.factory("v7")
@@ -133,23 +135,28 @@ class Client:
         """Return a Push ID: 20 characters that sort by time. Raises as uuid1."""
         return self._push_id()
 
-    @overload
-    def make(self, kind: UuidKind, count: int, form: None = None) -> list[uuid.UUID]: ...
-    @overload
-    def make(self, kind: TextKind, count: int, form: None = None) -> list[str]: ...
-    @overload
-    def make(self, kind: IntKind, count: int, form: None = None) -> list[int]: ...
-    @overload
-    def make(self, kind: str, count: int, form: Literal["uuid"]) -> list[uuid.UUID]: ...
-    @overload
-    def make(self, kind: str, count: int, form: Literal["text"]) -> list[str]: ...
-    @overload
-    def make(self, kind: str, count: int, form: Literal["int"]) -> list[int]: ...
-    @overload
-    def make(self, kind: str, count: int, form: Literal["bytes"]) -> bytes: ...
-    @overload
-    def make(self, kind: str, count: int, form: str | None = None) -> list[Any] | bytes: ...
-    def make(self, kind: str, count: int, form: str | None = None) -> list[Any] | bytes:
+    if TYPE_CHECKING:
+
+        @overload
+        def make(self, kind: UuidKind, count: int, form: None = None) -> list[uuid.UUID]: ...
+        @overload
+        def make(self, kind: TextKind, count: int, form: None = None) -> list[str]: ...
+        @overload
+        def make(self, kind: IntKind, count: int, form: None = None) -> list[int]: ...
+        @overload
+        def make(self, kind: str, count: int, form: Literal["uuid"]) -> list[uuid.UUID]: ...
+        @overload
+        def make(self, kind: str, count: int, form: Literal["text"]) -> list[str]: ...
+        @overload
+        def make(self, kind: str, count: int, form: Literal["int"]) -> list[int]: ...
+        @overload
+        def make(self, kind: str, count: int, form: Literal["bytes"]) -> bytes: ...
+        @overload
+        def make(
+            self, kind: str, count: int, form: str | None = None
+        ) -> list[typing.Any] | bytes: ...
+
+    def make(self, kind: str, count: int, form: str | None = None) -> list[typing.Any] | bytes:
         """Return exactly *count* ids of *kind*, rising if the kind sorts by time.
 
         *form* is ``uuid``, ``text`` or ``int`` for a list, ``bytes`` for all ids in one bytes
@@ -167,23 +174,26 @@ class Client:
             return self._session.call(lambda session: session.join(kind, count))
         return self._session.call(lambda session: session.make(kind, count, form))
 
-    @overload
-    def iter(self, kind: UuidKind, form: None = None) -> Iterator[uuid.UUID]: ...
-    @overload
-    def iter(self, kind: TextKind, form: None = None) -> Iterator[str]: ...
-    @overload
-    def iter(self, kind: IntKind, form: None = None) -> Iterator[int]: ...
-    @overload
-    def iter(self, kind: str, form: Literal["uuid"]) -> Iterator[uuid.UUID]: ...
-    @overload
-    def iter(self, kind: str, form: Literal["text"]) -> Iterator[str]: ...
-    @overload
-    def iter(self, kind: str, form: Literal["int"]) -> Iterator[int]: ...
-    @overload
-    def iter(self, kind: str, form: Literal["bytes"]) -> Iterator[bytes]: ...
-    @overload
-    def iter(self, kind: str, form: str | None = None) -> Iterator[Any]: ...
-    def iter(self, kind: str, form: str | None = None) -> Iterator[Any]:
+    if TYPE_CHECKING:
+
+        @overload
+        def iter(self, kind: UuidKind, form: None = None) -> abc.Iterator[uuid.UUID]: ...
+        @overload
+        def iter(self, kind: TextKind, form: None = None) -> abc.Iterator[str]: ...
+        @overload
+        def iter(self, kind: IntKind, form: None = None) -> abc.Iterator[int]: ...
+        @overload
+        def iter(self, kind: str, form: Literal["uuid"]) -> abc.Iterator[uuid.UUID]: ...
+        @overload
+        def iter(self, kind: str, form: Literal["text"]) -> abc.Iterator[str]: ...
+        @overload
+        def iter(self, kind: str, form: Literal["int"]) -> abc.Iterator[int]: ...
+        @overload
+        def iter(self, kind: str, form: Literal["bytes"]) -> abc.Iterator[bytes]: ...
+        @overload
+        def iter(self, kind: str, form: str | None = None) -> abc.Iterator[typing.Any]: ...
+
+    def iter(self, kind: str, form: str | None = None) -> abc.Iterator[typing.Any]:
         """Return an endless iterator over ids of *kind*; each is as current as if made alone.
 
         *form* is as for ``make``, but with ``bytes`` each id is an object. Threads may share the
@@ -192,14 +202,14 @@ class Client:
         """
         form = known(kind, form)
         if self._core is not None:
-            ids: Iterator[Any] = self._core.Ids(form, self._refill(kind, form))
+            ids: abc.Iterator[typing.Any] = self._core.Ids(form, self._refill(kind, form))
             return ids
         if not _GIL:
             return starmap(self._locked_factory(kind, form), repeat(()))
         cell, refill = self._cell(kind, form)
 
         # As in factory(), except that the time is read in C, just before the call.
-        def draw(now: float) -> Any:
+        def draw(now: float) -> typing.Any:
             ids, begin, deadline = cell[0]
             try:
                 drawn = next(ids)
@@ -211,7 +221,7 @@ class Client:
 
         return map(draw, instants())
 
-    def status(self) -> dict[str, Any]:
+    def status(self) -> dict[str, typing.Any]:
         """Return the daemon's status. Raises DaemonUnavailable if no daemon answers."""
         return self._session.call(lambda session: session.status())
 
@@ -220,7 +230,9 @@ class Client:
         if self._session.made():
             self._session.call(lambda session: session.close())
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[typing.Any, ...]:
+        from functools import partial
+
         return partial(type(self), wait=self._wait), self._settings
 
     def __enter__(self) -> Client:
@@ -230,33 +242,36 @@ class Client:
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
-        trace: TracebackType | None,
+        trace: types.TracebackType | None,
     ) -> None:
         self.close()
 
-    @overload
-    def factory(self, kind: UuidKind, form: None = None) -> Callable[[], uuid.UUID]: ...
-    @overload
-    def factory(self, kind: TextKind, form: None = None) -> Callable[[], str]: ...
-    @overload
-    def factory(self, kind: IntKind, form: None = None) -> Callable[[], int]: ...
-    @overload
-    def factory(self, kind: str, form: str | None = None) -> Callable[[], Any]: ...
-    def factory(self, kind: str, form: str | None = None) -> Callable[[], Any]:
+    if TYPE_CHECKING:
+
+        @overload
+        def factory(self, kind: UuidKind, form: None = None) -> abc.Callable[[], uuid.UUID]: ...
+        @overload
+        def factory(self, kind: TextKind, form: None = None) -> abc.Callable[[], str]: ...
+        @overload
+        def factory(self, kind: IntKind, form: None = None) -> abc.Callable[[], int]: ...
+        @overload
+        def factory(self, kind: str, form: str | None = None) -> abc.Callable[[], typing.Any]: ...
+
+    def factory(self, kind: str, form: str | None = None) -> abc.Callable[[], typing.Any]:
         """Return a function that returns one id of *kind* in *form*, faster than the methods.
 
         It cannot be pickled; the client, its methods and the functions of the module can.
         """
         form = known(kind, form)
         if self._core is not None:
-            compiled: Callable[[], Any] = self._core.Draw(form, self._refill(kind, form))
+            compiled: abc.Callable[[], typing.Any] = self._core.Draw(form, self._refill(kind, form))
             return compiled
         if not _GIL:
             return self._locked_factory(kind, form)
         cell, refill = self._cell(kind, form)
         clock = utc
 
-        def draw() -> Any:
+        def draw() -> typing.Any:
             """Return the next id."""
             ids, begin, deadline = cell[0]
             try:
@@ -269,39 +284,40 @@ class Client:
 
         return draw
 
-    def _refill(self, kind: str, form: str) -> Callable[[], tuple[Cutter | None, Any]]:
+    def _refill(self, kind: str, form: str) -> abc.Callable[[], tuple[Cutter | None, typing.Any]]:
         """Return a function that returns a cutter for ids of *kind*, and one id, in *form*."""
 
-        def one(session: Session) -> tuple[Cutter | None, Any]:
+        def one(session: Session) -> tuple[Cutter | None, typing.Any]:
             return session.one(kind, form)
 
         # Not self, which has the factories: a dropped client closes its connections at once.
-        return partial(self._session.call, one)
+        call = self._session.call
+        return lambda: call(one)
 
-    def _locked_factory(self, kind: str, form: str) -> Callable[[], Any]:
+    def _locked_factory(self, kind: str, form: str) -> abc.Callable[[], typing.Any]:
         """Return a factory for an interpreter without the GIL, where next() is not atomic."""
         session = self._session
 
-        def draw() -> Any:
+        def draw() -> typing.Any:
             """Return the next id."""
             return session.call(lambda session: session.make(kind, 1, form))[0]
 
         return draw
 
-    def _cell(self, kind: str, form: str) -> tuple[list[Any], Callable[[], Any]]:
+    def _cell(self, kind: str, form: str) -> tuple[list[typing.Any], abc.Callable[[], typing.Any]]:
         """Return a list that holds the run which all factories of *kind* and *form* share.
 
         The function beside it returns the next id if the run has none: one that is made directly,
         or the first of a new run, which it puts there.
         """
-        cell: list[Any] = self._cells.setdefault((kind, form), [_EMPTY, None])
+        cell: list[typing.Any] = self._cells.setdefault((kind, form), [_EMPTY, None])
         # Not self, which has the factories: a dropped client closes its connections at once.
         session = self._session
 
-        def run(session: Session) -> tuple[Run, Direct, Any]:
+        def run(session: Session) -> tuple[Run, Direct, typing.Any]:
             return session.run(kind, form)
 
-        def refill() -> Any:
+        def refill() -> typing.Any:
             if cell[1] is not None:
                 direct, always = cell[1]
                 # It calls the function until that returns None. So the next call of draw finds its
@@ -326,13 +342,12 @@ def function(draw: Draw) -> Draw:
     if core is None or not isinstance(draw, core.Draw):
         return draw
 
-    def drawn() -> Any:
+    def drawn() -> typing.Any:
         """Return the next id."""
         return draw()
 
     core.shortcut(drawn, draw)
-    # It is called as the other is, and returns the same.
-    return cast("Draw", drawn)
+    return drawn  # type: ignore[return-value]  # it is called as the other is, and returns the same
 
 
 _EMPTY: Run = (iter(()), 0.0, memoryview(bytes(8)).cast("d"))

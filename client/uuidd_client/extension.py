@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
-from importlib import import_module
-from importlib.machinery import EXTENSION_SUFFIXES
-from types import ModuleType
+
+# What importlib.machinery shows of it takes longer to import.
+from _imp import extension_suffixes
 
 from uuidd import __version__
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
 
 _NAME = "uuidd_client._core"
 _PLACE = os.path.join(os.path.dirname(__file__), "_core")
@@ -35,7 +38,8 @@ def _load() -> ModuleType | None:
         return None
     try:
         _check_size()
-        found = import_module(_NAME)
+        __import__(_NAME)
+        found = sys.modules[_NAME]
         _check_version(found)
     except (ImportError, SystemError) as error:
         absent = isinstance(error, ModuleNotFoundError) and error.name == _NAME
@@ -47,6 +51,8 @@ def _load() -> ModuleType | None:
                 " C compiler, or unset UUIDD_EXTENSION"
             ) from None
         if not absent:
+            import warnings
+
             warnings.warn(
                 f"{problem}; ids are made in Python, which takes longer: install uuidd again, or"
                 " set UUIDD_EXTENSION=off",
@@ -63,7 +69,7 @@ def _check_size() -> None:
 
     The process would get a SIGBUS when it loads the file.
     """
-    for suffix in EXTENSION_SUFFIXES:
+    for suffix in extension_suffixes():
         try:
             with open(_PLACE + suffix, "rb") as file:
                 # The header of a 64-bit ELF file says where its last part is: the table of its

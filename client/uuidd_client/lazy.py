@@ -11,20 +11,23 @@ that is held by a thread which the child does not have, and would wait for it fo
 from __future__ import annotations
 
 import os
-import threading
-from _thread import start_new_thread
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+import sys
+
+# Not threading, which takes longer to import than this package.
+from _thread import RLock, start_new_thread
 
 from uuidd_client.system import pause
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from uuidd_client.session import Session
 
 POLL_SECONDS = 0.0005
 """Seconds between two checks whether the import, which takes some 30 ms, has ended."""
 
-_importing = threading.RLock()
+_importing = RLock()
 _outcome: dict[str, type[Session] | BaseException] = {}
 
 
@@ -86,7 +89,8 @@ class Module:
 
     def __getattr__(self, name: str) -> Any:
         with _importing:
-            return getattr(import_module(self._name), name)
+            __import__(self._name)
+            return getattr(sys.modules[self._name], name)
 
 
 os.register_at_fork(

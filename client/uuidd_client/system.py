@@ -5,10 +5,15 @@ from __future__ import annotations
 import os
 import select
 import time
-from collections.abc import Iterator
-from functools import partial
 from itertools import repeat, starmap
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from functools import partial
+else:
+    # All that functools takes it from; functools itself would take longer to import than this.
+    from _functools import partial
 
 elapsed = partial(time.clock_gettime, time.CLOCK_BOOTTIME)
 """Seconds on a clock that is never set and that counts a suspend: for time-outs and rates."""
@@ -67,6 +72,6 @@ def default_timeout(seconds: float = 0.2) -> float:
     return min(number, YEAR)
 
 
-def may_fall_back(wanted: Any) -> bool:
+def may_fall_back(wanted: object) -> bool:
     """Whether to make ids without a daemon: if *wanted*, and if $UUIDD_FALLBACK is not 0."""
     return bool(wanted) and os.environ.get("UUIDD_FALLBACK") != "0"

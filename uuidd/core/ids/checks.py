@@ -1,14 +1,16 @@
 """Checks of values that callers pass, and how the errors show these values.
 
-The client imports this module at once, so it imports next to nothing itself.
+The client imports this module at once, so it imports nothing itself, not even ``typing``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import TypeVar
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+    from typing import TypeVar
 
-Value = TypeVar("Value")
+    Value = TypeVar("Value")
 
 LONGEST = 60
 """Characters of a value that an error shows."""

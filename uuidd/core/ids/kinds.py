@@ -1,23 +1,27 @@
 """The kinds of ids that the daemon and the client make, each with its timeline and its forms.
 
-The client imports this module at once, so it imports nothing itself. How each kind is made is in
-``layouts``, which the client imports with its first id.
+The client imports this module at once, so it imports nothing itself, not even ``typing``. How each
+kind is made is in ``layouts``, which the client imports with its first id.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
-class Kind(NamedTuple):
+class Kind:
     """A kind's *timeline*, which is ``utc``, ``steady``, or empty for ids without a time.
 
     *forms* are the forms in which its ids can be made; the first is the default.
     """
 
-    timeline: str
-    forms: tuple[str, ...]
+    __slots__ = ("forms", "timeline")
+
+    def __init__(self, timeline: str, forms: tuple[str, ...]) -> None:
+        self.timeline = timeline
+        self.forms = forms
 
 
 KINDS: Mapping[str, Kind] = {

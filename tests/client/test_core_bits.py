@@ -272,3 +272,13 @@ def test_the_error_of_a_class_is_the_callers(way: str) -> None:
     hand.lend(1 << 58, 1, origin=ORIGINS[2])
     with pytest.raises(RuntimeError, match="not today"):
         MAKERS[way](hand)
+
+
+@pytest.mark.parametrize("count", [-1, (1 << 63) // 20 + 1, 1 << 59, 1 << 60, 1 << 62])
+def test_more_ids_than_memory_can_have_are_refused(count: int) -> None:
+    """And fewer than none. A v4 has no time that would set a bound."""
+    cutter = Hand("v4").cutter
+    with pytest.raises(ValueError, match=f"{count} places"):
+        cutter.many("bytes", 0, count, ORIGINS[0], True)
+    with pytest.raises(ValueError, match=f"{count} places"):
+        cutter.packed(0, count, ORIGINS[0])

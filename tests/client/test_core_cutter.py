@@ -264,8 +264,32 @@ def test_no_steady_tick_before_the_latest_is_used(lanes: Lanes) -> None:
     assert hand.latest.end == hand.now + 1
 
 
+def test_each_steady_id_raises_the_latest_of_all_kinds(lanes: Lanes) -> None:
+    """So the next id of another kind is later, also if this one lags."""
+    hand = Hand("v7").hold(lanes)
+    for later in (0, 2, LAG + 1):
+        hand.now += later
+        ticks = tick(hand.one())
+        assert hand.latest.end == ticks + 1
+
+
+def test_ticks_are_rounded_down(lanes: Lanes) -> None:
+    """Before 1970, too: an id is never ahead of its clock."""
+    for nanoseconds, ticks in (
+        (199, 1),
+        (100, 1),
+        (99, 0),
+        (0, 0),
+        (-1, -1),
+        (-100, -1),
+        (-101, -2),
+    ):
+        hand = Hand(clock=lambda now=nanoseconds: now).hold(lanes)  # type: ignore[misc]
+        assert tick(hand.one()) == UNIX_EPOCH + ticks
+
+
 def test_a_clock_before_1970_makes_ids_of_before_1970(lanes: Lanes) -> None:
-    """Its ticks are rounded down, as all are."""
+    """It may be set so."""
     hand = Hand().hold(lanes)
     hand.now = UNIX_EPOCH - 1
     assert tick(hand.one()) == UNIX_EPOCH - 1

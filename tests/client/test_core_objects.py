@@ -1,0 +1,157 @@
+"""What the C extension makes, holds and lets go of: UUIDs, pages, cutters and their parts."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import weakref
+from collections.abc import Iterator
+from typing import Any
+from uuid import UUID, SafeUUID
+
+import pytest
+
+from tests.client.cutters import FOREVER, Hand, core
+from tests.client.lanes import Lanes
+from uuidd.core.ids.layouts import Origin
+from uuidd_client.fork_guard import ForkGuard
+from uuidd_client.lease import Page
+
+ORIGIN = Origin(1, 2, 3, 4, 5)
+FIRST = 1 << 58
+
+
+@pytest.fixture
+def lanes() -> Iterator[Lanes]:
+    """Return what leases lanes, without an end."""
+    lanes = Lanes(FOREVER)
+    lanes.begin = 0
+    yield lanes
+    lanes.close()
+
+
+class Slots:
+    """As UUID: two slots, and nothing else."""
+
+    __slots__ = ("int", "is_safe")
+
+
+class Subclass(UUID):
+    """Its slots are those of another class, and it may have a constructor of its own."""
+
+    __slots__ = ()
+
+
+class WithDict:
+    """Its instances have more attributes than these."""
+
+    __slots__ = ("__dict__", "int", "is_safe")
+
+
+class OneSlot:
+    """It lacks a slot."""
+
+    __slots__ = ("int",)
+
+
+class Properties:
+    """It has attributes of these names, which are no slots."""
+
+    int = is_safe = property(lambda self: 5)
+
+
+@pytest.mark.parametrize("kind", [UUID, Slots])
+def test_slots_are_written_where_a_class_has_them(kind: Any) -> None:
+    """No constructor is called."""
+    made = core.new_uuid(kind, 1 << 127, SafeUUID.unsafe)
+    assert type(made) is kind
+    assert (made.int, made.is_safe) == (1 << 127, SafeUUID.unsafe)
+
+
+@pytest.mark.parametrize("kind", [Subclass, WithDict, OneSlot, Properties, int])
+def test_slots_are_written_only_of_a_class_that_has_no_more(kind: Any) -> None:
+    """An object of another class would not be whole."""
+    with pytest.raises(TypeError, match="not where they are expected"):
+        core.new_uuid(kind, 1, SafeUUID.safe)
+
+
+def test_each_uuid_holds_its_number_and_its_mark() -> None:
+    """As long as it lives."""
+    parts: list[Any] = [1 << 100, object()]
+    before = [sys.getrefcount(part) for part in parts]
+    made = [core.new_uuid(UUID, *parts) for _ in range(10)]
+    assert [sys.getrefcount(part) for part in parts] == [count + 10 for count in before]
+    del made
+    assert [sys.getrefcount(part) for part in parts] == before
+
+
+def test_nobody_else_holds_the_number_of_a_uuid() -> None:
+    """Neither if its class is called, nor if its slots are written."""
+    made = [UUID(bytes=os.urandom(16))]
+    for by_slots in (True, False):
+        made += Hand(by_slots=by_slots).cutter.many("uuid", FIRST, 2, ORIGIN, True)
+    assert len({sys.getrefcount(id.int) for id in made}) == 1
+
+
+def test_a_page_stays_while_a_cutter_may_read_it(lanes: Lanes) -> None:
+    """Also after it holds another lease: a thread may still read the words of the last."""
+    hand = Hand()
+    pages = [Page(lanes.fd) for _ in range(2)]
+    for page in pages:
+        hand.cutter.hold(page, 20, 1, 0, FOREVER, FOREVER, ORIGIN)
+    kept = [weakref.ref(page) for page in pages]
+    del page, pages
+    gc.collect()
+    assert all(page() for page in kept)
+    del hand
+    gc.collect()
+    assert not any(page() for page in kept)
+
+
+def test_a_cutter_stays_while_a_function_may_use_it() -> None:
+    """Also after a refill has returned another: a thread may still be in the last."""
+    kept: list[weakref.ref[Hand]] = []
+
+    def refill() -> tuple[Any, Any]:
+        hand = Hand()
+        hand.lend(FIRST, 2)
+        kept.append(weakref.ref(hand))
+        return hand.cutter, hand.one("text")
+
+    draw = core.Draw("text", refill)
+    for _ in range(4):
+        draw()
+        gc.collect()
+    assert [hand() is not None for hand in kept] == [True, True]
+    del draw
+    gc.collect()
+    assert not any(hand() for hand in kept)
+
+
+def test_a_cutter_that_ends_lets_go_of_all() -> None:
+    """Of each object that it was made of."""
+    guard = ForkGuard()
+    parts: list[Any] = [
+        guard.memory,
+        core.Mark(),
+        core.Mark(),
+        lambda: 0,
+        lambda count: bytes(count),
+        UUID,
+        object(),
+        object(),
+        core.Cutter,
+    ]
+    memory, used, latest, clock, random, uuid, safe, unknown = parts[:-1]
+    gc.collect()
+    before = [sys.getrefcount(part) for part in parts]
+    uuids = (uuid, safe, unknown, True)
+    for _ in range(10):
+        core.Cutter("v7", memory, used, latest, 0.1, clock, random, uuids)
+        with pytest.raises(ValueError, match="no kind"):
+            core.Cutter("v5", memory, used, latest, 0.1, clock, random, uuids)
+        with pytest.raises(ValueError, match="must be a page"):
+            core.Cutter("v7", bytes(9), used, latest, 0.1, clock, random, uuids)
+    del uuids
+    assert [sys.getrefcount(part) for part in parts] == before

@@ -1,0 +1,43 @@
+"""The options that say who the daemon is to a fleet's engine; ``uuidd workers`` has them too."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from uuidd.workers.address import Access, place
+
+_FILES = {
+    "secret": "the file with the user's password at the engine, on one line; no other user of this"
+    " host may be able to read it",
+    "ca": "the file with the certificates (PEM) that may sign the engine's; TLS is used, and names"
+    " are checked, with zks://, etcds:// and postgresql:// (default: the system's)",
+    "cert": "the file with the certificate (PEM) to show the engine",
+    "key": "the file with that certificate's key (PEM); no other user of this host may be able to"
+    " read it",
+}
+
+
+def add_access(made: argparse._ActionsContainer) -> None:
+    """Add --worker-user, --worker-secret, --worker-ca, --worker-cert and --worker-key."""
+    made.add_argument("--worker-user", default="", metavar="NAME", help="the user at the engine")
+    for name, what in _FILES.items():
+        made.add_argument(
+            f"--worker-{name}",
+            metavar="FILE",
+            help=f"{what}; without a slash in it, FILE is one of systemd's credentials",
+        )
+
+
+def access(given: argparse.Namespace) -> Access:
+    """Return what these options say, with absolute paths. Raises AddressError."""
+    folder = os.environ.get("CREDENTIALS_DIRECTORY")
+    files = {name: getattr(given, f"worker_{name}") for name in _FILES}
+    return Access(
+        given.worker_user,
+        **{
+            name: place(f"--worker-{name}", text, folder)
+            for name, text in files.items()
+            if text is not None
+        },
+    )

@@ -1,0 +1,84 @@
+"""What the daemon asks of the engine that keeps a fleet's worker numbers.
+
+An engine must be consistent: a write that was confirmed is never forgotten, and a read sees all
+writes that were confirmed before it began. Nothing else is asked of it, neither a clock nor leases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Protocol
+
+from uuidd.workers.record import Meta, Record
+
+ATTEMPT_SECONDS = 3.0
+"""How long one question to an engine may take in all; the engine counts as away then."""
+
+Version = Hashable
+"""What an engine knows one state of a register by; only the engine that made it can read it."""
+
+
+class Away(Exception):
+    """The engine gave no answer that can be used; one line that says why, without its name.
+
+    A write may have been done, and may even be done later: read the register to find out.
+    """
+
+
+class Changed(Exception):
+    """The register, or its namespace, is not as it was read. Nothing was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A register as it was read, the *version* to replace it by, and when it was written.
+
+    *written* is in Unix seconds, by the engine's clock; None if the engine does not know it.
+    """
+
+    record: Record
+    version: Version
+    written: float | None = None
+
+
+class Coordinator(Protocol):
+    """A namespace in an engine. Each question ends within ATTEMPT_SECONDS, or raises Away.
+
+    Each raises UnreadableError (of ``record``) if what it reads is no record of ours. A question
+    may be cancelled; a write may then have been done. Only one question at a time is asked.
+    """
+
+    @property
+    def name(self) -> str:
+        """The engine, for people: ``etcd h1:2379,h2:2379``."""
+
+    async def meta(self) -> Meta | None:
+        """Return the namespace, None if there is none. Ask this first.
+
+        All questions below are about the namespace that was returned last; before that they raise
+        RuntimeError.
+        """
+
+    async def create(self, meta: Meta, registers: Mapping[int, Record]) -> None:
+        """Make the namespace, with these registers in it from the beginning.
+
+        Raises Changed, and changes nothing, if there is a namespace.
+        """
+
+    async def taken(self) -> AbstractSet[int]:
+        """Return the numbers that have a register."""
+
+    async def registers(self) -> Mapping[int, Found | str]:
+        """Return all registers; for one that cannot be read, a line that says why."""
+
+    async def read(self, number: int) -> Found | None:
+        """Return a register, None if there is none."""
+
+    async def write(self, number: int, record: Record, version: Version | None) -> Version:
+        """Replace the register of that *version*, or make it if *version* is None.
+
+        Returns the new version. Raises Changed if it is not as it was read, exists already, or the
+        namespace is gone.
+        """

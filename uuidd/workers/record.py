@@ -1,0 +1,148 @@
+"""What an engine keeps of a fleet's worker numbers: JSON that people can read.
+
+``<namespace>/meta`` is written once, when the namespace is made, and never changed. Its ``id`` is
+in the path of every register, ``<namespace>/<id>/0017``. So a namespace that was wiped and made
+anew is another one to the hosts that knew the old. A register is never deleted.
+
+Fields that this version does not know are kept when a register is written again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import TypeVar
+
+from uuidd.core.ids.snowflake import EPOCH_BITS, WORKER_BITS
+from uuidd.core.ids.ticks import TICK_BITS
+
+FORMAT = 1
+NUMBERS = 1 << WORKER_BITS
+"""The worker numbers that there are: 0 to 1023."""
+
+TOKEN_DIGITS = 16
+"""Hex digits of a claim and of a namespace's id."""
+
+_LONGEST = 253
+"""Characters of a text in a register; a host's name has no more."""
+
+_MAX_BYTES = 1 << 16
+
+_Kind = TypeVar("_Kind", "Meta", "Record")
+
+
+class UnreadableError(Exception):
+    """What the engine keeps is no record of ours; one line that names it and says what is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Meta:
+    """A namespace: its *id*, the *epoch* of its Snowflakes in Unix milliseconds, and its numbers.
+
+    The numbers are *low* to *high*, both included. *other* holds the fields that this version does
+    not know.
+    """
+
+    id: str
+    epoch: int
+    low: int = 0
+    high: int = NUMBERS - 1
+    other: Mapping[str, object] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _check_token("id", self.id)
+        _check_int("epoch", self.epoch, 1 << EPOCH_BITS)
+        _check_int("low", self.low, NUMBERS)
+        _check_int("high", self.high, NUMBERS)
+        if self.low > self.high:
+            raise ValueError(f"low {self.low} is above high {self.high}")
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A register: who has a number, or had it last, and how far its ticks may be used.
+
+    *claim* is the random token of one holder's time with the number. At and past the tick *until*
+    nothing was made with the number. *held* is false after a release; a *reserved* number is never
+    leased to a new host. *host*, *machine* (a hash), *version* and *at* (the tick of the writer's
+    UTC) are for people. *other* holds the fields that this version does not know.
+    """
+
+    claim: str
+    until: int
+    held: bool
+    reserved: bool = False
+    host: str = ""
+    machine: str = ""
+    at: int = 0
+    version: str = ""
+    other: Mapping[str, object] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _check_token("claim", self.claim)
+        _check_int("until", self.until, 1 << TICK_BITS)
+        _check_int("at", self.at, 1 << TICK_BITS)
+        for name in ("held", "reserved"):
+            if type(getattr(self, name)) is not bool:
+                raise ValueError(f"{name} is {getattr(self, name)!r:.40}, not true or false")
+        for name in ("host", "machine", "version"):
+            value = getattr(self, name)
+            if type(value) is not str or len(value) > _LONGEST or not value.isprintable():
+                raise ValueError(f"{name} is {value!r:.40}, not a short text")
+
+
+def encode(what: Meta | Record) -> bytes:
+    """Return the JSON that an engine keeps, on one line; equal values give equal bytes."""
+    own = {each.name: getattr(what, each.name) for each in fields(what) if each.name != "other"}
+    return json.dumps({"v": FORMAT, **own, **what.other}).encode()
+
+
+def decode_meta(data: bytes, where: str) -> Meta:
+    """Return the namespace in *data*. Raises UnreadableError, which names *where* it was read."""
+    return _decoded(Meta, data, where)
+
+
+def decode_record(data: bytes, where: str) -> Record:
+    """Return the register in *data*. Raises UnreadableError, which names *where* it was read."""
+    return _decoded(Record, data, where)
+
+
+def register_name(number: int) -> str:
+    """Return the last part of a register's path: four digits, so that listings are in order."""
+    return f"{number:04}"
+
+
+def register_number(name: str) -> int | None:
+    """Return the number of a register's name, None if the name is no register's."""
+    if len(name) != 4 or not (name.isascii() and name.isdigit()) or int(name) >= NUMBERS:
+        return None
+    return int(name)
+
+
+def _decoded(kind: type[_Kind], data: bytes, where: str) -> _Kind:
+    try:
+        if len(data) > _MAX_BYTES:
+            raise ValueError(f"it has {len(data)} bytes")
+        body = json.loads(data)
+        if not isinstance(body, dict):
+            raise ValueError("it is no JSON object")
+        version = body.pop("v", None)
+        if version != FORMAT or type(version) is not int:
+            raise ValueError(f"its format is {version!r:.40}, and this version reads {FORMAT}")
+        known = {each.name for each in fields(kind)} - {"other"}
+        own = {name: value for name, value in body.items() if name in known}
+        other = {name: value for name, value in body.items() if name not in known}
+        return kind(**own, other=other)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise UnreadableError(f"{where} is no record of uuidd: {error}") from error
+
+
+def _check_token(name: str, value: object) -> None:
+    if type(value) is not str or len(value) != TOKEN_DIGITS or set(value) - set("0123456789abcdef"):
+        raise ValueError(f"{name} is {value!r:.40}, not {TOKEN_DIGITS} hex digits")
+
+
+def _check_int(name: str, value: object, bound: int) -> None:
+    if type(value) is not int or not 0 <= value < bound:
+        raise ValueError(f"{name} is {value!r:.40}, not a whole number below {bound}")

@@ -96,6 +96,7 @@ def parts(seed: int, *, whole: bool) -> list[list[Part]]:
             ["env", "UUIDD_EXTENSION=off", *pytest, "tests/system", "tests/client/test_lazy.py"],
         )
     ]
+    sanitizers = [Part("the extension with sanitizers", _module("tests.sanitizers"))]
     worlds = [
         Part(f"small world: {bounds}", _module("tests.core.small_world", *bounds.split()))
         for bounds in WORLDS
@@ -122,7 +123,7 @@ def parts(seed: int, *, whole: bool) -> list[list[Part]]:
             )
             for number in range(5)
         ]
-    return [marathons, mutations, examples, fuzzing, worlds, in_python]
+    return [marathons, mutations, examples, fuzzing, worlds, in_python, sanitizers]
 
 
 def _module(name: str, *arguments: str) -> list[str]:

@@ -34,12 +34,12 @@ Found = TypeVar("Found")
 COUNTS = pytest.mark.parametrize("count", [2000, pytest.param(200_000, marks=pytest.mark.thorough)])
 """How many ids each thread draws."""
 
-CLOCKS: dict[str, Callable[[], int]] = {"c": utc_ns, "python": lambda: utc_ns()}
+CLOCKS: dict[str, Callable[[], int]] = {"system": utc_ns, "function": lambda: utc_ns()}
 """The system's clock, read in C, and by a function of Python that lets other threads go on."""
 
 SOURCES: dict[str, Callable[[int], bytes]] = {
-    "c": os.urandom,
-    "python": lambda count: os.urandom(count),
+    "system": os.urandom,
+    "function": lambda count: os.urandom(count),
 }
 """The system's random bytes, read in C, and by a function of Python."""
 

@@ -9,6 +9,7 @@ format 1  1,024 generations of 16 lanes; it is read as one without epochs
 format 2  added ``epochs``
 format 3  64 generations of 256 lanes, and ``leases``. A generation of the earlier formats is a part
           of one of these, whose mark is the highest of its 16 parts.
+format 4  added ``worker``: a number that was set by hand, or a claim to one
 ========  ==========================================================================================
 """
 
@@ -16,15 +17,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 from uuidd.core.ids.nodes import NODE_BITS
 from uuidd.core.ids.snowflake import EPOCH_BITS, WORKER_BITS
 from uuidd.core.ids.ticks import TICK_BITS
+from uuidd.core.timeline.fence import Claim
 from uuidd.core.timeline.generation import GENERATIONS
 from uuidd.core.timeline.state import Node, State
 
-FORMAT = 3
+FORMAT = 4
 EARLIEST_FORMAT = 1
 """The oldest format that is still read."""
 
@@ -48,6 +51,7 @@ def encode(state: State) -> bytes:
         "floor": state.floor,
         "steady": state.steady,
         "leases": state.leases,
+        "worker": asdict(state.worker) if isinstance(state.worker, Claim) else state.worker,
         "epochs": {str(number): state.epochs[number] for number in sorted(state.epochs)},
         "marks": {str(number): state.marks[number] for number in sorted(state.marks)},
     }
@@ -107,6 +111,8 @@ def _state(body: dict[str, object], version: int) -> State:
     # The version lies outside the checksum, so one that was changed is found by this.
     if ("leases" in body) != (version >= 3):
         raise KeyError("leases")
+    if ("worker" in body) != (version >= 4):
+        raise KeyError("worker")
     bits = _EARLIER_GENERATION_BITS if version <= 2 else _GENERATION_BITS
     marks: dict[int, int] = {}
     for number, mark in _numbers("marks", body["marks"], bits, TICK_BITS).items():
@@ -121,7 +127,20 @@ def _state(body: dict[str, object], version: int) -> State:
         steady=_number(body["steady"], TICK_BITS),
         epochs={} if version == 1 else _numbers("epochs", body["epochs"], WORKER_BITS, EPOCH_BITS),
         leases=0 if version <= 2 else _number(body["leases"], TICK_BITS),
+        worker=_worker(body.get("worker")),
     )
+
+
+def _worker(value: object) -> int | Claim | None:
+    if not isinstance(value, dict):
+        return None if value is None else _number(value, WORKER_BITS)
+    claim = Claim(**value)
+    if type(claim.namespace) is not str or type(claim.token) is not str:
+        raise TypeError("a namespace or a token is not text")
+    _number(claim.number, WORKER_BITS)
+    _number(claim.begin, TICK_BITS)
+    _number(claim.until, TICK_BITS)
+    return claim
 
 
 def _numbers(name: str, value: object, key_bits: int, bits: int) -> dict[int, int]:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from uuidd.core.timeline import Block, SteadyBlock
 from uuidd.core.wire import libuuid, methods, rpc
-from uuidd_client.errors import DaemonUnavailable
+from uuidd_client.errors import DaemonUnavailable, NoWorkerId
 from uuidd_client.lease import Holding
 from uuidd_client.system import elapsed
 from uuidd_client.transport import Closed, Silence, Transport
@@ -36,11 +36,32 @@ class Connection(Transport):
         super().__init__(path, timeout, silence)
         self._closes_on_rpc = False
         self._libuuid_until = 0.0
+        self._of_snowflakes = "snowflake"
 
-    def take_steady(self, count: int) -> SteadyBlock:
-        """Return a block of up to *count* ticks of the steady timeline."""
+    def take_snowflake(self, count: int) -> SteadyBlock:
+        """Return a block of up to *count* steady ticks, with a worker number.
+
+        Raises NoWorkerId if the daemon has no worker number.
+        """
         try:
-            result = self._take("steady", count, self._deadline())
+            block = self.take_steady(count, self._of_snowflakes)
+        except DaemonUnavailable as refusal:
+            if refusal.code == "no_worker_id":
+                raise NoWorkerId(self.path, refusal.cause) from None
+            if refusal.code != "bad_params":
+                raise
+            # An earlier version knows only the whole steady timeline.
+            self._of_snowflakes = "steady"
+            block = self.take_steady(count, self._of_snowflakes)
+        if block.worker is None:
+            self._of_snowflakes = "snowflake"
+            raise NoWorkerId(self.path)
+        return block
+
+    def take_steady(self, count: int, timeline: str = "steady") -> SteadyBlock:
+        """Return a block of up to *count* ticks of the steady timeline, or a part of it."""
+        try:
+            result = self._take(timeline, count, self._deadline())
         except Closed:
             raise DaemonUnavailable(self.path, ONLY_V1) from None
         return self._checked(methods.unpack_steady_block, result, count)

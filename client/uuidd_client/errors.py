@@ -33,12 +33,12 @@ class DaemonUnavailable(Exception):
 class NoWorkerId(DaemonUnavailable):
     """The daemon has no worker number, which Snowflakes need."""
 
-    def __init__(self, path: str) -> None:
-        super().__init__(
-            path,
-            "it has no worker number; start it with --worker N, 0 to 1023",
-            code="no_worker_id",
-        )
+    def __init__(
+        self,
+        path: str,
+        cause: str = "it has no worker number; start it with --worker N, 0 to 1023",
+    ) -> None:
+        super().__init__(path, cause, code="no_worker_id")
 
 
 class TimeOutOfRange(Exception):

@@ -21,7 +21,7 @@ from uuidd.core.ids.layouts import LAYOUTS, Origin, time_fields
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline import Block, SteadyBlock
 from uuidd_client.demand import AT_ONCE, Demand
-from uuidd_client.errors import DaemonUnavailable, NoWorkerId, RateExceeded, TimeOutOfRange
+from uuidd_client.errors import DaemonUnavailable, RateExceeded, TimeOutOfRange
 from uuidd_client.fork_guard import ForkGuard
 from uuidd_client.mark import Mark
 from uuidd_client.own_lane import LEASE_AGE, OwnLane
@@ -248,7 +248,7 @@ class Places:
             self._nodes = self._nodes + 1 if from_daemon else 0
             if self._nodes > MAX_NODES:
                 raise self._broken(f"{self._nodes} answers in a row each have another node")
-            if self.end and self.timeline == "steady" and not layout.random:
+            if self.end and self.timeline != "utc" and not layout.random:
                 # Within a run the node or the worker comes first in the order of ids.
                 self._not_before = self.end - 1 + layout.room(self.end - 1)
             self.origin = origin
@@ -269,10 +269,10 @@ class Places:
     def _take(self, count: int) -> tuple[Block | SteadyBlock, bool]:
         if self.timeline == "utc":
             return self._source.take(count)
-        # Only a worker number of the host's own keeps the Snowflakes of two processes distinct.
-        block, from_daemon = self._source.take_steady(count, fallback=self.kind != "snowflake")
-        if self.kind == "snowflake" and block.worker is None:
-            raise NoWorkerId(self._source.connection.path)
+        if self.timeline == "snowflake":
+            block, from_daemon = self._source.take_snowflake(count), True
+        else:
+            block, from_daemon = self._source.take_steady(count)
         self._check_time(block, from_daemon)
         return block, from_daemon
 

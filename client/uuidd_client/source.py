@@ -7,6 +7,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from types import FrameType
 from typing import TypeVar
 
@@ -84,15 +85,25 @@ class Source:
             # UTC stepped back, but by 10 ms at most: otherwise there would be another node.
             pause(taken / TICKS_PER_SECOND)
 
-    def take_steady(self, count: int, *, fallback: bool = True) -> tuple[SteadyBlock, bool]:
+    def take_snowflake(self, count: int) -> SteadyBlock:
+        """Return up to *count* ticks of the steady timeline, with a worker number.
+
+        They are as those of ``take_steady``. There is no fallback, because only a worker number of
+        the host's own keeps the Snowflakes of two processes distinct. Raises DaemonUnavailable.
+        """
+        block = self._take_later(self.connection.take_snowflake, count)
+        self._latest.note(block.first + block.count)
+        return block
+
+    def take_steady(self, count: int) -> tuple[SteadyBlock, bool]:
         """Return up to *count* ticks of the steady timeline, and whether they came from the daemon.
 
         They are later than all steady ticks before, of the daemon or the fallback, unless those are
         more than an hour ahead. Raises DaemonUnavailable if the daemon has none, and there is no
         fallback.
         """
-        fallback = fallback and self._fallback
-        block = self._ask("steady", self._take_later, count, fallback)
+        take = partial(self._take_later, self.connection.take_steady)
+        block = self._ask("steady", take, count, self._fallback)
         safe = block is not None
         while block is None:
             ticks = int(elapsed() * TICKS_PER_SECOND)
@@ -122,7 +133,7 @@ class Source:
             _warn(unavailable)
             return None
 
-    def _take_later(self, count: int) -> SteadyBlock:
+    def _take_later(self, take: Callable[[int], SteadyBlock], count: int) -> SteadyBlock:
         """Take a block from the daemon; return the part that is later than all that was used here.
 
         There may be no such part: then the daemon's clock is behind the ids that this process has
@@ -131,7 +142,7 @@ class Source:
         """
         # Read before the request: a signal handler that interrupts it gets later ticks.
         used = self._latest.end
-        block = self.connection.take_steady(count)
+        block = take(count)
         end = block.first + block.count
         if used - end > MAX_LEAD:
             return block

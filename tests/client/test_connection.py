@@ -38,7 +38,7 @@ from uuidd.core.timeline import Block
 from uuidd.core.wire import rpc
 from uuidd_client import stream, transport
 from uuidd_client.connection import MAX_FROM_LIBUUID, Connection
-from uuidd_client.errors import DaemonUnavailable
+from uuidd_client.errors import DaemonUnavailable, NoWorkerId
 from uuidd_client.per_process import Forked
 from uuidd_client.system import elapsed
 
@@ -100,6 +100,44 @@ def test_a_take_asks_for_utc_and_the_count(path: Path) -> None:
 def must_wait(request: bytes) -> bytes:
     """Refuse to answer at once, as a daemon does whose disk is slow."""
     return refused(request, "must_wait: the state is being saved; ask again with wait")
+
+
+def refusing(timeline: str, code: str, **fields: object) -> Answer:
+    """Refuse ticks of *timeline* with *code*, and give 4 of another, with other *fields*."""
+
+    def answer(request: bytes) -> bytes:
+        if msgpack.unpackb(request)[3][0] == timeline:
+            return refused(request, f"{code}: the reason")
+        return result(request, granted(3, 4) | fields)
+
+    return answer
+
+
+def test_a_daemon_says_why_it_has_no_worker_number(path: Path) -> None:
+    """The error has the daemon's own words."""
+    with (
+        served(path, refusing("snowflake", "no_worker_id")) as (_, found),
+        pytest.raises(NoWorkerId, match=r"refused: .*the reason"),
+    ):
+        found.take_snowflake(4)
+
+
+def test_an_earlier_daemon_is_asked_for_steady(path: Path) -> None:
+    """From then on at once."""
+    with served(path, refusing("snowflake", "bad_params", worker=7)) as (server, found):
+        assert [found.take_snowflake(4).worker for _ in range(2)] == [7, 7]
+    asked = [msgpack.unpackb(request)[3][0] for request in server.requests]
+    assert asked == ["snowflake", "steady", "steady"]
+
+
+def test_snowflakes_of_an_earlier_daemon_need_a_worker_number(path: Path) -> None:
+    """The error names the daemon's option; the next call asks as at first."""
+    with served(path, refusing("snowflake", "bad_params", worker=None)) as (server, found):
+        for _ in range(2):
+            with pytest.raises(NoWorkerId, match="--worker N"):
+                found.take_snowflake(4)
+    asked = [msgpack.unpackb(request)[3][0] for request in server.requests]
+    assert asked == ["snowflake", "steady", "snowflake", "steady"]
 
 
 @pytest.mark.parametrize("timeline", ["utc", "steady"])

@@ -131,11 +131,14 @@ class Told:
         (first, size), origin = self.left.pop(0)
         return Block(first, size, origin.clock_seq, origin.node), self.safe
 
-    def take_steady(self, _: int, *, fallback: bool) -> tuple[SteadyBlock, bool]:
+    def take_steady(self, _: int) -> tuple[SteadyBlock, bool]:
         """Return the next as a block of the steady timeline."""
-        assert isinstance(fallback, bool)
         (first, size), origin = self.left.pop(0)
         return SteadyBlock(first, size, origin.node, origin.worker, origin.epoch), self.safe
+
+    def take_snowflake(self, count: int) -> SteadyBlock:
+        """Return the next as a block with a worker number."""
+        return self.take_steady(count)[0]
 
 
 @contextlib.contextmanager
@@ -386,9 +389,13 @@ class Shared:
         """Return the next as a block of UTC."""
         return self._told().take(count)
 
-    def take_steady(self, count: int, *, fallback: bool) -> tuple[SteadyBlock, bool]:
+    def take_steady(self, count: int) -> tuple[SteadyBlock, bool]:
         """Return the next as a block of the steady timeline."""
-        return self._told().take_steady(count, fallback=fallback)
+        return self._told().take_steady(count)
+
+    def take_snowflake(self, count: int) -> SteadyBlock:
+        """Return the next as a block with a worker number."""
+        return self.take_steady(count)[0]
 
     def _told(self) -> Told:
         self.taken += os.read(self._numbers, 1)

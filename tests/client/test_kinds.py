@@ -253,7 +253,9 @@ def test_steady_kinds_rise_over_a_daemons_end_and_return() -> None:
 def test_without_a_worker_number_snowflakes_are_refused() -> None:
     """With the way out; all other kinds go on."""
     with Daemon() as daemon, Client(daemon.socket) as client:
-        with pytest.raises(NoWorkerId, match="it has no worker number; start it with --worker N"):
+        with pytest.raises(
+            NoWorkerId, match=r"this uuidd has no worker number.*; start it with --worker N"
+        ):
             client.snowflake()
         assert client.uuid7().is_safe is SafeUUID.safe
 

@@ -47,6 +47,8 @@ class FakeDaemon:
         first, self.steady_from = self.steady_from, self.steady_from + count
         return SteadyBlock(first, count, NODE, 5, 0)
 
+    take_snowflake = take_steady
+
 
 @pytest.fixture
 def time(monkeypatch: pytest.MonkeyPatch) -> Time:
@@ -229,10 +231,10 @@ def test_what_has_no_fallback_is_asked_of_the_daemon_each_time(fake: FakeDaemon)
     found = source_of(fake)
     for tries in range(3):
         with pytest.raises(DaemonUnavailable):
-            found.take_steady(1, fallback=False)
+            found.take_snowflake(1)
         assert fake.steady_asked == tries + 1
     fake.steady_up = True
-    assert found.take_steady(1, fallback=False)[1]
+    assert found.take_snowflake(1).count == 1
 
 
 def test_a_daemon_that_refuses_steady_gives_utc_all_the_same(fake: FakeDaemon) -> None:

@@ -30,11 +30,14 @@ class Now:
         self.asked += 1
         return Block(self._time.utc - 999, 1000, 5, NODE), True
 
-    def take_steady(self, _: int, *, fallback: bool) -> tuple[SteadyBlock, bool]:
+    def take_steady(self, _: int) -> tuple[SteadyBlock, bool]:
         """Return a thousand steady ticks."""
-        assert isinstance(fallback, bool)
         self.asked += 1
         return SteadyBlock(self._time.utc - 999, 1000, NODE, 5, 0), True
+
+    def take_snowflake(self, count: int) -> SteadyBlock:
+        """Return a thousand steady ticks with a worker number."""
+        return self.take_steady(count)[0]
 
 
 @pytest.fixture

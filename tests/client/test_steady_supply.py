@@ -13,7 +13,7 @@ from tests.client.breaking import break_off
 from tests.client.fakes import NODE, START, UNAVAILABLE, Time
 from uuidd.core.ids import flake, snowflake, versions
 from uuidd.core.timeline import SteadyBlock
-from uuidd_client import DaemonUnavailable, NoWorkerId, RateExceeded, TimeOutOfRange
+from uuidd_client import DaemonUnavailable, RateExceeded, TimeOutOfRange
 from uuidd_client.fork_guard import ForkGuard
 from uuidd_client.places import MAX_EMPTY, MAX_NODES, Places
 from uuidd_client.source import Source
@@ -35,16 +35,20 @@ class Blocks:
     def __init__(self, *blocks: SteadyBlock | BaseException) -> None:
         self.left = list(blocks)
         self.asked: list[int] = []
-        self.fallbacks: list[bool] = []
+        self.without_fallback = 0
 
-    def take_steady(self, count: int, *, fallback: bool) -> tuple[SteadyBlock, bool]:
+    def take_steady(self, count: int) -> tuple[SteadyBlock, bool]:
         """Return the next block."""
         self.asked.append(count)
-        self.fallbacks.append(fallback)
         block = self.left.pop(0)
         if isinstance(block, BaseException):
             raise block
         return block, True
+
+    def take_snowflake(self, count: int) -> SteadyBlock:
+        """Return the next block, as one for which there is no fallback."""
+        self.without_fallback += 1
+        return self.take_steady(count)[0]
 
 
 def block(first: int, count: int, *, node: int = NODE, worker: int | None = 5) -> SteadyBlock:
@@ -80,15 +84,7 @@ def test_only_snowflakes_have_no_fallback() -> None:
     for kind in ("v7", "ulid", "ksuid", "push_id", "flake", "snowflake"):
         source = Blocks(block(0, 3))
         supply_of(source, kind).make(1, "text")
-        assert source.fallbacks == [kind != "snowflake"]
-
-
-def test_a_snowflake_needs_a_worker_number() -> None:
-    """The error names the daemon's socket and its option."""
-    with pytest.raises(
-        NoWorkerId, match=r"uuidd at /path refused: it has no worker number.*--worker N"
-    ):
-        supply_of(Blocks(block(0, 3, worker=None)), "snowflake").make(1, "int")
+        assert source.without_fallback == (kind == "snowflake")
 
 
 def test_runs_of_slow_ids_stay_short() -> None:

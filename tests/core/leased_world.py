@@ -37,6 +37,7 @@ from tests.core.exploring import NONE, OutOfBounds, Repeated, Seen
 from tests.core.switching import take
 from uuidd.core.ids.nodes import MULTICAST, NODE_BITS
 from uuidd.core.timeline import Generation, NoneFree
+from uuidd.core.timeline.fence import Fence
 from uuidd.core.timeline.generation import BLOCK_LANES
 from uuidd.core.timeline.horizon import Horizon
 from uuidd.core.timeline.leases import (
@@ -260,7 +261,7 @@ class Host:
         # Blocks are in order in each generation alone, so that order costs no states.
         utc.restore(utc.snapshot()._replace(short_next=0))
         steady = Steady(0, now=FIRST, elapsed=0)
-        self.timelines = Timelines(utc, steady, worker=None, epoch=0)
+        self.timelines = Timelines(utc, steady, fence=Fence(), epoch=0)
 
     def _lose(self, now: int) -> None:
         floor = now + self.bounds.lost

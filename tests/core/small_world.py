@@ -38,6 +38,7 @@ from tests.core.exploring import NONE, OutOfBounds, Repeated, Seen
 from tests.core.switching import take
 from uuidd.core.ids.nodes import MULTICAST, NODE_BITS
 from uuidd.core.timeline import Generation, NoneFree
+from uuidd.core.timeline.fence import Fence
 from uuidd.core.timeline.generation import LANE_BITS, LANES
 from uuidd.core.timeline.horizon import Horizon
 from uuidd.core.timeline.outcomes import Closed, NeedsSave, TooFarAhead
@@ -331,7 +332,7 @@ class Host:
             rollback=self.bounds.rollback,
             max_lead=self.bounds.max_lead,
         )
-        self.timelines = Timelines(utc, steady, worker=None, epoch=0)
+        self.timelines = Timelines(utc, steady, fence=Fence(), epoch=0)
 
     def _begin_save(self, at: Reading, reach: int) -> None:
         state = self.timelines.begin_save(at=at, reach=reach, bare_reach=0)
@@ -514,7 +515,7 @@ def thaw(frozen: bytes, bounds: Bounds) -> Host:
     host.timelines = Timelines(
         _thaw_utc(at, host, names) if bounds.utc else host.any_utc(),
         _thaw_steady(at, host) if bounds.steady else Steady(0, now=FIRST, elapsed=0),
-        worker=None,
+        fence=Fence(),
         epoch=0,
     )
     return host

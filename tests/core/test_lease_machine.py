@@ -31,6 +31,7 @@ from tests.core.switching import take
 from tests.core.test_timeline_machine import PICKS, REACHES, START, STEPS, Given
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline import LANES, Block, NoneFree
+from uuidd.core.timeline.fence import Fence
 from uuidd.core.timeline.leases import HORIZON_AT, PAGE_WORDS, TOKENS_AT, Lease, Leases, NoLease
 from uuidd.core.timeline.outcomes import NeedsSave, TooFarAhead
 from uuidd.core.timeline.state import State
@@ -299,7 +300,7 @@ class Host(RuleBasedStateMachine):
         )
         # Its mark is exact here, so that it seldom keeps lanes from being leased.
         steady = Steady(self.steady_end, now=self.now, elapsed=self.elapsed)
-        self.timelines = Timelines(utc, steady, worker=None, epoch=0)
+        self.timelines = Timelines(utc, steady, fence=Fence(), epoch=0)
 
     def _lease(self, uid: int) -> None:
         for _ in range(2):

@@ -9,6 +9,7 @@ from tests.core.switching import take
 from uuidd.core.ids.nodes import MULTICAST
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline import LANES
+from uuidd.core.timeline.fence import Fence
 from uuidd.core.timeline.generation import BLOCK_LANES
 from uuidd.core.timeline.leases import (
     DUE_AT,
@@ -50,7 +51,7 @@ class Host:
             leases=Leases(floor, self.page),
         )
         steady = Steady(0 if loaded is None else loaded.steady, now=now, elapsed=0)
-        self.timelines = Timelines(utc, steady, worker=None, epoch=0)
+        self.timelines = Timelines(utc, steady, fence=Fence(), epoch=0)
         self.utc = utc
 
     @property

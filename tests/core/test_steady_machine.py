@@ -18,6 +18,7 @@ from tests.core.disk import FATES, Disk
 from tests.core.draws import Draws
 from tests.core.switching import take
 from uuidd.core.timeline import Block, NoneFree, SteadyBlock
+from uuidd.core.timeline.fence import Fence
 from uuidd.core.timeline.outcomes import Closed, NeedsSave, TooFarAhead
 from uuidd.core.timeline.state import State
 from uuidd.core.timeline.steady import LOST_SECONDS, Rollback, Steady
@@ -150,7 +151,7 @@ class Host(stateful.RuleBasedStateMachine):
         steady = Steady(
             mark, now=at.now, elapsed=at.elapsed, lost=lost, rollback=rollback, max_lead=most
         )
-        self.timelines = Timelines(utc, steady, worker=None, epoch=0)
+        self.timelines = Timelines(utc, steady, fence=Fence(), epoch=0)
         assert steady.next == self.begin
 
     def _s(self) -> int:

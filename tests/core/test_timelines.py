@@ -8,6 +8,7 @@ from tests.core.draws import Draws
 from uuidd.core.ids.layouts import Origin
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline import Block, LeasedBlock, NoneFree, SteadyBlock
+from uuidd.core.timeline.fence import Fence
 from uuidd.core.timeline.outcomes import Closed, NeedsSave, NeedsSwitch
 from uuidd.core.timeline.state import State
 from uuidd.core.timeline.steady import Steady
@@ -25,7 +26,7 @@ def begun(loaded: State | None = None, *, now: int = NOW, worker: int | None = 5
     """Return the timelines of a host that loaded this state, nothing saved yet."""
     utc = Utc(loaded, machine="host", now=now, random=Draws())
     steady = Steady(None if loaded is None else loaded.steady, now=now, elapsed=0)
-    return Timelines(utc, steady, worker=worker, epoch=EPOCH)
+    return Timelines(utc, steady, fence=Fence(worker), epoch=EPOCH)
 
 
 def save(timelines: Timelines, at: Reading = AT) -> State:

@@ -21,6 +21,7 @@ from uuidd.clock import Clock
 from uuidd.core.ids.snowflake import TWITTER_EPOCH
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline import MAX_BLOCK, Block, Generation, SteadyBlock
+from uuidd.core.timeline.fence import Fence
 from uuidd.core.timeline.generation import BLOCK_LANES
 from uuidd.core.timeline.leases import Lease, Leases
 from uuidd.core.timeline.state import Node, State
@@ -191,7 +192,9 @@ class Inside:
         self.steady = Steady(
             None, now=at.now - TICKS_PER_SECOND, elapsed=0, lost=lost, rollback=rollback
         )
-        self.timelines = Timelines(self.timeline, self.steady, worker=worker, epoch=TWITTER_EPOCH)
+        self.timelines = Timelines(
+            self.timeline, self.steady, fence=Fence(worker), epoch=TWITTER_EPOCH
+        )
         first = self.timelines.begin_save(
             at=at, reach=int(FIRST_REACH * TICKS_PER_SECOND), bare_reach=0
         )

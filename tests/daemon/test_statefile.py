@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uuidd.core.ids.snowflake import EPOCH_BITS
+from uuidd.core.timeline.fence import Claim
 from uuidd.core.timeline.state import Node, State
 from uuidd.statefile import UnusableError, decode, encode, machine_hash
 
@@ -85,7 +86,38 @@ uuidd-state 3 sha256:e94386bff6f669860ec68ce8af435072a3e37aa88e58940a70d06042f04
  }
 }
 """
-"""WITH_LEASES, as format 3 has it."""
+"""WITH_LEASES, as format 3 had it."""
+
+CLAIM = Claim("prod", 17, "c1", 0x1EC9414C232AB00, 0x1EC9414C232AB03)
+CLAIMED = replace(WITH_LEASES, worker=CLAIM)
+GOLDEN_4 = b"""\
+uuidd-state 4 sha256:5c29505899ab18956fe10dca29b682f9bd33bd736232d99cc9f95a8128b84b70
+{
+ "node": "0x9f6bdeced846",
+ "node_source": "random",
+ "machine": "here",
+ "generation": 51,
+ "floor": 0,
+ "steady": 138648505420000001,
+ "leases": 138648505420000002,
+ "worker": {
+  "namespace": "prod",
+  "number": 17,
+  "token": "c1",
+  "begin": 138648505420000000,
+  "until": 138648505420000003
+ },
+ "epochs": {
+  "0": 0,
+  "5": 1288834974657
+ },
+ "marks": {
+  "0": 1,
+  "51": 138648505420000000
+ }
+}
+"""
+"""CLAIMED, as format 4 has it."""
 
 GENERATIONS = st.integers(0, 63)
 WORKERS = st.integers(0, 1023)
@@ -100,10 +132,13 @@ STATES = st.builds(
     steady=TICKS,
     epochs=st.dictionaries(WORKERS, st.integers(0, 2**EPOCH_BITS - 1), max_size=5),
     leases=TICKS,
+    worker=st.none()
+    | WORKERS
+    | st.builds(Claim, st.text(), WORKERS, st.text(), begin=TICKS, until=TICKS),
 )
 
 
-def signed(body: bytes, version: int = 3) -> bytes:
+def signed(body: bytes, version: int = 4) -> bytes:
     """Return a state file of *body* whose checksum is right."""
     digest = hashlib.sha256(body).hexdigest()
     return f"uuidd-state {version} sha256:{digest}\n".encode() + body
@@ -122,8 +157,8 @@ def test_any_state_comes_back_as_it_was(state: State) -> None:
 
 
 def test_the_format_is_what_it_was() -> None:
-    """A state is written in the bytes in which format 3 was first written."""
-    assert encode(WITH_LEASES) == GOLDEN_3
+    """A state is written in the bytes in which format 4 was first written."""
+    assert encode(CLAIMED) == GOLDEN_4
 
 
 def test_a_file_of_format_1_is_read() -> None:
@@ -135,6 +170,32 @@ def test_a_file_of_format_1_is_read() -> None:
 def test_a_file_of_format_2_is_read() -> None:
     """It contains no mark of leases, for there were none."""
     assert decode(GOLDEN_2) == WITH_EPOCHS
+
+
+def test_a_file_of_format_3_is_read() -> None:
+    """It contains no worker number."""
+    assert decode(GOLDEN_3) == WITH_LEASES
+
+
+@pytest.mark.parametrize(
+    "worker",
+    [
+        "5",
+        -1,
+        1024,
+        True,
+        {},
+        {**asdict(CLAIM), "number": 1024},
+        {**asdict(CLAIM), "until": 2**60},
+        {**asdict(CLAIM), "begin": None},
+        {**asdict(CLAIM), "token": 7},
+        {**asdict(CLAIM), "more": 0},
+    ],
+)
+def test_a_worker_number_that_cannot_be_is_damage(worker: object) -> None:
+    """It is a number of 10 bits, or a claim with all that a claim has."""
+    with pytest.raises(UnusableError, match=r"^it is damaged: "):
+        decode(changed(worker=worker))
 
 
 @pytest.mark.parametrize("version", [1, 2])
@@ -242,8 +303,8 @@ def test_a_field_out_of_range_is_damage(data: bytes) -> None:
 
 def test_a_newer_format_is_told_as_such() -> None:
     """A file of a later version is not taken for damage."""
-    with pytest.raises(UnusableError, match=r"^it has format '4', and this version reads 1 to 3$"):
-        decode(signed(b"{}\n", version=4))
+    with pytest.raises(UnusableError, match=r"^it has format '5', and this version reads 1 to 4$"):
+        decode(signed(b"{}\n", version=5))
 
 
 @pytest.mark.parametrize("content", [b"", b"\n", b" \n", b"\xff\xfe", b"uninitialized\n"])

@@ -18,7 +18,7 @@ Theory of operation
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from math import inf
 
 import trio
@@ -26,7 +26,7 @@ import trio
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline import Block, NoneFree, SteadyBlock
 from uuidd.core.timeline.generation import BLOCK_LANES
-from uuidd.core.timeline.outcomes import Closed, NeedsSave, NeedsSwitch, TooFarAhead
+from uuidd.core.timeline.outcomes import Closed, NeedsSave, NeedsSwitch, NoNumber, TooFarAhead
 from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.core.wire.methods import SAVE_SECONDS, RefusedError
 from uuidd.libuuid_clock import libuuid_clock_seq
@@ -34,6 +34,11 @@ from uuidd.server import events
 from uuidd.server.fairness import OverShare, Shares
 from uuidd.server.saver import Saver
 from uuidd.server.settings import ROOM_SECONDS, SOON_SECONDS, Limits
+
+NO_NUMBER = (
+    "this uuidd has no worker number, so it makes no Snowflakes; start it with --worker N, 0 to"
+    " 1023, another on each host"
+)
 
 LEAST_WAIT = 0.001
 """The shortest wait, in seconds, of a user whose share is used up."""
@@ -44,7 +49,8 @@ class Allocator:
 
     Each block is for a user, *uid*. While users want more ticks than there are, all have the same
     share of them.
-    *libuuid_clock_seq* reads the clock sequence that libuuid uses without a daemon.
+    *libuuid_clock_seq* reads the clock sequence that libuuid uses without a daemon. *renewed* waits
+    until the fence of the worker number has changed; None if it never does.
     """
 
     def __init__(
@@ -54,12 +60,14 @@ class Allocator:
         read: Callable[[], Reading],
         limits: Limits,
         libuuid_clock_seq: Callable[[], int | None] = libuuid_clock_seq,
+        renewed: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._limits = limits
         self._timelines = timelines
         self._saver = saver
         self._read = read
         self._libuuid_clock_seq = libuuid_clock_seq
+        self._renewed = renewed
         self._short, self._whole, self._steady = Shares(1), Shares(BLOCK_LANES - 1), Shares(1)
         self._waiting: Counter[int] = Counter()
 
@@ -97,7 +105,8 @@ class Allocator:
                 if timeline == "utc":
                     block = self._timelines.utc.take(count, now=at.now, whole=whole)
                 else:
-                    block = self._timelines.take_steady(count, at=at, whole=whole)
+                    fenced = timeline == "snowflake"
+                    block = self._timelines.take_steady(count, at=at, whole=whole, fenced=fenced)
             except NeedsSwitch:
                 self._switch(at.now)
             except NoneFree:
@@ -110,11 +119,6 @@ class Allocator:
             self._saver.want()
         return block
 
-    @property
-    def worker(self) -> int | None:
-        """The host's worker number for Snowflakes."""
-        return self._timelines.worker
-
     async def take_waiting(
         self, timeline: str, count: int, whole: bool, *, uid: int, wait: bool = True
     ) -> Block | SteadyBlock:
@@ -123,13 +127,16 @@ class Allocator:
         When no save completes in time, utc goes on with a volatile node. Raises RefusedError:
         ``busy`` when not enough ticks became free, ``unavailable`` when the daemon is stopping.
         Steady is ``unavailable`` too when no save completes in time (at once, if the last one has
-        already failed for as long), and when it is too far ahead of UTC. Without *wait* the error
+        already failed for as long), and when it is too far ahead of UTC. Snowflakes are refused too
+        while there is no worker number for them, with ``no_worker_id`` if there never was one, and
+        else with ``unavailable``, after 0.8 s if there may soon be one. Without *wait* the error
         is ``must_wait`` instead of any wait of more than 0.05 s; then nothing was given out and
         nothing has changed.
         """
         begun = trio.current_time()
         no_room: float | None = None
         soon = inf if wait else begun + SOON_SECONDS
+        late = begun + SAVE_SECONDS
         while True:
             try:
                 return self._take(timeline, count, whole, uid)
@@ -139,15 +146,15 @@ class Allocator:
                 pause = none.wait / TICKS_PER_SECOND
                 if isinstance(none, OverShare):
                     pause = max(pause, LEAST_WAIT)
-                held = self._held() if timeline == "steady" else ""
-                if trio.current_time() + pause > (begun + SAVE_SECONDS if held else no_room):
+                held = self._held() if timeline != "utc" else ""
+                if trio.current_time() + pause > (late if held else no_room):
                     raise _no_room(count, held, none, uid) from None
                 if trio.current_time() + pause > soon:
                     raise _must_wait(held or _room(count, pause, none, uid)) from None
                 await self._sleep(pause, uid)
             except NeedsSave:
-                until = begun + SAVE_SECONDS
-                if timeline == "steady" and self._saver.unsaved_since is not None:
+                until = late
+                if timeline != "utc" and self._saver.unsaved_since is not None:
                     # Other requests have already waited for it in vain, so this one need not.
                     until = min(until, self._saver.unsaved_since + SAVE_SECONDS)
                 # Checked only now, after a try: a save may have succeeded at the last moment.
@@ -158,6 +165,13 @@ class Allocator:
                     raise _must_wait(self._unsaved()) from None
                 with trio.move_on_at(min(until, soon)):
                     await self._saver.settled()
+            except NoNumber:
+                if self._renewed is None or trio.current_time() >= late:
+                    raise self._no_number() from None
+                if trio.current_time() >= soon:
+                    raise _must_wait(self._timelines.fence.why) from None
+                with trio.move_on_at(min(late, soon)):
+                    await self._renewed()
             except TooFarAhead as ahead:
                 raise RefusedError("unavailable", _ahead(ahead)) from None
             except Closed:
@@ -192,6 +206,12 @@ class Allocator:
             seconds = lead / TICKS_PER_SECOND
             return f"UTC was set back, and steady waits {seconds:.3f} s until UTC catches up"
         return ""
+
+    def _no_number(self) -> RefusedError:
+        """Return why no Snowflakes can be made, though the steady timeline has ticks."""
+        fence = self._timelines.fence
+        code = "no_worker_id" if fence.number is None else "unavailable"
+        return RefusedError(code, fence.why or NO_NUMBER)
 
     def _unsaved(self) -> str:
         """Return what keeps the state from being saved."""

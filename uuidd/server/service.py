@@ -62,7 +62,7 @@ class Service:
                 self.leasing.note_use()
             return b""
         try:
-            call = self._parse(request)
+            call = methods.parse(request.method, request.params)
             if type(call) is Take:
                 timeline, count, whole, _ = call
                 return self._reply_block(
@@ -91,7 +91,7 @@ class Service:
         msgid = request.msgid
         assert msgid is not None  # noqa: S101  (a notification never waits)
         try:
-            call = self._parse(request)
+            call = methods.parse(request.method, request.params)
             if type(call) is Take:
                 timeline, count, whole, wait = call
                 block = await self._allocator.take_waiting(
@@ -129,16 +129,6 @@ class Service:
         except RefusedError as refused:
             return self._refuse_libuuid(refused)
         return self._reply_libuuid(ask, block)
-
-    def _parse(self, request: rpc.Request) -> Call:
-        call = methods.parse(request.method, request.params)
-        if type(call) is Make and call.kind == "snowflake" and self._allocator.worker is None:
-            raise RefusedError(
-                "no_worker_id",
-                "this uuidd has no worker number, so it makes no Snowflakes; start it with"
-                " --worker N, 0 to 1023, another on each host",
-            )
-        return call
 
     def _reply_block(self, msgid: int, block: AnyBlock) -> bytes:
         self.rpc.requests += 1

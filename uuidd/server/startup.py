@@ -17,6 +17,7 @@ from uuidd import __version__
 from uuidd.clock import Clock
 from uuidd.core.ids import snowflake, times
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
+from uuidd.core.timeline.fence import Fence
 from uuidd.core.timeline.leases import Leases
 from uuidd.core.timeline.state import NO_EPOCHS, LaterEpoch, Node, State, with_epoch
 from uuidd.core.timeline.steady import LOST_SECONDS, Steady
@@ -191,7 +192,9 @@ def begin_timelines(
         floor=max((at.now + ahead for _, ahead in marks if ahead <= MAX_MARK_AHEAD), default=None),
         leases=Leases(max(steady.held_until, leased), None if page is None else page.words),
     )
-    timelines = Timelines(utc, steady, worker=settings.worker, epoch=settings.epoch, epochs=epochs)
+    timelines = Timelines(
+        utc, steady, fence=Fence(settings.worker), epoch=settings.epoch, epochs=epochs
+    )
     _save_first(timelines, store, at)
     return timelines, at, marks
 

@@ -105,7 +105,7 @@ class Report:
             "horizon_in": round(
                 (steady.horizon - steady.read(now=at.now, elapsed=at.elapsed)) / TICKS_PER_SECOND, 3
             ),
-            "worker": timelines.worker,
+            "worker": timelines.fence.number,
             "epoch": timelines.epoch,
         }
 

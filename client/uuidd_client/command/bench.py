@@ -124,7 +124,10 @@ def _measurements(
 ) -> Iterator[Measurement]:
     """Return the measurements of *kinds*, which put what they find into *results*."""
     # A client with a lease makes no round trips.
-    takes = {"utc": connection.take, "steady": connection.take_steady}
+    takes: dict[str, Callable[[int], object]] = {
+        "utc": connection.take,
+        "steady": connection.take_steady,
+    }
 
     def trips(timeline: str, kind: str, seconds: float, moved: Moved) -> None:
         results.trips[kind] = percentiles(timed(partial(takes[timeline], 1), seconds, moved))

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 class Kind:
     """A kind's *timeline*, which is ``utc``, ``steady``, or empty for ids without a time.
 
+    ``snowflake`` is that part of ``steady`` for which the host has a worker number.
+
     *forms* are the forms in which its ids can be made; the first is the default.
     """
 
@@ -29,7 +31,7 @@ KINDS: Mapping[str, Kind] = {
     "v4": Kind("", ("uuid", "text", "bytes")),
     "v6": Kind("utc", ("uuid", "text", "bytes")),
     "v7": Kind("steady", ("uuid", "text", "bytes")),
-    "snowflake": Kind("steady", ("int", "text", "bytes")),
+    "snowflake": Kind("snowflake", ("int", "text", "bytes")),
     "flake": Kind("steady", ("text", "int", "bytes")),
     "ulid": Kind("steady", ("text", "uuid", "bytes")),
     "ksuid": Kind("steady", ("text", "bytes")),

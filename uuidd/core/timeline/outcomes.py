@@ -35,5 +35,9 @@ class TooFarAhead(NotNow):
         self.most = most
 
 
+class NoNumber(NotNow):
+    """The host has no worker number, or its fence ends before now: Snowflakes cannot be made."""
+
+
 class Closed(NotNow):
     """The timeline has stopped for good: its last state is being saved."""

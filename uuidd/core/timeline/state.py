@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from uuidd.core.ids.nodes import MULTICAST, NODE_BITS
+from uuidd.core.timeline.fence import Claim
 
 RandomBits = Callable[[int], int]
 """Returns an int of as many random bits as asked for."""
@@ -42,9 +43,9 @@ class State:
     *machine* is the hash of the host's machine-id, "" where that was not known. Marks and *floor*
     are ticks of UTC; *steady* is the steady timeline's mark, on its own clock. *leases* is a tick
     before which all ticks lie that leases may have used, of any generation. *epochs* is the
-    earliest epoch, in Unix milliseconds, that each worker number was used with. Under a fixed node
-    every mark counts as at least the floor: the tick at which the state began, or changed to that
-    node.
+    earliest epoch, in Unix milliseconds, that each worker number was used with. *worker* is the
+    host's worker number if it was set by hand, or the claim to one. Under a fixed node every mark
+    counts as at least the floor: the tick at which the state began, or changed to that node.
     """
 
     node: Node
@@ -55,6 +56,7 @@ class State:
     steady: int
     epochs: Mapping[int, int] = field(default_factory=lambda: NO_EPOCHS)
     leases: int = 0
+    worker: int | Claim | None = None
 
 
 class LaterEpoch(Exception):

@@ -7,7 +7,9 @@ from typing import NamedTuple
 
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.block import SteadyBlock
+from uuidd.core.timeline.fence import Fence
 from uuidd.core.timeline.leases import Lease, NoLease
+from uuidd.core.timeline.outcomes import NoneFree, NoNumber
 from uuidd.core.timeline.state import NO_EPOCHS, State
 from uuidd.core.timeline.steady import Steady
 from uuidd.core.timeline.utc import Utc
@@ -25,7 +27,7 @@ class Reading(NamedTuple):
 
 
 class Timelines:
-    """The timelines *utc* and *steady*; *worker* and *epoch* are what Snowflakes are made with.
+    """The timelines *utc* and *steady*; *fence* and *epoch* are what Snowflakes are made with.
 
     *epochs* is the earliest epoch of each worker number so far, this *epoch* among them.
     """
@@ -35,20 +37,41 @@ class Timelines:
         utc: Utc,
         steady: Steady,
         *,
-        worker: int | None,
+        fence: Fence,
         epoch: int,
         epochs: Mapping[int, int] = NO_EPOCHS,
     ) -> None:
         self.utc = utc
         self.steady = steady
-        self.worker = worker
+        self.fence = fence
         self.epoch = epoch
         self.epochs = epochs
 
-    def take_steady(self, count: int, *, at: Reading, whole: bool = False) -> SteadyBlock:
-        """Take a block of the steady timeline; raises what ``Steady.take`` raises."""
+    def take_steady(
+        self, count: int, *, at: Reading, whole: bool = False, fenced: bool = False
+    ) -> SteadyBlock:
+        """Take a block of the steady timeline; raises what ``Steady.take`` raises.
+
+        If *fenced*, all of its ticks are those of a worker number; raises NoNumber too. Otherwise
+        the block has a worker number if it can have one.
+        """
+        if fenced:
+            count = self._within_fence(count, at, whole)
+        fence = self.fence
         first, given = self.steady.take(count, now=at.now, elapsed=at.elapsed, whole=whole)
-        return SteadyBlock(first, given, self.utc.node.value, self.worker, self.epoch)
+        worker = fence.number if fence.covers(first, given) else None
+        return SteadyBlock(first, given, self.utc.node.value, worker, self.epoch)
+
+    def _within_fence(self, count: int, at: Reading, whole: bool) -> int:
+        """Return how many of *count* ticks up to S are not before the fence."""
+        fence, steady = self.fence, self.steady.read(now=at.now, elapsed=at.elapsed)
+        if fence.number is None or steady >= fence.until:
+            raise NoNumber
+        within = steady - fence.begin + 1
+        least = count if whole else 1
+        if within < least:
+            raise NoneFree(least - within)
+        return min(count, within)
 
     def lease(self, *, at: Reading, uid: int) -> Lease:
         """Lease a lane; raises what ``Utc.lease`` raises, and NoLease while steady leads UTC.
@@ -93,7 +116,13 @@ class Timelines:
         mark = self.steady.begin_save(
             now=at.now, elapsed=at.elapsed, reach=bare_reach if self.far(at) else reach
         )
-        return self.utc.begin_save(now=at.now, reach=reach, steady=mark, epochs=self.epochs)
+        return self.utc.begin_save(
+            now=at.now,
+            reach=reach,
+            steady=mark,
+            epochs=self.epochs,
+            worker=self.fence.claim or self.fence.number,
+        )
 
     def far(self, at: Reading) -> bool:
         """Whether the steady timeline is far ahead of UTC."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from uuidd.core.timeline.block import Block
+from uuidd.core.timeline.fence import Claim
 from uuidd.core.timeline.generation import GENERATIONS, LANE_BITS, LANES, Generation
 from uuidd.core.timeline.horizon import Horizon
 from uuidd.core.timeline.leases import Lease, Leases, NoLease
@@ -181,11 +182,18 @@ class Utc:
         return new
 
     def begin_save(
-        self, *, now: int, reach: int, steady: int = 0, epochs: Mapping[int, int] = NO_EPOCHS
+        self,
+        *,
+        now: int,
+        reach: int,
+        steady: int = 0,
+        epochs: Mapping[int, int] = NO_EPOCHS,
+        worker: int | Claim | None = None,
     ) -> State:
         """Return the state to save. Its horizon is *reach* ticks past now; exact once closed.
 
-        *steady*, the steady timeline's mark, and the *epochs* of Snowflakes are saved along.
+        *steady*, the steady timeline's mark, and the *epochs* and the *worker* number of Snowflakes
+        are saved along.
         The marks count for the horizons from here on. One save at a time: ``end_save`` comes before
         the next.
         """
@@ -197,7 +205,15 @@ class Utc:
         shown = 0 if self._closed or self._open is None else marks[self._number]
         leases = self.leases.begin_save(shown, now=now)
         state = State(
-            self.node, self._machine, self._number, marks, self._floor, steady, epochs, leases
+            self.node,
+            self._machine,
+            self._number,
+            marks,
+            self._floor,
+            steady,
+            epochs,
+            leases,
+            worker,
         )
         self._top_at_save = 0 if self._open is None else self._open.top
         for number, mark in marks.items():

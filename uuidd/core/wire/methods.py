@@ -15,7 +15,7 @@ from uuidd.core.timeline import MAX_BLOCK, Block, SteadyBlock
 from uuidd.core.timeline.generation import BLOCK_LANES, LANES
 from uuidd.core.timeline.leases import TOKEN_BITS, Lease
 
-TIMELINES = ("utc", "steady")
+TIMELINES = ("utc", "steady", "snowflake")
 METHODS = ("lease", "make", "status", "take")
 
 IN_USE = "in_use"

@@ -96,6 +96,11 @@ def parts(seed: int, *, whole: bool) -> list[list[Part]]:
             ["env", "UUIDD_EXTENSION=off", *pytest, "tests/system", "tests/client/test_lazy.py"],
         )
     ]
+    draws = [
+        Part(
+            f"ids in C and in Python, seed {seed}", _module("tests.client.draws", f"--seed={seed}")
+        )
+    ]
     sanitizers = [Part("the extension with sanitizers", _module("tests.sanitizers"))]
     worlds = [
         Part(f"small world: {bounds}", _module("tests.core.small_world", *bounds.split()))
@@ -123,7 +128,7 @@ def parts(seed: int, *, whole: bool) -> list[list[Part]]:
             )
             for number in range(5)
         ]
-    return [marathons, mutations, examples, fuzzing, worlds, in_python, sanitizers]
+    return [marathons, mutations, examples, fuzzing, worlds, in_python, sanitizers, draws]
 
 
 def _module(name: str, *arguments: str) -> list[str]:

@@ -12,20 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.client.cutters import Hand
-from tests.client.test_fast_paths import BYTES, EPOCH, PLAIN, formed, seen
-from uuidd.core.ids import versions
+from tests.client.draws import bits, check_draws, random_size, range_of
+from tests.client.test_fast_paths import BYTES, EPOCH, formed, seen
 from uuidd.core.ids.kinds import KINDS
-from uuidd.core.ids.layouts import LAYOUTS, Origin, time_fields
+from uuidd.core.ids.layouts import Origin
 
 FORMS = [(kind, form) for kind in KINDS for form in KINDS[kind].forms]
-FIELDS = time_fields(EPOCH)
-
-TAILS = {"v7": 60, "ulid": 66, "ksuid": 104, "push_id": 58}
-"""The bits after the tick, the first 8 of which are the lane, if there is one."""
-
-SIZES = {"v4": 16, "v7": 8, "push_id": 8}
-"""Random bytes of an id, with a lane or without; of the others they depend on that."""
-
 origins = st.builds(
     Origin,
     st.integers(0, (1 << 48) - 1),
@@ -34,39 +26,6 @@ origins = st.builds(
     st.just(EPOCH),
     st.integers(0, 255) | st.none(),
 )
-
-
-def range_of(kind: str) -> tuple[int, int]:
-    """Return the first place of a kind, and the end of its places."""
-    if kind == "v4":
-        return 0, 1 << 60
-    begin, end = FIELDS[kind].epoch, FIELDS[kind].end
-    begin, end = LAYOUTS[kind].places(begin, end - begin)
-    # Of a Flake's time 64 bits are only for the future: ticks end before.
-    return begin, min(end, (1 << 63) - 1)
-
-
-def random_size(kind: str, origin: Origin) -> int:
-    """Return how many random bytes an id takes: as many as its random bits need."""
-    if kind in SIZES:
-        return SIZES[kind]
-    return {"ulid": 9, "ksuid": 13}.get(kind, 0) - (origin.lane is not None) * (kind in TAILS)
-
-
-def bits(kind: str, place: int, origin: Origin, random: bytes) -> int:
-    """Return the id of a place as the plain functions make it of these random bytes."""
-    number = int.from_bytes(random, "big")
-    if kind == "v4":
-        return versions.v4(
-            number >> 80 << 74 | (number >> 64 & 0xFFF) << 62 | number & (1 << 62) - 1
-        )
-    if kind not in TAILS:
-        return PLAIN[kind](place, origin, 0)
-    free = TAILS[kind]
-    if origin.lane is None:
-        return PLAIN[kind](place, origin, number & (1 << free) - 1)
-    free -= 8
-    return PLAIN[kind](place, origin, origin.lane << free | number & (1 << free) - 1)
 
 
 def edges(kind: str) -> Iterator[int]:
@@ -104,47 +63,10 @@ def test_ids_at_the_edges_of_their_fields(
         assert seen(made) == expected, place
 
 
-def check_draws(kind: str, seed: int, count: int) -> None:
-    """Compare that many ids, of places, origins and random bytes that a seed draws."""
-    random = Random(seed)
-    drawn: list[bytes] = []
-
-    def read(size: int) -> bytes:
-        drawn.append(random.randbytes(size))
-        return drawn[-1]
-
-    hand = Hand(kind, random=read)
-    begin, end = range_of(kind)
-    for number in range(count):
-        place = random.randrange(begin, end)
-        origin = Origin(
-            random.getrandbits(48),
-            random.getrandbits(14),
-            random.getrandbits(10),
-            EPOCH,
-            random.choice((None, random.getrandbits(8))),
-        )
-        form = KINDS[kind].forms[number % len(KINDS[kind].forms)]
-        (made,) = hand.cutter.many(form, place, 1, origin, bool(number & 1))
-        tail = drawn[-1] if drawn else b""
-        safe = bool(number & 1)
-        expected = formed(kind, form, bits(kind, place, origin, tail), safe=safe)
-        assert seen(made) == expected, (seed, number)
-        assert len(tail) == random_size(kind, origin)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_thousands_of_draws(kind: str) -> None:
-    """Of places, origins and random bytes that are all random."""
+    """Of places, origins and random bytes that are all random; ``draws.py`` tries more."""
     check_draws(kind, 1, 2000)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("seed", range(10))
-@pytest.mark.parametrize("kind", KINDS)
-def test_millions_of_draws(kind: str, seed: int) -> None:
-    """As above."""
-    check_draws(kind, 1000 + seed, 100_000)
 
 
 @pytest.mark.parametrize(("kind", "form"), FORMS)

@@ -57,7 +57,7 @@ static PyObject *Cutter_new(PyTypeObject *type, PyObject *args, PyObject *names)
 
     /* A partial of Python's own function, of the clock that is meant? */
     PyObject *function = attribute(clock, "func");
-    PyObject *which = attribute(clock, "args");
+    PyObject *which = function ? attribute(clock, "args") : NULL;
     PyErr_Clear();
     if (function && PyCFunction_Check(function) && state->clock_function && which
         && ((PyCFunctionObject *)function)->m_ml == state->clock && PyTuple_Check(which)

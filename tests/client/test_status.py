@@ -52,6 +52,14 @@ STATUS: dict[str, Any] = {
         "rpc": {"requests": 1_234_567, "ids": 9_876_543_210, "refused": {}},
         "libuuid": {"requests": 7, "ids": 8, "refused": {}},
     },
+    "clock": {
+        "synchronised": True,
+        "max_error": 0.0125,
+        "leap": None,
+        "unknown": "",
+        "required_error": 0.5,
+        "withheld": "",
+    },
     "utc": {
         "generation": 47,
         "clock_seq": 12_032,
@@ -172,6 +180,18 @@ NO_LEASE: dict[str, Any] = {
     "leases__refused": {"floor": 10**6, "user": 120, "steady": 1, "volatile": 10**6},
 }
 HELD: dict[str, Any] = {"steady__held_for": 19.5, "steady__worker": None}
+WITHHELD: dict[str, Any] = {
+    "clock__synchronised": False,
+    "clock__max_error": 16.0,
+    "clock__withheld": "the clock is not synchronised, and so on",
+}
+LEAP: dict[str, Any] = {"clock__leap": "insert"}
+UNKNOWN: dict[str, Any] = {
+    "clock__synchronised": None,
+    "clock__max_error": None,
+    "clock__unknown": "adjtimex: Operation not permitted",
+    "clock__required_error": None,
+}
 CLOSED: dict[str, Any] = {
     "utc__generation": None,
     "utc__clock_seq": None,
@@ -189,6 +209,9 @@ STATES: dict[str, Mapping[str, Any]] = {
     "no page": NO_PAGE,
     "no lease": NO_LEASE,
     "closed": CLOSED,
+    "withheld": WITHHELD,
+    "leap": LEAP,
+    "unknown": UNKNOWN,
     "all": {**BUSY, **VOLATILE, **AHEAD, **NO_LEASE, "version": "10.11.12.dev345+g0123456"},
 }
 
@@ -208,9 +231,9 @@ worker       5, Snowflakes count from 2010-11-04
 ids          ███░░░░░░░░░░░░░░░░░░░  1,234,567 a second, 12.3% of 10 million
 horizon      ████████████████░░░░░░  15.0 s until the next save is needed
 
-utc          clock_seq 12032, generation 47, 1 lane in use
-             1 opening; UTC was set back 0 times, forward 2 times
+utc          clock_seq 12032, generation 47, 1 lane in use, 1 opening
 steady       level with UTC (rollback slew, max lead 3600 s)
+clock        synchronised to 0.013 s; set back 0 times, forward 2 times
 leases       17 out, 2,345 granted, 14 revoked
 saves        81 done (last 5.2 s ago, took 2.1 ms), 0 failed
 
@@ -307,6 +330,15 @@ def test_a_rate_that_is_not_known_yet() -> None:
         (AHEAD, ["steady 1,234.568 s ahead of UTC (rollback refuse, max lead 3600 s)"]),
         (HELD, ["steady held for 19.5 s more: the state was lost (rollback slew, "]),
         (CLOSED, ["utc no generation can be opened"]),
+        (
+            WITHHELD,
+            [
+                "steady refused until the clock is synchronised to 0.5 s (rollback slew, ",
+                "clock not synchronised; set back",
+            ],
+        ),
+        (LEAP, ["to 0.013 s, a leap second comes at the end of the day; set back"]),
+        (UNKNOWN, ["clock quality not known (adjtimex: Operation not permitted); set back"]),
     ],
 )
 def test_the_screen_tells_of_every_state(changes: Mapping[str, Any], told: list[str]) -> None:
@@ -424,6 +456,9 @@ WHERE = {
     "steady.held_for": "uuidd_steady_held_seconds",
     "steady.horizon_in": "uuidd_steady_horizon_seconds",
     "steady.worker": "uuidd_worker",
+    "clock.synchronised": "uuidd_clock_synchronised",
+    "clock.max_error": "uuidd_clock_max_error_seconds",
+    "clock.required_error": "uuidd_clock_required_error_seconds",
     "leases.page": "uuidd_leases_page",
     "leases.out": "uuidd_leases",
     "leases.granted": "uuidd_leases_granted_total",
@@ -498,6 +533,9 @@ def test_metrics_of_every_state_can_be_parsed(state: str) -> None:
     told = samples(metrics.text(changed(**STATES[state])))
     assert ("uuidd_generation" in told) == (state != "closed")
     assert ("uuidd_worker" in told) == (state != "held")
+    assert ("uuidd_clock_synchronised" in told) == (state != "unknown")
+    assert told["uuidd_steady_withheld"] == (state == "withheld")
+    assert told.get("uuidd_clock_leap_second", 0) == (state == "leap")
 
 
 # --- the command
@@ -514,7 +552,8 @@ def test_a_real_daemons_status_is_a_screen_without_colours(
     assert f"serving, pid {daemon.process.pid}, up " in lines[0]
     assert [line for line in lines if len(line) > 80] == []
     assert [line.split()[0] for line in lines if line[:1].strip()] == [
-        *("uuidd", "node", "worker", "ids", "horizon", "utc", "steady", "leases"),
+        *("uuidd", "node", "worker", "ids", "horizon", "utc", "steady", "clock"),
+        "leases",
         "saves",
         *("rpc", "libuuid", "connections", "limits", "works"),
     ]
@@ -577,6 +616,10 @@ def test_without_a_daemon_a_line_says_so(uuidctl: Uuidctl, form: list[str]) -> N
         (
             {"steady__held_for": 19.5},
             ["the state was lost, so the steady kinds are held for 19.5 s"],
+        ),
+        (
+            WITHHELD,
+            ["the steady kinds are refused: the clock is not synchronised, and so on"],
         ),
         (
             {"steady__lead": 3601.0},

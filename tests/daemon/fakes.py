@@ -29,6 +29,7 @@ from uuidd.core.timeline.steady import Rollback, Steady
 from uuidd.core.timeline.timelines import Timelines
 from uuidd.core.timeline.utc import Opening, Utc
 from uuidd.core.wire import methods
+from uuidd.kernel_clock import Quality
 from uuidd.server.admission import Admission
 from uuidd.server.allocator import Allocator
 from uuidd.server.connection import serve_connection
@@ -41,11 +42,15 @@ from uuidd.server.service import Service
 from uuidd.server.settings import Limits
 from uuidd.server.status import Report
 from uuidd.server.stream import Stream
+from uuidd.server.trust import Trust, withheld
 
 BEGIN = 1_800_000_000
 """The Unix second at which the fake clocks begin."""
 
 HOUR = 3600.0
+
+GOOD = Quality(synchronised=True, max_error=0.001)
+"""A clock as time daemons keep it."""
 
 UID = 1000
 """The uid of a client, when any uid will do."""
@@ -172,8 +177,11 @@ class Inside:
         rollback: Rollback = "slew",
         node: Node | None = None,
         page: Page | None = None,
+        require_sync: float | None = None,
+        quality: Quality = GOOD,
     ) -> None:
         self.limits = limits or Limits()
+        self.quality = quality
         self.wall = Wall()
         self.disk = Disk()
         self.timeline = Recorded(
@@ -190,7 +198,12 @@ class Inside:
         self.clock = Clock(self._stepped, utc=self.wall.utc, boottime=self.wall.boottime)
         at = self.clock.read()
         self.steady = Steady(
-            None, now=at.now - TICKS_PER_SECOND, elapsed=0, lost=lost, rollback=rollback
+            None,
+            now=at.now - TICKS_PER_SECOND,
+            elapsed=0,
+            lost=lost,
+            rollback=rollback,
+            withheld=withheld(require_sync, lambda: self.quality),
         )
         self.timelines = Timelines(
             self.timeline, self.steady, fence=Fence(worker), epoch=TWITTER_EPOCH
@@ -209,7 +222,10 @@ class Inside:
             lambda: self.libuuid_clock_seq,
         )
         self.admission = Admission(self.limits, own_uid=own_uid)
-        self.report = Report(self.timelines, self.saver, self.clock, self.admission, self.limits)
+        self.trust = Trust(self.timelines, self.clock.read, require_sync, lambda: self.quality)
+        self.report = Report(
+            self.timelines, self.saver, self.clock, self.admission, self.limits, self.trust
+        )
         entropy = Entropy(random.Random(1).randbytes, lambda: 0.0)
         descriptor = None if page is None else page.fd
         self.leasing = Leasing(self.timelines, self.saver, self.clock.read, descriptor)

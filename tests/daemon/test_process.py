@@ -287,6 +287,15 @@ def test_a_start_far_ahead_adds_nothing_to_its_lead(daemon: Daemon) -> None:
     assert steady(daemon)["first"] >= ahead
 
 
+def test_require_sync_refuses_steady_and_leaves_the_rest() -> None:
+    """No clock is as good as a microsecond; the start is not held up, and v1 goes on."""
+    with Daemon("--require-sync=0.000001") as daemon, daemon.connect() as connection:
+        assert connection.call("take", "utc", 1)["count"] == 1
+        why = connection.call("status")["clock"]["withheld"]
+        assert why.endswith("withholds steady after a start until its error is at most 1e-06 s")
+        assert connection.ask("take", "steady", 1)[2] == f"unavailable: {why}"
+
+
 def test_worker_epoch_and_max_lead_are_what_was_chosen() -> None:
     """What the command line says of the steady timeline is in blocks, ids and ``status``."""
     chosen = ["--datacenter=3", "--worker=5", "--epoch=2015-01-01T00:00:00Z"]

@@ -132,6 +132,7 @@ def _start(given: argparse.Namespace, words: Sequence[str]) -> int:
     from uuidd.server.listeners import ListenerError
     from uuidd.server.pidfile import PidFileError
     from uuidd.server.startup import DescriptorsError, EpochError, started
+    from uuidd.server.trust import SyncError
     from uuidd.store import StoreError
     from uuidd.systemd import ActivationError
 
@@ -160,6 +161,7 @@ def _start(given: argparse.Namespace, words: Sequence[str]) -> int:
         PidFileError,
         NodeError,
         EpochError,
+        SyncError,
         DescriptorsError,
         privileges.PrivilegeError,
         ActivationError,

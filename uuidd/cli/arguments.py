@@ -186,6 +186,13 @@ def _add_steady(made: argparse.ArgumentParser) -> None:
         " refuse them (refuse) (default: slew)",
     )
     add(
+        "--require-sync",
+        type=seconds(),
+        metavar="SEC",
+        help="after a start, refuse requests for these kinds until the kernel says that the clock"
+        " is synchronised, with an error of SEC seconds at most (default: begin at once)",
+    )
+    add(
         "--reset-steady",
         action="store_true",
         help="set the time of these kinds back to UTC, after the clock was far ahead; print what"

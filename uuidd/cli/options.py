@@ -123,6 +123,7 @@ def settings(given: argparse.Namespace, words: Sequence[str]) -> Settings:
         epoch=given.epoch,
         max_lead=given.max_lead,
         rollback=given.rollback,
+        require_sync=given.require_sync,
         user=user,
         level=level_of(given),
         reread=None

@@ -26,7 +26,14 @@ import trio
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline import Block, NoneFree, SteadyBlock
 from uuidd.core.timeline.generation import BLOCK_LANES
-from uuidd.core.timeline.outcomes import Closed, NeedsSave, NeedsSwitch, NoNumber, TooFarAhead
+from uuidd.core.timeline.outcomes import (
+    Closed,
+    NeedsSave,
+    NeedsSwitch,
+    NoNumber,
+    TooFarAhead,
+    Withheld,
+)
 from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.core.wire.methods import SAVE_SECONDS, RefusedError
 from uuidd.libuuid_clock import libuuid_clock_seq
@@ -127,11 +134,11 @@ class Allocator:
         When no save completes in time, utc goes on with a volatile node. Raises RefusedError:
         ``busy`` when not enough ticks became free, ``unavailable`` when the daemon is stopping.
         Steady is ``unavailable`` too when no save completes in time (at once, if the last one has
-        already failed for as long), and when it is too far ahead of UTC. Snowflakes are refused too
-        while there is no worker number for them, with ``no_worker_id`` if there never was one, and
-        else with ``unavailable``, after 0.8 s if there may soon be one. Without *wait* the error
-        is ``must_wait`` instead of any wait of more than 0.05 s; then nothing was given out and
-        nothing has changed.
+        already failed for as long), when it is too far ahead of UTC, and while it is withheld.
+        Snowflakes are refused too while there is no worker number for them, with ``no_worker_id``
+        if there never was one, and else with ``unavailable``, after 0.8 s if there may soon be one.
+        Without *wait* the error is ``must_wait`` instead of any wait of more than 0.05 s; then
+        nothing was given out and nothing has changed.
         """
         begun = trio.current_time()
         no_room: float | None = None
@@ -174,6 +181,8 @@ class Allocator:
                     await self._renewed()
             except TooFarAhead as ahead:
                 raise RefusedError("unavailable", _ahead(ahead)) from None
+            except Withheld as why:
+                raise RefusedError("unavailable", str(why)) from None
             except Closed:
                 raise RefusedError("unavailable", "the daemon is stopping; try again") from None
 

@@ -19,6 +19,7 @@ from uuidd.server.startup import (
     check_epoch,
     epochs_with,
 )
+from uuidd.server.trust import SyncError, check_sync
 from uuidd.statefile import UnusableError, check_machine, decode, machine_hash
 
 
@@ -33,6 +34,7 @@ def problems(settings: Settings, *, running: Settings | None = None) -> list[str
     found = [
         *_refused(lambda: choose(settings.node), NodeError),
         *_refused(lambda: check_epoch(settings, Clock().now()), EpochError),
+        *_refused(lambda: check_sync(settings.require_sync), SyncError),
     ]
     if not running:
         found += _refused(check_descriptors, DescriptorsError)

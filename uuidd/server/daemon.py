@@ -35,6 +35,7 @@ from uuidd.server.settings import (
     Settings,
 )
 from uuidd.server.status import Report, StatusLine, supervise
+from uuidd.server.trust import Trust
 from uuidd.store import FolderStore
 from uuidd.systemd import Notifier
 
@@ -78,7 +79,8 @@ class Daemon:
         _keep_below_descriptors(limits)
         admission = Admission(limits, own_uid=os.geteuid(), outsiders=outsiders_uid())
         saver = Saver(self._timelines, self._save, self._clock.read, self._store.moved_away)
-        report = Report(self._timelines, saver, self._clock, admission, limits)
+        trust = Trust(self._timelines, self._clock.read, self._settings.require_sync)
+        report = Report(self._timelines, saver, self._clock, admission, limits, trust)
         allocator = Allocator(self._timelines, saver, self._clock.read, limits)
         page = None if self._page is None else self._page.fd
         leasing = Leasing(self._timelines, saver, self._clock.read, page)
@@ -92,6 +94,7 @@ class Daemon:
             async with trio.open_nursery() as saving:
                 saving.start_soon(saver.run)
                 saving.start_soon(refusals.run)
+                saving.start_soon(trust.run)
                 async with trio.open_nursery() as serving:
                     serving.start_soon(acceptor.run)
                     async with trio.open_nursery() as watched:

@@ -76,6 +76,17 @@ def steady_at_start(timeline: Steady, at: Reading) -> None:
         )
 
 
+def withheld(why: str) -> None:
+    """Log at the start that the steady timeline waits for the clock."""
+    log.warning("v7, Snowflakes and the other steady kinds are refused: %s", why)
+
+
+def released(timeline: Steady, at: Reading) -> None:
+    """Log that the steady timeline need not wait for the clock any longer."""
+    log.info("the clock is good enough, so v7, Snowflakes and the other steady kinds begin")
+    steady_at_start(timeline, at)
+
+
 def openings(timeline: Utc) -> None:
     """Log the openings of *timeline* since the last call."""
     for new in timeline.new_openings():

@@ -104,6 +104,8 @@ class Leasing:
             )
         if none.reason == "steady":
             return f"no lease before UTC has caught up with the steady timeline, in {seconds:.3f} s"
+        if none.reason == "withheld":
+            return f"no lease yet: {self._timelines.steady.withheld}"
         if none.reason == "user":
             return (
                 f"uid {uid} has {PER_USER} leases, the most one user may have, counting those that"

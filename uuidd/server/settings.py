@@ -104,8 +104,9 @@ class Settings:
 
     *socket* is None when systemd passes it; *pid_file* is None when none is wanted; *idle_timeout*
     is in seconds, 0 for never. *worker* is the worker number of Snowflakes, *epoch* theirs in Unix
-    milliseconds; *max_lead*, in seconds, and *rollback* are the steady timeline's. *user* is the
-    one that root becomes once it listens. *level* is the log level.
+    milliseconds; *max_lead*, in seconds, and *rollback* are the steady timeline's. *require_sync*
+    is the largest error of the clock, in seconds, with which the steady timeline begins, None for
+    any. *user* is the one that root becomes once it listens. *level* is the log level.
 
     *reread* returns the settings as they are chosen now; it raises RereadError. A running daemon
     takes over the limits and the log level of them; *restart_for* are the names of the options
@@ -122,6 +123,7 @@ class Settings:
     epoch: int = TWITTER_EPOCH
     max_lead: float = MAX_LEAD_SECONDS
     rollback: Rollback = "slew"
+    require_sync: float | None = None
     user: User | None = None
     level: int = logging.INFO
     reread: Callable[[], Settings] | None = None

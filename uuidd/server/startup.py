@@ -35,6 +35,7 @@ from uuidd.server.peers import outsiders_uid
 from uuidd.server.pidfile import pid_file
 from uuidd.server.saver import CHECK_SECONDS, FIRST_REACH
 from uuidd.server.settings import SPARE_DESCRIPTORS, Settings
+from uuidd.server.trust import check_sync, withheld
 from uuidd.statefile import machine_hash
 from uuidd.store import FolderStore, StoreError
 from uuidd.systemd import inherited_socket, notifier
@@ -66,8 +67,9 @@ def started(settings: Settings) -> Iterator[Daemon]:
     in order, right after the start, and leaves nothing behind.
 
     Raises ListenerError, StoreError, PidFileError, NodeError, EpochError, PrivilegeError,
-    DescriptorsError or ActivationError, one line each, and leaves nothing half made. At the end of
-    the context the socket and the pid file are removed, and the state's lock is released.
+    SyncError, DescriptorsError or ActivationError, one line each, and leaves nothing half made. At
+    the end of the context the socket and the pid file are removed, and the state's lock is
+    released.
     """
     ready = False
     before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
@@ -80,6 +82,7 @@ def started(settings: Settings) -> Iterator[Daemon]:
     with contextlib.ExitStack() as undo:
         undo.callback(unblock)
         check_descriptors()
+        check_sync(settings.require_sync)
         node = choose(settings.node)
         clock = Clock(events.step)
         check_epoch(settings, clock.now())
@@ -178,6 +181,7 @@ def begin_timelines(
         lost=store.lost,
         rollback=settings.rollback,
         max_lead=max(1, int(settings.max_lead * TICKS_PER_SECOND)),
+        withheld=withheld(settings.require_sync),
     )
     # What was leased under a lost state lies before that, too. A fixed node may have had a state
     # of which nothing is left, not even the folder.

@@ -22,6 +22,7 @@ from uuidd.server.leasing import Leasing
 from uuidd.server.saver import Saver
 from uuidd.server.service import Service
 from uuidd.server.settings import Limits
+from uuidd.server.trust import Trust
 from uuidd.systemd import Notifier
 
 LINE_SECONDS = 30.0
@@ -38,7 +39,9 @@ class Report:
         clock: Clock,
         admission: Admission,
         limits: Limits,
+        trust: Trust,
     ) -> None:
+        self._trust = trust
         self._timelines = timelines
         self._saver = saver
         self._clock = clock
@@ -60,6 +63,7 @@ class Report:
             "connections_highest": self._admission.highest,
             "connections_rejected": self._admission.rejected,
             "requests": {"rpc": _tally(service.rpc), "libuuid": _tally(service.libuuid)},
+            "clock": self._trust.status(),
             "utc": self._utc(),
             "steady": self._steady(),
             "leases": self._leases(service.leasing),
@@ -207,6 +211,8 @@ class StatusLine:
             line += ", v1 and v6 come from a volatile node"
         at = self._read()
         lead = self._timelines.steady.lead(now=at.now, elapsed=at.elapsed)
+        if self._timelines.steady.withheld:
+            line += "; the steady kinds wait until the clock is synchronised"
         if lead > TICKS_PER_SECOND:
             line += f"; the steady kinds are {lead / TICKS_PER_SECOND:,.0f} s ahead of UTC"
         return line

@@ -43,6 +43,7 @@ class _Status(Collector):
             *_daemon(status),
             *_utc(status),
             *_steady(status),
+            *_clock(status["clock"]),
             *_leases(status),
         ):
             # What is not there has no number.
@@ -154,6 +155,40 @@ def _steady(status: dict[str, Any]) -> Iterator[Gauge]:
         steady["held_for"],
     )
     yield "worker", "This host's worker number in Snowflakes, set by --worker.", steady["worker"]
+
+
+def _clock(clock: dict[str, Any]) -> Iterator[Gauge]:
+    known = not clock["unknown"]
+    yield (
+        "clock_synchronised",
+        "Whether the kernel holds the clock (UTC) for synchronised: 1 if it does, 0 if not. Missing"
+        " if the daemon may not ask the kernel.",
+        int(clock["synchronised"]) if known else None,
+    )
+    yield (
+        "clock_max_error_seconds",
+        "How many seconds the clock (UTC) may be wrong by, as far as the kernel knows. Missing if"
+        " the daemon may not ask the kernel.",
+        clock["max_error"],
+    )
+    yield (
+        "clock_leap_second",
+        "Whether the kernel is to insert (1) or delete (-1) a leap second at the end of the day, 0"
+        " if neither. Missing if the daemon may not ask the kernel.",
+        {None: 0, "delete": -1}.get(clock["leap"], 1) if known else None,
+    )
+    yield (
+        "clock_required_error_seconds",
+        "The largest error of the clock with which the steady kinds begin after a start, set by"
+        " --require-sync.",
+        clock["required_error"],
+    )
+    yield (
+        "steady_withheld",
+        "Whether the steady kinds (v7, Snowflake, ULID, ...) are refused since the start because"
+        " the clock is not synchronised well enough: 1 if they are, 0 if not.",
+        int(bool(clock["withheld"])),
+    )
 
 
 def _leases(status: dict[str, Any]) -> Iterator[Gauge]:

@@ -47,6 +47,7 @@ def draw(status: dict[str, Any], rate: float | None, *, width: int, coloured: bo
         *_bars(status, rate, width),
         *blank,
         *_timelines(status, width),
+        *_clock(status, width),
         *_leases(status, width),
         *_saves(status, width),
         *blank,
@@ -100,11 +101,12 @@ def _timelines(status: dict[str, Any], width: int) -> Iterator[Line]:
     else:
         lanes = _count(utc["lanes_in_use"], "lane") + " in use"
         said = Span(f"clock_seq {utc['clock_seq']}, generation {utc['generation']}, {lanes}")
-    yield from _row("utc", [said], width)
-    back, forward = (_count(utc[name], "time") for name in ("steps_back", "steps_forward"))
-    said = Span(f"{_count(utc['openings'], 'opening')}; UTC was set back {back}, forward {forward}")
-    yield from _row("", [said], width)
-    if steady["held_for"]:
+    openings = Span(f", {_count(utc['openings'], 'opening')}")
+    yield from _row("utc", [said, openings], width)
+    if status["clock"]["withheld"]:
+        required = status["clock"]["required_error"]
+        said = Span(f"refused until the clock is synchronised to {required:g} s", RED)
+    elif steady["held_for"]:
         said = Span(f"held for {steady['held_for']:.1f} s more: the state was lost", RED)
     elif steady["lead"] > 0.001:
         said = Span(f"{steady['lead']:,.3f} s ahead of UTC", YELLOW)
@@ -112,6 +114,29 @@ def _timelines(status: dict[str, Any], width: int) -> Iterator[Line]:
         said = Span("level with UTC")
     rule = Span(f" (rollback {steady['rollback']}, max lead {steady['max_lead']:g} s)")
     yield from _row("steady", [said, rule], width)
+
+
+def _clock(status: dict[str, Any], width: int) -> Iterator[Line]:
+    clock, utc = status["clock"], status["utc"]
+    if clock["unknown"]:
+        said = [Span(f"quality not known ({plain(clock['unknown'])})")]
+    elif clock["synchronised"]:
+        said = [Span(f"synchronised to {clock['max_error']:.3f} s")]
+    else:
+        said = [Span("not synchronised", YELLOW)]
+    if clock["leap"]:
+        said += [Span(", "), Span(_LEAPS.get(clock["leap"], "leap second"), YELLOW)]
+    back, forward = (_count(utc[name], "time") for name in ("steps_back", "steps_forward"))
+    said += [Span(f"; set back {back}, forward {forward}")]
+    yield from _row("clock", said, width)
+
+
+_LEAPS = {
+    "insert": "a leap second comes at the end of the day",
+    "delete": "a second is left out at the end of the day",
+    "now": "a leap second is inserted now",
+}
+"""What the kernel is about to do, in words."""
 
 
 def _leases(status: dict[str, Any], width: int) -> Iterator[Line]:

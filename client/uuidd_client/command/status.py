@@ -84,7 +84,7 @@ def _check(status: dict[str, Any]) -> int:
 
 def faults(status: dict[str, Any]) -> Iterator[str]:
     """Return what keeps some callers from getting the ids that they ask for, most urgent first."""
-    saves, steady = status["saves"], status["steady"]
+    saves, steady, clock = status["saves"], status["steady"], status["clock"]
     if saves["failing"]:
         yield f"saves of the state fail ({saves['trouble']})"
     elif saves["under_way_seconds"] > SAVE_SECONDS:
@@ -93,7 +93,9 @@ def faults(status: dict[str, Any]) -> Iterator[str]:
     if status["volatile"]:
         yield "v1 and v6 come from a volatile node"
     lead = steady["lead"]
-    if steady["held_for"]:
+    if clock["withheld"]:
+        yield f"the steady kinds are refused: {clock['withheld']}"
+    elif steady["held_for"]:
         yield f"the state was lost, so the steady kinds are held for {steady['held_for']:.1f} s"
     elif lead > steady["max_lead"]:
         yield f"the steady kinds are refused: they are {lead:.1f} s ahead of UTC"

@@ -39,5 +39,9 @@ class NoNumber(NotNow):
     """The host has no worker number, or its fence ends before now: Snowflakes cannot be made."""
 
 
+class Withheld(NotNow):
+    """Steady gives out nothing before the clock is good enough; the message says what it lacks."""
+
+
 class Closed(NotNow):
     """The timeline has stopped for good: its last state is being saved."""

@@ -10,7 +10,7 @@ from typing import Literal
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.generation import Lane
 from uuidd.core.timeline.horizon import Horizon
-from uuidd.core.timeline.outcomes import Closed, NeedsSave, NoneFree, TooFarAhead
+from uuidd.core.timeline.outcomes import Closed, NeedsSave, NoneFree, TooFarAhead, Withheld
 from uuidd.core.timeline.snapshots import SteadySnapshot
 from uuidd.core.timeline.volatile import TOLERANCE
 
@@ -71,6 +71,9 @@ class Steady:
 
     Nothing is given out before the first save completes: call ``begin_save``, keep the mark that it
     returns, call ``end_save``.
+
+    While *withheld* says why, because the clock is not trusted yet, nothing is given out either.
+    The mark stays what it was, so that a wrong clock leaves nothing behind; ``release`` ends it.
     """
 
     def __init__(
@@ -82,9 +85,12 @@ class Steady:
         lost: bool = False,
         rollback: Rollback = "slew",
         max_lead: int = MAX_LEAD_SECONDS * TICKS_PER_SECOND,
+        withheld: str = "",
     ) -> None:
-        self.held_until = now + LOST_SECONDS * TICKS_PER_SECOND if mark is None and lost else 0
-        begin = mark if mark is not None else max(now, self.held_until)
+        self.withheld = withheld
+        self._stateless, self._lost = mark is None, mark is None and lost
+        self.held_until = now + LOST_SECONDS * TICKS_PER_SECOND if self._lost else 0
+        begin = mark if mark is not None else self.held_until or (0 if withheld else now)
         self._lane = Lane(begin)
         self._slew = Slew(now if self.held_until else begin, now=now, elapsed=elapsed)
         self.rollback: Rollback = rollback
@@ -100,11 +106,13 @@ class Steady:
         horizon.
 
         Raises NoneFree (wait for that many ticks of S, which after a step back takes twice as
-        long), NeedsSave (wait for ``end_save``), TooFarAhead or Closed; the lane does not move
-        then.
+        long), NeedsSave (wait for ``end_save``), Withheld, TooFarAhead or Closed; the lane does not
+        move then.
         """
         if self._closed:
             raise Closed
+        if self.withheld:
+            raise Withheld(self.withheld)
         steady = self.read(now=now, elapsed=elapsed)
         lead = self._lead(steady, now)
         if lead > self.max_lead:
@@ -118,6 +126,18 @@ class Steady:
         first, given = self._lane.take(count, now=steady)
         self.held_until = 0
         return first, given
+
+    def release(self, *, now: int, elapsed: int) -> None:
+        """End what withholds the timeline: it begins now, as if it were made now."""
+        self.withheld = ""
+        begin = self.next
+        if self._lost:
+            self.held_until = now + LOST_SECONDS * TICKS_PER_SECOND
+            begin = max(begin, self.held_until)
+        elif self._stateless:
+            begin = max(begin, now)
+        self._lane.next = self._next_at_save = begin
+        self._slew = Slew(now if self.held_until else begin, now=now, elapsed=elapsed)
 
     def pass_over(self, tick: int, *, now: int, elapsed: int) -> None:
         """Give out nothing before *tick*, as if all before it had been given out.
@@ -142,21 +162,25 @@ class Steady:
         return steady if self.rollback == "slew" else now
 
     def lead(self, *, now: int, elapsed: int) -> int:
-        """The number of ticks by which it leads UTC. The wait after a lost state is no lead."""
-        return self._lead(self.read(now=now, elapsed=elapsed), now)
+        """The number of ticks by which it leads UTC.
+
+        The wait after a lost state is no lead, and neither is one against a clock that is not
+        trusted.
+        """
+        return 0 if self.withheld else self._lead(self.read(now=now, elapsed=elapsed), now)
 
     def _lead(self, steady: int, now: int) -> int:
         reached = 0 if self.held_until else self.next - 1
         return max(reached, steady, now) - now
 
     def begin_save(self, *, now: int, elapsed: int, reach: int) -> int:
-        """Return the mark to save: *reach* ticks past S, or ``next`` itself once closed.
+        """Return the mark to save: *reach* ticks past S, or ``next`` itself if closed or withheld.
 
         The mark counts for the horizon from here on. One save at a time: ``end_save`` comes before
         the next.
         """
         ahead = self.read(now=now, elapsed=elapsed) + reach
-        mark = self.next if self._closed else max(self.next, ahead)
+        mark = self.next if self._closed or self.withheld else max(self.next, ahead)
         self._next_at_save = self.next
         self._horizon.begin_save(mark)
         return mark

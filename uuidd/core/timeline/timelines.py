@@ -9,7 +9,7 @@ from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.block import SteadyBlock
 from uuidd.core.timeline.fence import Fence
 from uuidd.core.timeline.leases import Lease, NoLease
-from uuidd.core.timeline.outcomes import NoneFree, NoNumber
+from uuidd.core.timeline.outcomes import NoneFree, NoNumber, Withheld
 from uuidd.core.timeline.state import NO_EPOCHS, State
 from uuidd.core.timeline.steady import Steady
 from uuidd.core.timeline.utc import Utc
@@ -64,6 +64,8 @@ class Timelines:
 
     def _within_fence(self, count: int, at: Reading, whole: bool) -> int:
         """Return how many of *count* ticks up to S are not before the fence."""
+        if self.steady.withheld:
+            raise Withheld(self.steady.withheld)
         fence, steady = self.fence, self.steady.read(now=at.now, elapsed=at.elapsed)
         if fence.number is None or steady >= fence.until:
             raise NoNumber
@@ -76,8 +78,11 @@ class Timelines:
     def lease(self, *, at: Reading, uid: int) -> Lease:
         """Lease a lane; raises what ``Utc.lease`` raises, and NoLease while steady leads UTC.
 
-        Otherwise a holder's steady ids would be behind those of blocks.
+        Otherwise a holder's steady ids would be behind those of blocks. While steady is withheld,
+        nothing is leased either, since holders make steady ids too.
         """
+        if self.steady.withheld:
+            raise NoLease("withheld")
         lead = self.steady.lead(now=at.now, elapsed=at.elapsed)
         if lead > 0:
             raise NoLease("steady", lead)

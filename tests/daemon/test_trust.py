@@ -1,0 +1,156 @@
+"""``--require-sync``: the steady kinds wait for a good clock, and nothing else does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from tests.daemon.fakes import GOOD, HOUR, UID, Inside
+from uuidd.core.ids.ticks import TICKS_PER_SECOND
+from uuidd.core.timeline.leases import NoLease
+from uuidd.core.wire.methods import RefusedError
+from uuidd.kernel_clock import Quality, UnknownError
+from uuidd.server.trust import LOOK_SECONDS, SyncError, Trust, check_sync
+
+pytestmark = pytest.mark.usefixtures("autojump_clock")
+
+UNSYNCHRONISED = Quality(synchronised=False, max_error=16.0)
+
+
+def waiting(clock: Quality = UNSYNCHRONISED, **how: Any) -> Inside:
+    """An inside that was started with --require-sync 0.5 on a host whose clock is so."""
+    return Inside(require_sync=0.5, quality=clock, **how)
+
+
+@pytest.mark.parametrize(
+    ("clock", "lack"),
+    [
+        (UNSYNCHRONISED, "the clock is not synchronised"),
+        (Quality(synchronised=True, max_error=0.75), "the clock may be wrong by 0.750 s"),
+    ],
+)
+async def test_steady_requests_are_refused_with_the_reason(clock: Quality, lack: str) -> None:
+    """At once, because waiting may be long."""
+    inside = waiting(clock)
+    inside.save_ahead()
+    with pytest.raises(RefusedError) as refused:
+        await inside.take_steady_waiting()
+    assert (refused.value.code, refused.value.message) == (
+        "unavailable",
+        f"{lack}, and --require-sync withholds steady after a start until its error is at most"
+        " 0.5 s",
+    )
+    assert trio.current_time() == 0
+
+
+async def test_v1_and_v6_go_on_whatever_the_clock_is(autojump_clock: MockClock) -> None:
+    """They need no order among hosts."""
+    inside = waiting()
+    inside.save_ahead()
+    assert inside.take().count == 1
+
+
+async def test_no_lease_is_granted_while_steady_waits() -> None:
+    """Its holder would make steady ids from the same clock."""
+    inside = waiting()
+    inside.save_ahead()
+    with pytest.raises(NoLease, match="withheld"):
+        inside.timelines.lease(at=inside.clock.read(), uid=UID)
+
+
+async def test_steady_begins_when_the_clock_is_good_enough() -> None:
+    """Within a second of that; the daemon says so in its status."""
+    inside = waiting()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(inside.trust.run)
+        await trio.sleep(HOUR)
+        assert inside.trust.status()["withheld"].startswith("the clock is not synchronised, and ")
+        inside.quality = GOOD
+        await trio.sleep(LOOK_SECONDS)
+    assert inside.trust.status() == {
+        "synchronised": True,
+        "max_error": 0.001,
+        "leap": None,
+        "unknown": "",
+        "required_error": 0.5,
+        "withheld": "",
+    }
+    inside.save_ahead()
+    block = inside.take_steady()
+    assert block.first <= inside.wall.now() < block.first + TICKS_PER_SECOND
+
+
+async def test_the_reason_follows_the_clock() -> None:
+    """An administrator sees what is lacking now, not what was at the start."""
+    inside = waiting()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(inside.trust.run)
+        await trio.sleep(LOOK_SECONDS / 2)
+        inside.quality = Quality(synchronised=True, max_error=3.0)
+        await trio.sleep(LOOK_SECONDS)
+        assert inside.steady.withheld.startswith("the clock may be wrong by 3.000 s, and ")
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_clock_that_gets_worse_later_withholds_nothing() -> None:
+    """The order of one host's ids does not depend on it after the start."""
+    inside = waiting(GOOD)
+    await inside.trust.run()
+    inside.quality = UNSYNCHRONISED
+    inside.save_ahead()
+    assert inside.take_steady().count == 1
+    assert inside.trust.status()["synchronised"] is False
+
+
+async def test_a_wrong_clock_leaves_nothing_behind() -> None:
+    """A host that starts ten years ahead, and is set right, does not lead UTC by ten years."""
+    inside = waiting()
+    inside.wall.step(87_600 * HOUR)
+    inside.save_ahead()
+    assert inside.timelines.begin_save(at=inside.clock.read(), reach=1, bare_reach=1).steady == 0
+    inside.wall.step(-87_600 * HOUR)
+    at = inside.clock.read()
+    inside.steady.release(now=at.now, elapsed=at.elapsed)
+    assert inside.steady.lead(now=at.now, elapsed=at.elapsed) == 0
+
+
+async def test_after_a_lost_state_the_20_seconds_begin_when_the_clock_is_good() -> None:
+    """What was given out before counts by the right clock, too."""
+    inside = waiting(lost=True)
+    await trio.sleep(HOUR)
+    at = inside.clock.read()
+    inside.steady.release(now=at.now, elapsed=at.elapsed)
+    assert inside.steady.held_until == at.now + 20 * TICKS_PER_SECOND
+    assert inside.steady.next == inside.steady.held_until
+
+
+def not_told() -> Quality:
+    """Ask a kernel that must not be asked."""
+    raise UnknownError("adjtimex: Operation not permitted")
+
+
+def test_a_start_is_refused_where_the_kernel_must_not_be_asked() -> None:
+    """The daemon would wait for ever; the line says what to allow."""
+    with pytest.raises(SyncError) as refused:
+        check_sync(0.5, not_told)
+    assert str(refused.value) == (
+        "--require-sync 0.5: the kernel does not say how good the clock is (adjtimex: Operation not"
+        " permitted); leave out the option or, under systemd, set ProtectClock=no and"
+        " SystemCallFilter=adjtimex in a drop-in of the service"
+    )
+
+
+def test_without_the_option_nothing_is_asked_at_a_start() -> None:
+    """So the sandbox need not allow it."""
+    check_sync(None, not_told)
+
+
+async def test_a_quality_that_is_not_known_is_in_the_status_with_the_reason() -> None:
+    """As of the service in its sandbox."""
+    inside = Inside()
+    told = Trust(inside.timelines, inside.clock.read, None, not_told).status()
+    assert (told["synchronised"], told["max_error"]) == (None, None)
+    assert told["unknown"] == "adjtimex: Operation not permitted"

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager, ExitStack
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from uuid import uuid4
 
 import pytest
 import trio
 
+from tests.workers.servers import PASSWORD, AnyEngine, Etcd, Postgresql, Zookeeper, running
 from uuidd.workers.address import Access, parse
 from uuidd.workers.connecting import connect
 from uuidd.workers.coordinator import Changed, Coordinator, Found
@@ -21,10 +24,52 @@ RECORD = Record("fedcba9876543210", 139, held=True, host="db1", other={"later": 
 Connected = Callable[[], AbstractAsyncContextManager[Coordinator]]
 
 
-@pytest.fixture
-def connected(tmp_path: Path) -> Connected:
+ENGINES = ("etcd", "zookeeper", "postgresql")
+
+
+@pytest.fixture(scope="session")
+def engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], AnyEngine]]:
+    """What starts a real engine, or finds that it runs."""
+    made: dict[str, AnyEngine] = {}
+    with ExitStack() as stack:
+
+        def engine(name: str) -> AnyEngine:
+            if name not in made:
+                folder = Path(stack.enter_context(TemporaryDirectory(prefix="uuidd-", dir="/tmp")))
+                folder.chmod(0o755)
+                made[name] = stack.enter_context(running(KINDS[name](folder)))
+            return made[name]
+
+        yield engine
+
+
+KINDS: dict[str, Callable[[Path], AnyEngine]] = {
+    "etcd": lambda folder: Etcd(folder, 3),
+    "zookeeper": lambda folder: Zookeeper(folder, 3),
+    "postgresql": Postgresql,
+}
+
+
+@pytest.fixture(
+    params=["folder", *(pytest.param(each, marks=pytest.mark.thorough) for each in ENGINES)]
+)
+def connected(
+    request: pytest.FixtureRequest, tmp_path: Path, engines: Callable[[str], AnyEngine]
+) -> Connected:
     """What connects to a namespace that no test has used."""
-    return lambda: connect(parse(f"folder://{tmp_path}/numbers"), Access())
+    if request.param == "folder":
+        return lambda: connect(parse(f"folder://{tmp_path}/numbers"), Access())
+    address = parse(engines(request.param).url(f"uuidd/{uuid4().hex}"))
+    return lambda: connect(address, access_to(request.param, tmp_path))
+
+
+def access_to(name: str, folder: Path) -> Access:
+    """Return who we are to an engine of the tests."""
+    if name != "postgresql":
+        return Access()
+    (folder / "secret").write_text(PASSWORD)
+    (folder / "secret").chmod(0o600)
+    return Access(secret=folder / "secret")
 
 
 async def made(engine: Coordinator, **registers: Record) -> None:

@@ -5,8 +5,21 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from uuidd.workers.address import Access, Address, AddressError, check
+from uuidd.workers import address as addresses
+from uuidd.workers.address import Access, Address, AddressError
 from uuidd.workers.coordinator import Coordinator
+
+
+def check(address: Address, access: Access) -> None:
+    """Check that the engine's extra is installed, and that the files can be used.
+
+    Raises AddressError. Asks no engine.
+    """
+    addresses.check(address, access)
+    if access.ca is not None or access.cert is not None:
+        from uuidd.workers.asking import tls_context
+
+        tls_context(access)
 
 
 @asynccontextmanager
@@ -17,9 +30,28 @@ async def connect(address: Address, access: Access) -> AsyncIterator[Coordinator
     as its user, and after the last fork.
     """
     check(address, access)
-    if address.engine == "folder":
-        from uuidd.workers.folder import FolderCoordinator
+    match address.engine:
+        case "zookeeper":
+            from uuidd.workers.zookeeper import connected as zookeeper
 
-        yield FolderCoordinator(address)
-        return
-    raise AddressError(f"{address.name} cannot be asked by this version of uuidd")
+            async with zookeeper(address, access) as coordinator:
+                yield coordinator
+        case "etcd":
+            from uuidd.workers.etcd import connected as etcd
+
+            async with etcd(address, access) as coordinator:
+                yield coordinator
+        case "postgresql":
+            try:
+                from uuidd.workers.postgresql import connected as postgresql
+            except ImportError as error:  # psycopg without the library of PostgreSQL
+                raise AddressError(
+                    f"psycopg cannot be used: {error}; install it with"
+                    " pip install 'uuidd[postgresql]'"
+                ) from error
+            async with postgresql(address, access) as coordinator:
+                yield coordinator
+        case _:
+            from uuidd.workers.folder import FolderCoordinator
+
+            yield FolderCoordinator(address)

@@ -6,17 +6,17 @@ writes that were confirmed before it began. Nothing else is asked of it, neither
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from uuidd.workers.record import Meta, Record
 
 ATTEMPT_SECONDS = 3.0
 """How long one question to an engine may take in all; the engine counts as away then."""
 
-Version = Hashable
+Version = Any
 """What an engine knows one state of a register by; only the engine that made it can read it."""
 
 

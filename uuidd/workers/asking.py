@@ -1,0 +1,53 @@
+"""What all engines over a network share: patience, TLS, and one line for an error."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import trio
+
+from uuidd.workers.address import Access, AddressError
+from uuidd.workers.coordinator import ATTEMPT_SECONDS, Away
+
+CONNECT_SECONDS = 0.7
+"""For a TCP connection to one host, so that an attempt can go on to the next host."""
+
+HOST_SECONDS = 2.0
+"""For the answer of one host."""
+
+_Answer = TypeVar("_Answer")
+
+
+async def in_time(ask: Callable[[], Awaitable[_Answer]]) -> _Answer:
+    """Return what *ask* returns. Raises Away if that takes longer than ATTEMPT_SECONDS."""
+    with trio.move_on_after(ATTEMPT_SECONDS):
+        return await ask()
+    raise Away(f"no answer within {ATTEMPT_SECONDS:g} s")
+
+
+def one_line(text: object) -> str:
+    """Return an engine's own words as a line that can be logged, of 200 characters at most."""
+    words = " ".join(str(text).split())
+    return "".join(each if each.isprintable() else "?" for each in words)[:200]
+
+
+def tls_context(access: Access) -> ssl.SSLContext:
+    """Return what checks the engine's certificate and its name. Raises AddressError."""
+    try:
+        context = ssl.create_default_context(cafile=access.ca)
+    except (OSError, ValueError) as error:
+        raise AddressError(
+            f"--worker-ca: {access.ca} holds no certificates: {one_line(error)}"
+        ) from error
+    if access.cert is not None:
+        try:
+            # Without a password's function OpenSSL would ask for it at the terminal.
+            context.load_cert_chain(access.cert, access.key, password=lambda: "")
+        except (OSError, ValueError) as error:
+            raise AddressError(
+                f"--worker-cert: {access.cert} and --worker-key {access.key} are no certificate and"
+                f" its key: {one_line(error)}"
+            ) from error
+    return context

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from uuidd_client._core import Cutter
 
 
+NEVER = (1 << 63) - 1
+"""The floor of a cutter that makes no ids of its lane."""
+
+
 @cache
 def _by_slots(core: ModuleType) -> bool:
     """Whether the extension *core* may write the slots of a UUID, rather than call its class."""
@@ -36,6 +40,7 @@ class CompiledSupply(Supply):
 
     def __init__(self, places: Places, core: ModuleType) -> None:
         super().__init__(places)
+        self._floor = 0
         lane = places.lane
         latest = None if lane is None or lane.latest is None else lane.latest.mark
         self.cutter: Cutter = core.Cutter(
@@ -70,6 +75,12 @@ class CompiledSupply(Supply):
         self._refill()
         return made
 
+    def rest(self) -> None:
+        """Let no id be drawn from the cutter before it is refilled."""
+        super().rest()
+        if self.cutter.floor != NEVER:
+            self._floor, self.cutter.floor = self.cutter.floor, NEVER
+
     def join(self, count: int) -> bytes:
         """Return the bytes of exactly *count* ids, in one piece. Raises as ``make``."""
         return b"".join(
@@ -95,6 +106,8 @@ class CompiledSupply(Supply):
     def _refill(self) -> None:
         """Let the cutter have the lane, if one is leased, and what is left of a block."""
         places, cutter = self.places, self.cutter
+        if cutter.floor == NEVER:
+            cutter.floor = self._floor
         lease = None if places.lane is None else places.lane.lease
         times = places.times
         if lease is not None and times is not None:

@@ -57,6 +57,12 @@ class PerProcess(Generic[Value]):
             self._drop(value)
             place = value.child
 
+    def exchange(self, other: PerProcess[Value]) -> None:
+        """Exchange with *other* what makes the values, and those that have been made."""
+        self._make, other._make = other._make, self._make
+        self._drop, other._drop = other._drop, self._drop
+        self._place, other._place = other._place, self._place
+
     def made(self) -> bool:
         """Whether this process, or the one that it was forked from, has made a value."""
         return "value" in self._place

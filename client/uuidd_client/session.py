@@ -103,6 +103,11 @@ class Session:
         for name in list(self._channels):
             self._channels[name].in_turn(lambda channel: channel.close())
 
+    def rest(self) -> None:
+        """Let no id be drawn, from what was returned until now, before the next call."""
+        for name in list(self._channels):
+            self._channels[name].in_turn(lambda channel: channel.rest())
+
     def drop(self) -> None:
         """Close, in a fork's child, its copies of the connections; the parent's stay open."""
         for channel in list(self._channels.values()):
@@ -219,6 +224,11 @@ class Channel:
                 supply.drop_block()
             self._supplies[kind] = supply
         return supply
+
+    def rest(self) -> None:
+        """Let no id be drawn from the runs and the cutters before they are asked for again."""
+        for supply in self._supplies.values():
+            supply.rest()
 
     def close(self) -> None:
         """Close the connection, and with it end the lease; a later call opens another."""

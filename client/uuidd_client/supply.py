@@ -111,6 +111,10 @@ class Supply:
             packed(first, part, places.origin, random_bytes) for first, part in self._pieces(count)
         )
 
+    def rest(self) -> None:
+        """Let no id be drawn from the run that is out."""
+        self._take_back()
+
     def drop_block(self) -> None:
         """Drop what is left of the block. The next ids are later than all that were made so far."""
         self.places.drop()

@@ -4,30 +4,16 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import ctypes
 import os
 import signal
 import subprocess
-import sys
-import tempfile
-import threading
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
+from uuidd_client import private_daemon
 from uuidd_client.command.common import CommandError
 
-STARTED = b"uuidd: INFO: started:"
-"""What the daemon logs when it is ready."""
-
-ROUTINE = b"uuidd: INFO:"
-
 PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
-
-PR_SET_PDEATHSIG = 1
-
-START_SECONDS = 30.0
-STOP_SECONDS = 15.0
 
 
 def add_to(commands: Any) -> None:
@@ -55,93 +41,13 @@ def _do(parser: argparse.ArgumentParser, given: argparse.Namespace) -> int:
     command = given.command[1:] if given.command[:1] == ["--"] else given.command
     if not command:
         parser.error("a command is missing: uuidctl run -- CMD ...")
-    with _signals() as signals, _folder() as folder:
-        socket = folder / "request"
-        with _daemon(folder, socket, given.worker):
-            return _run(command, {**os.environ, "UUIDD_SOCKET": str(socket)}, signals)
-
-
-@contextlib.contextmanager
-def _folder() -> Iterator[Path]:
-    """Make a temporary folder with a folder for the state in it; remove both at the end."""
     try:
-        made = tempfile.TemporaryDirectory(prefix="uuidd-", ignore_cleanup_errors=True)
-        Path(made.name, "state").mkdir()
-    except OSError as error:
-        raise CommandError(
-            f"no temporary folder can be made: {error.strerror}; name one in TMPDIR"
-        ) from error
-    with made as folder:
-        yield Path(folder)
-
-
-@contextlib.contextmanager
-def _daemon(folder: Path, socket: Path, worker: str | None) -> Iterator[None]:
-    """Run a daemon with its state and *socket* in *folder*."""
-    command = [sys.executable, "-m", "uuidd", "-F", "-P", f"--socket={socket}"]
-    command.append(f"--state={folder / 'state'}")
-    if worker is not None:
-        command.append(f"--worker={worker}")
-    # In a session of its own: a terminal's Ctrl-C reaches the command, and not the daemon.
-    try:
-        started = subprocess.Popen(  # noqa: S603  (our own interpreter and module)
-            command,
-            stdin=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-            preexec_fn=_end_with_parent,
-        )
-    except OSError as error:
-        raise CommandError(f"the daemon cannot be run: {error.strerror}") from error
-    with started as daemon:
-        log = _Log(daemon)
-        reader = threading.Thread(target=log.read, daemon=True)
-        try:
-            reader.start()
-            log.await_start()
-            yield
-        finally:
-            daemon.terminate()
-            try:
-                daemon.wait(STOP_SECONDS)
-            except subprocess.TimeoutExpired:
-                daemon.kill()
-            if reader.ident is not None:
-                # Not if a signal came before the thread was started.
-                reader.join()
-
-
-def _end_with_parent() -> None:
-    """Let the kernel send this process SIGTERM when its parent dies (prctl(2))."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-
-
-class _Log:
-    """The log of *daemon*. It is read to its end, so that the daemon never blocks."""
-
-    def __init__(self, daemon: subprocess.Popen[bytes]) -> None:
-        self._lines: Iterable[bytes] = daemon.stderr or ()
-        self._settled = threading.Event()
-        self._started = False
-        self._last = "it said nothing"
-
-    def read(self) -> None:
-        """Read all lines; once the daemon has started, show the warnings and errors."""
-        for line in self._lines:
-            self._last = line.decode(errors="replace").rstrip()
-            if line.startswith(STARTED):
-                self._started = True
-                self._settled.set()
-            elif self._started and not line.startswith(ROUTINE):
-                print(self._last, file=sys.stderr)
-        self._settled.set()
-
-    def await_start(self) -> None:
-        """Wait until the daemon has started. Raises CommandError with its last line if it ends."""
-        if not self._settled.wait(START_SECONDS):
-            raise CommandError(f"the daemon did not start within {START_SECONDS:g} s")
-        if not self._started:
-            raise CommandError(f"the daemon did not start: {self._last}")
+        with _signals() as signals, private_daemon.folder() as folder:
+            socket = folder / "request"
+            with private_daemon.daemon(folder, socket, given.worker):
+                return _run(command, {**os.environ, "UUIDD_SOCKET": str(socket)}, signals)
+    except private_daemon.CannotRun as error:
+        raise CommandError(str(error)) from error
 
 
 def _run(command: list[str], environment: dict[str, str], signals: _Signals) -> int:

@@ -1,0 +1,165 @@
+"""Ids for tests: of a seed, and of a time that stands still or that a test sets."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import random
+import sys
+import threading
+import time
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from typing import Any
+from uuid import SafeUUID
+
+from uuidd.core.ids.kinds import KINDS
+from uuidd.core.ids.layouts import LAYOUTS, Origin, time_fields
+from uuidd.core.ids.ticks import TICKS_PER_MS, UNIX_EPOCH
+from uuidd.core.ids.versions import CLOCK_SEQ_BITS
+from uuidd.core.timeline.state import random_node
+from uuidd_client.errors import DaemonUnavailable, TimeOutOfRange
+from uuidd_client.fork_guard import alive
+from uuidd_client.supply import Direct, Run
+from uuidd_client.uuid_objects import new_uuids
+
+_UNIX = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_MICROSECOND = datetime.timedelta(microseconds=1)
+_TICKS_PER_MICROSECOND = TICKS_PER_MS // 1000
+
+ANY_TICKS = 3
+"""Of so many ticks in a row one holds a Snowflake."""
+
+
+def clock_that_was_set() -> int | None:
+    """Return the tick that a test has set the clock to, by time-machine or freezegun, or None."""
+    machine = sys.modules.get("time_machine")
+    travels = machine is not None and machine.escape_hatch.is_travelling()
+    if travels or time.time_ns.__module__ == "freezegun.api":
+        # Not time.time_ns: that of freezegun is a float, which is some 100 ns wrong.
+        return tick_at(datetime.datetime.now(datetime.UTC))
+    return None
+
+
+def tick_at(when: datetime.datetime) -> int:
+    """Return the tick at a time, which has a time zone."""
+    return UNIX_EPOCH + (when - _UNIX) // _MICROSECOND * _TICKS_PER_MICROSECOND
+
+
+class FixedSession:
+    """What stands in for a ``Session``: ids of *seed*, which are the same in each run.
+
+    Their time is that of *clock*, or *at*, a tick, where *clock* returns None. An id that would
+    have a time which was used before gets the next time that is free. The ids of a kind do not
+    depend on how many of another kind were made.
+
+    A fork's child cannot know how many siblings it has, so its seed is a random number.
+    """
+
+    def __init__(
+        self,
+        seed: int | str,
+        at: int,
+        worker: int,
+        clock: Callable[[], int | None] = clock_that_was_set,
+    ) -> None:
+        self.alive = alive()
+        self.child: dict[str, FixedSession] = {}
+        self._lock = threading.RLock()
+        self._seed = seed
+        self._at, self._clock = at, clock
+        draw = random.Random(f"{seed}/origin")  # noqa: S311  (repeatable is what is wanted)
+        node = random_node(draw.getrandbits).value
+        self._origin = Origin(node, draw.getrandbits(CLOCK_SEQ_BITS), worker, lane=None)
+        self._kinds: dict[str, _FixedKind] = {}
+
+    def run(self, kind: str, form: str) -> tuple[Run, Direct, Any]:
+        """Return one id of *kind* in *form*, after an empty run, so that each call comes here."""
+        return (iter(()), 0.0, memoryview(bytes(8)).cast("d")), None, self.make(kind, 1, form)[0]
+
+    def one(self, kind: str, form: str) -> tuple[None, Any]:
+        """Return one id of *kind* in *form*, and no cutter, so that each call comes here."""
+        return None, self.make(kind, 1, form)[0]
+
+    def make(self, kind: str, count: int, form: str) -> list[Any]:
+        """Return *count* ids of *kind* in *form*. Raises TimeOutOfRange."""
+        with self._lock:
+            known = self._kinds.get(kind)
+            if known is None:
+                known = self._kinds[kind] = _FixedKind(kind, f"{self._seed}/{kind}", self._origin)
+            now = self._clock()
+            return list(known.make(count, form, self._at if now is None else now))
+
+    def join(self, kind: str, count: int) -> bytes:
+        """Return the bytes of *count* ids of *kind*, in one piece. Raises TimeOutOfRange."""
+        return b"".join(self.make(kind, count, "bytes"))
+
+    def status(self) -> dict[str, Any]:
+        """Raise DaemonUnavailable: there is no daemon."""
+        raise DaemonUnavailable("(none)", "the ids of this test are fixed, and need no daemon")
+
+    def close(self) -> None:
+        """Do nothing: there is no connection."""
+
+    def drop(self) -> None:
+        """Do nothing: there is no connection."""
+
+    def rest(self) -> None:
+        """Do nothing: each id is a call of this session."""
+
+
+class FixedSessions:
+    """Makes the ``FixedSession`` of this process, and others in the children that it forks."""
+
+    def __init__(self, seed: int | str, at: int, worker: int) -> None:
+        self._pid = os.getpid()
+        self._seed, self._at, self._worker = seed, at, worker
+
+    def __call__(self) -> FixedSession:
+        """Return a new session."""
+        seed = self._seed if os.getpid() == self._pid else os.urandom(16).hex()
+        return FixedSession(seed, self._at, self._worker)
+
+
+class _FixedKind:
+    """The ids of *kind*, whose random bits come from *seed*. Not for two threads."""
+
+    def __init__(self, kind: str, seed: str, origin: Origin) -> None:
+        self._kind = kind
+        self._layout = LAYOUTS[kind]
+        self._times = time_fields(origin.epoch).get(kind)
+        self._random = random.Random(seed).randbytes  # noqa: S311  (repeatable is what is wanted)
+        self._origin = origin
+        # The places that are used: sorted spans, none of which touches another.
+        self._firsts: list[int] = []
+        self._ends: list[int] = []
+
+    def make(self, count: int, form: str, now: int) -> Iterator[Any]:
+        """Return *count* ids in *form*, of the first free places at or after the tick *now*."""
+        times = self._times
+        if times is not None and not times.epoch <= now < times.end - ANY_TICKS:
+            raise TimeOutOfRange(self._kind, now, times.epoch, times.end)
+        place = self._layout.places(now, ANY_TICKS)[0] if KINDS[self._kind].timeline else 0
+        while count:
+            first, part = self._use(place, count)
+            ids = self._layout.forms[form](first, part, self._origin, self._random)
+            yield from new_uuids(ids, part, SafeUUID.unknown) if form == "uuid" else ids
+            count -= part
+
+    def _use(self, place: int, count: int) -> tuple[int, int]:
+        """Use up to *count* places of one run, from *place* on: return the first, and how many."""
+        at = bisect_right(self._firsts, place)
+        if at and place <= self._ends[at - 1]:
+            place = self._ends[at - 1]
+        else:
+            self._firsts.insert(at, place)
+            self._ends.insert(at, place)
+            at += 1
+        count = min(count, self._layout.room(place))
+        if at < len(self._firsts):
+            count = min(count, self._firsts[at] - place)
+        end = self._ends[at - 1] = place + count
+        if at < len(self._firsts) and end == self._firsts[at]:
+            # The span now touches the next one.
+            del self._ends[at - 1], self._firsts[at]
+        return place, count

@@ -1,0 +1,116 @@
+"""A daemon in a temporary folder, for one command or test."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+STARTED = b"uuidd: INFO: started:"
+"""What the daemon logs when it is ready."""
+
+ROUTINE = b"uuidd: INFO:"
+
+PR_SET_PDEATHSIG = 1
+
+START_SECONDS = 30.0
+STOP_SECONDS = 15.0
+
+
+class CannotRun(Exception):
+    """Raised if the daemon cannot be run; the text says why."""
+
+
+@contextlib.contextmanager
+def folder() -> Iterator[Path]:
+    """Make a temporary folder with a folder for the state in it; remove both at the end.
+
+    Raises CannotRun if there is no place for it.
+    """
+    try:
+        made = tempfile.TemporaryDirectory(prefix="uuidd-", ignore_cleanup_errors=True)
+        Path(made.name, "state").mkdir()
+    except OSError as error:
+        raise CannotRun(
+            f"no temporary folder can be made: {error.strerror}; name one in TMPDIR"
+        ) from error
+    with made as name:
+        yield Path(name)
+
+
+@contextlib.contextmanager
+def daemon(folder: Path, socket: Path, worker: str | None) -> Iterator[int]:
+    """Run a daemon with its state and *socket* in *folder*, and return its pid.
+
+    It is ended at the end, and also if the thread that started it ends. Raises CannotRun.
+    """
+    command = [sys.executable, "-m", "uuidd", "-F", "-P", f"--socket={socket}"]
+    command.append(f"--state={folder / 'state'}")
+    if worker is not None:
+        command.append(f"--worker={worker}")
+    # In a session of its own: a terminal's Ctrl-C reaches the command, and not the daemon.
+    try:
+        started = subprocess.Popen(  # noqa: S603  (our own interpreter and module)
+            command,
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            preexec_fn=_end_with_parent,
+        )
+    except OSError as error:
+        raise CannotRun(f"the daemon cannot be run: {error.strerror}") from error
+    with started as process:
+        log = _Log(process)
+        reader = threading.Thread(target=log.read, daemon=True)
+        try:
+            reader.start()
+            log.await_start()
+            yield process.pid
+        finally:
+            process.terminate()
+            try:
+                process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+            if reader.ident is not None:
+                # Not if a signal came before the thread was started.
+                reader.join()
+
+
+def _end_with_parent() -> None:
+    """Let the kernel send this process SIGTERM when its parent dies (prctl(2))."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+class _Log:
+    """The log of *daemon*. It is read to its end, so that the daemon never blocks."""
+
+    def __init__(self, daemon: subprocess.Popen[bytes]) -> None:
+        self._lines: Iterable[bytes] = daemon.stderr or ()
+        self._settled = threading.Event()
+        self._started = False
+        self._last = "it said nothing"
+
+    def read(self) -> None:
+        """Read all lines; once the daemon has started, show the warnings and errors."""
+        for line in self._lines:
+            self._last = line.decode(errors="replace").rstrip()
+            if line.startswith(STARTED):
+                self._started = True
+                self._settled.set()
+            elif self._started and not line.startswith(ROUTINE):
+                print(self._last, file=sys.stderr)  # noqa: T201  (as the daemon itself would)
+        self._settled.set()
+
+    def await_start(self) -> None:
+        """Wait until the daemon has started. Raises CannotRun with its last line if it ends."""
+        if not self._settled.wait(START_SECONDS):
+            raise CannotRun(f"the daemon did not start within {START_SECONDS:g} s")
+        if not self._started:
+            raise CannotRun(f"the daemon did not start: {self._last}")

@@ -1,0 +1,152 @@
+"""Ids and daemons for the tests of a program.
+
+pytest finds the fixtures ``ids`` and ``uuidd`` by itself; these are the same as context managers::
+
+    with fixed_ids(seed=1) as ids:
+        assert ids.ulid() == ...
+    with private_daemon(worker=5) as daemon:
+        print(daemon.socket)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import uuidd_client
+from uuidd.core.ids.checks import shown
+from uuidd_client import fixed
+from uuidd_client import private_daemon as daemons
+from uuidd_client.client import _EMPTY, Client
+from uuidd_client.lazy import session_type
+from uuidd_client.per_process import PerProcess
+
+if TYPE_CHECKING:
+    from uuidd_client.session import Session
+
+__all__ = ["DEFAULT_TIME", "PrivateDaemon", "fixed_ids", "private_daemon"]
+
+DEFAULT_TIME = datetime(2022, 2, 22, 19, 22, 22, tzinfo=UTC)
+"""The time of the first id of each kind, unless a test sets the clock."""
+
+PATIENCE_SECONDS = 10.0
+"""$UUIDD_TIMEOUT with a private daemon: where tests run, a daemon can be slow, and not silent."""
+
+
+class PrivateDaemon(NamedTuple):
+    """A daemon that runs: the path of its *socket*, and its *pid*."""
+
+    socket: Path
+    pid: int
+
+
+@contextlib.contextmanager
+def fixed_ids(
+    seed: int | str = 0,
+    *,
+    at: datetime = DEFAULT_TIME,
+    worker: int = 0,
+    client: Client | None = None,
+) -> Iterator[Client]:
+    """Let *client* make the same ids in each run; None is the client of the module's functions.
+
+    The ids of one *seed* are the same in each process, on each machine and in each time zone. If
+    time-machine or freezegun sets the clock, the ids have the time that it shows; otherwise the
+    first of each kind has the time *at*. Each further id of a kind has the next free tick. While
+    the clock ticks, only what is not time is the same in each run. *worker* is that of Snowflakes.
+    No daemon is asked, and ``is_safe`` is SafeUUID.unknown. Threads that draw get their ids in the
+    order in which they draw. A fork's child draws other ids, which are not the same in each run.
+    ``Backfill`` is not fixed.
+
+    Raises ValueError if *at* has no time zone, or *worker* is not 0 to 1023. ``status`` raises
+    DaemonUnavailable.
+    """
+    if not isinstance(at, datetime):
+        raise TypeError(f"at is {shown(at)}; it must be a datetime")
+    if at.tzinfo is None:
+        raise ValueError(f"at is {at}, without a time zone; pass one, such as tzinfo=UTC")
+    if type(worker) is not int or not 0 <= worker <= 1023:
+        raise ValueError(f"worker is {shown(worker)}; it must be 0 to 1023")
+    make = fixed.FixedSessions(seed, fixed.tick_at(at), worker)
+    with _exchanged(client or uuidd_client._shared, make) as exchanged:
+        yield exchanged
+
+
+@contextlib.contextmanager
+def private_daemon(
+    worker: int | None = 0, *, client: Client | None = None
+) -> Iterator[PrivateDaemon]:
+    """Run a daemon with worker number *worker*, and let *client* use it; see ``fixed_ids``.
+
+    Its socket and its state are in a temporary folder, which is removed at the end. $UUIDD_SOCKET
+    has the socket's path, for other clients, and for processes that are started. So has
+    $UUIDD_TIMEOUT, unless it is set, 10 seconds. *client* uses this socket even if it was made for
+    another one.
+
+    Raises RuntimeError if the daemon does not start; the text says why.
+    """
+    shared = client or uuidd_client._shared
+    try:
+        with contextlib.ExitStack() as stack:
+            folder = stack.enter_context(daemons.folder())
+            socket = folder / "request"
+            number = None if worker is None else str(worker)
+            pid = stack.enter_context(daemons.daemon(folder, socket, number))
+            stack.enter_context(_environment("UUIDD_SOCKET", str(socket)))
+            patience = os.environ.get("UUIDD_TIMEOUT") or f"{PATIENCE_SECONDS:g}"
+            stack.enter_context(_environment("UUIDD_TIMEOUT", patience))
+            stack.enter_context(_exchanged(shared, lambda: _session_at(socket, shared)))
+            yield PrivateDaemon(socket, pid)
+    except daemons.CannotRun as error:
+        raise RuntimeError(str(error)) from None
+
+
+@contextlib.contextmanager
+def _exchanged(client: Client, make: Callable[[], Any]) -> Iterator[Client]:
+    """Let *client* draw its ids from the sessions that *make* makes, and at the end as before.
+
+    The functions that the client has made, which draw ids without a call of a session where they
+    can, ask for the next id.
+    """
+    other = PerProcess(make, drop=lambda session: session.drop())
+    client._session.exchange(other)
+    _rest(client, other)
+    try:
+        yield client
+    finally:
+        client._session.exchange(other)
+        _rest(client, other)
+        if other.made():
+            other.call(lambda session: session.close())
+
+
+def _rest(client: Client, sessions: PerProcess[Any]) -> None:
+    """Let no id of *sessions*, which are no longer those of *client*, be drawn from it."""
+    if sessions.made():
+        sessions.call(lambda session: session.rest())
+    for cell in list(client._cells.values()):
+        cell[:] = _EMPTY, None
+
+
+def _session_at(socket: Path, client: Client) -> Session:
+    """Return a session with the settings of *client*, but of the daemon at *socket*."""
+    _, fallback, max_age, timeout = client._settings
+    return session_type()(str(socket), fallback, max_age, timeout, client._wait, client._core)
+
+
+@contextlib.contextmanager
+def _environment(name: str, value: str) -> Iterator[None]:
+    """Set an environment variable while the context lasts."""
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = before

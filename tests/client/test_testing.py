@@ -1,0 +1,274 @@
+"""``uuidd_client.testing``: ids that are the same in each run, and private daemons."""
+
+from __future__ import annotations
+
+import os
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import SafeUUID
+
+import freezegun
+import pytest
+import time_machine
+
+import uuidd_client
+from tests.forks import PATIENCE
+from uuidd.core.ids.kinds import KINDS
+from uuidd_client import Client, DaemonUnavailable, TimeOutOfRange, inspect, ulid, uuid7
+from uuidd_client.testing import DEFAULT_TIME, fixed_ids
+
+pytestmark = pytest.mark.usefixtures("implementation")
+
+FORMS = [(kind, form) for kind in KINDS for form in KINDS[kind].forms]
+
+FUTURE = datetime(2031, 5, 6, 7, 8, 9, 123_000, tzinfo=UTC)
+
+MS = timedelta(milliseconds=1)
+
+Freeze = Callable[[datetime], AbstractContextManager[Any]]
+
+
+def _freezegun(to: datetime) -> AbstractContextManager[Any]:
+    return freezegun.freeze_time(to)
+
+
+def _time_machine(to: datetime) -> AbstractContextManager[Any]:
+    return time_machine.travel(to, tick=False)
+
+
+def _ticking_freezegun(to: datetime) -> AbstractContextManager[Any]:
+    return freezegun.freeze_time(to, tick=True)
+
+
+def _ticking_time_machine(to: datetime) -> AbstractContextManager[Any]:
+    return time_machine.travel(to, tick=True)
+
+
+STILL = [_freezegun, _time_machine]
+TICKING = [_ticking_freezegun, _ticking_time_machine]
+
+
+@pytest.fixture(autouse=True)
+def _no_warnings() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+@pytest.fixture
+def client(place: Any) -> Iterator[Client]:
+    """A client of the implementation under test, whose daemon is not there."""
+    with Client(place / "absent") as client:
+        yield client
+
+
+def when(made: object) -> datetime:
+    """Return the time in an id, to the microsecond."""
+    text = inspect(str(made))[0].fields["time"]
+    return datetime.fromisoformat(str(text))
+
+
+def drawn(client: Client) -> list[Any]:
+    """Return ids of each kind, by each way to draw them."""
+    ids: list[Any] = []
+    for kind, form in FORMS:
+        ids += [client.factory(kind, form)() for _ in range(3)]
+        ids += client.make(kind, 5, form) if form != "bytes" else [client.make(kind, 5, form)]
+        endless = client.iter(kind, form)
+        ids += [next(endless) for _ in range(3)]
+    return [*ids, client.uuid7(), client.ulid(), client.snowflake()]
+
+
+def test_the_ids_of_a_seed_are_the_same_again(client: Client) -> None:
+    """In each kind, form and way to draw them."""
+    with fixed_ids(1, client=client):
+        first = drawn(client)
+    with fixed_ids(1, client=client):
+        again = drawn(client)
+    assert again == first
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "snowflake"])
+def test_ids_of_other_seeds_are_different(client: Client, kind: str) -> None:
+    """But for Snowflakes, which have no room for random bits."""
+    made: list[Any] = []
+    for seed in (1, 2, "1", "another"):
+        with fixed_ids(seed, client=client) as ids:
+            made += ids.make(kind, 2)
+    assert len({*made}) == 6
+
+
+def test_these_are_the_first_ids_of_seed_0(client: Client) -> None:
+    """They stay the same in later versions: programs keep them in their tests."""
+    with fixed_ids(client=client) as ids:
+        made = {kind: str(ids.make(kind, 1)[0]) for kind in KINDS}
+    assert made == {
+        "v1": "c232ab00-9414-11ec-ab90-c75833a81428",
+        "v4": "10b4a1a4-a616-49c9-88b9-90bd2a123c78",
+        "v6": "1ec9414c-232a-6b00-ab90-c75833a81428",
+        "v7": "017f22e2-79b0-7000-8819-8c746f600f8e",
+        "snowflake": "1496203729957814272",
+        "flake": "AGkDJqavTaOUW0hKy0",
+        "ulid": "01FWHE4YDG001MR2KR543M8B4S",
+        "ksuid": "25Tizqai8eZik1qR1EvIC392XO4",
+        "push_id": "-MwXsbak--Dgn917Hapb",
+    }
+
+
+def test_ids_do_not_depend_on_those_of_other_kinds(client: Client) -> None:
+    """The second v7 is the same whether a ULID was made before it or not."""
+    with fixed_ids(client=client) as ids:
+        alone = [ids.uuid7(), ids.uuid7()]
+    with fixed_ids(client=client) as ids:
+        assert [ids.uuid7(), ids.ulid() and ids.uuid7()] == alone
+
+
+@pytest.mark.parametrize("kind", ["v1", "v6", "v7", "flake", "ulid", "ksuid", "push_id"])
+def test_ids_rise_while_the_clock_stands_still(client: Client, kind: str) -> None:
+    """And none comes twice, also in long lists."""
+    with fixed_ids(client=client) as ids:
+        made = [*ids.make(kind, 2_500), ids.factory(kind)(), *ids.make(kind, 25_000)]
+    assert len({*made}) == len(made)
+    if kind != "v1":
+        # Flakes have as many characters as they need, and sort as integers.
+        assert made == sorted(made, key=lambda id: (len(id), id) if kind == "flake" else id)
+
+
+@pytest.mark.parametrize("kind", ["v1", "v6", "flake", "snowflake"])
+def test_no_id_comes_twice_when_a_test_sets_the_clock_back(client: Client, kind: str) -> None:
+    """Not even ids without random bits, at times that overlap what was used."""
+    made: list[Any] = []
+    with fixed_ids(client=client) as ids:
+        for ticks in (0, 30, 10, 0, 5, 40, 0):
+            with _time_machine(FUTURE + timedelta(microseconds=ticks)):
+                made += ids.make(kind, 150)
+    assert len({*made}) == len(made) == 7 * 150
+
+
+@pytest.mark.parametrize("freeze", STILL)
+def test_ids_have_the_time_that_a_test_sets(client: Client, freeze: Freeze) -> None:
+    """They are the same again, and after it they have the time of before."""
+    made = []
+    for _ in range(2):
+        with fixed_ids(client=client) as ids:
+            before = ids.uuid7()
+            with freeze(FUTURE):
+                there = ids.uuid7()
+            after = ids.uuid7()
+        made.append((before, there, after))
+        assert (when(before), when(there), when(after)) == (DEFAULT_TIME, FUTURE, DEFAULT_TIME)
+    assert made[0] == made[1]
+
+
+@pytest.mark.parametrize("freeze", TICKING)
+def test_ids_have_the_time_of_a_clock_that_ticks(client: Client, freeze: Freeze) -> None:
+    """It lies between readings of the clock before and after."""
+    with fixed_ids(client=client) as ids, freeze(FUTURE):
+        before, made, after = datetime.now(UTC), ids.uuid7(), datetime.now(UTC)
+        assert before - MS <= when(made) <= after
+
+
+def test_a_time_may_be_passed(client: Client) -> None:
+    """In any time zone; the first id has it to 100 ns."""
+    zone = datetime.fromisoformat("2031-05-06T12:38:09.123+05:30")
+    with fixed_ids(at=zone, client=client) as ids:
+        assert when(ids.uuid7()) == FUTURE
+
+
+def test_a_time_that_does_not_fit_is_refused(client: Client) -> None:
+    """As by the client without a fixture."""
+    with (
+        fixed_ids(at=datetime(1999, 1, 1, tzinfo=UTC), client=client) as ids,
+        pytest.raises(TimeOutOfRange, match="the time is 1999-01-01"),
+    ):
+        ids.snowflake()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"at": datetime(2020, 1, 1)}, "at is 2020-01-01 00:00:00, without a time zone"),
+        ({"worker": 1024}, "worker is 1024; it must be 0 to 1023"),
+    ],
+)
+def test_wrong_arguments_are_refused(arguments: dict[str, Any], error: str) -> None:
+    """With the value and the rule."""
+    with pytest.raises(ValueError, match=error), fixed_ids(**arguments):
+        pass
+
+
+def test_functions_that_were_imported_before_are_fixed() -> None:
+    """Also those that have drawn ids before, and afterwards they draw as before."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        before = uuid7()
+    with fixed_ids() as ids:
+        fixed = [uuid7(), uuidd_client.uuid7(), ids.uuid7()]
+        texts = [ulid(), ids.ulid()]
+    with fixed_ids() as ids:
+        assert [ids.uuid7() for _ in range(3)] == fixed
+        assert [ids.ulid() for _ in range(2)] == texts
+    after = uuid7()
+    assert before < after
+    assert when(after) > DEFAULT_TIME + timedelta(days=365)
+
+
+def test_an_inner_seed_ends_with_its_context(client: Client) -> None:
+    """The outer one goes on where it was."""
+    with fixed_ids(client=client) as ids:
+        two = [ids.uuid7(), ids.uuid7()]
+    with fixed_ids(client=client) as ids:
+        first = ids.uuid7()
+        with fixed_ids(5, client=client) as inner:
+            assert inner.uuid7() not in two
+        assert [first, ids.uuid7()] == two
+
+
+def test_fixed_ids_are_not_of_a_daemon(client: Client) -> None:
+    """They are not marked as safe, and there is no status."""
+    with fixed_ids(client=client) as ids:
+        assert ids.uuid1().is_safe is SafeUUID.unknown
+        with pytest.raises(DaemonUnavailable, match="the ids of this test are fixed"):
+            ids.status()
+
+
+def test_threads_share_fixed_ids(client: Client) -> None:
+    """All of them together draw what one would."""
+    with fixed_ids(client=client) as ids:
+        alone = {*ids.make("v7", 400)}
+    found: list[Any] = []
+    with fixed_ids(client=client) as ids:
+        threads = [
+            threading.Thread(target=lambda: found.extend(ids.uuid7() for _ in range(100)))
+            for _ in range(4)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(PATIENCE)
+    assert len({*found}) == 400
+    assert {made.int >> 64 for made in found} == {made.int >> 64 for made in alone}
+
+
+@pytest.mark.process
+def test_a_forks_child_draws_other_ids(client: Client) -> None:
+    """Each child others, because it cannot know of its siblings."""
+    told = []
+    with fixed_ids(client=client) as ids:
+        first = ids.uuid7()
+        for _ in range(2):
+            read, write = os.pipe()
+            pid = os.fork()
+            if not pid:
+                os.write(write, ids.uuid7().bytes)
+                os._exit(0)
+            os.waitpid(pid, 0)
+            told.append(os.read(read, 16))
+            os.close(read)
+            os.close(write)
+        second = ids.uuid7()
+    assert len({first.bytes, second.bytes, *told}) == 4

@@ -7,16 +7,15 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pytest
 import trustme
 
+from tests.rig import until
 from tests.tools import need, output
 
 STARTED_SECONDS = 60.0
@@ -311,19 +310,10 @@ def running(engine: AnyEngine) -> Iterator[AnyEngine]:
     try:
         for node in range(getattr(engine, "count", 1)):
             engine.start(node)
-        wait_until(engine.ready, lambda: engine.nodes.log())
+        until(engine.ready, STARTED_SECONDS, instead=engine.nodes.log)
         yield engine
     finally:
         engine.nodes.close()
-
-
-def wait_until(ready: Callable[[], bool], say: Callable[[], str] = str) -> None:
-    """Wait until *ready* returns true; otherwise fail with what *say* returns."""
-    ends = time.monotonic() + STARTED_SECONDS
-    while not ready():
-        if time.monotonic() > ends:
-            pytest.fail(f"the engine did not start:\n{say()}")
-        time.sleep(0.1)
 
 
 def free_port() -> int:

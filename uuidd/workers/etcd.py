@@ -186,9 +186,7 @@ class EtcdCoordinator:
                     self._hosts.append(self._hosts.pop(0))
                     again = repeat or isinstance(error, _NOT_ASKED)
                     if not (left and again):
-                        reason = one_line(error)
-                        kind = "" if isinstance(error, Away) else type(error).__name__
-                        raise Away(": ".join(filter(None, (kind, reason)))) from error
+                        raise Away(_reason(error)) from error
             raise AssertionError("there is a host")
 
         return await in_time(ask)
@@ -244,6 +242,16 @@ class _understood:  # noqa: N801 - used as a function is
     def __exit__(self, kind: object, error: BaseException | None, _: object) -> None:
         if isinstance(error, (ValueError, TypeError, KeyError, AttributeError)):
             raise Away(f"its answer about {self._where} is not etcd's") from error
+
+
+def _reason(error: BaseException) -> str:
+    """Return why a host was not reached, which may be said by a cause of the error only."""
+    if isinstance(error, Away):
+        return str(error)
+    kind, cause = type(error).__name__, error
+    while not str(cause) and (deeper := cause.__cause__ or cause.__context__) is not None:
+        cause = deeper
+    return f"{kind}: {one_line(cause)}" if str(cause) else kind
 
 
 def _message(answer: dict[str, Any]) -> str:

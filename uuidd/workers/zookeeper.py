@@ -24,7 +24,7 @@ from kazoo.exceptions import (
     NoNodeError,
 )
 from kazoo.retry import KazooRetry
-from kazoo.security import CREATOR_ALL_ACL
+from kazoo.security import make_digest_acl
 
 from uuidd.workers.address import Access, Address, host_and_port, secret
 from uuidd.workers.asking import in_time, one_line
@@ -53,16 +53,15 @@ STOP_SECONDS = 1.0
 async def connected(address: Address, access: Access) -> AsyncIterator[ZookeeperCoordinator]:
     """Give the namespace for the time of a block."""
     user, password = access.user or address.user, secret(access)
-    # The keeper logs what matters; kazoo would log a line for each attempt.
-    logger = logging.getLogger("uuidd.kazoo")
-    logger.propagate = False
-    logger.addHandler(logging.NullHandler())
+    # Apart from the daemon's log, for kazoo writes a line for each attempt; the last one is kept.
+    logger, last = logging.Logger("kazoo", logging.WARNING), _LastLine()
+    logger.addHandler(last)
     client = KazooClient(
         hosts=",".join(host_and_port(*each) for each in address.hosts),
         timeout=SESSION_SECONDS,
         connection_retry=KazooRetry(max_tries=-1, delay=0.1, backoff=2, max_delay=2.0),
         auth_data=[("digest", f"{user}:{password}")] if password else None,
-        default_acl=CREATOR_ALL_ACL if password else None,
+        default_acl=[make_digest_acl(user, password, all=True)] if password else None,
         use_ssl=address.tls,
         verify_certs=True,
         check_hostname=True,
@@ -71,13 +70,23 @@ async def connected(address: Address, access: Access) -> AsyncIterator[Zookeeper
         keyfile=None if access.key is None else str(access.key),
         logger=logger,
     )
-    coordinator = ZookeeperCoordinator(address, user, client)
+    coordinator = ZookeeperCoordinator(address, user, client, last)
     client.start_async()
     try:
         yield coordinator
     finally:
         with trio.move_on_after(STOP_SECONDS, shield=True):
             await trio.to_thread.run_sync(_end, client, abandon_on_cancel=True)
+
+
+class _LastLine(logging.Handler):
+    """Keeps the last line of a log."""
+
+    line = ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep it."""
+        self.line = one_line(record.getMessage())
 
 
 def _end(client: KazooClient) -> None:
@@ -89,11 +98,12 @@ def _end(client: KazooClient) -> None:
 class ZookeeperCoordinator:
     """The namespace at the nodes below the URL's path. See ``Coordinator``."""
 
-    def __init__(self, address: Address, user: str, client: KazooClient) -> None:
+    def __init__(self, address: Address, user: str, client: KazooClient, last: _LastLine) -> None:
         self.name = address.name
         self._path = address.path
         self._user = user
         self._client = client
+        self._last = last
         self._id: str | None = None
         self._token = trio.lowlevel.current_trio_token()
         self._is_connected = trio.Event()
@@ -228,6 +238,8 @@ class ZookeeperCoordinator:
             await self._is_connected.wait()
             return await ask()
 
+        connected = self._is_connected.is_set()
+
         try:
             return await in_time(ask_connected)
         except (NodeExistsError, BadVersionError, NoNodeError):
@@ -235,6 +247,9 @@ class ZookeeperCoordinator:
         except NoAuthError as error:
             user = f"the user {self._user}" if self._user else "those without a user"
             raise Away(f"it refuses {user} at {self._path}") from error
+        except Away as away:
+            why = "" if connected else self._last.line
+            raise Away(f"{away} ({why})" if why else str(away)) from None
         except KazooException as error:
             raise Away(f"{type(error).__name__} {one_line(error)}".strip()) from error
 

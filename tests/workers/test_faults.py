@@ -1,0 +1,173 @@
+"""Engines that answer garbage, slowly or never: one line, within the time of an attempt."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+
+import pytest
+import trio
+
+from uuidd.workers.address import Access, parse
+from uuidd.workers.connecting import connect
+from uuidd.workers.coordinator import ATTEMPT_SECONDS, Away, Changed
+from uuidd.workers.record import Meta, UnreadableError
+
+URLS = ("zk://{}/uuidd", "etcd://{}/uuidd", "postgresql://me@{}/ids")
+
+# kazoo and psycopg leave a socket that they gave up to the garbage collector.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+Serve = Callable[[trio.SocketStream], Awaitable[None]]
+
+
+@asynccontextmanager
+async def served(serve: Serve) -> AsyncIterator[str]:
+    """Give the host and port at which each connection is served so."""
+
+    async def handle(stream: trio.SocketStream) -> None:
+        with suppress(trio.BrokenResourceError):
+            await serve(stream)
+
+    async with trio.open_nursery() as nursery:
+        listeners = await nursery.start(partial(trio.serve_tcp, handle, 0, host="127.0.0.1"))
+        yield f"127.0.0.1:{listeners[0].socket.getsockname()[1]}"
+        nursery.cancel_scope.cancel()
+    gc.collect()
+
+
+async def asked(url: str) -> str:
+    """Return why the engine at *url* is away, which has to be known in time."""
+    async with connect(parse(url), Access()) as engine:
+        with trio.fail_after(ATTEMPT_SECONDS * 4), pytest.raises(Away) as caught:
+            await engine.meta()
+    line = str(caught.value)
+    assert line
+    assert "\n" not in line
+    return line
+
+
+def answering(body: bytes, status: bytes = b"200 OK") -> Serve:
+    """Return what answers each connection's first request by HTTP."""
+
+    async def serve(stream: trio.SocketStream) -> None:
+        await stream.receive_some()
+        await stream.send_all(
+            b"HTTP/1.1 %b\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%b"
+            % (status, len(body), body)
+        )
+
+    return serve
+
+
+async def nothing(stream: trio.SocketStream) -> None:
+    """Read, and never answer."""
+    async for _ in stream:
+        pass
+
+
+async def garbage(stream: trio.SocketStream) -> None:
+    """Answer with bytes of no protocol."""
+    await stream.receive_some()
+    await stream.send_all(b"\xff\x00\xfe garbage\r\n" * 20)
+
+
+async def slowly(stream: trio.SocketStream) -> None:
+    """Answer a byte at a time, for ever."""
+    await stream.receive_some()
+    await stream.send_all(b"HTTP/1.1 200 OK\r\n\r\n")
+    while True:
+        await stream.send_all(b" ")
+        await trio.sleep(0.05)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("url", URLS)
+@pytest.mark.parametrize("serve", [nothing, garbage, slowly])
+async def test_an_engine_without_a_useful_answer_is_away(url: str, serve: Serve) -> None:
+    """Also one that goes on answering."""
+    async with served(serve) as host:
+        await asked(url.format(host))
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("url", URLS)
+async def test_an_engine_that_nobody_serves_is_away(url: str) -> None:
+    """The line says that there was no connection."""
+    async with served(nothing) as host:
+        pass
+    assert "connect" in (await asked(url.format(host))).lower()
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        (b"<html>", "its answer, with status 200, is not etcd's"),
+        (b"[]", "its answer, with status 200, is not etcd's"),
+        (b"[" * 9999, "its answer, with status 200, is not etcd's"),
+        (b'{"kvs": 5}', "its answer about /uuidd/meta is not etcd's"),
+        (b'{"kvs": [{"key": "?"}]}', "its answer about /uuidd/meta is not etcd's"),
+    ],
+)
+async def test_what_is_no_answer_of_etcd_is_named(body: bytes, error: str) -> None:
+    """As from a web server at its port."""
+    async with served(answering(body)) as host:
+        assert await asked(f"etcd://{host}/uuidd") == error
+
+
+async def test_the_reason_of_etcd_is_passed_on() -> None:
+    """On one line."""
+    body = b'{"error": "x", "message": "etcdserver: no\\n leader\\u0000"}'
+    async with served(answering(body, b"503 Service Unavailable")) as host:
+        line = await asked(f"etcd://{host}/uuidd")
+    assert line == "it answers 503: etcdserver: no leader?"
+
+
+async def test_the_next_host_is_asked() -> None:
+    """If one has no useful answer, which may be said by none."""
+    async with (
+        served(answering(b"{}")) as good,
+        served(garbage) as bad,
+        connect(parse(f"etcd://{bad},{good}/uuidd"), Access()) as engine,
+    ):
+        assert await engine.meta() is None
+
+
+async def test_garbage_in_the_namespace_is_named() -> None:
+    """With its key."""
+    body = b'{"kvs": [{"key": "eA==", "value": "eA==", "mod_revision": "5"}]}'
+    async with (
+        served(answering(body)) as host,
+        connect(parse(f"etcd://{host}/uuidd"), Access()) as engine,
+    ):
+        with pytest.raises(UnreadableError, match="/uuidd/meta is no record of uuidd"):
+            await engine.meta()
+
+
+async def test_a_write_that_may_have_been_done_is_not_repeated() -> None:
+    """The host that got it went away without an answer; nothing is asked of the next."""
+    requests = []
+
+    async def lost(stream: trio.SocketStream) -> None:
+        requests.append(await stream.receive_some())
+
+    async with (
+        served(lost) as one,
+        served(lost) as other,
+        connect(parse(f"etcd://{one},{other}/uuidd"), Access()) as engine,
+    ):
+        with pytest.raises(Away):
+            await engine.create(Meta("0" * 16, 0), {})
+    assert len(requests) == 1
+
+
+async def test_a_refused_transaction_is_no_error() -> None:
+    """In JSON, ``succeeded`` is left out then."""
+    async with (
+        served(answering(b'{"header": {"revision": "5"}}')) as host,
+        connect(parse(f"etcd://{host}/uuidd"), Access()) as engine,
+    ):
+        with pytest.raises(Changed):
+            await engine.create(Meta("0" * 16, 0), {})

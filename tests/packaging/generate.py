@@ -11,13 +11,16 @@ from pathlib import Path
 
 import uuidd
 from tests.packaging import completion, manual
-from uuidd.cli import arguments
+from uuidd.cli import arguments, workers
 from uuidd_client import command
 
 SHARE = Path(uuidd.__file__).parent / "share"
 
 PARSERS = {"uuidd": (arguments.parser, 8), "uuidctl": (command.parser, 1)}
 """The parser of each command, and the section that its manual page is in."""
+
+SUBCOMMANDS = {"uuidd-workers": (workers.parser, 8)}
+"""Those with a manual page of their own."""
 
 
 def made() -> dict[str, str]:
@@ -26,8 +29,9 @@ def made() -> dict[str, str]:
     It is the same whenever and wherever it is made.
     """
     found: dict[str, str] = {}
-    for name, (parser, section) in PARSERS.items():
+    for name, (parser, section) in {**PARSERS, **SUBCOMMANDS}.items():
         found[f"man/{name}.{section}"] = manual.page(_unwrapped(parser()), section)
+    for name, (parser, _) in PARSERS.items():
         # Each maker changes the parser that it is given.
         found[f"bash/{name}"] = completion.script(_unwrapped(parser()), "bash")
         found[f"zsh/_{name}"] = completion.script(_unwrapped(parser()), "zsh")

@@ -27,10 +27,11 @@ _HELP = ".TP\n\\fB\\-h\\fR, \\fB\\-\\-help\\fR\nshow the options and end"
 
 
 def page(parser: argparse.ArgumentParser, section: int) -> str:
-    """Return the manual page of *parser*, as roff.
+    """Return the manual page of *parser*, as roff, with the prose in the file of its name.
 
     The parser is changed, and of no further use.
     """
+    name = parser.prog.replace(" ", "-")
     short = re.sub(r"^A ", "", parser.description or "").rstrip(".")
     # The prose says both in their place; argparse-manpage would call the epilog COMMENTS.
     parser.description = parser.epilog = None
@@ -47,7 +48,7 @@ def page(parser: argparse.ArgumentParser, section: int) -> str:
         {
             "date": DATE,
             "description": f"{short[:1].lower()}{short[1:]}",
-            "include": str(Path(__file__).with_name(f"{parser.prog}.{section}.inc")),
+            "include": str(Path(__file__).with_name(f"{name}.{section}.inc")),
             "manual_section": section,
             "manual_title": TITLES[section],
             "project_name": "uuidd",
@@ -89,6 +90,8 @@ def _reads_well(text: str, groups: list[str]) -> str:
     text = re.sub(r"\n{2,}(?=\.)", "\n", text)
     text = re.sub(r"\n{2,}", "\n.PP\n", text)
     # A date is no option: its dashes are plain.
+    # A page's title is one word.
+    header = re.sub(r"^\.TH (\w+) (\w+)", r".TH \1-\2", header)
     return f"{header.replace(chr(92), '')}\n{text}".rstrip("\n")
 
 

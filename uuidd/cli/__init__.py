@@ -53,6 +53,10 @@ def _give_up_output() -> None:
 def _main(words: list[str]) -> int:
     if words[:1] == [installing.COMMAND]:
         return installing.main(words[1:])
+    if words[:1] == ["workers"]:
+        from uuidd.cli import workers
+
+        return workers.main(words[1:])
     try:
         given = options.parsed(words)
     except options.OptionsError as error:

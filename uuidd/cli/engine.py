@@ -41,3 +41,22 @@ def access(given: argparse.Namespace) -> Access:
             if text is not None
         },
     )
+
+
+def span(text: str) -> float:
+    """Return the seconds in a span such as ``20s``, ``10m``, ``2h`` or ``1d``.
+
+    Raises ArgumentTypeError for anything else, and for more than 30 days.
+    """
+    number, unit = text[:-1], text[-1:]
+    plain = number.isascii() and number.replace(".", "", 1).isdigit() and len(number) < 10
+    seconds = float(number) * _UNITS[unit] if plain and unit in _UNITS else 0.0
+    if not 0 < seconds <= MAX_SPAN:
+        raise argparse.ArgumentTypeError(
+            f"{text[:40]!r} is not a span above 0 and up to 30d, such as 20s, 10m, 2h or 1d"
+        )
+    return seconds
+
+
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+MAX_SPAN = 30 * 86400.0

@@ -38,6 +38,7 @@ LINKS = (
     "bin/uuidd",
     "bin/uuidctl",
     "share/man/man8/uuidd.8",
+    "share/man/man8/uuidd-workers.8",
     "share/man/man1/uuidctl.1",
     "share/bash-completion/completions/uuidd",
     "share/bash-completion/completions/uuidctl",

@@ -1,0 +1,301 @@
+"""``uuidd workers``: makes a fleet's worker numbers in an engine, shows and changes them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import secrets
+import socket
+import sys
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from uuidd import __version__
+from uuidd.cli import arguments
+from uuidd.cli.engine import access, add_access, span
+from uuidd.core.ids.snowflake import TWITTER_EPOCH
+from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND, UNIX_EPOCH
+from uuidd.workers.address import Access, Address, AddressError, parse
+from uuidd.workers.record import NUMBERS, TOKEN_DIGITS, Meta, UnreadableError
+
+COMMAND = "workers"
+_DEFAULT = "list"
+
+_UNUSED_SECONDS = 100 * 31_557_600.0
+"""A register that is so old was made for a number that nobody used."""
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of this command's options."""
+    made = arguments.Parser(
+        prog=f"uuidd {COMMAND}",
+        description="Make, show and change the worker numbers of a fleet.",
+    )
+    commands = made.add_subparsers(
+        title="commands", dest="command", metavar="COMMAND", required=True
+    )
+
+    def add(name: str, what: str) -> argparse.ArgumentParser:
+        command = commands.add_parser(name, help=what, description=f"{what[:1].upper()}{what[1:]}.")
+        command.add_argument(
+            "url", metavar="URL", type=_address, help="that of the daemons' option --worker"
+        )
+        add_access(command)
+        return command
+
+    listing = add("list", "show each number: its host, how long it is reserved, and the last word")
+    listing.add_argument("--json", action="store_true", help="print JSON")
+    init = add("init", "make the namespace, once for the whole fleet")
+    init.add_argument(
+        "--epoch",
+        type=arguments.unix_ms,
+        default=TWITTER_EPOCH,
+        metavar="TIME",
+        help="the time from which the fleet's Snowflakes count, as the daemons' --epoch",
+    )
+    init.add_argument(
+        "--range",
+        type=_range,
+        default=range(NUMBERS),
+        metavar="LOW-HIGH",
+        help=f"the numbers that hosts may lease (default: 0-{NUMBERS - 1}); two namespaces whose"
+        " Snowflakes meet in one database must have different ones",
+    )
+    init.add_argument(
+        "--reserve",
+        type=numbers,
+        default=(),
+        metavar="NUMBERS",
+        help="numbers that no new host gets, such as 0-15,20: those of hosts with --worker N, each"
+        " of which keeps its own when it is started with the URL",
+    )
+    init.add_argument(
+        "--after-loss",
+        action="store_true",
+        help="the engine lost the namespace, and hosts may still use numbers of it: let each number"
+        " begin later than those can go on",
+    )
+    _add_span(init, "window", "the daemons' --worker-window, with --after-loss")
+    _add_span(init, "hold", "the daemons' --worker-hold, with --after-loss")
+    reserve = add("reserve", "keep numbers from new hosts")
+    reserve.add_argument("numbers", type=numbers, metavar="NUMBERS", help="such as 0-15,20")
+    free = add("free", "let new hosts have a number, after its host has gone for ever")
+    free.add_argument("number", type=arguments.whole(0, NUMBERS - 1), metavar="N")
+    free.add_argument(
+        "--used-until",
+        type=arguments.unix_ms,
+        metavar="TIME",
+        help="the time up to which the number was used, if its register has a wrong one, such as"
+        " one years ahead (default: what the register says, and at least a minute from now)",
+    )
+    free.add_argument("--yes", action="store_true", help="do not ask")
+    raising = add(
+        "raise", "let all numbers begin later, after the engine was restored from a backup"
+    )
+    _add_span(raising, "window", "the daemons' --worker-window, the longest of all")
+    return made
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command and return its exit status."""
+    words = list(argv)
+    if words and "://" in words[0]:
+        words.insert(0, _DEFAULT)
+    given = parser().parse_args(words)
+    # Imported here, so that wrong usage is told without waiting for it.
+    import trio
+
+    from uuidd.workers.administering import RefusedError
+    from uuidd.workers.coordinator import Away
+
+    try:
+        print(trio.run(_run, given.url, access(given), given))
+    except (AddressError, RefusedError, UnreadableError) as error:
+        return _complain(str(error))
+    except Away as away:
+        return _complain(f"{given.url.name} gives no answer: {away}")
+    return 0
+
+
+async def _run(address: Address, access: Access, given: argparse.Namespace) -> str:
+    """Return what to print."""
+    from uuidd.workers import administering
+    from uuidd.workers.administering import RefusedError
+    from uuidd.workers.connecting import connect
+
+    now = UNIX_EPOCH + time.time_ns() // 100
+    writer = administering.Writer(_token, now, socket.gethostname()[:64], __version__)
+    async with connect(address, access) as engine:
+        match given.command:
+            case "init":
+                low, high = given.range[0], given.range[-1]
+                meta = Meta(_token(), given.epoch, low, high)
+                later = int((given.worker_window + given.worker_hold) * TICKS_PER_SECOND)
+                until = now + later if given.after_loss else None
+                await administering.init(engine, meta, given.reserve, writer, until=until)
+                return f"made the namespace {meta.id} with the numbers {low} to {high}"
+            case "reserve":
+                await administering.reserve(engine, given.numbers, writer)
+                return f"reserved: {len(given.numbers)}"
+            case "free":
+                await administering.opened(engine)
+                found = await engine.read(given.number)
+                if found is None:
+                    raise RefusedError(f"number {given.number} is free: no host ever had it")
+                _ask(given, found.record.host, administering.standing(found.record, now))
+                used = given.used_until
+                record = await administering.free(
+                    engine,
+                    given.number,
+                    found,
+                    writer,
+                    used_until=None if used is None else UNIX_EPOCH + used * TICKS_PER_MS,
+                )
+                return f"number {given.number} is free; it begins at {_time(record.until)}"
+            case "raise":
+                until = now + int(given.worker_window * TICKS_PER_SECOND)
+                changed = await administering.raise_all(engine, until, writer)
+                return f"{changed} numbers begin at {_time(until)} now"
+            case _:
+                meta = await administering.opened(engine)
+                rows = _rows(await engine.registers(), now)
+                return _json(engine.name, meta, rows) if given.json else _table(meta, rows)
+
+
+def _ask(given: argparse.Namespace, host: str, standing: str) -> None:
+    """Ask whether the number's host is gone. Raises RefusedError if it is not."""
+    from uuidd.workers.administering import RefusedError
+
+    if given.yes or standing == "released":
+        return
+    question = f"Number {given.number} is {standing} (host {host!r}). Is its host gone for ever?"
+    if not sys.stdin.isatty():
+        raise RefusedError(f"{question} Then add --yes; nothing was changed")
+    if input(f"{question} [y/N] ").strip().lower() not in ("y", "yes"):
+        raise RefusedError("nothing was changed")
+
+
+def _rows(registers: Any, now: int) -> list[dict[str, Any]]:
+    from uuidd.workers.administering import clock_offset, standing
+
+    rows: list[dict[str, Any]] = []
+    for number, found in sorted(registers.items()):
+        if isinstance(found, str):
+            rows.append({"number": number, "state": "unreadable", "why": found})
+            continue
+        record = found.record
+        offset = clock_offset(found, _unix)
+        rows.append(
+            {
+                "number": number,
+                "host": record.host,
+                "state": standing(record, now),
+                "reserved": record.reserved,
+                "until": _time(record.until),
+                "until_in": round((record.until - now) / TICKS_PER_SECOND, 1),
+                "written_ago": round((now - record.at) / TICKS_PER_SECOND, 1),
+                "clock_offset": None if offset is None else round(offset, 3),
+                "claim": record.claim,
+                "machine": record.machine,
+                "version": record.version,
+            }
+        )
+    return rows
+
+
+def _json(name: str, meta: Meta, rows: list[dict[str, Any]]) -> str:
+    namespace = {"id": meta.id, "epoch": meta.epoch, "low": meta.low, "high": meta.high}
+    return json.dumps({"engine": name, "namespace": namespace, "numbers": rows}, indent=1)
+
+
+def _table(meta: Meta, rows: list[dict[str, Any]]) -> str:
+    """Return a line for the namespace, and one for each number that has a register."""
+    free = meta.high - meta.low + 1 - sum(meta.low <= row["number"] <= meta.high for row in rows)
+    lines = [
+        f"namespace {meta.id}, numbers {meta.low} to {meta.high}, epoch"
+        f" {datetime.fromtimestamp(meta.epoch / 1000, UTC).isoformat()}; {free} were never used"
+    ]
+    if rows:
+        lines.append(
+            f"{'number':>6}  {'state':10} {'until':>12} {'written':>12} {'clock':>8}  host"
+        )
+    for row in rows:
+        if "why" in row:
+            lines.append(f"{row['number']:>6}  unreadable: {row['why']}")
+            continue
+        offset = row["clock_offset"]
+        state = f"{row['state']}{'*' if row['reserved'] and row['state'] != 'reserved' else ''}"
+        lines.append(
+            f"{row['number']:>6}  {state:10} {_ahead(row['until_in']):>12}"
+            f" {_ahead(-row['written_ago']):>12} {'' if offset is None else f'{offset:+.1f} s':>8}"
+            f"  {row['host']}"
+        )
+    return "\n".join(lines)
+
+
+def _ahead(seconds: float) -> str:
+    """Return a span from now, such as ``in 9.5 min`` or ``20 s ago``."""
+    size = abs(seconds)
+    if size > _UNUSED_SECONDS:
+        return "-"
+    for unit, length in (("years", 31_557_600.0), ("days", 86400.0), ("h", 3600.0), ("min", 60.0)):
+        if size >= 2 * length:
+            text = f"{size / length:.1f} {unit}"
+            break
+    else:
+        text = f"{size:.0f} s"
+    return f"in {text}" if seconds > 0 else f"{text} ago"
+
+
+def _time(tick: int) -> str:
+    """Return a tick as a time, UTC; ticks before the year 1 or after 9999 have no other name."""
+    try:
+        return datetime.fromtimestamp(_unix(tick), UTC).isoformat(timespec="milliseconds")
+    except (ValueError, OverflowError):
+        return f"tick {tick}"
+
+
+def _unix(tick: int) -> float:
+    return (tick - UNIX_EPOCH) / TICKS_PER_SECOND
+
+
+def _token() -> str:
+    return secrets.token_hex(TOKEN_DIGITS // 2)
+
+
+def _complain(line: str) -> int:
+    print(f"uuidd: {line}", file=sys.stderr)
+    return 1
+
+
+def _address(text: str) -> Address:
+    try:
+        return parse(text)
+    except AddressError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def numbers(text: str) -> tuple[int, ...]:
+    """Return the numbers in a list such as ``0-15,20``, in order. Raises ArgumentTypeError."""
+    found: set[int] = set()
+    for part in text.split(","):
+        found.update(_range(part))
+    return tuple(sorted(found))
+
+
+def _range(text: str) -> range:
+    low, dash, high = text.partition("-")
+    whole = arguments.whole(0, NUMBERS - 1)
+    first = whole(low)
+    last = whole(high) if dash else first
+    if last < first:
+        raise argparse.ArgumentTypeError(f"{text!r:.40}: {first} is above {last}")
+    return range(first, last + 1)
+
+
+def _add_span(command: argparse.ArgumentParser, name: str, what: str) -> None:
+    command.add_argument(
+        f"--worker-{name}", type=span, default=600.0, metavar="SPAN", help=f"{what} (default: 10m)"
+    )

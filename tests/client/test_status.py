@@ -84,6 +84,24 @@ STATUS: dict[str, Any] = {
         "worker": 5,
         "epoch": 1_288_834_974_657,
     },
+    "worker": {
+        "number": 5,
+        "source": "etcd h1:2379",
+        "namespace": "0123456789abcdef",
+        "state": "held",
+        "begin": 140_145_395_400_000_001,
+        "until": 140_145_401_400_000_002,
+        "until_in": 480.5,
+        "window": 600.0,
+        "hold": 900.0,
+        "renewed_age": 119.5,
+        "renewals": 51,
+        "failed": 52,
+        "fenced": 53,
+        "claims": 54,
+        "round_trip_seconds": 0.0043,
+        "why": "",
+    },
     "leases": {
         "page": True,
         "out": 17,
@@ -179,7 +197,20 @@ NO_LEASE: dict[str, Any] = {
     "leases__held_for": 12.25,
     "leases__refused": {"floor": 10**6, "user": 120, "steady": 1, "volatile": 10**6},
 }
-HELD: dict[str, Any] = {"steady__held_for": 19.5, "steady__worker": None}
+NO_WORKER: dict[str, Any] = {
+    "steady__worker": None,
+    "worker__number": None,
+    "worker__until_in": None,
+    "worker__window": None,
+    "worker__state": "none",
+}
+HELD: dict[str, Any] = {"steady__held_for": 19.5, **NO_WORKER}
+AWAY: dict[str, Any] = {
+    "worker__state": "away",
+    "worker__until_in": 200.0,
+    "worker__why": "etcd h1:2379 does not answer (refused)",
+}
+OVER: dict[str, Any] = {**AWAY, "worker__until_in": -3.0}
 WITHHELD: dict[str, Any] = {
     "clock__synchronised": False,
     "clock__max_error": 16.0,
@@ -212,6 +243,8 @@ STATES: dict[str, Mapping[str, Any]] = {
     "withheld": WITHHELD,
     "leap": LEAP,
     "unknown": UNKNOWN,
+    "away": AWAY,
+    "over": OVER,
     "all": {**BUSY, **VOLATILE, **AHEAD, **NO_LEASE, "version": "10.11.12.dev345+g0123456"},
 }
 
@@ -226,7 +259,7 @@ def test_the_screen_of_a_daemon_that_serves() -> None:
         == """\
 uuidd 1.2.3  serving, pid 4711, up 26 h 3 min
 node         44:88:99:36:57:32 (mac eth0)
-worker       5, Snowflakes count from 2010-11-04
+worker       5, Snowflakes count from 2010-11-04, held for 8 min 0 s
 
 ids          ███░░░░░░░░░░░░░░░░░░░  1,234,567 a second, 12.3% of 10 million
 horizon      ████████████████░░░░░░  15.0 s until the next save is needed
@@ -335,6 +368,13 @@ def test_a_rate_that_is_not_known_yet() -> None:
             [
                 "steady refused until the clock is synchronised to 0.5 s (rollback slew, ",
                 "clock not synchronised; set back",
+            ],
+        ),
+        (
+            AWAY,
+            [
+                "worker 5, Snowflakes count from 2010-11-04, away for 3 min 20 s: etcd h1:2379 does"
+                " not answer (refused)"
             ],
         ),
         (LEAP, ["to 0.013 s, a leap second comes at the end of the day; set back"]),
@@ -459,6 +499,15 @@ WHERE = {
     "clock.synchronised": "uuidd_clock_synchronised",
     "clock.max_error": "uuidd_clock_max_error_seconds",
     "clock.required_error": "uuidd_clock_required_error_seconds",
+    "worker.until_in": "uuidd_worker_horizon_seconds",
+    "worker.window": "uuidd_worker_window_seconds",
+    "worker.hold": "uuidd_worker_hold_seconds",
+    "worker.renewed_age": "uuidd_worker_renewed_age_seconds",
+    "worker.renewals": "uuidd_worker_renewals_total",
+    "worker.failed": "uuidd_worker_failures_total",
+    "worker.fenced": "uuidd_worker_fenced_total",
+    "worker.claims": "uuidd_worker_claims_total",
+    "worker.round_trip_seconds": "uuidd_worker_round_trip_seconds",
     "leases.page": "uuidd_leases_page",
     "leases.out": "uuidd_leases",
     "leases.granted": "uuidd_leases_granted_total",
@@ -476,10 +525,13 @@ WHERE = {
 }
 """Where each number of the status is among the metrics."""
 
-IN_TICKS = {"utc.next", "utc.horizon", "steady.next", "steady.horizon"}
+IN_TICKS = {
+    *("utc.next", "utc.horizon", "steady.next", "steady.horizon"),
+    *("worker.begin", "worker.until"),
+}
 """Ticks are more than a float holds; the lag and the horizons tell the same in seconds."""
 
-NO_MEASURE = {"pid", "steady.epoch", "saves.reach_seconds"}
+NO_MEASURE = {"pid", "steady.epoch", "saves.reach_seconds", "worker.number"}
 
 
 def refusing() -> dict[str, Any]:
@@ -534,6 +586,7 @@ def test_metrics_of_every_state_can_be_parsed(state: str) -> None:
     assert ("uuidd_generation" in told) == (state != "closed")
     assert ("uuidd_worker" in told) == (state != "held")
     assert ("uuidd_clock_synchronised" in told) == (state != "unknown")
+    assert told.get("uuidd_worker_missing", 0) == (state == "over")
     assert told["uuidd_steady_withheld"] == (state == "withheld")
     assert told.get("uuidd_clock_leap_second", 0) == (state == "leap")
 
@@ -617,6 +670,8 @@ def test_without_a_daemon_a_line_says_so(uuidctl: Uuidctl, form: list[str]) -> N
             {"steady__held_for": 19.5},
             ["the state was lost, so the steady kinds are held for 19.5 s"],
         ),
+        (AWAY, []),
+        (OVER, ["Snowflakes are refused: etcd h1:2379 does not answer (refused)"]),
         (
             WITHHELD,
             ["the steady kinds are refused: the clock is not synchronised, and so on"],

@@ -250,7 +250,9 @@ def test_our_own_flags_are_taken(argv: list[str], name: str, value: object) -> N
 
 def worker(*argv: str) -> int | None:
     """Return the machine number that a command line chooses."""
-    return options.worker_of(arguments.parser().parse_args(argv))
+    number, fleet = options.worker_of(arguments.parser().parse_args(argv))
+    assert fleet is None
+    return number
 
 
 @pytest.mark.parametrize(
@@ -275,9 +277,18 @@ def test_the_machine_number_is_chosen_whole_or_in_two_halves(
 
 
 BAD_WORKERS = [
-    (["--datacenter=3"], "--datacenter 3 needs a --worker beside it, 0 to 31"),
+    (["--datacenter=3"], "--datacenter 3 needs a --worker beside it, 0 to 31, or a URL"),
     (["--datacenter=1", "--worker=32"], "--worker 32: beside --datacenter it must be 0 to 31"),
 ]
+
+
+def test_a_datacenter_beside_a_url_has_32_numbers() -> None:
+    """Those whose high half it is."""
+    words = ["--worker=etcd://h1/uuidd", "--datacenter=3", "--worker-window=1h", "--worker-hold=2h"]
+    number, fleet = options.worker_of(arguments.parser().parse_args(words))
+    assert number is None
+    assert fleet is not None
+    assert (fleet.low, fleet.high, fleet.window, fleet.hold) == (96, 127, 3600.0, 7200.0)
 
 
 @pytest.mark.parametrize(("argv", "line"), BAD_WORKERS)

@@ -57,7 +57,7 @@ def test_right_options_pass_in_silence(
     [
         ("--worker=5000", "argument --worker: '5000' is not a whole number from 0 to 1023"),
         ("--wroker=5", "unrecognized arguments: --wroker=5"),
-        ("--datacenter=3", "--datacenter 3 needs a --worker beside it, 0 to 31"),
+        ("--datacenter=3", "--datacenter 3 needs a --worker beside it, 0 to 31, or a URL"),
         ("--no-pid", "--pid and --no-pid exclude each other"),
     ],
 )

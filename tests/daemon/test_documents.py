@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.documents import DOCUMENTS, FOLDERS, ROOT, anchors, blocks, text
-from uuidd.cli import arguments
+from uuidd.cli import arguments, installing, workers
 from uuidd.core.ids import snowflake, times
 from uuidd.core.ids.ticks import GREGORIAN
 from uuidd.server import events
@@ -87,7 +87,8 @@ def test_the_table_of_limits_is_that_of_the_code() -> None:
 )
 def test_each_option_that_is_named_exists(name: str) -> None:
     """An option in a document is one of uuidd or uuidctl."""
-    known = _options(arguments.parser()) | _options(command.parser()) | {"--undo"} | OF_OTHERS
+    known = _options(arguments.parser()) | _options(command.parser()) | OF_OTHERS
+    known |= _options(installing.parser()) | _options(workers.parser())
     named = set(re.findall(r"`[^`\n]*?(--[a-z][a-z-]+)", text(name)))
     assert named - known == set()
 

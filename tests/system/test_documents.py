@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
+from prometheus_client.core import Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from tests.documents import ROOT, blocks, text
@@ -101,13 +103,30 @@ def test_the_alerts_fire_when_they_should(tmp_path: Path) -> None:
 
 def test_each_metric_in_the_alerts_is_one_of_ours(status: dict[str, Any]) -> None:
     """As ``uuidctl status --openmetrics`` writes it, or node_exporter."""
-    told = metrics.text(status)
-    families = text_string_to_metric_families(told)  # type: ignore[no-untyped-call]  # theirs has none
+    families = _families(status)
     ours = {sample.name for family in families for sample in family.samples}
     # There is a sample of it for each reason, and none before the first refusal.
     ours.add("uuidd_refused_total")
     named = set(re.findall(r"\b(?:uuidd|node)_\w+", _expressions()))
     assert named - ours == OF_NODE_EXPORTER
+
+
+def test_each_metric_in_the_dashboard_is_one_of_ours(status: dict[str, Any]) -> None:
+    """And the file is one that Grafana can import."""
+    # Families of labels and counters may have no sample yet.
+    ours = {family.name for family in _families(status)}
+    dashboard = json.loads((ROOT / "systemd" / "grafana.json").read_text())
+    targets = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    named = {name.removesuffix("_total") for name in re.findall(r"\buuidd_\w+", " ".join(targets))}
+    assert named - ours == set()
+
+
+def _families(status: dict[str, Any]) -> list[Metric]:
+    """Return the metrics of a host that is in a fleet."""
+    numbers = ("until_in", "window", "hold", "renewed_age", "round_trip_seconds")
+    worker = {**status["worker"], **dict.fromkeys(numbers, 1.0)}
+    told = metrics.text({**status, "worker": worker})
+    return list(text_string_to_metric_families(told))  # type: ignore[no-untyped-call]  # theirs
 
 
 def _expressions() -> str:

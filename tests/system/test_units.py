@@ -13,6 +13,9 @@ from uuidd.cli import installing, options
 EXPOSURE = 1.0
 """What "systemd-analyze security" may say at most, of 10."""
 
+EXPOSURE_IN_A_FLEET = 1.5
+"""The same with the drop-in for a fleet, which reaches a network."""
+
 
 @pytest.fixture
 def prefix(tmp_path: Path) -> Path:
@@ -58,6 +61,24 @@ def test_the_service_is_closed_to_nearly_all(prefix: Path) -> None:
     rated = re.search(r"Overall exposure level for \S+: ([0-9.]+) ", done.stdout)
     assert rated, done
     assert float(rated[1]) <= EXPOSURE
+
+
+def test_a_fleet_opens_the_network_and_nothing_else(prefix: Path) -> None:
+    """The drop-in of --coordinator costs a few points; without it the service stays as it was."""
+    alone = installing.FILES["uuidd.service"]
+    drop_in = prefix / installing.COORDINATOR["coordinator.conf"]
+    assert not drop_in.exists()
+    installing.install(prefix, program=Path("/bin/true"), coordinator=True)
+    done = run(need("systemd-analyze"), "verify", "--man=no", str(prefix / alone))
+    assert (done.stdout, done.stderr) == ("", "")
+    done = run(
+        need("systemd-analyze"), "security", "--offline=true", "--no-pager", str(prefix / alone)
+    )
+    rated = re.search(r"Overall exposure level for \S+: ([0-9.]+) ", done.stdout)
+    assert rated, done
+    assert float(rated[1]) <= EXPOSURE_IN_A_FLEET
+    installing.undo(prefix)
+    assert not drop_in.exists()
 
 
 def test_sysusers_makes_the_services_user(prefix: Path) -> None:

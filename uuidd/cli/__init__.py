@@ -139,6 +139,7 @@ def _start(given: argparse.Namespace, words: Sequence[str]) -> int:
     from uuidd.server.trust import SyncError
     from uuidd.store import StoreError
     from uuidd.systemd import ActivationError
+    from uuidd.workers.address import AddressError
 
     try:
         settings = options.settings(given, words)
@@ -166,6 +167,7 @@ def _start(given: argparse.Namespace, words: Sequence[str]) -> int:
         NodeError,
         EpochError,
         SyncError,
+        AddressError,
         DescriptorsError,
         privileges.PrivilegeError,
         ActivationError,

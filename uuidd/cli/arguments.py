@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
 from dataclasses import fields
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from uuidd import __version__
-from uuidd.core.ids.snowflake import TWITTER_EPOCH, WORKER_BITS, WORKER_ID_BITS
+from uuidd.cli import engine
+from uuidd.cli.values import path, seconds, unix_ms, whole, worker
+from uuidd.core.ids.snowflake import TWITTER_EPOCH, WORKER_ID_BITS
 from uuidd.core.timeline.steady import MAX_LEAD_SECONDS
 from uuidd.server.settings import LEAST, Limits
 
@@ -19,8 +19,8 @@ SOCKET = Path("/run/uuidd/request")
 PID_FILE = Path("/run/uuidd/uuidd.pid")
 STATE = Path("/var/lib/uuidd")
 
-MAX_WHOLE = 1_000_000_000
-"""More than any count or number of seconds that makes sense here."""
+WINDOW_SECONDS = 600.0
+"""The default of --worker-window and --worker-hold."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -149,18 +149,37 @@ def _add_steady(made: argparse.ArgumentParser) -> None:
     add = group.add_argument
     add(
         "--worker",
-        type=whole(0, (1 << WORKER_BITS) - 1),
-        metavar="N",
-        help="this host's number in Snowflakes, 0 to 1023; no two hosts may have the same;"
-        " without it the daemon makes no Snowflakes",
+        type=worker,
+        metavar="N|URL",
+        help="this host's number in Snowflakes, 0 to 1023; no two hosts may have the same; or the"
+        " URL of an engine from which each host of a fleet gets one by itself:"
+        " zk://HOST:PORT,.../PATH, etcd://HOST:PORT,.../PATH (zks:// and etcds:// with TLS),"
+        " postgresql://USER@HOST/DATABASE, or folder:///PATH; without this option the daemon makes"
+        " no Snowflakes",
     )
     add(
         "--datacenter",
         type=whole(0, (1 << WORKER_ID_BITS) - 1),
         metavar="N",
         help="the data center's number in Snowflakes, 0 to 31; --worker must then be 0 to 31"
-        " too, and no two hosts may have the same pair of numbers",
+        " too, and no two hosts may have the same pair of numbers; with a URL as --worker, the host"
+        " gets one of this data center's 32 numbers",
     )
+    add(
+        "--worker-window",
+        type=engine.span,
+        metavar="TIME",
+        help="with a URL as --worker: for how long the host can make Snowflakes when the engine is"
+        " away, such as 90s, 10m, 1h or 1d; every half of it the engine is asked (default: 10m)",
+    )
+    add(
+        "--worker-hold",
+        type=engine.span,
+        metavar="TIME",
+        help="with a URL as --worker: for how long after that time another host leaves the number"
+        " of a silent one alone; at least half of --worker-window (default: 10m)",
+    )
+    engine.add_access(group)
     add(
         "--epoch",
         type=unix_ms,
@@ -236,59 +255,3 @@ _LIMITED = {
     "reply_seconds": "the most seconds that a client may take to read a reply",
 }
 """What each limit counts; server/settings.py gives the reasons."""
-
-
-def path(text: str) -> Path:
-    """Return a path. Raises ArgumentTypeError for an empty one."""
-    if not text:
-        raise argparse.ArgumentTypeError("the path is empty")
-    return Path(text)
-
-
-def whole(least: int, most: int = MAX_WHOLE) -> Callable[[str], int]:
-    """Return a type of arguments: whole numbers from *least* to *most*."""
-
-    def read(text: str) -> int:
-        plain = text.isascii() and text.isdigit() and len(text) <= len(str(MAX_WHOLE))
-        if not (plain and least <= int(text) <= most):
-            raise argparse.ArgumentTypeError(
-                f"{text[:40]!r} is not a whole number from {least} to {most}"
-            )
-        return int(text)
-
-    return read
-
-
-def seconds(least: float = 0.0) -> Callable[[str], float]:
-    """Return a type of arguments: seconds, *least* or more; if that is 0, more than 0."""
-    span = f"from {least:g} to {MAX_WHOLE}" if least else f"above 0, {MAX_WHOLE} at most"
-
-    def read(text: str) -> float:
-        try:
-            value = float(text)
-        except ValueError:
-            value = 0.0
-        if not (0 < value <= MAX_WHOLE and least <= value):
-            raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a number of seconds {span}")
-        return value
-
-    return read
-
-
-def unix_ms(text: str) -> int:
-    """Return Unix milliseconds, from their number or from a time with an offset (RFC 3339)."""
-    if text.isascii() and text.isdigit() and len(text) < 16:
-        return int(text)
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        time = None
-    if time is None or time.tzinfo is None:
-        raise argparse.ArgumentTypeError(
-            f"{text[:40]!r} is neither a whole number of milliseconds since 1970 nor a time with an"
-            " offset, like 2015-01-01T00:00:00Z"
-        )
-    ms = (time - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
-    if ms < 0:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} lies before 1970")
-    return ms

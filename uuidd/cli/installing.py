@@ -7,7 +7,7 @@ import contextlib
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import uuidd
@@ -30,6 +30,11 @@ FILES = {
 }
 """The place of each file. systemd prefers /etc to the folders of packages, so this uuidd replaces
 that of util-linux until the files are removed."""
+
+COORDINATOR = {
+    "coordinator.conf": "etc/systemd/system/uuidd.service.d/coordinator.conf",
+}
+"""The drop-in of a host whose worker number comes from an engine; only there it needs a network."""
 
 _PLAIN = re.compile(r"[A-Za-z0-9/._+-]+")
 _NAMES_PROGRAM = re.compile(r"Exec(Start|Reload)=/\S+ (--check )?--socket-activation ")
@@ -88,6 +93,11 @@ def parser() -> argparse.ArgumentParser:
         help="install below this folder (default: /)",
     )
     made.add_argument(
+        "--coordinator",
+        action="store_true",
+        help="also install a drop-in that lets the service reach the network, for --worker URL",
+    )
+    made.add_argument(
         "--undo",
         action="store_true",
         help="remove what has not been changed since it was installed, and put back what was there"
@@ -100,7 +110,10 @@ def main(argv: Sequence[str]) -> int:
     """Run the command and return its exit status."""
     given = parser().parse_args(argv)
     try:
-        lines = undo(given.prefix) if given.undo else install(given.prefix)
+        if given.undo:
+            lines = undo(given.prefix)
+        else:
+            lines = install(given.prefix, coordinator=given.coordinator)
         print("\n".join(lines))
     except InstallError as error:
         print(f"uuidd: {error}", file=sys.stderr)
@@ -109,10 +122,11 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def install(prefix: Path, *, program: Path | None = None) -> list[str]:
+def install(prefix: Path, *, program: Path | None = None, coordinator: bool = False) -> list[str]:
     """Install the files below *prefix*, and return a line on each. Raises InstallError.
 
-    *program* is the uuidd that the service runs, by default this one.
+    *program* is the uuidd that the service runs, by default this one. With *coordinator* the
+    service may use the network.
     """
     program = program or Path(sys.prefix) / "bin" / "uuidd"
     if not _PLAIN.fullmatch(os.fspath(program)):
@@ -126,7 +140,8 @@ def install(prefix: Path, *, program: Path | None = None) -> list[str]:
             f"this uuidd is {program}, which its service cannot see (ProtectHome=, PrivateTmp=);"
             " install it elsewhere, for example in a virtual environment at /opt/uuidd"
         )
-    return [*_put(prefix, program), *_linked(link(prefix, program.parents[1]))]
+    files = {**FILES, **COORDINATOR} if coordinator else FILES
+    return [*_put(prefix, program, files), *_linked(link(prefix, program.parents[1]))]
 
 
 def undo(prefix: Path) -> list[str]:
@@ -141,8 +156,8 @@ def _linked(lines: Iterator[str]) -> Iterator[str]:
         raise InstallError(f"{error.filename} cannot be changed: {error.strerror}") from error
 
 
-def _put(prefix: Path, program: Path) -> Iterator[str]:
-    for name, place in FILES.items():
+def _put(prefix: Path, program: Path, files: Mapping[str, str]) -> Iterator[str]:
+    for name, place in files.items():
         path = prefix / place
         if name == KEPT and path.exists():
             yield f"kept {path}, which exists already"
@@ -166,8 +181,10 @@ def _put(prefix: Path, program: Path) -> Iterator[str]:
 
 
 def _take(prefix: Path) -> Iterator[str]:
-    for name, place in FILES.items():
+    for name, place in {**FILES, **COORDINATOR}.items():
         path = prefix / place
+        if name in COORDINATOR and not path.exists():
+            continue
         try:
             if path.is_symlink():
                 yield f"kept {path}, which is a link"

@@ -16,9 +16,9 @@ from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
-from uuidd.cli import arguments
-from uuidd.core.ids.snowflake import WORKER_ID_BITS, worker_from_halves
-from uuidd.server.settings import Limits, RereadError, Settings
+from uuidd.cli import arguments, engine
+from uuidd.core.ids.snowflake import WORKER_BITS, WORKER_ID_BITS, worker_from_halves
+from uuidd.server.settings import Fleet, Limits, RereadError, Settings
 
 NAME = "UUIDD_OPTIONS"
 """The variable that a file of options sets."""
@@ -102,11 +102,12 @@ def settings(given: argparse.Namespace, words: Sequence[str]) -> Settings:
     """Return what the options choose. Raises OptionsError; *words* are the command line's."""
     # Imported here because only the daemon needs it, and -t, -r and -k are to answer fast.
     from uuidd import privileges
+    from uuidd.workers.address import AddressError
 
     try:
-        worker = worker_of(given)
+        worker, fleet = worker_of(given)
         user = privileges.user(given.user) if given.user else None
-    except (ValueError, privileges.PrivilegeError) as error:
+    except (ValueError, AddressError, privileges.PrivilegeError) as error:
         raise OptionsError(str(error)) from None
     return Settings(
         socket=None if given.socket_activation else _absolute(given.socket, arguments.SOCKET),
@@ -120,6 +121,7 @@ def settings(given: argparse.Namespace, words: Sequence[str]) -> Settings:
         idle_timeout=given.timeout,
         limits=limits_of(given),
         worker=worker,
+        fleet=fleet,
         epoch=given.epoch,
         max_lead=given.max_lead,
         rollback=given.rollback,
@@ -158,22 +160,42 @@ def reread(path: Path, at_start: argparse.Namespace, words: Sequence[str]) -> Se
     return replace(chosen, restart_for=tuple(sorted(changed)))
 
 
-def worker_of(given: argparse.Namespace) -> int | None:
-    """Return the worker number of Snowflakes, of --worker and --datacenter; None for none.
+def worker_of(given: argparse.Namespace) -> tuple[int | None, Fleet | None]:
+    """Return the worker number of --worker and --datacenter, or the fleet to get one from.
 
-    Raises ValueError, naming the option, its value and its range.
+    Both are None if no --worker is given. Raises ValueError or AddressError, naming the option, its
+    value and its range.
     """
     worker, datacenter = given.worker, given.datacenter
+    most = (1 << WORKER_ID_BITS) - 1
+    if isinstance(worker, str):
+        low, high = 0, (1 << WORKER_BITS) - 1
+        if datacenter is not None:
+            low, high = worker_from_halves(datacenter, 0), worker_from_halves(datacenter, most)
+        return None, _fleet(given, low, high)
+    for name in ("window", "hold", "user", "secret", "ca", "cert", "key"):
+        if getattr(given, f"worker_{name}"):
+            raise ValueError(f"--worker-{name} needs a URL as --worker, like etcd://h1:2379/uuidd")
     if datacenter is None:
-        machine: int | None = worker
-        return machine
+        return worker, None
     if worker is None:
-        raise ValueError(f"--datacenter {datacenter} needs a --worker beside it, 0 to 31")
-    if worker >= 1 << WORKER_ID_BITS:
+        raise ValueError(f"--datacenter {datacenter} needs a --worker beside it, 0 to 31, or a URL")
+    if worker > most:
+        raise ValueError(f"--worker {worker}: beside --datacenter it must be 0 to {most}")
+    return worker_from_halves(datacenter, worker), None
+
+
+def _fleet(given: argparse.Namespace, low: int, high: int) -> Fleet:
+    from uuidd.workers.address import parse
+
+    window = given.worker_window or arguments.WINDOW_SECONDS
+    hold = given.worker_hold or arguments.WINDOW_SECONDS
+    if hold < window / 2:
         raise ValueError(
-            f"--worker {worker}: beside --datacenter it must be 0 to {(1 << WORKER_ID_BITS) - 1}"
+            f"--worker-hold {hold:g}s is less than half of --worker-window {window:g}s; a number"
+            " could then be taken from a host whose renewal the engine has lost"
         )
-    return worker_from_halves(datacenter, worker)
+    return Fleet(parse(given.worker), engine.access(given), window, hold, low, high)
 
 
 def level_of(given: argparse.Namespace) -> int:

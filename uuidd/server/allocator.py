@@ -154,6 +154,8 @@ class Allocator:
                 if isinstance(none, OverShare):
                     pause = max(pause, LEAST_WAIT)
                 held = self._held() if timeline != "utc" else ""
+                if timeline == "snowflake":
+                    held = held or self._before_the_fence()
                 if trio.current_time() + pause > (late if held else no_room):
                     raise _no_room(count, held, none, uid) from None
                 if trio.current_time() + pause > soon:
@@ -215,6 +217,17 @@ class Allocator:
             seconds = lead / TICKS_PER_SECOND
             return f"UTC was set back, and steady waits {seconds:.3f} s until UTC catches up"
         return ""
+
+    def _before_the_fence(self) -> str:
+        """Return why this host's worker number cannot be used yet, "" if it can."""
+        steady, at, fence = self._timelines.steady, self._read(), self._timelines.fence
+        ahead = fence.begin - steady.read(now=at.now, elapsed=at.elapsed)
+        if ahead <= 0:
+            return ""
+        return (
+            f"worker number {fence.number} was used up to {ahead / TICKS_PER_SECOND:.3f} s ahead of"
+            " this host's clock, and Snowflakes begin then; all other kinds go on"
+        )
 
     def _no_number(self) -> RefusedError:
         """Return why no Snowflakes can be made, though the steady timeline has ticks."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from uuidd.clock import Clock
 from uuidd.node import NodeError, choose
 from uuidd.privileges import User
+from uuidd.server.fences import check_fleet
 from uuidd.server.listeners import MAX_PATH
 from uuidd.server.settings import Settings
 from uuidd.server.startup import (
@@ -21,6 +22,7 @@ from uuidd.server.startup import (
 )
 from uuidd.server.trust import SyncError, check_sync
 from uuidd.statefile import UnusableError, check_machine, decode, machine_hash
+from uuidd.workers.address import AddressError
 
 
 def problems(settings: Settings, *, running: Settings | None = None) -> list[str]:
@@ -35,6 +37,7 @@ def problems(settings: Settings, *, running: Settings | None = None) -> list[str
         *_refused(lambda: choose(settings.node), NodeError),
         *_refused(lambda: check_epoch(settings, Clock().now()), EpochError),
         *_refused(lambda: check_sync(settings.require_sync), SyncError),
+        *_refused(lambda: check_fleet(settings), AddressError),
     ]
     if not running:
         found += _refused(check_descriptors, DescriptorsError)

@@ -9,6 +9,7 @@ import resource
 import signal
 import time
 from collections.abc import AsyncIterator, Callable
+from typing import TYPE_CHECKING
 
 import trio
 
@@ -46,6 +47,9 @@ SIGNALS = (*STOP_SIGNALS, signal.SIGHUP)
 IDLE_CHECKS = 10
 """How many times in its idle time-out the daemon checks whether requests came."""
 
+if TYPE_CHECKING:
+    from uuidd.server.keeper import Keeper
+
 log = logging.getLogger("uuidd")
 
 
@@ -80,14 +84,16 @@ class Daemon:
         admission = Admission(limits, own_uid=os.geteuid(), outsiders=outsiders_uid())
         saver = Saver(self._timelines, self._save, self._clock.read, self._store.moved_away)
         trust = Trust(self._timelines, self._clock.read, self._settings.require_sync)
-        report = Report(self._timelines, saver, self._clock, admission, limits, trust)
-        allocator = Allocator(self._timelines, saver, self._clock.read, limits)
+        keeper = self._keeper(saver)
+        report = Report(self._timelines, saver, self._clock, admission, limits, trust, keeper)
+        renewed = None if keeper is None else keeper.renewed
+        allocator = Allocator(self._timelines, saver, self._clock.read, limits, renewed=renewed)
         page = None if self._page is None else self._page.fd
         leasing = Leasing(self._timelines, saver, self._clock.read, page)
         service = Service(allocator, leasing, Entropy(), report.status)
         acceptor = Acceptor(self._listener.sock, service, admission, limits)
         refusals = Refusals(service.rpc, service.libuuid)
-        line = StatusLine(service, admission, self._timelines, saver, self._clock.read)
+        line = StatusLine(service, admission, self._timelines, saver, self._clock.read, keeper)
 
         with trio.open_signal_receiver(*SIGNALS) as signals:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
@@ -95,6 +101,8 @@ class Daemon:
                 saving.start_soon(saver.run)
                 saving.start_soon(refusals.run)
                 saving.start_soon(trust.run)
+                if keeper is not None:
+                    saving.start_soon(keeper.run)
                 async with trio.open_nursery() as serving:
                     serving.start_soon(acceptor.run)
                     async with trio.open_nursery() as watched:
@@ -109,12 +117,25 @@ class Daemon:
                     serving.cancel_scope.deadline = trio.current_time() + STOP_SECONDS
                 self._listener.close()
                 refusals.log()
+                if keeper is not None:
+                    await keeper.prepare_stop()
                 saved = await saver.finish(LAST_SAVE_SECONDS)
+                if keeper is not None:
+                    await keeper.release(saved=saved)
                 saving.cancel_scope.cancel()
             # At the end of this block trio raises signals again that came meanwhile: block them.
             signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         _note_stop(saved, saver)
         return saved
+
+    def _keeper(self, saver: Saver) -> Keeper | None:
+        fleet = self._settings.fleet
+        if fleet is None:
+            return None
+        # Only hosts of a fleet pay for it.
+        from uuidd.server.keeping import keeper
+
+        return keeper(fleet, self._settings.epoch, self._timelines, self._clock.read, saver)
 
     def _reload(self) -> None:
         """Take over the limits and the log level that are chosen now, if all options are right."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from uuidd.clock import Clock
 from uuidd.core.ids import times
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
+from uuidd.core.timeline.fence import Claim
 from uuidd.core.timeline.state import NO_EPOCHS, State
 from uuidd.privileges import PrivilegeError, acting_as, owner
 from uuidd.statefile import machine_hash
@@ -30,12 +31,20 @@ def reset_steady(folder: Path) -> str:
         given_up = reached - now
         if given_up <= 0:
             return f"nothing to reset: the steady timeline is not ahead of UTC in {folder}"
-        kept = replace(state, steady=min(state.steady, now), leases=min(state.leases, now))
+        # A number of a fleet is not this host's in that time any more, so another is claimed.
+        claimed = isinstance(state.worker, Claim)
+        kept = replace(
+            state,
+            steady=min(state.steady, now),
+            leases=min(state.leases, now),
+            worker=None if claimed else state.worker,
+        )
         _save(store, kept)
+    repeated = "Flakes" if claimed else "Snowflakes and Flakes"
     return (
         f"reset: steady ids begin at {times.text(now)} instead of {times.text(reached)},"
         f" {given_up / TICKS_PER_SECOND:.3f} s earlier. In that time their order is lost, and"
-        " Snowflakes and Flakes that were made in it may be repeated"
+        f" {repeated} that were made in it may be repeated"
     )
 
 

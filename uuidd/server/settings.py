@@ -13,6 +13,7 @@ from uuidd.core.timeline.steady import MAX_LEAD_SECONDS, Rollback
 
 if TYPE_CHECKING:
     from uuidd.privileges import User
+    from uuidd.workers.address import Access, Address
 
 
 @dataclass(slots=True)
@@ -99,14 +100,31 @@ class RereadError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Fleet:
+    """Where to get a worker number: the engine at *address*, and who the daemon is there.
+
+    A claim reaches *window* seconds ahead, and a silent host keeps its number for *hold* seconds
+    more. Only the numbers *low* to *high* are claimed.
+    """
+
+    address: Address
+    access: Access
+    window: float
+    hold: float
+    low: int
+    high: int
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """What the administrator chose, as it was at the start. Only *limits* change, by a reload.
 
     *socket* is None when systemd passes it; *pid_file* is None when none is wanted; *idle_timeout*
-    is in seconds, 0 for never. *worker* is the worker number of Snowflakes, *epoch* theirs in Unix
-    milliseconds; *max_lead*, in seconds, and *rollback* are the steady timeline's. *require_sync*
-    is the largest error of the clock, in seconds, with which the steady timeline begins, None for
-    any. *user* is the one that root becomes once it listens. *level* is the log level.
+    is in seconds, 0 for never. *worker* is the worker number of Snowflakes, or *fleet* says where
+    to get one; *epoch* is theirs in Unix milliseconds; *max_lead*, in seconds, and *rollback* are
+    the steady timeline's. *require_sync* is the largest error of the clock, in seconds, with which
+    the steady timeline begins, None for any. *user* is the one that root becomes once it listens.
+    *level* is the log level.
 
     *reread* returns the settings as they are chosen now; it raises RereadError. A running daemon
     takes over the limits and the log level of them; *restart_for* are the names of the options
@@ -120,6 +138,7 @@ class Settings:
     idle_timeout: int = 0
     limits: Limits = field(default_factory=Limits)
     worker: int | None = None
+    fleet: Fleet | None = None
     epoch: int = TWITTER_EPOCH
     max_lead: float = MAX_LEAD_SECONDS
     rollback: Rollback = "slew"

@@ -17,7 +17,6 @@ from uuidd import __version__
 from uuidd.clock import Clock
 from uuidd.core.ids import snowflake, times
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
-from uuidd.core.timeline.fence import Fence
 from uuidd.core.timeline.leases import Leases
 from uuidd.core.timeline.state import NO_EPOCHS, LaterEpoch, Node, State, with_epoch
 from uuidd.core.timeline.steady import LOST_SECONDS, Steady
@@ -29,6 +28,7 @@ from uuidd.privileges import acting_as, become, hand_over
 from uuidd.server import events
 from uuidd.server.daemon import SIGNALS, Daemon
 from uuidd.server.entropy import Entropy
+from uuidd.server.fences import begin_fence, check_fleet
 from uuidd.server.listeners import Listener, open_listener
 from uuidd.server.page import Page, PageError
 from uuidd.server.peers import outsiders_uid
@@ -67,9 +67,9 @@ def started(settings: Settings) -> Iterator[Daemon]:
     in order, right after the start, and leaves nothing behind.
 
     Raises ListenerError, StoreError, PidFileError, NodeError, EpochError, PrivilegeError,
-    SyncError, DescriptorsError or ActivationError, one line each, and leaves nothing half made. At
-    the end of the context the socket and the pid file are removed, and the state's lock is
-    released.
+    SyncError, AddressError, DescriptorsError or ActivationError, one line each, and leaves nothing
+    half made. At the end of the context the socket and the pid file are removed, and the state's
+    lock is released.
     """
     ready = False
     before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
@@ -83,6 +83,7 @@ def started(settings: Settings) -> Iterator[Daemon]:
         undo.callback(unblock)
         check_descriptors()
         check_sync(settings.require_sync)
+        check_fleet(settings)
         node = choose(settings.node)
         clock = Clock(events.step)
         check_epoch(settings, clock.now())
@@ -196,9 +197,8 @@ def begin_timelines(
         floor=max((at.now + ahead for _, ahead in marks if ahead <= MAX_MARK_AHEAD), default=None),
         leases=Leases(max(steady.held_until, leased), None if page is None else page.words),
     )
-    timelines = Timelines(
-        utc, steady, fence=Fence(settings.worker), epoch=settings.epoch, epochs=epochs
-    )
+    fence = begin_fence(settings, loaded)
+    timelines = Timelines(utc, steady, fence=fence, epoch=settings.epoch, epochs=epochs)
     _save_first(timelines, store, at)
     return timelines, at, marks
 
@@ -232,7 +232,8 @@ def _check_watches() -> None:
 def check_epoch(settings: Settings, now: int) -> None:
     """Check that Snowflakes can be made, if there is a worker number. Raises EpochError."""
     field = snowflake.time_field(settings.epoch)
-    if settings.worker is not None and not field.epoch <= now < field.end:
+    makes = settings.worker is not None or settings.fleet is not None
+    if makes and not field.epoch <= now < field.end:
         raise EpochError(
             f"--epoch {settings.epoch}: a Snowflake's 41 bits then hold times from"
             f" {times.text(field.epoch)} to {times.text(field.end - 1)}, and it is"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import trio
 
@@ -22,8 +22,12 @@ from uuidd.server.leasing import Leasing
 from uuidd.server.saver import Saver
 from uuidd.server.service import Service
 from uuidd.server.settings import Limits
+from uuidd.server.standing import static_status
 from uuidd.server.trust import Trust
 from uuidd.systemd import Notifier
+
+if TYPE_CHECKING:
+    from uuidd.server.keeper import Keeper
 
 LINE_SECONDS = 30.0
 """Seconds between two status lines, if no watchdog needs a sign of life more often."""
@@ -40,8 +44,10 @@ class Report:
         admission: Admission,
         limits: Limits,
         trust: Trust,
+        keeper: Keeper | None = None,
     ) -> None:
         self._trust = trust
+        self._keeper = keeper
         self._timelines = timelines
         self._saver = saver
         self._clock = clock
@@ -66,6 +72,7 @@ class Report:
             "clock": self._trust.status(),
             "utc": self._utc(),
             "steady": self._steady(),
+            "worker": self._worker(),
             "leases": self._leases(service.leasing),
             "saves": self._saves(),
             "limits": asdict(self._limits),
@@ -112,6 +119,11 @@ class Report:
             "worker": timelines.fence.number,
             "epoch": timelines.epoch,
         }
+
+    def _worker(self) -> dict[str, Any]:
+        if self._keeper is None:
+            return static_status(self._timelines.fence.number)
+        return self._keeper.status()
 
     def _leases(self, leasing: Leasing) -> dict[str, Any]:
         leases, now = self._timelines.utc.leases, self._clock.now()
@@ -188,7 +200,9 @@ class StatusLine:
         timelines: Timelines,
         saver: Saver,
         read: Callable[[], Reading],
+        keeper: Keeper | None = None,
     ) -> None:
+        self._keeper = keeper
         self._service = service
         self._admission = admission
         self._timelines = timelines
@@ -211,6 +225,8 @@ class StatusLine:
             line += ", v1 and v6 come from a volatile node"
         at = self._read()
         lead = self._timelines.steady.lead(now=at.now, elapsed=at.elapsed)
+        if self._keeper is not None and (trouble := self._keeper.standing.line):
+            line += f"; {trouble}"
         if self._timelines.steady.withheld:
             line += "; the steady kinds wait until the clock is synchronised"
         if lead > TICKS_PER_SECOND:

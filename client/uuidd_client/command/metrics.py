@@ -44,6 +44,7 @@ class _Status(Collector):
             *_utc(status),
             *_steady(status),
             *_clock(status["clock"]),
+            *_worker(status["worker"]),
             *_leases(status),
         ):
             # What is not there has no number.
@@ -154,7 +155,11 @@ def _steady(status: dict[str, Any]) -> Iterator[Gauge]:
         " not.",
         steady["held_for"],
     )
-    yield "worker", "This host's worker number in Snowflakes, set by --worker.", steady["worker"]
+    yield (
+        "worker",
+        "This host's worker number in Snowflakes, set by --worker or claimed in a fleet.",
+        steady["worker"],
+    )
 
 
 def _clock(clock: dict[str, Any]) -> Iterator[Gauge]:
@@ -191,6 +196,44 @@ def _clock(clock: dict[str, Any]) -> Iterator[Gauge]:
     )
 
 
+def _worker(worker: dict[str, Any]) -> Iterator[Gauge]:
+    leased = worker["window"] is not None
+    yield (
+        "worker_missing",
+        "Whether Snowflakes are refused because the host has no worker number of its fleet, or its"
+        " time with it is over: 1 if so, 0 if not. Missing without a fleet.",
+        int(worker["until_in"] is None or worker["until_in"] < 0) if leased else None,
+    )
+    yield (
+        "worker_horizon_seconds",
+        "How many seconds Snowflakes can be made before the fleet's engine must confirm the worker"
+        " number again. Missing without a fleet.",
+        worker["until_in"],
+    )
+    yield (
+        "worker_window_seconds",
+        "How many seconds ahead the worker number is reserved by each renewal, set by"
+        " --worker-window.",
+        worker["window"],
+    )
+    yield (
+        "worker_hold_seconds",
+        "How many seconds after that time a silent host keeps its worker number, set by"
+        " --worker-hold.",
+        worker["hold"],
+    )
+    yield (
+        "worker_renewed_age_seconds",
+        "How many seconds ago the fleet's engine confirmed the worker number.",
+        worker["renewed_age"],
+    )
+    yield (
+        "worker_round_trip_seconds",
+        "How many seconds the last answer of the fleet's engine took.",
+        worker["round_trip_seconds"],
+    )
+
+
 def _leases(status: dict[str, Any]) -> Iterator[Gauge]:
     leases = status["leases"]
     yield (
@@ -215,6 +258,7 @@ def _leases(status: dict[str, Any]) -> Iterator[Gauge]:
 
 def _counters(status: dict[str, Any]) -> Iterator[Metric]:
     utc, saves, by_dialect = status["utc"], status["saves"], ["dialect"]
+    worker = status["worker"]
     requests = CounterMetricFamily(
         "uuidd_requests", "The requests that were answered or refused.", labels=by_dialect
     )
@@ -262,6 +306,26 @@ def _counters(status: dict[str, Any]) -> Iterator[Metric]:
             "leases_revoked",
             "The leases that the daemon ended, mostly because UTC was set back.",
             status["leases"]["revoked"],
+        ),
+        (
+            "worker_claims",
+            "The worker numbers that the host has claimed in its fleet since the start.",
+            worker["claims"],
+        ),
+        (
+            "worker_renewals",
+            "The renewals of the worker number that the fleet's engine has confirmed.",
+            worker["renewals"],
+        ),
+        (
+            "worker_failures",
+            "The questions that the fleet's engine has not answered.",
+            worker["failed"],
+        ),
+        (
+            "worker_fenced",
+            "The times that another host of the fleet has taken this host's worker number.",
+            worker["fenced"],
         ),
         ("saves", "The saves of the state that succeeded.", saves["done"]),
         ("saves_failed", "The saves of the state that failed.", saves["failed"]),

@@ -71,11 +71,21 @@ def _head(status: dict[str, Any], width: int) -> Iterator[Line]:
     if status["volatile"]:
         node += [Span(", "), Span(f"in use {_mac(utc['node'])} (volatile)", RED)]
     yield from _row("node", node, width)
-    steady = status["steady"]
-    if steady["worker"] is not None:
-        epoch = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=steady["epoch"])
-        said = f"{steady['worker']}, Snowflakes count from {epoch.date()}"
-        yield from _row("worker", [Span(said)], width)
+    steady, worker = status["steady"], status["worker"]
+    epoch = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=steady["epoch"])
+    if worker["number"] is not None:
+        said = [Span(f"{worker['number']}, Snowflakes count from {epoch.date()}")]
+    elif worker["why"]:
+        said = [Span("none", RED)]
+    else:
+        return
+    if worker["until_in"] is not None:
+        left = worker["until_in"]
+        colour = RED if left < 0 else YELLOW if left < 0.4 * worker["window"] else ""
+        said += [Span(", "), Span(f"{worker['state']} for {_span(max(left, 0.0))}", colour)]
+    if worker["why"]:
+        said += [Span(": "), Span(plain(worker["why"]), YELLOW)]
+    yield from _row("worker", said, width)
 
 
 def _bars(status: dict[str, Any], rate: float | None, width: int) -> Iterator[Line]:

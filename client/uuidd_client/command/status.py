@@ -93,6 +93,9 @@ def faults(status: dict[str, Any]) -> Iterator[str]:
     if status["volatile"]:
         yield "v1 and v6 come from a volatile node"
     lead = steady["lead"]
+    worker = status["worker"]
+    if worker["why"] and (worker["until_in"] is None or worker["until_in"] < 0):
+        yield f"Snowflakes are refused: {worker['why']}"
     if clock["withheld"]:
         yield f"the steady kinds are refused: {clock['withheld']}"
     elif steady["held_for"]:

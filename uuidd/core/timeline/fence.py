@@ -48,12 +48,14 @@ class Fence:
     """The worker *number* of this host, None for none, and the ticks that Snowflakes may have.
 
     They are *begin* and later, and before *until*. *why* says, while there is no number or the span
-    is over, what a refusal has to say.
+    is over, what a refusal has to say. *had* is a number that was set by hand before: the state
+    keeps it until the host has claimed one.
     """
 
-    __slots__ = ("begin", "claim", "number", "until", "why")
+    __slots__ = ("begin", "claim", "had", "number", "until", "why")
 
-    def __init__(self, number: int | None = None, *, why: str = "") -> None:
+    def __init__(self, number: int | None = None, *, why: str = "", had: int | None = None) -> None:
+        self.had = had
         self.claim: Claim | None = None
         self.number = number
         self.begin = 0
@@ -69,6 +71,13 @@ class Fence:
         """Have no number any more: nothing is given out with it after this."""
         self.claim = None
         self.number, self.begin, self.until = None, 0, 0
+
+    @property
+    def kept(self) -> int | Claim | None:
+        """What the state has to keep of it."""
+        if self.claim is not None:
+            return self.claim
+        return self.had if self.number is None else self.number
 
     def covers(self, first: int, count: int) -> bool:
         """Whether Snowflakes may have all of these ticks."""

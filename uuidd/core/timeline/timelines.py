@@ -126,7 +126,7 @@ class Timelines:
             reach=reach,
             steady=mark,
             epochs=self.epochs,
-            worker=self.fence.claim or self.fence.number,
+            worker=self.fence.kept,
         )
 
     def far(self, at: Reading) -> bool:

@@ -47,7 +47,7 @@ function _shtab_uuidd_using
 end
 
 set -g _shtab_uuidd_commands
-set -g _shtab_uuidd_opts_with_value --cont-clock --datacenter --defaults --epoch --max-connections --max-connections-per-uid --max-lead --max-pipelined --max-reply-seconds --max-request-bytes --max-request-seconds --max-unread-per-uid --max-waiting-per-uid --node --pid --require-sync --rollback --socket --state --timeout --user --uuids --worker -C -T -n -p -s
+set -g _shtab_uuidd_opts_with_value --cont-clock --datacenter --defaults --epoch --max-connections --max-connections-per-uid --max-lead --max-pipelined --max-reply-seconds --max-request-bytes --max-request-seconds --max-unread-per-uid --max-waiting-per-uid --node --pid --require-sync --rollback --socket --state --timeout --user --uuids --worker --worker-ca --worker-cert --worker-hold --worker-key --worker-secret --worker-user --worker-window -C -T -n -p -s
 
 complete -c uuidd -e
 complete -c uuidd -f
@@ -72,8 +72,15 @@ complete -c uuidd -n _shtab_uuidd_using -l user -xka "(__fish_complete_users)" -
 complete -c uuidd -n _shtab_uuidd_using -l defaults -xka "(__fish_complete_path (commandline -ct))" -d 'read more options from the line UUIDD_OPTIONS="..." in FILE; on SIGHUP the daemon reads the limits and the log level there again'
 complete -c uuidd -n _shtab_uuidd_using -l check -d 'check the options, also those in --defaults, and the files that the daemon would use; print one line for each problem, and start no daemon'
 complete -c uuidd -n _shtab_uuidd_using -l node -xka "random mac" -d 'the 48 bits that stand for this host in v1, v6 and Flakes: random (drawn once, then kept), mac (the address of the first network card that has a usable one), mac:IFACE (the address of this card), ip:ADDR (the address of the card that has this IP address), or a number in hex, 0x... (default: random)'
-complete -c uuidd -n _shtab_uuidd_using -l worker -x -d 'this host'"'"'s number in Snowflakes, 0 to 1023; no two hosts may have the same; without it the daemon makes no Snowflakes'
-complete -c uuidd -n _shtab_uuidd_using -l datacenter -x -d 'the data center'"'"'s number in Snowflakes, 0 to 31; --worker must then be 0 to 31 too, and no two hosts may have the same pair of numbers'
+complete -c uuidd -n _shtab_uuidd_using -l worker -x -d 'this host'"'"'s number in Snowflakes, 0 to 1023; no two hosts may have the same; or the URL of an engine from which each host of a fleet gets one by itself: zk://HOST:PORT,.../PATH, etcd://HOST:PORT,.../PATH (zks:// and etcds:// with TLS), postgresql://USER@HOST/DATABASE, or folder:///PATH; without this option the daemon makes no Snowflakes'
+complete -c uuidd -n _shtab_uuidd_using -l datacenter -x -d 'the data center'"'"'s number in Snowflakes, 0 to 31; --worker must then be 0 to 31 too, and no two hosts may have the same pair of numbers; with a URL as --worker, the host gets one of this data center'"'"'s 32 numbers'
+complete -c uuidd -n _shtab_uuidd_using -l worker-window -x -d 'with a URL as --worker: for how long the host can make Snowflakes when the engine is away, such as 90s, 10m, 1h or 1d; every half of it the engine is asked (default: 10m)'
+complete -c uuidd -n _shtab_uuidd_using -l worker-hold -x -d 'with a URL as --worker: for how long after that time another host leaves the number of a silent one alone; at least half of --worker-window (default: 10m)'
+complete -c uuidd -n _shtab_uuidd_using -l worker-user -x -d 'the user at the engine'
+complete -c uuidd -n _shtab_uuidd_using -l worker-secret -xka "(__fish_complete_path (commandline -ct))" -d 'the file with the user'"'"'s password at the engine, on one line; no other user of this host may be able to read it; without a slash in it, FILE is one of systemd'"'"'s credentials'
+complete -c uuidd -n _shtab_uuidd_using -l worker-ca -xka "(__fish_complete_path (commandline -ct))" -d 'the file with the certificates (PEM) that may sign the engine'"'"'s; TLS is used, and names are checked, with zks://, etcds:// and postgresql:// (default: the system'"'"'s); without a slash in it, FILE is one of systemd'"'"'s credentials'
+complete -c uuidd -n _shtab_uuidd_using -l worker-cert -xka "(__fish_complete_path (commandline -ct))" -d 'the file with the certificate (PEM) to show the engine; without a slash in it, FILE is one of systemd'"'"'s credentials'
+complete -c uuidd -n _shtab_uuidd_using -l worker-key -xka "(__fish_complete_path (commandline -ct))" -d 'the file with that certificate'"'"'s key (PEM); no other user of this host may be able to read it; without a slash in it, FILE is one of systemd'"'"'s credentials'
 complete -c uuidd -n _shtab_uuidd_using -l epoch -x -d 'the time from which Snowflakes count: Unix milliseconds, or a time like 2015-01-01T00:00:00Z (default: 1288834974657, Twitter'"'"'s)'
 complete -c uuidd -n _shtab_uuidd_using -l max-lead -x -d 'refuse requests for these kinds while their time is more than SEC seconds ahead of UTC (default: 3600)'
 complete -c uuidd -n _shtab_uuidd_using -l rollback -xka "slew wait refuse" -d 'what these kinds do after UTC was set back, until it reaches the time of the last id: let the time in ids go on at half the speed of UTC (slew), let requests wait (wait), or refuse them (refuse) (default: slew)'

@@ -1,0 +1,168 @@
+"""A fleet without servers: an engine in memory that tests break, and hosts with a keeper each."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+from random import Random
+
+import trio
+
+from tests.daemon.fakes import Inside
+from uuidd.core.ids.snowflake import TWITTER_EPOCH
+from uuidd.core.ids.ticks import TICKS_PER_SECOND
+from uuidd.core.timeline import SteadyBlock
+from uuidd.core.timeline.fence import Claim
+from uuidd.server.keeper import Keeper
+from uuidd.server.standing import Terms
+from uuidd.workers.claiming import Holder
+from uuidd.workers.coordinator import Away, Changed, Found, Version
+from uuidd.workers.record import Meta, Record
+
+META = Meta("0123456789abcdef", TWITTER_EPOCH)
+WINDOW, HOLD = 600, 300
+"""Of the hosts, in seconds."""
+
+
+@dataclass
+class Engine:
+    """An engine in memory, which all hosts of a test share.
+
+    While *away* says why, no question is answered. The next writes are done and not answered while
+    *losing* is true.
+    """
+
+    found: Meta | None = META
+    kept: dict[int, Found] = field(default_factory=dict)
+    away: str = ""
+    losing: bool = False
+    questions: int = 0
+    name: str = "the engine"
+
+    async def _asked(self) -> None:
+        self.questions += 1
+        await trio.lowlevel.checkpoint()
+        if self.away:
+            raise Away(self.away)
+
+    async def meta(self) -> Meta | None:
+        """See ``Coordinator``."""
+        await self._asked()
+        return self.found
+
+    async def create(self, meta: Meta, registers: Mapping[int, Record]) -> None:
+        """See ``Coordinator``."""
+        raise NotImplementedError
+
+    async def taken(self) -> AbstractSet[int]:
+        """See ``Coordinator``."""
+        await self._asked()
+        return set(self.kept)
+
+    async def registers(self) -> Mapping[int, Found | str]:
+        """See ``Coordinator``."""
+        await self._asked()
+        return dict(self.kept)
+
+    async def read(self, number: int) -> Found | None:
+        """See ``Coordinator``."""
+        await self._asked()
+        return self.kept.get(number)
+
+    async def write(self, number: int, record: Record, version: Version | None) -> Version:
+        """See ``Coordinator``."""
+        await self._asked()
+        there = self.kept.get(number)
+        if (None if there is None else there.version) != version:
+            raise Changed
+        self.kept[number] = Found(record, self.questions)
+        if self.losing:
+            raise Away("the answer was lost")
+        return self.questions
+
+    def steal(self, number: int, host: str = "thief") -> None:
+        """Let another host take a number, whoever has it."""
+        record = replace(self.kept[number].record, claim="f" * 16, host=host)
+        self.kept[number] = Found(record, "stolen")
+
+
+class Host:
+    """A host that is to have one of the numbers *low* to *high*, with what its state has."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        name: str = "db1",
+        *,
+        low: int = 0,
+        high: int = 1023,
+        claim: Claim | None = None,
+        had: int | None = None,
+        inside: Inside | None = None,
+    ) -> None:
+        self.inside = inside or Inside()
+        self.saves = 0
+        fence = self.inside.timelines.fence
+        fence.had = had
+        if claim is not None:
+            fence.hold(claim)
+        self.keeper = Keeper(
+            lambda: _connected(engine),
+            Terms(
+                "folder:///fleet",
+                WINDOW * TICKS_PER_SECOND,
+                HOLD * TICKS_PER_SECOND,
+                TWITTER_EPOCH,
+                low,
+                high,
+            ),
+            self.inside.timelines,
+            self.inside.clock.read,
+            self._save,
+            Holder(name),
+            name=engine.name,
+            random=Random(7),
+        )
+
+    @property
+    def number(self) -> int | None:
+        """The number that the host has."""
+        return self.inside.timelines.fence.number
+
+    @property
+    def claim(self) -> Claim:
+        """The claim that it has."""
+        claim = self.inside.timelines.fence.claim
+        assert claim is not None
+        return claim
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Run the host's keeper; it is ended as by a crash."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self.keeper.run)
+            await trio.sleep(1)
+            yield
+            nursery.cancel_scope.cancel()
+
+    async def stop(self, *, saved: bool = True) -> None:
+        """Stop in order, as the daemon does."""
+        await self.keeper.prepare_stop()
+        self.inside.timelines.close()
+        await self.keeper.release(saved=saved)
+
+    def take(self, *, fenced: bool = True) -> SteadyBlock:
+        """Take a tick for a Snowflake, or for another steady kind."""
+        self.inside.save_ahead()
+        at = self.inside.clock.read()
+        return self.inside.timelines.take_steady(1, at=at, fenced=fenced)
+
+    def _save(self) -> None:
+        self.saves += 1
+
+
+@contextlib.asynccontextmanager
+async def _connected(engine: Engine) -> AsyncIterator[Engine]:
+    yield engine

@@ -1,0 +1,100 @@
+"""Whole daemons that get their worker number from an engine: here, a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import trio
+
+from tests.rig import Daemon, ended, until
+from uuidd.core.ids.snowflake import TWITTER_EPOCH
+from uuidd.workers.address import Access, parse
+from uuidd.workers.connecting import connect
+from uuidd.workers.record import Meta
+
+pytestmark = pytest.mark.system
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Path:
+    """A fleet that has one number, 3."""
+    folder = tmp_path / "fleet"
+
+    async def make() -> None:
+        async with connect(parse(f"folder://{folder}"), Access()) as engine:
+            await engine.create(Meta("0123456789abcdef", TWITTER_EPOCH, 3, 3), {})
+
+    trio.run(make)
+    return folder
+
+
+def snowflake(daemon: Daemon) -> int:
+    """Return a Snowflake, once the daemon has a number."""
+    with daemon.connect() as connection:
+        assert until(lambda: connection.ask("make", "snowflake")[2] is None)
+        (text,) = connection.call("make", "snowflake")
+    found = int(text)
+    assert found >> 12 & 1023 == 3
+    return found
+
+
+def test_a_clean_stop_hands_the_number_to_the_next_host(fleet: Path) -> None:
+    """At once, and the next host's Snowflakes come after all of the first one's."""
+    worker = f"--worker=folder://{fleet}"
+    with Daemon(worker) as second:
+        second.kill()
+        with Daemon(worker) as first:
+            last = snowflake(first)
+            with first.connect() as connection:
+                before = connection.call("take", "snowflake", 100)
+            assert first.stop() == 0
+        second.start()
+        assert snowflake(second) > last
+        with second.connect() as connection:
+            told = connection.call("status")["worker"]
+        assert told["begin"] >= before["first"] + before["count"]
+
+
+def test_a_restart_goes_on_while_the_engine_is_gone(fleet: Path) -> None:
+    """After a crash and after a clean stop; v7 never waits for it."""
+    with Daemon(f"--worker=folder://{fleet}") as daemon:
+        last = snowflake(daemon)
+        with daemon.connect() as connection:
+            saved = connection.call("status")["saves"]["done"]
+            # Each save from the claim on has it.
+            until(lambda: connection.call("status")["saves"]["done"] > saved)
+        fleet.rename(fleet.with_name("away"))
+        daemon.kill()
+        for end in (daemon.kill, daemon.stop):
+            daemon.start()
+            with daemon.connect() as connection:
+                (text,) = connection.call("make", "snowflake")
+                assert connection.call("take", "steady", 1)["count"] == 1
+                assert connection.call("status")["worker"]["state"] in ("resumed", "away")
+            assert int(text) > last
+            last = int(text)
+            end()
+        daemon.start()
+        assert snowflake(daemon) > last
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("--worker=redis://h1/0", "Redis may forget what it has confirmed"),
+        ("--worker=etcd://u:geheim@h1/uuidd", "put it into a file"),
+        ("--worker=5 --worker-window=10m", "--worker-window needs a URL as --worker"),
+        ("--worker=folder:///tmp/x --worker-window=10", "'10' is not a span above 0 and up to 30d"),
+        (
+            "--worker=folder:///tmp/x --worker-window=10m --worker-hold=4m",
+            "--worker-hold 240s is less than half of --worker-window 600s",
+        ),
+    ],
+)
+def test_a_fleet_that_cannot_be_asked_is_refused_in_one_line(options: str, words: str) -> None:
+    """As a start is, and as ``--check`` says; a password is never shown."""
+    status, out, err = ended(*options.split(), "--check", "--no-pid", "-s", "/tmp/none")
+    assert status == 1
+    assert words in out + err
+    assert "geheim" not in out + err

@@ -1,0 +1,35 @@
+"""The fence of the worker number as a start finds it."""
+
+from __future__ import annotations
+
+import logging
+
+from uuidd.core.timeline.fence import Claim, Fence
+from uuidd.core.timeline.state import State
+from uuidd.server.settings import Settings
+from uuidd.workers import address
+
+log = logging.getLogger("uuidd")
+
+
+def check_fleet(settings: Settings) -> None:
+    """Check that the engine of a fleet can be asked, without asking it. Raises AddressError."""
+    if settings.fleet is not None:
+        address.check(settings.fleet.address, settings.fleet.access)
+
+
+def begin_fence(settings: Settings, loaded: State | None) -> Fence:
+    """Return the fence of the worker number: with a fleet, by the claim that the state has."""
+    kept = None if loaded is None else loaded.worker
+    if settings.fleet is None:
+        if isinstance(kept, Claim):
+            log.warning(
+                "the state has a claim to worker number %d of a fleet, and --worker is no URL now",
+                kept.number,
+            )
+        return Fence(settings.worker)
+    if loaded is None or not isinstance(kept, Claim):
+        return Fence(had=kept if isinstance(kept, int) else None)
+    fence = Fence()
+    fence.hold(kept.resumed(loaded.steady))
+    return fence

@@ -1,0 +1,157 @@
+"""Keeps this host's worker number in a fleet: claims it, renews the claim, and lets it go.
+
+Theory of operation
+
+1. One task asks the engine, one question at a time. Nothing else of the daemon waits for it: only
+   Snowflakes look at the fence (core/timeline/fence.py), which the task moves. What to write is
+   decided in workers/claiming.py.
+2. A start goes on with the claim of its state at once, up to the stored *until*, without the
+   engine. As soon as the engine answers, the claim is confirmed under a new token. So of two hosts
+   with a copy of one state folder, one goes on, and the other takes another number.
+3. A claim is renewed when half of its window is over. Each confirmed write moves the fence to the
+   value that was written. After a lost answer the register is read, and written again if it has
+   this host's token; what a read shows never moves the fence.
+4. A host whose number another one has taken (it was silent for longer than *until* and the hold)
+   goes on with it below the confirmed *until*, where it is still its own, and claims another.
+5. A stop first looks whether the engine answers. If so, the state is saved without the claim, and
+   then the register says how far this host got, so that another one can have the number at once.
+   If not, the claim stays in the state, and the next start goes on with it.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from random import Random
+from typing import Any
+
+import trio
+
+from uuidd.core.timeline.timelines import Reading, Timelines
+from uuidd.server.claimant import AGAIN_SECONDS, Claimant
+from uuidd.server.release import Release
+from uuidd.server.standing import Standing, Terms
+from uuidd.workers.address import AddressError
+from uuidd.workers.claiming import Holder
+from uuidd.workers.coordinator import Away, Changed, Coordinator
+from uuidd.workers.record import UnreadableError
+
+RETRY = (0.1, 5.0)
+"""Seconds to the next question after one without an answer: the first time, and the most."""
+
+STOP_SECONDS = 0.5
+"""How long a stop waits for the task, which may just be asking."""
+
+
+class Keeper:
+    """Keeps the fence of *timelines* by an engine, which *connect* connects to; *name* is its name.
+
+    *read* reads the clock, and *save* asks for a save of the state, which holds the claim. *random*
+    decides where in the fleet to begin to look for a number.
+    """
+
+    def __init__(
+        self,
+        connect: Callable[[], AbstractAsyncContextManager[Coordinator]],
+        terms: Terms,
+        timelines: Timelines,
+        read: Callable[[], Reading],
+        save: Callable[[], None],
+        holder: Holder,
+        *,
+        name: str,
+        random: Random | None = None,
+    ) -> None:
+        self._connect = connect
+        self._timelines = timelines
+        self._read = read
+        self._claimant = Claimant(
+            terms,
+            timelines,
+            read,
+            save,
+            holder,
+            name=name,
+            moved=self._note_moved,
+            # It only spreads the hosts over the numbers.
+            random=random or Random(secrets.randbits(64)),  # noqa: S311
+        )
+        self._engine: Coordinator | None = None
+        self._going = trio.CancelScope()
+        self._left = trio.Event()
+        self._moved = trio.Event()
+        self._wanted = trio.Event()
+        self._release: Release | None = None
+
+    @property
+    def standing(self) -> Standing:
+        """How the host stands with its number."""
+        return self._claimant.standing
+
+    async def run(self) -> None:
+        """Keep the number until ``prepare_stop``, and the connection until this is cancelled."""
+        try:
+            async with self._connect() as self._engine:
+                with self._going:
+                    await self._keep(self._engine)
+                self._left.set()
+                await trio.sleep_forever()
+        except AddressError as error:
+            # A file that was there at the start is not there any more.
+            self.standing.say("none", str(error))
+        finally:
+            self._left.set()
+
+    async def renewed(self) -> None:
+        """Wait until the fence has changed."""
+        if self.standing.state == "held":
+            # The host slept past the fence. Trio's clock, by which the next look is timed, did too.
+            self._wanted.set()
+        await self._moved.wait()
+
+    async def _keep(self, engine: Coordinator) -> None:
+        retry = RETRY[0]
+        while True:
+            try:
+                pause = await self._claimant.step(engine)
+            except (Away, UnreadableError) as error:
+                self._claimant.forget_found()
+                self.standing.away(str(error))
+                pause, retry = retry, min(2 * retry, RETRY[1])
+            except Changed:
+                # The register is read again.
+                self._claimant.forget_found()
+                pause = AGAIN_SECONDS
+            else:
+                retry = RETRY[0]
+            self._wanted = trio.Event()
+            with trio.move_on_after(pause):
+                await self._wanted.wait()
+
+    async def prepare_stop(self) -> None:
+        """End the task, and give up the claim if the engine answers; call it when nobody is served.
+
+        The state that is saved next is without the claim then, and ``release`` has to follow.
+        """
+        self._going.cancel()
+        with trio.move_on_after(STOP_SECONDS):
+            await self._left.wait()
+        if self._engine is not None and self._left.is_set():
+            self._release = Release(self._engine, self._timelines.fence)
+            await self._release.prepare(fenced=self._claimant.fenced)
+
+    async def release(self, *, saved: bool) -> None:
+        """Let the number go, so that another host can have it; *saved* is whether the state was."""
+        if self._release is not None:
+            reached = self._timelines.steady.next
+            await self._release.write(reached=reached, now=self._read().now, saved=saved)
+
+    def status(self) -> dict[str, Any]:
+        """Return what ``status`` shows of the number. Ticks are ints, spans are seconds."""
+        meta = self._claimant.meta
+        return self.standing.status(None if meta is None else meta.id)
+
+    def _note_moved(self) -> None:
+        self._moved.set()
+        self._moved = trio.Event()

@@ -1,0 +1,41 @@
+"""Puts a keeper together from what the administrator chose."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+
+from uuidd import __version__
+from uuidd.core.ids.ticks import TICKS_PER_SECOND
+from uuidd.core.timeline.timelines import Reading, Timelines
+from uuidd.server.keeper import Keeper
+from uuidd.server.saver import Saver
+from uuidd.server.settings import Fleet
+from uuidd.server.standing import Terms
+from uuidd.statefile import machine_hash
+from uuidd.workers.claiming import Holder
+from uuidd.workers.connecting import connect
+
+
+def keeper(
+    fleet: Fleet, epoch: int, timelines: Timelines, read: Callable[[], Reading], saver: Saver
+) -> Keeper:
+    """Return the keeper of *timelines* in *fleet*; *epoch* is that of Snowflakes."""
+    terms = Terms(
+        fleet.address.url,
+        int(fleet.window * TICKS_PER_SECOND),
+        int(fleet.hold * TICKS_PER_SECOND),
+        epoch,
+        fleet.low,
+        fleet.high,
+    )
+    host = socket.gethostname()
+    return Keeper(
+        lambda: connect(fleet.address, fleet.access),
+        terms,
+        timelines,
+        read,
+        saver.want,
+        Holder(host if host.isprintable() else "", machine_hash(), __version__),
+        name=fleet.address.name,
+    )

@@ -1,0 +1,214 @@
+"""How a host stands with its worker number in a fleet: for the log, ``status`` and refusals."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import trio
+
+from uuidd.core.ids import times
+from uuidd.core.ids.ticks import TICKS_PER_SECOND
+from uuidd.core.timeline.fence import Claim, Fence
+
+if TYPE_CHECKING:
+    from uuidd.workers.claiming import Holder
+    from uuidd.workers.record import Record
+
+State = Literal["static", "none", "claiming", "resumed", "held", "away", "full"]
+"""Set by hand; no fleet to claim in; looking for one; of the state, not confirmed yet; confirmed;
+held or looked for while the engine is silent; all numbers are others'."""
+
+log = logging.getLogger("uuidd")
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What the administrator chose: *window* and *hold* in ticks, and the numbers to claim from.
+
+    *url* is the engine's, and *epoch* that of this daemon's Snowflakes.
+    """
+
+    url: str
+    window: int
+    hold: int
+    epoch: int
+    low: int
+    high: int
+
+
+def static_status(number: int | None) -> dict[str, Any]:
+    """Return what ``status`` shows of a number that was set by hand, or of none."""
+    return {
+        "number": number,
+        "source": "--worker",
+        "namespace": None,
+        "state": "none" if number is None else "static",
+        "begin": None,
+        "until": None,
+        "until_in": None,
+        "window": None,
+        "hold": None,
+        "renewed_age": None,
+        "renewals": 0,
+        "failed": 0,
+        "fenced": 0,
+        "claims": 0,
+        "round_trip_seconds": None,
+        "why": "",
+    }
+
+
+class Standing:
+    """Counts and logs what becomes of the number of *fence*, and keeps the reason for refusals.
+
+    *name* is the engine, and *steady* reads the steady clock, in ticks.
+    """
+
+    def __init__(self, fence: Fence, terms: Terms, name: str, steady: Callable[[], int]) -> None:
+        self._fence = fence
+        self._terms = terms
+        self._name = name
+        self._steady = steady
+        self._silent_since: float | None = None
+        self._told, self._left_at_first = 0, 0
+        self._renewed_at: float | None = None
+        self._round_trip: float | None = None
+        self.state: State = "claiming"
+        self.trouble = ""
+        self.renewals = self.failures = self.fencings = self.claims = 0
+        fence.why = f"no worker number yet: {name} was not reached so far; all other kinds go on"
+
+    def resumed(self, claim: Claim) -> None:
+        """Note that the claim of the state is used until the engine answers."""
+        self.state = "resumed"
+        self._log("resumed", claim)
+
+    def claimed(self, claim: Claim) -> None:
+        """Note a number that is this host's from now on."""
+        self.claims += 1
+        self._log("claimed", claim)
+
+    def held(self, claim: Claim) -> None:
+        """Note that a write was confirmed."""
+        self._renewed_at = trio.current_time()
+        self.state, self.trouble = "held", ""
+        self._fence.why = f"worker number {claim.number} is being renewed; try again"
+
+    def fenced(self, claim: Claim, record: Record, holder: Holder) -> None:
+        """Note that another host has the number of *claim* now, by *record*."""
+        self.fencings += 1
+        end = times.text(claim.until)
+        self.state, self.trouble = "claiming", f"{record.host or 'another host'} has the number now"
+        self._fence.why = f"worker number {claim.number} was this host's until {end}; try again"
+        log.error(
+            "fenced: worker number %d of %s was taken by %s, and is used here for ticks before %s"
+            " only; another is claimed",
+            claim.number,
+            holder.host or "this host",
+            record.host or "another host",
+            end,
+        )
+
+    def forgotten(self, number: int) -> None:
+        """Note that the engine has lost what it had confirmed."""
+        log.error("%s has lost writes: worker number %d is written there again", self._name, number)
+
+    def left(self, claim: Claim) -> None:
+        """Note that the namespace is another one than that of *claim*."""
+        log.warning(
+            "worker number %d was claimed in another fleet than %s has now: namespace=%s",
+            claim.number,
+            self._name,
+            claim.namespace,
+        )
+
+    def wiped(self, claim: Claim) -> None:
+        """Note that the namespace of *claim* is gone."""
+        self.say(
+            "away",
+            f"the fleet of worker number {claim.number} was wiped from {self._name}, so the number"
+            f" is used up to {times.text(claim.until)} only; run uuidd workers init --after-loss"
+            f" {self._terms.url}",
+        )
+
+    def say(self, state: State, trouble: str) -> None:
+        """Note why there is no number, or soon none any more; log it once."""
+        if trouble != self.trouble:
+            log.warning("%s", trouble)
+        self.state, self.trouble = state, trouble
+        self._fence.why = f"{trouble}; all other kinds go on"
+
+    def answered(self, seconds: float) -> None:
+        """Note that the engine answered, after so many seconds."""
+        self._round_trip = seconds
+        if self._silent_since is None:
+            return
+        log.info("back: %s, after %.1f s", self._name, trio.current_time() - self._silent_since)
+        self._silent_since, self._told = None, 0
+        if self.state == "away":
+            self.state, self.trouble = ("held" if self._fence.claim else "claiming"), ""
+
+    def away(self, why: str) -> None:
+        """Note a question without an answer; log the first, and when half and all time is over."""
+        self.failures += 1
+        claim, steady = self._fence.claim, self._steady()
+        left = 0 if claim is None else max(0, claim.until - steady)
+        if self._silent_since is None:
+            self._silent_since, self._left_at_first = trio.current_time(), left
+        self.state, self.trouble = "away", f"{self._name} does not answer ({why})"
+        if claim is None:
+            self._fence.why = f"no worker number yet: {self.trouble}; all other kinds go on"
+        else:
+            self._fence.why = (
+                f"worker number {claim.number} was reserved until {times.text(claim.until)}, and"
+                f" {self.trouble}; all other kinds go on"
+            )
+        level = 3 if not left else 2 if left <= self._left_at_first // 2 else 1
+        if level > self._told:
+            self._told = level
+            log.warning("away: %s; Snowflakes for %.0f s more", self.trouble, _seconds(left))
+
+    @property
+    def line(self) -> str:
+        """A clause for systemd, "" if all is well."""
+        return "" if self.state in ("held", "resumed") else f"worker number: {self.trouble}"
+
+    def status(self, namespace: str | None) -> dict[str, Any]:
+        """Return what ``status`` shows of the number. Ticks are ints, spans are seconds."""
+        fence, age = self._fence, self._renewed_at
+        there = fence.number is not None
+        return {
+            **static_status(fence.number),
+            "source": self._name,
+            "namespace": namespace,
+            "state": self.state,
+            "begin": fence.begin if there else None,
+            "until": fence.until if there else None,
+            "until_in": _seconds(fence.until - self._steady()) if there else None,
+            "window": _seconds(self._terms.window),
+            "hold": _seconds(self._terms.hold),
+            "renewed_age": None if age is None else round(trio.current_time() - age, 3),
+            "renewals": self.renewals,
+            "failed": self.failures,
+            "fenced": self.fencings,
+            "claims": self.claims,
+            "round_trip_seconds": None if self._round_trip is None else round(self._round_trip, 6),
+            "why": self.trouble,
+        }
+
+    def _log(self, how: str, claim: Claim) -> None:
+        log.info(
+            "%s: worker=%d begin=%s until=%s engine=%s",
+            how,
+            claim.number,
+            times.text(claim.begin),
+            times.text(claim.until),
+            self._name,
+        )
+
+
+def _seconds(ticks: int) -> float:
+    return round(ticks / TICKS_PER_SECOND, 3)

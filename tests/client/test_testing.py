@@ -264,8 +264,10 @@ def test_a_forks_child_draws_other_ids(client: Client) -> None:
             read, write = os.pipe()
             pid = os.fork()
             if not pid:
-                os.write(write, ids.uuid7().bytes)
-                os._exit(0)
+                try:
+                    os.write(write, ids.uuid7().bytes)
+                finally:
+                    os._exit(0)
             os.waitpid(pid, 0)
             told.append(os.read(read, 16))
             os.close(read)

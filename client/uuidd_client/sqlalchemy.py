@@ -1,0 +1,149 @@
+"""Columns of SQLAlchemy for ids that are text in Python, and bits in the database.
+
+    >>> from uuidd_client import ulid
+    >>> from uuidd_client.sqlalchemy import Ulid
+    >>> id: Mapped[str] = mapped_column(Ulid, primary_key=True, default=ulid)
+
+``Ulid`` and ``Flake`` are 16 bytes, of the type ``uuid`` on PostgreSQL. ``Ksuid`` is 20 bytes, and
+``PushId`` the 20 bytes of its text. So the database compares and sorts them by time, whatever its
+collation is. UUIDs and Snowflakes need no type of their own: use ``Uuid`` and ``BigInteger``.
+
+This module needs the extra ``sqlalchemy``.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from typing import Any, Literal
+
+from sqlalchemy import BINARY, Dialect, LargeBinary, Uuid
+from sqlalchemy.dialects.oracle import RAW
+from sqlalchemy.types import TypeDecorator, TypeEngine
+
+from uuidd.core.ids import flake, ksuid, push_id, ulid
+from uuidd.core.ids.checks import shown
+
+__all__ = ["Flake", "Ksuid", "PushId", "Ulid", "render_item"]
+
+
+class _Id(TypeDecorator[str]):
+    """A column whose values are the text of ids, kept as *size* bytes."""
+
+    impl = LargeBinary
+    cache_ok = True
+
+    size: int
+    native: bool
+    """Whether PostgreSQL keeps them in its own type ``uuid``."""
+    from_text: Callable[[str], int]
+    to_text: Callable[[int], str]
+
+    @property
+    def python_type(self) -> type[str]:
+        """The type of the values: str."""
+        return str
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        """Return the type of the column in a database of *dialect*."""
+        kept: TypeEngine[Any]
+        if dialect.name == "postgresql":
+            kept = Uuid() if self.native else LargeBinary()
+        elif dialect.name == "sqlite":
+            kept = LargeBinary()
+        elif dialect.name == "oracle":
+            kept = RAW(self.size)
+        else:
+            # A BLOB could not be a key.
+            kept = BINARY(self.size)
+        return dialect.type_descriptor(kept)
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
+        """Return what the database gets for an id: text, its bytes, or if it has 128 bits a UUID.
+
+        Raises ValueError, naming the text, if it is not an id of this kind, and TypeError.
+        """
+        if value is None:
+            return None
+        packed = self._packed(value)
+        return uuid.UUID(bytes=packed) if self._as_uuid(dialect) else packed
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> str | None:
+        """Return the text of an id in the database."""
+        if value is None:
+            return None
+        return self._unpacked(value.bytes if isinstance(value, uuid.UUID) else bytes(value))
+
+    def _as_uuid(self, dialect: Dialect) -> bool:
+        return self.native and dialect.name == "postgresql"
+
+    def _packed(self, value: Any) -> bytes:
+        """Return the bytes of an id."""
+        kind = type(self).__name__
+        if isinstance(value, str):
+            return type(self).from_text(value).to_bytes(self.size, "big")
+        if isinstance(value, uuid.UUID) and self.native:
+            return value.bytes
+        if isinstance(value, bytes):
+            if len(value) != self.size:
+                raise ValueError(f"{shown(value)} is no {kind}: it is not {self.size} bytes")
+            return value
+        raise TypeError(f"{shown(value)} is no {kind}; pass its text")
+
+    def _unpacked(self, value: bytes) -> str:
+        return type(self).to_text(int.from_bytes(value, "big"))
+
+
+class Ulid(_Id):
+    """ULIDs: text in Python, ``uuid`` on PostgreSQL, and 16 bytes in other databases."""
+
+    cache_ok = True
+    size, native = 16, True
+    from_text, to_text = staticmethod(ulid.from_text), staticmethod(ulid.to_text)
+
+
+class Flake(_Id):
+    """Flakes: text in Python, ``uuid`` on PostgreSQL, and 16 bytes in other databases.
+
+    They sort by time in the database, where their texts do not.
+    """
+
+    cache_ok = True
+    size, native = 16, True
+    from_text, to_text = staticmethod(flake.from_text), staticmethod(flake.to_text)
+
+
+class Ksuid(_Id):
+    """KSUIDs: text in Python, and 20 bytes in the database."""
+
+    cache_ok = True
+    size, native = 20, False
+    from_text, to_text = staticmethod(ksuid.from_text), staticmethod(ksuid.to_text)
+
+
+class PushId(_Id):
+    """Push IDs: text in Python, and the 20 ASCII bytes of this text in the database."""
+
+    cache_ok = True
+    size, native = push_id.WIDTH, False
+
+    def _packed(self, value: Any) -> bytes:
+        text = value.decode("ascii", "replace") if isinstance(value, bytes) else value
+        if not isinstance(text, str):
+            raise TypeError(f"{shown(value)} is no PushId; pass its text")
+        push_id.from_text(text)
+        return text.encode()
+
+    def _unpacked(self, value: bytes) -> str:
+        return value.decode()
+
+
+def render_item(kind: str, item: object, context: Any) -> str | Literal[False]:
+    """Return the code of a column's type in a migration of Alembic, and import this module there.
+
+    Pass this as ``render_item`` to ``context.configure`` in ``env.py``.
+    """
+    if kind != "type" or not isinstance(item, _Id):
+        return False
+    context.imports.add(f"import {__name__}")
+    return f"{__name__}.{type(item).__name__}()"

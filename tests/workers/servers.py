@@ -7,7 +7,7 @@ import shutil
 import signal
 import socket
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +17,7 @@ import trustme
 
 from tests.rig import until
 from tests.tools import need, output
+from uuidd.workers.address import Access
 
 STARTED_SECONDS = 60.0
 """For an engine's start, on a busy machine."""
@@ -302,6 +303,23 @@ class Postgresql:
 
 
 AnyEngine = Etcd | Zookeeper | Postgresql
+
+
+KINDS: dict[str, Callable[[Path], AnyEngine]] = {
+    "etcd": lambda folder: Etcd(folder, 3),
+    "zookeeper": lambda folder: Zookeeper(folder, 3),
+    "postgresql": Postgresql,
+}
+"""What makes each engine in a folder, with three nodes where it has nodes."""
+
+
+def access_to(engine: AnyEngine, folder: Path) -> Access:
+    """Return who we are to an engine; its files are written into *folder*."""
+    if not isinstance(engine, Postgresql):
+        return Access()
+    (folder / "secret").write_text(PASSWORD)
+    (folder / "secret").chmod(0o600)
+    return Access(secret=folder / "secret")
 
 
 @contextmanager

@@ -91,7 +91,7 @@ def test_a_namespace_is_made_with_its_numbers(fleet: Fleet) -> None:
     )
 
 
-def test_a_namespace_is_made_once(fleet: Fleet) -> None:
+def test_a_namespace_is_not_made_twice(fleet: Fleet) -> None:
     """The second attempt changes nothing."""
     fleet.says("init")
     assert "exists already" in fleet.refuses("init", "--reserve", "1")

@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 import trio
 
-from tests.workers.servers import PASSWORD, AnyEngine, Etcd, Postgresql, Zookeeper, running
+from tests.workers.servers import KINDS, AnyEngine, access_to, running
 from uuidd.workers.address import Access, parse
 from uuidd.workers.connecting import connect
 from uuidd.workers.coordinator import Changed, Coordinator, Found
@@ -22,9 +22,6 @@ META = Meta("0123456789abcdef", 1288834974657)
 RECORD = Record("fedcba9876543210", 139, held=True, host="db1", other={"later": [1]})
 
 Connected = Callable[[], AbstractAsyncContextManager[Coordinator]]
-
-
-ENGINES = ("etcd", "zookeeper", "postgresql")
 
 
 @pytest.fixture(scope="session")
@@ -43,15 +40,8 @@ def engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str]
         yield engine
 
 
-KINDS: dict[str, Callable[[Path], AnyEngine]] = {
-    "etcd": lambda folder: Etcd(folder, 3),
-    "zookeeper": lambda folder: Zookeeper(folder, 3),
-    "postgresql": Postgresql,
-}
-
-
 @pytest.fixture(
-    params=["folder", *(pytest.param(each, marks=pytest.mark.thorough) for each in ENGINES)]
+    params=["folder", *(pytest.param(each, marks=pytest.mark.thorough) for each in KINDS)]
 )
 def connected(
     request: pytest.FixtureRequest, tmp_path: Path, engines: Callable[[str], AnyEngine]
@@ -59,17 +49,9 @@ def connected(
     """What connects to a namespace that no test has used."""
     if request.param == "folder":
         return lambda: connect(parse(f"folder://{tmp_path}/numbers"), Access())
-    address = parse(engines(request.param).url(f"uuidd/{uuid4().hex}"))
-    return lambda: connect(address, access_to(request.param, tmp_path))
-
-
-def access_to(name: str, folder: Path) -> Access:
-    """Return who we are to an engine of the tests."""
-    if name != "postgresql":
-        return Access()
-    (folder / "secret").write_text(PASSWORD)
-    (folder / "secret").chmod(0o600)
-    return Access(secret=folder / "secret")
+    engine = engines(request.param)
+    address = parse(engine.url(f"uuidd/{uuid4().hex}"))
+    return lambda: connect(address, access_to(engine, tmp_path))
 
 
 async def made(engine: Coordinator, **registers: Record) -> None:

@@ -21,6 +21,7 @@ from uuidd.core.wire import RPC_FIRST
 from uuidd.server.connection import serve_connection
 from uuidd.server.fairness import Turns as UserTurns
 from uuidd.server.settings import Limits
+from uuidd.server.standing import static_status
 from uuidd.server.stream import Stream
 
 pytestmark = pytest.mark.usefixtures("autojump_clock")
@@ -571,6 +572,15 @@ async def test_status_tells_how_the_daemon_does(inside: Inside) -> None:
     assert told == {
         "version": __version__,
         "pid": os.getpid(),
+        "clock": {
+            "synchronised": True,
+            "max_error": 0.001,
+            "leap": None,
+            "unknown": "",
+            "required_error": None,
+            "withheld": "",
+        },
+        "worker": static_status(None),
         "uptime": 60.0,
         "node": f"0x{inside.timeline.node.value:012x}",
         "node_source": "random",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 from collections.abc import Callable
 
@@ -16,6 +17,11 @@ from uuidd.statefile import machine_hash
 from uuidd.workers.claiming import Holder
 from uuidd.workers.connecting import connect
 
+OTHERS = ("httpx2", "httpcore2", "kazoo")
+"""The loggers of the engines' libraries."""
+
+log = logging.getLogger("uuidd")
+
 
 def keeper(
     fleet: Fleet, epoch: int, timelines: Timelines, read: Callable[[], Reading], saver: Saver
@@ -29,6 +35,10 @@ def keeper(
         fleet.low,
         fleet.high,
     )
+    if not log.isEnabledFor(logging.DEBUG):
+        # They have a line for each request, or for each loss of a connection, which we tell once.
+        for name in OTHERS:
+            logging.getLogger(name).setLevel(logging.ERROR)
     host = socket.gethostname()
     return Keeper(
         lambda: connect(fleet.address, fleet.access),

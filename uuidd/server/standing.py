@@ -201,10 +201,9 @@ class Standing:
 
     def _log(self, how: str, claim: Claim) -> None:
         log.info(
-            "%s: worker=%d begin=%s until=%s engine=%s",
+            "%s: worker=%d until=%s engine=%s",
             how,
             claim.number,
-            times.text(claim.begin),
             times.text(claim.until),
             self._name,
         )

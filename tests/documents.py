@@ -28,6 +28,7 @@ FOLDERS = (
     "uuidd/core/timeline",
     "client/extension",
     "client/uuidd_client",
+    "client/recipes",
     "systemd",
     "systemd/kubernetes",
     "tests",

@@ -38,14 +38,14 @@ class Server:
     """A PostgreSQL of its own in *folder*, reached by a Unix socket in it."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
         self._data = folder / "data"
 
     def start(self) -> None:
         """Start it; as the user "nobody" if this is root, which it refuses."""
         self._run("initdb", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "-N")
-        options = f"-c listen_addresses= -c unix_socket_directories={self._folder} -c fsync=off"
-        self._run("pg_ctl", "-w", "-l", str(self._folder / "log"), "-o", options, "start")
+        options = f"-c listen_addresses= -c unix_socket_directories={self.folder} -c fsync=off"
+        self._run("pg_ctl", "-w", "-l", str(self.folder / "log"), "-o", options, "start")
 
     def stop(self) -> None:
         """End it, if it runs, and wait for that."""
@@ -77,14 +77,14 @@ class Server:
     def _psql(self, script: str) -> subprocess.CompletedProcess[str]:
         return run(
             *(need("psql"), "-XAtq", "-v", "ON_ERROR_STOP=1"),
-            *("-h", self._folder, "-U", "postgres", "postgres"),
+            *("-h", self.folder, "-U", "postgres", "postgres"),
             input=script,
             env={"PATH": os.environ.get("PATH", os.defpath), "PGTZ": "Asia/Kathmandu"},
         )
 
     def _run(self, program: str, *arguments: str) -> None:
         words = [*_unprivileged(), server_program(program), "-D", self._data, *arguments]
-        output(*words, cwd=self._folder)
+        output(*words, cwd=self.folder)
 
 
 def server_program(name: str) -> str:

@@ -1,0 +1,34 @@
+"""FastAPI with Pydantic: ids that are made, checked, and described in the OpenAPI schema."""
+
+from fastapi import FastAPI
+from pydantic import UUID7, BaseModel, Field
+
+from uuidd_client import snowflake, ulid, uuid7
+from uuidd_client.pydantic import Snowflake, Ulid
+
+app = FastAPI()
+
+
+class Order(BaseModel):
+    """An order; in JSON its Snowflake is text."""
+
+    id: UUID7 = Field(default_factory=uuid7)
+    number: Ulid = Field(default_factory=ulid)
+    batch: Snowflake = Field(default_factory=snowflake)
+    item: str
+
+
+orders: dict[str, Order] = {}
+
+
+@app.post("/orders")
+def create(item: str) -> Order:
+    """Create an order."""
+    order = Order(item=item)
+    return orders.setdefault(order.number, order)
+
+
+@app.get("/orders/{number}")
+def read(number: Ulid) -> Order:
+    """Return an order. What is not a ULID is answered with status 422."""
+    return orders[number]

@@ -1,0 +1,262 @@
+"""The recipes in client/README.md, each run with the library that it is for."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import alembic
+import pytest
+
+from tests.documents import ROOT, text
+from tests.rig import PATIENCE, Daemon, until
+from tests.system.test_postgresql import Server
+from tests.system.test_postgresql import server as server
+from uuidd.core.ids import ulid, uuids
+
+RECIPES = ROOT / "client" / "recipes"
+
+SHOWN = re.compile(r"\]\(recipes/([\w.]+)\)[^\n]*\n\n```py\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+"""A link to a recipe, at the end of a paragraph, and the code after it."""
+
+
+@pytest.fixture(scope="module")
+def daemon() -> Iterator[Daemon]:
+    """A daemon with a worker number."""
+    with Daemon("--worker", "5") as daemon:
+        yield daemon
+
+
+@pytest.fixture(scope="module")
+def environment(daemon: Daemon) -> dict[str, str]:
+    """The environment of programs that have no other way to make ids than this daemon."""
+    known = {"UUIDD_SOCKET": str(daemon.socket), "UUIDD_FALLBACK": "0"}
+    return {**os.environ, **known, "PYTHONPATH": str(RECIPES)}
+
+
+def run(environment: dict[str, str], *words: str, folder: Path = RECIPES) -> str:
+    """Run Python, with warnings as errors; return all that it prints."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", *words],
+        env=environment,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def url(server: Server) -> str:
+    """Return the address of the PostgreSQL of these tests, for psycopg."""
+    return f"postgresql://postgres@/postgres?host={server.folder}"
+
+
+def for_sqlalchemy(server: Server) -> str:
+    """Return the same for SQLAlchemy."""
+    return url(server).replace("postgresql:", "postgresql+psycopg:")
+
+
+def test_the_document_shows_the_recipes() -> None:
+    """All of them, as they are."""
+    shown = dict(SHOWN.findall(text("client/README.md")))
+    assert shown == {path.name: path.read_text() for path in RECIPES.glob("*.py")}
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_sqlalchemy(environment: dict[str, str], server: Server, database: str) -> None:
+    """Rows come back in the order in which their ids were made."""
+    address = "sqlite://" if database == "sqlite" else for_sqlalchemy(server)
+    told = run({**environment, "DATABASE_URL": address}, "with_sqlalchemy.py")
+    rows = [line.split() for line in told.splitlines()]
+    assert len(rows) == 3
+    assert rows == sorted(rows) == sorted(rows, key=lambda row: ulid.from_text(row[1]))
+    if database == "postgresql":
+        columns = "SELECT udt_name FROM information_schema.columns WHERE table_name = 'orders'"
+        assert server.psql(f"{columns};") == [["uuid"], ["uuid"]]
+        server.psql("DROP TABLE orders;")
+
+
+ALEMBIC = """
+from alembic.config import main
+main(["revision", "--autogenerate", "-m", "orders"])
+main(["upgrade", "head"])
+main(["check"])
+"""
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_alembic(
+    environment: dict[str, str], server: Server, tmp_path: Path, database: str
+) -> None:
+    """A migration that was made by itself runs, and then there is nothing to change."""
+    address = f"sqlite:///{tmp_path}/db" if database == "sqlite" else for_sqlalchemy(server)
+    (tmp_path / "versions").mkdir()
+    settings = f"script_location = {tmp_path}\npath_separator = os\nsqlalchemy.url = {address}\n"
+    (tmp_path / "alembic.ini").write_text(f"[alembic]\n{settings}")
+    shutil.copy(RECIPES / "alembic_env.py", tmp_path / "env.py")
+    template = Path(alembic.__file__).parent / "templates" / "generic" / "script.py.mako"
+    shutil.copy(template, tmp_path)
+    told = run(environment, "-c", ALEMBIC, folder=tmp_path)
+    assert "No new upgrade operations detected" in told
+    [made] = (tmp_path / "versions").glob("*.py")
+    assert "import uuidd_client.sqlalchemy\n" in made.read_text()
+    assert "uuidd_client.sqlalchemy.Ulid()" in made.read_text()
+    if database == "postgresql":
+        server.psql("DROP TABLE orders, alembic_version;")
+
+
+DJANGO = """
+import django
+from django.conf import settings
+from django.core.management import call_command
+
+settings.configure(
+    INSTALLED_APPS=["shop"],
+    DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}},
+    DEFAULT_AUTO_FIELD="django.db.models.BigAutoField",
+)
+django.setup()
+call_command("makemigrations", "shop", verbosity=0)
+call_command("migrate", verbosity=0)
+call_command("makemigrations", "shop", check=True, verbosity=0)
+from shop.models import Order
+made = [Order.objects.create() for _ in range(3)]
+assert list(Order.objects.all()) == made
+assert len({order.number for order in made}) == 3
+print([type(order.id).__name__ for order in Order.objects.all()])
+"""
+
+
+def test_django(environment: dict[str, str], tmp_path: Path) -> None:
+    """With a migration that names the functions, and no change after it."""
+    app = tmp_path / "shop"
+    (app / "migrations").mkdir(parents=True)
+    (app / "__init__.py").touch()
+    (app / "migrations" / "__init__.py").touch()
+    shutil.copy(RECIPES / "django_models.py", app / "models.py")
+    assert run(environment, "-c", DJANGO, folder=tmp_path) == "['UUID', 'UUID', 'UUID']\n"
+    migration = (app / "migrations" / "0001_initial.py").read_text()
+    assert "default=uuidd_client.uuid7" in migration
+    assert "default=uuidd_client.ulid" in migration
+
+
+FASTAPI = """
+import warnings
+with warnings.catch_warnings():
+    # Of the libraries, on each other.
+    warnings.simplefilter("ignore")
+    from fastapi.testclient import TestClient
+    from with_fastapi import app
+    client = TestClient(app)
+    made = client.post("/orders", params={"item": "tea"}).json()
+    assert client.get("/orders/" + made["number"].lower()).json() == made
+    refused = client.get("/orders/none")
+    assert refused.status_code == 422, refused.text
+    assert "'none' is not a ULID" in refused.text
+    order = client.get("/openapi.json").json()["components"]["schemas"]["Order"]
+    import json
+    print(json.dumps([made, order["properties"]]))
+"""
+
+
+def test_fastapi(environment: dict[str, str]) -> None:
+    """Ids are made, found again, refused, and described."""
+    made, described = json.loads(run(environment, "-c", FASTAPI))
+    assert uuids.from_text(made["id"]) >> 76 & 15 == 7
+    assert isinstance(made["batch"], str)
+    assert int(made["batch"]) >> 12 & 1023 == 5
+    assert described["number"]["pattern"].startswith("^[0-7]")
+    assert (described["batch"]["type"], described["id"]["format"]) == ("string", "uuid7")
+
+
+def test_psycopg(environment: dict[str, str], server: Server) -> None:
+    """All rows of today are found by the lowest id of a time."""
+    assert run({**environment, "DATABASE_URL": url(server)}, "with_psycopg.py") == "1000\n"
+    server.psql("DROP TABLE readings;")
+
+
+def test_processes_that_are_forked_after_the_first_id(environment: dict[str, str]) -> None:
+    """As Celery's are: billiard is what it forks with."""
+    assert run(environment, "prefork.py") == "4001 4001\n"
+
+
+def test_gunicorn(environment: dict[str, str], place: Path) -> None:
+    """Its workers, which share what was loaded before they were forked, repeat no id."""
+    at = place / "web"
+    words = ["-m", "gunicorn", "--bind", f"unix:{at}", "--no-control-socket", "wsgi_app"]
+    log = place / "log"
+    with log.open("wb") as errors:
+        process = subprocess.Popen(
+            [sys.executable, *words], env=environment, cwd=RECIPES, stderr=errors
+        )
+    try:
+        answers: list[list[str]] = []
+
+        def by_both() -> bool:
+            answers.append(_answer(at).split())
+            return len({pid for pid, _ in answers}) == 2 and len(answers) > 50
+
+        until(at.exists, instead=log.read_text)
+        until(by_both, instead=log.read_text)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(PATIENCE)
+    made = [id for _, id in answers]
+    assert len({*made}) == len(made)
+
+
+class _Connection(http.client.HTTPConnection):
+    """A connection to a web server at a Unix socket."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__("localhost", timeout=PATIENCE)
+        self._path = path
+
+    def connect(self) -> None:
+        """Connect to it."""
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(PATIENCE)
+        self.sock.connect(str(self._path))
+
+
+def _answer(at: Path) -> str:
+    connection = _Connection(at)
+    try:
+        connection.request("GET", "/")
+        return connection.getresponse().read().decode()
+    finally:
+        connection.close()
+
+
+def test_logging(environment: dict[str, str]) -> None:
+    """The lines of a request have one id, and another request has another, a later one."""
+    lines = [line.split(" ", 1) for line in run(environment, "with_logging.py").splitlines()]
+    assert [said for _, said in lines] == ["begin first", "end first", "begin second", "end second"]
+    first, same, second, same_again = (ulid.from_text(id) for id, _ in lines)
+    assert first == same < second == same_again
+
+
+def test_structlog(environment: dict[str, str]) -> None:
+    """The same."""
+    lines = [json.loads(line) for line in run(environment, "with_structlog.py").splitlines()]
+    assert [line["request"] for line in lines] == ["first", "first", "second", "second"]
+    first, same, second, same_again = (ulid.from_text(line["request_id"]) for line in lines)
+    assert first == same < second == same_again
+
+
+def test_opentelemetry(environment: dict[str, str]) -> None:
+    """The later trace has the higher id, passed in code or named in the environment."""
+    first, second = run(environment, "with_opentelemetry.py").split()
+    assert len(first) == len(second) == 32
+    assert first < second

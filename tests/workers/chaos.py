@@ -30,7 +30,7 @@ import trio
 from tests.rig import Daemon
 from tests.system.fake_time import FakeTime
 from tests.workers.proxy import Proxy
-from tests.workers.servers import KINDS, AnyEngine, Postgresql, access_to, running
+from tests.workers.servers import KINDS, AnyEngine, access_to, power_cut, running
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.workers.address import Access, parse
 from uuidd.workers.connecting import connect
@@ -212,13 +212,7 @@ async def break_nodes(engine: AnyEngine, dice: random.Random, seen: Seen) -> Non
     while True:
         await trio.sleep(dice.uniform(3, 8))
         node = dice.choice(list(engine.nodes.running))
-        if isinstance(engine, Postgresql):
-            # SIGKILL of its first process alone would leave the others, and their memory.
-            engine.nodes.signal(node, signal.SIGQUIT)
-            await trio.to_thread.run_sync(engine.nodes.running[node].wait, 30)
-            engine.nodes.running.pop(node)
-        else:
-            await trio.to_thread.run_sync(engine.nodes.kill, node)
+        await trio.to_thread.run_sync(power_cut, engine, node)
         seen.counts["fault:node"] += 1
         await trio.sleep(dice.uniform(0.2, 1.5))
         await trio.to_thread.run_sync(engine.start, node)

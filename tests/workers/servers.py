@@ -305,6 +305,16 @@ class Postgresql:
 AnyEngine = Etcd | Zookeeper | Postgresql
 
 
+def power_cut(engine: AnyEngine, node: int) -> None:
+    """End a node at once; ``start`` starts it again."""
+    if isinstance(engine, Postgresql):
+        # SIGKILL of its first process alone would leave the others, and their memory.
+        engine.nodes.signal(node, signal.SIGQUIT)
+        engine.nodes.running.pop(node).wait(STARTED_SECONDS)
+    else:
+        engine.nodes.kill(node)
+
+
 KINDS: dict[str, Callable[[Path], AnyEngine]] = {
     "etcd": lambda folder: Etcd(folder, 3),
     "zookeeper": lambda folder: Zookeeper(folder, 3),

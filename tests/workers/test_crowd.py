@@ -21,7 +21,7 @@ HOSTS = 300
 
 @pytest.mark.parametrize("name", KINDS)
 def test_all_hosts_of_a_crowd_have_different_numbers(name: str) -> None:
-    """Within the patience of ``crowd``; README's figures say how fast it is."""
+    """Within the patience of ``crowd``, which as a command prints how long it takes."""
     with TemporaryDirectory(prefix="uuidd-", dir="/tmp") as path:
         folder = Path(path)
         folder.chmod(0o755)

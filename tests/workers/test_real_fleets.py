@@ -1,0 +1,185 @@
+"""Real daemons with a real engine: claimed, renewed, away, back, fenced, released, wiped."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+import trio
+
+from tests.rig import Daemon, until
+from tests.workers.servers import KINDS, AnyEngine, Etcd, access_to, power_cut, running
+from uuidd.core.ids.snowflake import TWITTER_EPOCH
+from uuidd.workers.address import Access, parse
+from uuidd.workers.connecting import connect
+from uuidd.workers.record import Meta, Record
+
+pytestmark = pytest.mark.thorough
+
+SECONDS = 30.0
+"""For what follows soon, on a busy machine."""
+
+
+class Fleet:
+    """A namespace with the numbers 3 to *high* in an engine, and the options of its daemons."""
+
+    def __init__(self, engine: AnyEngine, folder: Path, high: int) -> None:
+        self.engine = engine
+        self._url = engine.url(f"uuidd/{secrets.token_hex(4)}")
+        self._access: Access = access_to(engine, folder)
+        self.namespace = parse(self._url).path.strip("/")
+        self.options = [f"--worker={self._url}", "--worker-window=2s", "--worker-hold=2s"]
+        if self._access.secret:
+            self.options.append(f"--worker-secret={self._access.secret}")
+        trio.run(self._make, high)
+
+    async def _make(self, high: int) -> None:
+        async with connect(parse(self._url), self._access) as engine:
+            await engine.meta()
+            await engine.create(Meta(secrets.token_hex(8), TWITTER_EPOCH, 3, high), {})
+
+    def steal(self, number: int) -> None:
+        """Take a number from a live host, as one with a wrong clock might."""
+
+        async def write() -> None:
+            async with connect(parse(self._url), self._access) as engine:
+                await engine.meta()
+                found = await engine.read(number)
+                assert found is not None
+                taken: Record = replace(found.record, claim="0" * 16, host="thief")
+                await engine.write(number, taken, found.version)
+
+        trio.run(write)
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def engine(request: pytest.FixtureRequest) -> Iterator[AnyEngine]:
+    """A real engine that runs."""
+    with TemporaryDirectory(prefix="uuidd-", dir="/tmp") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        with running(KINDS[request.param](folder)) as engine:
+            yield engine
+
+
+def told(daemon: Daemon) -> dict[str, Any]:
+    """Return what status says of the worker number."""
+    found: dict[str, Any] = daemon.call("status")["worker"]
+    return found
+
+
+def reaches(daemon: Daemon, state: str) -> dict[str, Any]:
+    """Return what status says once the number is in that *state*."""
+    until(lambda: told(daemon)["state"] == state, SECONDS, instead=lambda: daemon.lines)
+    return told(daemon)
+
+
+def renews(daemon: Daemon) -> None:
+    """Wait for two renewals that begin from now on."""
+    before = told(daemon)["renewals"]
+    until(lambda: told(daemon)["renewals"] >= before + 2, SECONDS, instead=lambda: daemon.lines)
+
+
+def take(daemon: Daemon) -> tuple[int, int, int]:
+    """Return the number and the ticks of a block for Snowflakes, once there is one."""
+    with daemon.connect() as connection:
+
+        def block() -> Any:
+            _, _, _, result = connection.ask("take", "snowflake", 100)
+            return result
+
+        found = until(block, SECONDS, instead=lambda: daemon.lines)
+    return found["worker"], found["first"], found["first"] + found["count"]
+
+
+def test_a_number_is_claimed_and_renewed(engine: AnyEngine, tmp_path: Path) -> None:
+    """And is in the Snowflakes."""
+    fleet = Fleet(engine, tmp_path, 3)
+    with Daemon(*fleet.options) as daemon:
+        assert take(daemon)[0] == 3
+        renews(daemon)
+        assert take(daemon)[0] == 3
+
+
+def test_a_clean_stop_hands_the_number_over(engine: AnyEngine, tmp_path: Path) -> None:
+    """At once, and the next host begins past the last tick."""
+    fleet = Fleet(engine, tmp_path, 3)
+    with Daemon(*fleet.options) as first:
+        number, _, end = take(first)
+        assert first.stop() == 0
+        assert any("released: worker=3" in line for line in first.lines)
+        with Daemon(*fleet.options) as second:
+            other, begin, _ = take(second)
+            assert (other, begin >= end) == (number, True)
+            assert told(second)["begin"] >= end
+        first.start()
+
+
+def test_while_the_engine_is_away_other_kinds_go_on(engine: AnyEngine, tmp_path: Path) -> None:
+    """Snowflakes end at *until*, with the reason; when the engine is back they go on."""
+    fleet = Fleet(engine, tmp_path, 3)
+    with Daemon(*fleet.options) as daemon:
+        _, _, end = take(daemon)
+        nodes = list(engine.nodes.running)
+        for node in nodes:
+            power_cut(engine, node)
+        try:
+            reaches(daemon, "away")
+            with daemon.connect() as connection:
+                until(lambda: connection.ask("take", "snowflake", 1)[2] is not None, SECONDS)
+                assert "worker number 3 was reserved until" in str(
+                    until(lambda: connection.ask("take", "snowflake", 1)[2], SECONDS)
+                )
+                assert connection.call("take", "steady", 1)["count"] == 1
+        finally:
+            for node in nodes:
+                engine.start(node)
+            until(engine.ready, 60)
+        assert take(daemon)[1] >= end
+        assert any("back: " in line for line in daemon.lines)
+
+
+def test_a_host_whose_number_was_taken_claims_another(engine: AnyEngine, tmp_path: Path) -> None:
+    """The log names the other host."""
+    fleet = Fleet(engine, tmp_path, 4)
+    with Daemon(*fleet.options) as daemon:
+        number, _, _ = take(daemon)
+        fleet.steal(number)
+        until(lambda: told(daemon)["fenced"] == 1, SECONDS, instead=lambda: daemon.lines)
+        until(lambda: told(daemon)["number"] == 7 - number, SECONDS, instead=lambda: daemon.lines)
+        assert any(f"fenced: worker number {number}" in line for line in daemon.lines)
+        assert any("thief" in line for line in daemon.lines)
+
+
+@pytest.mark.parametrize("engine", ["etcd", "zookeeper"], indirect=True)
+def test_a_host_goes_on_while_a_minority_of_the_nodes_is_away(
+    engine: AnyEngine, tmp_path: Path
+) -> None:
+    """Also if the leader is among them: each of three nodes is killed in turn."""
+    fleet = Fleet(engine, tmp_path, 3)
+    with Daemon(*fleet.options) as daemon:
+        take(daemon)
+        for node in list(engine.nodes.running):
+            power_cut(engine, node)
+            renews(daemon)
+            engine.start(node)
+            until(engine.ready, 60)
+        assert told(daemon)["claims"] == 1
+
+
+@pytest.mark.parametrize("engine", ["etcd"], indirect=True)
+def test_a_wiped_namespace_is_not_made_again(engine: AnyEngine, tmp_path: Path) -> None:
+    """The daemon says so, and Snowflakes end."""
+    assert isinstance(engine, Etcd)
+    fleet = Fleet(engine, tmp_path, 3)
+    with Daemon(*fleet.options) as daemon:
+        take(daemon)
+        engine.wipe(fleet.namespace)
+        with daemon.connect() as connection:
+            until(lambda: connection.ask("take", "snowflake", 1)[2], SECONDS)
+        assert engine.etcdctl("get", "--prefix", f"/{fleet.namespace}/") == ""

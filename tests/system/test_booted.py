@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import shutil
 import socket
 import time
 from collections.abc import Iterator
@@ -407,3 +408,50 @@ def test_an_idle_service_ends_and_comes_back(service: Booted) -> None:
         assert len(connection.call("make", "v7", 2)) == 2
     # It answers when it is ready, and systemd may hear of that a moment later.
     until(lambda: service.shown("ActiveState") == "active")
+
+
+FLEET = "etcd://127.0.0.1:2379/uuidd/test"
+COORDINATOR = "/etc/systemd/system/uuidd.service.d/coordinator.conf"
+
+
+@pytest.fixture
+def engine(service: Booted) -> Iterator[None]:
+    """An etcd inside, on loopback, in which a fleet was made; the drop-in is removed at the end."""
+    shutil.copy(need("etcd"), service.path("/usr/local/bin/etcd"))
+    # The system has no /etc/hosts, so the name localhost would be looked up in the network.
+    clients, peers = "http://127.0.0.1:2379", "http://127.0.0.1:2380"
+    service.run(
+        *("systemd-run", "--unit=etcd", "--property=Type=notify", "/usr/local/bin/etcd"),
+        *("--data-dir=/var/lib/etcd-test", f"--initial-cluster=default={peers}"),
+        *(f"--listen-client-urls={clients}", f"--advertise-client-urls={clients}"),
+        *(f"--listen-peer-urls={peers}", f"--initial-advertise-peer-urls={peers}"),
+    )
+    service.run(UUIDD, "workers", "init", FLEET)
+    try:
+        yield
+    finally:
+        service.run("systemctl", "stop", "etcd.service")
+        service.path(COORDINATOR).unlink(missing_ok=True)
+        service.run("systemctl", "daemon-reload")
+
+
+@pytest.mark.usefixtures("engine")
+def test_the_drop_in_lets_the_service_claim_a_number_and_nothing_else_does(
+    service: Booted,
+) -> None:
+    """The service alone reaches no network: it says so, and makes all other kinds."""
+    options(service, f"--worker {FLEET}")
+    service.run("systemctl", "restart", "uuidd.service")
+    until(lambda: service.status()["worker"]["state"] == "away")
+    with service.connect() as connection:
+        assert len(connection.call("make", "v7", 2)) == 2
+    since = service.now()
+    service.run(UUIDD, "install-units", "--coordinator")
+    service.run("systemctl", "daemon-reload")
+    service.run("systemctl", "restart", "uuidd.service")
+    until(lambda: service.status()["worker"]["state"] == "held")
+    service.logged(since, "claimed: worker=")
+    with service.connect() as connection:
+        assert len(connection.call("make", "snowflake", 2)) == 2
+    service.run("systemctl", "stop", "uuidd.service")
+    service.logged(since, "released: worker=")

@@ -1,6 +1,6 @@
 """FastAPI with Pydantic: ids that are made, checked, and described in the OpenAPI schema."""
 
-from fastapi import FastAPI
+from fastapi import FastAPI, HTTPException
 from pydantic import UUID7, BaseModel, Field
 
 from uuidd_client import snowflake, ulid, uuid7
@@ -31,4 +31,6 @@ def create(item: str) -> Order:
 @app.get("/orders/{number}")
 def read(number: Ulid) -> Order:
     """Return an order. What is not a ULID is answered with status 422."""
+    if number not in orders:
+        raise HTTPException(404, f"there is no order {number}")
     return orders[number]

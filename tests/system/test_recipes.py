@@ -161,6 +161,7 @@ with warnings.catch_warnings():
     client = TestClient(app)
     made = client.post("/orders", params={"item": "tea"}).json()
     assert client.get("/orders/" + made["number"].lower()).json() == made
+    assert client.get("/orders/01FWHE4YDG001MR2KR543M8B4S").status_code == 404
     refused = client.get("/orders/none")
     assert refused.status_code == 422, refused.text
     assert "'none' is not a ULID" in refused.text
@@ -189,6 +190,14 @@ def test_psycopg(environment: dict[str, str], server: Server) -> None:
 def test_processes_that_are_forked_after_the_first_id(environment: dict[str, str]) -> None:
     """As Celery's are: billiard is what it forks with."""
     assert run(environment, "prefork.py") == "4001 4001\n"
+
+
+@pytest.mark.parametrize("recipe", ["with_asyncio.py", "with_trio.py"])
+def test_asynchronous_programs(environment: dict[str, str], recipe: str) -> None:
+    """Tasks share a client with a thread."""
+    made, different = run(environment, recipe).split()
+    assert made == different
+    assert int(made) >= 10_100
 
 
 def test_gunicorn(environment: dict[str, str], place: Path) -> None:

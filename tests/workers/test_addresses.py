@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from uuidd.workers import address
+from uuidd.workers import address, connecting
 from uuidd.workers.address import Access, AddressError, check, parse, place, secret
 
 ZOOKEEPER = parse("zk://h1,[::1]:2182/uuidd/prod")
@@ -145,6 +145,24 @@ def test_files_that_are_of_no_use_are_refused(
     with pytest.raises(AddressError) as caught:
         check(parse(url), ONLY[name](written(tmp_path)))
     assert error in str(caught.value)
+
+
+def test_what_libpq_does_not_know_is_refused() -> None:
+    """At the start, and not when the engine is asked."""
+    connecting.check(parse("postgresql://h1/ids?sslmode=require"), Access())
+    with pytest.raises(AddressError, match='invalid connection option "sslmood"'):
+        connecting.check(parse("postgresql://h1/ids?sslmood=require"), Access())
+
+
+def test_certificates_that_are_none_are_refused(tmp_path: Path) -> None:
+    """At the start, with the files' names."""
+    path = written(tmp_path, "no certificate")
+    with pytest.raises(AddressError, match=f"^--worker-ca: {path} holds no certificates: "):
+        connecting.check(parse("zks://h1/uuidd"), Access(ca=path))
+    with pytest.raises(
+        AddressError, match=f"^--worker-cert: {path} and --worker-key {path} are no"
+    ):
+        connecting.check(parse("zks://h1/uuidd"), Access(cert=path, key=path))
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import logging
 from uuidd.core.timeline.fence import Claim, Fence
 from uuidd.core.timeline.state import State
 from uuidd.server.settings import Settings
-from uuidd.workers import address
+from uuidd.workers import connecting
 
 log = logging.getLogger("uuidd")
 
@@ -15,7 +15,7 @@ log = logging.getLogger("uuidd")
 def check_fleet(settings: Settings) -> None:
     """Check that the engine of a fleet can be asked, without asking it. Raises AddressError."""
     if settings.fleet is not None:
-        address.check(settings.fleet.address, settings.fleet.access)
+        connecting.check(settings.fleet.address, settings.fleet.access)
 
 
 def begin_fence(settings: Settings, loaded: State | None) -> Fence:

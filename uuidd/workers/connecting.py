@@ -20,6 +20,14 @@ def check(address: Address, access: Access) -> None:
         from uuidd.workers.asking import tls_context
 
         tls_context(access)
+    if address.engine == "postgresql":
+        try:
+            from uuidd.workers.postgresql import check_query
+        except ImportError as error:  # psycopg without the library of PostgreSQL
+            raise AddressError(
+                f"psycopg cannot be used: {error}; install it with pip install 'uuidd[postgresql]'"
+            ) from error
+        check_query(address)
 
 
 @asynccontextmanager
@@ -42,13 +50,8 @@ async def connect(address: Address, access: Access) -> AsyncIterator[Coordinator
             async with etcd(address, access) as coordinator:
                 yield coordinator
         case "postgresql":
-            try:
-                from uuidd.workers.postgresql import connected as postgresql
-            except ImportError as error:  # psycopg without the library of PostgreSQL
-                raise AddressError(
-                    f"psycopg cannot be used: {error}; install it with"
-                    " pip install 'uuidd[postgresql]'"
-                ) from error
+            from uuidd.workers.postgresql import connected as postgresql
+
             async with postgresql(address, access) as coordinator:
                 yield coordinator
         case _:

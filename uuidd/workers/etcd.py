@@ -200,6 +200,8 @@ class EtcdCoordinator:
             await self._authenticate()
             status, answer = await self._post(method, body)
         if status != 200:
+            # After a change of etcd's users it refuses older tokens, and says so in several ways.
+            self._token = None
             raise Away(f"it answers {status}: {_message(answer)}")
         return answer
 

@@ -16,8 +16,9 @@ from typing import Any, TypeVar
 import psycopg
 import trio
 from psycopg import errors
+from psycopg.conninfo import make_conninfo
 
-from uuidd.workers.address import Access, Address, secret
+from uuidd.workers.address import Access, Address, AddressError, secret
 from uuidd.workers.asking import HOST_SECONDS, in_time, one_line
 from uuidd.workers.coordinator import ATTEMPT_SECONDS, Away, Changed, Found, Version
 from uuidd.workers.record import (
@@ -214,7 +215,10 @@ class PostgresqlCoordinator:
         return answer
 
     def _connect(self) -> _Connection:
-        connection = psycopg.connect(**{**self._options, **self._hosts[0]})
+        connection = psycopg.connect(
+            # A pooler between two transactions keeps no prepared statements.
+            **{**self._options, **self._hosts[0], "prepare_threshold": None}
+        )
         milliseconds = int(ATTEMPT_SECONDS * 1000)
         # A commit that the server may forget is none.
         connection.execute("SET synchronous_commit = on")
@@ -226,6 +230,8 @@ def _options(address: Address, access: Access) -> dict[str, Any]:
     """Return what libpq is given for each host."""
     files = {"sslrootcert": access.ca, "sslcert": access.cert, "sslkey": access.key}
     options: dict[str, Any] = {
+        "sslmode": "prefer" if access.ca is None else "verify-full",
+        **dict(address.query),
         "dbname": address.database,
         "user": access.user or address.user or None,
         "password": secret(access) or None,
@@ -234,11 +240,17 @@ def _options(address: Address, access: Access) -> dict[str, Any]:
         "target_session_attrs": "read-write",
         "connect_timeout": int(HOST_SECONDS),
         "tcp_user_timeout": int(ATTEMPT_SECONDS * 1000),
-        "sslmode": "prefer" if access.ca is None else "verify-full",
         **{name: str(path) for name, path in files.items() if path is not None},
-        **dict(address.query),
     }
     return {name: value for name, value in options.items() if value is not None}
+
+
+def check_query(address: Address) -> None:
+    """Check that libpq knows the parameters of the URL. Raises AddressError."""
+    try:
+        make_conninfo(**dict(address.query))
+    except psycopg.Error as error:
+        raise AddressError(f"{address.url!r:.200}: {one_line(error)}") from None
 
 
 def _cut(connection: _Connection) -> None:

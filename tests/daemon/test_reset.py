@@ -19,6 +19,7 @@ from tests.rig import PATIENCE, Daemon
 from tests.tools import need_root
 from uuidd.core.ids import times
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
+from uuidd.core.timeline.fence import Claim
 from uuidd.core.timeline.state import Node, State
 from uuidd.server.reset import reset_steady
 from uuidd.statefile import decode, encode, machine_hash
@@ -274,3 +275,15 @@ def test_root_resets_a_state_that_is_a_users(uid: int) -> None:
         assert in_one_line(out).startswith("reset: steady ids begin at ")
         assert kept(folder).steady <= now()
         assert {path.stat().st_uid for path in (folder, *folder.iterdir())} == {uid}
+
+
+def test_a_number_of_a_fleet_is_given_up_and_one_set_by_hand_is_kept(tmp_path: Path) -> None:
+    """The host claims another, so no Snowflake of the time that is made again is repeated."""
+    ahead = now() + 10 * YEAR * TICKS_PER_SECOND
+    claim = Claim("0123456789abcdef", 17, "fedcba9876543210", ahead - 1, ahead + 1)
+    keep(tmp_path, replace(state_with(ahead), worker=claim))
+    assert "lost, and Flakes that were made in it may be repeated" in reset_steady(tmp_path)
+    assert kept(tmp_path).worker is None
+    keep(tmp_path, replace(state_with(ahead), worker=5))
+    assert "lost, and Snowflakes and Flakes that were made" in reset_steady(tmp_path)
+    assert kept(tmp_path).worker == 5

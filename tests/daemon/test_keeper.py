@@ -9,11 +9,12 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from tests.daemon.fakes import Inside
+from tests.daemon.fakes import UID, Inside
 from tests.daemon.fleet import HOLD, META, WINDOW, Engine, Host
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.fence import Claim
 from uuidd.core.timeline.outcomes import NoneFree, NoNumber
+from uuidd.core.wire.methods import RefusedError
 from uuidd.kernel_clock import Quality
 from uuidd.workers.coordinator import Found
 from uuidd.workers.record import Record
@@ -59,6 +60,10 @@ async def test_a_claim_begins_where_the_record_before_it_ends(engine: Engine) ->
         assert host.claim.begin == ahead
         with pytest.raises(NoneFree):
             host.take()
+        with pytest.raises(RefusedError) as refused:
+            await host.inside.allocator.take_waiting("snowflake", 1, False, uid=UID)
+        assert refused.value.code == "unavailable"
+        assert refused.value.message.startswith("worker number 3 was used up to 4.000 s ahead of")
         await trio.sleep(5)
         assert host.take().first >= ahead
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+import signal
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,6 +19,7 @@ from tests.workers.servers import KINDS, AnyEngine, Etcd, access_to, power_cut, 
 from uuidd.core.ids.snowflake import TWITTER_EPOCH
 from uuidd.workers.address import Access, parse
 from uuidd.workers.connecting import connect
+from uuidd.workers.coordinator import Away, Changed, Coordinator, Found
 from uuidd.workers.record import Meta, Record
 
 pytestmark = pytest.mark.thorough
@@ -38,8 +41,12 @@ class Fleet:
             self.options.append(f"--worker-secret={self._access.secret}")
         trio.run(self._make, high)
 
+    def connect(self) -> AbstractAsyncContextManager[Coordinator]:
+        """Connect to the namespace."""
+        return connect(parse(self._url), self._access)
+
     async def _make(self, high: int) -> None:
-        async with connect(parse(self._url), self._access) as engine:
+        async with self.connect() as engine:
             await engine.meta()
             await engine.create(Meta(secrets.token_hex(8), TWITTER_EPOCH, 3, high), {})
 
@@ -47,7 +54,7 @@ class Fleet:
         """Take a number from a live host, as one with a wrong clock might."""
 
         async def write() -> None:
-            async with connect(parse(self._url), self._access) as engine:
+            async with self.connect() as engine:
                 await engine.meta()
                 found = await engine.read(number)
                 assert found is not None
@@ -183,3 +190,51 @@ def test_a_wiped_namespace_is_not_made_again(engine: AnyEngine, tmp_path: Path) 
         with daemon.connect() as connection:
             until(lambda: connection.ask("take", "snowflake", 1)[2], SECONDS)
         assert engine.etcdctl("get", "--prefix", f"/{fleet.namespace}/") == ""
+
+
+@pytest.mark.parametrize("engine", ["etcd", "zookeeper"], indirect=True)
+def test_without_a_majority_nothing_is_confirmed(engine: AnyEngine, tmp_path: Path) -> None:
+    """A write is done later or never; the register tells, and the next one replaces it."""
+    fleet = Fleet(engine, tmp_path, 3)
+    stopped = list(engine.nodes.running)[1:]
+
+    async def write() -> None:
+        record = Record("1" * 16, 100, held=True)
+        other = replace(record, claim="2" * 16, until=200)
+        async with fleet.connect() as coordinator:
+            await coordinator.meta()
+            version = await coordinator.write(3, record, None)
+            for node in stopped:
+                engine.nodes.signal(node, signal.SIGSTOP)
+            try:
+                with pytest.raises(Away):
+                    await coordinator.write(3, other, version)
+                with pytest.raises(Away):
+                    await coordinator.read(3)
+            finally:
+                for node in stopped:
+                    engine.nodes.signal(node, signal.SIGCONT)
+            last = replace(record, claim="3" * 16, until=300)
+
+            async def replaced() -> Found | None:
+                found = await coordinator.read(3)
+                assert found is not None
+                assert found.record in (record, other, last)
+                if found.record != last:
+                    # Changed if the write from before is done only now.
+                    await coordinator.write(3, last, found.version)
+                return await coordinator.read(3)
+
+            found = await answered(replaced)
+            assert found is not None
+            assert found.record == last
+
+    trio.run(write)
+
+
+async def answered(ask: Callable[[], Awaitable[Found | None]]) -> Found | None:
+    """Return the first answer that is one."""
+    with trio.fail_after(SECONDS):
+        while True:
+            with suppress(Away, Changed):
+                return await ask()

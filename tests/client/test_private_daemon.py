@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from uuid import SafeUUID
 
 import pytest
 
+from tests.client.lanes import Clock, World
+from tests.forks import PATIENCE
 from uuidd_client import Client
+from uuidd_client.session import Session
 from uuidd_client.testing import fixed_ids, private_daemon
 
 pytestmark = [pytest.mark.process, pytest.mark.usefixtures("implementation")]
@@ -42,14 +46,32 @@ def test_a_private_daemon_makes_the_ids_while_it_lasts(client: Client) -> None:
     assert not os.path.exists(f"/proc/{daemon.pid}")
 
 
-def test_a_lease_rests_while_ids_are_fixed(client: Client) -> None:
+@pytest.fixture
+def world(place: Path) -> Iterator[World]:
+    """A daemon that leases lanes."""
+    world = World(place / "s", Clock())
+    with world.server():
+        yield world
+    world.lanes.close()
+
+
+@pytest.fixture
+def leasing(world: World) -> Iterator[Client]:
+    """A client that has a lease."""
+    with Client(world.path, timeout=PATIENCE) as client:
+        # Two requests: more ids than a block has.
+        while int(client.uuid7()) >> 52 & 255 < 16:
+            pass
+        yield client
+
+
+def test_a_lease_rests_while_ids_are_fixed(leasing: Client) -> None:
     """It is not drawn from, and is used again afterwards."""
-    with private_daemon(client=client):
-        draw = client.factory("v7")
-        before = [draw() for _ in range(10)]
-        with fixed_ids(client=client):
-            fixed = [draw() for _ in range(10)]
-        after = [draw() for _ in range(10)]
+    draw = leasing.factory("v7")
+    before = [draw() for _ in range(10)]
+    with fixed_ids(client=leasing):
+        fixed = [draw() for _ in range(10)]
+    after = [draw() for _ in range(10)]
     assert {made.is_safe for made in before + after} == {SafeUUID.safe}
     assert {made.is_safe for made in fixed} == {SafeUUID.unknown}
     assert sorted(before + after) == before + after
@@ -57,15 +79,23 @@ def test_a_lease_rests_while_ids_are_fixed(client: Client) -> None:
 
 
 def test_a_lease_serves_again_after_ids_were_fixed(
-    client: Client, monkeypatch: pytest.MonkeyPatch
+    leasing: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without a call of the session for each id."""
-    with private_daemon(client=client):
-        draw = client.factory("v7")
-        before = [draw() for _ in range(10)]
-        with fixed_ids(client=client):
-            draw()
-        again = draw()
-        monkeypatch.setattr(client._session, "_place", {})
-        monkeypatch.setattr(client._session, "_make", lambda: pytest.fail("a session was asked"))
-        assert before[-1] < again < draw()
+    """Nearly all ids are made without a call of the session."""
+    draw = leasing.factory("v7")
+    with fixed_ids(client=leasing):
+        draw()
+    asked: list[str] = []
+    for way in ("one", "run", "make"):
+        monkeypatch.setattr(Session, way, _counted(way, getattr(Session, way), asked))
+    made = [draw() for _ in range(1000)]
+    assert sorted(made) == made
+    assert 0 < len(asked) < 900
+
+
+def _counted(way: str, use: Callable[..., Any], asked: list[str]) -> Callable[..., Any]:
+    def counted(*given: Any) -> Any:
+        asked.append(way)
+        return use(*given)
+
+    return counted

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -145,8 +146,8 @@ def test_no_id_comes_twice_when_a_test_sets_the_clock_back(client: Client, kind:
     with fixed_ids(client=client) as ids:
         for ticks in (0, 30, 10, 0, 5, 40, 0):
             with _time_machine(FUTURE + timedelta(microseconds=ticks)):
-                made += ids.make(kind, 150)
-    assert len({*made}) == len(made) == 7 * 150
+                made += ids.make(kind, 170)
+    assert len({*made}) == len(made) == 7 * 170
 
 
 @pytest.mark.parametrize("freeze", STILL)
@@ -170,6 +171,23 @@ def test_ids_have_the_time_of_a_clock_that_ticks(client: Client, freeze: Freeze)
     with fixed_ids(client=client) as ids, freeze(FUTURE):
         before, made, after = datetime.now(UTC), ids.uuid7(), datetime.now(UTC)
         assert before - MS <= when(made) <= after
+
+
+@pytest.mark.parametrize("zone", ["NST3:30", "NPT-5:45"])
+def test_ids_do_not_depend_on_the_time_zone_of_the_machine(
+    client: Client, monkeypatch: pytest.MonkeyPatch, zone: str
+) -> None:
+    """Where a test sets the clock, either."""
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    try:
+        seconds = int(FUTURE.timestamp())
+        # A timestamp, for with a datetime the library sets the time zone as well.
+        with fixed_ids(client=client) as ids, time_machine.travel(seconds, tick=False):
+            assert when(ids.uuid7()).timestamp() == seconds
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 def test_a_time_may_be_passed(client: Client) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 import signal
 from collections.abc import Awaitable, Callable, Iterator
@@ -16,6 +17,7 @@ import trio
 
 from tests.rig import Daemon, until
 from tests.workers.servers import KINDS, AnyEngine, Etcd, access_to, power_cut, running
+from uuidd.cli import main
 from uuidd.core.ids.snowflake import TWITTER_EPOCH
 from uuidd.workers.address import Access, parse
 from uuidd.workers.connecting import connect
@@ -33,17 +35,19 @@ class Fleet:
 
     def __init__(self, engine: AnyEngine, folder: Path, high: int) -> None:
         self.engine = engine
-        self._url = engine.url(f"uuidd/{secrets.token_hex(4)}")
+        self.url = engine.url(f"uuidd/{secrets.token_hex(4)}")
         self._access: Access = access_to(engine, folder)
-        self.namespace = parse(self._url).path.strip("/")
-        self.options = [f"--worker={self._url}", "--worker-window=2s", "--worker-hold=2s"]
-        if self._access.secret:
-            self.options.append(f"--worker-secret={self._access.secret}")
+        self.namespace = parse(self.url).path.strip("/")
+        self.options = [f"--worker={self.url}", "--worker-window=2s", "--worker-hold=2s"]
+        self.access_options = (
+            [f"--worker-secret={self._access.secret}"] if self._access.secret else []
+        )
+        self.options += self.access_options
         trio.run(self._make, high)
 
     def connect(self) -> AbstractAsyncContextManager[Coordinator]:
         """Connect to the namespace."""
-        return connect(parse(self._url), self._access)
+        return connect(parse(self.url), self._access)
 
     async def _make(self, high: int) -> None:
         async with self.connect() as engine:
@@ -190,6 +194,25 @@ def test_a_wiped_namespace_is_not_made_again(engine: AnyEngine, tmp_path: Path) 
         with daemon.connect() as connection:
             until(lambda: connection.ask("take", "snowflake", 1)[2], SECONDS)
         assert engine.etcdctl("get", "--prefix", f"/{fleet.namespace}/") == ""
+
+
+def test_the_command_changes_the_numbers(
+    engine: AnyEngine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As it does in a folder."""
+    fleet = Fleet(engine, tmp_path, 900)
+
+    def says(command: str, *words: str) -> str:
+        assert main(["workers", command, fleet.url, *words, *fleet.access_options]) == 0
+        return capsys.readouterr().out
+
+    says("reserve", "3-7")
+    says("free", "5", "--yes")
+    assert "898 numbers begin at" in says("raise", "--worker-window", "1h")
+    rows = json.loads(says("list", "--json"))["numbers"]
+    assert [row["number"] for row in rows] == list(range(3, 901))
+    assert [row["number"] for row in rows if row["state"] == "reserved"] == [3, 4, 6, 7]
+    assert all(row["until_in"] > 3000 for row in rows)
 
 
 @pytest.mark.parametrize("engine", ["etcd", "zookeeper"], indirect=True)

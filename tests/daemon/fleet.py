@@ -101,7 +101,9 @@ class Host:
         claim: Claim | None = None,
         had: int | None = None,
         inside: Inside | None = None,
+        seed: int = 7,
     ) -> None:
+        self.name = name
         self.inside = inside or Inside()
         self.saves = 0
         fence = self.inside.timelines.fence
@@ -123,7 +125,7 @@ class Host:
             self._save,
             Holder(name),
             name=engine.name,
-            random=Random(7),
+            random=Random(seed),
         )
 
     @property

@@ -16,6 +16,7 @@ from uuidd.core.timeline.fence import Claim
 from uuidd.core.timeline.outcomes import NoneFree, NoNumber
 from uuidd.core.wire.methods import RefusedError
 from uuidd.kernel_clock import Quality
+from uuidd.server.claimant import SPREAD
 from uuidd.workers.coordinator import Found
 from uuidd.workers.record import Record
 
@@ -69,15 +70,30 @@ async def test_a_claim_begins_where_the_record_before_it_ends(engine: Engine) ->
 
 
 async def test_a_claim_is_renewed_when_half_of_the_window_is_over(engine: Engine) -> None:
-    """Not before; the fence then moves to what was written."""
+    """Not long before; the fence then moves to what was written."""
     host = Host(engine)
     async with host.running():
         before, questions = host.claim.until, engine.questions
-        await trio.sleep(WINDOW / 2 - 10)
+        early = WINDOW / SPREAD
+        await trio.sleep(WINDOW / 2 - early - 10)
         assert engine.questions == questions
-        await trio.sleep(20)
+        await trio.sleep(early + 20)
         assert host.claim.until > before
         assert host.claim.until == register(engine, host).until
+
+
+async def test_hosts_that_started_together_renew_apart(engine: Engine) -> None:
+    """So that a fleet does not ask all at once, for ever."""
+    hosts = [Host(engine, f"db{seed}", seed=seed) for seed in range(8)]
+    async with trio.open_nursery() as nursery:
+        for host in hosts:
+            nursery.start_soon(host.keeper.run)
+        await trio.sleep(1)
+        first = {host.name: host.claim.until for host in hosts}
+        await trio.sleep(WINDOW / 2 - WINDOW / SPREAD / 2)
+        renewed = [host.claim.until > first[host.name] for host in hosts]
+        nursery.cancel_scope.cancel()
+    assert set(renewed) == {True, False}
 
 
 async def test_a_silent_engine_stops_snowflakes_at_the_fence_and_nothing_else(

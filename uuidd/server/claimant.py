@@ -31,6 +31,9 @@ LOOK_SECONDS = 5.0
 AGAIN_SECONDS = 0.1
 """The most before the fleet is read anew, after other hosts came first."""
 
+SPREAD = 8
+"""A claim is renewed up to this part of the window before half of it is over, at random."""
+
 TRIES = 16
 """How many numbers of a list are tried before the fleet is read anew: others try them too."""
 
@@ -84,6 +87,7 @@ class Claimant:
         self._token = token
         self._found: Found | None = None
         self._attempt: _Attempt | None = None
+        self._sooner = 0
         self._unconfirmed = self._fence.claim is not None
         self.meta: Meta | None = None
         self.fenced = False
@@ -106,7 +110,7 @@ class Claimant:
         claim = self._fence.claim
         steady = self._steady()
         if claim is not None and not self._unconfirmed and not self.fenced:
-            left = claim.until - steady - self._terms.window // 2
+            left = claim.until - steady - self._terms.window // 2 - self._sooner
             if left > 0:
                 return min(left / TICKS_PER_SECOND, LOOK_SECONDS)
         meta = self.meta or await self._timed(engine.meta())
@@ -279,6 +283,8 @@ class Claimant:
         self._fence.hold(claim)
         self._unconfirmed = False
         self.standing.held(claim)
+        # Hosts that were started together, as after a power cut, do not all ask at once for ever.
+        self._sooner = self._random.randrange(self._terms.window // SPREAD + 1)
         self._moved()
         # So that a start without the engine goes on up to here.
         self._save()

@@ -8,9 +8,10 @@ Theory of operation
 2. A start goes on with the claim of its state at once, up to the stored *until*, without the
    engine. As soon as the engine answers, the claim is confirmed under a new token. So of two hosts
    with a copy of one state folder, one goes on, and the other takes another number.
-3. A claim is renewed when half of its window is over. Each confirmed write moves the fence to the
-   value that was written. After a lost answer the register is read, and written again if it has
-   this host's token; what a read shows never moves the fence.
+3. A claim is renewed when half of its window is over, or a little before, so that hosts which
+   started together do not all ask at once. Each confirmed write moves the fence to the value that
+   was written. After a lost answer the register is read, and written again if it has this host's
+   token; what a read shows never moves the fence.
 4. A host whose number another one has taken (it was silent for longer than *until* and the hold)
    goes on with it below the confirmed *until*, where it is still its own, and claims another.
 5. A stop first looks whether the engine answers. If so, the state is saved without the claim, and

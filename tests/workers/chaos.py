@@ -16,11 +16,8 @@ import shutil
 import signal
 import sys
 import time
-from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -31,6 +28,7 @@ from tests.rig import Daemon
 from tests.system.fake_time import FakeTime
 from tests.workers.proxy import Proxy
 from tests.workers.servers import KINDS, AnyEngine, access_to, power_cut, running
+from tests.workers.spans import Seen
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.workers.address import Access, parse
 from uuidd.workers.connecting import connect
@@ -44,36 +42,6 @@ NUMBERS = 3
 WINDOW, HOLD = "2s", "2s"
 PAUSE_SECONDS = 0.01
 """Between two blocks that one caller takes."""
-
-
-@dataclass(slots=True)
-class Seen:
-    """What happened. *spans* are, for each number, the ticks that somebody used, and who."""
-
-    spans: dict[int, list[tuple[int, int, str]]] = field(default_factory=dict)
-    counts: Counter[str] = field(default_factory=Counter)
-    refusals: Counter[str] = field(default_factory=Counter)
-
-    def use(self, number: int, first: int, end: int, who: str) -> None:
-        """Note that *who* may have used the ticks from *first* to before *end*."""
-        self.spans.setdefault(number, []).append((first, end, who))
-
-    def overlaps(self) -> list[str]:
-        """Return a line for each two neighbouring spans of a number that overlap."""
-        found = []
-        for number, spans in sorted(self.spans.items()):
-            spans.sort()
-            for (_, end, who), (first, _, other) in pairwise(spans):
-                if first < end:
-                    found.append(f"number {number}: {end - first} ticks of {who} and {other}")
-        return found
-
-    def report(self) -> str:
-        """Return all of it as text."""
-        taken = sum(len(spans) for spans in self.spans.values())
-        ticks = sum(end - first for spans in self.spans.values() for first, end, _ in spans)
-        counts = ", ".join(f"{name} {count}" for name, count in sorted(self.counts.items()))
-        return f"{taken} spans, {ticks} ticks; {counts}; overlaps {len(self.overlaps())}"
 
 
 class Host:

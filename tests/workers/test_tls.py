@@ -10,11 +10,11 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from tests.workers.nodes import Certificates
 from tests.workers.servers import (
     PASSWORD,
     USER,
     AnyEngine,
-    Certificates,
     Etcd,
     Postgresql,
     Zookeeper,

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 import secrets
 import socket
 import sys
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
-from typing import Any
 
 from uuidd import __version__
 from uuidd.cli import arguments, values
@@ -22,9 +19,6 @@ from uuidd.workers.record import NUMBERS, TOKEN_DIGITS, Meta, UnreadableError
 
 COMMAND = "workers"
 _DEFAULT = "list"
-
-_UNUSED_SECONDS = 100 * 31_557_600.0
-"""A register that is so old was made for a number that nobody used."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -121,6 +115,7 @@ def main(argv: Sequence[str]) -> int:
 
 async def _run(address: Address, access: Access, given: argparse.Namespace) -> str:
     """Return what to print."""
+    from uuidd.cli import listing
     from uuidd.workers import administering
     from uuidd.workers.administering import RefusedError
     from uuidd.workers.connecting import connect
@@ -153,15 +148,21 @@ async def _run(address: Address, access: Access, given: argparse.Namespace) -> s
                     writer,
                     used_until=None if used is None else UNIX_EPOCH + used * TICKS_PER_MS,
                 )
-                return f"number {given.number} is free; it begins at {_time(record.until)}"
+                return (
+                    f"number {given.number} is free; it begins at {listing.time_of(record.until)}"
+                )
             case "raise":
                 until = now + int(given.worker_window * TICKS_PER_SECOND)
                 changed = await administering.raise_all(engine, until, writer)
-                return f"{changed} numbers begin at {_time(until)} now"
+                return f"{changed} numbers begin at {listing.time_of(until)} now"
             case _:
                 meta = await administering.opened(engine)
-                rows = _rows(await engine.registers(), now)
-                return _json(engine.name, meta, rows) if given.json else _table(meta, rows)
+                rows = listing.rows(await engine.registers(), now)
+                return (
+                    listing.as_json(engine.name, meta, rows)
+                    if given.json
+                    else listing.as_table(meta, rows)
+                )
 
 
 def _ask(given: argparse.Namespace, host: str, standing: str) -> None:
@@ -175,90 +176,6 @@ def _ask(given: argparse.Namespace, host: str, standing: str) -> None:
         raise RefusedError(f"{question} Then add --yes; nothing was changed")
     if input(f"{question} [y/N] ").strip().lower() not in ("y", "yes"):
         raise RefusedError("nothing was changed")
-
-
-def _rows(registers: Any, now: int) -> list[dict[str, Any]]:
-    from uuidd.workers.administering import clock_offset, standing
-
-    rows: list[dict[str, Any]] = []
-    for number, found in sorted(registers.items()):
-        if isinstance(found, str):
-            rows.append({"number": number, "state": "unreadable", "why": found})
-            continue
-        record = found.record
-        offset = clock_offset(found, _unix)
-        rows.append(
-            {
-                "number": number,
-                "host": record.host,
-                "state": standing(record, now),
-                "reserved": record.reserved,
-                "until": _time(record.until),
-                "until_in": round((record.until - now) / TICKS_PER_SECOND, 1),
-                "written_ago": round((now - record.at) / TICKS_PER_SECOND, 1),
-                "clock_offset": None if offset is None else round(offset, 3),
-                "claim": record.claim,
-                "machine": record.machine,
-                "version": record.version,
-            }
-        )
-    return rows
-
-
-def _json(name: str, meta: Meta, rows: list[dict[str, Any]]) -> str:
-    namespace = {"id": meta.id, "epoch": meta.epoch, "low": meta.low, "high": meta.high}
-    return json.dumps({"engine": name, "namespace": namespace, "numbers": rows}, indent=1)
-
-
-def _table(meta: Meta, rows: list[dict[str, Any]]) -> str:
-    """Return a line for the namespace, and one for each number that has a register."""
-    free = meta.high - meta.low + 1 - sum(meta.low <= row["number"] <= meta.high for row in rows)
-    lines = [
-        f"namespace {meta.id}, numbers {meta.low} to {meta.high}, epoch"
-        f" {datetime.fromtimestamp(meta.epoch / 1000, UTC).isoformat()}; {free} were never used"
-    ]
-    if rows:
-        lines.append(
-            f"{'number':>6}  {'state':10} {'until':>12} {'written':>12} {'clock':>8}  host"
-        )
-    for row in rows:
-        if "why" in row:
-            lines.append(f"{row['number']:>6}  unreadable: {row['why']}")
-            continue
-        offset = row["clock_offset"]
-        state = f"{row['state']}{'*' if row['reserved'] and row['state'] != 'reserved' else ''}"
-        lines.append(
-            f"{row['number']:>6}  {state:10} {_ahead(row['until_in']):>12}"
-            f" {_ahead(-row['written_ago']):>12} {'' if offset is None else f'{offset:+.1f} s':>8}"
-            f"  {row['host']}"
-        )
-    return "\n".join(lines)
-
-
-def _ahead(seconds: float) -> str:
-    """Return a span from now, such as ``in 9.5 min`` or ``20 s ago``."""
-    size = abs(seconds)
-    if size > _UNUSED_SECONDS:
-        return "-"
-    for unit, length in (("years", 31_557_600.0), ("days", 86400.0), ("h", 3600.0), ("min", 60.0)):
-        if size >= 2 * length:
-            text = f"{size / length:.1f} {unit}"
-            break
-    else:
-        text = f"{size:.0f} s"
-    return f"in {text}" if seconds > 0 else f"{text} ago"
-
-
-def _time(tick: int) -> str:
-    """Return a tick as a time, UTC; ticks before the year 1 or after 9999 have no other name."""
-    try:
-        return datetime.fromtimestamp(_unix(tick), UTC).isoformat(timespec="milliseconds")
-    except (ValueError, OverflowError):
-        return f"tick {tick}"
-
-
-def _unix(tick: int) -> float:
-    return (tick - UNIX_EPOCH) / TICKS_PER_SECOND
 
 
 def _token() -> str:

@@ -173,6 +173,19 @@ async def test_a_copy_of_a_state_takes_another_number(engine: Engine) -> None:
         assert second.keeper.status()["fenced"] == 1
 
 
+async def test_a_copy_of_a_state_that_comes_second_makes_no_snowflakes_with_its_number(
+    engine: Engine,
+) -> None:
+    """The one that came first goes on from where both began."""
+    claim = before_restart(engine)
+    first, second = Host(engine, claim=claim), Host(engine, "copy", low=17, high=17, claim=claim)
+    async with first.running(), second.running():
+        assert first.take().worker == 17
+        assert second.number is None
+        with pytest.raises(NoNumber):
+            second.take()
+
+
 async def test_a_lost_answer_to_a_claim_is_found_in_the_register(engine: Engine) -> None:
     """The host does not claim a second number, and uses the first only once it is confirmed."""
     engine.losing = True

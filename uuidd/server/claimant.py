@@ -168,8 +168,14 @@ class Claimant:
             claim = replace(claim, token=attempt.token)
             self._attempt, self._unconfirmed = None, False
         elif record is not None and not claiming.is_ours(record, claim):
+            copied = self._unconfirmed
+            if copied:
+                # The other host may have this very claim, of a copy of the state that this host
+                # has started with. Then it uses the same ticks.
+                self._fence.close()
+                self._moved()
             self.fenced, self._unconfirmed, self._attempt, self._found = True, False, None, None
-            self.standing.fenced(claim, record, self._holder)
+            self.standing.fenced(claim, record, self._holder, copied=copied)
             return 0.0
         if claiming.is_forgotten(record, claim):
             self.standing.forgotten(number)

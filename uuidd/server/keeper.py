@@ -7,7 +7,8 @@ Theory of operation
    decided in workers/claiming.py.
 2. A start goes on with the claim of its state at once, up to the stored *until*, without the
    engine. As soon as the engine answers, the claim is confirmed under a new token. So of two hosts
-   with a copy of one state folder, one goes on, and the other takes another number.
+   with a copy of one state folder, one goes on, and the other takes another number. Until then,
+   both use the same ticks. The machine-id prevents that: a state of another one is not used.
 3. A claim is renewed when half of its window is over, or a little before, so that hosts which
    started together do not all ask at once. Each confirmed write moves the fence to the value that
    was written. After a lost answer the register is read, and written again if it has this host's

@@ -97,19 +97,26 @@ class Standing:
         self.state, self.trouble = "held", ""
         self._fence.why = f"worker number {claim.number} is being renewed; try again"
 
-    def fenced(self, claim: Claim, record: Record, holder: Holder) -> None:
-        """Note that another host has the number of *claim* now, by *record*."""
+    def fenced(self, claim: Claim, record: Record, holder: Holder, *, copied: bool) -> None:
+        """Note that another host has the number of *claim* now, by *record*.
+
+        *copied*: it may have a copy of this host's state, so this host uses the number no more.
+        """
         self.fencings += 1
         end = times.text(claim.until)
         self.state, self.trouble = "claiming", f"{record.host or 'another host'} has the number now"
-        self._fence.why = f"worker number {claim.number} was this host's until {end}; try again"
+        self._fence.why = (
+            f"worker number {claim.number} is {record.host or 'another host'}'s now; try again"
+            if copied
+            else f"worker number {claim.number} was this host's until {end}; try again"
+        )
         log.error(
-            "fenced: worker number %d of %s was taken by %s, and is used here for ticks before %s"
-            " only; another is claimed",
+            "fenced: worker number %d of %s was taken by %s, and is used here %s; another is"
+            " claimed",
             claim.number,
             holder.host or "this host",
             record.host or "another host",
-            end,
+            "no more" if copied else f"for ticks before {end} only",
         )
 
     def forgotten(self, number: int) -> None:

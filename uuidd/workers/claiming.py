@@ -74,18 +74,6 @@ def renewed(record: Record, *, until: int, now: int) -> Record:
     return replace(record, until=max(until, record.until), held=True, at=now)
 
 
-def resumed(
-    record: Record, claim: Claim, *, token: str, until: int, holder: Holder, now: int
-) -> tuple[Record, int]:
-    """Return the record by which a restart goes on with its stored *claim*, and where it begins.
-
-    *record* still has the token of that claim. The new one has another, so that of two hosts with a
-    copy of the state only one goes on.
-    """
-    new, _ = claimed(record, token=token, until=until, holder=holder, now=now)
-    return new, claim.begin
-
-
 def released(record: Record, claim: Claim, *, reached: int, now: int) -> Record:
     """Return the record that lets the number go; nothing was made with it at or past *reached*."""
     return replace(record, until=max(reached, claim.begin), held=False, at=now)

@@ -16,6 +16,8 @@ ARG PIP_NO_INDEX
 # too. For a BASE that has all of it, or without the extension (UUIDD_EXTENSION=off), set it to "".
 ARG BUILD_PACKAGES="gcc libc6-dev"
 ARG UUIDD_EXTENSION=require
+# For `uuidctl status --openmetrics`, and for worker numbers of a fleet.
+ARG EXTRAS=metrics,etcd,zookeeper,postgresql
 
 # hadolint ignore=DL3008,SC2086
 RUN if [ -n "$BUILD_PACKAGES" ]; then \
@@ -29,12 +31,12 @@ COPY . .
 
 # pip stays in this stage; the venv in the image has none. The .pyc files are made now, because the
 # daemon cannot write in the image. "unchecked-hash" keeps Python from comparing them with the times of
-# the sources, which a copy may change. The extra "metrics" is for `uuidctl status --openmetrics`.
+# the sources, which a copy may change.
 RUN python3 -m venv /tools \
     && /tools/bin/pip wheel --no-cache-dir --no-deps --wheel-dir /wheels . \
     && python3 -m venv --without-pip /opt/uuidd \
     && /tools/bin/pip --python /opt/uuidd/bin/python install --no-cache-dir --no-compile \
-        "$(echo /wheels/uuidd-*.whl)[metrics]" \
+        "$(echo /wheels/uuidd-*.whl)[$EXTRAS]" \
     && /opt/uuidd/bin/python -m compileall -q -x /_tests/ --invalidation-mode unchecked-hash \
         /opt/uuidd/lib
 

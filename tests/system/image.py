@@ -50,6 +50,10 @@ exec chroot --userspec="$user" "$root" env -i "$@"
 """
 
 
+EXTRAS = ("metrics", "etcd", "zookeeper", "postgresql")
+"""Those that the Dockerfile installs."""
+
+
 class Image:
     """The image of this project's Dockerfile, and containers of it."""
 
@@ -143,11 +147,12 @@ class Image:
         """Have all wheels that the build needs, by the settings that pip has here."""
         folder = self.folder / "wheels"
         project = tomllib.loads((PROJECT / "pyproject.toml").read_text())
+        extras = project["project"]["optional-dependencies"]
         output(
             *(sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"),
             *("--only-binary=:all:", f"--python-version={self.python}", f"--dest={folder}"),
             *(*project["build-system"]["requires"], *project["project"]["dependencies"]),
-            *project["project"]["optional-dependencies"]["metrics"],
+            *(name for extra in EXTRAS for name in extras[extra]),
             timeout=BUILDING,
         )
         return folder

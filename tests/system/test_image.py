@@ -131,6 +131,17 @@ def test_metrics_come_from_the_image(image: Image, volumes: Volumes) -> None:
         assert "uuidd_saves_failing 0.0" in done.stdout
 
 
+@pytest.mark.parametrize(
+    "url", ["etcd://h/uuidd", "zk://h/uuidd", "postgresql://u@h/db/uuidd"], ids=str
+)
+def test_each_engine_of_a_fleet_can_be_asked_from_the_image(
+    image: Image, volumes: Volumes, url: str
+) -> None:
+    """Its library is there; a start does not wait for the engine itself."""
+    done = run(*image.run(volumes, *image.command, "--check", "--worker", url))
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_a_client_outside_is_served_through_the_volume(image: Image, volumes: Volumes) -> None:
     """The socket in the shared folder is all that a client needs."""
     with started(volumes, image.run(volumes, *image.command)):

@@ -18,7 +18,9 @@
  * 3. A run is used before the lane, because Python lends one when the lane has none. The places of a
  *    run are older than the next id of the lane, so a run ends once the mark has moved.
  * 4. Memory that the kernel wipes in a fork's child holds *alive* (1.0), the deadlines of runs, and
- *    the random bytes that were read ahead. The last step of an id is a look at *alive*. So a child
+ *    the random bytes that were read ahead. The last step of an id is a look at *alive*. After a
+ *    call, Python runs the handlers of signals, and one of them may fork. So a function of Python
+ *    that returns an id must not call the Draw, but read its attribute *next*. Thus a child
  *    has no id of its parent's, wherever in this file it was forked, by whatever thread or handler.
  * 5. Python code can run while an id is made where objects are allocated that the garbage collector
  *    tracks, where a clock or a source of random bytes other than the system's is called, and where

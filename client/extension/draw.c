@@ -172,7 +172,16 @@ static PyMethodDef draw_methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
+static PyObject *Draw_get_next(Draw *draw, void *Py_UNUSED(closure))
+{
+    return draw_next(draw);
+}
+
 static PyGetSetDef draw_attributes[] = {
+    {"next", (getter)Draw_get_next, NULL,
+     "The next id, each time another, for functions of Python that return it. After a call, Python runs\n"
+     "the handlers of signals: one that forks would let the function return the id in both processes.",
+     NULL},
     {"__signature__", Draw_signature, NULL, NULL, NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import typing
     import uuid
     from collections import abc
-    from typing import Literal, TypeVar, overload
+    from typing import Literal, Protocol, TypeVar, overload
 
     from uuidd_client._core import Cutter
     from uuidd_client.session import Session
@@ -29,6 +29,18 @@ if TYPE_CHECKING:
     IntKind = Literal["snowflake"]
 
     Draw = TypeVar("Draw", bound=abc.Callable[[], typing.Any])
+    Id = TypeVar("Id", covariant=True)
+
+    class Draws(Protocol[Id]):
+        """What a factory returns. Only that of the extension has *next*."""
+
+        def __call__(self) -> Id:
+            """Return the next id."""
+
+        @property
+        def next(self) -> Id:
+            """Return the next id without a call, after which a handler of a signal could fork."""
+
 else:
     # For those who ask what the annotations name. To import these takes longer than all the rest.
     abc, types, typing, uuid = map(lazy.Module, ("collections.abc", "types", "typing", "uuid"))
@@ -83,25 +95,27 @@ class Client:
             lambda: lazy.session_type()(*settings), drop=lambda session: session.drop()
         )
         self._cells: dict[tuple[str, str], list[typing.Any]] = {}
-        self._uuid1 = self.factory("v1")
-        self._uuid6 = self.factory("v6")
-        self._uuid7 = self.factory("v7")
-        self._snowflake = self.factory("snowflake")
-        self._flake = self.factory("flake")
-        self._ulid = self.factory("ulid")
-        self._ksuid = self.factory("ksuid")
-        self._push_id = self.factory("push_id")
+        self._compiled = self._core is not None
+        draws: abc.Callable[[str], typing.Any] = self.factory
+        self._uuid1: Draws[uuid.UUID] = draws("v1")
+        self._uuid6: Draws[uuid.UUID] = draws("v6")
+        self._uuid7: Draws[uuid.UUID] = draws("v7")
+        self._snowflake: Draws[int] = draws("snowflake")
+        self._flake: Draws[str] = draws("flake")
+        self._ulid: Draws[str] = draws("ulid")
+        self._ksuid: Draws[str] = draws("ksuid")
+        self._push_id: Draws[str] = draws("push_id")
 
     def uuid1(self) -> uuid.UUID:
         """Return a v1 UUID (RFC 9562, 5.1); ``is_safe`` is SafeUUID.safe if it is of the daemon.
 
         Raises DaemonUnavailable if no daemon answers, and there is no fallback.
         """
-        return self._uuid1()
+        return self._uuid1.next if self._compiled else self._uuid1()
 
     def uuid6(self) -> uuid.UUID:
         """Return a v6 UUID: a v1 whose bytes sort by time (RFC 9562, 5.6). Otherwise as uuid1."""
-        return self._uuid6()
+        return self._uuid6.next if self._compiled else self._uuid6()
 
     def uuid7(self) -> uuid.UUID:
         """Return a v7 UUID: Unix milliseconds first (RFC 9562, 5.7). Otherwise as uuid1.
@@ -109,7 +123,7 @@ class Client:
         The v7 of one client rise even if UTC steps back: by any time with a daemon, by an hour at
         most without one. So do all other kinds but v1, v4 and v6.
         """
-        return self._uuid7()
+        return self._uuid7.next if self._compiled else self._uuid7()
 
     def snowflake(self) -> int:
         """Return a Snowflake: 63 bits that sort by time, with the daemon's worker number.
@@ -117,23 +131,23 @@ class Client:
         Snowflakes have no fallback: raises DaemonUnavailable if no daemon answers, and its subclass
         NoWorkerId if the daemon has no worker number.
         """
-        return self._snowflake()
+        return self._snowflake.next if self._compiled else self._snowflake()
 
     def flake(self) -> str:
         """Return a Flake: 128 bits that sort by time, in base 62. Raises as uuid1."""
-        return self._flake()
+        return self._flake.next if self._compiled else self._flake()
 
     def ulid(self) -> str:
         """Return a ULID: 26 characters that sort by time. Raises as uuid1."""
-        return self._ulid()
+        return self._ulid.next if self._compiled else self._ulid()
 
     def ksuid(self) -> str:
         """Return a KSUID: 27 characters that sort by time. Raises as uuid1."""
-        return self._ksuid()
+        return self._ksuid.next if self._compiled else self._ksuid()
 
     def push_id(self) -> str:
         """Return a Push ID: 20 characters that sort by time. Raises as uuid1."""
-        return self._push_id()
+        return self._push_id.next if self._compiled else self._push_id()
 
     if TYPE_CHECKING:
 
@@ -344,7 +358,7 @@ def function(draw: Draw) -> Draw:
 
     def drawn() -> typing.Any:
         """Return the next id."""
-        return draw()
+        return draw.next
 
     core.shortcut(drawn, draw)
     return drawn  # type: ignore[return-value]  # it is called as the other is, and returns the same

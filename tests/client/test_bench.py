@@ -112,7 +112,7 @@ def test_snowflakes_are_left_out_without_a_worker_number(
         out = capsys.readouterr().out
         assert bench(*BRIEF, "--json", socket=daemon.socket) == 0
         found = json.loads(capsys.readouterr().out)
-        with pytest.raises(DaemonUnavailable, match="it has no worker number"):
+        with pytest.raises(DaemonUnavailable, match="this uuidd has no worker number"):
             bench("-k", "snowflake", *BRIEF, socket=daemon.socket)
     assert "Left out: snowflake, because the daemon has no worker number (--worker N)." in out
     assert "snowflake (int)" not in out

@@ -163,9 +163,9 @@ def test_both_the_daemon_and_the_fallback_gave_ids(storm: Storm) -> None:
 
 
 def test_clients_with_a_lease_seldom_needed_the_fallback(storm: Storm) -> None:
-    """They have no fewer safe v1 than those without one, of which all may be safe."""
-    leased, others = (sum(map(sum, storm.safe[first::2])) for first in (0, 1))
-    assert storm.back or leased >= others
+    """Most of their v1 are safe, though the daemon was killed again and again."""
+    marks = [mark for safe in storm.safe[0::2] for mark in safe]
+    assert storm.back or sum(marks) > len(marks) / 2
 
 
 def test_the_daemon_logged_no_traceback(storm: Storm) -> None:

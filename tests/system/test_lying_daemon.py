@@ -146,6 +146,8 @@ class Liar:
 
     def __exit__(self, *_: object) -> None:
         self._listener.shutdown(socket.SHUT_RDWR)
+        self._accepting.join(PATIENCE)
+        # Only now, because until then there may be one more.
         for thread in (self._accepting, *self._threads):
             thread.join(PATIENCE)
             assert not thread.is_alive()

@@ -30,13 +30,14 @@ WINDOW, HOLD = 600, 300
 class Engine:
     """An engine in memory, which all hosts of a test share.
 
-    While *away* says why, no question is answered. The next writes are done and not answered while
-    *losing* is true.
+    While *away* says why, no question is answered. While *broken* is an error, each question raises
+    it. The next writes are done and not answered while *losing* is true.
     """
 
     found: Meta | None = META
     kept: dict[int, Found] = field(default_factory=dict)
     away: str = ""
+    broken: Exception | None = None
     losing: bool = False
     questions: int = 0
     name: str = "the engine"
@@ -44,6 +45,8 @@ class Engine:
     async def _asked(self) -> None:
         self.questions += 1
         await trio.lowlevel.checkpoint()
+        if self.broken is not None:
+            raise self.broken
         if self.away:
             raise Away(self.away)
 

@@ -96,6 +96,30 @@ async def test_hosts_that_started_together_renew_apart(engine: Engine) -> None:
     assert set(renewed) == {True, False}
 
 
+async def test_an_error_of_an_engines_library_is_one_without_an_answer(engine: Engine) -> None:
+    """The daemon goes on, asks again, and says what it was on one line."""
+    engine.broken = KeyError("mod_revision")
+    host = Host(engine)
+    async with host.running():
+        assert host.keeper.standing.trouble == (
+            "the engine does not answer (KeyError: 'mod_revision')"
+        )
+        engine.broken = None
+        await trio.sleep(6)
+        assert host.take().worker == host.number
+
+
+async def test_a_stop_goes_on_after_an_error_of_an_engines_library(engine: Engine) -> None:
+    """The claim stays in the state, for the next start."""
+    host = Host(engine)
+    async with host.running():
+        claim = host.claim
+        engine.broken = KeyError("mod_revision")
+        await host.keeper.prepare_stop()
+        await host.keeper.release(saved=True)
+        assert host.claim == claim
+
+
 async def test_a_silent_engine_stops_snowflakes_at_the_fence_and_nothing_else(
     engine: Engine,
 ) -> None:

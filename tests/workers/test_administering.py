@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from dataclasses import replace
@@ -152,6 +153,37 @@ def test_a_held_number_is_freed_after_asking(fleet: Fleet) -> None:
     freed = fleet.read(17)
     assert (freed.held, freed.until, freed.other) == (False, FAR, {"later": 1})
     assert freed.claim != HELD.claim
+
+
+class Terminal(io.StringIO):
+    """A terminal at which these lines are typed."""
+
+    def isatty(self) -> bool:
+        """It is one."""
+        return True
+
+
+@pytest.mark.parametrize("typed", ["n\n", ""])
+def test_without_a_yes_at_the_terminal_nothing_changes(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch, typed: str
+) -> None:
+    """Also if the input ends there."""
+    fleet.says("init")
+    fleet.write(17, HELD)
+    monkeypatch.setattr("sys.stdin", Terminal(typed))
+    assert "nothing was changed" in fleet.refuses("free", "17")
+    assert fleet.read(17) == HELD
+
+
+def test_with_a_yes_at_the_terminal_a_number_is_freed(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with --yes."""
+    fleet.says("init")
+    fleet.write(17, HELD)
+    monkeypatch.setattr("sys.stdin", Terminal("y\n"))
+    fleet.says("free", "17")
+    assert not fleet.read(17).held
 
 
 def test_a_time_years_ahead_is_corrected_by_hand(fleet: Fleet) -> None:

@@ -174,7 +174,12 @@ def _ask(given: argparse.Namespace, host: str, standing: str) -> None:
     question = f"Number {given.number} is {standing} (host {host!r}). Is its host gone for ever?"
     if not sys.stdin.isatty():
         raise RefusedError(f"{question} Then add --yes; nothing was changed")
-    if input(f"{question} [y/N] ").strip().lower() not in ("y", "yes"):
+    try:
+        answer = input(f"{question} [y/N] ")
+    except EOFError:
+        print()
+        answer = ""
+    if answer.strip().lower() not in ("y", "yes"):
         raise RefusedError("nothing was changed")
 
 

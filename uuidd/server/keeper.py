@@ -36,8 +36,7 @@ from uuidd.server.release import Release
 from uuidd.server.standing import Standing, Terms
 from uuidd.workers.address import AddressError
 from uuidd.workers.claiming import Holder
-from uuidd.workers.coordinator import Away, Changed, Coordinator
-from uuidd.workers.record import UnreadableError
+from uuidd.workers.coordinator import Changed, Coordinator, reason
 
 RETRY = (0.1, 5.0)
 """Seconds to the next question after one without an answer: the first time, and the most."""
@@ -117,14 +116,14 @@ class Keeper:
         while True:
             try:
                 pause = await self._claimant.step(engine)
-            except (Away, UnreadableError) as error:
-                self._claimant.forget_found()
-                self.standing.away(str(error))
-                pause, retry = retry, min(2 * retry, RETRY[1])
             except Changed:
                 # The register is read again.
                 self._claimant.forget_found()
                 pause = AGAIN_SECONDS
+            except Exception as error:
+                self._claimant.forget_found()
+                self.standing.away(reason(error))
+                pause, retry = retry, min(2 * retry, RETRY[1])
             else:
                 retry = RETRY[0]
             self._wanted = trio.Event()

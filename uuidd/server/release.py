@@ -9,8 +9,8 @@ import trio
 from uuidd.core.ids import times
 from uuidd.core.timeline.fence import Fence
 from uuidd.workers import claiming
-from uuidd.workers.coordinator import Away, Changed, Coordinator, Found
-from uuidd.workers.record import Record, UnreadableError
+from uuidd.workers.coordinator import Changed, Coordinator, Found, reason
+from uuidd.workers.record import Record
 
 ASK_SECONDS = 1.0
 """How long a stop waits to learn whether the engine answers."""
@@ -44,8 +44,8 @@ class Release:
                 try:
                     found = await self._engine.read(self._claim.number)
                     answered = True
-                except (Away, UnreadableError):
-                    pass
+                except Exception as error:
+                    log.debug("no answer at the stop: %s", reason(error))
             if not answered:
                 return
             if found is not None and claiming.is_ours(found.record, self._claim):
@@ -76,9 +76,9 @@ class Release:
         with trio.move_on_after(WRITE_SECONDS):
             try:
                 await self._engine.write(number, record, found.version)
-            except Away as away:
-                return str(away)
             except Changed:
                 return "its register has changed"
+            except Exception as error:
+                return reason(error)
             return ""
         return f"no answer within {WRITE_SECONDS:g} s"

@@ -1,4 +1,4 @@
-"""What all engines over a network share: patience, TLS, and one line for an error."""
+"""What all engines over a network share: patience, and TLS."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TypeVar
 import trio
 
 from uuidd.workers.address import Access, AddressError
-from uuidd.workers.coordinator import ATTEMPT_SECONDS, Away
+from uuidd.workers.coordinator import ATTEMPT_SECONDS, Away, one_line
 
 CONNECT_SECONDS = 0.7
 """For a TCP connection to one host, so that an attempt can go on to the next host."""
@@ -25,12 +25,6 @@ async def in_time(ask: Callable[[], Awaitable[_Answer]]) -> _Answer:
     with trio.move_on_after(ATTEMPT_SECONDS):
         return await ask()
     raise Away(f"no answer within {ATTEMPT_SECONDS:g} s")
-
-
-def one_line(text: object) -> str:
-    """Return an engine's own words as a line that can be logged, of 200 characters at most."""
-    words = " ".join(str(text).split())
-    return "".join(each if each.isprintable() else "?" for each in words)[:200]
 
 
 def tls_context(access: Access) -> ssl.SSLContext:

@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from uuidd.workers.record import Meta, Record
+from uuidd.workers.record import Meta, Record, UnreadableError
 
 ATTEMPT_SECONDS = 3.0
 """How long one question to an engine may take in all; the engine counts as away then."""
@@ -82,3 +82,16 @@ class Coordinator(Protocol):
         Returns the new version. Raises Changed if it is not as it was read, exists already, or the
         namespace is gone.
         """
+
+
+def one_line(text: object) -> str:
+    """Return an engine's own words as a line that can be logged, of 200 characters at most."""
+    words = " ".join(str(text).split())
+    return "".join(each if each.isprintable() else "?" for each in words)[:200]
+
+
+def reason(error: Exception) -> str:
+    """Return as one line why an engine gave no answer; *error* may be one of its library."""
+    if isinstance(error, (Away, UnreadableError)):
+        return str(error)
+    return f"{type(error).__name__}: {one_line(error)}"

@@ -16,8 +16,8 @@ from typing import Any
 import httpx2
 
 from uuidd.workers.address import Access, Address, host_and_port, secret
-from uuidd.workers.asking import CONNECT_SECONDS, HOST_SECONDS, in_time, one_line, tls_context
-from uuidd.workers.coordinator import Away, Changed, Found, Version
+from uuidd.workers.asking import CONNECT_SECONDS, HOST_SECONDS, in_time, tls_context
+from uuidd.workers.coordinator import Away, Changed, Found, Version, one_line
 from uuidd.workers.record import (
     Meta,
     Record,

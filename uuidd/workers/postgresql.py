@@ -19,8 +19,8 @@ from psycopg import errors
 from psycopg.conninfo import make_conninfo
 
 from uuidd.workers.address import Access, Address, AddressError, secret
-from uuidd.workers.asking import HOST_SECONDS, in_time, one_line
-from uuidd.workers.coordinator import ATTEMPT_SECONDS, Away, Changed, Found, Version
+from uuidd.workers.asking import HOST_SECONDS, in_time
+from uuidd.workers.coordinator import ATTEMPT_SECONDS, Away, Changed, Found, Version, one_line
 from uuidd.workers.record import (
     NUMBERS,
     Meta,

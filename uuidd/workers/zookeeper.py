@@ -27,8 +27,8 @@ from kazoo.retry import KazooRetry
 from kazoo.security import make_digest_acl
 
 from uuidd.workers.address import Access, Address, host_and_port, secret
-from uuidd.workers.asking import in_time, one_line
-from uuidd.workers.coordinator import Away, Changed, Found, Version
+from uuidd.workers.asking import in_time
+from uuidd.workers.coordinator import Away, Changed, Found, Version, one_line
 from uuidd.workers.record import (
     Meta,
     Record,

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -10,9 +11,10 @@ from uuidd.core.ids.nodes import MULTICAST
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline import LANES
 from uuidd.core.timeline.fence import Fence
-from uuidd.core.timeline.generation import BLOCK_LANES
+from uuidd.core.timeline.generation import BLOCK_LANES, Generation
 from uuidd.core.timeline.leases import (
     DUE_AT,
+    EPOCH_AT,
     HORIZON_AT,
     MAGIC_AT,
     PAGE_MAGIC,
@@ -357,6 +359,54 @@ def test_the_horizon_of_a_generation_left_behind_bounds_no_other(host: Host) -> 
     state = host.save(NOW - REACH, reach=5)
     assert state.marks[state.generation] == NOW - REACH + 5
     assert state.leases == NOW + REACH
+
+
+# --- clones
+
+
+class Watched(list[int]):
+    """A page that notes, at each change of the epoch, which tokens are there."""
+
+    def __init__(self, words: list[int]) -> None:
+        super().__init__(words)
+        self.at_epoch: list[list[int]] = []
+
+    def __setitem__(self, at: Any, value: Any) -> None:
+        super().__setitem__(at, value)
+        if at == EPOCH_AT:
+            self.at_epoch.append([token for token in self[TOKENS_AT:] if token])
+
+
+def test_a_renewal_moves_the_epoch_and_ends_all_leases(host: Host) -> None:
+    """So holders of leases, of blocks and of random bits drop all of them."""
+    host.lease()
+    assert (host.utc.leases.epoch, host.page[EPOCH_AT]) == (0, 0)
+    host.utc.leases.renew()
+    assert (host.utc.leases.epoch, host.page[EPOCH_AT], host.tokens) == (1, 1, {})
+    assert host.utc.leases.revoked == 1
+    host.utc.leases.renew()
+    assert host.page[EPOCH_AT] == 2
+
+
+def test_the_epoch_moves_after_all_tokens_are_cleared() -> None:
+    """Who reads the new epoch, and then its token, does not take an old lease for a new one."""
+    page = Watched([0] * PAGE_WORDS)
+    leases = Leases(page=page)
+    generation = Generation(0, node=7, begin=0)
+    for _ in range(3):
+        leases.grant(generation, NOW + REACH, uid=UID, now=NOW, random=Draws())
+    leases.renew()
+    assert page.at_epoch == [[]]
+
+
+def test_nothing_but_a_renewal_moves_the_epoch(host: Host) -> None:
+    """Not the end of a lease, a step back, another generation, or a state that is lost."""
+    host.utc.leases.release(host.lease())
+    host.lease()
+    host.step_back()
+    host.utc.switch(now=NOW - REACH)
+    host.timelines.void_saves()
+    assert host.page[EPOCH_AT] == 0
 
 
 # --- refusals

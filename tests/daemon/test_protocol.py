@@ -17,6 +17,7 @@ from uuidd.core.ids.kinds import KINDS
 from uuidd.core.timeline import Block, SteadyBlock
 from uuidd.core.timeline.leases import (
     DUE_AT,
+    EPOCH_AT,
     HORIZON_AT,
     MAGIC_AT,
     PAGE_MAGIC,
@@ -66,7 +67,7 @@ def test_the_page_is_told_as_it_is() -> None:
     """The place of each number, and the first one, which stands for the layout."""
     table = PROTOCOL.partition("| number | what it is |")[2].partition("\n\n")[0]
     assert re.findall(r"^\| (\d+)", table, re.MULTILINE) == [
-        str(place) for place in (MAGIC_AT, HORIZON_AT, DUE_AT, TOKENS_AT)
+        str(place) for place in (MAGIC_AT, HORIZON_AT, DUE_AT, EPOCH_AT, TOKENS_AT)
     ]
     assert f"| {PAGE_MAGIC:#x}, which" in table
     assert f"{PAGE_WORDS} unsigned numbers" in PROTOCOL

@@ -22,6 +22,10 @@ Theory of operation
    start.
 8. The mark of a generation counts its leased lanes as used up to top. Rule 7 would do, but so v1
    and v6 rest on their own marks too.
+9. The page also has an *epoch*, a counter. It moves on when the daemon learns that its machine was
+   cloned, because a copy of each holder then has the same lease, the same blocks and the same
+   random bits. The tokens are cleared before that: so who has read the new epoch, and then finds
+   its token in the page, has a lease that was granted after the clone.
 
 A holder that pauses between two of its steps does no harm: it read the horizon before the token, so
 the horizon that bounds it is not later than the one in the page when the token was cleared.
@@ -45,9 +49,10 @@ from uuidd.core.timeline.state import RandomBits
 PAGE_MAGIC = 0x7575_6964_6C6E_0001
 """The first word of a page: ``uuidln``, and the version of its layout."""
 
-MAGIC_AT, HORIZON_AT, DUE_AT, TOKENS_AT = 0, 1, 2, 8
+MAGIC_AT, HORIZON_AT, DUE_AT, EPOCH_AT, TOKENS_AT = 0, 1, 2, 3, 8
 """The words of a page: the magic, the horizon, the tick from which a holder says that it makes ids
-(because half of the reach is used), and from ``TOKENS_AT`` on the token of each lane."""
+(because half of the reach is used), the epoch, which counts the clones of the machine that were
+noticed, and from ``TOKENS_AT`` on the token of each lane."""
 
 PAGE_WORDS = 512
 """Words of 64 bits in a page, in the byte order of the host: 4,096 bytes."""
@@ -177,6 +182,14 @@ class Leases:
         self.revoke()
         self.top = 0
 
+    def renew(self) -> None:
+        """End all leases, and all blocks of holders of the page: the machine was cloned.
+
+        Another generation has to be opened then, or a volatile node to be used.
+        """
+        self.leave_generation()
+        self._page[EPOCH_AT] += 1
+
     def begin_save(self, shown: int, *, now: int) -> int:
         """Return the mark to save. *shown* is what holders will be shown once that is done.
 
@@ -217,6 +230,11 @@ class Leases:
     def horizon(self) -> int:
         """The tick at which holders stop, until a later one is shown."""
         return self._page[HORIZON_AT]
+
+    @property
+    def epoch(self) -> int:
+        """How often holders of the page were told to drop all that they have: 0 at first."""
+        return self._page[EPOCH_AT]
 
     @property
     def out(self) -> int:

@@ -83,7 +83,8 @@ class Bounds:
     At most *lanes* lanes of a generation serve whole blocks, at most *failures* saves fail before
     one completes, and the daemon starts again at most *restarts* times. *nodes* are the nodes that
     a start may be told to use. *avoid* lets libuuid's clock file name any generation, or none.
-    *moved* lets the folder of the state be moved away, which voids the saves so far.
+    *moved* lets the folder of the state be moved away, which voids the saves so far. At most
+    *renewals* times the host is renewed, as after it was cloned.
 
     Two simplifications let more happen here than on a host. Without *order*, each short block may
     be the first one, or may have to lie past now. Without *volatile*, the volatile node is drawn
@@ -103,6 +104,7 @@ class Bounds:
     volatile: bool = False
     order: bool = False
     moved: bool = False
+    renewals: int = 0
     rollback: Rollback = "slew"
     max_lead: int = 100
     held: int = 2
@@ -141,6 +143,7 @@ class Host:
         "flight",
         "forgotten",
         "nodes",
+        "renewals",
         "restarts",
         "steady_end",
         "timelines",
@@ -153,7 +156,7 @@ class Host:
         self.bounds = bounds
         self.disk: list[State | None] = [None]
         self.flight: State | None = None
-        self.restarts = self.failures = 0
+        self.restarts = self.failures = self.renewals = 0
         self.closed = False
         self.ends: dict[tuple[int, int], list[int]] = {}
         """Past the last tick given, of each lane, by node and generation."""
@@ -205,11 +208,18 @@ class Host:
                 yield Move("take steady whole", now, gone, 2)
             if bounds.moved:
                 yield Move("void saves")
+            if self.renewals < bounds.renewals:
+                yield from self._renewals(self.timelines.utc.node.fixed)
             yield Move("close")
         yield from self._moves_of_saves()
         if self.restarts < bounds.restarts:
             for node in bounds.nodes:
                 yield from self._restarts(node)
+
+    def _renewals(self, fixed: bool) -> Iterator[Move]:
+        for now, gone in self._readings() or ((now, 0) for now in self.bounds.readings):
+            for drawn in range(self.bounds.ring if fixed else 1):
+                yield Move("renew", now, gone, number=drawn)
 
     def _moves_of_saves(self) -> Iterator[Move]:
         if self.flight is not None:
@@ -270,6 +280,10 @@ class Host:
                 self.timelines.utc.use_volatile("no save")
             case "void saves":
                 self.timelines.void_saves()
+            case "renew":
+                self.renewals += 1
+                self.drawn = move.number
+                self.timelines.renew(at=at, random=self.random)
             case "begin save":
                 self._begin_save(at, move.number)
             case "save completes":
@@ -380,6 +394,8 @@ class Host:
             for state in self.disk:
                 if end > (0 if state is None else state.marks.get(number, 0)):
                     raise Repeated(f"{block} at or past what the disk may hold: {state}")
+                if state is not None and state.node.value != block.node:
+                    raise Repeated(f"{block} of a node that the disk may not hold: {state}")
 
     def _take_steady(self, count: int, at: Reading, *, whole: bool) -> None:
         try:
@@ -416,7 +432,8 @@ class Host:
         if "given" in self.bounds.nodes:
             names[NODES[GIVEN].value] = GIVEN
         rows = self._rows(names, turned)
-        out = [self.restarts, self.failures, self.closed, len(names), len(rows)]
+        out = [self.restarts, self.failures, self.renewals, self.timelines.outdated]
+        out += (self.closed, len(names), len(rows))
         for row in rows:
             out += row
         out.append(
@@ -507,7 +524,8 @@ def thaw(frozen: bytes, bounds: Bounds) -> Host:
     """Return the host that was frozen to these bytes."""
     host = Host(bounds)
     at = iter(frozen)
-    host.restarts, host.failures, closed, names, count = (next(at) for _ in range(5))
+    host.restarts, host.failures, host.renewals, outdated = (next(at) for _ in range(4))
+    closed, names, count = (next(at) for _ in range(3))
     host.closed = bool(closed)
     host.disk = [_thaw_state(at, bounds) for _ in range(count)]
     flight = next(at)
@@ -518,6 +536,7 @@ def thaw(frozen: bytes, bounds: Bounds) -> Host:
         fence=Fence(),
         epoch=0,
     )
+    host.timelines.outdated = bool(outdated)
     return host
 
 
@@ -634,7 +653,10 @@ def main(arguments: list[str]) -> int:
         prog="python -m tests.core.small_world", description="Visit every state of a small host."
     )
     standard = Bounds()
-    for name in "ticks", "ring", "lanes", "restarts", "failures", "tolerance", "held", "max-lead":
+    for name in (
+        *("ticks", "ring", "lanes", "restarts", "failures", "renewals", "tolerance", "held"),
+        "max-lead",
+    ):
         value = getattr(standard, name.replace("-", "_"))
         parser.add_argument(f"--{name}", type=int, default=value, metavar="N")
     parser.add_argument("--nodes", nargs="+", choices=["random", "given"], default=["random"])

@@ -33,6 +33,14 @@ SMALL = {
         650,
     ),
     "steady and a failed save": (Bounds(ticks=2, utc=False, steady=True, restarts=0), 1_400),
+    "a clone, and a crash": (
+        Bounds(ticks=2, ring=1, restarts=1, failures=0, renewals=1),
+        1_900,
+    ),
+    "a clone, and steady": (
+        Bounds(ticks=2, utc=False, steady=True, restarts=0, failures=0, renewals=1),
+        200,
+    ),
     "steady that waits": (
         Bounds(ticks=2, utc=False, steady=True, restarts=0, rollback="wait"),
         350,
@@ -77,6 +85,18 @@ LARGE = {
     "steady that may hardly lead": (
         Bounds(ticks=2, utc=False, steady=True, restarts=1, max_lead=1),
         7_000,
+    ),
+    "a clone, and a failed save": (
+        Bounds(ticks=2, ring=2, restarts=0, failures=1, renewals=1),
+        10_800,
+    ),
+    "a clone with a fixed node": (
+        Bounds(ticks=2, ring=2, restarts=0, failures=0, nodes=("given",), renewals=1),
+        1_000,
+    ),
+    "a clone, and steady, and a crash": (
+        Bounds(ticks=2, utc=False, steady=True, restarts=1, failures=0, renewals=1),
+        6_100,
     ),
     "both, saved as one": (Bounds(ticks=1, ring=2, steady=True, restarts=0), 9_600),
     "both, and a crash": (Bounds(ticks=1, ring=1, steady=True, restarts=1, failures=0), 5_300),

@@ -46,6 +46,14 @@ class Horizon:
             self.saved = self.limit = mark
             self.in_flight = None
 
+    @property
+    def highest(self) -> int:
+        """The tick before which all lies that a copy of this process may have given out.
+
+        That is so as long as the copy has begun no other save.
+        """
+        return max(self.saved, self.in_flight or 0)
+
     def void(self) -> None:
         """Let nothing be given out before a later save completes."""
         self.saved = self.limit = 0

@@ -149,6 +149,19 @@ class Steady:
             self._slew.lift(tick, now=now, elapsed=elapsed)
             self.held_until = 0
 
+    def renew(self, *, now: int, elapsed: int) -> None:
+        """Go on past all that a copy of this machine may have given out: from the mark on.
+
+        It does not do so where the timeline would lead UTC by too much. Nothing is given out before
+        a save completes that has not begun yet.
+        """
+        mark = self._horizon.highest
+        if self.held_until:
+            self.held_until = self._lane.next = max(self.next, mark)
+        else:
+            self.pass_over(mark, now=now, elapsed=elapsed)
+        self._horizon.void()
+
     def read(self, *, now: int, elapsed: int) -> int:
         """Return S, up to which ticks are given out: UTC, unless UTC stepped back.
 

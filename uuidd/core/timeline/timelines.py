@@ -10,7 +10,7 @@ from uuidd.core.timeline.block import SteadyBlock
 from uuidd.core.timeline.fence import Fence
 from uuidd.core.timeline.leases import Lease, NoLease
 from uuidd.core.timeline.outcomes import NoneFree, NoNumber, Withheld
-from uuidd.core.timeline.state import NO_EPOCHS, State
+from uuidd.core.timeline.state import NO_EPOCHS, RandomBits, State
 from uuidd.core.timeline.steady import Steady
 from uuidd.core.timeline.utc import Utc
 from uuidd.core.timeline.volatile import TOLERANCE
@@ -29,7 +29,8 @@ class Reading(NamedTuple):
 class Timelines:
     """The timelines *utc* and *steady*; *fence* and *epoch* are what Snowflakes are made with.
 
-    *epochs* is the earliest epoch of each worker number so far, this *epoch* among them.
+    *epochs* is the earliest epoch of each worker number so far, this *epoch* among them. *outdated*
+    says that the save under way began before a renewal.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class Timelines:
         self.fence = fence
         self.epoch = epoch
         self.epochs = epochs
+        self.outdated = False
 
     def take_steady(
         self, count: int, *, at: Reading, whole: bool = False, fenced: bool = False
@@ -111,6 +113,37 @@ class Timelines:
             self.steady.pass_over(reached, now=at.now, elapsed=at.elapsed)
         return ended
 
+    def renew(
+        self, *, at: Reading, random: RandomBits, avoid: int | None = None, go_on: bool = False
+    ) -> int:
+        """Share nothing any longer with a copy of this machine; return how many leases ended.
+
+        All leases and blocks end. utc goes on as ``Utc.renew`` says, and steady past all that the
+        copy may have given out. A number that was claimed is dropped, so that another is claimed;
+        one that was set by hand is kept only if *go_on*. Nothing is given out under the stored node
+        or by steady before a save completes that has not begun yet.
+        """
+        ended = self._renew_utc(at, random, avoid)
+        self.steady.renew(now=at.now, elapsed=at.elapsed)
+        if self.fence.claim is not None or not go_on:
+            self.fence.close()
+        return ended
+
+    def renew_unsaved(self, *, at: Reading, random: RandomBits, avoid: int | None = None) -> int:
+        """Do the same without the need of a save: for a renewal that soon follows another one.
+
+        A volatile node serves, and steady stays where it is. A ``renew`` has to come later.
+        """
+        ended = self._renew_utc(at, random, avoid)
+        self.utc.use_volatile("the machine was cloned again")
+        return ended
+
+    def _renew_utc(self, at: Reading, random: RandomBits, avoid: int | None) -> int:
+        self.outdated = True
+        ended = self.utc.leases.out
+        self.utc.renew(now=at.now, random=random, avoid=avoid)
+        return ended
+
     def begin_save(self, *, at: Reading, reach: int, bare_reach: int) -> State:
         """Return the state to save, with horizons *reach* ticks ahead; exact marks once closed.
 
@@ -118,6 +151,7 @@ class Timelines:
         again and again does not run it further ahead. One save at a time: ``end_save`` comes before
         the next.
         """
+        self.outdated = False
         mark = self.steady.begin_save(
             now=at.now, elapsed=at.elapsed, reach=bare_reach if self.far(at) else reach
         )
@@ -134,7 +168,12 @@ class Timelines:
         return self.steady.lead(now=at.now, elapsed=at.elapsed) >= FAR
 
     def end_save(self, state: State, *, completed: bool) -> None:
-        """Take note of how the save of *state* ended."""
+        """Take note of how the save of *state* ended.
+
+        One that began before a renewal holds what a copy of this machine has too. It lets nothing
+        be given out, but it may be on the disk.
+        """
+        completed = completed and not self.outdated
         self.utc.end_save(state, completed=completed)
         self.steady.end_save(state.steady, completed=completed)
 

@@ -15,6 +15,9 @@ from uuidd.core.timeline.snapshots import UtcSnapshot
 from uuidd.core.timeline.state import NO_EPOCHS, Node, RandomBits, State, random_node
 from uuidd.core.timeline.volatile import TOLERANCE, Volatile
 
+RENEWED = "the machine was cloned"
+"""The reason of the opening after ``renew``."""
+
 
 class Opening(NamedTuple):
     """A generation, or a volatile node, was opened. *reason* says why, *back* is in ticks."""
@@ -164,6 +167,36 @@ class Utc:
             self._volatile = Volatile(self._random)
             opened = self._volatile.generation
             self._opened(Opening(reason, opened.number, opened.node, 0))
+
+    def renew(self, *, now: int, random: RandomBits, avoid: int | None = None) -> None:
+        """Leave what a copy of this machine has too: the node or, if it is fixed, the generation.
+
+        All leases and blocks end. A random node and a volatile one are drawn anew. A fixed node
+        goes on with a generation that is drawn, 6 bits, but is not that of *avoid*. *random*
+        replaces the one of the constructor, whose bits the copy may have too.
+
+        The stored node gives out nothing before a save completes that has not begun yet.
+        """
+        self._random = random
+        if self._open is not None:
+            # The copy may have given out all that the disk allows.
+            reached = self._horizon.highest
+            self._marks[self._number] = max(self._open.top, self.leases.top, reached)
+        self.leases.renew()
+        self._open = None
+        if not self.node.fixed:
+            self.node = random_node(random)
+        first = random(GENERATIONS.bit_length() - 1) % self._ring
+        if self.node.fixed and avoid is not None and first == avoid >> LANE_BITS:
+            first += 1
+        self._number = (first - 1) % self._ring
+        for horizon in self._horizons.values():
+            horizon.void()
+        if self._volatile is not None:
+            self._volatile = Volatile(random)
+        self._open_next(now, RENEWED, 0, None)
+        if self._open is None:
+            self.use_volatile("no generation can be opened")
 
     def leave_volatile(self, *, now: int) -> None:
         """Serve from the stored node again, if a volatile one serves and a save has made that so.

@@ -11,13 +11,19 @@ from pathlib import Path
 
 import uuidd
 from tests.packaging import completion, manual
-from uuidd.cli import arguments, workers
+from uuidd.cli import arguments, installing, workers
 from uuidd_client import command
 
 SHARE = Path(uuidd.__file__).parent / "share"
 
 PARSERS = {"uuidd": (arguments.parser, 8), "uuidctl": (command.parser, 1)}
 """The parser of each command, and the section that its manual page is in."""
+
+COMMANDS = {
+    workers.COMMAND: (workers.parser, "make, show and change the worker numbers of a fleet"),
+    installing.COMMAND: (installing.parser, "install or remove the units for systemd"),
+}
+"""What may be the first word after ``uuidd``: its parser, and what a shell shows beside it."""
 
 SUBCOMMANDS = {"uuidd-workers": (workers.parser, 8)}
 """Those with a manual page of their own."""
@@ -31,12 +37,25 @@ def made() -> dict[str, str]:
     found: dict[str, str] = {}
     for name, (parser, section) in {**PARSERS, **SUBCOMMANDS}.items():
         found[f"man/{name}.{section}"] = manual.page(_unwrapped(parser()), section)
-    for name, (parser, _) in PARSERS.items():
+    for name in PARSERS:
         # Each maker changes the parser that it is given.
-        found[f"bash/{name}"] = completion.script(_unwrapped(parser()), "bash")
-        found[f"zsh/_{name}"] = completion.script(_unwrapped(parser()), "zsh")
-        found[f"fish/{name}.fish"] = completion.script(_unwrapped(parser()), "fish")
+        found[f"bash/{name}"] = completion.script(_unwrapped(whole(name)), "bash")
+        found[f"zsh/_{name}"] = completion.script(_unwrapped(whole(name)), "zsh")
+        found[f"fish/{name}.fish"] = completion.script(_unwrapped(whole(name)), "fish")
     return found
+
+
+def whole(name: str) -> argparse.ArgumentParser:
+    """Return the parser of a command, with its first words that have parsers of their own.
+
+    The command itself looks at its first word, and then asks only one of these parsers.
+    """
+    made = PARSERS[name][0]()
+    if name == "uuidd":
+        commands = made.add_subparsers()
+        for word, (parser, what) in COMMANDS.items():
+            commands.add_parser(word, help=what, parents=[parser()], add_help=False)
+    return made
 
 
 def write(folder: Path) -> None:

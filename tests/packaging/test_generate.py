@@ -66,8 +66,7 @@ def test_the_width_of_the_terminal_changes_nothing(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("name", generate.PARSERS)
 def test_each_argument_is_explained(name: str) -> None:
     """No option and no argument goes without a help that says more than its default."""
-    parser, _ = generate.PARSERS[name]
-    for action in actions(parser()):
+    for action in actions(generate.whole(name)):
         assert action.help, action
         assert not action.help.startswith("("), action
 
@@ -75,12 +74,18 @@ def test_each_argument_is_explained(name: str) -> None:
 # --- manual pages
 
 
-@pytest.mark.parametrize("name", generate.PARSERS)
+MANUALS = {**generate.PARSERS, **generate.SUBCOMMANDS}
+
+
+@pytest.mark.parametrize("name", MANUALS)
 def test_each_option_is_in_the_manual_page(name: str) -> None:
     """The page names every way to write every option."""
-    parser, section = generate.PARSERS[name]
+    parser, section = MANUALS[name]
     page = (generate.SHARE / f"man/{name}.{section}").read_text().replace("\\-", "-")
     for action in actions(parser()):
+        if action.dest == "help" and name in generate.SUBCOMMANDS:
+            # Only a page with a section OPTIONS explains it.
+            continue
         for option in action.option_strings:
             assert f"\\fB{option}\\fR" in page
 
@@ -174,6 +179,13 @@ SHELLS = pytest.mark.parametrize("offered", [in_bash, in_fish])
         ("uuidd --reset", ["--reset-epoch", "--reset-steady"]),
         ("uuidd --user roo", ["root"]),
         ("uuidctl inspect --js", ["--json"]),
+        ("uuidd work", ["workers"]),
+        ("uuidd workers re", ["reserve"]),
+        ("uuidd workers init --re", ["--reserve"]),
+        ("uuidd workers list --js", ["--json"]),
+        ("uuidd workers free --use", ["--used-until"]),
+        ("uuidd workers raise --worker-w", ["--worker-window"]),
+        ("uuidd install-units --coo", ["--coordinator"]),
     ],
 )
 def test_words_are_completed(
@@ -185,6 +197,14 @@ def test_words_are_completed(
 
 @pytest.mark.process
 @SHELLS
+def test_options_are_completed_after_a_url(offered: Offered, tmp_path: Path) -> None:
+    """Bash takes each colon of a URL for a word of its own."""
+    url = "etcd : //h1 : 2379/uuidd" if offered is in_bash else "etcd://h1:2379/uuidd"
+    assert offered(f"uuidd workers init {url} --aft", tmp_path) == ["--after-loss"]
+
+
+@pytest.mark.process
+@SHELLS
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
@@ -192,6 +212,7 @@ def test_words_are_completed(
         ("uuidd -p here", ["here-a-file", "here-a-folder"]),
         ("uuidd --socket here", ["here-a-file", "here-a-folder"]),
         ("uuidctl -s here", ["here-a-file", "here-a-folder"]),
+        ("uuidd workers list --worker-secret here", ["here-a-file", "here-a-folder"]),
     ],
 )
 def test_paths_are_completed(

@@ -76,7 +76,9 @@ def parser() -> argparse.ArgumentParser:
     reserve = add("reserve", "keep numbers from new hosts")
     reserve.add_argument("numbers", type=numbers, metavar="NUMBERS", help="such as 0-15,20")
     free = add("free", "let new hosts have a number, after its host has gone for ever")
-    free.add_argument("number", type=values.whole(0, NUMBERS - 1), metavar="N")
+    free.add_argument(
+        "number", type=values.whole(0, NUMBERS - 1), metavar="N", help="the number, such as 17"
+    )
     free.add_argument(
         "--used-until",
         type=values.unix_ms,

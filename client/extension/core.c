@@ -32,9 +32,9 @@
  *    replaces the function in Python's table of methods, so that is compared for each id; libfaketime
  *    replaces clock_gettime itself.
  * 7. Random bytes are read ahead, 1 KiB at most, and twice as many each time that they are
- *    used up. They are dropped after 1 ms (or max_age), when UTC is set back, and when another lane
- *    is leased, and wiped as they are used. While one thread or handler uses the pool, others read
- *    from the system.
+ *    used up. They are dropped after 1 ms (or max_age), when UTC is set back, when another lane is
+ *    leased, and when the machine was cloned, and wiped as they are used. While one thread or handler
+ *    uses the pool, others read from the system.
  * 8. Without the GIL, several threads use a Cutter at once, and none waits for another. A tick is
  *    reserved by compare-and-swap, a place of a run by fetch-and-add. *changes* counts the changes
  *    of the sources, twice each: it is odd during one. Whoever finds another count after reserving
@@ -43,6 +43,10 @@
  *    With the GIL all this costs next to nothing, so there is one way for both. The module says that
  *    it does not need the GIL: CPython would bring it back otherwise. tests/client/test_core_threads.py
  *    fails without any one of these steps, on a CPython without the GIL.
+ *
+ * 9. If the machine was cloned, a copy of this process has all that is here. The daemon clears the
+ *    tokens then, and moves on the epoch, another word of its page. A run ends with its epoch. Random
+ *    bytes that were read ahead end with the epoch of the page that the process was passed last.
  *
  * The build (build_hook.py) defines UUIDD_VERSION, the version of the package, and UUIDD_SOURCE, a
  * digest of the C sources. */
@@ -172,6 +176,19 @@ static void core_free(void *module)
     core_clear(module);
 }
 
+static PyObject *core_watch(PyObject *Py_UNUSED(module), PyObject *value)
+{
+    /* It is kept for good, for any thread may be reading it: one page for each start of a daemon. */
+    PyObject *kept = PyList_New(0);
+    const uint64_t *epochs = kept ? epochs_of(value, load(&latest_epochs), kept) : NULL;
+    if (!epochs) {
+        Py_XDECREF(kept);
+        return NULL;
+    }
+    store_release(&latest_epochs, epochs);
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef core_methods[] = {
     {"new_uuid", core_new_uuid, METH_VARARGS,
      "new_uuid(kind, value, safe, /)\n--\n\n"
@@ -180,6 +197,9 @@ static PyMethodDef core_methods[] = {
      "shortcut(function, draw, /)\n--\n\n"
      "Let calls of *function* go to *draw* directly, if Python can (3.12 or newer).\n\n"
      "All that the function does must be to call *draw*, the first variable of its closure."},
+    {"watch", core_watch, METH_O,
+     "watch(epochs, /)\n--\n\n"
+     "Drop random bytes that were read ahead once ``epochs[0]``, a word of a page, has changed."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -149,21 +149,25 @@ struct lane {
     struct origin origin;
 };
 
-/* The places that are lent, *first* to *end*, while UTC is in the span from *begin* to *deadline* and
- * the mark is at *marked*. */
+/* The places that are lent, *first* to *end*, while UTC is in the span from *begin* to *deadline*,
+ * the mark is at *marked*, and the page's epoch is *epoch*. */
 struct run {
     int64_t first, end, marked, safe;
     double begin;
     double *deadline;
+    const uint64_t *epochs;
+    uint64_t epoch;
     struct origin origin;
 };
 
-/* Random bytes that were read at *begin*, in nanoseconds of UTC: the first *left* ones are left of
- * about *size*. */
+/* Random bytes that were read at *begin*, in nanoseconds of UTC, and in *epoch* of the page of
+ * *epochs*: the first *left* ones are left of about *size*. */
 struct pool {
     uint8_t *bytes;
     size_t size, left;
     int64_t begin, age;
+    const uint64_t *epochs;
+    uint64_t epoch;
     bool busy;
 };
 
@@ -193,6 +197,10 @@ PyObject *cut_one(Cutter *cut, enum form form);
 /* Fills bytes with random ones; -1 with an exception. */
 int read_random(Cutter *cut, uint8_t *bytes, size_t size);
 
+/* The word that says whether the machine was cloned, of the page that the process was passed last;
+ * NULL if it was passed none. */
+extern const uint64_t *latest_epochs;
+
 /* Drops the random bytes that were read ahead. */
 void drop_random(Cutter *cut);
 
@@ -200,6 +208,10 @@ void drop_random(Cutter *cut);
 
 PyObject *Cutter_many(Cutter *cut, PyObject *args);
 PyObject *Cutter_packed(Cutter *cut, PyObject *args);
+
+/* Returns the word of a memoryview of one, which is kept in a list, unless it was *known*; NULL with
+ * an exception. */
+const uint64_t *epochs_of(PyObject *value, const uint64_t *known, PyObject *list);
 
 extern PyType_Spec cutter_spec, draw_spec, ids_spec;
 

@@ -117,6 +117,21 @@ static const uint64_t *keep_page(Cutter *cut, PyObject *page, Py_ssize_t at)
     return found;
 }
 
+const uint64_t *epochs_of(PyObject *value, const uint64_t *known, PyObject *list)
+{
+    PyObject *view = PyMemoryView_FromObject(value);
+    const uint64_t *found = NULL;
+    if (!view)
+        return NULL;
+    Py_buffer *buffer = PyMemoryView_GET_BUFFER(view);
+    if (buffer->len != 8 || (uintptr_t)buffer->buf % 8)
+        PyErr_SetString(PyExc_ValueError, "the epoch must be one aligned word");
+    else if (buffer->buf == known || PyList_Append(list, view) == 0)
+        found = buffer->buf;
+    Py_DECREF(view);
+    return found;
+}
+
 static PyObject *Cutter_hold(Cutter *cut, PyObject *args)
 {
     PyObject *page, *origin_value;
@@ -146,15 +161,16 @@ static PyObject *Cutter_hold(Cutter *cut, PyObject *args)
 
 static PyObject *Cutter_lend(Cutter *cut, PyObject *args)
 {
-    PyObject *deadline, *origin_value;
+    PyObject *deadline, *origin_value, *epochs_value;
     long long first, end, marked;
+    unsigned long long epoch;
     double begin;
     int safe;
     struct origin origin;
     Py_buffer slot;
 
-    if (!PyArg_ParseTuple(args, "LLdOLOp:lend", &first, &end, &begin, &deadline, &marked,
-                          &origin_value, &safe)
+    if (!PyArg_ParseTuple(args, "LLdOLOpOK:lend", &first, &end, &begin, &deadline, &marked,
+                          &origin_value, &safe, &epochs_value, &epoch)
         || read_origin(cut->kind, origin_value, &origin) < 0)
         return NULL;
     if (first < 0 || end < first || !has_time(cut->kind, first, end - first, &origin)) {
@@ -171,7 +187,12 @@ static PyObject *Cutter_lend(Cutter *cut, PyObject *args)
         PyErr_SetString(PyExc_ValueError, "the deadline must be in the memory of the cutter");
         return NULL;
     }
+    const uint64_t *epochs = epochs_of(epochs_value, cut->run.epochs, cut->pages);
+    if (!epochs)
+        return NULL;
     begin_change(cut);
+    store(&cut->run.epoch, epoch);
+    store(&cut->run.epochs, epochs);
     store(&cut->run.marked, marked);
     store(&cut->run.safe, safe);
     __atomic_store(&cut->run.begin, &begin, __ATOMIC_RELAXED);
@@ -258,9 +279,9 @@ static PyMethodDef cutter_methods[] = {
      "Take ticks of a lane while *token* is at *at* in the words of *page*.\n\n"
      "They are at *begin* or later, and before *end*, *tell_at* and the horizon in the page."},
     {"lend", (PyCFunction)Cutter_lend, METH_VARARGS,
-     "lend($self, first, end, begin, deadline, marked, origin, safe, /)\n--\n\n"
-     "Take the places ``first .. end`` while UTC is in the span from *begin* to ``deadline[0]``, and\n"
-     "*used* is at *marked*."},
+     "lend($self, first, end, begin, deadline, marked, origin, safe, epochs, epoch, /)\n--\n\n"
+     "Take the places ``first .. end`` while UTC is in the span from *begin* to ``deadline[0]``,\n"
+     "*used* is at *marked*, and ``epochs[0]`` is *epoch*."},
     {"take_back", (PyCFunction)Cutter_take_back, METH_NOARGS,
      "take_back($self, /)\n--\n\nReturn the first place that is left of those that were lent."},
     {"one", (PyCFunction)Cutter_one, METH_O,

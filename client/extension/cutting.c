@@ -63,6 +63,8 @@ int read_random(Cutter *cut, uint8_t *bytes, size_t size)
     return 0;
 }
 
+const uint64_t *latest_epochs;
+
 void drop_random(Cutter *cut)
 {
     /* As if UTC had been set back since. */
@@ -78,7 +80,10 @@ static int take_random(Cutter *cut, int64_t now, uint8_t *bytes, size_t size)
         return read_random(cut, bytes, size) < 0 ? -1 : 1;
     int read = 0;
     int64_t begin = load(&pool->begin);
-    bool old = now < begin || now - begin >= pool->age;
+    const uint64_t *epochs = load_acquire(&latest_epochs);
+    uint64_t epoch = epochs ? load_acquire(epochs) : 0;
+    bool old = now < begin || now - begin >= pool->age || epoch != pool->epoch
+               || epochs != pool->epochs;
     if (old || pool->left < size) {
         memset(pool->bytes, 0, pool->left);
         pool->left = 0;
@@ -89,6 +94,8 @@ static int take_random(Cutter *cut, int64_t now, uint8_t *bytes, size_t size)
         read = read_random(cut, pool->bytes, wanted) < 0 ? -1 : 1;
         if (read > 0) {
             pool->left = wanted;
+            pool->epochs = epochs;
+            pool->epoch = epoch;
             store(&pool->begin, now);
         }
     }
@@ -133,6 +140,8 @@ static enum found cut_run(Cutter *cut, int64_t now, struct cut *made)
     made->place = take_next(&run->first);
     made->safe = load(&run->safe);
     load_origin(&run->origin, &made->origin);
+    if (load_acquire(load(&run->epochs)) != load(&run->epoch))
+        return NONE;
     return made->place < end ? FOUND : AGAIN;
 }
 

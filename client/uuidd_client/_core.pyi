@@ -16,6 +16,7 @@ Refill = Callable[[], tuple[Cutter | None, Any]]
 
 def new_uuid(kind: type[UUID], value: int, safe: SafeUUID, /) -> UUID: ...
 def shortcut(function: FunctionType, draw: Draw, /) -> bool: ...
+def watch(epochs: memoryview[int], /) -> None: ...
 
 class Cutter:
     floor: int
@@ -50,6 +51,8 @@ class Cutter:
         marked: int,
         origin: Origin,
         safe: bool,
+        epochs: memoryview[int],
+        epoch: int,
         /,
     ) -> None: ...
     def take_back(self) -> int: ...

@@ -224,10 +224,10 @@ class Client:
 
         # As in factory(), except that the time is read in C, just before the call.
         def draw(now: float) -> typing.Any:
-            ids, begin, deadline = cell[0]
+            ids, begin, deadline, epochs, epoch = cell[0]
             try:
                 drawn = next(ids)
-                if begin <= now < deadline[0]:
+                if begin <= now < deadline[0] and epochs[0] == epoch:
                     return drawn
             except StopIteration:
                 pass
@@ -287,10 +287,10 @@ class Client:
 
         def draw() -> typing.Any:
             """Return the next id."""
-            ids, begin, deadline = cell[0]
+            ids, begin, deadline, epochs, epoch = cell[0]
             try:
                 drawn = next(ids)
-                if begin <= clock() < deadline[0]:
+                if begin <= clock() < deadline[0] and epochs[0] == epoch:
                     return drawn
             except StopIteration:
                 pass
@@ -336,7 +336,7 @@ class Client:
                 direct, always = cell[1]
                 # It calls the function until that returns None. So the next call of draw finds its
                 # id without an exception, which would take longer than all the rest.
-                cell[0] = iter(direct, None), 0.0, always
+                cell[0] = iter(direct, None), 0.0, always, _NO_EPOCHS, 0
                 drawn = direct()
                 # Here nothing is called any more, because a handler could fork in it.
                 if drawn is not None:
@@ -364,4 +364,5 @@ def function(draw: Draw) -> Draw:
     return drawn  # type: ignore[return-value]  # it is called as the other is, and returns the same
 
 
-_EMPTY: Run = (iter(()), 0.0, memoryview(bytes(8)).cast("d"))
+_NO_EPOCHS = memoryview(bytes(8)).cast("Q")
+_EMPTY: Run = (iter(()), 0.0, memoryview(bytes(8)).cast("d"), _NO_EPOCHS, 0)

@@ -84,8 +84,9 @@ class CompiledSupply(Supply):
     def join(self, count: int) -> bytes:
         """Return the bytes of exactly *count* ids, in one piece. Raises as ``make``."""
         return b"".join(
-            self.cutter.packed(first, part, self.places.origin)
-            for first, part in self._pieces(count)
+            self._made(
+                count, lambda first, part: self.cutter.packed(first, part, self.places.origin)
+            )
         )
 
     def _ids(self, form: str, first: int, count: int) -> list[Any]:
@@ -125,9 +126,16 @@ class CompiledSupply(Supply):
             # First they are all used, so that none can come twice if this is broken off.
             first, end = places.use_all()
             self._note_used()
-            safe = places.safe is SafeUUID.safe
             cutter.lend(
-                first, end, places.begin, places.deadline, places.marked, places.origin, safe
+                first,
+                end,
+                places.begin,
+                places.deadline,
+                places.marked,
+                places.origin,
+                places.safe is SafeUUID.safe,
+                places.watch.epochs,
+                places.watch.epoch,
             )
 
     def _take_back(self) -> None:

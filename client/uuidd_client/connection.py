@@ -12,6 +12,7 @@ from uuidd_client.errors import DaemonUnavailable, NoWorkerId
 from uuidd_client.lease import Holding
 from uuidd_client.system import elapsed
 from uuidd_client.transport import Closed, Silence, Transport
+from uuidd_client.watch import NEVER, Watch
 
 AnyBlock = TypeVar("AnyBlock", Block, SteadyBlock)
 
@@ -30,6 +31,8 @@ class Connection(Transport):
     """A connection to the daemon, and the requests that it answers.
 
     Not for two threads at once. All calls raise DaemonUnavailable if they get no usable answer.
+
+    *watch* is that of the last block.
     """
 
     def __init__(self, path: str, timeout: float, silence: Silence | None = None) -> None:
@@ -37,6 +40,7 @@ class Connection(Transport):
         self._closes_on_rpc = False
         self._libuuid_until = 0.0
         self._of_snowflakes = "snowflake"
+        self.watch = NEVER
 
     def take_snowflake(self, count: int) -> SteadyBlock:
         """Return a block of up to *count* steady ticks, with a worker number.
@@ -138,6 +142,8 @@ class Connection(Transport):
             block = read(result)
             if block.count > count:
                 raise ValueError(f"{block.count} ticks where {count} were asked for")
+            # The block says its epoch: the page may have come after it.
+            self.watch = Watch(self.page, methods.unpack_page_epoch(result))
             return block
         except ValueError as error:
             raise self._unusable(error) from error
@@ -155,6 +161,7 @@ class Connection(Transport):
     def _take_by_libuuid(self, count: int, deadline: float) -> Block:
         asked = min(count, MAX_FROM_LIBUUID)
         self._open(deadline)
+        self.watch = NEVER
         try:
             self._send(libuuid.pack_request(libuuid.Op.BULK_TIME_UUID, asked))
             data = b""

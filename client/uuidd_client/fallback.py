@@ -17,9 +17,10 @@ from uuidd.core.timeline import Block, Lane, NoneFree, SteadyBlock
 from uuidd.core.timeline.state import random_node
 from uuidd.core.timeline.steady import MAX_LEAD_SECONDS, Slew
 from uuidd.core.timeline.volatile import TOLERANCE
-from uuidd_client.fork_guard import alive
+from uuidd_client.fork_guard import ForkGuard
 from uuidd_client.per_process import PerProcess
 from uuidd_client.system import random_bits
+from uuidd_client.watch import latest
 
 MAX_LEAD = MAX_LEAD_SECONDS * TICKS_PER_SECOND
 """The most ticks by which steady ids lead UTC. To lead further, their timeline is started again."""
@@ -36,12 +37,14 @@ class Fallback:
     """Blocks under random nodes. Where there is none yet, an int says how many ticks to wait.
 
     Any thread may use it, and a signal handler that interrupts the thread. *alive* and *child* are
-    for ``PerProcess``.
+    for ``PerProcess``. Its nodes were drawn under *watch*.
     """
 
     def __init__(self) -> None:
-        self.alive = alive()
+        self._guard = ForkGuard()
+        self.alive = self._guard.alive
         self.child: dict[str, Fallback] = {}
+        self.watch = latest()
         self._utc = _Shared(_fresh_utc(0))
         self._steady = _Shared(_fresh_steady())
 

@@ -23,6 +23,8 @@ from uuidd_client.fork_guard import alive
 from uuidd_client.supply import Direct, Run
 from uuidd_client.uuid_objects import new_uuids
 
+_EMPTY: Run = (iter(()), 0.0, memoryview(bytes(8)).cast("d"), memoryview(bytes(8)).cast("Q"), 0)
+
 _UNIX = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MICROSECOND = datetime.timedelta(microseconds=1)
 _TICKS_PER_MICROSECOND = TICKS_PER_MS // 1000
@@ -75,7 +77,7 @@ class FixedSession:
 
     def run(self, kind: str, form: str) -> tuple[Run, Direct, Any]:
         """Return one id of *kind* in *form*, after an empty run, so that each call comes here."""
-        return (iter(()), 0.0, memoryview(bytes(8)).cast("d")), None, self.make(kind, 1, form)[0]
+        return _EMPTY, None, self.make(kind, 1, form)[0]
 
     def one(self, kind: str, form: str) -> tuple[None, Any]:
         """Return one id of *kind* in *form*, and no cutter, so that each call comes here."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from uuidd.core.ids.layouts import Origin
 from uuidd.core.timeline.leases import (
+    EPOCH_AT,
     HORIZON_AT,
     MAGIC_AT,
     PAGE_MAGIC,
@@ -35,19 +36,43 @@ class PageError(Exception):
     """A descriptor is not that of a page; one line that says why."""
 
 
-class Page:
-    """The page of one daemon process, as a client reads it; *words* are its words of 64 bits.
-
-    Raises PageError if *descriptor* is not a page. The descriptor stays the caller's.
-    """
+class _Mapping(mmap.mmap):
+    """The memory of a page. It lasts as long as anybody has a memoryview of it."""
 
     # Kept here for ``__del__``: at the interpreter's end, the names of a module may be gone first.
     _fstat = staticmethod(os.fstat)
-    _kept: list[mmap.mmap] = []  # noqa: RUF012  (all pages share it)
+    _kept: list[_Mapping] = []  # noqa: RUF012  (all of them share it)
     """Mappings that are never closed, see ``__del__``."""
 
+    number = -1
+    """The number of its own descriptor."""
+
+    identity = 0, 0
+    """The device and the inode of what is mapped."""
+
+    def __del__(self) -> None:
+        # A mapping has a descriptor of its own, which its end closes by number. Meanwhile the
+        # program may have closed it, as daemons do, and opened a file with the same number.
+        if self.number < 0:
+            # It was not mapped.
+            return
+        try:
+            found = self._fstat(self.number)
+            if (found.st_dev, found.st_ino) == self.identity:
+                return
+        except OSError:
+            pass
+        self._kept.append(self)
+
+
+class Page:
+    """The page of one daemon process, as a client reads it; *words* are its words of 64 bits.
+
+    *epochs* is the one that holds the epoch. Raises PageError if *descriptor* is not a page. The
+    descriptor stays the caller's.
+    """
+
     def __init__(self, descriptor: int) -> None:
-        self._memory: mmap.mmap | None = None
         if sys.maxsize < 1 << 62:
             raise PageError("this machine does not read words of 64 bits in one piece")
         try:
@@ -59,27 +84,19 @@ class Page:
                     f" {SEALS:#x} and {PAGE_BYTES}"
                 )
             self._identity = found.st_dev, found.st_ino
-            self._number = _next_number(descriptor)
-            memory = mmap.mmap(descriptor, PAGE_BYTES, mmap.MAP_SHARED, mmap.PROT_READ)
+            number = _next_number(descriptor)
+            memory = _Mapping(descriptor, PAGE_BYTES, mmap.MAP_SHARED, mmap.PROT_READ)
         except OSError as error:
             raise PageError(f"it cannot be mapped: {error.strerror}") from error
-        self._memory = memory
+        memory.number, memory.identity = number, self._identity
         self.words = memoryview(memory).cast("Q")
+        self.epochs = self.words[EPOCH_AT : EPOCH_AT + 1]
         if self.words[MAGIC_AT] != PAGE_MAGIC:
             raise PageError(f"it begins with {self.words[MAGIC_AT]:#x}, not {PAGE_MAGIC:#x}")
 
-    def __del__(self) -> None:
-        # A mapping has a descriptor of its own, which its end closes by number. Meanwhile the
-        # program may have closed it, as daemons do, and opened a file with the same number.
-        if self._memory is None:
-            return
-        try:
-            found = self._fstat(self._number)
-            if (found.st_dev, found.st_ino) == self._identity:
-                return
-        except OSError:
-            pass
-        self._kept.append(self._memory)
+    def is_of(self, found: os.stat_result) -> bool:
+        """Whether *found*, what fstat(2) says of a descriptor, is of this page."""
+        return (found.st_dev, found.st_ino) == self._identity
 
 
 def _next_number(descriptor: int) -> int:

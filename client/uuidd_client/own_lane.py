@@ -13,6 +13,7 @@ from uuidd_client.errors import DaemonUnavailable
 from uuidd_client.lease import Holding
 from uuidd_client.source import LatestSteady, utc_tick
 from uuidd_client.system import elapsed
+from uuidd_client.watch import NEVER, Watch
 
 LEASE_AGE = 0.001
 """How old, in seconds, an id of a lease may become before it is drawn."""
@@ -29,8 +30,8 @@ class OwnLane:
     """The ticks of a lane that *connection* leases, for the ids of one process.
 
     Those of the steady kinds are noted in *latest*, so that blocks and the fallback go on after
-    them. *begin*, the first tick of the lane that may be used, and *origin* are of the time of the
-    last call of ``now``.
+    them. *begin*, the first tick of the lane that may be used, *origin* and *watch* are of the time
+    of the last call of ``now``.
     """
 
     def __init__(self, connection: Connection, latest: LatestSteady | None) -> None:
@@ -40,6 +41,7 @@ class OwnLane:
         self._ask_at = inf
         self.begin = 0
         self.origin = Origin(0)
+        self.watch = NEVER
 
     def now(self) -> int:
         """Return the tick of now if it is in the lane, and may be used; otherwise 0.
@@ -49,6 +51,8 @@ class OwnLane:
         lease = self.lease or self._ask()
         if lease is None:
             return 0
+        # Before the token, which is cleared before the epoch moves on.
+        watch = Watch(lease.page, lease.page.epochs[0])
         now = utc_tick()
         if not lease.allows(now):
             # The page of a daemon that has ended stays as it was.
@@ -57,7 +61,7 @@ class OwnLane:
             return 0
         if now >= lease.tell_at:
             self._tell(lease, now)
-        self.begin, self.origin = lease.begin, lease.origin
+        self.begin, self.origin, self.watch = lease.begin, lease.origin, watch
         return now
 
     def note(self, end: int) -> None:

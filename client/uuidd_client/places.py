@@ -27,6 +27,7 @@ from uuidd_client.mark import Mark
 from uuidd_client.own_lane import LEASE_AGE, OwnLane
 from uuidd_client.source import Source, utc_tick
 from uuidd_client.system import elapsed, pause, utc
+from uuidd_client.watch import NEVER, latest
 
 LEASABLE = {"v1", "v6", "v7", "ulid", "ksuid", "push_id"}
 """The kinds that have room for the number of a lane."""
@@ -65,9 +66,9 @@ class Places:
 
     Those in ``first .. end`` are free. Their ids have *origin*, are marked *safe*, and are valid
     while UTC is in the span from *begin* to ``deadline[0]``, which is memory that a fork's child
-    finds empty. *used* counts those that were used of the last block, *leased* is whether they are
-    of the own lane, and *marked* where the mark was when they were taken. *direct* counts the ids
-    that were made one by one since the last pause.
+    finds empty, and until *watch* has moved. *used* counts those that were used of the last block,
+    *leased* is whether they are of the own lane, and *marked* where the mark was when they were
+    taken. *direct* counts the ids that were made one by one since the last pause.
     """
 
     def __init__(
@@ -101,6 +102,7 @@ class Places:
         self.safe = SafeUUID.unknown
         self.begin = 0.0
         self.deadline = guard.slot(0.0)
+        self.watch = NEVER
         self.used = 0
 
     def begin_call(self) -> None:
@@ -168,9 +170,11 @@ class Places:
     def valid(self) -> bool:
         """Whether UTC is in the span in which the ids of the block are valid.
 
-        They are not once the mark has moved: then an id was made directly, and they are older.
+        They are not once the mark has moved: then an id was made directly, and they are older. Nor
+        are they once the machine was cloned, because a copy of this process has them too.
         """
-        return self.begin <= utc() < self.deadline[0] and self.reserved.end == self.marked
+        in_time = self.begin <= utc() < self.deadline[0]
+        return in_time and self.reserved.end == self.marked and not self.watch.moved
 
     def _cut(self, lane: OwnLane, needed: int, ahead: int) -> bool:
         """Take the latest ticks of *lane*, and return whether any can be used now."""
@@ -193,6 +197,7 @@ class Places:
         self.first, self.end = first, end
         lane.note(end)
         self.origin, self.leased, self.safe = lane.origin, True, SafeUUID.safe
+        self.watch = lane.watch
         # The first tick is older than now by this.
         age = (now - first) / TICKS_PER_SECOND
         # A list is used at once, of as many ticks as max_age has room for.
@@ -213,7 +218,7 @@ class Places:
                     raise RateExceeded(self.kind, needed, 0)
                 pause(EMPTY_PAUSE)
                 self._fetch(needed)
-            raise self._broken(f"{MAX_EMPTY} blocks in a row have no place for a {self.kind}")
+            raise self.broken(f"{MAX_EMPTY} blocks in a row have no place for a {self.kind}")
         last_used = max(self.first, self.reserved.end) - 1
         for tries_left in reversed(range(FETCHES)):
             self._fetch(needed)
@@ -232,12 +237,13 @@ class Places:
         if not self.timeline:
             # Random bits of this process. With a max_age of 0 none are made ahead.
             size = RANDOM_BLOCK if self.max_age else needed
+            self.watch = latest()
             self.first, self.end = self.end, self.end + size
             self._span(begin, begin + self.max_age)
             return
         asked = self._demand.size(layout.ticks(needed), layout.ticks(self.used), asked_at)
         block, from_daemon = self._take(asked)
-        self.leased = False
+        self.leased, self.watch = False, self._source.watch
         self._demand.came(elapsed())
         self.used = 0
         origin = block.origin if from_daemon else block.origin._replace(lane=None)
@@ -247,7 +253,7 @@ class Places:
             # Not if the daemon comes and goes: the fallback has a node of its own too.
             self._nodes = self._nodes + 1 if from_daemon else 0
             if self._nodes > MAX_NODES:
-                raise self._broken(f"{self._nodes} answers in a row each have another node")
+                raise self.broken(f"{self._nodes} answers in a row each have another node")
             if self.end and self.timeline != "utc" and not layout.random:
                 # Within a run the node or the worker comes first in the order of ids.
                 self._not_before = self.end - 1 + layout.room(self.end - 1)
@@ -290,8 +296,9 @@ class Places:
             return
         error = TimeOutOfRange(self.kind, last, times.epoch, times.end)
         if from_daemon and times.epoch <= utc_tick() < times.end:
-            raise self._broken(str(error)) from error
+            raise self.broken(str(error)) from error
         raise error
 
-    def _broken(self, cause: str) -> DaemonUnavailable:
+    def broken(self, cause: str) -> DaemonUnavailable:
+        """Return the error of a daemon that is not usable."""
         return DaemonUnavailable(self._source.connection.path, f"an unusable answer: {cause}")

@@ -15,9 +15,10 @@ from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline import Block, SteadyBlock
 from uuidd_client.connection import Connection
 from uuidd_client.errors import DaemonUnavailable
-from uuidd_client.fallback import MAX_LEAD, local_fallback
+from uuidd_client.fallback import MAX_LEAD, Fallback, local_fallback
 from uuidd_client.mark import Mark
 from uuidd_client.system import elapsed, pause
+from uuidd_client.watch import NEVER
 
 AnyBlock = TypeVar("AnyBlock", Block, SteadyBlock)
 
@@ -60,7 +61,8 @@ class LatestSteady:
 class Source:
     """Blocks from *connection* and, if *fallback*, from this process when that fails.
 
-    Sources that share *latest* have steady ticks that rise among all of them.
+    Sources that share *latest* have steady ticks that rise among all of them. *watch* is that of
+    the last block.
     """
 
     def __init__(self, connection: Connection, *, fallback: bool, latest: LatestSteady) -> None:
@@ -68,6 +70,7 @@ class Source:
         self._fallback = fallback
         self._retry_at = {"utc": 0.0, "steady": 0.0}
         self._latest = latest
+        self.watch = NEVER
 
     def take(self, count: int) -> tuple[Block, bool]:
         """Return up to *count* ticks of UTC, and whether they came from the daemon.
@@ -76,11 +79,14 @@ class Source:
         """
         block = self._ask("utc", self.connection.take, count, self._fallback)
         if block is not None:
+            self.watch = self.connection.watch
             return block, True
         begun = elapsed()
         while True:
-            taken = local_fallback.get().take(count, now=utc_tick(), waited=elapsed() - begun)
+            fallback = _current_fallback()
+            taken = fallback.take(count, now=utc_tick(), waited=elapsed() - begun)
             if not isinstance(taken, int):
+                self.watch = fallback.watch
                 return taken, False
             # UTC stepped back, but by 10 ms at most: otherwise there would be another node.
             pause(taken / TICKS_PER_SECOND)
@@ -93,6 +99,7 @@ class Source:
         """
         block = self._take_later(self.connection.take_snowflake, count)
         self._latest.note(block.first + block.count)
+        self.watch = self.connection.watch
         return block
 
     def take_steady(self, count: int) -> tuple[SteadyBlock, bool]:
@@ -105,11 +112,13 @@ class Source:
         take = partial(self._take_later, self.connection.take_steady)
         block = self._ask("steady", take, count, self._fallback)
         safe = block is not None
+        self.watch = self.connection.watch
         while block is None:
             ticks = int(elapsed() * TICKS_PER_SECOND)
             past = self._latest.end
-            fallback_of_process = local_fallback.get()
-            taken = fallback_of_process.take_steady(count, past=past, now=utc_tick(), elapsed=ticks)
+            fallback = _current_fallback()
+            self.watch = fallback.watch
+            taken = fallback.take_steady(count, past=past, now=utc_tick(), elapsed=ticks)
             if isinstance(taken, int):
                 pause(taken / TICKS_PER_SECOND)
             else:
@@ -154,6 +163,16 @@ class Source:
             )
         first = max(block.first, used)
         return SteadyBlock(first, end - first, block.node, block.worker, block.epoch)
+
+
+def _current_fallback() -> Fallback:
+    """Return the fallback of this process, of after the last clone of the machine."""
+    fallback = local_fallback.get()
+    if fallback.watch.moved:
+        # As in a fork's child.
+        fallback.alive[0] = 0.0
+        fallback = local_fallback.get()
+    return fallback
 
 
 _PACKAGE = os.path.dirname(__file__) + os.sep

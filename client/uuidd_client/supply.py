@@ -11,12 +11,14 @@ Theory of operation
    UTC after it has drawn an id. If UTC is past the deadline, or has gone back before the request,
    or the process is a fork's child, the id is dropped and a new run is started.
 4. Random bits that are made ahead have such a span too. A run of v4 is RANDOM_RUN ids at most.
+5. The caller also compares the epoch in a page (``watch``) with that of the run, which is dropped
+   if the machine was cloned. So is a list that was being made.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from uuidd_client.direct import direct
 from uuidd_client.lease import Holding
@@ -34,14 +36,22 @@ SLOW_RUNS = {("ksuid", "text"): 128}
 """The same for ids that take microseconds each: a longer run would outlast LEASE_AGE in the making.
 """
 
+MAX_CLONES = 8
+"""Times that a list is made again because the machine was cloned meanwhile, after which the daemon
+counts as broken."""
+
 RANDOM_RUN = 128
 """The most ids of a run of v4: they are secrets that wait in memory until they are drawn."""
 
-Run: TypeAlias = "tuple[Iterator[Any], float, memoryview[float]]"
-"""What ids are drawn from: *ids*, and *begin* and *deadline* of the span in which they are valid.
+Piece = TypeVar("Piece")
 
-An id of ``next(ids)`` is valid if ``begin <= utc() < deadline[0]``, where both are read after it. A
-plain tuple, because it is unpacked at each id, and a named one takes twice as long.
+Run: TypeAlias = "tuple[Iterator[Any], float, memoryview[float], memoryview[int], int]"
+"""What ids are drawn from: *ids*, *begin* and *deadline* of the span in which they are valid, and
+*epochs* and *epoch* of their ``Watch``.
+
+An id of ``next(ids)`` is valid if ``begin <= utc() < deadline[0] and epochs[0] == epoch``, where
+all are read after it. A plain tuple, because it is unpacked at each id, and a named one takes twice
+as long.
 """
 
 
@@ -89,16 +99,17 @@ class Supply:
         self._out, self._out_form = ids, form
         longest = SLOW_RUNS.get((places.kind, form), LONG_RUNS[form])
         self._length = min(2 * self._length, longest if places.timeline else RANDOM_RUN)
-        return (ids, places.begin, places.deadline), next(ids)
+        watch = places.watch
+        return (ids, places.begin, places.deadline, watch.epochs, watch.epoch), next(ids)
 
     def make(self, count: int, form: str) -> list[Any]:
         """Return exactly *count* ids in *form*.
 
         Raises DaemonUnavailable; the ids made so far are lost. Raises RateExceeded; none was made.
         """
-        made: list[Any] = []
-        for first, part in self._pieces(count):
-            made += self._ids(form, first, part)
+        made, *more = self._made(count, lambda first, part: list(self._ids(form, first, part)))
+        for piece in more:
+            made += piece
         return made
 
     def join(self, count: int) -> bytes:
@@ -108,7 +119,7 @@ class Supply:
         if packed is None:
             return b"".join(self.make(count, "bytes"))
         return b"".join(
-            packed(first, part, places.origin, random_bytes) for first, part in self._pieces(count)
+            self._made(count, lambda first, part: packed(first, part, places.origin, random_bytes))
         )
 
     def rest(self) -> None:
@@ -118,6 +129,18 @@ class Supply:
     def drop_block(self) -> None:
         """Drop what is left of the block. The next ids are later than all that were made so far."""
         self.places.drop()
+
+    def _made(self, count: int, make: Callable[[int, int], Piece]) -> list[Piece]:
+        """Return what *make* makes of *count* places, all after the last clone of the machine."""
+        places = self.places
+        for _ in range(MAX_CLONES):
+            made, watches = [], []
+            for first, part in self._pieces(count):
+                watches.append(places.watch)
+                made.append(make(first, part))
+            if not any(watch.moved for watch in watches):
+                return made
+        raise places.broken(f"its epoch changed {MAX_CLONES} times in one call")
 
     def _pieces(self, count: int) -> Iterator[tuple[int, int]]:
         """Use *count* places: return the first, and the number, of each piece that is one run."""

@@ -26,6 +26,7 @@ from uuidd_client.lease import Page, PageError
 from uuidd_client.per_process import Forked
 from uuidd_client.stream import Stream
 from uuidd_client.system import elapsed
+from uuidd_client.watch import page_of
 
 SILENCE_SECONDS = 1.0
 """Seconds for which the connections of a process share that one of them found the daemon silent."""
@@ -60,7 +61,8 @@ class Closed(Exception):
 class Transport:
     """Requests to the daemon at *path*, and its answers. A call takes *timeout* seconds at most.
 
-    *page* is the page of leases that the daemon has passed over the connection that is open.
+    *page* is the page that the daemon has passed over the connection that is open. It comes with
+    the first reply, and with the first lease.
     """
 
     def __init__(self, path: str, timeout: float, silence: Silence | None = None) -> None:
@@ -73,7 +75,7 @@ class Transport:
         self._unanswered: float | None = None
         self._msgid = 0
         self.page: Page | None = None
-        self._wants_page = False
+        self._wants_page = self._is_new = False
 
     def close(self) -> None:
         """Close the connection; the next call opens another."""
@@ -134,6 +136,7 @@ class Transport:
                 # For example Ctrl-C: the answer may still come, and is not the next request's.
                 self.close()
             raise
+        self._is_new = False
         self._mark_answered()
         if response.msgid != self._msgid:
             self.close()
@@ -158,7 +161,7 @@ class Transport:
             # The daemon that was silent there has gone.
             self._mark_answered()
             raise self._failed(error) from error
-        self._sock = sock
+        self._sock, self._is_new = sock, True
 
     def _opened(self) -> Stream:
         """Return the socket. Raises Forked in a child whose signal handler has closed it."""
@@ -186,7 +189,7 @@ class Transport:
             left = deadline - elapsed()
             if left <= 0:
                 raise TimeoutError
-            if self._wants_page:
+            if self._wants_page or self._is_new:
                 data, passed = sock.receive_passed(65536, left)
                 for descriptor in passed:
                     self._keep_page(descriptor)
@@ -205,9 +208,11 @@ class Transport:
 
     def _keep_page(self, descriptor: int) -> None:
         try:
-            self.page = Page(descriptor)
+            self.page = page_of(descriptor)
         except PageError as error:
-            raise self._unusable(error) from error
+            # Without it there are blocks, as of an earlier daemon.
+            if self._wants_page:
+                raise self._unusable(error) from error
         finally:
             os.close(descriptor)
 

@@ -14,6 +14,7 @@ from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd_client import extension
 from uuidd_client.fork_guard import ForkGuard
 from uuidd_client.lease import Holding
+from uuidd_client.watch import NO_EPOCHS
 
 core: Any = extension.core
 """The extension. Without it, the tests that import this are not collected."""
@@ -81,11 +82,14 @@ class Hand:
         seconds: float = 1.0,
         origin: Origin = BLOCK,
         safe: bool = True,
+        epochs: memoryview[int] = NO_EPOCHS,
+        epoch: int = 0,
     ) -> memoryview[float]:
         """Lend it places from *first* on, for some *seconds* from now; return their deadline."""
         deadline = self.guard.slot((self.now - UNIX_EPOCH) / TICKS_PER_SECOND + seconds)
         end = first + count
-        self.cutter.lend(first, end, begin, deadline, self.used.end, origin, safe)
+        marked = self.used.end
+        self.cutter.lend(first, end, begin, deadline, marked, origin, safe, epochs, epoch)
         return deadline
 
     def one(self, form: str | None = None) -> Any:

@@ -8,6 +8,7 @@ import selectors
 import socket
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from itertools import repeat, starmap
 from pathlib import Path
@@ -24,6 +25,7 @@ from uuidd.core.wire import methods
 from uuidd.core.wire.rpc import pack_notification
 from uuidd_client import client, compiled, connection, direct, own_lane, places, source, transport
 from uuidd_client.errors import DaemonUnavailable
+from uuidd_client.watch import NEVER
 
 UUIDCTL = [
     sys.executable,
@@ -69,7 +71,13 @@ class Time:
         self.utc += ticks
 
 
-class Blocks:
+class Unwatched:
+    """Where blocks come from that no page is about."""
+
+    watch = NEVER
+
+
+class Blocks(Unwatched):
     """A source that gives the blocks told to it in turn, or raises; notes what it was asked."""
 
     def __init__(self, *blocks: Block | BaseException, safe: bool = True) -> None:
@@ -103,7 +111,8 @@ class Server:
     """A Unix socket at *path* that says *answer* to whatever is sent to it.
 
     Requests for a lease are apart: *asked* counts them, and *lease* answers them, or hangs up if it
-    returns False. So is what is told of ids in use, which *told* counts.
+    returns False. So is what is told of ids in use, which *told* counts. The first answer over a
+    connection comes with the descriptors *greeting*.
     """
 
     def __init__(
@@ -111,6 +120,7 @@ class Server:
         path: Path,
         answer: Answer,
         lease: Callable[[bytes, socket.socket], bool] | None = None,
+        greeting: list[int] | None = None,
     ) -> None:
         self.path = path
         self.requests: list[bytes] = []
@@ -118,6 +128,8 @@ class Server:
         self.asked = self.told = 0
         self._answer = answer
         self._lease = lease or _no_lease
+        self._greeting = greeting or []
+        self._greeted: weakref.WeakSet[socket.socket] = weakref.WeakSet()
         self._listener = socket.socket(socket.AF_UNIX)
         self._stop, self._stopped = os.pipe()
         self._thread = threading.Thread(target=self._serve)
@@ -170,7 +182,11 @@ class Server:
             reply = self._answer(request)
             if reply is None:
                 return False
-            connection.sendall(reply)
+            if self._greeting and connection not in self._greeted:
+                self._greeted.add(connection)
+                socket.send_fds(connection, [reply], self._greeting)
+            else:
+                connection.sendall(reply)
         except OSError:
             return False
         return True

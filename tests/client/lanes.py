@@ -21,7 +21,15 @@ from tests.client.fakes import (
     result,
 )
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
-from uuidd.core.timeline.leases import DUE_AT, HORIZON_AT, MAGIC_AT, PAGE_MAGIC, TOKENS_AT, Lease
+from uuidd.core.timeline.leases import (
+    DUE_AT,
+    EPOCH_AT,
+    HORIZON_AT,
+    MAGIC_AT,
+    PAGE_MAGIC,
+    TOKENS_AT,
+    Lease,
+)
 from uuidd.core.wire.methods import pack_lease
 from uuidd.server import page as server_page
 from uuidd_client import source
@@ -63,6 +71,11 @@ class Lanes:
         """End all leases."""
         for at in range(TOKENS_AT, TOKENS_AT + 256):
             self.words[at] = 0
+
+    def renew(self) -> None:
+        """Do what a daemon does when it has noticed that its machine was cloned."""
+        self.revoke()
+        self.words[EPOCH_AT] += 1
 
     def lease(self) -> Holding:
         """Return a lease, as a connection does."""
@@ -118,7 +131,7 @@ class World:
 
     def server(self) -> Server:
         """Return the daemon, to be entered."""
-        return Server(self.path, self._block, self.lanes.answered)
+        return Server(self.path, self._block, self.lanes.answered, [self.lanes.fd])
 
     def _block(self, request: bytes) -> bytes:
         count = msgpack.unpackb(request)[3][1]
@@ -127,4 +140,5 @@ class World:
         # As if it had waited for a tick, if there is none.
         end = max(self.time.utc + self.ahead, self._next) + 1
         first, self._next = max(self._next, end - count), end
-        return result(request, granted(first - START, end - first))
+        epoch = {"page_epoch": self.lanes.words[EPOCH_AT]}
+        return result(request, granted(first - START, end - first) | epoch)

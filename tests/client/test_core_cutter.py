@@ -18,6 +18,7 @@ from uuidd.core.ids.layouts import Origin
 from uuidd.core.ids.ticks import UNIX_EPOCH
 from uuidd.core.timeline.leases import HORIZON_AT
 from uuidd_client.fork_guard import ForkGuard
+from uuidd_client.watch import NO_EPOCHS
 
 LAG = 50
 """Ticks that an id may lag behind UTC, if it follows another."""
@@ -355,6 +356,29 @@ def test_places_end_when_their_deadline_is_cleared() -> None:
     assert hand.one() is None
 
 
+def test_places_end_with_their_epoch() -> None:
+    """A clone has them too; those of a block that was lent after it count."""
+    epochs = memoryview(bytearray(8)).cast("Q")
+    hand = Hand()
+    hand.lend(START, 10, epochs=epochs)
+    assert hand.one()
+    epochs[0] += 1
+    assert hand.one() is None
+    hand.lend(START + 20, 10, epochs=epochs, epoch=1)
+    assert tick(hand.one()) == START + 20
+
+
+def test_an_epoch_is_one_word() -> None:
+    """Anything else is refused, and lends nothing."""
+    hand = Hand()
+    for epochs in (memoryview(bytes(16)).cast("Q"), memoryview(bytes(16))[1:9]):
+        with pytest.raises(ValueError, match="one aligned word"):
+            hand.lend(START, 10, epochs=epochs)
+        with pytest.raises(ValueError, match="one aligned word"):
+            core.watch(epochs)
+    assert hand.one() is None
+
+
 def test_places_end_when_an_id_of_the_lane_was_made(lanes: Lanes) -> None:
     """They are older than that one."""
     hand = Hand().hold(lanes)
@@ -495,9 +519,9 @@ def test_a_deadline_has_to_be_in_the_memory_that_a_child_finds_empty() -> None:
     hand = Hand()
     slot = memoryview(bytearray(8)).cast("d")
     with pytest.raises(ValueError, match="in the memory of the cutter"):
-        hand.cutter.lend(START, START + 1, 0.0, slot, 0, BLOCK, True)
+        hand.cutter.lend(START, START + 1, 0.0, slot, 0, BLOCK, True, NO_EPOCHS, 0)
     with pytest.raises(ValueError, match="in the memory of the cutter"):
-        hand.cutter.lend(START, START + 1, 0.0, hand.guard.alive, 0, BLOCK, True)
+        hand.cutter.lend(START, START + 1, 0.0, hand.guard.alive, 0, BLOCK, True, NO_EPOCHS, 0)
 
 
 @pytest.mark.parametrize("at", [-1, 0, 1, 512])

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from tests.client.cutters import BLOCK, FOREVER, Hand
+from tests.client.cutters import BLOCK, FOREVER, Hand, core
 from tests.client.fakes import START
 from tests.client.lanes import Lanes
 
@@ -131,6 +131,32 @@ def test_without_any_age_nothing_is_read_ahead(reads: Reads, lanes: Lanes, kind:
         hand.hold(lanes)
     drawn(hand, 3)
     assert reads.sizes == [16 if kind == "v4" else 8] * 3
+
+
+@pytest.mark.parametrize("kind", ["v4", "v7"])
+def test_what_was_read_is_dropped_when_the_machine_was_cloned(
+    reads: Reads, lanes: Lanes, kind: str
+) -> None:
+    """A clone has it too."""
+    epochs = memoryview(bytearray(8)).cast("Q")
+    hand = Hand(kind, random=reads)
+    if kind == "v7":
+        hand.hold(lanes)
+    core.watch(epochs)
+    drawn(hand, 3)
+    assert reads.sizes == [128]
+    epochs[0] += 1
+    drawn(hand, 3)
+    assert reads.sizes == [128, 128]
+
+
+def test_what_was_read_is_dropped_when_there_is_another_page(reads: Reads) -> None:
+    """From then on that of the new daemon tells of clones, and this may be of before one."""
+    hand = Hand("v4", random=reads)
+    drawn(hand, 3)
+    core.watch(memoryview(bytearray(8)).cast("Q"))
+    drawn(hand, 3)
+    assert len(reads.sizes) == 2
 
 
 def test_what_was_read_under_a_lease_ends_with_it(reads: Reads, lanes: Lanes) -> None:

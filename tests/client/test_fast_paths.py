@@ -21,7 +21,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.client.fakes import START, Time
+from tests.client.fakes import START, Time, Unwatched
 from uuidd.core.ids import flake, ksuid, push_id, snowflake, ulid, uuids, versions
 from uuidd.core.ids.kinds import KINDS
 from uuidd.core.ids.layouts import Origin
@@ -119,7 +119,7 @@ EACH_FORM = pytest.mark.parametrize(("kind", "form"), FORMS)
 EACH_FILL = pytest.mark.parametrize("fill", [ZEROS, ONES], ids=["zeros", "ones"])
 
 
-class Told:
+class Told(Unwatched):
     """A source that gives the stretches told to it in turn, each under its origin."""
 
     def __init__(self, *told: tuple[Stretch, Origin], safe: bool = True) -> None:
@@ -366,7 +366,7 @@ def test_forms_and_ways_in_any_turn_give_each_place_once(
 # --- forks
 
 
-class Shared:
+class Shared(Unwatched):
     """A source of numbered stretches, which a process and its forks take in turn.
 
     *taken* are the numbers that this process has taken. They come out of a pipe, so none is taken

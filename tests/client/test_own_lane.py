@@ -10,6 +10,7 @@ from tests.client.fakes import Time
 from tests.client.lanes import Lanes
 from uuidd.core.timeline.leases import DUE_AT, HORIZON_AT
 from uuidd_client.connection import Connection
+from uuidd_client.lease import Holding
 from uuidd_client.own_lane import NO_LEASE_SECONDS, TELL_TICKS, OwnLane
 from uuidd_client.source import LatestSteady
 
@@ -113,6 +114,23 @@ def test_the_lease_of_a_daemon_that_has_ended_lasts_up_to_its_horizon(
     assert lane.now() == 0
     assert lane.lease is None
     next_one.close()
+
+
+def test_the_epoch_of_a_lane_is_read_before_its_token(
+    lanes: Lanes, time: Time, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lease that ends just after it was checked is not taken for one of the new epoch."""
+    lane = lanes.own_lane()
+    allows = Holding.allows
+
+    def renewed(lease: Holding, tick: int) -> bool:
+        allowed = allows(lease, tick)
+        lanes.renew()
+        return allowed
+
+    monkeypatch.setattr(Holding, "allows", renewed)
+    assert lane.now() == time.utc
+    assert lane.watch.moved
 
 
 # --- what the daemon is told

@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from tests.client.fakes import NODE, START, Time, block
+from tests.client.fakes import NODE, START, Time, Unwatched, block
 from uuidd.core.ids.nodes import MULTICAST
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline import Block, SteadyBlock
@@ -16,7 +16,7 @@ from uuidd_client.errors import DaemonUnavailable
 from uuidd_client.source import RETRY_SECONDS, LatestSteady, Source
 
 
-class FakeDaemon:
+class FakeDaemon(Unwatched):
     """A connection that answers while it is *up*, and notes when it was asked."""
 
     def __init__(self, time: Time) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.client.fakes import NODE, Time
+from tests.client.fakes import NODE, Time, Unwatched
 from uuidd.core.ids.kinds import KINDS
 from uuidd.core.timeline import Block, SteadyBlock
 from uuidd_client import Client, compiled, session, supply
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("implementation")
 TIMED = [kind for kind, found in KINDS.items() if found.timeline]
 
 
-class Now:
+class Now(Unwatched):
     """A source whose blocks end at the UTC of the request, and that counts the requests."""
 
     def __init__(self, time: Time) -> None:

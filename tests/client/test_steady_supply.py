@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from tests.client.breaking import break_off
-from tests.client.fakes import NODE, START, UNAVAILABLE, Time
+from tests.client.fakes import NODE, START, UNAVAILABLE, Time, Unwatched
 from uuidd.core.ids import flake, snowflake, versions
 from uuidd.core.timeline import SteadyBlock
 from uuidd_client import DaemonUnavailable, RateExceeded, TimeOutOfRange
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("implementation")
 MS = 10_000
 
 
-class Blocks:
+class Blocks(Unwatched):
     """A source that gives the steady blocks told to it in turn, or raises."""
 
     class connection:  # noqa: N801  (an attribute of a source)

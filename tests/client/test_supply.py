@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.client.fakes import NODE, START, UNAVAILABLE, Blocks, Time, block
+from tests.client.fakes import NODE, START, UNAVAILABLE, Blocks, Time, Unwatched, block
 from tests.core.draws import Draws
 from uuidd.core.ids import versions
 from uuidd.core.timeline import Block, NoneFree
@@ -54,12 +54,12 @@ def offsets(ids: list[Any]) -> list[int]:
 
 
 def _draw(run: Run) -> Callable[[], Any]:
-    ids, _, _ = run
+    ids, *_ = run
     return partial(next, ids)
 
 
 def _deadline(run: Run) -> float:
-    _, _, deadline = run
+    deadline = run[2]
     return deadline[0]
 
 
@@ -342,7 +342,7 @@ def test_a_block_stays_too_old_while_another_kind_goes_on(time: Time) -> None:
 # --- all together
 
 
-class Changing:
+class Changing(Unwatched):
     """A source that changes between the daemon's node and another, or fails, as it is told.
 
     Its blocks are as long as a given list says, and their ticks those that a lane has.

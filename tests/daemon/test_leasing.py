@@ -15,7 +15,7 @@ from tests.daemon.test_acceptor import Serving, serving, somebody
 from tests.tools import need_root
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.generation import BLOCK_LANES
-from uuidd.core.timeline.leases import HORIZON_AT, PER_USER, RESERVED, TOKENS_AT
+from uuidd.core.timeline.leases import EPOCH_AT, HORIZON_AT, PER_USER, RESERVED, TOKENS_AT
 from uuidd.core.wire import methods
 from uuidd.server.page import PAGE_BYTES, Page
 from uuidd.server.saver import REACH
@@ -72,11 +72,14 @@ async def test_a_lease_is_a_lane_whose_token_is_in_the_page(page: Page) -> None:
 
 
 async def test_the_page_comes_with_the_first_lease_of_a_connection(page: Page) -> None:
-    """The descriptor comes with the first byte of the reply, once."""
+    """The descriptor comes with the first byte of the reply, once.
+
+    An earlier client expects it there, and has dropped that of the first reply.
+    """
     async with holding(page) as (_, holder):
         await holder.send(request("take", "utc", 1) + request("lease") + request("lease"))
         replies = await holder.replies(3)
-        [(fd, data)] = holder.passed
+        _, (fd, data) = holder.passed
         assert data == b"\x94\x01\x01\xc0" + data[4:]
         assert b"token" in data
         last = methods.unpack_lease(replies[-1].result)
@@ -84,6 +87,52 @@ async def test_the_page_comes_with_the_first_lease_of_a_connection(page: Page) -
             words = memoryview(read).cast("Q")
             assert words[TOKENS_AT + last.lane] == last.token
             words.release()
+
+
+@pytest.mark.parametrize("first", [("take", "utc", 64), ("make", "v1"), ("status",), ("none",)])
+async def test_the_page_comes_with_the_first_reply(page: Page, first: tuple[Any, ...]) -> None:
+    """So who holds a block learns of a clone, and no request is needed for that; it comes once."""
+    async with holding(page) as (_, holder):
+        await holder.call(*first)
+        await holder.call("take", "steady", 1)
+        [(fd, data)] = holder.passed
+        assert data[:2] == b"\x94\x01"
+        assert os.fstat(fd).st_ino == os.fstat(page.fd).st_ino
+
+
+async def test_the_page_comes_with_the_first_of_many_replies(page: Page) -> None:
+    """With the first byte of those that are sent together."""
+    async with holding(page) as (_, holder):
+        await holder.send(request("take", "utc", 1, msgid=7) + request("take", "utc", 1, msgid=8))
+        await holder.replies(2)
+        [(_, data)] = holder.passed
+        assert data[:3] == b"\x94\x01\x07"
+
+
+async def test_the_page_comes_with_a_first_reply_that_had_to_wait(page: Page) -> None:
+    """A block that needs a save is sent by the connection's task."""
+    async with serving(page=page) as served, served.connect() as taker:
+        served.inside.use_up()
+        await taker.call("take", "utc", 1)
+        assert len(taker.passed) == 1
+
+
+async def test_without_a_page_nothing_is_passed() -> None:
+    """Blocks are given all the same."""
+    async with holding(None) as (_, taker):
+        assert (await taker.call("take", "utc", 1)).error is None
+        assert taker.passed == []
+
+
+@pytest.mark.parametrize("timeline", ["utc", "steady"])
+async def test_a_block_says_in_which_epoch_it_was_given(page: Page, timeline: str) -> None:
+    """The page may reach a client after its block, and another clone may come between the two."""
+    async with holding(page) as (served, taker):
+        before = await taker.call("take", timeline, 1)
+        assert "page_epoch" not in before.result
+        served.inside.timeline.leases.renew()
+        after = await taker.call("take", timeline, 1)
+        assert after.result["page_epoch"] == page.words[EPOCH_AT] == 1
 
 
 async def test_each_connection_gets_the_page(page: Page) -> None:

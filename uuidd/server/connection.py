@@ -109,6 +109,7 @@ async def _rpc(
                     return False
                 sent = stream.send_with(fd, reply)
                 stream.has_page = sent > 0
+                stream.greeted = True
                 replies, reply = b"", reply[sent:]
             replies += reply
         elif isinstance(stopped_by, rpc.MalformedError):
@@ -133,7 +134,7 @@ async def _flush(
     stream: Stream, replies: bytes, service: Service, limits: Limits, turns: Turns
 ) -> bool:
     """Send *replies*, and return whether they could be sent in time."""
-    sent = stream.send_now(replies) if replies else 0
+    sent = stream.reply_now(replies, service.leasing.page) if replies else 0
     if sent == len(replies):
         return True
     uid = stream.uid

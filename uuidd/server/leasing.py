@@ -62,6 +62,11 @@ class Leasing:
             self._saver.want()
         return lease
 
+    @property
+    def epoch(self) -> int:
+        """The epoch in the page, which holders of blocks compare with that of their block."""
+        return self._timelines.utc.leases.epoch
+
     def release(self, holder: Stream) -> None:
         """End the lease of a connection, if it has one and the daemon goes on."""
         if holder.lease is not None and not self._stopping:

@@ -254,7 +254,7 @@ class Poller:
             ends=ends,
             monotonic=self._monotonic,
         )
-        sent = stream.send_now(replies) if replies else 0
+        sent = stream.reply_now(replies, self._service.leasing.page) if replies else 0
         if isinstance(stopped_by, rpc.MalformedError) and sent == len(replies):
             reply = reply_to(stopped_by)
             if not reply or stream.send_now(reply):

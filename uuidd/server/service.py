@@ -133,7 +133,7 @@ class Service:
     def _reply_block(self, msgid: int, block: AnyBlock) -> bytes:
         self.rpc.requests += 1
         self.rpc.ids += block.count
-        return rpc.pack_response(msgid, methods.pack_block(block))
+        return rpc.pack_response(msgid, methods.pack_block(block, self.leasing.epoch))
 
     def _reply_ids(self, msgid: int, ids: list[str]) -> bytes:
         self.rpc.requests += 1

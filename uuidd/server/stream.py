@@ -28,11 +28,11 @@ class Stream:
     *received* is whether anything has arrived over it, or its end. Until then, *silent_since* is
     when the wait for it began.
 
-    *lease* is the last lease that was granted to its client, *has_page* whether the descriptor of
-    the page was passed to it.
+    *lease* is the last lease that was granted to its client. *greeted* is whether the descriptor of
+    the page was passed with the first reply, *has_page* whether it was passed with a lease.
     """
 
-    __slots__ = ("has_page", "lease", "received", "silent_since", "sock", "uid")
+    __slots__ = ("greeted", "has_page", "lease", "received", "silent_since", "sock", "uid")
 
     silent_since: float
 
@@ -41,7 +41,7 @@ class Stream:
         self.uid = uid
         self.received = False
         self.lease: Lease | None = None
-        self.has_page = False
+        self.greeted = self.has_page = False
 
     def receive_now(self) -> bytes | None:
         """Return what has arrived: None if nothing has, "" at the end or when the peer is gone."""
@@ -76,6 +76,17 @@ class Stream:
             return 0
         except OSError:
             return -1
+
+    def reply_now(self, replies: bytes, page: int | None) -> int:
+        """Send rpc *replies* as ``send_now``; the first ones with the descriptor *page*, if any.
+
+        So who holds a block knows of a clone without a request for that. Who does not receive the
+        descriptor misses nothing: the kernel drops it.
+        """
+        if self.greeted or page is None:
+            return self.send_now(replies)
+        self.greeted = True
+        return self.send_with(page, replies) or self.send_now(replies)
 
     def send_with(self, fd: int, data: bytes) -> int:
         """Send *data* with a descriptor, as ``send_now``; 0 too if it cannot be sent with one.

@@ -112,13 +112,31 @@ def parse(method: Any, params: Any) -> Take | Make | Status | AskLease:
     )
 
 
-def pack_block(block: Block | SteadyBlock) -> dict[str, Any]:
+def pack_block(block: Block | SteadyBlock, page_epoch: int = 0) -> dict[str, Any]:
     """Return the result of a ``take``, a map of ``first``, ``count``, ``node`` (6 bytes) and more.
 
     ``unix_ms`` and ``tick_in_ms`` are ``first`` for clients whose numbers are exact below 2**53
     only. A block of utc has ``clock_seq``. One of steady has ``worker``, an int or nil, and
-    ``epoch``, in Unix milliseconds.
+    ``epoch``, in Unix milliseconds. A block that was given after a clone has ``page_epoch``.
     """
+    result = _pack_block(block)
+    if page_epoch:
+        result["page_epoch"] = page_epoch
+    return result
+
+
+def unpack_page_epoch(result: Any) -> int:
+    """Return the epoch of the page when the block in *result* was given, 0 if it does not say.
+
+    Raises ValueError if it is not a number of 64 bits.
+    """
+    epoch = result.get("page_epoch", 0)
+    if type(epoch) is int and 0 <= epoch < 1 << TOKEN_BITS:
+        return epoch
+    raise ValueError(f"{_show(epoch)} is not an epoch of the page")
+
+
+def _pack_block(block: Block | SteadyBlock) -> dict[str, Any]:
     if isinstance(block, Block):
         first, count, clock_seq, node = block
         unix_ms, tick_in_ms = divmod(first - UNIX_EPOCH, TICKS_PER_MS)

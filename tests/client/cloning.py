@@ -1,0 +1,143 @@
+"""A program that is cloned: a fork's child keeps all of its memory, as the copy of a machine does.
+
+Run as ``python -m tests.client.cloning SIGNAL FOLDER``. It prints, as JSON, how many ids were drawn
+of each kind in each way by both clones, and how many of them came in both. SIGNAL is how both learn
+of it before they draw: ``none``, or ``page``, by the page of a daemon.
+
+The clones' clocks go alike. They share the daemon, as if it had been renewed in each of them, but
+no connection.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import stat
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+
+
+class Kept(mmap.mmap):
+    """Memory that a child keeps."""
+
+    def madvise(self, *_: int) -> None:
+        """Do nothing, above all no MADV_WIPEONFORK."""
+
+
+mmap.mmap = Kept  # type: ignore[misc]
+with mock.patch("os.register_at_fork"):
+    import uuidd_client
+    from uuidd_client import session  # noqa: F401  (so that it is imported in this thread)
+
+from tests.client.fakes import Time  # noqa: E402  (after what it imports of the client)
+from tests.client.lanes import World  # noqa: E402
+from uuidd.core.ids.kinds import KINDS  # noqa: E402
+
+BEFORE = 4
+"""Calls before the machine is cloned."""
+
+AFTER = 30
+"""Calls of each clone."""
+
+Draws = Callable[[], Iterable[Any]]
+
+
+def ways(client: uuidd_client.Client, kind: str) -> Iterator[tuple[str, Draws]]:
+    """Return each way to draw ids of a kind; each draws one id or a few at a call."""
+    for form in KINDS[kind].forms:
+        yield f"factory, {form}", partial(called, client.factory(kind, form))
+        yield f"iter, {form}", partial(islice, client.iter(kind, form), 2)
+        if form == "bytes":
+            yield "packed", partial(cut, client, kind)
+        else:
+            yield f"make, {form}", partial(client.make, kind, 5, form)
+    if kind != "v4":
+        name = kind.replace("v", "uuid") if kind in ("v1", "v6", "v7") else kind
+        yield "method", partial(called, getattr(client, name))
+        yield "module", partial(called, getattr(uuidd_client, name))
+
+
+def called(draw: Callable[[], Any]) -> list[Any]:
+    """Return the one id of a function."""
+    return [draw()]
+
+
+def cut(client: uuidd_client.Client, kind: str) -> list[bytes]:
+    """Return ids that were made in one piece."""
+    packed = client.make(kind, 5, "bytes")
+    size = len(packed) // 5
+    return [packed[at : at + size] for at in range(0, len(packed), size)]
+
+
+def drawn(draw: Draws, time: Time, count: int) -> list[str]:
+    """Return ids of *count* calls, as they are printed; in their middle the clock moves far."""
+    ids = []
+    for number in range(count):
+        ids += [str(each) for each in draw()]
+        time.move(2.0 if number == AFTER // 2 else 1e-6)
+    return ids
+
+
+def cloned(draw: Draws, time: Time, signal: Callable[[], None]) -> tuple[int, int]:
+    """Return how many ids two clones draw, and how many of them are in both."""
+    read, write = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            os.close(read)
+            for name in os.listdir("/proc/self/fd"):
+                if is_socket(int(name)):
+                    os.close(int(name))
+            signal()
+            os.write(write, json.dumps(drawn(draw, time, AFTER)).encode())
+            os._exit(0)
+        finally:
+            os._exit(1)
+    os.close(write)
+    with open(read, "rb") as pipe:
+        there = json.loads(pipe.read())
+    os.waitpid(child, 0)
+    signal()
+    here = drawn(draw, time, AFTER)
+    assert len(set(here)) == len(here)
+    assert len(set(there)) == len(there)
+    return len(here) + len(there), len(set(here) & set(there))
+
+
+def is_socket(descriptor: int) -> bool:
+    """Whether a descriptor, which may be closed, is a socket."""
+    try:
+        return stat.S_ISSOCK(os.fstat(descriptor).st_mode)
+    except OSError:
+        return False
+
+
+def main(signal: str, folder: Path) -> None:
+    """Print what came in both clones."""
+    warnings.simplefilter("ignore")
+    os.environ["UUIDD_SOCKET"] = str(folder / "s")
+    time = Time(pytest.MonkeyPatch())
+    time.move(10)
+    world = World(folder / "s", time)
+    # As a daemon does it, in each clone, before its next grant.
+    signals = {"none": lambda: None, "page": world.lanes.renew}
+    found = {}
+    with world.server():
+        for kind in KINDS:
+            for name, draw in ways(uuidd_client.Client(), kind):
+                drawn(draw, time, BEFORE)
+                found[f"{kind}, {name}"] = cloned(draw, time, signals[signal])
+    json.dump(found, sys.stdout)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]))

@@ -136,6 +136,11 @@ class Claimant:
         return None
 
     def _usable(self, meta: Meta | None) -> bool:
+        claim = self._fence.claim
+        if meta is None and claim is not None:
+            # A number of a fleet that is made anew must not begin before this host's has ended.
+            self.standing.wiped(claim)
+            return False
         if meta is None:
             self.standing.say(
                 "none",
@@ -157,12 +162,10 @@ class Claimant:
         found = self._found or await self._timed(engine.read(number))
         record = None if found is None else found.record
         if found is None:
-            self.meta = None
-            meta = await self._timed(engine.meta())
-            if meta is None or meta.id != claim.namespace:
-                self.standing.wiped(claim)
-                return LOOK_SECONDS
-            self.meta = meta
+            self.meta = await self._timed(engine.meta())
+            if self.meta is None or self.meta.id != claim.namespace:
+                # The next step says what became of the fleet.
+                return 0.0
         if attempt is not None and record is not None and record.claim == attempt.token:
             # A lost answer: the new token is in force. Its until is confirmed by the next write.
             claim = replace(claim, token=attempt.token)

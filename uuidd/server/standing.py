@@ -121,7 +121,13 @@ class Standing:
 
     def forgotten(self, number: int) -> None:
         """Note that the engine has lost what it had confirmed."""
-        log.error("%s has lost writes: worker number %d is written there again", self._name, number)
+        log.error(
+            "%s has lost writes, as after a restore from a backup, so worker number %d is written"
+            " there again; run uuidd workers raise %s",
+            self._name,
+            number,
+            self._terms.url,
+        )
 
     def left(self, claim: Claim) -> None:
         """Note that the namespace is another one than that of *claim*."""
@@ -133,12 +139,12 @@ class Standing:
         )
 
     def wiped(self, claim: Claim) -> None:
-        """Note that the namespace of *claim* is gone."""
+        """Note that the namespace of *claim* is gone, and that there is no other in its place."""
         self.say(
             "away",
-            f"the fleet of worker number {claim.number} was wiped from {self._name}, so the number"
-            f" is used up to {times.text(claim.until)} only; run uuidd workers init --after-loss"
-            f" {self._terms.url}",
+            f"the fleet of worker number {claim.number} is gone from {self._name}, so the number is"
+            f" used up to {times.text(claim.until)} only; run uuidd workers init {self._terms.url}"
+            " --after-loss",
         )
 
     def say(self, state: State, trouble: str) -> None:

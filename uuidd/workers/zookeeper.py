@@ -200,14 +200,13 @@ class ZookeeperCoordinator:
                 _, stat = await self._answer(
                     self._client.create_async(path, data, include_data=True)
                 )
-                return stat.czxid, stat.version
-            # The versions of a node that was deleted and made again begin at 0 once more.
-            made, count = version
-            stat = await self._answer(self._client.exists_async(path))
-            if stat is None or (stat.czxid, stat.version) != (made, count):
+                return stat.czxid, stat.version, data
+            # A ZooKeeper that was restored, and a node that was made again, count versions anew.
+            there, stat = await self._answer(self._client.get_async(path))
+            if (stat.czxid, stat.version, there) != version:
                 raise Changed
-            stat = await self._answer(self._client.set_async(path, data, count))
-            return stat.czxid, stat.version
+            stat = await self._answer(self._client.set_async(path, data, stat.version))
+            return stat.czxid, stat.version, data
 
         return await self._in_time(ask)
 
@@ -267,6 +266,10 @@ class ZookeeperCoordinator:
 
     def _on_state(self, state: str) -> None:
         """Note whether there is a connection; called by a thread of kazoo's."""
+        if state != KazooState.CONNECTED:
+            # A server refuses who has seen a later write than it has, and one that was restored
+            # would do so for ever. Nothing relies on that check: each read begins with a sync.
+            self._client.last_zxid = 0
         with suppress(trio.RunFinishedError):
             self._token.run_sync_soon(self._note, state == KazooState.CONNECTED)
 
@@ -278,4 +281,5 @@ class ZookeeperCoordinator:
 
 
 def _found(data: bytes, stat: Any, path: str) -> Found:
-    return Found(decode_record(data, path), (stat.czxid, stat.version), stat.mtime / 1000)
+    version = stat.czxid, stat.version, data
+    return Found(decode_record(data, path), version, stat.mtime / 1000)

@@ -92,7 +92,11 @@ class Engine:
 
 
 class Host:
-    """A host that is to have one of the numbers *low* to *high*, with what its state has."""
+    """A host that is to have one of the numbers *low* to *high*, with what its state has.
+
+    While *saving* is an event, a save for which the host waits is over when it is set; *kept* is
+    what such a save holds of the number.
+    """
 
     def __init__(
         self,
@@ -109,6 +113,8 @@ class Host:
         self.name = name
         self.inside = inside or Inside()
         self.saves = 0
+        self.saving: trio.Event | None = None
+        self.kept: int | Claim | None = None
         fence = self.inside.timelines.fence
         fence.had = had
         if claim is not None:
@@ -126,6 +132,7 @@ class Host:
             self.inside.timelines,
             self.inside.clock.read,
             self._save,
+            self._saved,
             Holder(name),
             name=engine.name,
             random=Random(seed),
@@ -166,6 +173,12 @@ class Host:
 
     def _save(self) -> None:
         self.saves += 1
+
+    async def _saved(self) -> None:
+        self.saves += 1
+        self.kept = self.inside.timelines.fence.kept
+        if self.saving is not None:
+            await self.saving.wait()
 
 
 @contextlib.asynccontextmanager

@@ -16,7 +16,7 @@ from uuidd.core.timeline.fence import Claim
 from uuidd.core.timeline.outcomes import NoneFree, NoNumber
 from uuidd.core.wire.methods import RefusedError
 from uuidd.kernel_clock import Quality
-from uuidd.server.claimant import SPREAD
+from uuidd.server.claimant import SAVE_SECONDS, SPREAD
 from uuidd.workers.coordinator import Found
 from uuidd.workers.record import Record
 
@@ -43,6 +43,39 @@ async def test_a_new_host_claims_a_number(engine: Engine, autojump_clock: MockCl
         assert (record.claim, record.until) == (host.claim.token, host.claim.until)
         assert (record.host, record.held) == ("db1", True)
         assert host.saves > 0
+
+
+async def test_a_number_is_used_once_the_state_holds_the_claim(engine: Engine) -> None:
+    """So a host that made a Snowflake makes more after a crash, while the engine is down."""
+    host = Host(engine)
+    host.saving = trio.Event()
+    async with host.running():
+        (number,) = engine.kept
+        assert isinstance(host.kept, Claim)
+        assert host.kept.number == number
+        assert host.number is None
+        host.saving.set()
+        await trio.sleep(1)
+        assert host.take().worker == number
+
+
+async def test_a_disk_that_hangs_holds_no_number_back_for_long(engine: Engine) -> None:
+    """Snowflakes then wait for the horizon, as all kinds do."""
+    host = Host(engine)
+    host.saving = trio.Event()
+    async with host.running():
+        await trio.sleep(SAVE_SECONDS)
+        assert host.take().worker == host.number
+
+
+async def test_a_stop_before_the_claim_is_saved_lets_the_number_go(engine: Engine) -> None:
+    """Nothing was made with it."""
+    host = Host(engine)
+    host.saving = trio.Event()
+    async with host.running():
+        await host.stop()
+        (found,) = engine.kept.values()
+        assert not found.record.held
 
 
 async def test_hosts_that_begin_at_the_same_place_get_different_numbers(engine: Engine) -> None:

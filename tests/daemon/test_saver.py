@@ -6,6 +6,7 @@ from functools import partial
 
 import pytest
 import trio
+import trio.testing
 from trio.testing import MockClock
 
 from tests.daemon.fakes import HOUR, Inside
@@ -43,6 +44,20 @@ def reach(inside: Inside, index: int) -> float:
 
 
 # While in use
+
+
+async def test_who_needs_what_is_true_now_waits_for_a_save_that_begins_later(
+    inside: Inside, autojump_clock: MockClock
+) -> None:
+    """The save under way may have begun without it."""
+    gate = inside.disk.gate = trio.Event()
+    async with inside.saving(), trio.open_nursery() as nursery:
+        inside.saver.want()
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.start_soon(inside.saver.settled_anew)
+        await trio.testing.wait_all_tasks_blocked()
+        gate.set()
+    assert len(inside.disk.kept) == 2
 
 
 async def test_a_daemon_in_use_saves_every_ten_seconds(

@@ -94,6 +94,7 @@ def _keeper(url: str, access: Access, index: int, window: float) -> tuple[Keeper
         timelines,
         clock.read,
         lambda: None,
+        trio.lowlevel.checkpoint,
         Holder(f"host-{index}"),
         name="the engine",
         random=Random(index),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import secrets
 import socket
 import sys
 import time
@@ -15,7 +14,7 @@ from uuidd.cli.engine import access, add_access, span
 from uuidd.core.ids.snowflake import TWITTER_EPOCH
 from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.workers.address import Access, Address, AddressError, parse
-from uuidd.workers.record import NUMBERS, TOKEN_DIGITS, Meta, UnreadableError
+from uuidd.workers.record import NUMBERS, Meta, UnreadableError, new_token
 
 COMMAND = "workers"
 _DEFAULT = "list"
@@ -123,12 +122,12 @@ async def _run(address: Address, access: Access, given: argparse.Namespace) -> s
     from uuidd.workers.connecting import connect
 
     now = UNIX_EPOCH + time.time_ns() // 100
-    writer = administering.Writer(_token, now, socket.gethostname()[:64], __version__)
+    writer = administering.Writer(new_token, now, socket.gethostname()[:64], __version__)
     async with connect(address, access) as engine:
         match given.command:
             case "init":
                 low, high = given.range[0], given.range[-1]
-                meta = Meta(_token(), given.epoch, low, high)
+                meta = Meta(new_token(), given.epoch, low, high)
                 later = int((given.worker_window + given.worker_hold) * TICKS_PER_SECOND)
                 until = now + later if given.after_loss else None
                 await administering.init(engine, meta, given.reserve, writer, until=until)
@@ -183,10 +182,6 @@ def _ask(given: argparse.Namespace, host: str, standing: str) -> None:
         answer = ""
     if answer.strip().lower() not in ("y", "yes"):
         raise RefusedError("nothing was changed")
-
-
-def _token() -> str:
-    return secrets.token_hex(TOKEN_DIGITS // 2)
 
 
 def _complain(line: str) -> int:

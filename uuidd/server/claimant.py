@@ -6,7 +6,6 @@ workers/claiming.py; this asks the engine, and moves the fence after a write tha
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from random import Random
@@ -18,12 +17,12 @@ from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.fence import Claim
 from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.server import seeking
-from uuidd.server.seeking import Candidates, Span
+from uuidd.server.seeking import Span
 from uuidd.server.standing import Standing, Terms
 from uuidd.workers import claiming
 from uuidd.workers.claiming import Holder
 from uuidd.workers.coordinator import Changed, Coordinator, Found
-from uuidd.workers.record import TOKEN_DIGITS, Meta, Record
+from uuidd.workers.record import Meta, Record, new_token
 
 LOOK_SECONDS = 5.0
 """Between two looks at the clock, or at a fleet that has no number or is not initialised."""
@@ -37,12 +36,10 @@ SPREAD = 8
 TRIES = 16
 """How many numbers of a list are tried before the fleet is read anew: others try them too."""
 
+SAVE_SECONDS = 2.0
+"""How long a number that was claimed waits for the save that holds the claim."""
+
 _Answer = TypeVar("_Answer")
-
-
-def new_token() -> str:
-    """Return the name of a claim: 64 random bits in hex."""
-    return secrets.token_hex(TOKEN_DIGITS // 2)
 
 
 @dataclass(slots=True)
@@ -57,9 +54,9 @@ class _Attempt:
 class Claimant:
     """Moves the fence of *timelines* as ``step`` is called, which asks an engine.
 
-    *read* reads the clock, and *save* asks for a save of the state, which holds the claim. *random*
-    decides where in the fleet to begin to look for a number. *moved* is called after each change of
-    the fence.
+    *read* reads the clock, *save* asks for a save of the state, which holds the claim, and *saved*
+    waits for one that begins from then on. *random* decides where in the fleet to begin to look for
+    a number. *moved* is called after each change of the fence.
     """
 
     def __init__(
@@ -68,6 +65,7 @@ class Claimant:
         timelines: Timelines,
         read: Callable[[], Reading],
         save: Callable[[], None],
+        saved: Callable[[], Awaitable[None]],
         holder: Holder,
         *,
         name: str,
@@ -80,6 +78,7 @@ class Claimant:
         self._fence = timelines.fence
         self._read = read
         self._save = save
+        self._saved = saved
         self._holder = holder
         self._name = name
         self._moved = moved
@@ -142,18 +141,11 @@ class Claimant:
             self.standing.wiped(claim)
             return False
         if meta is None:
-            self.standing.say(
-                "none",
-                f"the fleet is not initialised; run uuidd workers init {self._terms.url} once",
-            )
+            self.standing.uninitialised()
             return False
         if meta.epoch != self._terms.epoch:
             self._fence.close()
-            self.standing.say(
-                "none",
-                f"the fleet's Snowflakes count from {meta.epoch}, and --epoch is"
-                f" {self._terms.epoch}; start uuidd with --epoch {meta.epoch}",
-            )
+            self.standing.of_another_epoch(meta.epoch)
             return False
         return True
 
@@ -208,13 +200,25 @@ class Claimant:
                 until = self._steady() + self._terms.window
                 written = claiming.renewed(found.record, until=until, now=at)
                 await self._write(engine, attempt.number, written, found)
-                self._take(claiming.confirmed(meta.id, attempt.number, written, attempt.begin))
+                await self._take(
+                    claiming.confirmed(meta.id, attempt.number, written, attempt.begin)
+                )
                 return 0.0
             self._attempt = None
         span = Span.of(meta, self._terms)
         numbers = span.from_a_random_place(self._random)
-        for where in ("by hand", "unused", "used"):
-            candidates = await self._timed(self._listed(where, engine, span, numbers))
+        for where in seeking.PLACES:
+            candidates = await self._timed(
+                seeking.listed(
+                    where,
+                    engine,
+                    span,
+                    numbers,
+                    had=self._fence.had,
+                    steady=self._steady(),
+                    hold=self._terms.hold,
+                )
+            )
             for number, found in candidates[:TRIES]:
                 if await self._claim(engine, meta, number, found):
                     return 0.0
@@ -226,16 +230,6 @@ class Claimant:
             f" {self._terms.url} shows who has them",
         )
         return self._random.uniform(1, 2) * LOOK_SECONDS
-
-    async def _listed(
-        self, where: str, engine: Coordinator, span: Span, numbers: list[int]
-    ) -> Candidates:
-        if where == "by hand":
-            return await seeking.by_hand(engine, self._fence.had, span)
-        if where == "unused":
-            return await seeking.unused(engine, numbers)
-        hold = self._terms.hold
-        return await seeking.used(engine, numbers, steady=self._steady(), hold=hold)
 
     async def _claim(
         self, engine: Coordinator, meta: Meta, number: int, found: Found | None
@@ -258,7 +252,7 @@ class Claimant:
             # Another host came first.
             self._attempt = None
             return False
-        self._take(claiming.confirmed(meta.id, number, written, begin))
+        await self._take(claiming.confirmed(meta.id, number, written, begin))
         return True
 
     async def _write(
@@ -281,19 +275,26 @@ class Claimant:
         self.standing.answered(trio.current_time() - begun)
         return answer
 
-    def _take(self, claim: Claim) -> None:
-        """Begin to use a number that was claimed."""
+    async def _take(self, claim: Claim) -> None:
+        """Begin to use a number that was claimed, once a restart would go on with it."""
+        self._fence.keep(claim)
         self._fence.had = None
         self.fenced = False
+        with trio.move_on_after(SAVE_SECONDS):
+            await self._saved()
         self.standing.claimed(claim)
-        self._hold(claim)
+        self._use(claim)
 
     def _hold(self, claim: Claim) -> None:
+        """Use what a renewal has confirmed."""
+        self._use(claim)
+        # So that a start without the engine goes on up to here.
+        self._save()
+
+    def _use(self, claim: Claim) -> None:
         self._fence.hold(claim)
         self._unconfirmed = False
         self.standing.held(claim)
         # Hosts that were started together, as after a power cut, do not all ask at once for ever.
         self._sooner = self._random.randrange(self._terms.window // SPREAD + 1)
         self._moved()
-        # So that a start without the engine goes on up to here.
-        self._save()

@@ -9,13 +9,15 @@ Theory of operation
    engine. As soon as the engine answers, the claim is confirmed under a new token. So of two hosts
    with a copy of one state folder, one goes on, and the other takes another number. Until then,
    both use the same ticks. The machine-id prevents that: a state of another one is not used.
-3. A claim is renewed when half of its window is over, or a little before, so that hosts which
+3. A number that was claimed is used once the claim is saved. So a host that has made a Snowflake
+   goes on with its number after a crash, too.
+4. A claim is renewed when half of its window is over, or a little before, so that hosts which
    started together do not all ask at once. Each confirmed write moves the fence to the value that
    was written. After a lost answer the register is read, and written again if it has this host's
    token; what a read shows never moves the fence.
-4. A host whose number another one has taken (it was silent for longer than *until* and the hold)
+5. A host whose number another one has taken (it was silent for longer than *until* and the hold)
    goes on with it below the confirmed *until*, where it is still its own, and claims another.
-5. A stop first looks whether the engine answers. If so, the state is saved without the claim, and
+6. A stop first looks whether the engine answers. If so, the state is saved without the claim, and
    then the register says how far this host got, so that another one can have the number at once.
    If not, the claim stays in the state, and the next start goes on with it.
 """
@@ -23,7 +25,7 @@ Theory of operation
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from random import Random
 from typing import Any
@@ -48,8 +50,9 @@ STOP_SECONDS = 0.5
 class Keeper:
     """Keeps the fence of *timelines* by an engine, which *connect* connects to; *name* is its name.
 
-    *read* reads the clock, and *save* asks for a save of the state, which holds the claim. *random*
-    decides where in the fleet to begin to look for a number.
+    *read* reads the clock, *save* asks for a save of the state, which holds the claim, and *saved*
+    waits for one that begins from then on. *random* decides where in the fleet to begin to look for
+    a number.
     """
 
     def __init__(
@@ -59,6 +62,7 @@ class Keeper:
         timelines: Timelines,
         read: Callable[[], Reading],
         save: Callable[[], None],
+        saved: Callable[[], Awaitable[None]],
         holder: Holder,
         *,
         name: str,
@@ -72,6 +76,7 @@ class Keeper:
             timelines,
             read,
             save,
+            saved,
             holder,
             name=name,
             moved=self._note_moved,

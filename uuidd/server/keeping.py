@@ -46,6 +46,7 @@ def keeper(
         timelines,
         read,
         saver.want,
+        saver.settled_anew,
         Holder(host if host.isprintable() else "", machine_hash(), __version__),
         name=fleet.address.name,
     )

@@ -124,6 +124,12 @@ class Saver:
             self.want()
         await self._settled.wait()
 
+    async def settled_anew(self) -> None:
+        """Wait until a save that begins from now on has ended or failed."""
+        if self._saving_since is not None:
+            await self._settled.wait()
+        await self.settled()
+
     async def finish(self, patience: float) -> bool:
         """Close the timelines, let the save under way end, and save the exact marks.
 

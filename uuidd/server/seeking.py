@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from random import Random
+from typing import Literal
 
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.server.standing import Terms
@@ -13,6 +14,10 @@ from uuidd.workers.record import Meta
 
 FAR = 60 * TICKS_PER_SECOND
 """A number whose ticks begin so far ahead was used by a wrong clock: it is left to itself."""
+
+Where = Literal["by hand", "unused", "used"]
+PLACES: tuple[Where, ...] = ("by hand", "unused", "used")
+"""Where to look: at the number that was set by hand, at those nobody has had, at those let go."""
 
 Candidates = list[tuple[int, Found | None]]
 """Numbers, each with its register as it was read; None for one that nobody has had."""
@@ -37,22 +42,41 @@ class Span:
         return numbers[start:] + numbers[:start]
 
 
-async def by_hand(engine: Coordinator, number: int | None, span: Span) -> Candidates:
-    """Return the *number* that this host was given by hand before, if it is reserved or unused."""
+async def listed(
+    where: Where,
+    engine: Coordinator,
+    span: Span,
+    numbers: list[int],
+    *,
+    had: int | None,
+    steady: int,
+    hold: int,
+) -> Candidates:
+    """Return those of *numbers* that may be claimed, of one of the three sorts in PLACES.
+
+    *had* is the number that this host was given by hand before, which is its own if it is reserved
+    or unused. Of the numbers that are free again, those that can be used at once come first.
+    """
+    if where == "by hand":
+        return await _by_hand(engine, had, span)
+    if where == "unused":
+        return await _unused(engine, numbers)
+    return await _used(engine, numbers, steady=steady, hold=hold)
+
+
+async def _by_hand(engine: Coordinator, number: int | None, span: Span) -> Candidates:
     if number is None or not span.low <= number <= span.high:
         return []
     found = await engine.read(number)
     return [(number, found)] if found is None or found.record.reserved else []
 
 
-async def unused(engine: Coordinator, numbers: list[int]) -> Candidates:
-    """Return those that nobody has had."""
+async def _unused(engine: Coordinator, numbers: list[int]) -> Candidates:
     taken = await engine.taken()
     return [(number, None) for number in numbers if number not in taken]
 
 
-async def used(engine: Coordinator, numbers: list[int], *, steady: int, hold: int) -> Candidates:
-    """Return those that are free again, those that can be used at once before the others."""
+async def _used(engine: Coordinator, numbers: list[int], *, steady: int, hold: int) -> Candidates:
     read = await engine.registers()
     founds = {
         number: found

@@ -138,6 +138,21 @@ class Standing:
             claim.namespace,
         )
 
+    def uninitialised(self) -> None:
+        """Note that there is no namespace yet."""
+        self.say(
+            "none",
+            f"the fleet is not initialised; run uuidd workers init {self._terms.url} once",
+        )
+
+    def of_another_epoch(self, epoch: int) -> None:
+        """Note that the fleet's Snowflakes count from another *epoch* than this daemon's."""
+        self.say(
+            "none",
+            f"the fleet's Snowflakes count from {epoch}, and --epoch is {self._terms.epoch};"
+            f" start uuidd with --epoch {epoch}",
+        )
+
     def wiped(self, claim: Claim) -> None:
         """Note that the namespace of *claim* is gone, and that there is no other in its place."""
         self.say(

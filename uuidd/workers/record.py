@@ -10,6 +10,7 @@ Fields that this version does not know are kept when a register is written again
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import TypeVar
@@ -90,6 +91,11 @@ class Record:
             value = getattr(self, name)
             if type(value) is not str or len(value) > _LONGEST or not value.isprintable():
                 raise ValueError(f"{name} is {value!r:.40}, not a short text")
+
+
+def new_token() -> str:
+    """Return a name that nothing else has: 64 random bits in hex."""
+    return secrets.token_hex(TOKEN_DIGITS // 2)
 
 
 def encode(what: Meta | Record) -> bytes:

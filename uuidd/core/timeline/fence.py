@@ -47,7 +47,8 @@ class Claim:
 class Fence:
     """The worker *number* of this host, None for none, and the ticks that Snowflakes may have.
 
-    They are *begin* and later, and before *until*. *why* says, while there is no number or the span
+    They are *begin* and later, and before *until*, as *claim* has them, unless it is only kept for
+    the state so far. *why* says, while there is no number or the span
     is over, what a refusal has to say. *had* is a number that was set by hand before: the state
     keeps it until the host has claimed one.
     """
@@ -61,6 +62,10 @@ class Fence:
         self.begin = 0
         self.until = FOREVER if number is not None else 0
         self.why = why
+
+    def keep(self, claim: Claim) -> None:
+        """Let the state hold *claim*, which a write has confirmed, before its span is used."""
+        self.claim = claim
 
     def hold(self, claim: Claim) -> None:
         """Use the span of *claim*, which a write has confirmed or the state has stored."""

@@ -42,6 +42,7 @@ BENCHMARKS: dict[str, Callable[[Workspace, int], Iterator[Result]]] = {
     "many": serving.many,
     "libuuid": serving.libuuid,
     "latency": waiting.rows,
+    "engine": waiting.silent_engine,
     "greed": waiting.greed,
     "processes": together.processes,
     "stdlib": together.stdlib,
@@ -49,7 +50,8 @@ BENCHMARKS: dict[str, Callable[[Workspace, int], Iterator[Result]]] = {
     "idle": footprint.idle,
 }
 
-DEPENDS = {"few", "rpc", "many", "libuuid", "latency", "greed", "processes", "stdlib", "loops"}
+DEPENDS = {"few", "rpc", "many", "libuuid", "latency", "engine", "greed", "processes", "stdlib"}
+DEPENDS |= {"loops"}
 """In these, processes wait for each other: cores, kernel and virtualisation decide who wins."""
 
 BROKEN = (RuntimeError, OSError, subprocess.SubprocessError)

@@ -67,6 +67,24 @@ def rows(space: Workspace, rounds: int) -> Iterator[Result]:
     yield alone(beside_name, "us", _of(beside, 99.9), at_most=5000)
 
 
+def silent_engine(space: Workspace, rounds: int) -> Iterator[Row]:
+    """Compare the percentiles of a daemon whose engine swallows all packets with one without."""
+    with contextlib.ExitStack() as stack:
+        url = stack.enter_context(_silent())
+        mine = stack.enter_context(ours(space, f"--worker={url}"))
+        if space.other:
+            name = OTHER_CHECKOUT
+            rival = stack.enter_context(ours(space, f"--worker={url}", checkout=space.other))
+        else:
+            name = "the same without an engine"
+            rival = stack.enter_context(ours(space))
+        sides = [partial(_ask, space, daemon.socket) for daemon in (mine, rival)]
+        times, others = interleaved(rounds, *sides)
+    for p in GOALS:
+        beside = f"take beside an engine that never answers, p{p:g}"
+        yield compared(beside, name, "us", _of(times, p), _of(others, p))
+
+
 def greed(space: Workspace, rounds: int) -> Iterator[Row]:
     """Measure a user's requests beside another user's, who wants all that there is.
 
@@ -129,6 +147,14 @@ def _ask(space: Workspace, path: Path) -> Times:
 def _ask_beside_others(space: Workspace, path: Path) -> Times:
     with serving.load(space, path, TAKE, connections=OTHERS, seconds=TURN_SECONDS + 10):
         return _ask(space, path)
+
+
+@contextlib.contextmanager
+def _silent() -> Iterator[str]:
+    """Yield the URL of an engine to which everybody can connect, and which reads nothing."""
+    # The kernel accepts the connections; there are few, because the daemon waits for answers.
+    with contextlib.closing(socket.create_server(("127.0.0.1", 0), backlog=4096)) as listening:
+        yield f"etcd://127.0.0.1:{listening.getsockname()[1]}/uuidd/silent"
 
 
 @contextlib.contextmanager

@@ -1,27 +1,26 @@
-"""asyncio: one id is made at once, many are made in a thread."""
+"""asyncio: no task waits because another one asks the daemon."""
 
 import asyncio
 
-from uuidd_client import Client
+from uuidd_client.aio import AsyncClient
 
-client = Client()
+ids = AsyncClient()
 
 
 async def handle(item):
     """Return an id, as each request needs one."""
-    return client.uuid7(), item
-
-
-async def load(count):
-    """Return many ids, while other tasks go on."""
-    return await asyncio.to_thread(client.make, "v7", count)
+    return await ids.uuid7(), item
 
 
 async def main():
-    """Make the first id before there are requests: it connects to the daemon."""
-    client.uuid7()
+    """Handle requests, make a list, and read from an endless iterator."""
     handled = await asyncio.gather(*map(handle, range(100)))
-    made = [id for id, _ in handled] + await load(10_000)
+    made = [id for id, _ in handled]
+    made += await ids.make("v7", 10_000)
+    async for id in ids.iter("v7"):
+        made.append(id)
+        if len(made) == 11_000:
+            break
     print(len(made), len(set(made)))
 
 

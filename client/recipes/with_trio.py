@@ -1,29 +1,28 @@
-"""trio: one id is made at once, many are made in a thread."""
+"""trio: no task waits because another one asks the daemon."""
 
 import trio
 
-from uuidd_client import Client
+from uuidd_client.aio import AsyncClient
 
-client = Client()
+ids = AsyncClient()
 
 
 async def handle(made):
     """Add an id, as each request needs one."""
-    made.append(client.uuid7())
-
-
-async def load(count):
-    """Return many ids, while other tasks go on."""
-    return await trio.to_thread.run_sync(client.make, "v7", count)
+    made.append(await ids.uuid7())
 
 
 async def main():
-    """Make the first id before there are requests: it connects to the daemon."""
-    made = [client.uuid7()]
+    """Handle requests, make a list, and read from an endless iterator."""
+    made = []
     async with trio.open_nursery() as nursery:
         for _ in range(100):
             nursery.start_soon(handle, made)
-    made += await load(10_000)
+    made += await ids.make("v7", 10_000)
+    async for id in ids.iter("v7"):
+        made.append(id)
+        if len(made) == 11_000:
+            break
     print(len(made), len(set(made)))
 
 

@@ -276,13 +276,17 @@ class Client:
 
         It cannot be pickled; the client, its methods and the functions of the module can.
         """
-        form = known(kind, form)
+        return self._factory(kind, known(kind, form))
+
+    def _factory(self, kind: str, form: str, wait: bool = True) -> abc.Callable[[], typing.Any]:
+        """Return a function that returns one id; without *wait*, it may raise MustWait."""
         if self._core is not None:
-            compiled: abc.Callable[[], typing.Any] = self._core.Draw(form, self._refill(kind, form))
+            refill = self._refill(kind, form, wait)
+            compiled: abc.Callable[[], typing.Any] = self._core.Draw(form, refill)
             return compiled
         if not _GIL:
-            return self._locked_factory(kind, form)
-        cell, refill = self._cell(kind, form)
+            return self._locked_factory(kind, form, wait)
+        cell, refill = self._cell(kind, form, wait)
         clock = utc
 
         def draw() -> typing.Any:
@@ -298,27 +302,33 @@ class Client:
 
         return draw
 
-    def _refill(self, kind: str, form: str) -> abc.Callable[[], tuple[Cutter | None, typing.Any]]:
+    def _refill(
+        self, kind: str, form: str, wait: bool = True
+    ) -> abc.Callable[[], tuple[Cutter | None, typing.Any]]:
         """Return a function that returns a cutter for ids of *kind*, and one id, in *form*."""
 
         def one(session: Session) -> tuple[Cutter | None, typing.Any]:
-            return session.one(kind, form)
+            return session.one(kind, form, wait=wait)
 
         # Not self, which has the factories: a dropped client closes its connections at once.
         call = self._session.call
         return lambda: call(one)
 
-    def _locked_factory(self, kind: str, form: str) -> abc.Callable[[], typing.Any]:
+    def _locked_factory(
+        self, kind: str, form: str, wait: bool = True
+    ) -> abc.Callable[[], typing.Any]:
         """Return a factory for an interpreter without the GIL, where next() is not atomic."""
         session = self._session
 
         def draw() -> typing.Any:
             """Return the next id."""
-            return session.call(lambda session: session.make(kind, 1, form))[0]
+            return session.call(lambda session: session.make(kind, 1, form, wait=wait))[0]
 
         return draw
 
-    def _cell(self, kind: str, form: str) -> tuple[list[typing.Any], abc.Callable[[], typing.Any]]:
+    def _cell(
+        self, kind: str, form: str, wait: bool = True
+    ) -> tuple[list[typing.Any], abc.Callable[[], typing.Any]]:
         """Return a list that holds the run which all factories of *kind* and *form* share.
 
         The function beside it returns the next id if the run has none: one that is made directly,
@@ -329,7 +339,7 @@ class Client:
         session = self._session
 
         def run(session: Session) -> tuple[Run, Direct, typing.Any]:
-            return session.run(kind, form)
+            return session.run(kind, form, wait=wait)
 
         def refill() -> typing.Any:
             if cell[1] is not None:

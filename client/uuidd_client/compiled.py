@@ -75,6 +75,14 @@ class CompiledSupply(Supply):
         self._refill()
         return made
 
+    def prepare(self) -> None:
+        """See ``Supply``."""
+        self._take_back()
+        if self.places.leased:
+            self.places.use_all()
+        self.places.ensure(1, ahead=0)
+        self._refill()
+
     def rest(self) -> None:
         """Let no id be drawn from the cutter before it is refilled."""
         super().rest()

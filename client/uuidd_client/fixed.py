@@ -75,16 +75,16 @@ class FixedSession:
         self._origin = Origin(node, draw.getrandbits(CLOCK_SEQ_BITS), worker, lane=None)
         self._kinds: dict[str, _FixedKind] = {}
 
-    def run(self, kind: str, form: str) -> tuple[Run, Direct, Any]:
+    def run(self, kind: str, form: str, *, wait: bool = True) -> tuple[Run, Direct, Any]:
         """Return one id of *kind* in *form*, after an empty run, so that each call comes here."""
         return _EMPTY, None, self.make(kind, 1, form)[0]
 
-    def one(self, kind: str, form: str) -> tuple[None, Any]:
+    def one(self, kind: str, form: str, *, wait: bool = True) -> tuple[None, Any]:
         """Return one id of *kind* in *form*, and no cutter, so that each call comes here."""
         return None, self.make(kind, 1, form)[0]
 
-    def make(self, kind: str, count: int, form: str) -> list[Any]:
-        """Return *count* ids of *kind* in *form*. Raises TimeOutOfRange."""
+    def make(self, kind: str, count: int, form: str, *, wait: bool = True) -> list[Any]:
+        """Return *count* ids of *kind* in *form*. Raises TimeOutOfRange. Nothing has to wait."""
         with self._lock:
             known = self._kinds.get(kind)
             if known is None:
@@ -92,9 +92,12 @@ class FixedSession:
             now = self._clock()
             return list(known.make(count, form, self._at if now is None else now))
 
-    def join(self, kind: str, count: int) -> bytes:
+    def join(self, kind: str, count: int, *, wait: bool = True) -> bytes:
         """Return the bytes of *count* ids of *kind*, in one piece. Raises TimeOutOfRange."""
         return b"".join(self.make(kind, count, "bytes"))
+
+    def prepare(self, kind: str) -> None:
+        """Do nothing: no daemon has to be asked."""
 
     def status(self) -> dict[str, Any]:
         """Raise DaemonUnavailable: there is no daemon."""

@@ -97,8 +97,10 @@ class OwnLane:
         """
         now = elapsed()
         if self._ask_at == inf:
+            self._connection.check_may_wait()
             self._ask_at = 0.0
         elif now >= self._ask_at:
+            self._connection.check_may_wait()
             self._ask_at = now + NO_LEASE_SECONDS
             with suppress(DaemonUnavailable):
                 self.lease = self._connection.lease()

@@ -178,7 +178,12 @@ class Places:
 
     def _cut(self, lane: OwnLane, needed: int, ahead: int) -> bool:
         """Take the latest ticks of *lane*, and return whether any can be used now."""
-        if self.wait and needed >= SPARSE and utc_tick() - self.reserved.end < SPARSE:
+        if (
+            self.wait
+            and self.max_age
+            and needed >= SPARSE
+            and utc_tick() - self.reserved.end < SPARSE
+        ):
             # So that a long list is not made of a few ids at a time.
             pause(min(needed, 16 * SPARSE) / TICKS_PER_SECOND)
         begin, max_age = utc(), self.max_age
@@ -241,6 +246,7 @@ class Places:
             self.first, self.end = self.end, self.end + size
             self._span(begin, begin + self.max_age)
             return
+        self._source.check_may_wait()
         asked = self._demand.size(layout.ticks(needed), layout.ticks(self.used), asked_at)
         block, from_daemon = self._take(asked)
         self.leased, self.watch = False, self._source.watch

@@ -19,7 +19,7 @@ from uuidd_client.places import Places
 from uuidd_client.source import LatestSteady, Source
 from uuidd_client.supply import Direct, Run, Supply
 from uuidd_client.system import default_path, default_timeout, may_fall_back
-from uuidd_client.transport import Silence
+from uuidd_client.transport import MustWait, Silence
 
 if TYPE_CHECKING:
     from uuidd_client._core import Cutter
@@ -71,28 +71,31 @@ class Session:
             core,
         )
 
-    def run(self, kind: str, form: str) -> tuple[Run, Direct, Any]:
-        """Return a new run of ids of *kind* in *form*, what makes single ones, and the first id."""
-        timeline = KINDS[kind].timeline
-        return self.channel(timeline).in_turn(lambda channel: channel.run(kind, form))
+    def run(self, kind: str, form: str, *, wait: bool = True) -> tuple[Run, Direct, Any]:
+        """Return a new run of ids of *kind* in *form*, what makes single ones, and the first id.
 
-    def one(self, kind: str, form: str) -> tuple[Cutter | None, Any]:
+        Without *wait*, this and the next three raise MustWait rather than ask the daemon.
+        """
+        return self._of(kind).turn(wait, lambda channel: channel.run(kind, form))
+
+    def one(self, kind: str, form: str, *, wait: bool = True) -> tuple[Cutter | None, Any]:
         """Return a cutter for ids of *kind*, if there is one, and the first id, in *form*.
 
         Only with the C extension *core*.
         """
-        timeline = KINDS[kind].timeline
-        return self.channel(timeline).in_turn(lambda channel: channel.one(kind, form))
+        return self._of(kind).turn(wait, lambda channel: channel.one(kind, form))
 
-    def make(self, kind: str, count: int, form: str) -> list[Any]:
+    def make(self, kind: str, count: int, form: str, *, wait: bool = True) -> list[Any]:
         """Return exactly *count* ids of *kind* in *form*."""
-        channel = self.channel(KINDS[kind].timeline)
-        return channel.in_turn(lambda channel: channel.supply(kind).make(count, form))
+        return self._of(kind).turn(wait, lambda channel: channel.supply(kind).make(count, form))
 
-    def join(self, kind: str, count: int) -> bytes:
+    def prepare(self, kind: str) -> None:
+        """Ask the daemon for what the next ids of *kind* are made of, unless it is there."""
+        self._of(kind).turn(True, lambda channel: channel.supply(kind).prepare())
+
+    def join(self, kind: str, count: int, *, wait: bool = True) -> bytes:
         """Return the bytes of exactly *count* ids of *kind*, in one piece."""
-        channel = self.channel(KINDS[kind].timeline)
-        return channel.in_turn(lambda channel: channel.supply(kind).join(count))
+        return self._of(kind).turn(wait, lambda channel: channel.supply(kind).join(count))
 
     def status(self) -> dict[str, Any]:
         """Return the daemon's status."""
@@ -112,6 +115,9 @@ class Session:
         """Close, in a fork's child, its copies of the connections; the parent's stay open."""
         for channel in list(self._channels.values()):
             channel.connection.close()
+
+    def _of(self, kind: str) -> Channel:
+        return self.channel(KINDS[kind].timeline)
 
     def channel(self, name: str) -> Channel:
         """Return the channel of a timeline, or of STATUS."""
@@ -152,6 +158,10 @@ class Channel:
             Channel, alive, path, timeout, silence, fallback, new_places, latest, core, name
         )
 
+    def turn(self, wait: bool, use: Callable[[Channel], Result]) -> Result:
+        """Return what *use* returns for the channel; without *wait*, it may raise MustWait."""
+        return self.in_turn(use) if wait else self.at_once(use)
+
     def in_turn(self, use: Callable[[Channel], Result]) -> Result:
         """Return what *use* returns for the channel, for one thread at a time.
 
@@ -170,6 +180,8 @@ class Channel:
                 return self._interrupt(use)
             try:
                 self._busy = True
+                # Here too, for an exception may have come just before it was set again.
+                self.connection.may_wait = True
                 return use(self)
             finally:
                 self._busy = False
@@ -182,6 +194,27 @@ class Channel:
             except RuntimeError:
                 # The lock was not acquired yet when an exception came.
                 pass
+
+    def at_once(self, use: Callable[[Channel], Result]) -> Result:
+        """As ``in_turn``; raise MustWait if another thread or the daemon has to be awaited."""
+        try:
+            if not self._lock.acquire(blocking=False):
+                raise MustWait
+            return self.in_turn(lambda channel: channel.without_waiting(use))
+        finally:
+            try:  # noqa: SIM105  (as in in_turn)
+                self._lock.release()
+            except RuntimeError:
+                # Another thread holds it.
+                pass
+
+    def without_waiting(self, use: Callable[[Channel], Result]) -> Result:
+        """Return what *use* returns. Raises MustWait if it has to ask the daemon."""
+        try:
+            self.connection.may_wait = False
+            return use(self)
+        finally:
+            self.connection.may_wait = True
 
     def _interrupt(self, use: Callable[[Channel], Result]) -> Result:
         # The ids of the other channel will be later than the blocks of this one.

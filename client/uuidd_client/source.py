@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 import warnings
 from collections.abc import Callable
 from functools import partial
-from types import FrameType
 from typing import TypeVar
 
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline import Block, SteadyBlock
+from uuidd_client.callers import caller
 from uuidd_client.connection import Connection
 from uuidd_client.errors import DaemonUnavailable
 from uuidd_client.fallback import MAX_LEAD, Fallback, local_fallback
@@ -71,6 +70,10 @@ class Source:
         self._retry_at = {"utc": 0.0, "steady": 0.0}
         self._latest = latest
         self.watch = NEVER
+
+    def check_may_wait(self) -> None:
+        """Raise MustWait if this call may not wait. Call it before anything is changed."""
+        self.connection.check_may_wait()
 
     def take(self, count: int) -> tuple[Block, bool]:
         """Return up to *count* ticks of UTC, and whether they came from the daemon.
@@ -175,8 +178,6 @@ def _current_fallback() -> Fallback:
     return fallback
 
 
-_PACKAGE = os.path.dirname(__file__) + os.sep
-
 _warned_in = 0
 
 
@@ -185,19 +186,9 @@ def _warn(unavailable: DaemonUnavailable) -> None:
     global _warned_in
     if _warned_in != os.getpid():
         _warned_in = os.getpid()
-        warnings.warn(
+        warnings.warn_explicit(
             f"{unavailable}; ids are made in this process, and are not marked safe,"
             " until it answers",
             RuntimeWarning,
-            stacklevel=_callers_level(),
+            *caller(),
         )
-
-
-def _callers_level() -> int:
-    """Return how far above ``_warn``, in the stack, the line is that asked for an id."""
-    frame: FrameType | None = sys._getframe(1)
-    level = 1
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        frame = frame.f_back
-        level += 1
-    return level

@@ -102,6 +102,14 @@ class Supply:
         watch = places.watch
         return (ids, places.begin, places.deadline, watch.epochs, watch.epoch), next(ids)
 
+    def prepare(self) -> None:
+        """Have places, so that the next id is made without asking the daemon. Raises as ``run``.
+
+        With a *max_age* of 0 and no lease there are none: each id is asked for.
+        """
+        self._take_back()
+        self.places.ensure(1, ahead=self._length)
+
     def make(self, count: int, form: str) -> list[Any]:
         """Return exactly *count* ids in *form*.
 

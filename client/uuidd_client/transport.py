@@ -58,11 +58,19 @@ class Closed(Exception):
     """The daemon closed the connection without an answer."""
 
 
+class MustWait(Exception):
+    """The daemon has to be asked, or another thread awaited, by a caller that may not wait.
+
+    Nothing was changed: the call can be repeated by a thread that may wait.
+    """
+
+
 class Transport:
     """Requests to the daemon at *path*, and its answers. A call takes *timeout* seconds at most.
 
     *page* is the page that the daemon has passed over the connection that is open. It comes with
-    the first reply, and with the first lease.
+    the first reply, and with the first lease. While *may_wait* is false, whoever is about to ask
+    has to give up; see ``check_may_wait``.
     """
 
     def __init__(self, path: str, timeout: float, silence: Silence | None = None) -> None:
@@ -76,6 +84,12 @@ class Transport:
         self._msgid = 0
         self.page: Page | None = None
         self._wants_page = self._is_new = False
+        self.may_wait = True
+
+    def check_may_wait(self) -> None:
+        """Raise MustWait if this call may not wait. Call it before anything is changed."""
+        if not self.may_wait:
+            raise MustWait
 
     def close(self) -> None:
         """Close the connection; the next call opens another."""
@@ -90,6 +104,7 @@ class Transport:
 
         Raises DaemonUnavailable at once if the request that timed out still has no answer.
         """
+        self.check_may_wait()
         if self._unanswered is not None:
             if self._sock is None:
                 self._open(0)

@@ -72,9 +72,12 @@ class Time:
 
 
 class Unwatched:
-    """Where blocks come from that no page is about."""
+    """Where blocks come from that no page is about, and where each call may wait."""
 
     watch = NEVER
+
+    def check_may_wait(self) -> None:
+        """Raise nothing."""
 
 
 class Blocks(Unwatched):

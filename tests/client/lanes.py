@@ -77,6 +77,9 @@ class Lanes:
         self.revoke()
         self.words[EPOCH_AT] += 1
 
+    def check_may_wait(self) -> None:
+        """Let every call wait, as a connection does for one that may."""
+
     def lease(self) -> Holding:
         """Return a lease, as a connection does."""
         self.asked += 1

@@ -94,8 +94,8 @@ def test_a_lease_serves_again_after_ids_were_fixed(
 
 
 def _counted(way: str, use: Callable[..., Any], asked: list[str]) -> Callable[..., Any]:
-    def counted(*given: Any) -> Any:
+    def counted(*given: Any, **options: Any) -> Any:
         asked.append(way)
-        return use(*given)
+        return use(*given, **options)
 
     return counted

@@ -24,6 +24,7 @@ LIBUUID_SECONDS = 60.0
 
 NO_STATUS = "it closed the connection; if it is util-linux's, it has no status"
 NO_LEASES = "it closed the connection; if it is util-linux's, it has no leases"
+NO_RENEWAL = "it closed the connection; if it is util-linux's, it cannot be renewed"
 ONLY_V1 = "it closed the connection; if it is util-linux's, it makes no such ids"
 
 
@@ -110,6 +111,19 @@ class Connection(Transport):
             return Holding(methods.unpack_lease(result), page)
         except ValueError as error:
             raise self._unusable(error) from error
+
+    def renew(self) -> dict[str, Any]:
+        """Have the daemon share nothing any longer with a copy of this machine.
+
+        Returns the number of *leases* that ended, and whether the renewal is *saved* already.
+        """
+        try:
+            result = self._call("renew", [], self._deadline())
+        except Closed:
+            raise DaemonUnavailable(self.path, NO_RENEWAL) from None
+        if not isinstance(result, dict):
+            raise self._unusable("its answer to renew is not a map")
+        return result
 
     def tell_in_use(self) -> None:
         """Tell the daemon that ids of a lease are made, if it can be told without waiting."""

@@ -39,6 +39,13 @@ WATCH = [
 """``uuidctl`` in a process of its own, which draws the status ten times a second."""
 
 STATUS: dict[str, Any] = {
+    "clones": {
+        "noticed": 61,
+        "renewed": 62,
+        "last_by": "vmclock",
+        "last_age": 63.5,
+        "after_clone": "refuse",
+    },
     "version": "1.2.3",
     "pid": 4711,
     "uptime": 93_784.5,
@@ -508,6 +515,9 @@ WHERE = {
     "worker.fenced": "uuidd_worker_fenced_total",
     "worker.claims": "uuidd_worker_claims_total",
     "worker.round_trip_seconds": "uuidd_worker_round_trip_seconds",
+    "clones.noticed": "uuidd_clones_noticed_total",
+    "clones.renewed": "uuidd_clones_renewed_total",
+    "clones.last_age": "uuidd_clone_age_seconds",
     "leases.page": "uuidd_leases_page",
     "leases.out": "uuidd_leases",
     "leases.granted": "uuidd_leases_granted_total",

@@ -181,7 +181,7 @@ def test_an_unknown_method_is_refused(method: Any) -> None:
     """A method that there is not has a code of its own, and the message lists those there are."""
     assert refused(method, []) == (
         "unknown_method",
-        f"no method is called {method!r}; there are lease, make, status, take",
+        f"no method is called {method!r}; there are lease, make, renew, status, take",
     )
 
 
@@ -390,13 +390,13 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner),
     max_leaves=8,
 )
-METHODS = st.sampled_from(["lease", "make", "status", "take"])
+METHODS = st.sampled_from(["lease", "make", "renew", "status", "take"])
 
 
 @given(METHODS | st.text(max_size=70), st.lists(VALUES, max_size=5))
 def test_any_params_are_a_call_or_refused(method: str, params: list[Any]) -> None:
     """Whatever is asked is a call in range, or a refusal of a known code in one short line."""
-    answer: Take | Make | Status | AskLease | RefusedError
+    answer: Take | Make | Status | AskLease | methods.Renew | RefusedError
     try:
         answer = methods.parse(method, params)
     except RefusedError as error:

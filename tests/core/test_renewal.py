@@ -239,7 +239,7 @@ def test_clients_are_told_by_the_epoch_of_the_page() -> None:
     timelines = host()
     before = timelines.utc.leases.epoch
     renew(timelines)
-    timelines.renew_unsaved(at=AT, random=Draws())
+    timelines.renew(at=AT, random=Draws(), unsaved=True)
     assert timelines.utc.leases.epoch == before + 2
 
 
@@ -352,7 +352,7 @@ def test_a_renewal_that_needs_no_save_gives_out_at_once() -> None:
     """A volatile node serves, and steady goes on where it was, with another node for Flakes."""
     timelines = host()
     shared = taken(deepcopy(timelines), after(1))
-    timelines.renew_unsaved(at=after(1), random=other_draws())
+    timelines.renew(at=after(1), random=other_draws(), unsaved=True)
     found = taken(timelines, after(1))
     assert not {tick.node for tick in found} & {tick.node for tick in shared}
     assert timelines.steady.lead(now=after(1).now, elapsed=after(1).elapsed) == 0
@@ -362,14 +362,14 @@ def test_a_renewal_that_needs_no_save_ends_all_leases() -> None:
     """What clients hold is the copy's too."""
     timelines = host()
     timelines.lease(at=AT, uid=0)
-    assert timelines.renew_unsaved(at=AT, random=Draws()) == 1
+    assert timelines.renew(at=AT, random=Draws(), unsaved=True) == 1
     assert not timelines.utc.leases.out
 
 
 def test_a_save_ends_the_volatile_node_of_a_renewal() -> None:
     """The node that was drawn is stored then, and serves."""
     timelines = host()
-    timelines.renew_unsaved(at=AT, random=Draws(3))
+    timelines.renew(at=AT, random=Draws(3), unsaved=True)
     state = save(timelines)
     timelines.utc.leave_volatile(now=NOW)
     assert timelines.utc.volatile is None

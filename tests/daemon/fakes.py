@@ -32,6 +32,7 @@ from uuidd.core.wire import methods
 from uuidd.kernel_clock import Quality
 from uuidd.server.admission import Admission
 from uuidd.server.allocator import Allocator
+from uuidd.server.clones import Clones
 from uuidd.server.connection import serve_connection
 from uuidd.server.entropy import Entropy
 from uuidd.server.fairness import Turns
@@ -223,13 +224,28 @@ class Inside:
         )
         self.admission = Admission(self.limits, own_uid=own_uid)
         self.trust = Trust(self.timelines, self.clock.read, require_sync, lambda: self.quality)
-        self.report = Report(
-            self.timelines, self.saver, self.clock, self.admission, self.limits, self.trust
-        )
         entropy = Entropy(random.Random(1).randbytes, lambda: 0.0)
+        self.clones = Clones(
+            self.timelines,
+            self.saver,
+            self.clock.read,
+            entropy,
+            libuuid_clock_seq=lambda: self.libuuid_clock_seq,
+        )
+        self.report = Report(
+            self.timelines,
+            self.saver,
+            self.clock,
+            self.admission,
+            self.limits,
+            self.trust,
+            self.clones,
+        )
         descriptor = None if page is None else page.fd
         self.leasing = Leasing(self.timelines, self.saver, self.clock.read, descriptor)
-        self.service = Service(self.allocator, self.leasing, entropy, self.report.status)
+        self.service = Service(
+            self.allocator, self.leasing, entropy, self.report.status, self.clones
+        )
 
     def _stepped(self, nanoseconds: int) -> None:
         if nanoseconds < 0:

@@ -17,6 +17,7 @@ from trio.testing import MockClock
 from tests.daemon.fakes import HOUR, UID, Inside, Peer, TickingClock, message, notification, request
 from uuidd import __version__
 from uuidd.core.ids import versions
+from uuidd.core.timeline.fence import Fence
 from uuidd.core.wire import RPC_FIRST
 from uuidd.server.connection import serve_connection
 from uuidd.server.fairness import Turns as UserTurns
@@ -580,7 +581,14 @@ async def test_status_tells_how_the_daemon_does(inside: Inside) -> None:
             "required_error": None,
             "withheld": "",
         },
-        "worker": static_status(None),
+        "worker": static_status(Fence()),
+        "clones": {
+            "noticed": 0,
+            "renewed": 0,
+            "last_by": "",
+            "last_age": None,
+            "after_clone": "refuse",
+        },
         "uptime": 60.0,
         "node": f"0x{inside.timeline.node.value:012x}",
         "node_source": "random",

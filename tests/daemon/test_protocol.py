@@ -59,7 +59,7 @@ def test_every_code_of_an_error_is_told() -> None:
     """Every code of a RefusedError is in a table, with what to do."""
     assert methods.RefusedError.__doc__ is not None
     codes = re.findall(r"``(\w+)``", methods.RefusedError.__doc__)
-    assert len(codes) == 7
+    assert len(codes) == 8
     assert [code for code in codes if f"\n| `{code}` |" not in PROTOCOL] == []
 
 

@@ -241,6 +241,8 @@ def _judge(each: rpc.Request, reply: list[Any], given_out: GivenOut) -> str:
         code = _code(error)
         if isinstance(call, methods.AskLease):
             may_be = {"no_lease"}
+        elif isinstance(call, methods.Renew):
+            may_be = {"unavailable", "not_permitted"}
         elif isinstance(call, methods.Status) or call.wait:
             may_be = ERRORS
         else:
@@ -255,6 +257,8 @@ def _judge(each: rpc.Request, reply: list[Any], given_out: GivenOut) -> str:
             given_out.make(kind, result)
         case methods.AskLease():
             given_out.lease(methods.unpack_lease(result))
+        case methods.Renew():
+            require(type(result) is dict and {*result} == {"leases", "saved"}, "a renewal")
         case _:
             require(type(result) is dict and "version" in result, "a status is a map")
     return "answered"

@@ -212,6 +212,14 @@ def _add_steady(made: argparse.ArgumentParser) -> None:
         " is synchronised, with an error of SEC seconds at most (default: begin at once)",
     )
     add(
+        "--after-clone",
+        choices=("refuse", "go-on"),
+        default="refuse",
+        help="what to do with a --worker number that is not a URL once this machine was cloned and"
+        " the clone has the number too: refuse Snowflakes, or go on because the original has ended"
+        " (default: refuse)",
+    )
+    add(
         "--reset-steady",
         action="store_true",
         help="set the time of these kinds back to UTC, after the clock was far ahead; print what"

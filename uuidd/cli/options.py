@@ -126,6 +126,7 @@ def settings(given: argparse.Namespace, words: Sequence[str]) -> Settings:
         max_lead=given.max_lead,
         rollback=given.rollback,
         require_sync=given.require_sync,
+        go_on_after_clone=given.after_clone == "go-on",
         user=user,
         level=level_of(given),
         reread=None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from math import inf
 from random import Random
 from typing import TypeVar
 
@@ -86,13 +87,22 @@ class Claimant:
         self._token = token
         self._found: Found | None = None
         self._attempt: _Attempt | None = None
-        self._sooner = 0
+        self._sooner = self._drops = 0
+        self._not_before = -inf
         self._unconfirmed = self._fence.claim is not None
         self.meta: Meta | None = None
         self.fenced = False
         self.standing = Standing(self._fence, terms, name, self._steady)
         if self._fence.claim is not None:
             self.standing.resumed(self._fence.claim)
+
+    def drop(self, until: float) -> None:
+        """Have no claim any more, and claim another number from the time *until* on."""
+        self._drops += 1
+        self._not_before = until
+        self._found = self._attempt = None
+        self._unconfirmed = self.fenced = False
+        self.standing.dropped()
 
     def forget_found(self) -> None:
         """Read the register again before the next write to it."""
@@ -106,6 +116,8 @@ class Claimant:
         if self._timelines.steady.withheld:
             self.standing.say("claiming", self._timelines.steady.withheld)
             return LOOK_SECONDS / 5
+        if trio.current_time() < self._not_before:
+            return self._not_before - trio.current_time()
         claim = self._fence.claim
         steady = self._steady()
         if claim is not None and not self._unconfirmed and not self.fenced:
@@ -270,9 +282,12 @@ class Claimant:
         return self._timelines.steady.read(now=at.now, elapsed=at.elapsed)
 
     async def _timed(self, question: Awaitable[_Answer]) -> _Answer:
-        begun = trio.current_time()
+        begun, drops = trio.current_time(), self._drops
         answer = await question
         self.standing.answered(trio.current_time() - begun)
+        if drops != self._drops:
+            # The claim that was asked about is not this host's alone any more.
+            raise Changed
         return answer
 
     async def _take(self, claim: Claim) -> None:

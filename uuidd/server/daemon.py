@@ -19,6 +19,7 @@ from uuidd.core.timeline.timelines import Timelines
 from uuidd.server.acceptor import Acceptor
 from uuidd.server.admission import Admission
 from uuidd.server.allocator import Allocator
+from uuidd.server.clones import Clones
 from uuidd.server.entropy import Entropy
 from uuidd.server.events import Refusals
 from uuidd.server.leasing import Leasing
@@ -85,12 +86,23 @@ class Daemon:
         saver = Saver(self._timelines, self._save, self._clock.read, self._store.moved_away)
         trust = Trust(self._timelines, self._clock.read, self._settings.require_sync)
         keeper = self._keeper(saver)
-        report = Report(self._timelines, saver, self._clock, admission, limits, trust, keeper)
+        entropy = Entropy()
+        clones = Clones(
+            self._timelines,
+            saver,
+            self._clock.read,
+            entropy,
+            go_on=self._settings.go_on_after_clone,
+            dropped=(lambda _: None) if keeper is None else keeper.dropped,
+        )
+        report = Report(
+            self._timelines, saver, self._clock, admission, limits, trust, clones, keeper
+        )
         renewed = None if keeper is None else keeper.renewed
         allocator = Allocator(self._timelines, saver, self._clock.read, limits, renewed=renewed)
         page = None if self._page is None else self._page.fd
         leasing = Leasing(self._timelines, saver, self._clock.read, page)
-        service = Service(allocator, leasing, Entropy(), report.status)
+        service = Service(allocator, leasing, entropy, report.status, clones)
         acceptor = Acceptor(self._listener.sock, service, admission, limits)
         refusals = Refusals(service.rpc, service.libuuid)
         line = StatusLine(service, admission, self._timelines, saver, self._clock.read, keeper)
@@ -101,6 +113,7 @@ class Daemon:
                 saving.start_soon(saver.run)
                 saving.start_soon(refusals.run)
                 saving.start_soon(trust.run)
+                saving.start_soon(clones.run)
                 if keeper is not None:
                     saving.start_soon(keeper.run)
                 async with trio.open_nursery() as serving:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import struct
 import time
 from collections.abc import Callable
 
@@ -12,6 +14,17 @@ future ids, so there are few."""
 
 MAX_AGE = 0.1
 """Seconds for which bytes may wait to be used: as long as a client keeps a block."""
+
+
+def of_this_moment(count: int) -> bytes:
+    """Return random bytes of the system, mixed with the clocks.
+
+    Right after a machine was cloned the kernels of both copies may have the same random generator,
+    until they are told. Their clocks, in nanoseconds, hardly ever agree.
+    """
+    clocks = time.time_ns(), time.monotonic_ns(), time.perf_counter_ns(), time.process_time_ns()
+    mixed = hashlib.shake_256(os.urandom(32) + os.urandom(count) + struct.pack("4q", *clocks))
+    return mixed.digest(count)
 
 
 class Entropy:
@@ -44,6 +57,10 @@ class Entropy:
         taken = self._ahead[self._used : end]
         self._used = end
         return taken
+
+    def drop(self) -> None:
+        """Drop the bytes that were read ahead, because a copy of this machine has them too."""
+        self._ahead, self._used = b"", 0
 
     def bits(self, count: int) -> int:
         """Return an int of *count* random bits."""

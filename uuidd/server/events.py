@@ -31,6 +31,7 @@ MEANINGS = {
         "connection",
         "that the kernel has no room to watch (fs.epoll.max_user_watches)",
     ),
+    "not_permitted": ("request", "of a user that may not make it"),
     "no_worker_id": ("request", "for Snowflakes, which need --worker"),
     "silent": ("connection", "without a request for long, closed to make room"),
     "too_late": ("connection", "whose request was not complete in time"),
@@ -125,6 +126,10 @@ def libuuid_mark(path: Path, ahead: int, *, used: bool) -> None:
 _OPENINGS = {
     "no state": (logging.INFO, "there was no state, so a new one was made"),
     "node changed": (logging.WARNING, "the node and the clock sequence were changed"),
+    "the machine was cloned": (
+        logging.INFO,
+        "the clock sequence was changed, and so was the node unless it is fixed",
+    ),
     "the saved mark lies past now": (
         logging.WARNING,
         "the clock sequence was changed, because the last run did not stop cleanly, or left leases,"

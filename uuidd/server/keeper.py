@@ -20,6 +20,9 @@ Theory of operation
 6. A stop first looks whether the engine answers. If so, the state is saved without the claim, and
    then the register says how far this host got, so that another one can have the number at once.
    If not, the claim stays in the state, and the next start goes on with it.
+6. When this machine was cloned, its copy has the same claim and the same token. So the claim is
+   dropped at once, and another number is claimed. An answer that comes after that counts for
+   nothing.
 """
 
 from __future__ import annotations
@@ -108,6 +111,14 @@ class Keeper:
             self.standing.say("none", str(error))
         finally:
             self._left.set()
+
+    def dropped(self, until: float) -> None:
+        """Claim another number, from the time *until* on: a copy of this machine has the last one.
+
+        The fence is closed already.
+        """
+        self._claimant.drop(until)
+        self._wanted.set()
 
     async def renewed(self) -> None:
         """Wait until the fence has changed."""

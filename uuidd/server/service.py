@@ -12,8 +12,9 @@ from uuidd.core.timeline.leases import Lease
 from uuidd.core.timeline.outcomes import NotNow
 from uuidd.core.wire import libuuid, methods, rpc
 from uuidd.core.wire.libuuid import Op
-from uuidd.core.wire.methods import IN_USE, AskLease, Make, RefusedError, Take
+from uuidd.core.wire.methods import IN_USE, AskLease, Make, RefusedError, Renew, Take
 from uuidd.server.allocator import Allocator
+from uuidd.server.clones import Clones, Renewed
 from uuidd.server.entropy import Entropy
 from uuidd.server.events import Tally
 from uuidd.server.fairness import Turns
@@ -25,11 +26,11 @@ MALFORMED = "malformed"
 """The reason, in counts of refusals, for bytes that are not a request of either dialect."""
 
 AnyBlock = Block | SteadyBlock
-Call = methods.Take | methods.Make | methods.Status | methods.AskLease
+Call = methods.Take | methods.Make | methods.Status | methods.AskLease | methods.Renew
 
 
 class Service:
-    """Answers requests with what *allocator*, *leasing*, *entropy* and *status* return.
+    """Answers requests with what *allocator*, *leasing*, *entropy*, *status* and *clones* return.
 
     For each dialect there are two methods. One answers at once, or returns None when the request
     has to wait; then the other one, which waits, has to be called.
@@ -41,11 +42,13 @@ class Service:
         leasing: Leasing,
         entropy: Entropy,
         status: Callable[[Service], dict[str, Any]],
+        clones: Clones,
     ) -> None:
         self._allocator = allocator
         self._entropy = entropy
         self._maker = Maker(allocator, entropy)
         self._status = status
+        self._clones = clones
         self.leasing = leasing
         self.rpc = Tally()
         self.libuuid = Tally()
@@ -73,6 +76,9 @@ class Service:
                 return None if ids is None else self._reply_ids(msgid, ids)
             # A lease is for a connection, and may wait for a save: a task sees to both.
             if type(call) is AskLease:
+                return None
+            if type(call) is Renew:
+                _check_permitted(uid)
                 return None
             return self._reply_status(msgid)
         except NotNow:
@@ -104,6 +110,9 @@ class Service:
             if type(call) is AskLease:
                 lease = await self.leasing.grant(stream)
                 return self._reply_lease(msgid, lease), self.leasing.page
+            if type(call) is Renew:
+                _check_permitted(uid)
+                return self._reply_renewed(msgid, await self._clones.renew()), None
             return self._reply_status(msgid), None
         except RefusedError as refused:
             return self._refuse(msgid, refused), None
@@ -143,6 +152,10 @@ class Service:
     def _reply_lease(self, msgid: int, lease: Lease) -> bytes:
         self.rpc.requests += 1
         return rpc.pack_response(msgid, methods.pack_lease(lease))
+
+    def _reply_renewed(self, msgid: int, renewed: Renewed) -> bytes:
+        self.rpc.requests += 1
+        return rpc.pack_response(msgid, renewed._asdict())
 
     def _reply_status(self, msgid: int) -> bytes:
         # Counted before, because the reply counts itself too.
@@ -189,6 +202,14 @@ def reply_to(error: rpc.MalformedError) -> bytes:
     if error.msgid is None:
         return b""
     return rpc.pack_error(error.msgid, "bad_params", f"{error}; the connection is closed")
+
+
+def _check_permitted(uid: int) -> None:
+    """Check that the user *uid* may have the daemon renewed. Raises RefusedError."""
+    own = os.geteuid()
+    if uid not in (0, own):
+        users = "root" if own == 0 else f"root and uid {own}, which the daemon runs as"
+        raise RefusedError("not_permitted", f"renew is for {users}, and this is uid {uid}")
 
 
 _IN_USE = (IN_USE, IN_USE.encode())

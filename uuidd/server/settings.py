@@ -123,7 +123,8 @@ class Settings:
     is in seconds, 0 for never. *worker* is the worker number of Snowflakes, or *fleet* says where
     to get one; *epoch* is theirs in Unix milliseconds; *max_lead*, in seconds, and *rollback* are
     the steady timeline's. *require_sync* is the largest error of the clock, in seconds, with which
-    the steady timeline begins, None for any. *user* is the one that root becomes once it listens.
+    the steady timeline begins, None for any. *go_on_after_clone* keeps a *worker* number that was
+    set by hand after the machine was cloned. *user* is the one that root becomes once it listens.
     *level* is the log level.
 
     *reread* returns the settings as they are chosen now; it raises RereadError. A running daemon
@@ -143,6 +144,7 @@ class Settings:
     max_lead: float = MAX_LEAD_SECONDS
     rollback: Rollback = "slew"
     require_sync: float | None = None
+    go_on_after_clone: bool = False
     user: User | None = None
     level: int = logging.INFO
     reread: Callable[[], Settings] | None = None

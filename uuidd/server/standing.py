@@ -39,8 +39,9 @@ class Terms:
     high: int
 
 
-def static_status(number: int | None) -> dict[str, Any]:
+def static_status(fence: Fence) -> dict[str, Any]:
     """Return what ``status`` shows of a number that was set by hand, or of none."""
+    number = fence.number
     return {
         "number": number,
         "source": "--worker",
@@ -57,7 +58,7 @@ def static_status(number: int | None) -> dict[str, Any]:
         "fenced": 0,
         "claims": 0,
         "round_trip_seconds": None,
-        "why": "",
+        "why": fence.why if number is None else "",
     }
 
 
@@ -85,6 +86,10 @@ class Standing:
         """Note that the claim of the state is used until the engine answers."""
         self.state = "resumed"
         self._log("resumed", claim)
+
+    def dropped(self) -> None:
+        """Note that a copy of this machine has the number too, so that another is claimed."""
+        self.say("claiming", "this machine was cloned, and another worker number is being claimed")
 
     def claimed(self, claim: Claim) -> None:
         """Note a number that is this host's from now on."""
@@ -209,7 +214,7 @@ class Standing:
         fence, age = self._fence, self._renewed_at
         there = fence.number is not None
         return {
-            **static_status(fence.number),
+            **static_status(fence),
             "source": self._name,
             "namespace": namespace,
             "state": self.state,

@@ -17,6 +17,7 @@ from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.generation import Generation
 from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.server.admission import Admission
+from uuidd.server.clones import Clones
 from uuidd.server.events import Tally, counted
 from uuidd.server.leasing import Leasing
 from uuidd.server.saver import Saver
@@ -44,9 +45,11 @@ class Report:
         admission: Admission,
         limits: Limits,
         trust: Trust,
+        clones: Clones,
         keeper: Keeper | None = None,
     ) -> None:
         self._trust = trust
+        self._clones = clones
         self._keeper = keeper
         self._timelines = timelines
         self._saver = saver
@@ -75,6 +78,7 @@ class Report:
             "worker": self._worker(),
             "leases": self._leases(service.leasing),
             "saves": self._saves(),
+            "clones": self._clones.status(),
             "limits": asdict(self._limits),
             "full_on": {
                 kind: times.day(field.end)
@@ -122,7 +126,7 @@ class Report:
 
     def _worker(self) -> dict[str, Any]:
         if self._keeper is None:
-            return static_status(self._timelines.fence.number)
+            return static_status(self._timelines.fence)
         return self._keeper.status()
 
     def _leases(self, leasing: Leasing) -> dict[str, Any]:

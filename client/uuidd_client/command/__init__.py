@@ -12,7 +12,7 @@ from typing import Any
 
 from uuidd import __version__
 from uuidd_client import extension
-from uuidd_client.command import bench, bounds, inspect, new, run, status
+from uuidd_client.command import bench, bounds, inspect, new, renew, run, status
 from uuidd_client.command.common import LANGUAGES, CommandError
 from uuidd_client.errors import DaemonUnavailable, TimeOutOfRange
 
@@ -123,6 +123,6 @@ def parser() -> argparse.ArgumentParser:
         help="show the version, and whether ids are made in C or in Python, and end",
     )
     commands = made.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for command in (new, bounds, inspect, status, bench, run):
+    for command in (new, bounds, inspect, status, renew, bench, run):
         command.add_to(commands)
     return made

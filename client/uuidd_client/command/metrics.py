@@ -46,6 +46,12 @@ class _Status(Collector):
             *_clock(status["clock"]),
             *_worker(status["worker"]),
             *_leases(status),
+            (
+                "clone_age_seconds",
+                "How many seconds ago the daemon last learned that its machine was cloned. Missing"
+                " if it never did since the start.",
+                status["clones"]["last_age"],
+            ),
         ):
             # What is not there has no number.
             if value is not None:
@@ -306,6 +312,17 @@ def _counters(status: dict[str, Any]) -> Iterator[Metric]:
             "leases_revoked",
             "The leases that the daemon ended, mostly because UTC was set back.",
             status["leases"]["revoked"],
+        ),
+        (
+            "clones_noticed",
+            "The times that the daemon was told that its machine was cloned.",
+            status["clones"]["noticed"],
+        ),
+        (
+            "clones_renewed",
+            "The changes to another node, or to other clock sequences, after the machine was"
+            " cloned. At most one in ten seconds is made.",
+            status["clones"]["renewed"],
         ),
         (
             "worker_claims",

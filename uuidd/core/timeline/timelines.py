@@ -114,7 +114,13 @@ class Timelines:
         return ended
 
     def renew(
-        self, *, at: Reading, random: RandomBits, avoid: int | None = None, go_on: bool = False
+        self,
+        *,
+        at: Reading,
+        random: RandomBits,
+        avoid: int | None = None,
+        go_on: bool = False,
+        unsaved: bool = False,
     ) -> int:
         """Share nothing any longer with a copy of this machine; return how many leases ended.
 
@@ -122,26 +128,19 @@ class Timelines:
         copy may have given out. A number that was claimed is dropped, so that another is claimed;
         one that was set by hand is kept only if *go_on*. Nothing is given out under the stored node
         or by steady before a save completes that has not begun yet.
+
+        If *unsaved*, because another renewal was made just before, no save is needed: a volatile
+        node serves, and steady stays where it is. One that is saved has to follow.
         """
-        ended = self._renew_utc(at, random, avoid)
-        self.steady.renew(now=at.now, elapsed=at.elapsed)
+        ended = self.utc.leases.out
+        self.outdated = True
+        self.utc.renew(now=at.now, random=random, avoid=avoid)
         if self.fence.claim is not None or not go_on:
             self.fence.close()
-        return ended
-
-    def renew_unsaved(self, *, at: Reading, random: RandomBits, avoid: int | None = None) -> int:
-        """Do the same without the need of a save: for a renewal that soon follows another one.
-
-        A volatile node serves, and steady stays where it is. A ``renew`` has to come later.
-        """
-        ended = self._renew_utc(at, random, avoid)
-        self.utc.use_volatile("the machine was cloned again")
-        return ended
-
-    def _renew_utc(self, at: Reading, random: RandomBits, avoid: int | None) -> int:
-        self.outdated = True
-        ended = self.utc.leases.out
-        self.utc.renew(now=at.now, random=random, avoid=avoid)
+        if unsaved:
+            self.utc.use_volatile("the machine was cloned again")
+        else:
+            self.steady.renew(now=at.now, elapsed=at.elapsed)
         return ended
 
     def begin_save(self, *, at: Reading, reach: int, bare_reach: int) -> State:

@@ -16,7 +16,7 @@ from uuidd.core.timeline.generation import BLOCK_LANES, LANES
 from uuidd.core.timeline.leases import TOKEN_BITS, Lease
 
 TIMELINES = ("utc", "steady", "snowflake")
-METHODS = ("lease", "make", "status", "take")
+METHODS = ("lease", "make", "renew", "status", "take")
 
 IN_USE = "in_use"
 """The notification of a lease's holder that ids are being made, so that a later horizon is needed.
@@ -35,7 +35,7 @@ class RefusedError(Exception):
     """The answer to a request is an error: a *code* for programs, a *message* for people.
 
     Codes: ``bad_params``, ``unknown_method``, ``unavailable``, ``no_worker_id``, ``busy``,
-    ``must_wait``, ``no_lease``.
+    ``must_wait``, ``no_lease``, ``not_permitted``.
     """
 
     def __init__(self, code: str, message: str) -> None:
@@ -74,7 +74,12 @@ class AskLease:
     """Lease a lane to the connection that the request came over."""
 
 
-def parse(method: Any, params: Any) -> Take | Make | Status | AskLease:
+@dataclass(frozen=True, slots=True)
+class Renew:
+    """Share nothing any longer with a copy of this machine."""
+
+
+def parse(method: Any, params: Any) -> Take | Make | Status | AskLease | Renew:
     """Return the call that a method and its params, as they were unpacked, stand for.
 
     Bytes that are UTF-8 count as text, because some clients send text so. Raises RefusedError,
@@ -107,6 +112,10 @@ def parse(method: Any, params: Any) -> Take | Make | Status | AskLease:
         if params:
             raise _too_many(params, "lease takes none")
         return AskLease()
+    if method == "renew":
+        if params:
+            raise _too_many(params, "renew takes none")
+        return Renew()
     raise RefusedError(
         "unknown_method", f"no method is called {_show(method)}; there are {', '.join(METHODS)}"
     )

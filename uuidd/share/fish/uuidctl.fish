@@ -54,7 +54,7 @@ function _shtab_uuidctl_using
   test "$_shtab_uuidctl_cmdpath" = "$argv"
 end
 
-set -g _shtab_uuidctl_commands new bounds inspect status bench run
+set -g _shtab_uuidctl_commands new bounds inspect status renew bench run
 set -g _shtab_uuidctl_opts_with_value --count --epoch --kind --name --namespace --seconds --socket --unit --worker -k -n -s
 
 complete -c uuidctl -e
@@ -89,6 +89,8 @@ complete -c uuidctl -n '_shtab_uuidctl_using status' -l json -d 'print all field
 complete -c uuidctl -n '_shtab_uuidctl_using status' -l openmetrics -d 'print metrics in the OpenMetrics format, for Prometheus by way of node_exporter'"'"'s textfile collector'
 complete -c uuidctl -n '_shtab_uuidctl_using status' -l watch -d 'refresh the screen every second, until Ctrl-C'
 complete -c uuidctl -n '_shtab_uuidctl_using status' -l check -d 'print one line; exit with 1 if the daemon does not serve all kinds of ids normally'
+complete -c uuidctl -n '_shtab_uuidctl_using; and test $_shtab_uuidctl_npos -eq 0' -a renew -d 'tell the daemon that this machine was cloned'
+complete -c uuidctl -n '_shtab_uuidctl_using renew' -s h -l help -d 'show this help message and exit'
 complete -c uuidctl -n '_shtab_uuidctl_using; and test $_shtab_uuidctl_npos -eq 0' -a bench -d 'measure how fast the daemon answers and how fast ids are made'
 complete -c uuidctl -n '_shtab_uuidctl_using bench' -s h -l help -d 'show this help message and exit'
 complete -c uuidctl -n '_shtab_uuidctl_using bench' -s k -l kind -xka "v1 v4 v6 v7 snowflake flake ulid ksuid push_id" -d 'the kinds of ids: v1, v4, v6, v7, snowflake, flake, ulid, ksuid, push_id (default: all)'

@@ -47,7 +47,7 @@ function _shtab_uuidd_using
 end
 
 set -g _shtab_uuidd_commands workers 'workers list' 'workers init' 'workers reserve' 'workers free' 'workers raise' install-units
-set -g _shtab_uuidd_opts_with_value --cont-clock --datacenter --defaults --epoch --max-connections --max-connections-per-uid --max-lead --max-pipelined --max-reply-seconds --max-request-bytes --max-request-seconds --max-unread-per-uid --max-waiting-per-uid --node --pid --prefix --range --require-sync --reserve --rollback --socket --state --timeout --used-until --user --uuids --worker --worker-ca --worker-cert --worker-hold --worker-key --worker-secret --worker-user --worker-window -C -T -n -p -s
+set -g _shtab_uuidd_opts_with_value --after-clone --cont-clock --datacenter --defaults --epoch --max-connections --max-connections-per-uid --max-lead --max-pipelined --max-reply-seconds --max-request-bytes --max-request-seconds --max-unread-per-uid --max-waiting-per-uid --node --pid --prefix --range --require-sync --reserve --rollback --socket --state --timeout --used-until --user --uuids --worker --worker-ca --worker-cert --worker-hold --worker-key --worker-secret --worker-user --worker-window -C -T -n -p -s
 
 complete -c uuidd -e
 complete -c uuidd -f
@@ -85,6 +85,7 @@ complete -c uuidd -n _shtab_uuidd_using -l epoch -x -d 'the time from which Snow
 complete -c uuidd -n _shtab_uuidd_using -l max-lead -x -d 'refuse requests for these kinds while their time is more than SEC seconds ahead of UTC (default: 3600)'
 complete -c uuidd -n _shtab_uuidd_using -l rollback -xka "slew wait refuse" -d 'what these kinds do after UTC was set back, until it reaches the time of the last id: let the time in ids go on at half the speed of UTC (slew), let requests wait (wait), or refuse them (refuse) (default: slew)'
 complete -c uuidd -n _shtab_uuidd_using -l require-sync -x -d 'after a start, refuse requests for these kinds until the kernel says that the clock is synchronised, with an error of SEC seconds at most (default: begin at once)'
+complete -c uuidd -n _shtab_uuidd_using -l after-clone -xka "refuse go-on" -d 'what to do with a --worker number that is not a URL once this machine was cloned and the clone has the number too: refuse Snowflakes, or go on because the original has ended (default: refuse)'
 complete -c uuidd -n _shtab_uuidd_using -l reset-steady -d 'set the time of these kinds back to UTC, after the clock was far ahead; print what may be repeated or out of order, and start no daemon'
 complete -c uuidd -n _shtab_uuidd_using -l reset-epoch -d 'forget which epochs Snowflakes were made with, so that a later --epoch is accepted; print what may be repeated, and start no daemon'
 complete -c uuidd -n _shtab_uuidd_using -l max-request-bytes -x -d 'the most bytes that one request may have (default: 4096)'

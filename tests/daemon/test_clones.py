@@ -1,0 +1,357 @@
+"""P8: the daemon's answer to the news that its machine was cloned, however often it comes."""
+
+from __future__ import annotations
+
+import logging
+import os
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from tests.daemon.fakes import UID, Inside
+from tests.daemon.fleet import Engine, Host
+from tests.rig import Daemon
+from uuidd.core.ids.nodes import MULTICAST
+from uuidd.core.timeline.outcomes import NeedsSave
+from uuidd.core.timeline.state import Node
+from uuidd.core.wire import rpc
+from uuidd.core.wire.methods import RefusedError
+from uuidd.server.clones import SPAN, Clones
+from uuidd.server.entropy import Entropy, of_this_moment
+from uuidd.workers.coordinator import Version
+from uuidd.workers.record import Record
+
+
+@pytest.fixture
+async def inside(autojump_clock: MockClock) -> Inside:
+    """A daemon's inside that has saved ahead."""
+    made = Inside()
+    made.save_ahead()
+    return made
+
+
+# --- one signal
+
+
+async def test_nothing_is_given_out_before_the_save(inside: Inside) -> None:
+    """The next request waits for it, and gets another node."""
+    before = inside.take().node
+    inside.clones.notice("test")
+    with pytest.raises(NeedsSave):
+        inside.take()
+    async with inside.saving():
+        block = await inside.take_waiting()
+        assert block.node != before
+        assert inside.disk.kept[-1].node.value == block.node
+
+
+async def test_an_idle_daemon_saves_at_once(inside: Inside) -> None:
+    """It need not wait for a request: the copy may crash, and start from the same state."""
+    async with inside.saving():
+        await trio.sleep(100)
+        saves = len(inside.disk.kept)
+        inside.clones.notice("test")
+        await trio.sleep(1)
+        assert len(inside.disk.kept) > saves
+        assert inside.disk.kept[-1].node == inside.timeline.node
+
+
+async def test_a_disk_that_is_full_leaves_a_volatile_node(inside: Inside) -> None:
+    """It is new too; steady waits for the save."""
+    before = inside.take().node
+    async with inside.saving():
+        inside.disk.broken = True
+        inside.clones.notice("test")
+        block = await inside.take_waiting()
+        assert block.node not in (before, inside.timeline.node.value)
+        with pytest.raises(RefusedError, match="could not be saved"):
+            await inside.take_steady_waiting()
+
+
+async def test_random_bytes_that_were_read_ahead_are_dropped() -> None:
+    """The copy has them too."""
+    drawn = iter([bytes([1]) * 512, bytes([2]) * 512])
+    entropy = Entropy(lambda _: next(drawn), lambda: 0.0)
+    assert entropy.take(4) == bytes([1]) * 4
+    entropy.drop()
+    assert entropy.take(4) == bytes([2]) * 4
+
+
+def test_a_generator_that_the_copy_has_too_draws_other_bytes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The clocks are mixed in, because the kernel may not have heard of the clone yet."""
+    monkeypatch.setattr(os, "urandom", bytes)
+    assert of_this_moment(16) != of_this_moment(16)
+
+
+async def test_the_log_has_a_line_with_the_signal(
+    inside: Inside, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The next line has the node and the clock sequence."""
+    caplog.set_level(logging.INFO)
+    inside.clones.notice("vmclock")
+    assert caplog.messages[0] == "this machine was cloned: signal=vmclock leases_ended=0"
+    assert caplog.messages[1].startswith("the clock sequence was changed, and so was the node")
+
+
+async def test_with_a_fixed_node_the_log_says_what_is_left(
+    caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
+) -> None:
+    """Nothing but 6 bits tells the v1 of two clones apart."""
+    inside = Inside(node=Node(5 | MULTICAST, "given"))
+    inside.clones.notice("vmclock")
+    assert "two clones differ in 6 bits only" in caplog.messages[0]
+
+
+async def test_the_status_tells_of_clones(inside: Inside) -> None:
+    """How many, when the last one was, and which signal told it."""
+    inside.clones.notice("vmclock")
+    await trio.sleep(3)
+    assert inside.clones.status() == {
+        "noticed": 1,
+        "renewed": 1,
+        "last_by": "vmclock",
+        "last_age": 3.0,
+        "after_clone": "refuse",
+    }
+
+
+# --- many
+
+
+async def test_an_alarm_every_second_saves_one_renewal_in_ten_seconds(inside: Inside) -> None:
+    """The others are counted, and joined."""
+    async with inside.saving(), trio.open_nursery() as nursery:
+        nursery.start_soon(inside.clones.run)
+        nodes = set[int]()
+        for _ in range(100):
+            inside.clones.notice("test")
+            await trio.sleep(1)
+            nodes.add(inside.disk.kept[-1].node.value)
+        assert inside.clones.noticed == 100
+        assert inside.clones.saved in (10, 11)
+        assert len(nodes) <= inside.clones.saved + 1
+        nursery.cancel_scope.cancel()
+
+
+async def test_each_alarm_ends_what_was_shared_until_then(inside: Inside) -> None:
+    """Whether it is saved or joined, what is given out next has another node."""
+    async with inside.saving():
+        nodes = list[int]()
+        flakes = list[int]()
+        for _ in range(5):
+            inside.clones.notice("test")
+            nodes.append((await inside.take_waiting()).node)
+            flakes.append((await inside.take_steady_waiting()).node)
+            await trio.sleep(0.1)
+    assert len({*nodes}) == len({*flakes}) == 5
+
+
+async def test_what_was_joined_is_saved_when_the_span_is_over(inside: Inside) -> None:
+    """The stored node serves again then, as one that no copy has."""
+    async with inside.saving(), trio.open_nursery() as nursery:
+        nursery.start_soon(inside.clones.run)
+        inside.clones.notice("test")
+        await trio.sleep(1)
+        inside.clones.notice("test")
+        volatile = [inside.timeline.volatile]
+        await trio.sleep(SPAN)
+        volatile.append(inside.timeline.volatile)
+        assert inside.clones.saved == 2
+        assert [node is None for node in volatile] == [False, True]
+        assert (await inside.take_waiting()).node == inside.disk.kept[-1].node.value
+        nursery.cancel_scope.cancel()
+
+
+async def test_alarms_do_not_run_steady_ahead_of_utc(inside: Inside) -> None:
+    """A false one every ten seconds, for an hour, leaves the lead where one true one puts it."""
+    leads = list[int]()
+    async with inside.saving():
+        for _ in range(360):
+            inside.clones.notice("test")
+            for _ in range(10):
+                await inside.take_steady_waiting()
+                await trio.sleep(1.01)
+            at = inside.clock.read()
+            leads.append(inside.steady.lead(now=at.now, elapsed=at.elapsed))
+    assert max(leads) <= 21 * 10_000_000
+
+
+async def test_alarms_do_not_flood_the_log(
+    inside: Inside, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A thousand within a second are a few lines."""
+    for _ in range(1000):
+        inside.clones.notice("test")
+    assert len(caplog.messages) <= 6
+
+
+# --- Snowflakes
+
+
+async def test_a_worker_number_set_by_hand_is_refused(autojump_clock: MockClock) -> None:
+    """The refusal and the status say why, and what to do."""
+    inside = Inside(worker=5)
+    inside.save_ahead()
+    inside.clones.notice("test")
+    async with inside.saving():
+        with pytest.raises(RefusedError) as refused:
+            await inside.allocator.take_waiting("snowflake", 1, False, uid=UID)
+        assert (await inside.take_steady_waiting()).worker is None
+    assert refused.value.code == "no_worker_id"
+    assert refused.value.message.startswith(
+        "this machine was cloned, so another one may have worker number 5 too; start uuidd with"
+    )
+    assert inside.report.status(inside.service)["worker"]["why"] == refused.value.message
+
+
+async def test_a_worker_number_set_by_hand_goes_on_if_that_was_chosen(
+    autojump_clock: MockClock,
+) -> None:
+    """With --after-clone go-on."""
+    inside = Inside(worker=5)
+    inside.save_ahead()
+    clones = Clones(inside.timelines, inside.saver, inside.clock.read, Entropy(), go_on=True)
+    clones.notice("test")
+    async with inside.saving():
+        block = await inside.allocator.take_waiting("snowflake", 1, False, uid=UID)
+    assert block.worker == 5  # type: ignore[union-attr]
+
+
+def cloned(host: Host) -> Clones:
+    """Return what answers clones of a host of a fleet."""
+    inside = host.inside
+    return Clones(
+        inside.timelines,
+        inside.saver,
+        inside.clock.read,
+        Entropy(),
+        dropped=host.keeper.dropped,
+    )
+
+
+async def test_a_claimed_number_is_dropped_and_another_is_claimed(
+    autojump_clock: MockClock,
+) -> None:
+    """The first one stays the copy's, if it goes on with it."""
+    engine = Engine()
+    host = Host(engine)
+    async with host.running(), host.inside.saving():
+        clones = cloned(host)
+        before = host.number
+        clones.notice("test")
+        held = [host.number]
+        await trio.sleep(1)
+        held.append(host.number)
+        assert held[0] is None
+        assert held[1] not in (None, before)
+        assert len(engine.kept) == 2
+        block = await host.inside.allocator.take_waiting("snowflake", 1, False, uid=UID)
+        assert block.worker == host.number  # type: ignore[union-attr]
+
+
+class Slow(Engine):
+    """An engine whose writes are done, and answered once *answering* is set."""
+
+    answering: trio.Event | None = None
+
+    async def write(self, number: int, record: Record, version: Version | None) -> Version:
+        """See ``Coordinator``."""
+        written = await super().write(number, record, version)
+        if self.answering is not None:
+            self.wrote.set()
+            await self.answering.wait()
+        return written
+
+    def hold(self) -> None:
+        """Answer no write from now on."""
+        self.answering, self.wrote = trio.Event(), trio.Event()
+
+
+async def test_a_renewal_of_the_claim_that_was_under_way_counts_for_nothing(
+    autojump_clock: MockClock,
+) -> None:
+    """Its answer comes after the clone was noticed, and does not bring the number back."""
+    engine = Slow()
+    host = Host(engine)
+    async with host.running(), host.inside.saving():
+        clones = cloned(host)
+        before = host.number
+        engine.hold()
+        await engine.wrote.wait()
+        clones.notice("test")
+        assert engine.answering is not None
+        engine.answering.set()
+        await trio.sleep(2)
+        assert host.number not in (None, before)
+
+
+async def test_alarms_do_not_use_up_the_numbers_of_a_fleet(autojump_clock: MockClock) -> None:
+    """At most one number in ten seconds is claimed."""
+    engine = Engine()
+    host = Host(engine)
+    async with host.running(), host.inside.saving(), trio.open_nursery() as nursery:
+        clones = cloned(host)
+        nursery.start_soon(clones.run)
+        for _ in range(60):
+            clones.notice("test")
+            await trio.sleep(1)
+        assert 2 <= len(engine.kept) <= 14
+        nursery.cancel_scope.cancel()
+
+
+# --- renew, by hand
+
+
+async def test_renew_answers_when_it_is_saved(inside: Inside) -> None:
+    """So whoever asked, as a hook after a restore, can begin."""
+    async with inside.saving():
+        assert await inside.clones.renew() == (0, True)
+        assert inside.disk.kept[-1].node == inside.timeline.node
+        assert await inside.clones.renew() == (0, False)
+
+
+async def test_renew_says_that_it_is_not_saved(inside: Inside) -> None:
+    """It is done all the same."""
+    node = inside.timeline.node
+    async with inside.saving():
+        inside.disk.broken = True
+        with pytest.raises(RefusedError, match=r"^renewed, but the state could not be saved") as no:
+            await inside.clones.renew()
+    assert no.value.code == "unavailable"
+    assert inside.timeline.node != node
+
+
+@pytest.mark.parametrize("uid", [0, os.geteuid()])
+async def test_root_and_the_daemons_user_may_renew(inside: Inside, uid: int) -> None:
+    """The request is answered when it is saved."""
+    assert inside.service.answer(rpc.Request(1, "renew", []), uid=uid) is None
+
+
+async def test_another_user_may_not_renew(inside: Inside) -> None:
+    """Nothing changes."""
+    before = inside.standing()
+    async with inside.talking() as peer:
+        reply = await peer.call("renew")
+    assert reply.code == "not_permitted"
+    assert reply.error is not None
+    assert reply.error.endswith(f"and this is uid {UID}")
+    assert inside.standing() == before
+    assert inside.clones.noticed == 0
+
+
+@pytest.mark.process
+def test_a_daemon_is_renewed_over_its_socket() -> None:
+    """Its node is another one, and so is that of the next start."""
+    with Daemon() as daemon:
+        with daemon.connect() as connection:
+            before = connection.call("take", "utc", 1)["node"]
+            assert connection.call("renew") == {"leases": 0, "saved": True}
+            after = connection.call("take", "utc", 1)["node"]
+            assert connection.call("status")["clones"]["last_by"] == "renew"
+        daemon.stop()
+        daemon.start()
+        with daemon.connect() as connection:
+            assert connection.call("take", "utc", 1)["node"] == after != before

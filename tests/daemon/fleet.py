@@ -18,7 +18,7 @@ from uuidd.core.timeline.fence import Claim
 from uuidd.server.keeper import Keeper
 from uuidd.server.standing import Terms
 from uuidd.workers.claiming import Holder
-from uuidd.workers.coordinator import Away, Changed, Found, Version
+from uuidd.workers.coordinator import ATTEMPT_SECONDS, Away, Changed, Found, Version
 from uuidd.workers.record import Meta, Record
 
 META = Meta("0123456789abcdef", TWITTER_EPOCH)
@@ -30,13 +30,15 @@ WINDOW, HOLD = 600, 300
 class Engine:
     """An engine in memory, which all hosts of a test share.
 
-    While *away* says why, no question is answered. While *broken* is an error, each question raises
-    it. The next writes are done and not answered while *losing* is true.
+    While *away* says why, no question is answered; while *hanging*, none for three seconds. While
+    *broken* is an error, each question raises it. The next writes are done
+    and not answered while *losing* is true.
     """
 
     found: Meta | None = META
     kept: dict[int, Found] = field(default_factory=dict)
     away: str = ""
+    hanging: bool = False
     broken: Exception | None = None
     losing: bool = False
     questions: int = 0
@@ -47,6 +49,9 @@ class Engine:
         await trio.lowlevel.checkpoint()
         if self.broken is not None:
             raise self.broken
+        if self.hanging:
+            await trio.sleep(ATTEMPT_SECONDS)
+            raise Away(f"no answer within {ATTEMPT_SECONDS:g} s")
         if self.away:
             raise Away(self.away)
 
@@ -118,7 +123,7 @@ class Host:
         fence = self.inside.timelines.fence
         fence.had = had
         if claim is not None:
-            fence.hold(claim)
+            fence.keep(claim)
         self.keeper = Keeper(
             lambda: _connected(engine),
             Terms(

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 import trio
 
 from tests.rig import Daemon, ended, until
+from tests.workers.spans import Seen
 from uuidd.core.ids.snowflake import TWITTER_EPOCH
 from uuidd.workers.address import Access, parse
 from uuidd.workers.connecting import connect
@@ -19,11 +23,15 @@ pytestmark = pytest.mark.system
 @pytest.fixture
 def fleet(tmp_path: Path) -> Path:
     """A fleet that has one number, 3."""
-    folder = tmp_path / "fleet"
+    return made(tmp_path / "fleet", high=3)
+
+
+def made(folder: Path, *, high: int) -> Path:
+    """Return the folder of a fleet that has the numbers 3 to *high*."""
 
     async def make() -> None:
         async with connect(parse(f"folder://{folder}"), Access()) as engine:
-            await engine.create(Meta("0123456789abcdef", TWITTER_EPOCH, 3, 3), {})
+            await engine.create(Meta("0123456789abcdef", TWITTER_EPOCH, 3, high), {})
 
     trio.run(make)
     return folder
@@ -37,6 +45,13 @@ def snowflake(daemon: Daemon) -> int:
     found = int(text)
     assert found >> 12 & 1023 == 3
     return found
+
+
+def taken(daemon: Daemon) -> tuple[int, int, int]:
+    """Return the number and the ticks of a block for Snowflakes, once there is one."""
+    with daemon.connect() as connection:
+        block = until(lambda: connection.ask("take", "snowflake", 100)[3])
+    return block["worker"], block["first"], block["first"] + block["count"]
 
 
 def test_a_clean_stop_hands_the_number_to_the_next_host(fleet: Path) -> None:
@@ -77,6 +92,32 @@ def test_a_restart_goes_on_while_the_engine_is_gone(fleet: Path) -> None:
             end()
         daemon.start()
         assert snowflake(daemon) > last
+
+
+def test_daemons_with_copies_of_one_state_use_no_tick_twice(tmp_path: Path) -> None:
+    """One goes on with the number, the other says in one line that it does not."""
+    worker = f"--worker=folder://{made(tmp_path / 'fleet', high=4)}"
+    first, copy = Daemon(worker), Daemon(worker)
+    with ExitStack() as stack:
+        stack.callback(copy.__exit__)
+        stack.enter_context(first)
+        number, _, _ = taken(first)
+        first.kill()
+        shutil.copytree(first.state, copy.state, dirs_exist_ok=True)
+        with ThreadPoolExecutor() as threads:
+            for start in [threads.submit(each.start) for each in (first, copy)]:
+                start.result()
+        seen = Seen()
+        for _ in range(20):
+            for daemon in (first, copy):
+                used, begin, end = taken(daemon)
+                seen.use(used, begin, end, str(daemon.pid))
+        assert seen.overlaps() == []
+        assert len(seen.spans) == 2
+        fenced = [line for each in (first, copy) for line in each.lines if "fenced" in line]
+    (line,) = fenced
+    assert f"worker number {number} was taken by another daemon of" in line
+    assert "a copy of this state" in line
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import trio
@@ -14,9 +15,15 @@ from tests.daemon.fleet import HOLD, META, WINDOW, Engine, Host
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.fence import Claim
 from uuidd.core.timeline.outcomes import NoneFree, NoNumber
+from uuidd.core.timeline.state import Node, State
+from uuidd.core.wire.methods import SAVE_SECONDS as SAVE_WAIT
 from uuidd.core.wire.methods import RefusedError
 from uuidd.kernel_clock import Quality
 from uuidd.server.claimant import SAVE_SECONDS, SPREAD
+from uuidd.server.fences import begin_fence
+from uuidd.server.keeper import RESUME_SECONDS
+from uuidd.server.settings import Fleet, Settings
+from uuidd.workers.address import Access, parse
 from uuidd.workers.coordinator import Found
 from uuidd.workers.record import Record
 
@@ -208,6 +215,34 @@ async def test_a_restart_goes_on_while_the_engine_is_silent(engine: Engine) -> N
     async with host.running():
         assert host.take().worker == 17
         assert host.claim.until == claim.until
+
+
+def test_the_claim_of_a_state_waits_for_the_engine() -> None:
+    """It is kept for the next save meanwhile."""
+    address = parse("folder:///fleet")
+    settings = Settings(None, Path("/none"), fleet=Fleet(address, Access(), 600, 300, 0, 1023))
+    claim = Claim(META.id, 17, "b" * 16, 0, 10**18)
+    state = State(Node(1, "random"), "here", 0, {}, 0, 500, worker=claim)
+    fence = begin_fence(settings, state)
+    assert (fence.number, fence.kept) == (None, claim.resumed(state.steady))
+
+
+async def test_a_restart_goes_on_before_a_request_ends_if_the_engine_hangs(
+    engine: Engine,
+) -> None:
+    """It waits for a confirmation first, for a copy of its state may ask for it too."""
+    claim = before_restart(engine)
+    engine.hanging = True
+    host = Host(engine, claim=claim)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(host.keeper.run)
+        await trio.sleep(RESUME_SECONDS - 0.01)
+        with pytest.raises(NoNumber):
+            host.take()
+        with trio.fail_after(SAVE_WAIT - RESUME_SECONDS):
+            await host.keeper.renewed()
+        assert host.take().worker == 17
+        nursery.cancel_scope.cancel()
 
 
 async def test_a_restart_confirms_its_claim_under_a_new_token(engine: Engine) -> None:

@@ -31,5 +31,6 @@ def begin_fence(settings: Settings, loaded: State | None) -> Fence:
     if loaded is None or not isinstance(kept, Claim):
         return Fence(had=kept if isinstance(kept, int) else None)
     fence = Fence()
-    fence.hold(kept.resumed(loaded.steady))
+    # It is held when the engine has confirmed it, or is found to be silent.
+    fence.keep(kept.resumed(loaded.steady))
     return fence

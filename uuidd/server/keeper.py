@@ -5,10 +5,11 @@ Theory of operation
 1. One task asks the engine, one question at a time. Nothing else of the daemon waits for it: only
    Snowflakes look at the fence (core/timeline/fence.py), which the task moves. What to write is
    decided in workers/claiming.py.
-2. A start goes on with the claim of its state at once, up to the stored *until*, without the
-   engine. As soon as the engine answers, the claim is confirmed under a new token. So of two hosts
-   with a copy of one state folder, one goes on, and the other takes another number. Until then,
-   both use the same ticks. The machine-id prevents that: a state of another one is not used.
+2. A start first asks the engine to confirm the claim of its state under a new token. So of two
+   hosts that start with a copy of one state folder, one goes on, and the other takes another
+   number. If the engine cannot be asked, or is silent for RESUME_SECONDS, the host goes on without
+   it, up to the stored *until*. Then both copies use the same ticks until the engine answers. The
+   machine-id prevents that: a state of another one is not used.
 3. A number that was claimed is used once the claim is saved. So a host that has made a Snowflake
    goes on with its number after a crash, too.
 4. A claim is renewed when half of its window is over, or a little before, so that hosts which
@@ -20,7 +21,7 @@ Theory of operation
 6. A stop first looks whether the engine answers. If so, the state is saved without the claim, and
    then the register says how far this host got, so that another one can have the number at once.
    If not, the claim stays in the state, and the next start goes on with it.
-6. When this machine was cloned, its copy has the same claim and the same token. So the claim is
+7. When this machine was cloned, its copy has the same claim and the same token. So the claim is
    dropped at once, and another number is claimed. An answer that comes after that counts for
    nothing.
 """
@@ -36,7 +37,8 @@ from typing import Any
 import trio
 
 from uuidd.core.timeline.timelines import Reading, Timelines
-from uuidd.server.claimant import AGAIN_SECONDS, Claimant
+from uuidd.server.claimant import Claimant
+from uuidd.server.finding import AGAIN_SECONDS
 from uuidd.server.release import Release
 from uuidd.server.standing import Standing, Terms
 from uuidd.workers.address import AddressError
@@ -45,6 +47,11 @@ from uuidd.workers.coordinator import Changed, Coordinator, reason
 
 RETRY = (0.1, 5.0)
 """Seconds to the next question after one without an answer: the first time, and the most."""
+
+RESUME_SECONDS = 0.5
+"""How long a start waits for the engine before it uses the claim of its state, unconfirmed.
+
+Requests for Snowflakes wait longer than that."""
 
 STOP_SECONDS = 0.5
 """How long a stop waits for the task, which may just be asking."""
@@ -101,13 +108,15 @@ class Keeper:
     async def run(self) -> None:
         """Keep the number until ``prepare_stop``, and the connection until this is cancelled."""
         try:
-            async with self._connect() as self._engine:
+            async with self._connect() as self._engine, trio.open_nursery() as nursery:
+                nursery.start_soon(self._resume_in_time)
                 with self._going:
                     await self._keep(self._engine)
                 self._left.set()
                 await trio.sleep_forever()
         except AddressError as error:
             # A file that was there at the start is not there any more.
+            self._claimant.resume()
             self.standing.say("none", str(error))
         finally:
             self._left.set()
@@ -138,13 +147,20 @@ class Keeper:
                 pause = AGAIN_SECONDS
             except Exception as error:
                 self._claimant.forget_found()
+                self._claimant.resume()
                 self.standing.away(reason(error))
                 pause, retry = retry, min(2 * retry, RETRY[1])
             else:
                 retry = RETRY[0]
+                self._claimant.resume()
             self._wanted = trio.Event()
             with trio.move_on_after(pause):
                 await self._wanted.wait()
+
+    async def _resume_in_time(self) -> None:
+        await trio.sleep(RESUME_SECONDS)
+        if not self._going.cancel_called:
+            self._claimant.resume()
 
     async def prepare_stop(self) -> None:
         """End the task, and give up the claim if the engine answers; call it when nobody is served.

@@ -83,7 +83,7 @@ class Standing:
         fence.why = f"no worker number yet: {name} was not reached so far; all other kinds go on"
 
     def resumed(self, claim: Claim) -> None:
-        """Note that the claim of the state is used until the engine answers."""
+        """Note that the claim of the state is used from now on."""
         self.state = "resumed"
         self._log("resumed", claim)
 
@@ -108,20 +108,27 @@ class Standing:
         *copied*: it may have a copy of this host's state, so this host uses the number no more.
         """
         self.fencings += 1
-        end = times.text(claim.until)
-        self.state, self.trouble = "claiming", f"{record.host or 'another host'} has the number now"
-        self._fence.why = (
-            f"worker number {claim.number} is {record.host or 'another host'}'s now; try again"
-            if copied
-            else f"worker number {claim.number} was this host's until {end}; try again"
-        )
+        other, end = record.host or "another host", times.text(claim.until)
+        if other == holder.host:
+            other = f"another daemon of {other}"
+        self.state, self.trouble = "claiming", f"{other} has the number now"
+        if copied:
+            self._fence.why = f"worker number {claim.number} is now that of {other}; try again"
+            log.error(
+                "fenced: worker number %d was taken by %s, which may have started with a copy of"
+                " this state, so it is used here no more; another is claimed",
+                claim.number,
+                other,
+            )
+            return
+        self._fence.why = f"worker number {claim.number} was this host's until {end}; try again"
         log.error(
-            "fenced: worker number %d of %s was taken by %s, and is used here %s; another is"
-            " claimed",
+            "fenced: worker number %d of %s was taken by %s, and is used here for ticks before %s"
+            " only; another is claimed",
             claim.number,
             holder.host or "this host",
-            record.host or "another host",
-            "no more" if copied else f"for ticks before {end} only",
+            other,
+            end,
         )
 
     def forgotten(self, number: int) -> None:

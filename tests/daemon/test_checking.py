@@ -52,6 +52,24 @@ def test_right_options_pass_in_silence(
     assert list(state.iterdir()) == []
 
 
+def test_credentials_that_this_process_is_not_shown_are_not_missed(
+    words: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Their folder may be hidden from the process that checks the options at a reload."""
+    folder = tmp_path / "credentials"
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(folder))
+    words += ["--worker=etcds://h1/uuidd", "--worker-user=u", "--worker-secret=s"]
+    words += ["--worker-ca=ca", "--worker-cert=cert", "--worker-key=key"]
+    assert main(words) == 0
+    folder.mkdir()
+    assert told(capsys, *words) == [
+        f"--worker-ca: {folder}/ca cannot be read: No such file or directory"
+    ]
+
+
 @pytest.mark.parametrize(
     ("option", "line"),
     [

@@ -139,7 +139,7 @@ def test_a_start_is_refused_where_the_kernel_must_not_be_asked() -> None:
     assert str(refused.value) == (
         "--require-sync 0.5: the kernel does not say how good the clock is (adjtimex: Operation not"
         " permitted); leave out the option or, under systemd, set ProtectClock=no and"
-        " SystemCallFilter=adjtimex in a drop-in of the service"
+        " SystemCallFilter=adjtimex clock_adjtime in a drop-in of the service"
     )
 
 

@@ -1,4 +1,4 @@
-"""Fixtures: a daemon whose UTC can be set."""
+"""Fixtures: a daemon whose UTC can be set, and a booted system with our service."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.rig import Daemon
+from tests.system import booted_service
+from tests.system.booted import Booted
 from tests.system.fake_time import FakeTime
 from tests.tools import need
 
@@ -30,3 +32,17 @@ def daemon(fake_time: FakeTime) -> Iterator[Daemon]:
     """A daemon under that clock."""
     with Daemon(environment=fake_time.environment) as daemon:
         yield daemon
+
+
+@pytest.fixture(scope="module")
+def booted() -> Iterator[Booted]:
+    """A system that was booted once for all tests of a file; util-linux's uuidd has the socket."""
+    with Booted() as booted:
+        yield booted
+
+
+@pytest.fixture
+def service(booted: Booted) -> Iterator[Booted]:
+    """The same, with our service running as it was installed, whatever a test did to it."""
+    with booted_service.running(booted):
+        yield booted

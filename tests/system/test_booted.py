@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import shutil
 import socket
 import time
 from collections.abc import Iterator
@@ -16,66 +15,12 @@ import pytest
 
 from tests.rig import until
 from tests.system.booted import UUIDCTL, UUIDD, Booted, Callers, LibuuidCaller
+from tests.system.booted_service import DEFAULTS, drop_in, give_back, is_ours, options, take_over
 from tests.tools import need, output
 
 pytestmark = pytest.mark.thorough
 
-DEFAULTS = "/etc/default/uuidd"
-DROP_IN = "/etc/systemd/system/uuidd.service.d/test.conf"
 THEIRS = "/usr/sbin/uuidd"
-
-
-@pytest.fixture(scope="module")
-def booted() -> Iterator[Booted]:
-    """A system that was booted once for all tests here; util-linux's uuidd has the socket."""
-    with Booted() as booted:
-        yield booted
-
-
-@pytest.fixture
-def service(booted: Booted) -> Iterator[Booted]:
-    """The same, with our service running as it was installed, whatever a test did to it."""
-    if not is_ours(booted):
-        take_over(booted)
-    booted.run("systemctl", "start", "uuidd.socket", "uuidd.service")
-    try:
-        yield booted
-    finally:
-        options(booted, "")
-        if booted.path(DROP_IN).exists():
-            booted.path(DROP_IN).unlink()
-            booted.run("systemctl", "daemon-reload")
-        booted.run("systemctl", "restart", "uuidd.service")
-
-
-def is_ours(booted: Booted) -> bool:
-    """Whether the unit that systemd knows is ours."""
-    return booted.shown("FragmentPath").startswith("/etc/")
-
-
-def take_over(booted: Booted) -> None:
-    """Put our service in the place of util-linux's."""
-    booted.follow(booted.run(UUIDD, "install-units"))
-
-
-def give_back(booted: Booted) -> None:
-    """Return util-linux's service its place back."""
-    booted.follow(booted.run(UUIDD, "install-units", "--undo"))
-
-
-def options(booted: Booted, words: str) -> None:
-    """Write options into the service's file, for its next start or reload."""
-    booted.path(DEFAULTS).write_text(f'UUIDD_OPTIONS="{words}"\n')
-
-
-def drop_in(booted: Booted, lines: str, *, restart: bool = True) -> None:
-    """Change the service by a file of an administrator's, and start it so."""
-    path = booted.path(DROP_IN)
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(lines)
-    booted.run("systemctl", "daemon-reload")
-    if restart:
-        booted.run("systemctl", "restart", "uuidd.service")
 
 
 def uuid_of(booted: Booted, *command: str) -> UUID:
@@ -408,50 +353,3 @@ def test_an_idle_service_ends_and_comes_back(service: Booted) -> None:
         assert len(connection.call("make", "v7", 2)) == 2
     # It answers when it is ready, and systemd may hear of that a moment later.
     until(lambda: service.shown("ActiveState") == "active")
-
-
-FLEET = "etcd://127.0.0.1:2379/uuidd/test"
-COORDINATOR = "/etc/systemd/system/uuidd.service.d/coordinator.conf"
-
-
-@pytest.fixture
-def engine(service: Booted) -> Iterator[None]:
-    """An etcd inside, on loopback, in which a fleet was made; the drop-in is removed at the end."""
-    shutil.copy(need("etcd"), service.path("/usr/local/bin/etcd"))
-    # The system has no /etc/hosts, so the name localhost would be looked up in the network.
-    clients, peers = "http://127.0.0.1:2379", "http://127.0.0.1:2380"
-    service.run(
-        *("systemd-run", "--unit=etcd", "--property=Type=notify", "/usr/local/bin/etcd"),
-        *("--data-dir=/var/lib/etcd-test", f"--initial-cluster=default={peers}"),
-        *(f"--listen-client-urls={clients}", f"--advertise-client-urls={clients}"),
-        *(f"--listen-peer-urls={peers}", f"--initial-advertise-peer-urls={peers}"),
-    )
-    service.run(UUIDD, "workers", "init", FLEET)
-    try:
-        yield
-    finally:
-        service.run("systemctl", "stop", "etcd.service")
-        service.path(COORDINATOR).unlink(missing_ok=True)
-        service.run("systemctl", "daemon-reload")
-
-
-@pytest.mark.usefixtures("engine")
-def test_the_drop_in_lets_the_service_claim_a_number_and_nothing_else_does(
-    service: Booted,
-) -> None:
-    """The service alone reaches no network: it says so, and makes all other kinds."""
-    options(service, f"--worker {FLEET}")
-    service.run("systemctl", "restart", "uuidd.service")
-    until(lambda: service.status()["worker"]["state"] == "away")
-    with service.connect() as connection:
-        assert len(connection.call("make", "v7", 2)) == 2
-    since = service.now()
-    service.run(UUIDD, "install-units", "--coordinator")
-    service.run("systemctl", "daemon-reload")
-    service.run("systemctl", "restart", "uuidd.service")
-    until(lambda: service.status()["worker"]["state"] == "held")
-    service.logged(since, "claimed: worker=")
-    with service.connect() as connection:
-        assert len(connection.call("make", "snowflake", 2)) == 2
-    service.run("systemctl", "stop", "uuidd.service")
-    service.logged(since, "released: worker=")

@@ -37,7 +37,7 @@ def problems(settings: Settings, *, running: Settings | None = None) -> list[str
         *_refused(lambda: choose(settings.node), NodeError),
         *_refused(lambda: check_epoch(settings, Clock().now()), EpochError),
         *_refused(lambda: check_sync(settings.require_sync), SyncError),
-        *_refused(lambda: check_fleet(settings), AddressError),
+        *_refused(lambda: check_fleet(settings, unseen=_unseen_credentials()), AddressError),
     ]
     if not running:
         found += _refused(check_descriptors, DescriptorsError)
@@ -55,6 +55,18 @@ def _refused(check: Callable[[], object], refusal: type[Exception]) -> Iterator[
         check()
     except refusal as error:
         yield str(error)
+
+
+def _unseen_credentials() -> Path | None:
+    """Return the folder of systemd's credentials if this process cannot look into it.
+
+    Many versions of systemd name it to the process of ExecReload=, which runs the check, but show
+    it to the service's main process only.
+    """
+    folder = os.environ.get("CREDENTIALS_DIRECTORY")
+    if not folder or os.access(folder, os.X_OK, effective_ids=True):
+        return None
+    return Path(folder).absolute()
 
 
 def _of_socket(path: Path) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 
 from uuidd.core.timeline.fence import Claim, Fence
 from uuidd.core.timeline.state import State
@@ -12,10 +13,13 @@ from uuidd.workers import connecting
 log = logging.getLogger("uuidd")
 
 
-def check_fleet(settings: Settings) -> None:
-    """Check that the engine of a fleet can be asked, without asking it. Raises AddressError."""
+def check_fleet(settings: Settings, *, unseen: Path | None = None) -> None:
+    """Check that the engine of a fleet can be asked, without asking it. Raises AddressError.
+
+    Files in the folder *unseen* are not looked at.
+    """
     if settings.fleet is not None:
-        connecting.check(settings.fleet.address, settings.fleet.access)
+        connecting.check(settings.fleet.address, settings.fleet.access, unseen=unseen)
 
 
 def begin_fence(settings: Settings, loaded: State | None) -> Fence:

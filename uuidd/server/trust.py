@@ -29,7 +29,7 @@ def check_sync(required: float | None, ask: Callable[[], Quality] = quality) -> 
         raise SyncError(
             f"--require-sync {required:g}: the kernel does not say how good the clock is"
             f" ({unknown}); leave out the option or, under systemd, set ProtectClock=no and"
-            " SystemCallFilter=adjtimex in a drop-in of the service"
+            " SystemCallFilter=adjtimex clock_adjtime in a drop-in of the service"
         ) from None
 
 

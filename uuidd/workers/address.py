@@ -136,10 +136,10 @@ def parse(url: str) -> Address:
     return Address(url, engine, hosts, path, tls, unquote(userinfo), database, query)
 
 
-def check(address: Address, access: Access) -> None:
+def check(address: Address, access: Access, *, unseen: Path | None = None) -> None:
     """Check that the engine's extra is installed, and that the files can be used.
 
-    Raises AddressError. Asks no engine.
+    Raises AddressError. Asks no engine. Files in the folder *unseen* are not looked at.
     """
     package = _PACKAGES.get(address.engine)
     if package is not None and find_spec(package) is None:
@@ -161,9 +161,10 @@ def check(address: Address, access: Access) -> None:
     if access.secret is not None and not (access.user or address.user):
         raise AddressError("--worker-secret needs the name of its user; add --worker-user")
     for name, path in files.items():
-        if path is not None:
+        if path is not None and path.parent != unseen:
             _read(f"--worker-{name}", path, secret=name == "key")
-    secret(access)
+    if access.secret is not None and access.secret.parent != unseen:
+        secret(access)
 
 
 def secret(access: Access) -> str:

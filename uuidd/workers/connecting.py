@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 from uuidd.workers import address as addresses
 from uuidd.workers.address import Access, Address, AddressError
 from uuidd.workers.coordinator import Coordinator
 
 
-def check(address: Address, access: Access) -> None:
+def check(address: Address, access: Access, *, unseen: Path | None = None) -> None:
     """Check that the engine's extra is installed, and that the files can be used.
 
-    Raises AddressError. Asks no engine.
+    Raises AddressError. Asks no engine. Files in the folder *unseen* are not looked at.
     """
-    addresses.check(address, access)
-    if access.ca is not None or access.cert is not None:
+    addresses.check(address, access, unseen=unseen)
+    files = [path for path in (access.ca, access.cert, access.key) if path is not None]
+    if files and all(path.parent != unseen for path in files):
         from uuidd.workers.asking import tls_context
 
         tls_context(access)

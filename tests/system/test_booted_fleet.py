@@ -1,0 +1,165 @@
+"""The service of a booted Debian in a fleet, and beside a clock, with the README's commands."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+
+import pytest
+
+from tests.documents import text
+from tests.rig import until
+from tests.system.booted import UUIDD, Booted
+from tests.system.booted_service import options
+from tests.tools import need
+from uuidd.kernel_clock import quality as kernels_quality
+
+pytestmark = pytest.mark.thorough
+
+FLEET = "etcd://127.0.0.1:2379/uuidd/test"
+PASSWORD = "correct horse battery"  # noqa: S105 - of an engine that lives for one test
+SECRET = "/etc/uuidd/fleet-password"  # noqa: S105 - a path
+
+
+@pytest.fixture
+def engine(service: Booted) -> Iterator[None]:
+    """An etcd inside, on loopback, in which a fleet was made."""
+    for program in ("etcd", "etcdctl"):
+        shutil.copy(need(program), service.path(f"/usr/local/bin/{program}"))
+    # The system has no /etc/hosts, so the name localhost would be looked up in the network.
+    clients, peers = "http://127.0.0.1:2379", "http://127.0.0.1:2380"
+    service.run(
+        *("systemd-run", "--unit=etcd", "--property=Type=notify", "/usr/local/bin/etcd"),
+        *("--data-dir=/var/lib/etcd-test", f"--initial-cluster=default={peers}"),
+        *(f"--listen-client-urls={clients}", f"--advertise-client-urls={clients}"),
+        *(f"--listen-peer-urls={peers}", f"--initial-advertise-peer-urls={peers}"),
+    )
+    service.run(UUIDD, "workers", "init", FLEET)
+    try:
+        yield
+    finally:
+        service.run("systemctl", "stop", "etcd.service")
+        service.run("rm", "-r", "/var/lib/etcd-test")
+
+
+def commands(beginning: str) -> str:
+    """Return the first block of commands that the README has after some words."""
+    _, found, rest = text("systemd/README.md").partition(beginning)
+    assert found
+    return rest.split("```sh\n")[1].split("```")[0]
+
+
+def roll_out(service: Booted, allowed: str = "localhost") -> str:
+    """Run the commands that let the service join a fleet; return the status that they show."""
+    script = commands("**Roll it out.**")
+    # There is no network for pip, and the test has installed what it would install.
+    script = re.sub(r"^/opt/uuidd/bin/pip .*\n", "", script, flags=re.MULTILINE)
+    script = script.replace("10.0.0.0/24 localhost", allowed)
+    return service.run("sh", "-euc", script)
+
+
+def exposure(service: Booted) -> float:
+    """Return how systemd rates what the service could do to its host, from 0 to 10."""
+    said = service.run("systemd-analyze", "security", "--no-pager", "uuidd.service")
+    [rated] = re.findall(r"Overall exposure level for \S+: ([0-9.]+) ", said)
+    return float(rated)
+
+
+def reaches(service: Booted, state: str) -> str:
+    """Wait until the worker number is in a state; return why."""
+    until(lambda: service.status()["worker"]["state"] == state)
+    why: str = service.status()["worker"]["why"]
+    return why
+
+
+@pytest.mark.usefixtures("engine")
+def test_the_drop_in_lets_the_service_claim_a_number_and_nothing_else_does(
+    service: Booted,
+) -> None:
+    """The service alone reaches no network: it says so, and makes all other kinds."""
+    alone = exposure(service)
+    options(service, f"--worker {FLEET}")
+    service.run("systemctl", "restart", "uuidd.service")
+    reaches(service, "away")
+    with service.connect() as connection:
+        assert len(connection.call("make", "v7", 2)) == 2
+    since = service.now()
+    assert "worker" in roll_out(service)
+    reaches(service, "held")
+    service.logged(since, "claimed: worker=")
+    with service.connect() as connection:
+        assert len(connection.call("make", "snowflake", 2)) == 2
+    told = re.findall(r"says (\S+) without the drop-in, (\S+) if", text("systemd/README.md"))
+    assert told == [(f"{alone:g}", f"{exposure(service):g}")]
+    service.run("systemctl", "stop", "uuidd.service")
+    service.logged(since, "released: worker=")
+
+
+@pytest.mark.usefixtures("engine")
+def test_ipv6_can_be_forbidden(service: Booted) -> None:
+    """As the README says, in the same drop-in."""
+    options(service, f"--worker {FLEET}")
+    roll_out(service, allowed="localhost\nRestrictAddressFamilies=~AF_INET6")
+    reaches(service, "held")
+    assert service.shown("RestrictAddressFamilies") == "AF_INET AF_NETLINK AF_UNIX"
+
+
+@pytest.mark.usefixtures("engine")
+def test_the_password_is_a_credential_of_systemd(service: Booted) -> None:
+    """Neither the service's user nor others can read the file that it comes from."""
+    etcdctl = ("env", "ETCDCTL_API=3", "/usr/local/bin/etcdctl", "--endpoints=127.0.0.1:2379")
+    for command in ("user add root:secret", "user grant-role root root"):
+        service.run(*etcdctl, *command.split())
+    service.run(*etcdctl, "user", "add", f"uuidd:{PASSWORD}")
+    for command in (
+        "role add fleet",
+        "role grant-permission fleet readwrite /uuidd/ --prefix",
+        "user grant-role uuidd fleet",
+        "auth enable",
+    ):
+        service.run(*etcdctl, *command.split())
+    options(service, f"--worker {FLEET}")
+    roll_out(service)
+    assert "user name is empty" in reaches(service, "away")
+
+    service.path("/etc/uuidd").mkdir()
+    service.path(SECRET).write_text(f"{PASSWORD}\n")
+    options(service, f"--worker {FLEET} --worker-user uuidd --worker-secret fleet-password")
+    service.run("sh", "-euc", commands("**If the engine has users,**"))
+    reaches(service, "held")
+    assert service.run("stat", "--format=%U %a", SECRET) == "root 600\n"
+
+    # A reload checks the options as the service does, and an administrator can too.
+    service.run("systemctl", "reload", "uuidd.service")
+    [check] = re.findall(r"`(CREDENTIALS_DIRECTORY=.*)`", text("systemd/README.md"))
+    assert service.run("sh", "-euc", check) == ""
+    given = ("--worker-user", "uuidd", "--worker-secret", SECRET)
+    assert " held " in service.run(UUIDD, "workers", "list", FLEET, *given)
+
+    service.run("rm", "-r", "/etc/uuidd")
+    since = service.now()
+    assert service.tried("systemctl", "restart", "uuidd.service").returncode == 1
+    service.logged(since, "credentials")
+
+
+def test_without_the_drop_in_no_clock_can_be_required(service: Booted) -> None:
+    """The start is refused, in one line that says how to allow the question."""
+    options(service, "--require-sync 0.5")
+    since = service.now()
+    assert service.tried("systemctl", "restart", "uuidd.service").returncode == 1
+    service.logged(since, "--require-sync", level="err")
+
+
+def test_with_the_drop_in_the_steady_kinds_wait_for_a_good_clock(service: Booted) -> None:
+    """The clock is as the kernel says outside too; v1 never waits."""
+    options(service, "--require-sync 0.5")
+    service.run("sh", "-euc", commands("### A clock that is good enough"))
+    quality = kernels_quality()
+    with service.connect() as connection:
+        assert len(connection.call("make", "v1", 2)) == 2
+        _, _, error, made = connection.ask("make", "v7", 2)
+    lack = quality.lack(0.5)
+    assert (made is None) == bool(lack)
+    assert lack in str(error)
+    assert service.status()["clock"]["synchronised"] == quality.synchronised

@@ -224,7 +224,7 @@ class Inside:
         )
         self.admission = Admission(self.limits, own_uid=own_uid)
         self.trust = Trust(self.timelines, self.clock.read, require_sync, lambda: self.quality)
-        entropy = Entropy(random.Random(1).randbytes, lambda: 0.0)
+        self.entropy = entropy = Entropy(random.Random(1).randbytes, lambda: 0.0)
         self.clones = Clones(
             self.timelines,
             self.saver,

@@ -59,8 +59,8 @@ class Clones:
     called after a claimed number was dropped, with the time on trio's clock before which no other
     one is to be claimed. *libuuid_clock_seq* is as in ``Allocator``.
 
-    *noticed* counts the signals, *saved* the renewals that were saved, and *last_by* names the last
-    signal.
+    *signals* returns for each signal why this host does not have it, "" if it does. *noticed*
+    counts those that came, *saved* the renewals that were saved, and *last_by* names the last.
     """
 
     def __init__(
@@ -83,6 +83,7 @@ class Clones:
         self._libuuid_clock_seq = libuuid_clock_seq
         self._joined = trio.Event()
         self._saved_at = self._last_at = -inf
+        self.signals: Callable[[], dict[str, str]] = dict
         self.noticed = self.saved = 0
         self.last_by = ""
 
@@ -151,6 +152,7 @@ class Clones:
             "last_by": self.last_by,
             "last_age": round(age, 3) if self.noticed else None,
             "after_clone": "go-on" if self._go_on else "refuse",
+            "signals": self.signals(),
         }
 
     @property

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 import os
 import resource
 import signal
 import time
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import trio
@@ -18,6 +18,7 @@ from uuidd.core.timeline.state import State
 from uuidd.core.timeline.timelines import Timelines
 from uuidd.server.acceptor import Acceptor
 from uuidd.server.admission import Admission
+from uuidd.server.alarms import Alarms
 from uuidd.server.allocator import Allocator
 from uuidd.server.clones import Clones
 from uuidd.server.entropy import Entropy
@@ -95,6 +96,8 @@ class Daemon:
             go_on=self._settings.go_on_after_clone,
             dropped=(lambda _: None) if keeper is None else keeper.dropped,
         )
+        leases = self._timelines.utc.leases
+        alarms = Alarms(clones, self._clock.read, lambda: leases.out)
         report = Report(
             self._timelines, saver, self._clock, admission, limits, trust, clones, keeper
         )
@@ -102,18 +105,20 @@ class Daemon:
         allocator = Allocator(self._timelines, saver, self._clock.read, limits, renewed=renewed)
         page = None if self._page is None else self._page.fd
         leasing = Leasing(self._timelines, saver, self._clock.read, page)
-        service = Service(allocator, leasing, entropy, report.status, clones)
+        service = Service(allocator, leasing, entropy, report.status, clones, alarms.changed)
         acceptor = Acceptor(self._listener.sock, service, admission, limits)
         refusals = Refusals(service.rpc, service.libuuid)
         line = StatusLine(service, admission, self._timelines, saver, self._clock.read, keeper)
 
-        with trio.open_signal_receiver(*SIGNALS) as signals:
+        self._clock.on_step = partial(_both, self._clock.on_step, alarms.stepped)
+        with alarms, trio.open_signal_receiver(*SIGNALS) as signals:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
             async with trio.open_nursery() as saving:
                 saving.start_soon(saver.run)
                 saving.start_soon(refusals.run)
                 saving.start_soon(trust.run)
                 saving.start_soon(clones.run)
+                saving.start_soon(alarms.run)
                 if keeper is not None:
                     saving.start_soon(keeper.run)
                 async with trio.open_nursery() as serving:
@@ -175,9 +180,7 @@ class Daemon:
     async def _save(self, state: State) -> None:
         # Abandoned only at the end of a stop, if the disk hangs for too long.
         try:
-            await trio.to_thread.run_sync(
-                functools.partial(self._write, state), abandon_on_cancel=True
-            )
+            await trio.to_thread.run_sync(partial(self._write, state), abandon_on_cancel=True)
         except RuntimeError as error:
             # No thread can be started: the host, or the service's cgroup, has no process left.
             raise OSError(str(error)) from error
@@ -186,6 +189,11 @@ class Daemon:
         # This thread outlives the handlers. A signal that it took then would end the process.
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         self._store.save(state)
+
+
+def _both(one: Callable[[int], None], other: Callable[[int], None], value: int) -> None:
+    one(value)
+    other(value)
 
 
 async def _until_stopped(

@@ -32,6 +32,9 @@ Call = methods.Take | methods.Make | methods.Status | methods.AskLease | methods
 class Service:
     """Answers requests with what *allocator*, *leasing*, *entropy*, *status* and *clones* return.
 
+    *changed* is called after each answer is made, and returns whether it has to be made anew,
+    because the machine was cloned. None if nothing tells that so soon.
+
     For each dialect there are two methods. One answers at once, or returns None when the request
     has to wait; then the other one, which waits, has to be called.
     """
@@ -43,12 +46,14 @@ class Service:
         entropy: Entropy,
         status: Callable[[Service], dict[str, Any]],
         clones: Clones,
+        changed: Callable[[], bool] | None = None,
     ) -> None:
         self._allocator = allocator
         self._entropy = entropy
         self._maker = Maker(allocator, entropy)
         self._status = status
         self._clones = clones
+        self._changed = changed
         self.leasing = leasing
         self.rpc = Tally()
         self.libuuid = Tally()
@@ -58,6 +63,12 @@ class Service:
 
         Nothing is given out for a notification: its sender would never learn of it.
         """
+        reply, changed = self._answer(request, uid), self._changed
+        if changed is not None and changed():
+            reply = self._answer(request, uid)
+        return reply
+
+    def _answer(self, request: rpc.Request, uid: int) -> bytes | None:
         msgid = request.msgid
         if msgid is None:
             self.rpc.requests += 1
@@ -93,6 +104,14 @@ class Service:
 
         The second item is the descriptor to pass with it, None for none.
         """
+        answer = await self._answer_waiting(request, stream, turns)
+        if self._changed is not None and self._changed():
+            answer = await self._answer_waiting(request, stream, turns)
+        return answer
+
+    async def _answer_waiting(
+        self, request: rpc.Request, stream: Stream, turns: Turns
+    ) -> tuple[bytes, int | None]:
         uid = stream.uid
         msgid = request.msgid
         assert msgid is not None  # noqa: S101  (a notification never waits)
@@ -119,6 +138,12 @@ class Service:
 
     def answer_libuuid(self, ask: libuuid.Request, *, uid: int) -> bytes | None:
         """Return the reply to a libuuid request, "" if it is refused; None if it has to wait."""
+        reply, changed = self._answer_libuuid(ask, uid), self._changed
+        if changed is not None and changed():
+            reply = self._answer_libuuid(ask, uid)
+        return reply
+
+    def _answer_libuuid(self, ask: libuuid.Request, uid: int) -> bytes | None:
         block = None
         try:
             if ask.op in _TIME:
@@ -131,6 +156,12 @@ class Service:
 
     async def answer_libuuid_waiting(self, ask: libuuid.Request, *, uid: int) -> bytes:
         """Return the reply to a libuuid request that has to wait, "" when it is refused."""
+        reply = await self._answer_libuuid_waiting(ask, uid)
+        if self._changed is not None and self._changed():
+            reply = await self._answer_libuuid_waiting(ask, uid)
+        return reply
+
+    async def _answer_libuuid_waiting(self, ask: libuuid.Request, uid: int) -> bytes:
         block = None
         try:
             if ask.op in _TIME:

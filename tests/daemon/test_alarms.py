@@ -1,0 +1,495 @@
+"""P8: the signals by which a host tells that it was cloned, and hosts that lack them."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import struct
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from tests.daemon.fakes import Inside, Reply
+from uuidd.clones import NoSignal
+from uuidd.clones.clock_sets import ClockSets
+from uuidd.clones.uevents import NETLINK_KOBJECT_UEVENT, Uevents
+from uuidd.clones.vmclock import TRIES, VmClock
+from uuidd.core.wire.methods import unpack_block
+from uuidd.server.alarms import CONFIRM_SECONDS, JUMP, LOOK_SECONDS, Alarms
+from uuidd.server.service import Service
+
+GENERATION, DISRUPTION, FLAGS, SEQUENCE = 104, 16, 24, 12
+"""Where the numbers are in the page, by linux/vmclock-abi.h."""
+
+NEWS = b"change@/devices/platform/vmgenid\0ACTION=change\0SUBSYSTEM=platform\0NEW_VMGENID=1\0"
+
+
+class Page:
+    """A file that stands for the device, and the hypervisor that writes to it."""
+
+    def __init__(self, path: Path, *, generation: bool = True) -> None:
+        self.path = path
+        path.write_bytes(bytes(4096))
+        self.write(0, "<4sIHBBI", b"VCLK", 4096, 1, 1, 0, 2)
+        self.write(FLAGS, "<Q", 1 << 8 if generation else 0)
+        self.sequence = 2
+
+    def write(self, at: int, form: str, *values: object) -> None:
+        """Write numbers into the page."""
+        with self.path.open("r+b") as file:
+            file.seek(at)
+            file.write(struct.pack(form, *values))
+
+    def begin(self) -> None:
+        """Begin to write: the sequence number is odd."""
+        self.sequence += 1
+        self.write(SEQUENCE, "<I", self.sequence)
+
+    end = begin
+
+    def restore(self, generation: int = 7) -> None:
+        """Restore the machine from a snapshot."""
+        self.begin()
+        self.write(GENERATION, "<Q", generation)
+        self.write(DISRUPTION, "<Q", generation)
+        self.end()
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Page:
+    """The page of a hypervisor that counts generations."""
+    return Page(tmp_path / "vmclock0")
+
+
+@pytest.fixture
+def vmclock(page: Page) -> Iterator[VmClock]:
+    """That page, as the daemon has it."""
+    opened = VmClock(page.path)
+    yield opened
+    opened.close()
+
+
+# --- the vmclock page
+
+
+def test_a_page_as_it_was_is_no_alarm(vmclock: VmClock) -> None:
+    """Not the first time either."""
+    assert [vmclock.changed() for _ in range(3)] == [False] * 3
+
+
+def test_another_generation_is_an_alarm_once(page: Page, vmclock: VmClock) -> None:
+    """The next one is another."""
+    page.restore(7)
+    assert [vmclock.changed(), vmclock.changed()] == [True, False]
+    page.restore(8)
+    assert [vmclock.changed(), vmclock.changed()] == [True, False]
+
+
+def test_another_time_is_no_alarm(page: Page, vmclock: VmClock) -> None:
+    """The hypervisor keeps the clock of the page up to date, and each time moves the sequence."""
+    page.begin()
+    page.write(72, "<Q", 12345)
+    page.end()
+    assert not vmclock.changed()
+
+
+def test_a_live_migration_is_no_alarm(page: Page, vmclock: VmClock) -> None:
+    """It moves the disruption marker, and makes no copy."""
+    page.begin()
+    page.write(DISRUPTION, "<Q", 9)
+    page.end()
+    assert not vmclock.changed()
+
+
+def test_without_a_generation_each_disruption_is_an_alarm(tmp_path: Path) -> None:
+    """A hypervisor that has no such counter tells nothing else of a restore."""
+    page = Page(tmp_path / "vmclock0", generation=False)
+    opened = VmClock(page.path)
+    page.begin()
+    page.write(DISRUPTION, "<Q", 9)
+    page.end()
+    assert [opened.changed(), opened.changed()] == [True, False]
+    opened.close()
+
+
+def test_a_generation_that_was_not_there_is_an_alarm(tmp_path: Path) -> None:
+    """The machine was moved to another hypervisor, and nobody knows what happened meanwhile."""
+    page = Page(tmp_path / "vmclock0", generation=False)
+    opened = VmClock(page.path)
+    page.begin()
+    page.write(FLAGS, "<Q", 1 << 8)
+    page.end()
+    assert [opened.changed(), opened.changed()] == [True, False]
+    opened.close()
+
+
+def test_a_page_that_stays_locked_is_taken_as_changed_once(page: Page, vmclock: VmClock) -> None:
+    """Neither does the daemon wait for it, nor does each request sound the alarm."""
+    page.begin()
+    assert [vmclock.changed() for _ in range(3)] == [True, False, False]
+    page.end()
+    assert [vmclock.changed() for _ in range(3)] == [True, False, False]
+
+
+def test_a_write_that_is_torn_is_read_again(page: Page, vmclock: VmClock) -> None:
+    """What was written halfway counts as changed, and what is there at the end is known."""
+    page.begin()
+    page.write(GENERATION, "<I", 7)
+    assert vmclock.changed()
+    page.write(GENERATION, "<Q", 7)
+    page.end()
+    vmclock.changed()
+    assert not vmclock.changed()
+    page.restore(8)
+    assert vmclock.changed()
+
+
+def test_a_page_that_never_rests_ends_no_loop(vmclock: VmClock) -> None:
+    """The tries are bounded."""
+    reads = 0
+
+    class Restless:
+        def __getitem__(self, at: int) -> int:
+            nonlocal reads
+            reads += 1
+            return reads
+
+        def release(self) -> None:
+            """Do nothing."""
+
+    words = vmclock._words
+    vmclock._words = Restless()  # type: ignore[assignment]
+    assert vmclock.changed()
+    assert reads < 5 * TRIES
+    words.release()
+
+
+def test_a_device_that_disappears_is_no_alarm(page: Page, vmclock: VmClock) -> None:
+    """What is mapped stays."""
+    page.path.unlink()
+    assert not vmclock.changed()
+
+
+def test_no_device_is_told(tmp_path: Path) -> None:
+    """With its path."""
+    with pytest.raises(NoSignal, match=r"^no .*/vmclock0$"):
+        VmClock(tmp_path / "vmclock0")
+
+
+def test_no_right_is_told(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root may read all, so the kernel's answer stands in for it."""
+
+    def refuse(*_: object) -> int:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(NoSignal, match=r"cannot be read: Permission denied$"):
+        VmClock(page.path)
+
+
+@pytest.mark.parametrize("content", [b"", b"VCLK", bytes(4096), b"KLCV".ljust(4096)])
+def test_a_page_of_something_else_is_told(tmp_path: Path, content: bytes) -> None:
+    """Too short, or another magic."""
+    path = tmp_path / "vmclock0"
+    path.write_bytes(content)
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(NoSignal):
+        VmClock(path)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+# --- the kernel's event
+
+
+class Netlink:
+    """A netlink socket with these messages: the port of the sender, its pid, and the text."""
+
+    def __init__(self, *messages: tuple[int, int, bytes] | OSError) -> None:
+        self._messages = list(messages)
+
+    def recvmsg(self, *_: int) -> tuple[bytes, list[tuple[int, int, bytes]], int, tuple[int, int]]:
+        """Return the next one."""
+        if not self._messages:
+            raise BlockingIOError
+        message = self._messages.pop(0)
+        if isinstance(message, OSError):
+            raise message
+        port, pid, text = message
+        control = [(socket.SOL_SOCKET, socket.SCM_CREDENTIALS, struct.pack("3i", pid, 0, 0))]
+        return text, control, 0, (port, 1)
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+@pytest.fixture
+def listening() -> Iterator[Uevents]:
+    """What listens to the kernel, on a host with the device."""
+    opened = Uevents(lambda: True)
+    yield opened
+    opened.close()
+
+
+def hears(listening: Uevents, *messages: tuple[int, int, bytes] | OSError) -> bool:
+    """Whether these messages are an alarm."""
+    listening.close()
+    listening.sock = Netlink(*messages)  # type: ignore[assignment]
+    return listening.heard()
+
+
+def test_the_kernels_news_are_an_alarm(listening: Uevents) -> None:
+    """Also between others."""
+    other = b"add@/devices/x\0ACTION=add\0"
+    assert hears(listening, (0, 0, other), (0, 0, NEWS), (0, 0, other))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"change@/devices/platform/vmgenid\0ACTION=change\0SUBSYSTEM=platform\0",
+        NEWS.replace(b"NEW_", b"SYNTH_ARG_NEW_"),
+        NEWS.replace(b"=1", b"=10"),
+        b"libudev\0" + NEWS.replace(b"\0", b" "),
+    ],
+)
+def test_other_events_of_the_kernel_are_no_alarm(listening: Uevents, text: bytes) -> None:
+    """Also a synthetic one of the same device, as udevadm trigger causes it."""
+    assert not hears(listening, (0, 0, text))
+
+
+@pytest.mark.parametrize(("port", "pid"), [(1, 1), (1, 0), (0, 1)])
+def test_the_news_of_anybody_else_are_no_alarm(listening: Uevents, port: int, pid: int) -> None:
+    """The kernel has the port 0 and the pid 0."""
+    assert not hears(listening, (port, pid, NEWS))
+
+
+def test_a_real_message_of_a_process_is_no_alarm(listening: Uevents) -> None:
+    """Root can send one, and others cannot even that."""
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, NETLINK_KOBJECT_UEVENT) as sender:
+        try:
+            sender.sendto(NEWS, (listening.sock.getsockname()[0], 0))
+        except PermissionError:
+            return
+        assert listening.sock.recv(8192, socket.MSG_PEEK) == NEWS
+        assert not listening.heard()
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_lost_messages_are_an_alarm_where_there_is_a_device(there: bool) -> None:
+    """One of them may have been the news; elsewhere none can be."""
+    lost = OSError(errno.ENOBUFS, "No buffer space available")
+    assert hears(Uevents(lambda: there), lost) == there
+
+
+def test_a_flood_is_read_in_parts(listening: Uevents) -> None:
+    """So that others have their turn."""
+    flood = [(0, 0, b"add@/devices/x\0")] * 100
+    assert not hears(listening, *flood, (0, 0, NEWS))
+    assert listening.heard()
+
+
+def test_a_host_without_the_device_says_so() -> None:
+    """Though the kernel's events can be heard."""
+    opened = Uevents(lambda: False)
+    assert opened.lack == "no vmgenid device"
+    opened.close()
+
+
+def test_a_sandbox_without_netlink_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where RestrictAddressFamilies= lacks AF_NETLINK."""
+
+    def refuse(*_: object) -> socket.socket:
+        raise OSError(errno.EAFNOSUPPORT, "Address family not supported by protocol")
+
+    monkeypatch.setattr(socket, "socket", refuse)
+    with pytest.raises(NoSignal, match=r"^no netlink socket: Address family not supported"):
+        Uevents()
+
+
+# --- what the daemon does with them
+
+
+class Sets(ClockSets):
+    """Tells that UTC was set when a test says so."""
+
+    def __init__(self) -> None:
+        self.fd, self._writing = os.pipe2(os.O_NONBLOCK)
+
+    def set(self) -> None:
+        """Let the kernel tell that UTC was set."""
+        os.write(self._writing, bytes(8))
+
+    def close(self) -> None:
+        """Close both ends."""
+        os.close(self._writing)
+        super().close()
+
+
+def missing() -> VmClock:
+    """Raise what a signal raises that is not there."""
+    raise NoSignal("none here")
+
+
+class Host:
+    """A daemon's inside that listens."""
+
+    def __init__(self, *, page: Callable[[], VmClock] = missing) -> None:
+        self.inside = Inside()
+        self.inside.save_ahead()
+        self.sets = Sets()
+        inside = self.inside
+        self.alarms = Alarms(
+            inside.clones,
+            inside.clock.read,
+            lambda: 1,
+            page=page,
+            events=lambda: Uevents(lambda: True),
+            sets=lambda: self.sets,
+        )
+        stepped = inside.clock.on_step
+
+        def on_step(nanoseconds: int) -> None:
+            stepped(nanoseconds)
+            self.alarms.stepped(nanoseconds)
+
+        inside.clock.on_step = on_step
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Listen meanwhile."""
+        with self.alarms:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self.alarms.run)
+                await trio.testing.wait_all_tasks_blocked()
+                yield
+                nursery.cancel_scope.cancel()
+
+
+async def test_a_jump_that_nobody_announced_is_an_alarm(autojump_clock: MockClock) -> None:
+    """A process that was restored from a file finds UTC ahead, though no clock was set."""
+    host = Host()
+    async with host.running():
+        host.inside.wall.step(2)
+        host.inside.clock.read()
+        await trio.sleep(2 * CONFIRM_SECONDS)
+        assert (host.inside.clones.noticed, host.inside.clones.last_by) == (1, "clock")
+
+
+@pytest.mark.parametrize("sooner", [False, True])
+async def test_a_clock_that_was_set_is_no_alarm(autojump_clock: MockClock, sooner: bool) -> None:
+    """Whether the kernel tells it before or after the daemon reads the clock."""
+    host = Host()
+    async with host.running():
+        host.inside.wall.step(3600)
+        if sooner:
+            host.sets.set()
+            await trio.testing.wait_all_tasks_blocked(0.01)
+        host.inside.clock.read()
+        if not sooner:
+            host.sets.set()
+        await trio.sleep(1)
+        assert host.inside.clock.steps_forward == 1
+        assert host.inside.clones.noticed == 0
+
+
+async def test_a_small_correction_excuses_no_jump(autojump_clock: MockClock) -> None:
+    """What a time daemon set by some milliseconds is no news of a later jump."""
+    host = Host()
+    async with host.running():
+        host.inside.wall.step(0.005)
+        host.sets.set()
+        await trio.sleep(1)
+        host.inside.wall.step(5)
+        host.inside.clock.read()
+        await trio.sleep(1)
+        assert host.inside.clones.noticed == 1
+
+
+@pytest.mark.parametrize("seconds", [-3600, -2, 0.9 * JUMP / 1e9])
+async def test_a_step_back_or_a_small_one_is_no_alarm(
+    autojump_clock: MockClock, seconds: float
+) -> None:
+    """Clones are not restored in the past."""
+    host = Host()
+    async with host.running():
+        host.inside.wall.step(seconds)
+        host.inside.clock.read()
+        await trio.sleep(1)
+        assert host.inside.clones.noticed == 0
+
+
+async def test_the_kernel_tells_of_no_set_clock_at_first() -> None:
+    """And nothing is read that is not there."""
+    opened = ClockSets()
+    assert not opened.was_set()
+    opened.close()
+
+
+async def test_the_status_says_which_signals_there_are(autojump_clock: MockClock) -> None:
+    """And of the others, why they are not."""
+    host = Host()
+    async with host.running():
+        assert host.inside.clones.status()["signals"] == {
+            "vmclock": "none here",
+            "vmgenid": "",
+            "clock": "",
+        }
+
+
+async def test_nothing_is_looked_at_where_there_is_no_page(autojump_clock: MockClock) -> None:
+    """Requests cost nothing more there."""
+    host = Host()
+    with host.alarms:
+        assert host.alarms.changed is None
+
+
+async def test_holders_of_leases_are_told_soon(autojump_clock: MockClock, page: Page) -> None:
+    """They send no requests, so the page is looked at for them."""
+    host = Host(page=lambda: VmClock(page.path))
+    async with host.running():
+        page.restore()
+        await trio.sleep(2 * LOOK_SECONDS)
+        assert host.inside.clones.last_by == "vmclock"
+        assert host.inside.timeline.leases.epoch == 1
+
+
+@pytest.mark.parametrize("when", ["before", "meanwhile"])
+async def test_no_answer_is_of_before_the_clone(
+    autojump_clock: MockClock, page: Page, when: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was taken just before the page changed is thrown away, and taken anew."""
+    host = Host(page=lambda: VmClock(page.path))
+    inside = host.inside
+    with host.alarms:
+        service = Service(
+            inside.allocator,
+            inside.leasing,
+            inside.entropy,
+            inside.report.status,
+            inside.clones,
+            host.alarms.changed,
+        )
+        monkeypatch.setattr(inside, "service", service)
+        before = inside.take().node
+        await trio.sleep(0.1)
+        take = inside.allocator.take
+
+        def taken(*args: object, **kwargs: object) -> object:
+            block = take(*args, **kwargs)  # type: ignore[arg-type]
+            page.restore()
+            return block
+
+        if when == "before":
+            page.restore()
+        else:
+            monkeypatch.setattr(inside.allocator, "take", taken)
+        async with inside.saving(), inside.talking() as peer:
+            reply: Reply = await peer.call("take", "utc", 1)
+        assert unpack_block(reply.result).node != before
+        assert inside.clones.noticed == 1

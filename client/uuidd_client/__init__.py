@@ -45,6 +45,7 @@ __all__ = [
     "inspect",
     "ksuid",
     "push_id",
+    "renew",
     "snowflake",
     "sort_key",
     "ulid",
@@ -74,6 +75,16 @@ flake = _named("flake", function(_shared.factory("flake")))
 ulid = _named("ulid", function(_shared.factory("ulid")))
 ksuid = _named("ksuid", function(_shared.factory("ksuid")))
 push_id = _named("push_id", function(_shared.factory("push_id")))
+
+
+def renew() -> None:
+    """Drop all that this process has made ahead: leases, blocks, random bits, a fallback's node.
+
+    Call it in each process that is restored from a snapshot (of a virtual machine, or by CRIU),
+    before it makes ids: otherwise two that are restored from the same one may make the same ids. On
+    AWS Lambda with SnapStart it is called by itself. The ids that follow cost a request or two.
+    """
+    _shared.renew()
 
 
 def inspect(

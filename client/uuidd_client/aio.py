@@ -36,6 +36,7 @@ from uuidd_client.arguments import counted, known
 from uuidd_client.callers import asked_for, caller
 from uuidd_client.client import Client, function
 from uuidd_client.transport import MustWait
+from uuidd_client.watch import latest
 
 if TYPE_CHECKING:
     from uuidd_client.client import IntKind, TextKind, UuidKind
@@ -167,7 +168,7 @@ class AsyncClient:
                 pass
         stopped = False
 
-        def make() -> list[Any] | bytes:
+        def pieces() -> list[Any]:
             # A client that must not wait has to know how many are wanted in all.
             most = PIECE if self._client._wait else count
             parts = []
@@ -175,6 +176,13 @@ class AsyncClient:
                 if stopped:
                     break
                 parts.append(self._part(kind, min(most, count - first), form))
+            return parts
+
+        def make() -> list[Any] | bytes:
+            watch, parts = latest(), pieces()
+            if watch.moved:
+                # The machine was cloned meanwhile, and its copy may return the first parts too.
+                parts = pieces()
             return b"".join(parts) if form == "bytes" else [id for part in parts for id in part]
 
         try:
@@ -247,6 +255,10 @@ class AsyncClient:
     async def status(self) -> dict[str, Any]:
         """See ``Client.status``."""
         return await self._in_thread(self._client.status)
+
+    def renew(self) -> None:
+        """See ``Client.renew``. It waits for nothing, so it is no coroutine."""
+        self._client.renew()
 
     async def aclose(self) -> None:
         """Close the connections, as ``Client.close`` does."""

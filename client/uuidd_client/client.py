@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from uuidd_client._core import Cutter
     from uuidd_client.session import Session
+    from uuidd_client.source import LatestSteady
     from uuidd_client.supply import Direct, Run
 
     UuidKind = Literal["v1", "v4", "v6", "v7"]
@@ -90,7 +91,8 @@ class Client:
         self._wait = wait
         # Once, so that all of it makes ids in the same way.
         self._core = extension.core
-        settings = (*self._settings, wait, self._core)
+        latest: dict[str, LatestSteady] = {}
+        settings = (*self._settings, wait, self._core, latest)
         self._session: PerProcess[Session] = PerProcess(
             lambda: lazy.session_type()(*settings), drop=lambda session: session.drop()
         )
@@ -238,6 +240,15 @@ class Client:
     def status(self) -> dict[str, typing.Any]:
         """Return the daemon's status. Raises DaemonUnavailable if no daemon answers."""
         return self._session.call(lambda session: session.status())
+
+    def renew(self) -> None:
+        """Drop all that was made ahead; see ``uuidd_client.renew``, which does the same.
+
+        A snapshot is one of all clients of the process, so this is not for this one alone.
+        """
+        from uuidd_client import restoring
+
+        restoring.renew()
 
     def close(self) -> None:
         """Close the connections. The client can be used again: it connects then."""

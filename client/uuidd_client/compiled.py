@@ -91,10 +91,8 @@ class CompiledSupply(Supply):
 
     def join(self, count: int) -> bytes:
         """Return the bytes of exactly *count* ids, in one piece. Raises as ``make``."""
-        return b"".join(
-            self._made(
-                count, lambda first, part: self.cutter.packed(first, part, self.places.origin)
-            )
+        return self._joined(
+            count, lambda first, part: self.cutter.packed(first, part, self.places.origin)
         )
 
     def _ids(self, form: str, first: int, count: int) -> list[Any]:

@@ -19,7 +19,7 @@ from uuidd.core.ids.ticks import TICKS_PER_MS, UNIX_EPOCH
 from uuidd.core.ids.versions import CLOCK_SEQ_BITS
 from uuidd.core.timeline.state import random_node
 from uuidd_client.errors import DaemonUnavailable, TimeOutOfRange
-from uuidd_client.fork_guard import alive
+from uuidd_client.fork_guard import ForkGuard
 from uuidd_client.supply import Direct, Run
 from uuidd_client.uuid_objects import new_uuids
 
@@ -65,7 +65,9 @@ class FixedSession:
         worker: int,
         clock: Callable[[], int | None] = clock_that_was_set,
     ) -> None:
-        self.alive = alive()
+        # Its ids are the same in each run anyway, so in a clone too.
+        self._guard = ForkGuard(cloned=False)
+        self.alive = self._guard.alive
         self.child: dict[str, FixedSession] = {}
         self._lock = threading.RLock()
         self._seed = seed

@@ -18,10 +18,11 @@ class ForkGuard:
 
     A slot is a memoryview of one double: ``slot[0]`` reads it as fast as an attribute is read.
     *alive* is one that holds 1.0, *always* one that holds infinity. *memory* is that of all slots,
-    *alive* first, and after it another page, which is left to the C extension.
+    *alive* first, and after it another page, which is left to the C extension. If it is not
+    *cloned*, a copy of the machine may go on with what it guards, and ``wipe_all`` leaves it alone.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, cloned: bool = True) -> None:
         pages = mmap.mmap(-1, 2 * mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         self.memory = memoryview(pages)
         self._doubles = self.memory.cast("d")
@@ -35,6 +36,8 @@ class ForkGuard:
         self.alive[0] = 1.0
         self.always = self._doubles[1:2]
         self.always[0] = inf
+        if cloned:
+            _guards[id(self)] = self
 
     def slot(self, value: float) -> memoryview[float]:
         """Return a slot that holds *value*. It is used again after some 500 others."""
@@ -50,6 +53,21 @@ class ForkGuard:
 
 
 _unwiped: weakref.WeakSet[ForkGuard] = weakref.WeakSet()
+
+
+_guards: weakref.WeakValueDictionary[int, ForkGuard] = weakref.WeakValueDictionary()
+
+
+def wipe_all() -> None:
+    """Set all slots of this process to 0.0, as if it were a fork's child.
+
+    For a restored snapshot: its copies share what the slots guard, as a child does with its parent.
+    Other threads notice it at their next look, and what they make from then on is new.
+    """
+    guards = [_guard, *(reference() for reference in _guards.valuerefs())]
+    for guard in guards:
+        if guard is not None:
+            guard.wipe()
 
 
 def _wipe_in_child() -> None:

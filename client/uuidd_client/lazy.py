@@ -41,8 +41,10 @@ def _import_in_thread() -> None:
 
 
 def _import() -> type[Session]:
+    from uuidd_client import restoring
     from uuidd_client.session import Session
 
+    restoring.register()
     return Session
 
 

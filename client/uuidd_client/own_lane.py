@@ -30,8 +30,8 @@ class OwnLane:
     """The ticks of a lane that *connection* leases, for the ids of one process.
 
     Those of the steady kinds are noted in *latest*, so that blocks and the fallback go on after
-    them. *begin*, the first tick of the lane that may be used, *origin* and *watch* are of the time
-    of the last call of ``now``.
+    them. *begin*, the first tick of the lane that may be used, and *origin* are of the time of the
+    last call of ``now``. *watch* is that of the lease.
     """
 
     def __init__(self, connection: Connection, latest: LatestSteady | None) -> None:
@@ -51,8 +51,6 @@ class OwnLane:
         lease = self.lease or self._ask()
         if lease is None:
             return 0
-        # Before the token, which is cleared before the epoch moves on.
-        watch = Watch(lease.page, lease.page.epochs[0])
         now = utc_tick()
         if not lease.allows(now):
             # The page of a daemon that has ended stays as it was.
@@ -61,7 +59,7 @@ class OwnLane:
             return 0
         if now >= lease.tell_at:
             self._tell(lease, now)
-        self.begin, self.origin, self.watch = lease.begin, lease.origin, watch
+        self.begin, self.origin = lease.begin, lease.origin
         return now
 
     def note(self, end: int) -> None:
@@ -103,5 +101,8 @@ class OwnLane:
             self._connection.check_may_wait()
             self._ask_at = now + NO_LEASE_SECONDS
             with suppress(DaemonUnavailable):
-                self.lease = self._connection.lease()
+                lease = self._connection.lease()
+                # An epoch that begins before this is read has cleared the token.
+                self.watch = Watch(lease.page, lease.page.epochs[0])
+                self.lease = lease
         return self.lease

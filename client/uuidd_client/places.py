@@ -173,8 +173,12 @@ class Places:
         They are not once the mark has moved: then an id was made directly, and they are older. Nor
         are they once the machine was cloned, because a copy of this process has them too.
         """
-        in_time = self.begin <= utc() < self.deadline[0]
-        return in_time and self.reserved.end == self.marked and not self.watch.moved
+        watch = self.watch
+        return (
+            self.begin <= utc() < self.deadline[0]
+            and self.reserved.end == self.marked
+            and watch.epochs[0] == watch.epoch
+        )
 
     def _cut(self, lane: OwnLane, needed: int, ahead: int) -> bool:
         """Take the latest ticks of *lane*, and return whether any can be used now."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -42,8 +43,9 @@ STATUS = "status"
 class Session:
     """The ids of one process, and its connections to the daemon.
 
-    *socket* and *timeout* are None for the default; the rest is as for ``Client``. Raises
-    ValueError if $UUIDD_TIMEOUT is needed and no number of seconds.
+    *socket* and *timeout* are None for the default; the rest is as for ``Client``. Sessions with
+    the same *shared* have steady ids that rise among all of them. Raises ValueError if
+    $UUIDD_TIMEOUT is needed and no number of seconds.
     """
 
     def __init__(
@@ -54,9 +56,14 @@ class Session:
         timeout: float | None,
         wait: bool,
         core: ModuleType | None = None,
+        shared: dict[str, LatestSteady] | None = None,
     ) -> None:
         # First, for a handler may fork in the middle of this.
         self.alive = alive()
+        self._pid = os.getpid()
+        latest = LatestSteady(_new_mark(core))
+        if shared is not None:
+            latest = shared.setdefault("latest", latest)
         self.child: dict[str, Session] = {}
         self._channels: dict[str, Channel] = {}
         self._new_channel = partial(
@@ -67,7 +74,7 @@ class Session:
             Silence(),
             may_fall_back(fallback),
             partial(Places, max_age=max_age, wait=wait),
-            LatestSteady(_new_mark(core)),
+            latest,
             core,
         )
 
@@ -112,9 +119,18 @@ class Session:
             self._channels[name].in_turn(lambda channel: channel.rest())
 
     def drop(self) -> None:
-        """Close, in a fork's child, its copies of the connections; the parent's stay open."""
+        """Close connections of which nobody makes ids any more.
+
+        In a fork's child they are its copies; the parent's stay open. In the same process, after
+        ``renew``, other threads may be in the middle of a request: their connections are closed
+        when they have left them.
+        """
+        forked = os.getpid() != self._pid
         for channel in list(self._channels.values()):
-            channel.connection.close()
+            if forked:
+                channel.connection.close()
+            else:
+                channel.close_if_free()
 
     def _of(self, kind: str) -> Channel:
         return self.channel(KINDS[kind].timeline)
@@ -267,6 +283,14 @@ class Channel:
         """Close the connection, and with it end the lease; a later call opens another."""
         self._lane.drop()
         self.connection.close()
+
+    def close_if_free(self) -> None:
+        """Close the connection, unless another thread uses it."""
+        if self._lock.acquire(blocking=False):
+            try:
+                self.close()
+            finally:
+                self._lock.release()
 
     def _drop_blocks(self) -> None:
         for supply in self._supplies.values():

@@ -18,9 +18,10 @@ Theory of operation
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 from uuidd_client.direct import direct
+from uuidd_client.errors import DaemonUnavailable
 from uuidd_client.lease import Holding
 from uuidd_client.places import Places
 from uuidd_client.system import random_bytes
@@ -36,14 +37,12 @@ SLOW_RUNS = {("ksuid", "text"): 128}
 """The same for ids that take microseconds each: a longer run would outlast LEASE_AGE in the making.
 """
 
-MAX_CLONES = 8
-"""Times that a list is made again because the machine was cloned meanwhile, after which the daemon
-counts as broken."""
+_TRIES = range(8)
+"""Times that a list is made, because the machine was cloned meanwhile, until the daemon counts as
+broken."""
 
 RANDOM_RUN = 128
 """The most ids of a run of v4: they are secrets that wait in memory until they are drawn."""
-
-Piece = TypeVar("Piece")
 
 Run: TypeAlias = "tuple[Iterator[Any], float, memoryview[float], memoryview[int], int]"
 """What ids are drawn from: *ids*, *begin* and *deadline* of the span in which they are valid, and
@@ -57,6 +56,10 @@ as long.
 
 Direct: TypeAlias = "tuple[Callable[[], Any], memoryview[float]] | None"
 """A function that makes one id or returns None, and a deadline that passes in a fork's child."""
+
+
+class _Cloned(Exception):
+    """The machine was cloned while a list was made."""
 
 
 class Supply:
@@ -115,10 +118,15 @@ class Supply:
 
         Raises DaemonUnavailable; the ids made so far are lost. Raises RateExceeded; none was made.
         """
-        made, *more = self._made(count, lambda first, part: list(self._ids(form, first, part)))
-        for piece in more:
-            made += piece
-        return made
+        for _ in _TRIES:
+            made: list[Any] = []
+            try:
+                for first, part in self._pieces(count):
+                    made += self._ids(form, first, part)
+                return made
+            except _Cloned:
+                pass
+        raise self._never_whole()
 
     def join(self, count: int) -> bytes:
         """Return the bytes of exactly *count* ids, in one piece. Raises as ``make``."""
@@ -126,8 +134,8 @@ class Supply:
         packed = places.layout.packed
         if packed is None:
             return b"".join(self.make(count, "bytes"))
-        return b"".join(
-            self._made(count, lambda first, part: packed(first, part, places.origin, random_bytes))
+        return self._joined(
+            count, lambda first, part: packed(first, part, places.origin, random_bytes)
         )
 
     def rest(self) -> None:
@@ -138,29 +146,39 @@ class Supply:
         """Drop what is left of the block. The next ids are later than all that were made so far."""
         self.places.drop()
 
-    def _made(self, count: int, make: Callable[[int, int], Piece]) -> list[Piece]:
-        """Return what *make* makes of *count* places, all after the last clone of the machine."""
-        places = self.places
-        for _ in range(MAX_CLONES):
-            made, watches = [], []
-            for first, part in self._pieces(count):
-                watches.append(places.watch)
-                made.append(make(first, part))
-            if not any(watch.moved for watch in watches):
-                return made
-        raise places.broken(f"its epoch changed {MAX_CLONES} times in one call")
+    def _joined(self, count: int, pack: Callable[[int, int], bytes | bytearray]) -> bytes:
+        """Return what *pack* returns for the first of some places, and their number, in a row."""
+        for _ in _TRIES:
+            try:
+                return b"".join([pack(first, part) for first, part in self._pieces(count)])
+            except _Cloned:
+                pass
+        raise self._never_whole()
+
+    def _never_whole(self) -> DaemonUnavailable:
+        return self.places.broken(f"its epoch changed {len(_TRIES)} times in one call")
 
     def _pieces(self, count: int) -> Iterator[tuple[int, int]]:
-        """Use *count* places: return the first, and the number, of each piece that is one run."""
+        """Use *count* places: return the first, and the number, of each piece that is one run.
+
+        Raises _Cloned if the machine was cloned meanwhile: a clone may have the same pieces.
+        """
         self._take_back()
         places = self.places
         if not places.wait:
             places.ensure_at_once(count)
+        watch = None
         while count:
             places.ensure(count)
+            if watch is not places.watch:
+                if watch is not None and watch.moved:
+                    raise _Cloned
+                watch = places.watch
             first, part = places.use(count)
             yield first, part
             count -= part
+        if watch is not None and watch.epochs[0] != watch.epoch:
+            raise _Cloned
 
     def _ids(self, form: str, first: int, count: int) -> Iterable[Any]:
         """Return the ids of *count* places, all within one run."""

@@ -30,6 +30,7 @@ from uuidd.core.ids.checks import look_up, shown
 from uuidd.core.ids.times import Time
 from uuidd_client.fork_guard import alive
 from uuidd_client.system import random_bits
+from uuidd_client.watch import latest
 
 TimedUuids = Literal["v1", "v6", "v7"]
 BoundedUuids = Literal["v6", "v7", "cassandra"]
@@ -128,6 +129,7 @@ class Backfill(Generic[Id]):
     def __init__(self, kind: str, *, unit: str | None = None, **fields: Unpack[Fields]) -> None:
         # First, because a fork's child would share what is drawn at random here.
         self._alive = alive()
+        self._watch = latest()
         self._ids: backfill.Backfill = backfill.Backfill(
             kind, random=random_bits, unit=unit, **fields
         )
@@ -145,7 +147,8 @@ class Backfill(Generic[Id]):
         """Return an id for *time*: of exactly that time, or of its unit if that time is used.
 
         Raises ValueError if all places of the unit are used, and for a time that the kind cannot
-        hold; TypeError for anything that is not a time; RuntimeError in a forked process, and in a
+        hold; TypeError for anything that is not a time; RuntimeError in a forked process, after
+        ``uuidd_client.renew``, after a clone of the machine that a daemon has noticed, and in a
         signal handler that has interrupted another ``take``. A call that raises changes nothing.
         """
         self._check_process()
@@ -166,10 +169,12 @@ class Backfill(Generic[Id]):
         return result
 
     def _check_process(self) -> None:
-        if not self._alive[0]:
+        # First what is a call, because a handler that runs in it may fork.
+        if self._watch.moved or not self._alive[0]:
             raise RuntimeError(
-                "this Backfill was made before a fork, and would return its parent's ids again in"
-                f" process {os.getpid()}: make another one there"
+                "this Backfill was made before a fork, or before a clone of the machine, and would"
+                f" return the ids of its original again in process {os.getpid()}: make another one"
+                " there"
             )
 
 

@@ -2,7 +2,8 @@
 
 Run as ``python -m tests.client.cloning SIGNAL FOLDER``. It prints, as JSON, how many ids were drawn
 of each kind in each way by both clones, and how many of them came in both. SIGNAL is how both learn
-of it before they draw: ``none``, or ``page``, by the page of a daemon.
+of it before they draw: ``none``; ``page``, by that of the daemon; ``renew``, because they call
+that. After ``alone,`` there is no daemon.
 
 The clones' clocks go alike. They share the daemon, as if it had been renewed in each of them, but
 no connection.
@@ -17,6 +18,7 @@ import stat
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -129,10 +131,14 @@ def main(signal: str, folder: Path) -> None:
     time.move(10)
     world = World(folder / "s", time)
     # As a daemon does it, in each clone, before its next grant.
-    signals = {"none": lambda: None, "page": world.lanes.renew}
+    signals = {"none": lambda: None, "page": world.lanes.renew, "renew": uuidd_client.renew}
+    *alone, signal = signal.split(",")
     found = {}
-    with world.server():
+    with nullcontext() if alone else world.server():
         for kind in KINDS:
+            if alone and kind == "snowflake":
+                # It has no fallback.
+                continue
             for name, draw in ways(uuidd_client.Client(), kind):
                 drawn(draw, time, BEFORE)
                 found[f"{kind}, {name}"] = cloned(draw, time, signals[signal])

@@ -205,7 +205,7 @@ def test_after_a_restore_no_number_begins_early(fleet: Fleet) -> None:
     fleet.says("init", "--range", "0-20")
     fleet.write(17, HELD)
     fleet.write(18, replace(HELD, until=UNIX_EPOCH))
-    assert "20 numbers begin at" in fleet.says("raise", "--worker-window", "20m")
+    assert "raised 20 numbers; none begins before " in fleet.says("raise", "--worker-window", "20m")
     rows = fleet.numbers()
     assert len(rows) == 21
     assert fleet.read(17) == HELD

@@ -155,7 +155,7 @@ async def _run(address: Address, access: Access, given: argparse.Namespace) -> s
             case "raise":
                 until = now + int(given.worker_window * TICKS_PER_SECOND)
                 changed = await administering.raise_all(engine, until, writer)
-                return f"{changed} numbers begin at {listing.time_of(until)} now"
+                return f"raised {changed} numbers; none begins before {listing.time_of(until)}"
             case _:
                 meta = await administering.opened(engine)
                 rows = listing.rows(await engine.registers(), now)

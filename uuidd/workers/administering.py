@@ -50,7 +50,8 @@ async def opened(engine: Coordinator) -> Meta:
     meta = await engine.meta()
     if meta is None:
         raise RefusedError(
-            f"{engine.name} has no such namespace; make it with uuidd workers init URL"
+            f"{engine.name} has no such namespace; make it with uuidd workers init URL, or, if"
+            " hosts have had numbers of it, with --after-loss"
         )
     return meta
 

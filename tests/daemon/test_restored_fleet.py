@@ -26,10 +26,9 @@ def engine() -> Engine:
 
 async def raise_registers(engine: Engine, host: Host) -> int:
     """Do what ``uuidd workers raise`` does, at the time of a host; return where numbers begin."""
-    now = host.inside.clock.now()
-    until = now + WINDOW * TICKS_PER_SECOND
     tokens = itertools.count()
-    await raise_all(engine, until, Writer(lambda: f"{next(tokens):016x}", now, "admin", "0"))
+    writer = Writer(lambda: f"{next(tokens):016x}", host.inside.clock.now(), "admin", "0")
+    _, until = await raise_all(engine, WINDOW * TICKS_PER_SECOND, writer)
     return until
 
 

@@ -213,6 +213,20 @@ def test_after_a_restore_no_number_begins_early(fleet: Fleet) -> None:
     assert all(float(str(row["until_in"])) > 1190 for row in rows.values())
 
 
+def test_after_a_restore_a_longer_window_than_that_of_the_command_is_noticed(fleet: Fleet) -> None:
+    """Its host goes on for longer, so nothing is raised; the line names the window."""
+    fleet.says("init", "--range", "0-20")
+    at = UNIX_EPOCH + 10**16
+    longer = replace(HELD, at=at, until=at + 3600 * TICKS_PER_SECOND)
+    fleet.write(17, longer)
+    assert fleet.refuses("raise", "--worker-window", "20m") == (
+        "uuidd: host 'db1' has reserved number 17 for 3600 s; run this with --worker-window 3600s,"
+        " or free the number first\n"
+    )
+    assert list(fleet.numbers()) == [17]
+    assert "raised 21 numbers" in fleet.says("raise", "--worker-window", "59m")
+
+
 def test_after_a_loss_all_numbers_begin_after_the_window_and_the_hold(fleet: Fleet) -> None:
     """Until then hosts may go on with them."""
     fleet.says("init", "--after-loss", "--range", "0-9", "--worker-window", "1h", "--reserve", "3")

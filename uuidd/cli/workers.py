@@ -89,7 +89,9 @@ def parser() -> argparse.ArgumentParser:
     raising = add(
         "raise", "let all numbers begin later, after the engine was restored from a backup"
     )
-    _add_span(raising, "window", "the daemons' --worker-window, the longest of all")
+    _add_span(
+        raising, "window", "the daemons' --worker-window, the longest of all; a minute is added"
+    )
     return made
 
 
@@ -153,8 +155,8 @@ async def _run(address: Address, access: Access, given: argparse.Namespace) -> s
                     f"number {given.number} is free; it begins at {listing.time_of(record.until)}"
                 )
             case "raise":
-                until = now + int(given.worker_window * TICKS_PER_SECOND)
-                changed = await administering.raise_all(engine, until, writer)
+                window = int(given.worker_window * TICKS_PER_SECOND)
+                changed, until = await administering.raise_all(engine, window, writer)
                 return f"raised {changed} numbers; none begins before {listing.time_of(until)}"
             case _:
                 meta = await administering.opened(engine)

@@ -17,6 +17,11 @@ FREED_TICKS = 60 * TICKS_PER_SECOND
 """How far past now a freed number begins, so that a host whose clock is behind used none of it."""
 
 
+MARGIN_TICKS = 60 * TICKS_PER_SECOND
+"""How far past their window hosts may go on after a restore: their clocks differ from this one's,
+and after a crash a host's steady clock is some seconds ahead of UTC."""
+
+
 class RefusedError(Exception):
     """What was asked cannot be done; one line that says why. Nothing was changed."""
 
@@ -111,18 +116,31 @@ async def free(
     return record
 
 
-async def raise_all(engine: Coordinator, until: int, writer: Writer) -> int:
-    """Let no number begin before *until*, after a restore of the engine; return how many changed.
+async def raise_all(engine: Coordinator, window: int, writer: Writer) -> tuple[int, int]:
+    """Let no number begin before all hosts have stopped using theirs, after a restore.
 
-    Numbers without a register get one, for the backup may be older than their first claim.
+    *window* is the longest that a host has, in ticks. Returns how many registers were changed, and
+    the tick before which none begins. Numbers without a register get one, for the backup may be
+    older than their first claim. Raises RefusedError, and changes nothing, if a register cannot be
+    read, or shows that a host has a longer window.
     """
     meta = await opened(engine)
-    changed = 0
+    changed, until = 0, writer.now + window + MARGIN_TICKS
     registers = await engine.registers()
+    for number, each in registers.items():
+        if isinstance(each, str):
+            raise RefusedError(each)
+        record = each.record
+        if record.held and record.at and record.until - record.at > window + MARGIN_TICKS:
+            seconds = -(-(record.until - record.at) // TICKS_PER_SECOND)
+            raise RefusedError(
+                f"host {record.host!r} has reserved number {number} for {seconds} s; run this with"
+                f" --worker-window {seconds}s, or free the number first"
+            )
     for number in range(meta.low, meta.high + 1):
         found = registers.get(number)
-        if isinstance(found, str):
-            raise RefusedError(found)
+        # They were looked at above.
+        assert not isinstance(found, str)  # noqa: S101
         # A host may renew its claim meanwhile; then its register is read again.
         while found is None or found.record.until < until:
             record = (
@@ -137,7 +155,7 @@ async def raise_all(engine: Coordinator, until: int, writer: Writer) -> int:
             else:
                 changed += 1
                 break
-    return changed
+    return changed, until
 
 
 def standing(record: Record, now: int) -> str:

@@ -3,10 +3,11 @@
 Run as ``python -m tests.client.cloning SIGNAL FOLDER``. It prints, as JSON, how many ids were drawn
 of each kind in each way by both clones, and how many of them came in both. SIGNAL is how both learn
 of it before they draw: ``none``; ``page``, by that of the daemon; ``renew``, because they call
-that. After ``alone,`` there is no daemon.
+that. After ``alone,`` there is no daemon. After ``real,`` it is a real one, which is told to renew,
+and otherwise a fake.
 
-The clones' clocks go alike. They share the daemon, as if it had been renewed in each of them, but
-no connection.
+The clones' clocks go alike, unless the daemon is real. They share it, as if it had been renewed in
+each of them, but no connection.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import stat
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import nullcontext
+from contextlib import ExitStack
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -41,7 +42,8 @@ with mock.patch("os.register_at_fork"):
     from uuidd_client import session  # noqa: F401  (so that it is imported in this thread)
 
 from tests.client.fakes import Time  # noqa: E402  (after what it imports of the client)
-from tests.client.lanes import World  # noqa: E402
+from tests.client.lanes import Clock, World  # noqa: E402
+from tests.rig import Daemon  # noqa: E402
 from uuidd.core.ids.kinds import KINDS  # noqa: E402
 
 BEFORE = 4
@@ -80,7 +82,7 @@ def cut(client: uuidd_client.Client, kind: str) -> list[bytes]:
     return [packed[at : at + size] for at in range(0, len(packed), size)]
 
 
-def drawn(draw: Draws, time: Time, count: int) -> list[str]:
+def drawn(draw: Draws, time: Time | Clock, count: int) -> list[str]:
     """Return ids of *count* calls, as they are printed; in their middle the clock moves far."""
     ids = []
     for number in range(count):
@@ -89,7 +91,7 @@ def drawn(draw: Draws, time: Time, count: int) -> list[str]:
     return ids
 
 
-def cloned(draw: Draws, time: Time, signal: Callable[[], None]) -> tuple[int, int]:
+def cloned(draw: Draws, time: Time | Clock, signal: Callable[[], object]) -> tuple[int, int]:
     """Return how many ids two clones draw, and how many of them are in both."""
     read, write = os.pipe()
     child = os.fork()
@@ -123,20 +125,25 @@ def is_socket(descriptor: int) -> bool:
         return False
 
 
-def main(signal: str, folder: Path) -> None:
+def main(how: str, folder: Path) -> None:
     """Print what came in both clones."""
     warnings.simplefilter("ignore")
-    os.environ["UUIDD_SOCKET"] = str(folder / "s")
-    time = Time(pytest.MonkeyPatch())
-    time.move(10)
-    world = World(folder / "s", time)
-    # As a daemon does it, in each clone, before its next grant.
-    signals = {"none": lambda: None, "page": world.lanes.renew, "renew": uuidd_client.renew}
-    *alone, signal = signal.split(",")
-    found = {}
-    with nullcontext() if alone else world.server():
+    *where, signal = how.split(",")
+    with ExitStack() as ends:
+        time: Time | Clock = Clock() if "real" in where else Time(pytest.MonkeyPatch())
+        time.move(10)
+        world = World(folder / "s", time)
+        path, renew = world.path, world.lanes.renew
+        if "real" in where:
+            daemon = ends.enter_context(Daemon("--worker=5", "--after-clone=go-on"))
+            path, renew = daemon.socket, partial(daemon.call, "renew")
+        elif "alone" not in where:
+            ends.enter_context(world.server())
+        os.environ["UUIDD_SOCKET"] = str(path)
+        signals = {"none": lambda: None, "page": renew, "renew": uuidd_client.renew}
+        found = {}
         for kind in KINDS:
-            if alone and kind == "snowflake":
+            if "alone" in where and kind == "snowflake":
                 # It has no fallback.
                 continue
             for name, draw in ways(uuidd_client.Client(), kind):

@@ -38,7 +38,7 @@ def test_without_a_signal_ids_of_each_kind_come_in_both_clones(
     assert repeated == set(KINDS) - without
 
 
-@pytest.mark.parametrize("signal", ["page", "renew", "alone,renew"])
+@pytest.mark.parametrize("signal", ["page", "renew", "alone,renew", "real,page"])
 def test_after_the_signal_no_id_comes_in_both_clones(signal: str, tmp_path: Path) -> None:
     """Leases, blocks, runs, random bits and the nodes of the fallback all end."""
     found = in_both(signal, tmp_path)

@@ -248,7 +248,7 @@ class Places:
             size = RANDOM_BLOCK if self.max_age else needed
             self.watch = latest()
             self.first, self.end = self.end, self.end + size
-            self._span(begin, begin + self.max_age)
+            self._span(begin, begin + min(self.max_age, LEASE_AGE))
             return
         self._source.check_may_wait()
         asked = self._demand.size(layout.ticks(needed), layout.ticks(self.used), asked_at)

@@ -10,7 +10,8 @@ Theory of operation
    request to a deadline, which is kept in memory that a fork's child finds empty. The caller reads
    UTC after it has drawn an id. If UTC is past the deadline, or has gone back before the request,
    or the process is a fork's child, the id is dropped and a new run is started.
-4. Random bits that are made ahead have such a span too. A run of v4 is RANDOM_RUN ids at most.
+4. Random bits that are made ahead have such a span too, of a millisecond. A run of v4 is RANDOM_RUN
+   ids at most.
 5. The caller also compares the epoch in a page (``watch``) with that of the run, which is dropped
    if the machine was cloned. So is a list that was being made.
 """
@@ -192,8 +193,8 @@ class Supply:
         places.begin_call()
         if self._out is None:
             return
-        if places.leased and not places.valid():
-            # What is left can never be drawn, and the lane has newer ticks.
+        if (places.leased or not places.timeline) and not places.valid():
+            # What is left can never be drawn, and the lane has newer ticks, or there are none.
             if places.deadline[0]:
                 # It was not drawn in time: so few ids are made one by one.
                 places.direct, self._length = 0, SHORT_RUN

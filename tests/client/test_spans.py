@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -52,6 +53,29 @@ def source(time: Time, monkeypatch: pytest.MonkeyPatch) -> Now:
     source = Now(time)
     monkeypatch.setattr(session, "Source", lambda *_, **__: source)
     return source
+
+
+def test_v4_are_made_a_millisecond_ahead(time: Time, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a pause the next ones are new, and few: a copy of the machine has those of before."""
+    sizes: list[int] = []
+
+    def random(size: int) -> bytes:
+        sizes.append(size)
+        return os.urandom(size)
+
+    for module in (supply, compiled):
+        monkeypatch.setattr(module, "random_bytes", random)
+    draw = Client().factory("v4")
+    for _ in range(500):
+        draw()
+    time.move(0.000_9)
+    before = len(sizes)
+    draw()
+    assert len(sizes) == before
+    time.move(0.000_11)
+    draw()
+    assert len(sizes) == before + 1
+    assert sizes[-1] <= 16 * supply.SHORT_RUN
 
 
 def one_by_one(client: Client, kind: str) -> Callable[[], Any]:

@@ -34,6 +34,7 @@ class Leasing:
     """Leases lanes of *timelines*, whose state *saver* saves. *read* reads the clock.
 
     *page* is the descriptor of the page, to be passed to holders; without it nothing is leased.
+    *leases* are those of *timelines*.
     *refused* counts refusals by reason.
     """
 
@@ -44,6 +45,7 @@ class Leasing:
         self._saver = saver
         self._read = read
         self._stopping = False
+        self.leases = timelines.utc.leases
         self.page = page
         self.refused: Counter[str] = Counter()
 
@@ -55,22 +57,17 @@ class Leasing:
         """
         self.release(holder)
         lease = holder.lease = self._lease(holder.uid)
-        if self._timelines.utc.leases.horizon <= self._read().now:
+        if self.leases.horizon <= self._read().now:
             with trio.move_on_after(SOON_SECONDS):
                 await self._saver.settled()
         elif self._saver.idle:
             self._saver.want()
         return lease
 
-    @property
-    def epoch(self) -> int:
-        """The epoch in the page, which holders of blocks compare with that of their block."""
-        return self._timelines.utc.leases.epoch
-
     def release(self, holder: Stream) -> None:
         """End the lease of a connection, if it has one and the daemon goes on."""
         if holder.lease is not None and not self._stopping:
-            self._timelines.utc.leases.release(holder.lease)
+            self.leases.release(holder.lease)
             holder.lease = None
 
     def stop(self) -> None:

@@ -173,7 +173,7 @@ class Service:
     def _reply_block(self, msgid: int, block: AnyBlock) -> bytes:
         self.rpc.requests += 1
         self.rpc.ids += block.count
-        return rpc.pack_response(msgid, methods.pack_block(block, self.leasing.epoch))
+        return rpc.pack_response(msgid, methods.pack_block(block, self.leasing.leases.epoch))
 
     def _reply_ids(self, msgid: int, ids: list[str]) -> bytes:
         self.rpc.requests += 1

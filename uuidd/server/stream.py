@@ -83,10 +83,10 @@ class Stream:
         So who holds a block knows of a clone without a request for that. Who does not receive the
         descriptor misses nothing: the kernel drops it.
         """
-        if self.greeted or page is None:
+        if self.greeted:
             return self.send_now(replies)
         self.greeted = True
-        return self.send_with(page, replies) or self.send_now(replies)
+        return (page is not None and self.send_with(page, replies)) or self.send_now(replies)
 
     def send_with(self, fd: int, data: bytes) -> int:
         """Send *data* with a descriptor, as ``send_now``; 0 too if it cannot be sent with one.

@@ -98,7 +98,8 @@ class Leases:
     about to, until the next save begins. *granted* counts leases, *revoked* those that were ended
     though their holders were there.
 
-    *top* is past all ticks that holders of lanes of the open generation may have used.
+    *top* is past all ticks that holders of lanes of the open generation may have used. *epoch* is
+    the one in the page: how often holders were told to drop all that they have.
     """
 
     def __init__(
@@ -117,6 +118,7 @@ class Leases:
         self.revoked = 0
         self.used = False
         self._page[MAGIC_AT] = PAGE_MAGIC
+        self.epoch = self._page[EPOCH_AT]
 
     def grant(
         self, generation: Generation, limit: int, *, uid: int, now: int, random: RandomBits
@@ -188,7 +190,8 @@ class Leases:
         Another generation has to be opened then, or a volatile node to be used.
         """
         self.leave_generation()
-        self._page[EPOCH_AT] += 1
+        self.epoch += 1
+        self._page[EPOCH_AT] = self.epoch
 
     def begin_save(self, shown: int, *, now: int) -> int:
         """Return the mark to save. *shown* is what holders will be shown once that is done.
@@ -225,16 +228,12 @@ class Leases:
         """Go on from where another ``Leases`` was."""
         self._page, self._users, self._rests, self._reach = snapshot[:4]
         self.floor, self.top, self.used = snapshot[4:]
+        self.epoch = self._page[EPOCH_AT]
 
     @property
     def horizon(self) -> int:
         """The tick at which holders stop, until a later one is shown."""
         return self._page[HORIZON_AT]
-
-    @property
-    def epoch(self) -> int:
-        """How often holders of the page were told to drop all that they have: 0 at first."""
-        return self._page[EPOCH_AT]
 
     @property
     def out(self) -> int:

@@ -128,7 +128,29 @@ def pack_block(block: Block | SteadyBlock, page_epoch: int = 0) -> dict[str, Any
     only. A block of utc has ``clock_seq``. One of steady has ``worker``, an int or nil, and
     ``epoch``, in Unix milliseconds. A block that was given after a clone has ``page_epoch``.
     """
-    result = _pack_block(block)
+    if isinstance(block, Block):
+        first, count, clock_seq, node = block
+        unix_ms, tick_in_ms = divmod(first - UNIX_EPOCH, TICKS_PER_MS)
+        result: dict[str, Any] = {
+            "first": first,
+            "unix_ms": unix_ms,
+            "tick_in_ms": tick_in_ms,
+            "count": count,
+            "node": node.to_bytes(6, "big"),
+            "clock_seq": clock_seq,
+        }
+    else:
+        first, count, node, worker, epoch = block
+        unix_ms, tick_in_ms = divmod(first - UNIX_EPOCH, TICKS_PER_MS)
+        result = {
+            "first": first,
+            "unix_ms": unix_ms,
+            "tick_in_ms": tick_in_ms,
+            "count": count,
+            "node": node.to_bytes(6, "big"),
+            "worker": worker,
+            "epoch": epoch,
+        }
     if page_epoch:
         result["page_epoch"] = page_epoch
     return result
@@ -143,31 +165,6 @@ def unpack_page_epoch(result: Any) -> int:
     if type(epoch) is int and 0 <= epoch < 1 << TOKEN_BITS:
         return epoch
     raise ValueError(f"{_show(epoch)} is not an epoch of the page")
-
-
-def _pack_block(block: Block | SteadyBlock) -> dict[str, Any]:
-    if isinstance(block, Block):
-        first, count, clock_seq, node = block
-        unix_ms, tick_in_ms = divmod(first - UNIX_EPOCH, TICKS_PER_MS)
-        return {
-            "first": first,
-            "unix_ms": unix_ms,
-            "tick_in_ms": tick_in_ms,
-            "count": count,
-            "node": node.to_bytes(6, "big"),
-            "clock_seq": clock_seq,
-        }
-    first, count, node, worker, epoch = block
-    unix_ms, tick_in_ms = divmod(first - UNIX_EPOCH, TICKS_PER_MS)
-    return {
-        "first": first,
-        "unix_ms": unix_ms,
-        "tick_in_ms": tick_in_ms,
-        "count": count,
-        "node": node.to_bytes(6, "big"),
-        "worker": worker,
-        "epoch": epoch,
-    }
 
 
 def unpack_block(result: Any) -> Block:

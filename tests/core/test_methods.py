@@ -249,6 +249,18 @@ def test_a_take_result_has_the_blocks_fields(
     assert methods.pack_block(block._replace(node=1))["node"] == b"\0\0\0\0\0\1"
 
 
+@TWO
+def test_a_block_of_after_a_clone_has_the_epoch_of_the_page(
+    block: Block | SteadyBlock, result: dict[str, Any], unpack: Unpack
+) -> None:
+    """Other blocks are 0, and do not say so."""
+    after = methods.pack_block(block, 7)
+    assert after == {**result, "page_epoch": 7}
+    assert unpack(after) == block
+    assert methods.unpack_page_epoch(after) == 7
+    assert methods.unpack_page_epoch(result) == 0
+
+
 def test_a_host_without_a_worker_number_has_nil() -> None:
     """Where no worker number was chosen the result has none, rather than 0."""
     result = methods.pack_block(STEADY._replace(worker=None))

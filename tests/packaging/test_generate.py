@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shlex
 import subprocess
 from collections.abc import Callable, Iterator
@@ -157,10 +158,59 @@ def in_fish(line: str, folder: Path) -> list[str]:
     return [row.split("\t")[0] for row in offered.splitlines()]
 
 
+IN_ZSH = r"""
+zmodload zsh/zpty
+zpty shell zsh -f -i
+zpty -w shell "source ${(q)2}"
+zpty -r -m shell said '*<ready>*'
+zpty -w -n shell "$1"$'\t'
+zpty -r -m shell said '*<end>*'
+print -r -- $said
+"""
+"""Types a line, and then a tab, into a zsh at a terminal, which completes nothing without one."""
+
+PREPARED_ZSH = r"""
+PROMPT= fpath=({share} $fpath)
+autoload -Uz compinit
+compinit -D -u
+cd {folder}
+compadd() {
+  if (( ${@[(I)-[OAD]*]} )); then
+    builtin compadd "$@"
+  else
+    local -a offered
+    builtin compadd -O offered "$@"
+    print -rl -- "<offered "${^offered}">"
+    builtin compadd "$@"
+  fi
+}
+offer() {
+  _main_complete
+  print "<"end">"
+}
+zle -C offer complete-word offer
+bindkey '^I' offer
+print "<"ready">"
+"""
+"""Lets that zsh print all that it offers. It prints this text too, which has no such marks."""
+
+
+def in_zsh(line: str, folder: Path) -> list[str]:
+    """Return what zsh offers for the last word of *line* in *folder*."""
+    prepared = folder / ".prepared.zsh"
+    share = shlex.quote(str(generate.SHARE / "zsh"))
+    text = PREPARED_ZSH.replace("{share}", share).replace("{folder}", shlex.quote(str(folder)))
+    prepared.write_text(text)
+    zsh = need("zsh")
+    said = shown(zsh, "-f", "-c", IN_ZSH, "zsh", line, prepared, HOME=str(folder), TERM="dumb")
+    # It may try one way to complete after the other.
+    return list(dict.fromkeys(re.findall(r"<offered ([^>]*)>", said)))
+
+
 Offered = Callable[[str, Path], list[str]]
 """Returns what a shell offers for the last word of a line in a folder."""
 
-SHELLS = pytest.mark.parametrize("offered", [in_bash, in_fish])
+SHELLS = pytest.mark.parametrize("offered", [in_bash, in_fish, in_zsh])
 
 
 @pytest.mark.process

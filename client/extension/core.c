@@ -135,6 +135,11 @@ static int core_exec(PyObject *module)
 {
     State *state = PyModule_GetState(module);
     PyTypeObject *draw, *ids;
+    /* A few bytes for good, since a Cutter may outlive the module. */
+    if (!(state->epochs = PyMem_RawCalloc(1, sizeof *state->epochs))) {
+        PyErr_NoMemory();
+        return -1;
+    }
     if (PyModule_AddStringConstant(module, "VERSION", UUIDD_VERSION) < 0
         || PyModule_AddStringConstant(module, "SOURCE", UUIDD_SOURCE) < 0 || find_clock(state) < 0
         || !(state->uuid_fields = Py_BuildValue("(ss)", "int", "is_safe"))
@@ -158,6 +163,7 @@ static int core_traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->mark);
     Py_VISIT(state->cutter);
     Py_VISIT(state->urandom);
+    Py_VISIT(state->watched);
     return 0;
 }
 
@@ -168,6 +174,9 @@ static int core_clear(PyObject *module)
     Py_CLEAR(state->cutter);
     Py_CLEAR(state->urandom);
     Py_CLEAR(state->uuid_fields);
+    if (state->epochs)
+        store(state->epochs, NULL);
+    Py_CLEAR(state->watched);
     return 0;
 }
 
@@ -176,16 +185,24 @@ static void core_free(void *module)
     core_clear(module);
 }
 
-static PyObject *core_watch(PyObject *Py_UNUSED(module), PyObject *value)
+static PyObject *core_watch(PyObject *module, PyObject *value)
 {
-    /* It is kept for good, for any thread may be reading it: one page for each start of a daemon. */
+    State *state = PyModule_GetState(module);
     PyObject *kept = PyList_New(0);
-    const uint64_t *epochs = kept ? epochs_of(value, load(&latest_epochs), kept) : NULL;
+    const uint64_t *epochs = kept ? epochs_of(value, NULL, kept) : NULL;
     if (!epochs) {
         Py_XDECREF(kept);
         return NULL;
     }
-    store_release(&latest_epochs, epochs);
+    store_release(state->epochs, epochs);
+#ifdef Py_GIL_DISABLED
+    /* Another thread may be reading the word of the one before, which is kept for good. */
+    if (state->watched && PyList_Append(kept, state->watched) < 0) {
+        PyErr_Clear();
+        Py_INCREF(state->watched);
+    }
+#endif
+    Py_XSETREF(state->watched, kept);
     Py_RETURN_NONE;
 }
 

@@ -68,10 +68,13 @@ static inline bool begin_use(bool *used)
 #endif
 
 /* What the module keeps. *clock* is Python's clock_gettime_ns, and *clock_function* its C function,
- * if nobody had replaced it when the module was loaded. */
+ * if nobody had replaced it when the module was loaded. *epochs* points to the word that says whether
+ * the machine was cloned, of the page that the process was passed last, or to NULL. *watched* keeps
+ * that page. */
 typedef struct {
     PyTypeObject *mark, *cutter;
-    PyObject *urandom, *uuid_fields;
+    PyObject *urandom, *uuid_fields, *watched;
+    const uint64_t **epochs;
     PyMethodDef *clock;
     PyCFunction clock_function;
 } State;
@@ -184,6 +187,7 @@ typedef struct {
     /* How many random bytes are taken for an id, and how many of them do not count if it has a lane. */
     size_t random_size, random_spare;
     struct uuids uuids;
+    const uint64_t **epochs; /* That of the State. */
     uint64_t changes;
     int64_t floor, lag;
     struct lane lane;
@@ -196,10 +200,6 @@ PyObject *cut_one(Cutter *cut, enum form form);
 
 /* Fills bytes with random ones; -1 with an exception. */
 int read_random(Cutter *cut, uint8_t *bytes, size_t size);
-
-/* The word that says whether the machine was cloned, of the page that the process was passed last;
- * NULL if it was passed none. */
-extern const uint64_t *latest_epochs;
 
 /* Drops the random bytes that were read ahead. */
 void drop_random(Cutter *cut);

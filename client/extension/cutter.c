@@ -36,6 +36,7 @@ static PyObject *Cutter_new(PyTypeObject *type, PyObject *args, PyObject *names)
     cut->random_size = random_size(cut->kind, -1);
     cut->random_spare = cut->random_size - random_size(cut->kind, 0);
     cut->system_random = random == state->urandom;
+    cut->epochs = state->epochs;
     cut->uuids.names = Py_NewRef(state->uuid_fields);
     cut->uuids.type = (PyTypeObject *)Py_NewRef(uuid);
     cut->uuids.safe = Py_NewRef(safe);

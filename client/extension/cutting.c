@@ -63,8 +63,6 @@ int read_random(Cutter *cut, uint8_t *bytes, size_t size)
     return 0;
 }
 
-const uint64_t *latest_epochs;
-
 void drop_random(Cutter *cut)
 {
     /* As if UTC had been set back since. */
@@ -80,7 +78,7 @@ static int take_random(Cutter *cut, int64_t now, uint8_t *bytes, size_t size)
         return read_random(cut, bytes, size) < 0 ? -1 : 1;
     int read = 0;
     int64_t begin = load(&pool->begin);
-    const uint64_t *epochs = load_acquire(&latest_epochs);
+    const uint64_t *epochs = load_acquire(cut->epochs);
     uint64_t epoch = epochs ? load_acquire(epochs) : 0;
     bool old = now < begin || now - begin >= pool->age || epoch != pool->epoch
                || epochs != pool->epochs;

@@ -83,20 +83,15 @@ class Page:
                     f"it has the seals {seals:#x} and {found.st_size} bytes; a page has at least"
                     f" {SEALS:#x} and {PAGE_BYTES}"
                 )
-            self._identity = found.st_dev, found.st_ino
             number = _next_number(descriptor)
             memory = _Mapping(descriptor, PAGE_BYTES, mmap.MAP_SHARED, mmap.PROT_READ)
         except OSError as error:
             raise PageError(f"it cannot be mapped: {error.strerror}") from error
-        memory.number, memory.identity = number, self._identity
+        memory.number, memory.identity = number, (found.st_dev, found.st_ino)
         self.words = memoryview(memory).cast("Q")
         self.epochs = self.words[EPOCH_AT : EPOCH_AT + 1]
         if self.words[MAGIC_AT] != PAGE_MAGIC:
             raise PageError(f"it begins with {self.words[MAGIC_AT]:#x}, not {PAGE_MAGIC:#x}")
-
-    def is_of(self, found: os.stat_result) -> bool:
-        """Whether *found*, what fstat(2) says of a descriptor, is of this page."""
-        return (found.st_dev, found.st_ino) == self._identity
 
 
 def _next_number(descriptor: int) -> int:

@@ -11,6 +11,7 @@ Then only the deadlines of what was made ahead help.
 from __future__ import annotations
 
 import os
+import weakref
 
 from uuidd_client import extension
 from uuidd_client.lease import Page
@@ -41,6 +42,10 @@ NEVER = Watch(None)
 """The watch of what no page is about."""
 
 
+_pages: weakref.WeakValueDictionary[tuple[int, int], Page] = weakref.WeakValueDictionary()
+"""The pages that are in use, by the device and the inode of their memory."""
+
+
 class _Latest:
     """The page that this process was passed last, by whichever daemon: all are of one machine."""
 
@@ -50,11 +55,14 @@ class _Latest:
 def page_of(descriptor: int) -> Page:
     """Return the page of a *descriptor*, which stays the caller's. Raises PageError.
 
-    The connections of a process to one daemon share it.
+    The connections of a process to one daemon share it, because each mapping costs a descriptor.
     """
-    page = _Latest.page
-    if page is None or not page.is_of(os.fstat(descriptor)):
-        page = Page(descriptor)
+    found = os.fstat(descriptor)
+    identity = found.st_dev, found.st_ino
+    page = _pages.get(identity)
+    if page is None:
+        page = _pages.setdefault(identity, Page(descriptor))
+    if page is not _Latest.page:
         _Latest.page = page
         if extension.core is not None:
             extension.core.watch(page.epochs)

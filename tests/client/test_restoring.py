@@ -144,6 +144,8 @@ def test_all_connections_to_one_daemon_share_its_page(lanes: Lanes) -> None:
     assert page_of(lanes.fd) is page
     other = Lanes()
     assert page_of(other.fd) is not page
+    assert page_of(lanes.fd) is page
+    page_of(other.fd)
     watch = latest()
     found = []
     for each in (lanes, other):

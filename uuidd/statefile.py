@@ -10,6 +10,7 @@ format 2  added ``epochs``
 format 3  64 generations of 256 lanes, and ``leases``. A generation of the earlier formats is a part
           of one of these, whose mark is the highest of its 16 parts.
 format 4  added ``worker``: a number that was set by hand, or a claim to one
+format 5  added ``product``: a hash of the product UUID
 ========  ==========================================================================================
 """
 
@@ -27,7 +28,7 @@ from uuidd.core.timeline.fence import Claim
 from uuidd.core.timeline.generation import GENERATIONS
 from uuidd.core.timeline.state import Node, State
 
-FORMAT = 4
+FORMAT = 5
 EARLIEST_FORMAT = 1
 """The oldest format that is still read."""
 
@@ -47,6 +48,7 @@ def encode(state: State) -> bytes:
         "node": f"0x{state.node.value:012x}",
         "node_source": state.node.source,
         "machine": state.machine,
+        "product": state.product,
         "generation": state.generation,
         "floor": state.floor,
         "steady": state.steady,
@@ -113,6 +115,8 @@ def _state(body: dict[str, object], version: int) -> State:
         raise KeyError("leases")
     if ("worker" in body) != (version >= 4):
         raise KeyError("worker")
+    if ("product" in body) != (version >= 5):
+        raise KeyError("product")
     bits = _EARLIER_GENERATION_BITS if version <= 2 else _GENERATION_BITS
     marks: dict[int, int] = {}
     for number, mark in _numbers("marks", body["marks"], bits, TICK_BITS).items():
@@ -128,6 +132,7 @@ def _state(body: dict[str, object], version: int) -> State:
         epochs={} if version == 1 else _numbers("epochs", body["epochs"], WORKER_BITS, EPOCH_BITS),
         leases=0 if version <= 2 else _number(body["leases"], TICK_BITS),
         worker=_worker(body.get("worker")),
+        product=str(body.get("product", "")),
     )
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.core.draws import Draws
@@ -9,7 +11,7 @@ from uuidd.core.timeline import GENERATIONS, LANES, Block, NoneFree
 from uuidd.core.timeline.generation import LANE_BITS
 from uuidd.core.timeline.outcomes import Closed, NeedsSave
 from uuidd.core.timeline.state import Node, State, random_node
-from uuidd.core.timeline.utc import Opening, Utc
+from uuidd.core.timeline.utc import COPIED, Opening, Utc
 from uuidd.core.timeline.volatile import TOLERANCE
 
 NOW = 10_000_000
@@ -28,11 +30,13 @@ def begun(
     floor: int | None = None,
     first: int = 0,
     ring: int = 4,
+    product: str = "",
 ) -> Utc:
     """A timeline that has not saved yet."""
     return Utc(
         loaded,
         machine="host",
+        product=product,
         now=now,
         random=Draws(first=first),
         node=node,
@@ -622,6 +626,34 @@ def test_a_fixed_node_does_not_depend_on_the_machine_id() -> None:
     """It was chosen, and its marks count on."""
     utc = begun(State(MAC_A, "", 3, {3: NOW - 5}, 0, 0), node=MAC_A)
     assert (utc.node, number(utc)) == (MAC_A, 3)
+
+
+def test_another_product_changes_the_node_and_keeps_the_marks() -> None:
+    """A copy of a disk has one machine-id, and may go on where the original is as well."""
+    state = replace(stored({0: NOW - 9, 3: NOW - 5}, generation=3), product="here")
+    utc = begun(state, product="there")
+    assert utc.node != RANDOM
+    saved = save(utc)
+    assert (saved.machine, saved.product) == ("host", "there")
+    assert saved.marks[3] == NOW - 5
+    assert [opening.reason for opening in utc.new_openings()] == [COPIED]
+
+
+@pytest.mark.parametrize("first", range(8))
+def test_another_product_changes_the_generation_of_a_fixed_node(first: int) -> None:
+    """It is drawn, and is neither the original's nor that of libuuid, which has the node too."""
+    state = replace(stored({1: NOW - 5}, generation=1, node=MAC_A), product="here")
+    avoid = 2 << LANE_BITS
+    utc = begun(state, node=MAC_A, product="there", avoid=avoid, first=first)
+    assert (utc.node, number(utc)) == (MAC_A, 0 if first % 2 == 0 else 3)
+
+
+@pytest.mark.parametrize(("before", "after"), [("", "here"), ("here", ""), ("here", "here")])
+def test_a_product_that_is_not_known_changes_nothing(before: str, after: str) -> None:
+    """What was known stays in the state, for a start that can read it."""
+    utc = begun(replace(stored({1: NOW - 5}, generation=1), product=before), product=after)
+    assert (utc.node, number(utc)) == (RANDOM, 1)
+    assert save(utc).product == "here"
 
 
 # --- a snapshot

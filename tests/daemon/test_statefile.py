@@ -117,7 +117,38 @@ uuidd-state 4 sha256:5c29505899ab18956fe10dca29b682f9bd33bd736232d99cc9f95a8128b
  }
 }
 """
-"""CLAIMED, as format 4 has it."""
+"""CLAIMED, as format 4 had it."""
+
+PLACED = replace(CLAIMED, product="there")
+GOLDEN_5 = b"""\
+uuidd-state 5 sha256:af188df011cbaa9918d506206cf29ea2c0532fad043c9be54f021ac711efd57f
+{
+ "node": "0x9f6bdeced846",
+ "node_source": "random",
+ "machine": "here",
+ "product": "there",
+ "generation": 51,
+ "floor": 0,
+ "steady": 138648505420000001,
+ "leases": 138648505420000002,
+ "worker": {
+  "namespace": "prod",
+  "number": 17,
+  "token": "c1",
+  "begin": 138648505420000000,
+  "until": 138648505420000003
+ },
+ "epochs": {
+  "0": 0,
+  "5": 1288834974657
+ },
+ "marks": {
+  "0": 1,
+  "51": 138648505420000000
+ }
+}
+"""
+"""PLACED, as format 5 has it."""
 
 GENERATIONS = st.integers(0, 63)
 WORKERS = st.integers(0, 1023)
@@ -135,10 +166,11 @@ STATES = st.builds(
     worker=st.none()
     | WORKERS
     | st.builds(Claim, st.text(), WORKERS, st.text(), begin=TICKS, until=TICKS),
+    product=st.text(),
 )
 
 
-def signed(body: bytes, version: int = 4) -> bytes:
+def signed(body: bytes, version: int = 5) -> bytes:
     """Return a state file of *body* whose checksum is right."""
     digest = hashlib.sha256(body).hexdigest()
     return f"uuidd-state {version} sha256:{digest}\n".encode() + body
@@ -157,8 +189,8 @@ def test_any_state_comes_back_as_it_was(state: State) -> None:
 
 
 def test_the_format_is_what_it_was() -> None:
-    """A state is written in the bytes in which format 4 was first written."""
-    assert encode(CLAIMED) == GOLDEN_4
+    """A state is written in the bytes in which format 5 was first written."""
+    assert encode(PLACED) == GOLDEN_5
 
 
 def test_a_file_of_format_1_is_read() -> None:
@@ -175,6 +207,11 @@ def test_a_file_of_format_2_is_read() -> None:
 def test_a_file_of_format_3_is_read() -> None:
     """It contains no worker number."""
     assert decode(GOLDEN_3) == WITH_LEASES
+
+
+def test_a_file_of_format_4_is_read() -> None:
+    """It contains no product."""
+    assert decode(GOLDEN_4) == CLAIMED
 
 
 @pytest.mark.parametrize(
@@ -253,6 +290,8 @@ FIELDS = (
     "floor",
     "steady",
     "leases",
+    "worker",
+    "product",
     "epochs",
     "marks",
 )
@@ -303,8 +342,8 @@ def test_a_field_out_of_range_is_damage(data: bytes) -> None:
 
 def test_a_newer_format_is_told_as_such() -> None:
     """A file of a later version is not taken for damage."""
-    with pytest.raises(UnusableError, match=r"^it has format '5', and this version reads 1 to 4$"):
-        decode(signed(b"{}\n", version=5))
+    with pytest.raises(UnusableError, match=r"^it has format '6', and this version reads 1 to 5$"):
+        decode(signed(b"{}\n", version=6))
 
 
 @pytest.mark.parametrize("content", [b"", b"\n", b" \n", b"\xff\xfe", b"uninitialized\n"])

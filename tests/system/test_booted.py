@@ -339,6 +339,23 @@ def test_a_mac_is_found_from_within_the_sandbox(service: Booted, node: str) -> N
     assert made.node == int(MAC.replace(":", ""), 16)
 
 
+def test_the_service_notices_a_copied_state(service: Booted) -> None:
+    """It is passed the product UUID, which only root can read; the host may have none."""
+    assert "product-uuid:/sys/" in service.run("systemctl", "cat", "uuidd.service")
+    uuid = service.path("/root/product-uuid")
+    uuid.touch(0o600)
+    nodes = []
+    for product in ("6ba7b810-9dad-11d1-80b4-00c04fd430c8", "0e6cd2a9-4f86-4d49-9a0c-2a5c1a4b6f11"):
+        uuid.write_text(f"{product}\n")
+        drop_in(service, "[Service]\nLoadCredential=product-uuid:/root/product-uuid\n")
+        nodes.append(service.status()["node"])
+    assert nodes[0] != nodes[1]
+    log = service.run(
+        "journalctl", "--unit=uuidd.service", "--grep=another machine saved the state"
+    )
+    assert nodes[1] in log
+
+
 def test_an_idle_service_ends_and_comes_back(service: Booted) -> None:
     """With -T it ends after a time without requests, well, and the next one starts it."""
     options(service, "-T 2")

@@ -130,6 +130,11 @@ _OPENINGS = {
         logging.INFO,
         "the clock sequence was changed, and so was the node unless it is fixed",
     ),
+    "the state was copied": (
+        logging.WARNING,
+        "another machine saved the state: the machine-id is the same, and the product UUID differs;"
+        " the clock sequence was changed, and so was the node unless it is fixed",
+    ),
     "the saved mark lies past now": (
         logging.WARNING,
         "the clock sequence was changed, because the last run did not stop cleanly, or left leases,"

@@ -22,9 +22,26 @@ def check_fleet(settings: Settings, *, unseen: Path | None = None) -> None:
         connecting.check(settings.fleet.address, settings.fleet.access, unseen=unseen)
 
 
-def begin_fence(settings: Settings, loaded: State | None) -> Fence:
-    """Return the fence of the worker number: with a fleet, by the claim that the state has."""
+def begin_fence(settings: Settings, loaded: State | None, product: str = "") -> Fence:
+    """Return the fence of the worker number: with a fleet, by the claim that the state has.
+
+    A claim of a machine with another *product* is not used, because that machine may still use it.
+    A number that was set by hand is, since it is for this start that it was set.
+    """
     kept = None if loaded is None else loaded.worker
+    if loaded is not None and loaded.copied_to(product):
+        if isinstance(kept, Claim):
+            log.warning(
+                "the claim to worker number %d was another machine's, so another number is claimed",
+                kept.number,
+            )
+            kept = None
+        elif settings.worker is not None and settings.worker == kept:
+            log.warning(
+                "the machine that saved the state has worker number %d too; if it still runs,"
+                " start uuidd here with another --worker, or Snowflakes repeat",
+                kept,
+            )
     if settings.fleet is None:
         if isinstance(kept, Claim):
             log.warning(

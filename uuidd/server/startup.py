@@ -25,6 +25,7 @@ from uuidd.core.timeline.utc import Utc
 from uuidd.libuuid_clock import LIBUUID_CLOCK, LIBUUID_CONT, libuuid_clock_seq, libuuid_mark
 from uuidd.node import choose
 from uuidd.privileges import acting_as, become, hand_over
+from uuidd.product import product_hash
 from uuidd.server import events
 from uuidd.server.daemon import SIGNALS, Daemon
 from uuidd.server.entropy import Entropy
@@ -87,6 +88,8 @@ def started(settings: Settings) -> Iterator[Daemon]:
         node = choose(settings.node)
         clock = Clock(events.step)
         check_epoch(settings, clock.now())
+        # Only root can read it where the kernel shows it.
+        product = product_hash()
         manager = notifier()
         undo.callback(manager.close)
         if settings.socket is None:
@@ -104,7 +107,7 @@ def started(settings: Settings) -> Iterator[Daemon]:
             store = FolderStore(settings.state, machine=machine_hash())
             undo.callback(store.close)
             page = _page(undo)
-            timelines, at, marks = begin_timelines(settings, node, store, clock, page)
+            timelines, at, marks = begin_timelines(settings, node, store, clock, page, product)
         clock.on_step = partial(_stepped, timelines, clock)
         if user is not None:
             become(user)
@@ -162,8 +165,13 @@ def begin_timelines(
     store: FolderStore,
     clock: Clock,
     page: Page | None = None,
+    product: str = "",
 ) -> tuple[Timelines, Reading, list[tuple[Path, int]]]:
-    """Return the timelines, with their first horizon saved, the clock then, and libuuid's marks."""
+    """Return the timelines, with their first horizon saved, the clock then, and libuuid's marks.
+
+    A state that a machine with another *product* has saved is used, so that steady does not go
+    back, but not its node.
+    """
     loaded = store.load()
     epochs = epochs_with(settings, loaded)
     if store.set_aside:
@@ -190,6 +198,7 @@ def begin_timelines(
     utc = Utc(
         loaded,
         machine=store.machine,
+        product=product,
         now=at.now,
         random=Entropy().bits,
         node=node,
@@ -197,7 +206,7 @@ def begin_timelines(
         floor=max((at.now + ahead for _, ahead in marks if ahead <= MAX_MARK_AHEAD), default=None),
         leases=Leases(max(steady.held_until, leased), None if page is None else page.words),
     )
-    fence = begin_fence(settings, loaded)
+    fence = begin_fence(settings, loaded, product)
     timelines = Timelines(utc, steady, fence=fence, epoch=settings.epoch, epochs=epochs)
     _save_first(timelines, store, at)
     return timelines, at, marks

@@ -44,7 +44,8 @@ class State:
     are ticks of UTC; *steady* is the steady timeline's mark, on its own clock. *leases* is a tick
     before which all ticks lie that leases may have used, of any generation. *epochs* is the
     earliest epoch, in Unix milliseconds, that each worker number was used with. *worker* is the
-    host's worker number if it was set by hand, or the claim to one. Under a fixed node every mark
+    host's worker number if it was set by hand, or the claim to one. *product* is the hash of the
+    machine's product UUID, "" where it was never known. Under a fixed node every mark
     counts as at least the floor: the tick at which the state began, or changed to that node.
     """
 
@@ -57,6 +58,15 @@ class State:
     epochs: Mapping[int, int] = field(default_factory=lambda: NO_EPOCHS)
     leases: int = 0
     worker: int | Claim | None = None
+    product: str = ""
+
+    def copied_to(self, product: str) -> bool:
+        """Whether the machine with this *product* is another one than the state's.
+
+        If one of the two is not known they count as the same: the user that runs the daemon may not
+        have the right to read it, and until format 4 the state had none.
+        """
+        return "" not in (self.product, product) and self.product != product
 
 
 class LaterEpoch(Exception):

@@ -18,6 +18,9 @@ from uuidd.core.timeline.volatile import TOLERANCE, Volatile
 RENEWED = "the machine was cloned"
 """The reason of the opening after ``renew``."""
 
+COPIED = "the state was copied"
+"""The reason of the opening at a start with another product UUID than the state's."""
+
 
 class Opening(NamedTuple):
     """A generation, or a volatile node, was opened. *reason* says why, *back* is in ticks."""
@@ -31,7 +34,9 @@ class Opening(NamedTuple):
 class Utc:
     """The timeline of v1 and v6, begun from the state *loaded*, None if there is none.
 
-    *machine* is the hash of the host's machine-id. *node* is the fixed node to use; without one the
+    *machine* is the hash of the host's machine-id, *product* that of its product UUID, "" where it
+    is not known. With another one than the state's, the node is not kept, nor the generation under
+    a fixed node; the marks are. *node* is the fixed node to use; without one the
     timeline keeps the stored random node, or draws one with *random*. *avoid* is a clock sequence
     that another program may be using under the same fixed node. *floor* is the tick at or past
     which that program has used none; it counts when a fixed node begins. *ring* is the number of
@@ -47,6 +52,7 @@ class Utc:
         loaded: State | None,
         *,
         machine: str,
+        product: str = "",
         now: int,
         random: RandomBits,
         node: Node | None = None,
@@ -60,6 +66,9 @@ class Utc:
         if loaded is not None:
             self.leases.floor = max(self.leases.floor, loaded.leases)
         self._machine = machine
+        copied = loaded is not None and loaded.copied_to(product)
+        # A start that may not read it keeps it for one that may.
+        self._product = product if loaded is None else product or loaded.product
         self._ring = ring
         self._closed = False
         self._volatile: Volatile | None = None
@@ -72,7 +81,8 @@ class Utc:
         self._short_next = now
         kept: Node | None = None
         # A state that names another machine, or none, may be in many copies of one image.
-        if loaded is not None and not loaded.node.fixed and loaded.machine == machine:
+        known = loaded is not None and loaded.machine == machine and not copied
+        if loaded is not None and known and not loaded.node.fixed:
             kept = loaded.node
         self.node = node or kept or random_node(random)
         changed = loaded is None or not self.node.same_as(loaded.node)
@@ -89,6 +99,13 @@ class Utc:
         past = self._mark(self._number) - now
         if loaded is None:
             self._open_next(now, "no state", 0, avoid)
+        elif copied:
+            # The original goes on with its generation, and with the next one after a step of UTC.
+            used = {self._number, self._number if avoid is None else avoid >> LANE_BITS}
+            others = [number for number in range(ring) if number not in used]
+            drawn = others[random(GENERATIONS.bit_length() - 1) % len(others)]
+            self._number = (drawn - 1) % ring
+            self._open_next(now, COPIED, 0, None)
         elif changed:
             self._open_next(now, "node changed", 0, avoid)
         elif past > 0:
@@ -247,6 +264,7 @@ class Utc:
             epochs,
             leases,
             worker,
+            self._product,
         )
         self._top_at_save = 0 if self._open is None else self._open.top
         for number, mark in marks.items():

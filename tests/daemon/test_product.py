@@ -1,0 +1,227 @@
+"""The product UUID, and what a start does on another machine than the one that saved the state."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.daemon.test_statefile import CLAIM
+from tests.rig import Daemon
+from uuidd.core.ids.ticks import TICKS_PER_SECOND
+from uuidd.core.timeline.state import Node, State
+from uuidd.product import product_hash
+from uuidd.server.fences import begin_fence
+from uuidd.server.settings import Settings
+from uuidd.statefile import decode, encode
+
+HERE = "6ba7b810-9dad-11d1-80b4-00c04fd430c8"
+THERE = "0e6cd2a9-4f86-4d49-9a0c-2a5c1a4b6f11"
+STATE = State(Node(0x9F6BDECED846, "random"), "", 3, {3: 5}, 0, 7, worker=CLAIM, product="here")
+SETTINGS = Settings(None, Path("/nowhere"))
+
+
+def hash_of(path: Path, content: str | bytes) -> str:
+    """Return the hash of what a file with this content tells."""
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return product_hash([path])
+
+
+@pytest.mark.parametrize("content", [f"{HERE}\n", HERE.upper(), f"{HERE}\0", f" {HERE} \n"])
+def test_a_product_uuid_has_one_hash_however_it_is_written(tmp_path: Path, content: str) -> None:
+    """SMBIOS ends it with a newline, a device tree with a zero byte."""
+    path = tmp_path / "uuid"
+    assert hash_of(path, content) == hash_of(path, HERE) != hash_of(path, THERE)
+
+
+def test_the_hash_hides_the_product_uuid(tmp_path: Path) -> None:
+    """All users can read the state, and only root the UUID."""
+    found = hash_of(tmp_path / "uuid", HERE)
+    assert len(found) == 64
+    assert HERE.replace("-", "") not in found
+
+
+def test_a_firmware_that_turns_its_first_fields_round_is_no_other_machine(tmp_path: Path) -> None:
+    """SMBIOS 2.6 settled their order, so an update of the firmware may change it."""
+    path = tmp_path / "uuid"
+    assert hash_of(path, HERE) == hash_of(path, "10b8a76b-ad9d-d111-80b4-00c04fd430c8")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "unknown",
+        "<denied>\n",
+        b"\xff\xfe",
+        "Not Settable\n",
+        "00000000-0000-0000-0000-000000000000",
+        "ffffffff-ffff-ffff-ffff-ffffffffffff",
+        "fefefefe-fefe-fefe-fefe-fefefefefefe",
+        "03000200-0400-0500-0006-000700080009",
+        "00020003-0004-0005-0006-000700080009",
+        "12345678-1234-5678-90ab-cddeefaabbcc",
+        HERE * 100,
+    ],
+)
+def test_what_tells_no_machine_from_another_counts_as_none(
+    tmp_path: Path, content: str | bytes
+) -> None:
+    """A board may have no UUID, or one that its vendor gives to all."""
+    assert hash_of(tmp_path / "uuid", content) == ""
+
+
+def test_the_first_place_that_tells_one_counts(tmp_path: Path) -> None:
+    """A place that cannot be read, or has none, is passed over."""
+    places = [tmp_path / name for name in ("gone", "none", "first", "second")]
+    for path, content in zip(places[1:], ("unknown", HERE, THERE), strict=True):
+        path.write_text(content)
+    assert product_hash(places) == product_hash(places[2:3]) != ""
+    assert product_hash(places[:2]) == ""
+
+
+def test_the_credential_of_the_service_comes_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only root can read the file of SMBIOS, so systemd passes it."""
+    path = tmp_path / "product-uuid"
+    path.write_text(HERE)
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
+    assert product_hash() == product_hash([path])
+
+
+@pytest.mark.parametrize(("before", "after"), [("", "here"), ("here", ""), ("", "")])
+def test_a_product_that_is_not_known_is_no_other(before: str, after: str) -> None:
+    """The user of a start may not be allowed to read it, and earlier formats had none."""
+    state = replace(STATE, product=before)
+    assert not state.copied_to(after)
+    assert state.copied_to("there") == bool(before)
+
+
+def test_the_claim_of_another_machine_is_not_used(caplog: pytest.LogCaptureFixture) -> None:
+    """That machine may still make Snowflakes with it."""
+    assert begin_fence(SETTINGS, STATE, "there").kept is None
+    assert caplog.messages == [
+        "the claim to worker number 17 was another machine's, so another number is claimed"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("worker", "product", "lines"), [(5, "there", 1), (6, "there", 0), (5, "here", 0), (5, "", 0)]
+)
+def test_a_number_set_by_hand_is_used_and_the_log_warns(
+    caplog: pytest.LogCaptureFixture, worker: int, product: str, lines: int
+) -> None:
+    """It was set for this start; whether the other machine still runs cannot be known."""
+    caplog.set_level(logging.WARNING)
+    settings = replace(SETTINGS, worker=worker)
+    assert begin_fence(settings, replace(STATE, worker=5), product).number == worker
+    assert [
+        "the machine that saved the state has worker number 5 too; if it still runs, start uuidd"
+        " here with another --worker, or Snowflakes repeat"
+    ] * lines == caplog.messages
+
+
+# --- a daemon
+
+
+@pytest.fixture
+def credentials(tmp_path: Path) -> Path:
+    """The folder in which systemd passes HERE."""
+    (tmp_path / "product-uuid").write_text(f"{HERE}\n")
+    return tmp_path
+
+
+@contextlib.contextmanager
+def on(credentials: Path, *arguments: str) -> Iterator[Daemon]:
+    """A daemon on the machine with this product UUID."""
+    environment = {"CREDENTIALS_DIRECTORY": str(credentials)}
+    with Daemon(*arguments, environment=environment) as daemon:
+        yield daemon
+
+
+def moved(daemon: Daemon, credentials: Path) -> list[str]:
+    """Stop a daemon, and start it on another machine; return what it logs of that."""
+    daemon.stop()
+    (credentials / "product-uuid").write_text(THERE)
+    before = len(daemon.lines)
+    daemon.start()
+    return [line for line in daemon.lines[before:] if "another machine saved the state" in line]
+
+
+@pytest.mark.process
+def test_a_copied_state_gets_another_node(credentials: Path) -> None:
+    """The machine-id is the same, and the log says which rule has told the two apart."""
+    with on(credentials) as daemon:
+        before = daemon.call("take", "utc", 1)
+        (line,) = moved(daemon, credentials)
+        after = daemon.call("take", "utc", 1)
+        assert after["node"] != before["node"]
+        assert after["clock_seq"] >> 8 != before["clock_seq"] >> 8
+        assert line == (
+            "uuidd: WARNING: another machine saved the state: the machine-id is the same, and the"
+            " product UUID differs; the clock sequence was changed, and so was the node unless it"
+            f" is fixed: clock_seq={after['clock_seq'] & ~255} node=0x{after['node'].hex()}"
+        )
+        # From here on it is this machine's.
+        daemon.stop()
+        lines = len(daemon.lines)
+        daemon.start()
+        assert daemon.call("take", "utc", 1)["node"] == after["node"]
+        assert not [line for line in daemon.lines[lines:] if "another machine" in line]
+
+
+@pytest.mark.process
+def test_a_copied_state_gets_another_generation_of_a_fixed_node(credentials: Path) -> None:
+    """Not the next one either, by rule: the original opens that after a step of UTC."""
+    with on(credentials, "--node=0x9f6bdeced846") as daemon:
+        before = daemon.call("take", "utc", 1)
+        moved(daemon, credentials)
+        after = daemon.call("take", "utc", 1)
+        assert after["node"] == before["node"]
+        assert after["clock_seq"] >> 8 != before["clock_seq"] >> 8
+
+
+@pytest.mark.process
+def test_steady_stays_ahead_of_the_mark_of_a_copied_state(credentials: Path) -> None:
+    """Unlike that of another host, whose state is set aside: nothing is held, nor goes back."""
+    with on(credentials) as daemon:
+        daemon.stop()
+        path = daemon.state / "state"
+        state = decode(path.read_bytes())
+        ahead = state.steady + 100 * TICKS_PER_SECOND
+        path.write_bytes(encode(replace(state, steady=ahead)))
+        moved(daemon, credentials)
+        assert daemon.call("take", "steady", 1)["first"] >= ahead
+        assert decode(path.read_bytes()).marks.items() >= state.marks.items()
+        assert not list(daemon.state.glob("state.unusable-*"))
+
+
+@pytest.mark.process
+def test_a_start_that_may_not_read_it_keeps_the_node_and_what_is_stored(credentials: Path) -> None:
+    """The next one that may compares with what the last one saw."""
+    with on(credentials) as daemon:
+        before = daemon.call("take", "utc", 1)
+        daemon.stop()
+        (credentials / "product-uuid").write_text("unknown")
+        daemon.start()
+        assert daemon.call("take", "utc", 1)["node"] == before["node"]
+        assert len(moved(daemon, credentials)) == 1
+        assert daemon.call("take", "utc", 1)["node"] != before["node"]
+
+
+@pytest.mark.process
+def test_an_upgrade_keeps_the_node(credentials: Path) -> None:
+    """The state of an earlier format has no product, so the first start takes note of it."""
+    with on(credentials) as daemon:
+        before = daemon.call("take", "utc", 1)
+        daemon.stop()
+        path = daemon.state / "state"
+        path.write_bytes(encode(replace(decode(path.read_bytes()), product="")))
+        daemon.start()
+        assert daemon.call("take", "utc", 1)["node"] == before["node"]
+        assert decode(path.read_bytes()).product == product_hash([credentials / "product-uuid"])

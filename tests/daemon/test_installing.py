@@ -107,6 +107,17 @@ def test_undo_leaves_what_was_changed(tmp_path: Path, name: str, more: bytes) ->
     assert set(everything(tmp_path)) == {FILES[name]}
 
 
+def test_undo_names_the_drop_ins_that_are_left(tmp_path: Path) -> None:
+    """They are an administrator's, and systemd would read them for util-linux's unit too."""
+    install(tmp_path, program=PROGRAM, coordinator=True)
+    drop_in = tmp_path / "etc/systemd/system/uuidd.service.d/engine.conf"
+    drop_in.write_text("[Service]\nIPAddressAllow=10.0.0.0/24\n")
+    assert undo(tmp_path)[-1] == (
+        f"kept {drop_in}, a drop-in of yours, which util-linux's uuidd.service would obey too"
+    )
+    assert set(everything(tmp_path)) == {str(drop_in.relative_to(tmp_path))}
+
+
 UNSEEN = (
     "which its service cannot see (ProtectHome=, PrivateTmp=);"
     " install it elsewhere, for example in a virtual environment at /opt/uuidd"

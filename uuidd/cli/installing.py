@@ -197,6 +197,11 @@ def _take(prefix: Path) -> Iterator[str]:
                 yield f"kept {path}, which was changed"
         except OSError as error:
             raise InstallError(f"{path} cannot be removed: {error.strerror}") from error
+    ours = {prefix / place for place in COORDINATOR.values()}
+    for name in ("uuidd.service", "uuidd.socket"):
+        folder = prefix / f"{FILES[name]}.d"
+        for path in sorted(set(folder.glob("*.conf")) - ours):
+            yield f"kept {path}, a drop-in of yours, which util-linux's {name} would obey too"
 
 
 def _is_anothers(name: str, path: Path) -> bool:

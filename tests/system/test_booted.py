@@ -127,7 +127,8 @@ def test_lanes_are_leased_from_within_the_sandbox(service: Booted) -> None:
             os.close(fd)
         _, _, error, _ = msgpack.unpackb(data)
         assert error is None or error.startswith("no_lease: no lease before UTC has passed")
-        assert len(passed) == (error is None)
+        # The page comes with the first reply, whatever that is.
+        assert len(passed) == 1
 
 
 def test_the_socket_is_enabled_for_the_next_boot(service: Booted) -> None:

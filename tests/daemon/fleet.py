@@ -18,7 +18,15 @@ from uuidd.core.timeline.fence import Claim
 from uuidd.server.keeper import Keeper
 from uuidd.server.standing import Terms
 from uuidd.workers.claiming import Holder
-from uuidd.workers.coordinator import ATTEMPT_SECONDS, Away, Changed, Found, Version
+from uuidd.workers.coordinator import (
+    ATTEMPT_SECONDS,
+    Away,
+    Changed,
+    Found,
+    Freed,
+    Version,
+    is_let_go,
+)
 from uuidd.workers.record import Meta, Record
 
 META = Meta("0123456789abcdef", TWITTER_EPOCH)
@@ -32,7 +40,8 @@ class Engine:
 
     While *away* says why, no question is answered; while *hanging*, none for three seconds. While
     *broken* is an error, each question raises it. The next writes are done
-    and not answered while *losing* is true.
+    and not answered while *losing* is true. While *mute*, nobody is told of a number that is free;
+    while *deaf*, nobody can ask for that. *looks* counts those at all registers.
     """
 
     found: Meta | None = META
@@ -42,6 +51,11 @@ class Engine:
     broken: Exception | None = None
     losing: bool = False
     questions: int = 0
+    told: Freed = field(default_factory=lambda: Freed(0, None))
+    telling: trio.Event = field(default_factory=trio.Event)
+    mute: bool = False
+    deaf: bool = False
+    looks: int = 0
     name: str = "the engine"
 
     async def _asked(self) -> None:
@@ -72,6 +86,7 @@ class Engine:
     async def registers(self) -> Mapping[int, Found | str]:
         """See ``Coordinator``."""
         await self._asked()
+        self.looks += 1
         return dict(self.kept)
 
     async def read(self, number: int) -> Found | None:
@@ -86,9 +101,22 @@ class Engine:
         if (None if there is None else there.version) != version:
             raise Changed
         self.kept[number] = Found(record, self.questions)
+        if is_let_go(record) and not self.mute:
+            self.told = Freed(self.told.count + 1, number)
+            self.telling.set()
+            self.telling = trio.Event()
         if self.losing:
             raise Away("the answer was lost")
         return self.questions
+
+    async def freed(self, after: int | None) -> Freed:
+        """See ``Coordinator``."""
+        await self._asked()
+        if self.deaf:
+            raise Away("no answer to a watch")
+        while self.told.count == after:
+            await self.telling.wait()
+        return self.told
 
     def steal(self, number: int, host: str = "thief") -> None:
         """Let another host take a number, whoever has it."""

@@ -69,6 +69,7 @@ class Counted:
         self.taken = inner.taken
         self.registers = inner.registers
         self.read = inner.read
+        self.freed = inner.freed
 
     async def write(self, number: int, record: Record, version: Version | None) -> Version:
         """See ``Coordinator``."""

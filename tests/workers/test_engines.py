@@ -11,11 +11,12 @@ from uuid import uuid4
 
 import pytest
 import trio
+import trio.testing
 
 from tests.workers.servers import KINDS, AnyEngine, access_to, running
 from uuidd.workers.address import Access, parse
 from uuidd.workers.connecting import connect
-from uuidd.workers.coordinator import Changed, Coordinator, Found
+from uuidd.workers.coordinator import Changed, Coordinator, Found, Freed
 from uuidd.workers.record import Meta, Record
 
 META = Meta("0123456789abcdef", 1288834974657)
@@ -84,6 +85,51 @@ async def test_a_namespace_has_its_first_registers_from_the_beginning(
     async with connected() as engine:
         await made(engine, _3=RECORD, _5=replace(RECORD, reserved=True))
         assert await engine.taken() == {3, 5}
+
+
+async def test_who_waits_is_told_of_a_number_that_is_let_go(connected: Connected) -> None:
+    """With a count, so that it knows whether it has missed one; also if it was let go before."""
+    free = replace(RECORD, held=False)
+    async with connected() as engine, connected() as other:
+        await made(engine)
+        await other.meta()
+        before = await other.freed(None)
+        assert before.number is None
+        told: list[Freed] = []
+        version = await engine.write(7, RECORD, None)
+
+        async def wait() -> None:
+            told.append(await other.freed(before.count))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(wait)
+            await engine.write(7, free, version)
+            await engine.write(8, RECORD, None)
+        await engine.write(9, free, None)
+        told += [await other.freed(told[0].count), await other.freed(None)]
+        assert told == [Freed(before.count + 1, 7), *[Freed(before.count + 2, 9)] * 2]
+
+
+async def test_who_waits_for_long_is_told_of_each_number(connected: Connected) -> None:
+    """Not only of the first one, and the engine can be asked other things meanwhile."""
+    free = replace(RECORD, held=False)
+    async with connected() as engine, connected() as other:
+        await made(engine)
+        await other.meta()
+        heard = await other.freed(None)
+        for number in range(3):
+
+            async def write(number: int = number) -> None:
+                await trio.testing.wait_all_tasks_blocked(0.05)
+                await engine.write(number, free, None)
+
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(write)
+                heard = await other.freed(heard.count)
+            assert heard.number == number
+            with trio.move_on_after(0.05):
+                await other.freed(heard.count)
+            assert await other.read(number) is not None
 
 
 async def test_nothing_can_be_asked_before_the_namespace(connected: Connected) -> None:

@@ -55,6 +55,23 @@ def test_a_clean_stop_hands_the_number_over(engine: AnyEngine, tmp_path: Path) -
         first.start()
 
 
+def test_a_host_that_waits_gets_the_number_that_is_let_go(
+    engine: AnyEngine, tmp_path: Path
+) -> None:
+    """It is told, long before it would look itself."""
+    fleet = Fleet(engine, tmp_path, 3)
+    with Daemon(*fleet.options) as first:
+        _, _, end = take(first)
+        with Daemon(*fleet.options) as second:
+            why = reaches(second, "full")["why"]
+            assert why.startswith("no worker number of 3 to 3 is free; number 3 may be next, at ")
+            assert first.stop() == 0
+            other, begin, _ = take(second)
+            assert (other, begin >= end) == (3, True)
+            assert told(second)["state"] == "held"
+        first.start()
+
+
 def test_while_the_engine_is_away_other_kinds_go_on(engine: AnyEngine, tmp_path: Path) -> None:
     """Snowflakes end at *until*, with the reason; when the engine is back they go on."""
     fleet = Fleet(engine, tmp_path, 3)

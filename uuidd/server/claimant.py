@@ -118,7 +118,9 @@ class Claimant:
             left = claim.until - steady - self._terms.window // 2 - self._sooner
             if left > 0:
                 return min(left / TICKS_PER_SECOND, LOOK_SECONDS)
-        meta = self.meta or await self._questions.timed(engine.meta())
+        meta = self.meta
+        if meta is None or claim is None:
+            meta = await self._questions.timed(engine.meta())
         if not self._usable(meta):
             return LOOK_SECONDS
         assert meta is not None  # noqa: S101 - one that is missing is not usable

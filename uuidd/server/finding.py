@@ -8,15 +8,13 @@ from random import Random
 from uuidd.core.timeline.fence import Claim, Fence
 from uuidd.server import seeking
 from uuidd.server.questions import Attempt, Questions
-from uuidd.server.seeking import Span
+from uuidd.server.seeking import Candidates, Span
 from uuidd.server.standing import Standing, Terms
+from uuidd.server.waiting import Waiting
 from uuidd.workers import claiming
 from uuidd.workers.claiming import Holder
 from uuidd.workers.coordinator import Changed, Coordinator, Found
 from uuidd.workers.record import Meta, new_token
-
-FULL_SECONDS = 5.0
-"""From a look at a fleet that has no number to the next: so much, or up to twice as much."""
 
 AGAIN_SECONDS = 0.1
 """The most before the fleet is read anew, after other hosts came first."""
@@ -26,7 +24,10 @@ TRIES = 16
 
 
 class Finder:
-    """Claims a number for *holder*. *random* decides where in the fleet to begin to look."""
+    """Claims a number for *holder*, and waits for one while all are taken.
+
+    *random* decides where in the fleet to begin to look.
+    """
 
     def __init__(
         self,
@@ -46,37 +47,66 @@ class Finder:
         self._holder = holder
         self._random = random
         self._token = token
+        self._waiting = Waiting(questions, random)
+        self._told: int | None = None
 
     async def find(self, engine: Coordinator, meta: Meta) -> Claim | float:
-        """Return a new claim that a write has confirmed, or the seconds until the next look."""
+        """Return a new claim that a write has confirmed, or the seconds until the next try."""
         if (claim := await self._attempted(engine, meta)) is not None:
             return claim
         span = Span.of(meta, self._terms)
+        if self._told is not None:
+            number, self._told = self._told, None
+            if (claim := await self._claim_told(engine, meta, number, span)) is not None:
+                return claim
+        else:
+            found = await self._look(engine, meta, span)
+            if found is not None:
+                return found
+        self._told, pause = await self._waiting.wait(engine)
+        return pause
+
+    async def _look(self, engine: Coordinator, meta: Meta, span: Span) -> Claim | float | None:
+        """Look at all numbers; return None if all are taken."""
         numbers = span.from_a_random_place(self._random)
-        for where in seeking.PLACES:
-            candidates = await self._questions.timed(
-                seeking.listed(
-                    where,
-                    engine,
-                    span,
-                    numbers,
-                    had=self._fence.had,
-                    steady=self._questions.steady(),
-                    hold=self._terms.hold,
-                )
-            )
-            for number, found in candidates[:TRIES]:
-                claim = await self._claim(engine, meta, number, found)
-                if claim is not None:
-                    return claim
-            if len(candidates) > TRIES:
-                return self._random.uniform(0, AGAIN_SECONDS)
-        self._standing.say(
-            "full",
-            f"no worker number of {span.low} to {span.high} is free; uuidd workers list"
-            f" {self._terms.url} shows who has them",
-        )
-        return self._random.uniform(1, 2) * FULL_SECONDS
+        asked = self._questions.timed
+        by_hand = await asked(seeking.by_hand(engine, self._fence.had, span))
+        if (found := await self._try(engine, meta, by_hand)) is not None:
+            return found
+        unused = await asked(seeking.unused(engine, numbers))
+        if (found := await self._try(engine, meta, unused)) is not None:
+            return found
+        registers = await asked(engine.registers())
+        hold = self._terms.hold
+        used = seeking.used(registers, numbers, steady=self._questions.steady(), hold=hold)
+        if (found := await self._try(engine, meta, used)) is not None:
+            return found
+        due = seeking.next_due(registers, numbers, hold=hold)
+        self._standing.full(span, due)
+        self._waiting.looked(due)
+        return None
+
+    async def _try(
+        self, engine: Coordinator, meta: Meta, candidates: Candidates
+    ) -> Claim | float | None:
+        """Try to claim one of some numbers; return None if all are taken by now."""
+        for number, found in candidates[:TRIES]:
+            claim = await self._claim(engine, meta, number, found)
+            if claim is not None:
+                return claim
+        return self._random.uniform(0, AGAIN_SECONDS) if len(candidates) > TRIES else None
+
+    async def _claim_told(
+        self, engine: Coordinator, meta: Meta, number: int, span: Span
+    ) -> Claim | None:
+        """Claim the number that may be free now; return None if it is not, or no more."""
+        if not span.low <= number <= span.high:
+            return None
+        found = await self._questions.timed(engine.read(number))
+        steady, hold = self._questions.steady(), self._terms.hold
+        if found is None or not claiming.is_free(found.record, steady=steady, hold=hold):
+            return None
+        return await self._claim(engine, meta, number, found)
 
     async def _attempted(self, engine: Coordinator, meta: Meta) -> Claim | None:
         """Return a claim whose write had no answer, once another write has confirmed it."""

@@ -18,10 +18,11 @@ Theory of operation
    token; what a read shows never moves the fence.
 5. A host whose number another one has taken (it was silent for longer than *until* and the hold)
    goes on with it below the confirmed *until*, where it is still its own, and claims another.
-6. A stop first looks whether the engine answers. If so, the state is saved without the claim, and
+6. While all numbers are taken, a host waits for one to be let go or to fall due (waiting.py).
+7. A stop first looks whether the engine answers. If so, the state is saved without the claim, and
    then the register says how far this host got, so that another one can have the number at once.
    If not, the claim stays in the state, and the next start goes on with it.
-7. When this machine was cloned, its copy has the same claim and the same token. So the claim is
+8. When this machine was cloned, its copy has the same claim and the same token. So the claim is
    dropped at once, and another number is claimed. An answer that comes after that counts for
    nothing.
 """

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
-from typing import Literal
 
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.server.standing import Terms
@@ -15,12 +15,20 @@ from uuidd.workers.record import Meta
 FAR = 60 * TICKS_PER_SECOND
 """A number whose ticks begin so far ahead was used by a wrong clock: it is left to itself."""
 
-Where = Literal["by hand", "unused", "used"]
-PLACES: tuple[Where, ...] = ("by hand", "unused", "used")
-"""Where to look: at the number that was set by hand, at those nobody has had, at those let go."""
-
 Candidates = list[tuple[int, Found | None]]
 """Numbers, each with its register as it was read; None for one that nobody has had."""
+
+Registers = Mapping[int, Found | str]
+"""All registers, as ``Coordinator.registers`` returns them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A *number* that is free at a *tick*, unless its *host* renews it before."""
+
+    tick: int
+    number: int
+    host: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,51 +50,44 @@ class Span:
         return numbers[start:] + numbers[:start]
 
 
-async def listed(
-    where: Where,
-    engine: Coordinator,
-    span: Span,
-    numbers: list[int],
-    *,
-    had: int | None,
-    steady: int,
-    hold: int,
-) -> Candidates:
-    """Return those of *numbers* that may be claimed, of one of the three sorts in PLACES.
-
-    *had* is the number that this host was given by hand before, which is its own if it is reserved
-    or unused. Of the numbers that are free again, those that can be used at once come first.
-    """
-    if where == "by hand":
-        return await _by_hand(engine, had, span)
-    if where == "unused":
-        return await _unused(engine, numbers)
-    return await _used(engine, numbers, steady=steady, hold=hold)
-
-
-async def _by_hand(engine: Coordinator, number: int | None, span: Span) -> Candidates:
+async def by_hand(engine: Coordinator, number: int | None, span: Span) -> Candidates:
+    """Return the *number* that this host was given by hand before, if it is reserved or unused."""
     if number is None or not span.low <= number <= span.high:
         return []
     found = await engine.read(number)
     return [(number, found)] if found is None or found.record.reserved else []
 
 
-async def _unused(engine: Coordinator, numbers: list[int]) -> Candidates:
+async def unused(engine: Coordinator, numbers: list[int]) -> Candidates:
+    """Return those that nobody has had."""
     taken = await engine.taken()
     return [(number, None) for number in numbers if number not in taken]
 
 
-async def _used(engine: Coordinator, numbers: list[int], *, steady: int, hold: int) -> Candidates:
-    read = await engine.registers()
-    founds = {
+def used(founds: Registers, numbers: list[int], *, steady: int, hold: int) -> Candidates:
+    """Return those that are free again, those that can be used at once before the others."""
+    near = {
         number: found
-        for number, found in read.items()
+        for number, found in founds.items()
         if isinstance(found, Found) and found.record.until <= steady + FAR
     }
     order = claiming.in_order(
-        {number: found.record for number, found in founds.items()},
-        [number for number in numbers if number in founds],
+        {number: found.record for number, found in near.items()},
+        [number for number in numbers if number in near],
         steady=steady,
         hold=hold,
     )
-    return [(number, founds[number]) for number in order]
+    return [(number, near[number]) for number in order]
+
+
+def next_due(founds: Registers, numbers: list[int], *, hold: int) -> Due | None:
+    """Return the one of *numbers*, all of them taken, that is free first if nobody renews it."""
+    dues = []
+    for number in numbers:
+        found = founds.get(number)
+        if isinstance(found, Found) and not found.record.reserved:
+            record = found.record
+            # One that was let go is left to itself only while its ticks begin too far ahead.
+            due = record.until + (hold + 1 if record.held else -FAR)
+            dues.append(Due(due, number, record.host))
+    return min(dues, key=lambda each: each.tick, default=None)

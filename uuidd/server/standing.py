@@ -14,6 +14,7 @@ from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.fence import Claim, Fence
 
 if TYPE_CHECKING:
+    from uuidd.server.seeking import Due, Span
     from uuidd.workers.claiming import Holder
     from uuidd.workers.record import Record
 
@@ -164,6 +165,19 @@ class Standing:
             f"the fleet's Snowflakes count from {epoch}, and --epoch is {self._terms.epoch};"
             f" start uuidd with --epoch {epoch}",
         )
+
+    def full(self, span: Span, due: Due | None) -> None:
+        """Note that the numbers of *span* are all taken, and that *due* may be free next."""
+        trouble = f"no worker number of {span.low} to {span.high} is free"
+        if due is not None:
+            host = due.host or "its host"
+            at = times.text(due.tick + -due.tick % TICKS_PER_SECOND).replace(".0000000", "")
+            trouble += f"; number {due.number} may be next, at {at} if {host} does not renew it"
+        trouble += f"; uuidd workers list {self._terms.url} shows who has them"
+        if self.state == "full":
+            # The log has it already, with the number that was to be next then.
+            self.trouble = trouble
+        self.say("full", trouble)
 
     def wiped(self, claim: Claim) -> None:
         """Note that the namespace of *claim* is gone, and that there is no other in its place."""

@@ -43,8 +43,18 @@ class Found:
     written: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Freed:
+    """How many times a number was let go so far, and which one was the last."""
+
+    count: int
+    number: int | None
+
+
 class Coordinator(Protocol):
-    """A namespace in an engine. Each question ends within ATTEMPT_SECONDS, or raises Away.
+    """A namespace in an engine. Each question but ``freed`` ends within ATTEMPT_SECONDS.
+
+    Otherwise it raises Away.
 
     Each raises UnreadableError (of ``record``) if what it reads is no record of ours. A question
     may be cancelled; a write may then have been done. Only one question at a time is asked.
@@ -80,8 +90,21 @@ class Coordinator(Protocol):
         """Replace the register of that *version*, or make it if *version* is None.
 
         Returns the new version. Raises Changed if it is not as it was read, exists already, or the
-        namespace is gone.
+        namespace is gone. If the record says that the number is free, ``freed`` tells of it.
         """
+
+    async def freed(self, after: int | None) -> Freed:
+        """Return the number that was let go last, as soon as there were others than *after*.
+
+        At once if *after* is None; otherwise it may take for ever. It may miss some, for some
+        engines are told after the write, which may be done without that. After a restore the count
+        is lower.
+        """
+
+
+def is_let_go(record: Record) -> bool:
+    """Whether a write of *record* is one of which ``freed`` tells."""
+    return not (record.held or record.reserved)
 
 
 def one_line(text: object) -> str:

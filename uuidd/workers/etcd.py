@@ -7,17 +7,27 @@ a key or value is base64, a 64-bit number is text, and a field that is false or 
 from __future__ import annotations
 
 import json
-from base64 import b64decode, b64encode
+from base64 import b64decode
 from collections.abc import AsyncIterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx2
+import trio
 
 from uuidd.workers.address import Access, Address, host_and_port, secret
 from uuidd.workers.asking import CONNECT_SECONDS, HOST_SECONDS, in_time, tls_context
-from uuidd.workers.coordinator import Away, Changed, Found, Version, one_line
+from uuidd.workers.coordinator import (
+    Away,
+    Changed,
+    Found,
+    Freed,
+    Version,
+    is_let_go,
+    one_line,
+)
+from uuidd.workers.etcd_json import base64, message, number_of, put, reason, text, understood
 from uuidd.workers.record import (
     Meta,
     Record,
@@ -26,7 +36,6 @@ from uuidd.workers.record import (
     decode_record,
     encode,
     register_name,
-    register_number,
 )
 
 MAX_BYTES = 4 << 20
@@ -72,7 +81,7 @@ class EtcdCoordinator:
 
     async def meta(self) -> Meta | None:
         """See ``Coordinator``."""
-        kvs = await self._range({"key": _text(self._meta_key)}, self._meta_key)
+        kvs = await self._range({"key": text(self._meta_key)}, self._meta_key)
         if not kvs:
             self._meta = self._id = None
             return None
@@ -83,26 +92,26 @@ class EtcdCoordinator:
 
     async def create(self, meta: Meta, registers: Mapping[int, Record]) -> None:
         """See ``Coordinator``."""
-        absent = {"key": _text(self._meta_key), "target": "VERSION", "version": "0"}
+        absent = {"key": text(self._meta_key), "target": "VERSION", "version": "0"}
         puts = [
-            _put(f"{self._path}/{meta.id}/{register_name(number)}", encode(record))
+            put(f"{self._path}/{meta.id}/{register_name(number)}", encode(record))
             for number, record in registers.items()
         ]
         # Before the namespace is there: nobody else knows its id yet.
         for first in range(0, len(puts), OPERATIONS):
             await self._transaction([absent], puts[first : first + OPERATIONS])
-        await self._transaction([absent], [_put(self._meta_key, encode(meta))])
+        await self._transaction([absent], [put(self._meta_key, encode(meta))])
 
     async def taken(self) -> AbstractSet[int]:
         """See ``Coordinator``."""
         kvs = await self._all(keys_only=True)
-        return {number for key, _, _ in kvs if (number := _number(key)) is not None}
+        return {number for key, _, _ in kvs if (number := number_of(key)) is not None}
 
     async def registers(self) -> Mapping[int, Found | str]:
         """See ``Coordinator``."""
         found: dict[int, Found | str] = {}
         for key, value, revision in await self._all():
-            number = _number(key)
+            number = number_of(key)
             if number is not None:
                 try:
                     found[number] = Found(decode_record(value, key), (revision, value))
@@ -113,44 +122,90 @@ class EtcdCoordinator:
     async def read(self, number: int) -> Found | None:
         """See ``Coordinator``."""
         key = self._key(number)
-        for _, value, revision in await self._range({"key": _text(key)}, key):
+        for _, value, revision in await self._range({"key": text(key)}, key):
             return Found(decode_record(value, key), (revision, value))
         return None
 
     async def write(self, number: int, record: Record, version: Version | None) -> Version:
         """See ``Coordinator``."""
         key, data = self._key(number), encode(record)
-        there = {"key": _text(self._meta_key), "target": "VALUE", "value": _base64(self._meta)}
+        there = {"key": text(self._meta_key), "target": "VALUE", "value": base64(self._meta)}
         if version is None:
-            compare = [{"key": _text(key), "target": "VERSION", "version": "0"}]
+            compare = [{"key": text(key), "target": "VERSION", "version": "0"}]
         else:
             # The value too, for a restored etcd may give a revision once more.
             revision, value = version
             compare = [
-                {"key": _text(key), "target": "MOD", "mod_revision": str(revision)},
-                {"key": _text(key), "target": "VALUE", "value": _base64(value)},
+                {"key": text(key), "target": "MOD", "mod_revision": str(revision)},
+                {"key": text(key), "target": "VALUE", "value": base64(value)},
             ]
-        return await self._transaction([there, *compare], [_put(key, data)]), data
+        puts = [put(key, data)]
+        if is_let_go(record):
+            puts.append(put(self._freed_key, b"%d" % number))
+        return await self._transaction([there, *compare], puts), data
+
+    async def freed(self, after: int | None) -> Freed:
+        """See ``Coordinator``."""
+        key = self._freed_key
+        while True:
+            answer = await self._ask("kv/range", {"key": text(key)}, repeat=True)
+            with understood(key):
+                freed, revision = Freed(0, None), int(answer["header"]["revision"])
+                for each in answer.get("kvs", []):
+                    # Of a key, etcd counts the writes.
+                    freed = Freed(int(each["version"]), int(b64decode(each["value"])))
+            if freed.count != after:
+                return freed
+            await self._until_written(key, revision)
+
+    async def _until_written(self, key: str, revision: int) -> None:
+        """Wait until a key is written after a *revision*. Raises Away."""
+        body = {"create_request": {"key": text(key), "start_revision": str(revision + 1)}}
+        headers = {} if self._token is None else {"Authorization": self._token}
+        url = f"{self._hosts[0]}/v3/watch"
+        timeout = httpx2.Timeout(HOST_SECONDS, connect=CONNECT_SECONDS, read=None)
+        data = bytearray()
+        try:
+            # The generators of httpx2 end with a cancellation; they do not if they are left early.
+            with trio.CancelScope() as watching:
+                async with self._client.stream(
+                    "POST", url, json=body, headers=headers, timeout=timeout
+                ) as response:
+                    async for piece in response.aiter_bytes():
+                        data += piece
+                        if b'"events"' in data or len(data) > MAX_BYTES:
+                            watching.cancel()
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            raise Away(reason(error)) from error
+        if b'"events"' not in data:
+            raise Away(f"it ends a watch: {one_line(data.decode(errors='replace'))}")
 
     @property
     def _meta_key(self) -> str:
         return f"{self._path}/meta"
 
+    @property
+    def _freed_key(self) -> str:
+        return f"{self._own()}/freed"
+
     def _key(self, number: int) -> str:
+        return f"{self._own()}/{register_name(number)}"
+
+    def _own(self) -> str:
         if self._id is None:
             raise RuntimeError("the namespace is asked for first, and must be there")
-        return f"{self._path}/{self._id}/{register_name(number)}"
+        return f"{self._path}/{self._id}"
 
     async def _all(self, *, keys_only: bool = False) -> list[tuple[str, bytes, int]]:
         first = self._key(0).removesuffix(register_name(0))
         # "0" is what follows "/".
-        span = {"key": _text(first), "range_end": _text(first[:-1] + "0")}
+        span = {"key": text(first), "range_end": text(first[:-1] + "0")}
         return await self._range({**span, "keys_only": keys_only}, first)
 
     async def _range(self, body: dict[str, Any], where: str) -> list[tuple[str, bytes, int]]:
         """Return the key, value and revision of each key; reads what was confirmed last."""
         answer = await self._ask("kv/range", body, repeat=True)
-        with _understood(where):
+        with understood(where):
             return [
                 (
                     b64decode(each["key"], validate=True).decode(),
@@ -164,7 +219,7 @@ class EtcdCoordinator:
         """Return the revision of these puts. Raises Changed if a comparison fails."""
         body = {"compare": [{"result": "EQUAL", **each} for each in compare], "success": puts}
         answer = await self._ask("kv/txn", body, repeat=False)
-        with _understood("a transaction"):
+        with understood("a transaction"):
             if answer.get("succeeded") is not True:
                 if "succeeded" in answer or "responses" in answer:
                     raise TypeError("it says neither that it was done nor that it was not")
@@ -186,7 +241,7 @@ class EtcdCoordinator:
                     self._hosts.append(self._hosts.pop(0))
                     again = repeat or isinstance(error, _NOT_ASKED)
                     if not (left and again):
-                        raise Away(_reason(error)) from error
+                        raise Away(reason(error)) from error
             raise AssertionError("there is a host")
 
         return await in_time(ask)
@@ -202,7 +257,7 @@ class EtcdCoordinator:
         if status != 200:
             # After a change of etcd's users it refuses older tokens, and says so in several ways.
             self._token = None
-            raise Away(f"it answers {status}: {_message(answer)}")
+            raise Away(f"it answers {status}: {message(answer)}")
         return answer
 
     async def _authenticate(self) -> None:
@@ -211,7 +266,7 @@ class EtcdCoordinator:
         status, answer = await self._post("auth/authenticate", body)
         token = answer.get("token")
         if status != 200 or type(token) is not str or not token.isprintable():
-            raise Away(f"it refuses the user {self._user}: {_message(answer)}")
+            raise Away(f"it refuses the user {self._user}: {message(answer)}")
         self._token = token
 
     async def _post(self, method: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
@@ -230,47 +285,3 @@ class EtcdCoordinator:
         if not isinstance(answer, dict):
             raise Away(f"its answer, with status {response.status_code}, is not etcd's")
         return response.status_code, answer
-
-
-class _understood:  # noqa: N801 - used as a function is
-    """Raises Away where an answer is not of the shape that etcd's have."""
-
-    def __init__(self, where: str) -> None:
-        self._where = where
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, _: object) -> None:
-        if isinstance(error, (ValueError, TypeError, KeyError, AttributeError)):
-            raise Away(f"its answer about {self._where} is not etcd's") from error
-
-
-def _reason(error: BaseException) -> str:
-    """Return why a host was not reached, which may be said by a cause of the error only."""
-    if isinstance(error, Away):
-        return str(error)
-    kind, cause = type(error).__name__, error
-    while not str(cause) and (deeper := cause.__cause__ or cause.__context__) is not None:
-        cause = deeper
-    return f"{kind}: {one_line(cause)}" if str(cause) else kind
-
-
-def _message(answer: dict[str, Any]) -> str:
-    return one_line(answer.get("message") or answer.get("error") or "no reason")
-
-
-def _put(key: str, value: bytes) -> dict[str, Any]:
-    return {"request_put": {"key": _text(key), "value": _base64(value)}}
-
-
-def _text(key: str) -> str:
-    return _base64(key.encode())
-
-
-def _base64(data: bytes | None) -> str:
-    return b64encode(data or b"").decode()
-
-
-def _number(key: str) -> int | None:
-    return register_number(key.rpartition("/")[2])

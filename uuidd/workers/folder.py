@@ -18,7 +18,15 @@ from typing import TypeVar
 import trio
 
 from uuidd.workers.address import Address
-from uuidd.workers.coordinator import ATTEMPT_SECONDS, Away, Changed, Found, Version
+from uuidd.workers.coordinator import (
+    ATTEMPT_SECONDS,
+    Away,
+    Changed,
+    Found,
+    Freed,
+    Version,
+    is_let_go,
+)
 from uuidd.workers.record import (
     Meta,
     Record,
@@ -33,7 +41,10 @@ from uuidd.workers.record import (
 LOCKED_SECONDS = 0.005
 """How long to wait before the lock is tried again; its holder needs about a millisecond."""
 
-_META, _LOCK = "meta", "lock"
+FREED_SECONDS = 0.1
+"""How often a host that waits for a number looks whether one was let go."""
+
+_META, _LOCK, _FREED = "meta", "lock", "freed"
 _Answer = TypeVar("_Answer")
 
 
@@ -111,9 +122,27 @@ class FolderCoordinator:
             found = _read(path)
             if not own.is_dir() or (found and found[:2]) != version:
                 raise Changed
-            return _write(path, found[1] + 1 if found else 1, encode(record))
+            written = _write(path, found[1] + 1 if found else 1, encode(record))
+            if is_let_go(record):
+                told = _read(own / _FREED)
+                _write(own / _FREED, told[1] + 1 if told else 1, b"%d" % number)
+            return written
 
         return await self._locked(write)
+
+    async def freed(self, after: int | None) -> Freed:
+        """See ``Coordinator``."""
+        path = self._own() / _FREED
+
+        def read() -> Freed:
+            found = _read(path)
+            return Freed(0, None) if found is None else Freed(found[1], _number(found[0], path))
+
+        while True:
+            freed = await _in_thread(read)
+            if freed.count != after:
+                return freed
+            await trio.sleep(FREED_SECONDS)
 
     def _own(self) -> Path:
         if self._id is None:
@@ -168,6 +197,12 @@ def _lock(path: Path) -> Iterator[bool]:
         yield False
     finally:
         os.close(fd)
+
+
+def _number(data: bytes, path: Path) -> int:
+    if not (data.isdigit() and len(data) < 5):
+        raise UnreadableError(f"{path} is no record of uuidd: it has no number")
+    return int(data)
 
 
 def _numbers(folder: Path) -> Iterator[int]:

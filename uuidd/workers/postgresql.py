@@ -20,7 +20,16 @@ from psycopg.conninfo import make_conninfo
 
 from uuidd.workers.address import Access, Address, AddressError, secret
 from uuidd.workers.asking import HOST_SECONDS, in_time
-from uuidd.workers.coordinator import ATTEMPT_SECONDS, Away, Changed, Found, Version, one_line
+from uuidd.workers.coordinator import (
+    ATTEMPT_SECONDS,
+    Away,
+    Changed,
+    Found,
+    Freed,
+    Version,
+    is_let_go,
+    one_line,
+)
 from uuidd.workers.record import (
     NUMBERS,
     Meta,
@@ -32,7 +41,10 @@ from uuidd.workers.record import (
 )
 
 META = -1
-"""The number of a namespace's own row."""
+"""The number of a namespace's own row. That of the row for ``freed`` is -2."""
+
+LISTEN_SECONDS = 2.0
+"""How often a host that waits for a number looks itself; a pooler may keep notices from it."""
 
 _TABLE = """CREATE TABLE IF NOT EXISTS uuidd_worker (
     namespace text, n integer, seq bigint NOT NULL, record json NOT NULL,
@@ -52,6 +64,13 @@ _UPDATE = """UPDATE uuidd_worker SET seq = seq + 1, record = %s::json, written =
       AND EXISTS (SELECT FROM uuidd_worker
                   WHERE namespace = %s AND n = -1 AND record->>'id' = %s)
     RETURNING seq"""
+
+_FREE = """WITH told AS (
+        INSERT INTO uuidd_worker (namespace, n, seq, record) VALUES (%s, -2, 1, %s::json)
+        ON CONFLICT (namespace, n)
+        DO UPDATE SET seq = uuidd_worker.seq + 1, record = excluded.record, written = now()
+        RETURNING seq)
+    SELECT pg_notify('uuidd_worker', %s) FROM told"""
 
 _Answer = TypeVar("_Answer")
 _Connection = psycopg.Connection[tuple[Any, ...]]
@@ -156,7 +175,27 @@ class PostgresqlCoordinator:
         row = await self._ask(lambda each: each.execute(query, values).fetchone())
         if row is None:
             raise Changed
+        if is_let_go(record):
+            with suppress(Away):
+                await self._ask(lambda each: each.execute(_FREE, (own, str(number), own)))
         return row[0], data
+
+    async def freed(self, after: int | None) -> Freed:
+        """See ``Coordinator``."""
+        own = self._own()
+
+        def ask(connection: _Connection) -> Freed | None:
+            connection.execute("LISTEN uuidd_worker")
+            row = connection.execute(_SELECT + " AND n = -2", (own,)).fetchone()
+            freed = Freed(0, None) if row is None else Freed(row[1], int(row[2]))
+            if freed.count != after:
+                return freed
+            list(connection.notifies(timeout=LISTEN_SECONDS, stop_after=1))
+            return None
+
+        while (freed := await self._ask(ask)) is None:
+            pass
+        return freed
 
     def _own(self) -> str:
         if self._id is None:

@@ -9,17 +9,14 @@ keep the question and send it long after.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
 import trio
-from kazoo.client import KazooClient, KazooState
+from kazoo.client import KazooClient
 from kazoo.exceptions import (
-    BadVersionError,
-    KazooException,
-    NoAuthError,
     NodeExistsError,
     NoNodeError,
 )
@@ -27,8 +24,14 @@ from kazoo.retry import KazooRetry
 from kazoo.security import make_digest_acl
 
 from uuidd.workers.address import Access, Address, host_and_port, secret
-from uuidd.workers.asking import in_time
-from uuidd.workers.coordinator import Away, Changed, Found, Version, one_line
+from uuidd.workers.coordinator import (
+    Away,
+    Changed,
+    Found,
+    Freed,
+    Version,
+    is_let_go,
+)
 from uuidd.workers.record import (
     Meta,
     Record,
@@ -39,6 +42,7 @@ from uuidd.workers.record import (
     register_name,
     register_number,
 )
+from uuidd.workers.zookeeper_session import KazooSession, LastLine
 
 SESSION_SECONDS = 4.0
 """Of a session. kazoo takes a host for dead after a third of it, and goes on to the next."""
@@ -54,7 +58,7 @@ async def connected(address: Address, access: Access) -> AsyncIterator[Zookeeper
     """Give the namespace for the time of a block."""
     user, password = access.user or address.user, secret(access)
     # Apart from the daemon's log, for kazoo writes a line for each attempt; the last one is kept.
-    logger, last = logging.Logger("kazoo", logging.WARNING), _LastLine()
+    logger, last = logging.Logger("kazoo", logging.WARNING), LastLine()
     logger.addHandler(last)
     client = KazooClient(
         hosts=",".join(host_and_port(*each) for each in address.hosts),
@@ -79,35 +83,20 @@ async def connected(address: Address, access: Access) -> AsyncIterator[Zookeeper
             await trio.to_thread.run_sync(_end, client, abandon_on_cancel=True)
 
 
-class _LastLine(logging.Handler):
-    """Keeps the last line of a log."""
-
-    line = ""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Keep it."""
-        self.line = one_line(record.getMessage())
-
-
 def _end(client: KazooClient) -> None:
     client.stop()
     with suppress(Exception):
         client.close()
 
 
-class ZookeeperCoordinator:
+class ZookeeperCoordinator(KazooSession):
     """The namespace at the nodes below the URL's path. See ``Coordinator``."""
 
-    def __init__(self, address: Address, user: str, client: KazooClient, last: _LastLine) -> None:
+    def __init__(self, address: Address, user: str, client: KazooClient, last: LastLine) -> None:
+        super().__init__(client, address.path, user, last)
         self.name = address.name
-        self._path = address.path
-        self._user = user
-        self._client = client
-        self._last = last
         self._id: str | None = None
-        self._token = trio.lowlevel.current_trio_token()
-        self._is_connected = trio.Event()
-        client.add_listener(self._on_state)
+        self._fired: trio.Event | None = None
 
     async def meta(self) -> Meta | None:
         """See ``Coordinator``."""
@@ -123,7 +112,7 @@ class ZookeeperCoordinator:
             self._id = meta.id
             return meta
 
-        return await self._in_time(ask)
+        return await self.in_time(ask)
 
     async def create(self, meta: Meta, registers: Mapping[int, Record]) -> None:
         """See ``Coordinator``."""
@@ -133,10 +122,10 @@ class ZookeeperCoordinator:
             for each in self._path.strip("/").split("/"):
                 path = f"{path}/{each}"
                 with suppress(NodeExistsError):
-                    await self._answer(self._client.create_async(path))
-            if await self._answer(self._client.exists_async(f"{path}/meta")) is not None:
+                    await self.answer(self._client.create_async(path))
+            if await self.answer(self._client.exists_async(f"{path}/meta")) is not None:
                 raise Changed
-            await self._answer(self._client.create_async(f"{path}/{meta.id}"))
+            await self.answer(self._client.create_async(f"{path}/{meta.id}"))
             made = [
                 self._client.create_async(
                     f"{path}/{meta.id}/{register_name(number)}", encode(record)
@@ -144,10 +133,10 @@ class ZookeeperCoordinator:
                 for number, record in registers.items()
             ]
             for each in made:
-                await self._answer(each)
-            await self._answer(self._client.create_async(f"{path}/meta", encode(meta)))
+                await self.answer(each)
+            await self.answer(self._client.create_async(f"{path}/meta", encode(meta)))
 
-        await self._in_time(ask)
+        await self.in_time(ask)
 
     async def taken(self) -> AbstractSet[int]:
         """See ``Coordinator``."""
@@ -156,7 +145,7 @@ class ZookeeperCoordinator:
         async def ask() -> set[int]:
             return set(await self._numbers(own))
 
-        return await self._in_time(ask)
+        return await self.in_time(ask)
 
     async def registers(self) -> Mapping[int, Found | str]:
         """See ``Coordinator``."""
@@ -170,13 +159,13 @@ class ZookeeperCoordinator:
             found: dict[int, Found | str] = {}
             for number, each in asked.items():
                 try:
-                    data, stat = await self._answer(each)
+                    data, stat = await self.answer(each)
                     found[number] = _found(data, stat, paths[number])
                 except UnreadableError as error:
                     found[number] = str(error)
             return found
 
-        return await self._in_time(ask)
+        return await self.in_time(ask)
 
     async def read(self, number: int) -> Found | None:
         """See ``Coordinator``."""
@@ -189,7 +178,7 @@ class ZookeeperCoordinator:
             except NoNodeError:
                 return None
 
-        return await self._in_time(ask)
+        return await self.in_time(ask)
 
     async def write(self, number: int, record: Record, version: Version | None) -> Version:
         """See ``Coordinator``."""
@@ -197,18 +186,55 @@ class ZookeeperCoordinator:
 
         async def ask() -> Version:
             if version is None:
-                _, stat = await self._answer(
+                _, stat = await self.answer(
                     self._client.create_async(path, data, include_data=True)
                 )
                 return stat.czxid, stat.version, data
             # A ZooKeeper that was restored, and a node that was made again, count versions anew.
-            there, stat = await self._answer(self._client.get_async(path))
+            there, stat = await self.answer(self._client.get_async(path))
             if (stat.czxid, stat.version, there) != version:
                 raise Changed
-            stat = await self._answer(self._client.set_async(path, data, stat.version))
+            stat = await self.answer(self._client.set_async(path, data, stat.version))
             return stat.czxid, stat.version, data
 
-        return await self._in_time(ask)
+        new = await self.in_time(ask)
+        if is_let_go(record):
+            with suppress(Away, Changed):
+                await self.in_time(lambda: self._tell_freed(number))
+        return new
+
+    async def freed(self, after: int | None) -> Freed:
+        """See ``Coordinator``."""
+        while True:
+            freed = await self.in_time(self._freed)
+            if freed.count != after:
+                return freed
+            assert self._fired is not None  # noqa: S101 - the question has set it
+            await self._fired.wait()
+
+    async def _freed(self) -> Freed:
+        """Return what was let go so far, and have the next time told."""
+        path, watch = f"{self._own()}/freed", None
+        if self._fired is None or self._fired.is_set():
+            fired = self._fired = trio.Event()
+
+            def watch(_: object) -> None:
+                with suppress(trio.RunFinishedError):
+                    self._token.run_sync_soon(fired.set)
+
+        try:
+            data, stat = await self.answer(self._client.get_async(path, watch=watch))
+        except NoNodeError:
+            await self.answer(self._client.exists_async(path, watch=watch))
+            return Freed(0, None)
+        return Freed(stat.version + 1, int(data))
+
+    async def _tell_freed(self, number: int) -> None:
+        path, data = f"{self._own()}/freed", b"%d" % number
+        try:
+            await self.answer(self._client.set_async(path, data))
+        except NoNodeError:
+            await self.answer(self._client.create_async(path, data))
 
     def _own(self) -> str:
         if self._id is None:
@@ -218,66 +244,17 @@ class ZookeeperCoordinator:
     async def _numbers(self, own: str) -> list[int]:
         synced = self._client.sync_async(own)
         names = self._client.get_children_async(own)
-        await self._answer(synced)
-        numbers = map(register_number, await self._answer(names))
+        await self.answer(synced)
+        numbers = map(register_number, await self.answer(names))
         return sorted(number for number in numbers if number is not None)
 
     async def _newest(self, path: str) -> tuple[bytes, Any]:
         """Return a node's data and stat. Without the sync a follower may give old ones."""
         synced = self._client.sync_async(path)
         got = self._client.get_async(path)
-        await self._answer(synced)
-        data, stat = await self._answer(got)
+        await self.answer(synced)
+        data, stat = await self.answer(got)
         return data, stat
-
-    async def _in_time(self, ask: Callable[[], Awaitable[_Answer]]) -> _Answer:
-        """Return what *ask* returns, with kazoo's errors as those of ``Coordinator``."""
-
-        async def ask_connected() -> _Answer:
-            await self._is_connected.wait()
-            return await ask()
-
-        connected = self._is_connected.is_set()
-
-        try:
-            return await in_time(ask_connected)
-        except (NodeExistsError, BadVersionError, NoNodeError):
-            raise Changed from None
-        except NoAuthError as error:
-            user = f"the user {self._user}" if self._user else "those without a user"
-            raise Away(f"it refuses {user} at {self._path}") from error
-        except Away as away:
-            why = "" if connected else self._last.line
-            raise Away(f"{away} ({why})" if why else str(away)) from None
-        except KazooException as error:
-            raise Away(f"{type(error).__name__} {one_line(error)}".strip()) from error
-
-    async def _answer(self, asked: Any) -> Any:
-        """Return what kazoo's threads get, or raise its exception."""
-        done = trio.Event()
-
-        def tell(_: object) -> None:
-            with suppress(trio.RunFinishedError):
-                self._token.run_sync_soon(done.set)
-
-        asked.rawlink(tell)
-        await done.wait()
-        return asked.get(block=False)
-
-    def _on_state(self, state: str) -> None:
-        """Note whether there is a connection; called by a thread of kazoo's."""
-        if state != KazooState.CONNECTED:
-            # A server refuses who has seen a later write than it has, and one that was restored
-            # would do so for ever. Nothing relies on that check: each read begins with a sync.
-            self._client.last_zxid = 0
-        with suppress(trio.RunFinishedError):
-            self._token.run_sync_soon(self._note, state == KazooState.CONNECTED)
-
-    def _note(self, is_connected: bool) -> None:
-        if is_connected:
-            self._is_connected.set()
-        elif self._is_connected.is_set():
-            self._is_connected = trio.Event()
 
 
 def _found(data: bytes, stat: Any, path: str) -> Found:

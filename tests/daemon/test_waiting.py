@@ -1,0 +1,173 @@
+"""Hosts that wait for a number of a fleet in which all are taken."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from dataclasses import replace
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from tests.daemon.fakes import Inside
+from tests.daemon.fleet import HOLD, WINDOW, Engine, Host
+from uuidd.core.ids.ticks import TICKS_PER_SECOND
+from uuidd.server.waiting import LOOK_SECONDS, SHARE_SECONDS, UNTOLD_SECONDS
+from uuidd.workers.coordinator import Found
+from uuidd.workers.record import Record
+
+pytestmark = pytest.mark.usefixtures("autojump_clock")
+
+SOON = SHARE_SECONDS + 0.1
+
+
+@pytest.fixture
+async def engine(autojump_clock: MockClock) -> Engine:
+    """A fleet whose numbers 3 to 5 others have, for a while and ever longer."""
+    engine = Engine()
+    now = Inside().clock.now()
+    for number in range(3, 6):
+        until = now + (WINDOW + number) * TICKS_PER_SECOND
+        record = Record(f"{number:016x}", until, held=True, host=f"db{number}")
+        engine.kept[number] = Found(record, "of another host")
+    return engine
+
+
+def hosts(engine: Engine, count: int) -> list[Host]:
+    """Return so many hosts that are to have one of these numbers."""
+    return [Host(engine, f"new{each}", low=3, high=5, seed=each) for each in range(count)]
+
+
+async def let_go(engine: Engine, number: int) -> None:
+    """Let a number go, as its holder does."""
+    found = engine.kept[number]
+    await engine.write(number, replace(found.record, until=5, held=False), found.version)
+
+
+def renew(engine: Engine) -> None:
+    """Lengthen all claims by a window."""
+    for number, found in engine.kept.items():
+        until = found.record.until + WINDOW * TICKS_PER_SECOND
+        engine.kept[number] = Found(replace(found.record, until=until), "renewed")
+
+
+async def test_the_refusal_says_which_number_is_next_and_when(engine: Engine) -> None:
+    """The earliest of all, if its holder does not renew it."""
+    (host,) = hosts(engine, 1)
+    async with host.running():
+        why = (
+            "no worker number of 3 to 5 is free; number 3 may be next, at 2027-01-15T08:15:04Z if"
+            " db3 does not renew it; uuidd workers list folder:///fleet shows who has them"
+        )
+        assert host.keeper.status()["why"] == why
+        assert host.inside.timelines.fence.why == f"{why}; all other kinds go on"
+
+
+async def test_the_log_says_once_that_all_are_taken(
+    engine: Engine, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Though another number is next after some time."""
+    caplog.set_level(logging.INFO)
+    (host,) = hosts(engine, 1)
+    async with host.running():
+        before = host.keeper.status()["why"]
+        renew(engine)
+        await trio.sleep(2 * LOOK_SECONDS)
+        assert host.keeper.status()["why"] != before
+    assert [record.getMessage() for record in caplog.records] == [before]
+
+
+async def test_a_number_that_is_let_go_is_another_hosts_at_once(engine: Engine) -> None:
+    """Without a look at the others."""
+    (host,) = hosts(engine, 1)
+    async with host.running():
+        await trio.sleep(100)
+        await let_go(engine, 4)
+        await trio.sleep(SOON)
+        assert host.number == 4
+
+
+async def test_a_number_of_a_silent_host_is_another_ones_when_its_hold_is_over(
+    engine: Engine,
+) -> None:
+    """Not some seconds later."""
+    (host,) = hosts(engine, 1)
+    async with host.running():
+        await trio.sleep(WINDOW + HOLD + 3 - 1.1)
+        assert host.number is None
+        await trio.sleep(0.2 + SOON)
+        assert host.number == 3
+
+
+async def test_many_hosts_that_wait_ask_little(engine: Engine) -> None:
+    """Each looks at all numbers once in a minute or two; of one that is let go, each reads that."""
+    many = hosts(engine, 300)
+    async with contextlib.AsyncExitStack() as stack:
+        for host in many:
+            await stack.enter_async_context(host.running())
+        before = engine.looks
+        await trio.sleep(10 * LOOK_SECONDS)
+        assert engine.looks - before <= 10 * len(many)
+        renew(engine)
+        before, looks = engine.questions, engine.looks
+        await let_go(engine, 4)
+        await trio.sleep(SOON)
+        assert [host.number for host in many if host.number is not None] == [4]
+        assert engine.looks - looks <= len(many) * SOON / LOOK_SECONDS + 5
+        assert engine.questions - before <= 5 * len(many)
+
+
+async def test_numbers_that_are_let_go_at_once_are_all_found(engine: Engine) -> None:
+    """Though a host hears of the last one only."""
+    many = hosts(engine, 3)
+    async with many[0].running(), many[1].running(), many[2].running():
+        await trio.sleep(10)
+        for number in (3, 4, 5):
+            await let_go(engine, number)
+        await trio.sleep(2 * UNTOLD_SECONDS)
+        assert {host.number for host in many} == {3, 4, 5}
+
+
+async def test_a_number_of_which_nobody_is_told_is_found_all_the_same(engine: Engine) -> None:
+    """As one that a daemon let go whose connection ended then."""
+    engine.mute = True
+    (host,) = hosts(engine, 1)
+    async with host.running():
+        await let_go(engine, 4)
+        await trio.sleep(2 * LOOK_SECONDS + 1)
+        assert host.number == 4
+
+
+async def test_an_engine_that_tells_nothing_is_looked_at_more_often(engine: Engine) -> None:
+    """A proxy may refuse what lasts long; the host does not count as away then."""
+    engine.deaf = True
+    (host,) = hosts(engine, 1)
+    async with host.running():
+        await trio.sleep(100)
+        assert host.keeper.standing.state == "full"
+        await let_go(engine, 4)
+        await trio.sleep(2 * UNTOLD_SECONDS + 1)
+        assert host.number == 4
+
+
+async def test_a_number_that_is_not_this_hosts_to_have_is_left(engine: Engine) -> None:
+    """Hosts of one fleet may be limited to some of its numbers."""
+    host = Host(engine, low=3, high=4)
+    async with host.running():
+        await let_go(engine, 5)
+        await trio.sleep(SOON)
+        assert host.number is None
+        await let_go(engine, 4)
+        await trio.sleep(SOON)
+        assert host.number == 4
+
+
+async def test_a_host_that_waits_stops_at_once(engine: Engine) -> None:
+    """It has nothing to let go."""
+    (host,) = hosts(engine, 1)
+    async with host.running():
+        before = dict(engine.kept)
+        with trio.fail_after(0.1):
+            await host.stop()
+        assert engine.kept == before

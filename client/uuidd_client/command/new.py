@@ -18,6 +18,9 @@ from uuidd_client.command.common import CommandError
 
 NAME_BASED = {"v3": versions.v3, "v5": versions.v5}
 
+FLAGS = {"-t": "v1", "-r": "v4", "-6": "v6", "-7": "v7"}
+"""The short options of util-linux's ``uuidgen``, and the kinds that they choose."""
+
 AT_ONCE = 10_000
 """Ids that are made and printed at a time, so that any number takes little memory."""
 
@@ -35,7 +38,13 @@ def add_to(commands: Any) -> None:
         metavar="KIND",
         help=f"the kind of id: {', '.join((*KINDS, *NAME_BASED))} (default: v1)",
     )
-    command.add_argument("-n", "--count", type=_count, metavar="N", help="how many (default: 1)")
+    for flag, kind in FLAGS.items():
+        command.add_argument(
+            flag, dest="kind", action="store_const", const=kind, help=f"as --kind {kind}"
+        )
+    command.add_argument(
+        "-n", "-C", "--count", type=_count, metavar="N", help="how many (default: 1)"
+    )
     command.add_argument("--json", action="store_true", help="print one JSON array")
     command.add_argument(
         "--namespace",

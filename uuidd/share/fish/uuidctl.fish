@@ -55,7 +55,7 @@ function _shtab_uuidctl_using
 end
 
 set -g _shtab_uuidctl_commands new bounds inspect status renew bench run
-set -g _shtab_uuidctl_opts_with_value --count --epoch --kind --name --namespace --seconds --socket --unit --worker -k -n -s
+set -g _shtab_uuidctl_opts_with_value --count --epoch --kind --name --namespace --seconds --socket --unit --worker -C -f -k -n -o -s
 
 complete -c uuidctl -e
 complete -c uuidctl -f
@@ -66,7 +66,11 @@ complete -c uuidctl -n _shtab_uuidctl_using -s V -l version -d 'show the version
 complete -c uuidctl -n '_shtab_uuidctl_using; and test $_shtab_uuidctl_npos -eq 0' -a new -d 'make new ids, one per line'
 complete -c uuidctl -n '_shtab_uuidctl_using new' -s h -l help -d 'show this help message and exit'
 complete -c uuidctl -n '_shtab_uuidctl_using new' -s k -l kind -xka "v1 v4 v6 v7 snowflake flake ulid ksuid push_id v3 v5" -d 'the kind of id: v1, v4, v6, v7, snowflake, flake, ulid, ksuid, push_id, v3, v5 (default: v1)'
-complete -c uuidctl -n '_shtab_uuidctl_using new' -s n -l count -x -d 'how many (default: 1)'
+complete -c uuidctl -n '_shtab_uuidctl_using new' -s t -d 'as --kind v1'
+complete -c uuidctl -n '_shtab_uuidctl_using new' -s r -d 'as --kind v4'
+complete -c uuidctl -n '_shtab_uuidctl_using new' -s 6 -d 'as --kind v6'
+complete -c uuidctl -n '_shtab_uuidctl_using new' -s 7 -d 'as --kind v7'
+complete -c uuidctl -n '_shtab_uuidctl_using new' -s n -s C -l count -x -d 'how many (default: 1)'
 complete -c uuidctl -n '_shtab_uuidctl_using new' -l json -d 'print one JSON array'
 complete -c uuidctl -n '_shtab_uuidctl_using new' -l namespace -xka "dns url oid x500" -d 'for v3 and v5: the namespace of the name: a UUID, or dns, url, oid, x500'
 complete -c uuidctl -n '_shtab_uuidctl_using new' -l name -x -d 'for v3 and v5: the name that the id is made from'
@@ -83,6 +87,11 @@ complete -c uuidctl -n '_shtab_uuidctl_using inspect' -s k -l kind -xka "v1 v2 v
 complete -c uuidctl -n '_shtab_uuidctl_using inspect' -l raw -d 'with --kind: also accept the bits of an id, as an integer or as bytes in hex'
 complete -c uuidctl -n '_shtab_uuidctl_using inspect' -l epoch -x -d 'the epoch of Snowflakes, or of the kind in --kind, in Unix milliseconds'
 complete -c uuidctl -n '_shtab_uuidctl_using inspect' -l json -d 'print one JSON array, or with - one JSON object per line'
+complete -c uuidctl -n '_shtab_uuidctl_using inspect' -s J -d 'show UUIDs as uuidparse does, as JSON'
+complete -c uuidctl -n '_shtab_uuidctl_using inspect' -s n -d 'show UUIDs as uuidparse does, without headings'
+complete -c uuidctl -n '_shtab_uuidctl_using inspect' -s r -d 'show UUIDs as uuidparse does, with one space between columns, and other spaces as \x20'
+complete -c uuidctl -n '_shtab_uuidctl_using inspect' -s o -x -d 'show these columns of UUIDs, as uuidparse does: UUID, VARIANT, TYPE, TIME, or all and more after a +'
+complete -c uuidctl -n '_shtab_uuidctl_using inspect' -s f -xka "inspect string time timestamp payload raw" -d 'for KSUIDs: print this, as ksuid does, in UTC: string, inspect, time or timestamp, or the bytes of the payload or (raw) of the whole'
 complete -c uuidctl -n '_shtab_uuidctl_using; and test $_shtab_uuidctl_npos -eq 0' -a status -d 'show the status of the daemon'
 complete -c uuidctl -n '_shtab_uuidctl_using status' -s h -l help -d 'show this help message and exit'
 complete -c uuidctl -n '_shtab_uuidctl_using status' -l json -d 'print all fields as JSON'

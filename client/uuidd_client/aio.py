@@ -35,12 +35,14 @@ from uuidd.core.ids.kinds import KINDS
 from uuidd_client.arguments import counted, known
 from uuidd_client.callers import asked_for, caller
 from uuidd_client.client import Client, function
+
+# Here, and not with the first id: the event loop would have to wait for it.
+from uuidd_client.session import Session
 from uuidd_client.transport import MustWait
 from uuidd_client.watch import latest
 
 if TYPE_CHECKING:
     from uuidd_client.client import IntKind, TextKind, UuidKind
-    from uuidd_client.session import Session
 
 __all__ = ["AsyncClient"]
 

@@ -190,6 +190,8 @@ typedef struct {
     const uint64_t **epochs; /* That of the State. */
     uint64_t changes;
     int64_t floor, lag;
+    /* Ids of the lane, and v4. */
+    int64_t singles;
     struct lane lane;
     struct run run;
     struct pool pool;

@@ -26,11 +26,13 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from uuidd.core.ids import inspect as inspecting
+    from uuidd_client import counts
     from uuidd_client.times import Backfill, at_time, bounds, sort_key
 
     _Draw = TypeVar("_Draw", bound=Callable[[], Any])
 else:
     inspecting = lazy.Module("uuidd.core.ids.inspect")
+    counts = lazy.Module("uuidd_client.counts")
 
 __all__ = [
     "Backfill",
@@ -48,6 +50,7 @@ __all__ = [
     "renew",
     "snowflake",
     "sort_key",
+    "stats",
     "ulid",
     "uuid1",
     "uuid6",
@@ -85,6 +88,11 @@ def renew() -> None:
     AWS Lambda with SnapStart it is called by itself. The ids that follow cost a request or two.
     """
     _shared.renew()
+
+
+def stats() -> counts.Stats:
+    """Return what these functions have done in this process; see ``Client.stats``."""
+    return _shared.stats()
 
 
 def inspect(

@@ -20,6 +20,8 @@ def watch(epochs: memoryview[int], /) -> None: ...
 
 class Cutter:
     floor: int
+    @property
+    def singles(self) -> int: ...
     def __init__(
         self,
         kind: str,

@@ -35,6 +35,7 @@ from uuidd.core.ids.kinds import KINDS
 from uuidd_client.arguments import counted, known
 from uuidd_client.callers import asked_for, caller
 from uuidd_client.client import Client, function
+from uuidd_client.counts import Stats
 
 # Here, and not with the first id: the event loop would have to wait for it.
 from uuidd_client.session import Session
@@ -261,6 +262,10 @@ class AsyncClient:
     def renew(self) -> None:
         """See ``Client.renew``. It waits for nothing, so it is no coroutine."""
         self._client.renew()
+
+    async def stats(self) -> Stats:
+        """See ``Client.stats``."""
+        return await self._in_thread(self._client.stats)
 
     async def aclose(self) -> None:
         """Close the connections, as ``Client.close`` does."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections import abc
     from typing import Literal, Protocol, TypeVar, overload
 
+    from uuidd_client import counts
     from uuidd_client._core import Cutter
     from uuidd_client.session import Session
     from uuidd_client.source import LatestSteady
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 else:
     # For those who ask what the annotations name. To import these takes longer than all the rest.
     abc, types, typing, uuid = map(lazy.Module, ("collections.abc", "types", "typing", "uuid"))
+    counts = lazy.Module("uuidd_client.counts")
 
 _GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
 
@@ -249,6 +251,13 @@ class Client:
         from uuidd_client import restoring
 
         restoring.renew()
+
+    def stats(self) -> counts.Stats:
+        """Return what this client has done in this process: how many ids of which origin, and more.
+
+        It counts all threads. It waits for a thread that is just asking the daemon.
+        """
+        return self._session.call(lambda session: session.stats())
 
     def close(self) -> None:
         """Close the connections. The client can be used again: it connects then."""

@@ -67,7 +67,7 @@ class CompiledSupply(Supply):
         places = self.places
         if places.leased:
             # What a list has left is older than now.
-            places.use_all()
+            places.skip_all()
         places.ensure(1, ahead=0)
         first, count = places.use(1)
         self._note_used()
@@ -79,7 +79,7 @@ class CompiledSupply(Supply):
         """See ``Supply``."""
         self._take_back()
         if self.places.leased:
-            self.places.use_all()
+            self.places.skip_all()
         self.places.ensure(1, ahead=0)
         self._refill()
 
@@ -88,6 +88,14 @@ class CompiledSupply(Supply):
         super().rest()
         if self.cutter.floor != NEVER:
             self._floor, self.cutter.floor = self.cutter.floor, NEVER
+
+    def made(self) -> tuple[int, int]:
+        """See ``Supply``."""
+        of_daemon, of_process = super().made()
+        singles = self.cutter.singles
+        return (
+            (of_daemon + singles, of_process) if self.places.timeline else (0, of_process + singles)
+        )
 
     def join(self, count: int) -> bytes:
         """Return the bytes of exactly *count* ids, in one piece. Raises as ``make``."""

@@ -81,7 +81,7 @@ def _reserving(places: Places, lease: Holding) -> Callable[[], int]:
         if now < places.first or (latest is not None and latest.end > now + 1):
             return 0
         if now - reserved.end > PAUSE:
-            places.direct = 0
+            places.end_burst()
         elif places.direct >= MANY and not alone:
             return 0
         tick_end = now + 1

@@ -18,6 +18,7 @@ from uuidd.core.ids.layouts import LAYOUTS, Origin, time_fields
 from uuidd.core.ids.ticks import TICKS_PER_MS, UNIX_EPOCH
 from uuidd.core.ids.versions import CLOCK_SEQ_BITS
 from uuidd.core.timeline.state import random_node
+from uuidd_client.counts import Stats
 from uuidd_client.errors import DaemonUnavailable, TimeOutOfRange
 from uuidd_client.fork_guard import ForkGuard
 from uuidd_client.supply import Direct, Run
@@ -98,6 +99,13 @@ class FixedSession:
         """Return the bytes of *count* ids of *kind*, in one piece. Raises TimeOutOfRange."""
         return b"".join(self.make(kind, count, "bytes"))
 
+    def stats(self) -> Stats:
+        """Return how many ids were made: all without a daemon."""
+        with self._lock:
+            made = {kind: each.made for kind, each in self._kinds.items()}
+        random = made.pop("v4", 0)
+        return Stats(fallback=sum(made.values()), random=random)
+
     def prepare(self, kind: str) -> None:
         """Do nothing: no daemon has to be asked."""
 
@@ -140,6 +148,7 @@ class _FixedKind:
         # The places that are used: sorted spans, none of which touches another.
         self._firsts: list[int] = []
         self._ends: list[int] = []
+        self.made = 0
 
     def make(self, count: int, form: str, now: int) -> Iterator[Any]:
         """Return *count* ids in *form*, of the first free places at or after the tick *now*."""
@@ -152,6 +161,7 @@ class _FixedKind:
             ids = self._layout.forms[form](first, part, self._origin, self._random)
             yield from new_uuids(ids, part, SafeUUID.unknown) if form == "uuid" else ids
             count -= part
+            self.made += part
 
     def _use(self, place: int, count: int) -> tuple[int, int]:
         """Use up to *count* places of one run, from *place* on: return the first, and how many."""

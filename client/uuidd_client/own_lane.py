@@ -7,10 +7,11 @@ from math import inf
 
 from uuidd.core.ids.layouts import Origin
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
-from uuidd.core.timeline.leases import DUE_AT, HORIZON_AT
+from uuidd.core.timeline.leases import DUE_AT, HORIZON_AT, TOKENS_AT
 from uuidd_client.connection import Connection
 from uuidd_client.errors import DaemonUnavailable
 from uuidd_client.lease import Holding
+from uuidd_client.notices import Notices
 from uuidd_client.source import LatestSteady, utc_tick
 from uuidd_client.system import elapsed
 from uuidd_client.watch import NEVER, Watch
@@ -30,14 +31,18 @@ class OwnLane:
     """The ticks of a lane that *connection* leases, for the ids of one process.
 
     Those of the steady kinds are noted in *latest*, so that blocks and the fallback go on after
-    them. *begin*, the first tick of the lane that may be used, and *origin* are of the time of the
-    last call of ``now``. *watch* is that of the lease.
+    them. *leases* counts those that were granted. *begin*, the first tick of the lane that may be
+    used, and *origin* are of the time of the last call of ``now``. *watch* is that of the lease.
     """
 
-    def __init__(self, connection: Connection, latest: LatestSteady | None) -> None:
+    def __init__(
+        self, connection: Connection, latest: LatestSteady | None, notices: Notices | None = None
+    ) -> None:
         self._connection = connection
         self.latest = latest
         self.lease: Holding | None = None
+        self.leases = 0
+        self._notices = notices or Notices()
         self._ask_at = inf
         self.begin = 0
         self.origin = Origin(0)
@@ -56,6 +61,7 @@ class OwnLane:
             # The page of a daemon that has ended stays as it was.
             if lease.ended or lease.page is not self._connection.page:
                 self.lease = None
+                self._notices.lease_ended()
             return 0
         if now >= lease.tell_at:
             self._tell(lease, now)
@@ -105,4 +111,7 @@ class OwnLane:
                 # An epoch that begins before this is read has cleared the token.
                 self.watch = Watch(lease.page, lease.page.epochs[0])
                 self.lease = lease
+                self.leases += 1
+                self._notices.leased(lease.at - TOKENS_AT)
+                self._notices.answered(self._connection.path)
         return self.lease

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from uuidd.core.ids.kinds import KINDS
 from uuidd_client.compiled import CompiledSupply
 from uuidd_client.connection import Connection
+from uuidd_client.counts import Stats
 from uuidd_client.fork_guard import ForkGuard, alive
 from uuidd_client.mark import Mark
+from uuidd_client.notices import Notices
 from uuidd_client.own_lane import OwnLane
 from uuidd_client.per_process import Forked
 from uuidd_client.places import Places
@@ -66,6 +68,7 @@ class Session:
             latest = shared.setdefault("latest", latest)
         self.child: dict[str, Session] = {}
         self._channels: dict[str, Channel] = {}
+        self._notices = Notices()
         self._new_channel = partial(
             Channel,
             self.alive,
@@ -76,6 +79,7 @@ class Session:
             partial(Places, max_age=max_age, wait=wait),
             latest,
             core,
+            self._notices,
         )
 
     def run(self, kind: str, form: str, *, wait: bool = True) -> tuple[Run, Direct, Any]:
@@ -107,6 +111,16 @@ class Session:
     def status(self) -> dict[str, Any]:
         """Return the daemon's status."""
         return self.channel(STATUS).in_turn(lambda channel: channel.connection.status())
+
+    def stats(self) -> Stats:
+        """Return what was done in this process."""
+        found = Stats()
+        for name in list(self._channels):
+            found = found.plus(self._channels[name].in_turn(lambda channel: channel.stats()))
+        error = self._notices.error
+        if error is None:
+            return found
+        return found._replace(last_error=str(error), last_error_at=self._notices.error_at)
 
     def close(self) -> None:
         """Close all connections; a later call opens them again."""
@@ -159,24 +173,41 @@ class Channel:
         new_places: Callable[..., Places],
         latest: LatestSteady,
         core: ModuleType | None,
+        notices: Notices,
         name: str,
     ) -> None:
         self._alive = alive
         self._lock = threading.RLock()
         self._busy = self._interrupted = self._interrupts = False
         self.connection = Connection(path, timeout, silence)
-        self._source = Source(self.connection, fallback=fallback, latest=latest)
-        self._lane = OwnLane(self.connection, latest if name == "steady" else None)
+        self._source = Source(self.connection, fallback=fallback, latest=latest, notices=notices)
+        self._lane = OwnLane(self.connection, latest if name == "steady" else None, notices)
+        self._notices = notices
+        self._interrupting = Stats()
         self._supplies: dict[str, Supply] = {}
         self._new_places = new_places
         self._core = core
         self._another = partial(
-            Channel, alive, path, timeout, silence, fallback, new_places, latest, core, name
+            Channel,
+            alive,
+            path,
+            timeout,
+            silence,
+            fallback,
+            new_places,
+            latest,
+            core,
+            notices,
+            name,
         )
 
     def turn(self, wait: bool, use: Callable[[Channel], Result]) -> Result:
         """Return what *use* returns for the channel; without *wait*, it may raise MustWait."""
-        return self.in_turn(use) if wait else self.at_once(use)
+        try:
+            return self.in_turn(use) if wait else self.at_once(use)
+        finally:
+            if self._notices.pending:
+                self._notices.tell()
 
     def in_turn(self, use: Callable[[Channel], Result]) -> Result:
         """Return what *use* returns for the channel, for one thread at a time.
@@ -241,6 +272,7 @@ class Channel:
             return use(other)
         finally:
             other._drop_blocks()
+            self._interrupting = self._interrupting.plus(other.stats())
             other.connection.close()
 
     def run(self, kind: str, form: str) -> tuple[Run, Direct, Any]:
@@ -273,6 +305,25 @@ class Channel:
                 supply.drop_block()
             self._supplies[kind] = supply
         return supply
+
+    def stats(self) -> Stats:
+        """Return what was done here, without the errors."""
+        self.rest()
+        found, source, lane = self._interrupting, self._source, self._lane
+        for supply in self._supplies.values():
+            of_daemon, of_process = supply.made()
+            timed = bool(supply.places.timeline)
+            found = found.plus(
+                Stats(of_daemon, of_process if timed else 0, 0 if timed else of_process)
+            )
+        return found.plus(
+            Stats(
+                leases=lane.leases,
+                blocks=source.blocks,
+                fallback_blocks=source.fallback_blocks,
+                leased=lane.lease is not None,
+            )
+        )
 
     def rest(self) -> None:
         """Let no id be drawn from the runs and the cutters before they are asked for again."""

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import time
-import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline import Block, SteadyBlock
-from uuidd_client.callers import caller
 from uuidd_client.connection import Connection
 from uuidd_client.errors import DaemonUnavailable
 from uuidd_client.fallback import MAX_LEAD, Fallback, local_fallback
 from uuidd_client.mark import Mark
+from uuidd_client.notices import Notices
 from uuidd_client.system import elapsed, pause
 from uuidd_client.watch import NEVER
 
@@ -61,15 +59,25 @@ class Source:
     """Blocks from *connection* and, if *fallback*, from this process when that fails.
 
     Sources that share *latest* have steady ticks that rise among all of them. *watch* is that of
-    the last block.
+    the last block. *blocks* counts those of the daemon, *fallback_blocks* the others, and *notices*
+    has the errors.
     """
 
-    def __init__(self, connection: Connection, *, fallback: bool, latest: LatestSteady) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        fallback: bool,
+        latest: LatestSteady,
+        notices: Notices | None = None,
+    ) -> None:
         self.connection = connection
         self._fallback = fallback
         self._retry_at = {"utc": 0.0, "steady": 0.0}
         self._latest = latest
         self.watch = NEVER
+        self.notices = notices or Notices()
+        self.blocks = self.fallback_blocks = 0
 
     def check_may_wait(self) -> None:
         """Raise MustWait if this call may not wait. Call it before anything is changed."""
@@ -85,6 +93,7 @@ class Source:
             self.watch = self.connection.watch
             return block, True
         begun = elapsed()
+        self.fallback_blocks += 1
         while True:
             fallback = _current_fallback()
             taken = fallback.take(count, now=utc_tick(), waited=elapsed() - begun)
@@ -100,7 +109,8 @@ class Source:
         They are as those of ``take_steady``. There is no fallback, because only a worker number of
         the host's own keeps the Snowflakes of two processes distinct. Raises DaemonUnavailable.
         """
-        block = self._take_later(self.connection.take_snowflake, count)
+        take = partial(self._take_later, self.connection.take_snowflake)
+        block = self._of_daemon(take, count, fallback=False)
         self._latest.note(block.first + block.count)
         self.watch = self.connection.watch
         return block
@@ -115,6 +125,7 @@ class Source:
         take = partial(self._take_later, self.connection.take_steady)
         block = self._ask("steady", take, count, self._fallback)
         safe = block is not None
+        self.fallback_blocks += not safe
         self.watch = self.connection.watch
         while block is None:
             ticks = int(elapsed() * TICKS_PER_SECOND)
@@ -134,16 +145,28 @@ class Source:
     ) -> AnyBlock | None:
         """Return a block of the daemon's, or None if the fallback is to be used."""
         if not fallback:
-            return take(count)
+            return self._of_daemon(take, count, fallback=False)
         if elapsed() < self._retry_at[timeline]:
             return None
         try:
-            return take(count)
+            return self._of_daemon(take, count, fallback=True)
         except DaemonUnavailable as unavailable:
             if not unavailable.late:
                 self._retry_at[timeline] = elapsed() + RETRY_SECONDS
-            _warn(unavailable)
             return None
+
+    def _of_daemon(
+        self, take: Callable[[int], AnyBlock], count: int, *, fallback: bool
+    ) -> AnyBlock:
+        """Return a block of the daemon's, and note how that went."""
+        try:
+            block = take(count)
+        except DaemonUnavailable as unavailable:
+            self.notices.failed(unavailable, fallback=fallback)
+            raise
+        self.blocks += 1
+        self.notices.answered(self.connection.path)
+        return block
 
     def _take_later(self, take: Callable[[int], SteadyBlock], count: int) -> SteadyBlock:
         """Take a block from the daemon; return the part that is later than all that was used here.
@@ -176,19 +199,3 @@ def _current_fallback() -> Fallback:
         fallback.alive[0] = 0.0
         fallback = local_fallback.get()
     return fallback
-
-
-_warned_in = 0
-
-
-def _warn(unavailable: DaemonUnavailable) -> None:
-    """Warn once in each process, however many clients it has."""
-    global _warned_in
-    if _warned_in != os.getpid():
-        _warned_in = os.getpid()
-        warnings.warn_explicit(
-            f"{unavailable}; ids are made in this process, and are not marked safe,"
-            " until it answers",
-            RuntimeWarning,
-            *caller(),
-        )

@@ -14,7 +14,7 @@ import pytest
 from tests.client.fakes import Time
 from tests.client.lanes import Lanes
 from tests.rig import Daemon
-from uuidd_client import extension, source
+from uuidd_client import extension, notices, source
 from uuidd_client.command import main
 from uuidd_client.fallback import Fallback
 from uuidd_client.per_process import PerProcess
@@ -55,7 +55,7 @@ def implementation(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
 @pytest.fixture(autouse=True)
 def _warned_already(monkeypatch: pytest.MonkeyPatch) -> None:
     """The fallback warns once in a process; here it has warned, unless a test says otherwise."""
-    monkeypatch.setattr(source, "_warned_in", os.getpid())
+    monkeypatch.setattr(notices, "_warned_in", os.getpid())
 
 
 @pytest.fixture(autouse=True)

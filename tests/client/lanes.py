@@ -46,6 +46,8 @@ class Lanes:
     a server, *passed* are the descriptors that it passes, *answer* is what it says instead.
     """
 
+    path = "/path"
+
     def __init__(self, horizon: int = START + 1000 * TICKS_PER_SECOND) -> None:
         self._page = server_page.Page()
         self.fd = self._page.fd

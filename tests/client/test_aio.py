@@ -21,7 +21,7 @@ from tests.client.fakes import Server, granted, grants, result
 from tests.client.lanes import Clock, World
 from tests.rig import Daemon
 from uuidd.core.ids.kinds import KINDS
-from uuidd_client import Client, DaemonUnavailable, NoWorkerId, RateExceeded, source, transport
+from uuidd_client import Client, DaemonUnavailable, NoWorkerId, RateExceeded, notices, transport
 from uuidd_client.aio import MAX_THREADS, PIECE, SHORT_LIST, AsyncClient
 from uuidd_client.stream import Stream
 from uuidd_client.testing import fixed_ids
@@ -463,7 +463,7 @@ def test_the_warning_names_the_line_that_awaits(
     run: Run[Any], path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """Not one of the thread, or of the event loop."""
-    monkeypatch.setattr(source, "_warned_in", 0)
+    monkeypatch.setattr(notices, "_warned_in", 0)
 
     async def main() -> None:
         ids = AsyncClient(Client(path))

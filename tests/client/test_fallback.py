@@ -17,7 +17,7 @@ from uuid import UUID, SafeUUID
 import pytest
 
 from tests.rig import Daemon
-from uuidd_client import Client, DaemonUnavailable, source
+from uuidd_client import Client, DaemonUnavailable, notices
 
 pytestmark = pytest.mark.usefixtures("implementation")
 
@@ -95,7 +95,7 @@ def test_the_warning_names_the_line_that_drew(
     draw: Callable[[Client], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From whatever depth it comes: a line of the program, and none of the client."""
-    monkeypatch.setattr(source, "_warned_in", 0)
+    monkeypatch.setattr(notices, "_warned_in", 0)
     with pytest.warns(RuntimeWarning, match="/nowhere/s") as warned:
         draw(Client("/nowhere/s"))
     line = draw.__code__.co_firstlineno

@@ -10,7 +10,7 @@ from tests.client.fakes import NODE, START, Time, Unwatched, block
 from uuidd.core.ids.nodes import MULTICAST
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline import Block, SteadyBlock
-from uuidd_client import source
+from uuidd_client import notices
 from uuidd_client.connection import Connection
 from uuidd_client.errors import DaemonUnavailable
 from uuidd_client.source import RETRY_SECONDS, LatestSteady, Source
@@ -171,32 +171,39 @@ def test_a_try_that_took_long_puts_off_the_next_from_its_end(fake: FakeDaemon, t
     assert len(fake.asked_at) == 1
 
 
+def told(source: Source) -> bool:
+    """Take a block, and tell what there is to tell; return whether it came from the daemon."""
+    _, from_daemon = source.take(1)
+    source.notices.tell()
+    return from_daemon
+
+
 def test_the_warning_comes_once(fake: FakeDaemon, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sources of one process warn once among them, and say path and cause."""
-    monkeypatch.setattr(source, "_warned_in", 0)
+    monkeypatch.setattr(notices, "_warned_in", 0)
     with pytest.warns(RuntimeWarning, match="uuidd at /path: it is a fake; .* not marked safe"):
-        source_of(fake).take(1)
-    source_of(fake).take(1)
+        told(source_of(fake))
+    told(source_of(fake))
 
 
 def test_another_process_warns_anew(fake: FakeDaemon, monkeypatch: pytest.MonkeyPatch) -> None:
     """A fork's child has not warned because its parent did."""
-    monkeypatch.setattr(source, "_warned_in", os.getppid())
+    monkeypatch.setattr(notices, "_warned_in", os.getppid())
     with pytest.warns(RuntimeWarning):
-        source_of(fake).take(1)
+        told(source_of(fake))
 
 
 def test_a_warning_that_is_an_error_is_one_once(
     fake: FakeDaemon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With warnings as errors one call fails; the next one has its block."""
-    monkeypatch.setattr(source, "_warned_in", 0)
+    monkeypatch.setattr(notices, "_warned_in", 0)
     found = source_of(fake)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(RuntimeWarning):
-            found.take(1)
-        assert found.take(1)[1] is False
+            told(found)
+        assert told(found) is False
     assert len(fake.asked_at) == 1
 
 
@@ -204,9 +211,9 @@ def test_nobody_is_warned_while_the_daemon_answers(
     fake: FakeDaemon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No warning without a cause; one would be an error here."""
-    monkeypatch.setattr(source, "_warned_in", 0)
+    monkeypatch.setattr(notices, "_warned_in", 0)
     fake.up = True
-    source_of(fake).take(1)
+    told(source_of(fake))
 
 
 # --- steady

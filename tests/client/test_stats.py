@@ -1,0 +1,282 @@
+"""What a client says of itself: in ``stats``, and in the log."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import uuidd_client
+from tests.client.fakes import Server, grants, refused
+from tests.client.lanes import Clock, World
+from tests.rig import Daemon
+from uuidd_client import Client, DaemonUnavailable, notices, source
+from uuidd_client.counts import Stats
+from uuidd_client.testing import fixed_ids
+
+pytestmark = pytest.mark.usefixtures("implementation")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Return where a socket may be made."""
+    return tmp_path / "s"
+
+
+@pytest.fixture
+def log(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
+    """Return the log, of all levels."""
+    with caplog.at_level(logging.DEBUG, logger=notices.LOGGER):
+        yield caplog
+
+
+@pytest.fixture
+def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a daemon that was not there be asked again at once."""
+    monkeypatch.setattr(source, "RETRY_SECONDS", 0.0)
+
+
+def lines(log: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
+    """Return the level and the text of each line of the client's log."""
+    return [
+        (each.levelname, each.getMessage())
+        for each in log.records
+        if each.name == notices.LOGGER and each.levelno > logging.DEBUG
+    ]
+
+
+def test_a_client_that_did_nothing_has_done_nothing(path: Path) -> None:
+    """And asks no daemon."""
+    assert Client(path).stats() == Stats()
+
+
+def test_ids_count_where_they_come_from(path: Path) -> None:
+    """Of the daemon, of this process, and of random bits alone."""
+    with Server(path, grants()), Client(path) as client:
+        client.uuid1()
+        client.make("v7", 10)
+        client.make("v7", 10, "bytes")
+        client.make("v4", 3)
+        stats = client.stats()
+    assert (stats.daemon, stats.fallback, stats.random) == (21, 0, 3)
+    assert stats.blocks > 0
+    assert (stats.fallback_blocks, stats.last_error) == (0, "")
+
+
+def test_ids_without_a_daemon_count_apart(path: Path) -> None:
+    """And the error says why."""
+    before = time.time()
+    client = Client(path)
+    client.uuid1()
+    client.make("ulid", 10)
+    stats = client.stats()
+    assert (stats.daemon, stats.fallback, stats.blocks) == (0, 11, 0)
+    assert stats.fallback_blocks > 0
+    assert stats.last_error == f"no answer from uuidd at {path}: No such file or directory"
+    assert stats.last_error_at is not None
+    assert before <= stats.last_error_at <= time.time()
+
+
+def test_ids_of_a_lease_count_one_by_one(path: Path, implementation: str) -> None:
+    """In Python, some that were made ahead and dropped count too."""
+    with World(path, Clock()).server() as server, Client(path) as client:
+        drawn = 0
+        while not server.asked:
+            client.ulid()
+            drawn += 1
+        for _ in range(1000):
+            client.ulid()
+        stats = client.stats()
+        assert client.ulid()
+    drawn += 1000
+    assert stats.daemon == drawn if implementation == "c" else stats.daemon >= drawn
+    assert (stats.leases, stats.leased) == (1, True)
+
+
+def test_ids_go_on_after_the_stats_were_asked_for(path: Path) -> None:
+    """Later than all before, and none is lost."""
+    with World(path, Clock()).server(), Client(path) as client:
+        made = []
+        for _ in range(100):
+            made.append(client.ulid())
+            client.stats()
+        made += client.make("ulid", 10)
+    assert made == sorted(set(made))
+
+
+def test_a_refusal_is_the_last_error(path: Path) -> None:
+    """Also if ids are made all the same."""
+    with Server(path, lambda request: refused(request, "unavailable: no disk")) as server:
+        client = Client(path)
+        client.uuid7()
+        assert server.requests
+        assert "no disk" in client.stats().last_error
+        client.close()
+
+
+def test_the_functions_of_the_module_count_too() -> None:
+    """With fixed ids, all are made without a daemon."""
+    with fixed_ids():
+        uuidd_client.ulid()
+        uuidd_client._shared.make("v4", 2)
+        assert uuidd_client.stats() == Stats(fallback=1, random=2)
+
+
+_CHILD = """
+import os, sys
+from uuidd_client import Client
+client = Client(sys.argv[1])
+client.make("v7", 100)
+child = os.fork()
+if not child:
+    client.make("v7", 3)
+    print(client.stats().daemon, flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+print(client.stats().daemon)
+"""
+
+
+@pytest.mark.process
+def test_the_child_of_a_fork_begins_anew(daemon: Daemon) -> None:
+    """What the parent has made is the parent's."""
+    words = [sys.executable, "-c", _CHILD, str(daemon.socket)]
+    said = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60)
+    assert said.stdout.split() == ["3", "100"]
+
+
+@pytest.mark.usefixtures("no_pause")
+def test_a_change_is_logged_once(path: Path, log: pytest.LogCaptureFixture) -> None:
+    """Not for each id: when the daemon is not there, and when it answers again."""
+    client = Client(path, max_age=0)
+    for _ in range(3):
+        client.make("v1", 10)
+    client.make("v7", 10)
+    with Server(path, grants()):
+        for _ in range(3):
+            client.make("v1", 10)
+        client.close()
+    (first, line), (then, back) = lines(log)
+    assert (first, line) == (
+        "WARNING",
+        f"no answer from uuidd at {path}: No such file or directory; ids are made in this process"
+        " until it answers",
+    )
+    assert then == "INFO"
+    assert back.startswith(f"uuidd at {path} answers again, after ")
+
+
+@pytest.mark.usefixtures("no_pause")
+def test_calls_that_fail_are_logged_once(path: Path, log: pytest.LogCaptureFixture) -> None:
+    """Without a fallback the caller gets the error, and the log has one line."""
+    client = Client(path, fallback=False)
+    for _ in range(3):
+        with pytest.raises(DaemonUnavailable):
+            client.uuid7()
+    assert [line.rpartition("; ")[2] for _, line in lines(log)] == ["calls fail until it answers"]
+
+
+def test_a_lease_is_logged_for_those_who_look_closely(
+    path: Path, log: pytest.LogCaptureFixture
+) -> None:
+    """At the level DEBUG."""
+    with World(path, Clock()).server() as server, Client(path) as client:
+        while not server.asked:
+            client.ulid()
+        client.make("ulid", 1)
+    assert ("DEBUG", "lane 16 was leased") in [
+        (each.levelname, each.getMessage()) for each in log.records
+    ]
+
+
+class Drawing(logging.Handler):
+    """A handler that makes an id for each line, in another thread too, as it has the lock."""
+
+    def __init__(self, client: Client) -> None:
+        super().__init__()
+        self._client = client
+        self.made: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Make ids of the client whose line it is."""
+        self.made.append(self._client.ulid())
+        thread = threading.Thread(target=lambda: self.made.append(self._client.ulid()))
+        thread.start()
+        thread.join(60)
+
+
+def test_a_handler_may_make_ids(path: Path) -> None:
+    """No lock is held while it is called, so that another thread gets ids too."""
+    client = Client(path)
+    handler = Drawing(client)
+    logger = logging.getLogger(notices.LOGGER)
+    logger.addHandler(handler)
+    try:
+        made = [client.ulid(), *handler.made, client.ulid()]
+    finally:
+        logger.removeHandler(handler)
+    assert len(handler.made) == 2
+    assert len(set(made)) == 4
+
+
+def test_a_filter_that_fails_fails_no_call(path: Path) -> None:
+    """The id is made; what is wrong with the log is not the caller's."""
+
+    def fail(record: logging.LogRecord) -> bool:
+        raise RuntimeError("a faulty filter")
+
+    logger = logging.getLogger(notices.LOGGER)
+    logger.addFilter(fail)
+    try:
+        assert Client(path).ulid()
+    finally:
+        logger.removeFilter(fail)
+
+
+_QUIET = """
+import sys, warnings
+warnings.simplefilter("ignore")
+if sys.argv[2:]:
+    import logging
+from uuidd_client import Client
+Client(sys.argv[1]).uuid7()
+print("logging" in sys.modules)
+"""
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("imported", [True, False])
+def test_a_program_without_a_log_sees_no_line(path: Path, imported: bool) -> None:
+    """On standard error is the warning alone; and logging is not imported for it."""
+    words = [sys.executable, "-c", _QUIET, str(path), *(["logging"] if imported else [])]
+    ended = subprocess.run(
+        words, capture_output=True, text=True, check=True, timeout=60, env=os.environ
+    )
+    assert (ended.stdout, ended.stderr) == (f"{imported}\n", "")
+
+
+def test_the_warning_comes_when_no_lock_is_held(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What shows it may make ids, as logging.captureWarnings does with such a handler."""
+    monkeypatch.setattr(notices, "_warned_in", 0)
+    client, made = Client(path), list[str]()
+
+    def show(*_: object, **__: object) -> None:
+        thread = threading.Thread(target=lambda: made.append(client.ulid()))
+        thread.start()
+        thread.join(60)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        monkeypatch.setattr(warnings, "showwarning", show)
+        made.append(client.ulid())
+    assert len(set(made)) == 2

@@ -176,3 +176,23 @@ def test_uuidgen_makes_the_same_version(uuidctl: Uuidctl, flag: str) -> None:
     """So a script may use either."""
     theirs = UUID(run(need("uuidgen"), flag).stdout.strip())
     assert UUID(uuidctl("new", flag)[1].strip()).version == theirs.version
+
+
+@pytest.mark.parametrize(
+    ("form", "lines"), [("string", 2), ("time", 2), ("timestamp", 2), ("inspect", 22)]
+)
+def test_new_ksuids_are_printed_in_a_format(uuidctl: Uuidctl, form: str, lines: int) -> None:
+    """As ksuid -n 2 -f prints them."""
+    code, out, _ = uuidctl("new", "-k", "ksuid", "-n", "2", "-f", form)
+    assert code == 0
+    assert out.count("\n") == lines
+
+
+@pytest.mark.parametrize("words", [(), ("-7",), ("-k", "ksuid", "--json")])
+def test_a_format_of_ksuids_is_refused_for_other_kinds(
+    uuidctl: Uuidctl, words: tuple[str, ...]
+) -> None:
+    """The default kind is one of them."""
+    code, out, err = uuidctl("new", *words, "-f", "time")
+    assert (code, out) == (2, "")
+    assert err.endswith("-f is for --kind ksuid, and excludes --json\n")

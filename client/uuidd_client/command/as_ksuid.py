@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import TYPE_CHECKING
 
-from uuidd.core.ids.inspect import Reading
+if TYPE_CHECKING:
+    from uuidd.core.ids.inspect import Reading
 
 PARTS = ("string", "time", "timestamp", "payload", "raw")
-"""What ``show`` prints."""
+"""The formats that show a part of it, and not all."""
 
 _ID_BYTES, _PAYLOAD_BYTES = 20, 16
 
@@ -26,7 +28,7 @@ def add_to(command: argparse.ArgumentParser) -> None:
 
 
 def show(reading: Reading, form: str) -> None:
-    """Print one of PARTS of a KSUID; its bytes without a line break."""
+    """Print a KSUID in one of the formats; its bytes without a line break."""
     if form in ("payload", "raw"):
         raw = reading.value.to_bytes(_ID_BYTES, "big")
         sys.stdout.flush()
@@ -35,6 +37,7 @@ def show(reading: Reading, form: str) -> None:
         return
     texts = {
         "string": reading.text,
+        "inspect": f"{inspected(reading)}\n",
         "time": _time(reading),
         "timestamp": str(reading.fields["timestamp"]),
     }

@@ -74,6 +74,7 @@ complete -c uuidctl -n '_shtab_uuidctl_using new' -s n -s C -l count -x -d 'how 
 complete -c uuidctl -n '_shtab_uuidctl_using new' -l json -d 'print one JSON array'
 complete -c uuidctl -n '_shtab_uuidctl_using new' -l namespace -xka "dns url oid x500" -d 'for v3 and v5: the namespace of the name: a UUID, or dns, url, oid, x500'
 complete -c uuidctl -n '_shtab_uuidctl_using new' -l name -x -d 'for v3 and v5: the name that the id is made from'
+complete -c uuidctl -n '_shtab_uuidctl_using new' -s f -xka "inspect string time timestamp payload raw" -d 'for KSUIDs: print this, as ksuid does, in UTC: string, inspect, time or timestamp, or the bytes of the payload or (raw) of the whole'
 complete -c uuidctl -n '_shtab_uuidctl_using; and test $_shtab_uuidctl_npos -eq 0' -a bounds -d 'show the lowest and the highest id of a span of time'
 complete -c uuidctl -n '_shtab_uuidctl_using bounds' -s h -l help -d 'show this help message and exit'
 complete -c uuidctl -n '_shtab_uuidctl_using bounds' -l unit -xka "tick us ms s" -d 'extend the span to whole units: a time becomes the whole second, for example (default: the unit in which the kind counts time)'

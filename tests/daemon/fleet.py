@@ -56,6 +56,7 @@ class Engine:
     mute: bool = False
     deaf: bool = False
     looks: int = 0
+    writes: int = 0
     name: str = "the engine"
 
     async def _asked(self) -> None:
@@ -100,14 +101,19 @@ class Engine:
         there = self.kept.get(number)
         if (None if there is None else there.version) != version:
             raise Changed
-        self.kept[number] = Found(record, self.questions)
+        self.replace(number, record)
+        if self.losing:
+            raise Away("the answer was lost")
+        return self.kept[number].version
+
+    def replace(self, number: int, record: Record) -> None:
+        """Do a write."""
+        self.writes += 1
+        self.kept[number] = Found(record, self.writes)
         if is_let_go(record) and not self.mute:
             self.told = Freed(self.told.count + 1, number)
             self.telling.set()
             self.telling = trio.Event()
-        if self.losing:
-            raise Away("the answer was lost")
-        return self.questions
 
     async def freed(self, after: int | None) -> Freed:
         """See ``Coordinator``."""

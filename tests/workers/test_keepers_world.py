@@ -1,0 +1,45 @@
+"""Whatever becomes of keepers, states and the engine: no number is used by two for one tick."""
+
+from __future__ import annotations
+
+import trio
+from hypothesis import event, given
+from hypothesis import strategies as st
+from trio.testing import MockClock
+
+from tests.workers.keepers_world import HOLD, OFFSETS, STEPS, WINDOW, World
+from tests.workers.spans import Seen
+
+Steps = list[tuple[str, int, float]]
+
+OFTEN = ("take", "sleep", "take", "start", "stop", "take", "mend")
+
+STEP = st.tuples(
+    st.one_of(st.sampled_from(OFTEN), st.sampled_from(STEPS)),
+    st.integers(0, len(OFFSETS) - 1),
+    st.sampled_from([0.1, 0.5, 1.0, 5.0, WINDOW / 2, WINDOW, WINDOW + HOLD]),
+)
+
+
+def run(steps: Steps) -> Seen:
+    """Return what is seen of these steps."""
+    return trio.run(World().run, steps, clock=MockClock(autojump_threshold=0))
+
+
+@given(steps=st.lists(STEP, min_size=10, max_size=60))
+def test_no_number_is_used_twice_for_one_tick(steps: Steps) -> None:
+    """And the other steady kinds are never refused, which a step of the world checks."""
+    seen = run(steps)
+    event(f"numbers used: {len(seen.spans)}")
+    assert seen.overlaps() == []
+
+
+def test_the_world_gives_out_snowflakes_of_both_numbers() -> None:
+    """So the search is not about nothing: one host after the other stops, and frees its number."""
+    steps: Steps = [("sleep", 0, 10.0), ("take", 0, 0.0)]
+    for change in [("stop", 0, 0.0), ("stop", 1, 0.0), ("start", 0, 0.0)]:
+        steps += [change, ("sleep", 0, 10.0), ("take", 0, 0.0)]
+    seen = run(steps)
+    users = {who for spans in seen.spans.values() for _, _, who in spans}
+    assert len(seen.spans) == 2
+    assert {who.split(",")[0] for who in users} == {"host 0", "host 1", "host 2"}, seen.spans

@@ -131,6 +131,23 @@ def test_lanes_are_leased_from_within_the_sandbox(service: Booted) -> None:
         assert len(passed) == 1
 
 
+def test_the_signals_of_a_clone_are_seen_from_within_the_sandbox(service: Booted) -> None:
+    """A file stands for the vmclock device. Where there is none, nothing warns of that."""
+    since = service.now()
+    service.run("systemctl", "restart", "uuidd.service")
+    found = service.status()["clones"]["signals"]
+    assert (found["vmclock"], found["clock"]) == ("no /dev/vmclock0", "")
+    assert found["vmgenid"] in ("", "no vmgenid device")
+    assert service.journal(since, "--priority=warning") == ""
+    service.run("sh", "-euc", "printf VCLK >/dev/vmclock0 && truncate -s 4096 /dev/vmclock0")
+    try:
+        service.run("systemctl", "restart", "uuidd.service")
+        assert service.status()["clones"]["signals"]["vmclock"] == ""
+    finally:
+        service.run("rm", "/dev/vmclock0")
+        service.run("systemctl", "restart", "uuidd.service")
+
+
 def test_the_socket_is_enabled_for_the_next_boot(service: Booted) -> None:
     """So the first request after it starts the service."""
     assert service.run("systemctl", "is-enabled", "uuidd.socket") == "enabled\n"

@@ -37,6 +37,7 @@ def test_each_file_is_put_where_its_reader_looks(prefix: Path) -> None:
         "etc/systemd/system/uuidd.socket",
         "etc/sysusers.d/uuidd.conf",
         "etc/tmpfiles.d/uuidd.conf",
+        "etc/udev/rules.d/70-uuidd.rules",
         "etc/default/uuidd",
     }
 

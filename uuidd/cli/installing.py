@@ -26,6 +26,7 @@ FILES = {
     "uuidd.socket": "etc/systemd/system/uuidd.socket",
     "sysusers.conf": "etc/sysusers.d/uuidd.conf",
     "tmpfiles.conf": "etc/tmpfiles.d/uuidd.conf",
+    "udev.rules": "etc/udev/rules.d/70-uuidd.rules",
     "default": "etc/default/uuidd",
 }
 """The place of each file. systemd prefers /etc to the folders of packages, so this uuidd replaces
@@ -81,9 +82,9 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser of this command's options."""
     made = arguments.Parser(
         prog=f"uuidd {COMMAND}",
-        description="Install uuidd's units for systemd and its files for sysusers.d, tmpfiles.d and"
-        " /etc/default, and link its commands, manual pages and completion into /usr/local. They"
-        " take the place of util-linux's uuidd until --undo removes them.",
+        description="Install uuidd's units for systemd and its files for sysusers.d, tmpfiles.d,"
+        " udev and /etc/default, and link its commands, manual pages and completion into"
+        " /usr/local. They take the place of util-linux's uuidd until --undo removes them.",
     )
     made.add_argument(
         "--prefix",

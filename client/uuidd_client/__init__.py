@@ -17,7 +17,8 @@ may be used in any thread and after a fork; the methods of ``Client`` say what e
 from __future__ import annotations
 
 from uuidd_client import extension, lazy
-from uuidd_client.client import Client, function
+from uuidd_client.client import Client
+from uuidd_client.drawing import function
 from uuidd_client.errors import DaemonUnavailable, NoWorkerId, RateExceeded, TimeOutOfRange
 
 TYPE_CHECKING = False

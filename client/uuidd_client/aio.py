@@ -34,8 +34,9 @@ import uuidd_client
 from uuidd.core.ids.kinds import KINDS
 from uuidd_client.arguments import counted, known
 from uuidd_client.callers import asked_for, caller
-from uuidd_client.client import Client, function
+from uuidd_client.client import Client
 from uuidd_client.counts import Stats
+from uuidd_client.drawing import function
 
 # Here, and not with the first id: the event loop would have to wait for it.
 from uuidd_client.session import Session
@@ -241,7 +242,7 @@ class AsyncClient:
     def factory(self, kind: str, form: str | None = None) -> Callable[[], Awaitable[Any]]:
         """Return a function to be awaited that returns one id; see ``Client.factory``."""
         form = known(kind, form)
-        draw = function(self._client._factory(kind, form, wait=False))
+        draw = function(self._client._drawing.factory(kind, form, wait=False))
         session, later = self._client._session, self._later
 
         async def drawn() -> Any:

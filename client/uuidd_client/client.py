@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
-from itertools import repeat, starmap
 
 from uuidd.core.ids.checks import shown
 from uuidd_client import extension, lazy
 from uuidd_client.arguments import counted, known, seconds
+from uuidd_client.drawing import Drawing
 from uuidd_client.per_process import PerProcess
-from uuidd_client.system import instants, utc
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,16 +19,13 @@ if TYPE_CHECKING:
     from typing import Literal, Protocol, TypeVar, overload
 
     from uuidd_client import counts
-    from uuidd_client._core import Cutter
     from uuidd_client.session import Session
     from uuidd_client.source import LatestSteady
-    from uuidd_client.supply import Direct, Run
 
     UuidKind = Literal["v1", "v4", "v6", "v7"]
     TextKind = Literal["flake", "ulid", "ksuid", "push_id"]
     IntKind = Literal["snowflake"]
 
-    Draw = TypeVar("Draw", bound=abc.Callable[[], typing.Any])
     Id = TypeVar("Id", covariant=True)
 
     class Draws(Protocol[Id]):
@@ -47,8 +42,6 @@ else:
     # For those who ask what the annotations name. To import these takes longer than all the rest.
     abc, types, typing, uuid = map(lazy.Module, ("collections.abc", "types", "typing", "uuid"))
     counts = lazy.Module("uuidd_client.counts")
-
-_GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
 
 
 class Client:
@@ -98,7 +91,7 @@ class Client:
         self._session: PerProcess[Session] = PerProcess(
             lambda: lazy.session_type()(*settings), drop=lambda session: session.drop()
         )
-        self._cells: dict[tuple[str, str], list[typing.Any]] = {}
+        self._drawing = Drawing(self._session, self._core)
         self._compiled = self._core is not None
         draws: abc.Callable[[str], typing.Any] = self.factory
         self._uuid1: Draws[uuid.UUID] = draws("v1")
@@ -218,26 +211,7 @@ class Client:
         iterator. ``next`` raises DaemonUnavailable if no daemon answers, and there is no fallback;
         it may be called again.
         """
-        form = known(kind, form)
-        if self._core is not None:
-            ids: abc.Iterator[typing.Any] = self._core.Ids(form, self._refill(kind, form))
-            return ids
-        if not _GIL:
-            return starmap(self._locked_factory(kind, form), repeat(()))
-        cell, refill = self._cell(kind, form)
-
-        # As in factory(), except that the time is read in C, just before the call.
-        def draw(now: float) -> typing.Any:
-            ids, begin, deadline, epochs, epoch = cell[0]
-            try:
-                drawn = next(ids)
-                if begin <= now < deadline[0] and epochs[0] == epoch:
-                    return drawn
-            except StopIteration:
-                pass
-            return refill()
-
-        return map(draw, instants())
+        return self._drawing.iterate(kind, known(kind, form))
 
     def status(self) -> dict[str, typing.Any]:
         """Return the daemon's status. Raises DaemonUnavailable if no daemon answers."""
@@ -296,103 +270,4 @@ class Client:
 
         It cannot be pickled; the client, its methods and the functions of the module can.
         """
-        return self._factory(kind, known(kind, form))
-
-    def _factory(self, kind: str, form: str, wait: bool = True) -> abc.Callable[[], typing.Any]:
-        """Return a function that returns one id; without *wait*, it may raise MustWait."""
-        if self._core is not None:
-            refill = self._refill(kind, form, wait)
-            compiled: abc.Callable[[], typing.Any] = self._core.Draw(form, refill)
-            return compiled
-        if not _GIL:
-            return self._locked_factory(kind, form, wait)
-        cell, refill = self._cell(kind, form, wait)
-        clock = utc
-
-        def draw() -> typing.Any:
-            """Return the next id."""
-            ids, begin, deadline, epochs, epoch = cell[0]
-            try:
-                drawn = next(ids)
-                if begin <= clock() < deadline[0] and epochs[0] == epoch:
-                    return drawn
-            except StopIteration:
-                pass
-            return refill()
-
-        return draw
-
-    def _refill(
-        self, kind: str, form: str, wait: bool = True
-    ) -> abc.Callable[[], tuple[Cutter | None, typing.Any]]:
-        """Return a function that returns a cutter for ids of *kind*, and one id, in *form*."""
-
-        def one(session: Session) -> tuple[Cutter | None, typing.Any]:
-            return session.one(kind, form, wait=wait)
-
-        # Not self, which has the factories: a dropped client closes its connections at once.
-        call = self._session.call
-        return lambda: call(one)
-
-    def _locked_factory(
-        self, kind: str, form: str, wait: bool = True
-    ) -> abc.Callable[[], typing.Any]:
-        """Return a factory for an interpreter without the GIL, where next() is not atomic."""
-        session = self._session
-
-        def draw() -> typing.Any:
-            """Return the next id."""
-            return session.call(lambda session: session.make(kind, 1, form, wait=wait))[0]
-
-        return draw
-
-    def _cell(
-        self, kind: str, form: str, wait: bool = True
-    ) -> tuple[list[typing.Any], abc.Callable[[], typing.Any]]:
-        """Return a list that holds the run which all factories of *kind* and *form* share.
-
-        The function beside it returns the next id if the run has none: one that is made directly,
-        or the first of a new run, which it puts there.
-        """
-        cell: list[typing.Any] = self._cells.setdefault((kind, form), [_EMPTY, None])
-        # Not self, which has the factories: a dropped client closes its connections at once.
-        session = self._session
-
-        def run(session: Session) -> tuple[Run, Direct, typing.Any]:
-            return session.run(kind, form, wait=wait)
-
-        def refill() -> typing.Any:
-            if cell[1] is not None:
-                direct, always = cell[1]
-                # It calls the function until that returns None. So the next call of draw finds its
-                # id without an exception, which would take longer than all the rest.
-                cell[0] = iter(direct, None), 0.0, always, _NO_EPOCHS, 0
-                drawn = direct()
-                # Here nothing is called any more, because a handler could fork in it.
-                if drawn is not None:
-                    return drawn
-            cell[0], cell[1], drawn = session.call(run)
-            return drawn
-
-        return cell, refill
-
-
-def function(draw: Draw) -> Draw:
-    """Return *draw*, or if the extension made it, a function of Python that calls it.
-
-    Programs look for functions, and for what only those have: a name, annotations and attributes.
-    """
-    core = extension.core
-    if core is None or not isinstance(draw, core.Draw):
-        return draw
-
-    def drawn() -> typing.Any:
-        """Return the next id."""
-        return draw.next
-
-    core.shortcut(drawn, draw)
-    return drawn  # type: ignore[return-value]  # it is called as the other is, and returns the same
-
-
-_NO_EPOCHS = memoryview(bytes(8)).cast("Q")
-_EMPTY: Run = (iter(()), 0.0, memoryview(bytes(8)).cast("d"), _NO_EPOCHS, 0)
+        return self._drawing.factory(kind, known(kind, form))

@@ -21,7 +21,7 @@ import uuidd_client
 from uuidd.core.ids.checks import shown
 from uuidd_client import fixed
 from uuidd_client import private_daemon as daemons
-from uuidd_client.client import _EMPTY, Client
+from uuidd_client.client import Client
 from uuidd_client.lazy import session_type
 from uuidd_client.per_process import PerProcess
 
@@ -128,8 +128,7 @@ def _rest(client: Client, sessions: PerProcess[Any]) -> None:
     """Let no id of *sessions*, which are no longer those of *client*, be drawn from it."""
     if sessions.made():
         sessions.call(lambda session: session.rest())
-    for cell in list(client._cells.values()):
-        cell[:] = _EMPTY, None
+    client._drawing.forget_runs()
 
 
 def _session_at(socket: Path, client: Client) -> Session:

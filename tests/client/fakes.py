@@ -23,7 +23,7 @@ from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline import Block
 from uuidd.core.wire import methods
 from uuidd.core.wire.rpc import pack_notification
-from uuidd_client import client, compiled, connection, direct, own_lane, places, source, transport
+from uuidd_client import compiled, connection, direct, drawing, own_lane, places, source, transport
 from uuidd_client.errors import DaemonUnavailable
 from uuidd_client.watch import NEVER
 
@@ -48,9 +48,9 @@ class Time:
         self.utc = START
         for module in (connection, transport, source, places, own_lane):
             monkeypatch.setattr(module, "elapsed", self.elapsed)
-        for module in (client, places):
+        for module in (drawing, places):
             monkeypatch.setattr(module, "utc", self.seconds)
-        monkeypatch.setattr(client, "instants", lambda: starmap(self.seconds, repeat(())))
+        monkeypatch.setattr(drawing, "instants", lambda: starmap(self.seconds, repeat(())))
         for module in (source, places, own_lane):
             monkeypatch.setattr(module, "utc_tick", lambda: self.utc)
         for module in (direct, compiled):

@@ -23,7 +23,8 @@ import uuidd_client
 from tests.client.cutters import FOREVER, Hand, core
 from tests.client.fakes import Server, grants
 from tests.client.lanes import Clock, Lanes, World
-from uuidd_client import Client, client
+from uuidd_client import Client
+from uuidd_client.drawing import function
 from uuidd_client.errors import DaemonUnavailable
 
 PATIENCE = 60.0
@@ -31,7 +32,7 @@ PATIENCE = 60.0
 WAYS: dict[str, Callable[[str, Any], Callable[[], Any]]] = {
     "called": lambda form, refill: core.Draw(form, refill),
     "iterated": lambda form, refill: core.Ids(form, refill).__next__,
-    "function": lambda form, refill: client.function(core.Draw(form, refill)),
+    "function": lambda form, refill: function(core.Draw(form, refill)),
 }
 """How ids are drawn, where *refill* returns a cutter and an id."""
 
@@ -163,7 +164,7 @@ def test_the_types_cannot_be_changed() -> None:
 def drawing(found: list[str]) -> tuple[Any, Callable[[], Any]]:
     """Return a function that draws what is in *found*, and the Draw behind it."""
     draw = core.Draw("text", lambda: (None, found.pop(0)))
-    return client.function(draw), draw
+    return function(draw), draw
 
 
 def test_a_function_that_is_changed_does_what_it_was_changed_to() -> None:
@@ -201,17 +202,17 @@ def test_a_function_whose_closure_is_changed_by_a_refill_returns_its_id() -> Non
         cells[0].cell_contents = SimpleNamespace(next="b")
         return None, "a"
 
-    function = client.function(core.Draw("text", refill))
-    cells = function.__closure__
-    assert [function(), function()] == ["a", "b"]
+    shortened = function(core.Draw("text", refill))
+    cells = shortened.__closure__
+    assert [shortened(), shortened()] == ["a", "b"]
 
 
 def test_only_a_function_that_calls_it_is_a_shortcut() -> None:
     """All others would do something else than they say."""
     _, draw = drawing([])
-    for function in (lambda: 5, lambda: drawing, test_only_a_function_that_calls_it_is_a_shortcut):
+    for other in (lambda: 5, lambda: drawing, test_only_a_function_that_calls_it_is_a_shortcut):
         with pytest.raises(TypeError, match="in its closure"):
-            core.shortcut(function, draw)
+            core.shortcut(other, draw)
     with pytest.raises(TypeError):
         core.shortcut(len, draw)
 

@@ -1,0 +1,158 @@
+"""How ids are drawn: functions and iterators, which ask a session only where they have to."""
+
+from __future__ import annotations
+
+import sys
+from itertools import repeat, starmap
+
+from uuidd_client import extension, lazy
+from uuidd_client.system import instants, utc
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import types
+    import typing
+    from collections import abc
+    from typing import TypeVar
+
+    from uuidd_client._core import Cutter
+    from uuidd_client.per_process import PerProcess
+    from uuidd_client.session import Session
+    from uuidd_client.supply import Direct, Run
+
+    Draw = TypeVar("Draw", bound=abc.Callable[[], typing.Any])
+else:
+    # For those who ask what the annotations name: also those of a method, which its function has.
+    abc, types, typing, uuid = map(lazy.Module, ("collections.abc", "types", "typing", "uuid"))
+
+_GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
+
+_NO_EPOCHS = memoryview(bytes(8)).cast("Q")
+_EMPTY: Run = (iter(()), 0.0, memoryview(bytes(8)).cast("d"), _NO_EPOCHS, 0)
+
+
+class Drawing:
+    """Draws ids of *session*, by the extension *core*, or without it if that is None."""
+
+    def __init__(self, session: PerProcess[Session], core: types.ModuleType | None) -> None:
+        self._session = session
+        self._core = core
+        self._cells: dict[tuple[str, str], list[typing.Any]] = {}
+
+    def forget_runs(self) -> None:
+        """Ask the session for the next id of each kind."""
+        for cell in list(self._cells.values()):
+            cell[:] = _EMPTY, None
+
+    def iterate(self, kind: str, form: str) -> abc.Iterator[typing.Any]:
+        """Return an endless iterator over ids of *kind* in *form*."""
+        if self._core is not None:
+            ids: abc.Iterator[typing.Any] = self._core.Ids(form, self._refill(kind, form))
+            return ids
+        if not _GIL:
+            return starmap(self._locked(kind, form), repeat(()))
+        cell, refill = self._cell(kind, form)
+
+        # As in factory(), except that the time is read in C, just before the call.
+        def draw(now: float) -> typing.Any:
+            ids, begin, deadline, epochs, epoch = cell[0]
+            try:
+                drawn = next(ids)
+                if begin <= now < deadline[0] and epochs[0] == epoch:
+                    return drawn
+            except StopIteration:
+                pass
+            return refill()
+
+        return map(draw, instants())
+
+    def factory(self, kind: str, form: str, wait: bool = True) -> abc.Callable[[], typing.Any]:
+        """Return a function that returns one id; without *wait*, it may raise MustWait."""
+        if self._core is not None:
+            refill = self._refill(kind, form, wait)
+            compiled: abc.Callable[[], typing.Any] = self._core.Draw(form, refill)
+            return compiled
+        if not _GIL:
+            return self._locked(kind, form, wait)
+        cell, refill = self._cell(kind, form, wait)
+        clock = utc
+
+        def draw() -> typing.Any:
+            """Return the next id."""
+            ids, begin, deadline, epochs, epoch = cell[0]
+            try:
+                drawn = next(ids)
+                if begin <= clock() < deadline[0] and epochs[0] == epoch:
+                    return drawn
+            except StopIteration:
+                pass
+            return refill()
+
+        return draw
+
+    def _refill(
+        self, kind: str, form: str, wait: bool = True
+    ) -> abc.Callable[[], tuple[Cutter | None, typing.Any]]:
+        """Return a function that returns a cutter for ids of *kind*, and one id, in *form*."""
+
+        def one(session: Session) -> tuple[Cutter | None, typing.Any]:
+            return session.one(kind, form, wait=wait)
+
+        call = self._session.call
+        return lambda: call(one)
+
+    def _locked(self, kind: str, form: str, wait: bool = True) -> abc.Callable[[], typing.Any]:
+        """Return a factory for an interpreter without the GIL, where next() is not atomic."""
+        session = self._session
+
+        def draw() -> typing.Any:
+            """Return the next id."""
+            return session.call(lambda session: session.make(kind, 1, form, wait=wait))[0]
+
+        return draw
+
+    def _cell(
+        self, kind: str, form: str, wait: bool = True
+    ) -> tuple[list[typing.Any], abc.Callable[[], typing.Any]]:
+        """Return a list that holds the run which all factories of *kind* and *form* share.
+
+        The function beside it returns the next id if the run has none: one that is made directly,
+        or the first of a new run, which it puts there.
+        """
+        cell: list[typing.Any] = self._cells.setdefault((kind, form), [_EMPTY, None])
+        session = self._session
+
+        def run(session: Session) -> tuple[Run, Direct, typing.Any]:
+            return session.run(kind, form, wait=wait)
+
+        def refill() -> typing.Any:
+            if cell[1] is not None:
+                direct, always = cell[1]
+                # It calls the function until that returns None. So the next call of draw finds its
+                # id without an exception, which would take longer than all the rest.
+                cell[0] = iter(direct, None), 0.0, always, _NO_EPOCHS, 0
+                drawn = direct()
+                # Here nothing is called any more, because a handler could fork in it.
+                if drawn is not None:
+                    return drawn
+            cell[0], cell[1], drawn = session.call(run)
+            return drawn
+
+        return cell, refill
+
+
+def function(draw: Draw) -> Draw:
+    """Return *draw*, or if the extension made it, a function of Python that calls it.
+
+    Programs look for functions, and for what only those have: a name, annotations and attributes.
+    """
+    core = extension.core
+    if core is None or not isinstance(draw, core.Draw):
+        return draw
+
+    def drawn() -> typing.Any:
+        """Return the next id."""
+        return draw.next
+
+    core.shortcut(drawn, draw)
+    return drawn  # type: ignore[return-value]  # it is called as the other is, and returns the same

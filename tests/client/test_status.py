@@ -40,10 +40,10 @@ WATCH = [
 
 STATUS: dict[str, Any] = {
     "clones": {
-        "noticed": 61,
-        "renewed": 62,
-        "last_by": "vmclock",
-        "last_age": 63.5,
+        "noticed": 0,
+        "renewed": 0,
+        "last_by": "",
+        "last_age": None,
         "after_clone": "refuse",
     },
     "version": "1.2.3",
@@ -550,9 +550,24 @@ def refusing() -> dict[str, Any]:
         requests__rpc__refused={"busy": 12, "bad_params": 3},
         requests__libuuid__refused={"too_late": 4},
         leases__refused={"floor": 5},
+        clones__noticed=61,
+        clones__renewed=62,
+        clones__last_age=63.5,
         utc__steps_back=9,
         saves__failed=11,
     )
+
+
+def test_a_clone_has_a_row_of_its_own() -> None:
+    """A host that was never cloned has none."""
+    row = "clones       3 noticed (last 7.0 s ago, by vmgenid)"
+    cloned: dict[str, Any] = {
+        "clones__noticed": 3,
+        "clones__last_age": 7.0,
+        "clones__last_by": "vmgenid",
+    }
+    assert row in drawn(**cloned).split("\n")
+    assert "clones" not in drawn()
 
 
 def test_every_number_of_the_status_is_among_the_metrics() -> None:

@@ -50,6 +50,7 @@ def draw(status: dict[str, Any], rate: float | None, *, width: int, coloured: bo
         *_clock(status, width),
         *_leases(status, width),
         *_saves(status, width),
+        *_clones(status["clones"], width),
         *blank,
         *_callers(status, width),
         *_rest(status, width),
@@ -174,6 +175,13 @@ def _saves(status: dict[str, Any], width: int) -> Iterator[Line]:
             Span(f"one has taken {saves['under_way_seconds']:.1f} s so far", YELLOW),
         ]
     yield from _row("saves", said, width)
+
+
+def _clones(clones: dict[str, Any], width: int) -> Iterator[Line]:
+    if clones["noticed"]:
+        last = f"{_span(clones['last_age'])} ago, by {plain(clones['last_by'])}"
+        said = f"{clones['noticed']:,} noticed (last {last})"
+        yield from _row("clones", [Span(said, YELLOW)], width)
 
 
 def _callers(status: dict[str, Any], width: int) -> Iterator[Line]:

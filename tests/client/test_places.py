@@ -162,7 +162,8 @@ def test_a_handlers_ids_are_above_those_of_the_lane_that_it_interrupts(
     """It gets a block, which may begin before them."""
     with leasing(world, "v1") as (server, client):
         channel = client._session.get().channel("utc")
-        found = client.make("v1", 1)
+        # So many that the last one has the tick of now.
+        found = client.make("v1", 6000)
         time.move(100 * TICK)
         channel.in_turn(lambda _: found.extend(client.make("v1", 1000)))
         assert server.requests

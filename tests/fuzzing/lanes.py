@@ -14,17 +14,19 @@ class Lanes:
     def __init__(self, inside: Inside) -> None:
         self._inside = inside
         self._before = _next(inside)
+        self._epoch = inside.timelines.utc.leases.epoch
 
     def check(self, given_out: GivenOut, *, unread: bool) -> None:
         """Raise Broken when a lane moved without a block that ends where it is now.
 
-        *unread*: somebody may have been given what nobody read.
+        *unread*: somebody may have been given what nobody read. A renewal may move the steady one.
         """
         if unread:
             return
+        renewed = self._inside.timelines.utc.leases.epoch != self._epoch
         for key, (begin, reached) in _next(self._inside).items():
             before = self._before.get(key, (begin, begin))[1]
-            if reached == before or (key == STEADY and given_out.unsure):
+            if reached == before or (key == STEADY and (given_out.unsure or renewed)):
                 continue
             require(given_out.ends.get(key) == reached, "a refused request moves no lane")
 

@@ -7,6 +7,8 @@ import os
 import weakref
 from math import inf
 
+from uuidd_client.per_process import PerProcess
+
 MADV_WIPEONFORK = 18
 """From <linux/mman.h>; Linux 4.14 or newer."""
 
@@ -24,6 +26,7 @@ class ForkGuard:
 
     def __init__(self, *, cloned: bool = True) -> None:
         pages = mmap.mmap(-1, 2 * mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        self.child: dict[str, ForkGuard] = {}
         self.memory = memoryview(pages)
         self._doubles = self.memory.cast("d")
         self._next = 0
@@ -64,8 +67,8 @@ def wipe_all() -> None:
     For a restored snapshot: its copies share what the slots guard, as a child does with its parent.
     Other threads notice it at their next look, and what they make from then on is new.
     """
-    guards = [_guard, *(reference() for reference in _guards.valuerefs())]
-    for guard in guards:
+    # Not values(): another thread may add one meanwhile.
+    for guard in [reference() for reference in _guards.valuerefs()]:
         if guard is not None:
             guard.wipe()
 
@@ -78,13 +81,9 @@ def _wipe_in_child() -> None:
 os.register_at_fork(after_in_child=_wipe_in_child)
 
 
-_guard = ForkGuard()
+_guard = PerProcess(ForkGuard)
 
 
 def alive() -> memoryview[float]:
     """Return a slot that holds 1.0 in this process, and 0.0 in the children that it forks."""
-    global _guard
-    guard = _guard
-    if not guard.alive[0]:
-        guard = _guard = ForkGuard()
-    return guard.alive
+    return _guard.get().alive

@@ -3,15 +3,17 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import os
+import sys
 import warnings
 import weakref
 from collections.abc import Callable
+from types import FrameType
 
 import pytest
 
 from tests.client.raw import raw_fork
 from uuidd_client import fork_guard
-from uuidd_client.fork_guard import ForkGuard
+from uuidd_client.fork_guard import ForkGuard, alive, wipe_all
 
 YES, NO = 41, 42
 
@@ -137,3 +139,20 @@ def test_a_page_that_nobody_uses_is_not_kept(unwiped: ForkGuard) -> None:
     gc.collect()
     assert other() is None
     assert unwiped in fork_guard._unwiped
+
+
+def test_two_threads_at_once_find_the_same_slot() -> None:
+    """Otherwise the next renewal would wipe that of one thread alone."""
+    other = []
+
+    def overtake(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code is ForkGuard.__init__.__code__:
+            # As if another thread ran now.
+            sys.setprofile(None)
+            other.append(alive())
+
+    wipe_all()
+    sys.setprofile(overtake)
+    found = alive()
+    wipe_all()
+    assert (found[0], *(slot[0] for slot in other)) == (0.0, 0.0)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ import pytest
 import uuidd_client
 from tests.client.fakes import Time
 from tests.client.lanes import Lanes, World
+from tests.rig import Daemon
 from uuidd_client import Backfill, Client, DaemonUnavailable, compiled, supply
 from uuidd_client.fixed import FixedSessions
 from uuidd_client.watch import latest, page_of
@@ -151,3 +154,33 @@ def test_all_connections_to_one_daemon_share_its_page(lanes: Lanes) -> None:
         found.append((watch.moved, latest().moved))
     assert found == [(False, False), (True, False)]
     other.close()
+
+
+def test_threads_draw_while_another_renews(daemon: Daemon) -> None:
+    """No id comes twice, none fails, and no connection is closed in the middle of a request."""
+    client = Client(daemon.socket, fallback=False)
+    ended = threading.Event()
+    drawn: list[list[object]] = []
+
+    def draw(kind: str) -> None:
+        one = client.factory(kind)
+        ids: list[object] = []
+        drawn.append(ids)
+        while not ended.is_set():
+            ids += [one(), *client.make(kind, 3)]
+
+    with ThreadPoolExecutor(4) as threads:
+        drawing = [threads.submit(draw, kind) for kind in ("v1", "v4", "v7", "flake")]
+        try:
+            for _ in range(5):
+                before = [len(ids) for ids in drawn]
+                client.renew()
+                # Until each has made some with what it got since then.
+                while any(len(ids) <= count + 8 for ids, count in zip(drawn, before, strict=False)):
+                    assert not any(each.done() for each in drawing)
+                    ended.wait(0.0001)
+        finally:
+            ended.set()
+        for each in drawing:
+            each.result()
+    assert sum(len(set(ids)) for ids in drawn) == sum(map(len, drawn))

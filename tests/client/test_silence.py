@@ -282,7 +282,7 @@ def test_a_forks_child_asks_anew(path: Path) -> None:
         with pytest.raises(DaemonUnavailable):
             client.uuid1()
         # As the kernel does in a child.
-        fork_guard._guard.wipe()
+        fork_guard.wipe_all()
         with pytest.raises(DaemonUnavailable):
             client.uuid1()
         stopped.awake.set()

@@ -25,7 +25,7 @@ from uuidd.core.ids.nodes import NODE_BITS
 from uuidd.core.ids.snowflake import EPOCH_BITS, WORKER_BITS
 from uuidd.core.ids.ticks import TICK_BITS
 from uuidd.core.timeline.fence import Claim
-from uuidd.core.timeline.generation import GENERATIONS
+from uuidd.core.timeline.generation import GENERATION_BITS
 from uuidd.core.timeline.state import Node, State
 
 FORMAT = 5
@@ -33,7 +33,6 @@ EARLIEST_FORMAT = 1
 """The oldest format that is still read."""
 
 _MAGIC = "uuidd-state"
-_GENERATION_BITS = GENERATIONS.bit_length() - 1
 _EARLIER_GENERATION_BITS = 10
 """Until format 2."""
 
@@ -117,15 +116,15 @@ def _state(body: dict[str, object], version: int) -> State:
         raise KeyError("worker")
     if ("product" in body) != (version >= 5):
         raise KeyError("product")
-    bits = _EARLIER_GENERATION_BITS if version <= 2 else _GENERATION_BITS
+    bits = _EARLIER_GENERATION_BITS if version <= 2 else GENERATION_BITS
     marks: dict[int, int] = {}
     for number, mark in _numbers("marks", body["marks"], bits, TICK_BITS).items():
-        whole = number >> bits - _GENERATION_BITS
+        whole = number >> bits - GENERATION_BITS
         marks[whole] = max(mark, marks.get(whole, 0))
     return State(
         node=Node(_number(int(str(body["node"]), 16), NODE_BITS), str(body["node_source"])),
         machine=str(body["machine"]),
-        generation=_number(body["generation"], bits) >> bits - _GENERATION_BITS,
+        generation=_number(body["generation"], bits) >> bits - GENERATION_BITS,
         marks=marks,
         floor=_number(body["floor"], TICK_BITS),
         steady=_number(body["steady"], TICK_BITS),

@@ -139,7 +139,7 @@ def test_a_mark_that_is_not_kept_is_found(monkeypatch: pytest.MonkeyPatch) -> No
     def from_zero(number: int, *, node: int, begin: int) -> Generation:
         return Generation(number, node=node, begin=0)
 
-    monkeypatch.setattr("uuidd.core.timeline.utc.Generation", from_zero)
+    monkeypatch.setattr("uuidd.core.timeline.ring.Generation", from_zero)
     with pytest.raises(Repeated, match="were given"):
         small_world.explore(Bounds(ticks=2, ring=1, restarts=0))
 

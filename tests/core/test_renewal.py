@@ -199,6 +199,19 @@ def test_nothing_is_given_out_before_a_save() -> None:
         timelines.lease(at=after(60), uid=0)
 
 
+def test_a_generation_that_was_left_needs_a_save_too() -> None:
+    """What the last save allowed it, before UTC was set back, counts no more."""
+    timelines = host()
+    utc = timelines.utc
+    left = utc.take(1, now=NOW).clock_seq // LANES
+    utc.switch(now=NOW - TICKS_PER_SECOND)
+    renew(timelines, after(1), first=left)
+    assert utc.generation is not None
+    assert utc.generation.number == left
+    with pytest.raises(NeedsSave):
+        utc.take(1, now=after(1).now)
+
+
 def test_a_save_that_was_under_way_does_not_count() -> None:
     """Its state holds what the copy has too, so it lets nothing be given out."""
     timelines = host()

@@ -10,8 +10,10 @@ from uuidd.core.ids.nodes import MULTICAST
 from uuidd.core.timeline import GENERATIONS, LANES, Block, NoneFree
 from uuidd.core.timeline.generation import LANE_BITS
 from uuidd.core.timeline.outcomes import Closed, NeedsSave
+from uuidd.core.timeline.ring import Opening
+from uuidd.core.timeline.start import COPIED
 from uuidd.core.timeline.state import Node, State, random_node
-from uuidd.core.timeline.utc import COPIED, Opening, Utc
+from uuidd.core.timeline.utc import Utc
 from uuidd.core.timeline.volatile import TOLERANCE
 
 NOW = 10_000_000

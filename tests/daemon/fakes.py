@@ -24,10 +24,11 @@ from uuidd.core.timeline import MAX_BLOCK, Block, Generation, SteadyBlock
 from uuidd.core.timeline.fence import Fence
 from uuidd.core.timeline.generation import BLOCK_LANES
 from uuidd.core.timeline.leases import Lease, Leases
+from uuidd.core.timeline.ring import Opening
 from uuidd.core.timeline.state import Node, State
 from uuidd.core.timeline.steady import Rollback, Steady
 from uuidd.core.timeline.timelines import Timelines
-from uuidd.core.timeline.utc import Opening, Utc
+from uuidd.core.timeline.utc import Utc
 from uuidd.core.wire import methods
 from uuidd.kernel_clock import Quality
 from uuidd.server.admission import Admission

@@ -11,7 +11,7 @@ import trio.testing
 from trio.testing import MockClock
 
 from tests.rig import Daemon
-from uuidd.core.timeline.utc import Opening
+from uuidd.core.timeline.ring import Opening
 from uuidd.core.wire.methods import RefusedError
 from uuidd.server import events
 from uuidd.server.acceptor import DESCRIPTORS

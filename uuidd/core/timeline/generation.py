@@ -15,7 +15,8 @@ BLOCK_LANES = 16
 million ticks a second, more than the 60 million that libuuid's callers were seen to draw. The
 others can be leased (``leases``)."""
 
-GENERATIONS = 1 << versions.CLOCK_SEQ_BITS - LANE_BITS
+GENERATION_BITS = versions.CLOCK_SEQ_BITS - LANE_BITS
+GENERATIONS = 1 << GENERATION_BITS
 """Generations in the ring: the high 6 bits of a clock sequence."""
 
 

@@ -3,32 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from uuidd.core.timeline.block import Block
 from uuidd.core.timeline.fence import Claim
-from uuidd.core.timeline.generation import GENERATIONS, LANE_BITS, LANES, Generation
-from uuidd.core.timeline.horizon import Horizon
+from uuidd.core.timeline.generation import GENERATIONS, LANES, Generation
 from uuidd.core.timeline.leases import Lease, Leases, NoLease
 from uuidd.core.timeline.outcomes import Closed, NeedsSave, NeedsSwitch
+from uuidd.core.timeline.ring import Opening
 from uuidd.core.timeline.snapshots import UtcSnapshot
-from uuidd.core.timeline.state import NO_EPOCHS, Node, RandomBits, State, random_node
+from uuidd.core.timeline.start import begin_ring
+from uuidd.core.timeline.state import NO_EPOCHS, Node, RandomBits, State
 from uuidd.core.timeline.volatile import TOLERANCE, Volatile
 
 RENEWED = "the machine was cloned"
 """The reason of the opening after ``renew``."""
-
-COPIED = "the state was copied"
-"""The reason of the opening at a start with another product UUID than the state's."""
-
-
-class Opening(NamedTuple):
-    """A generation, or a volatile node, was opened. *reason* says why, *back* is in ticks."""
-
-    reason: str
-    generation: int
-    node: int
-    back: int
 
 
 class Utc:
@@ -66,52 +54,27 @@ class Utc:
         if loaded is not None:
             self.leases.floor = max(self.leases.floor, loaded.leases)
         self._machine = machine
-        copied = loaded is not None and loaded.copied_to(product)
         # A start that may not read it keeps it for one that may.
         self._product = product if loaded is None else product or loaded.product
-        self._ring = ring
         self._closed = False
         self._volatile: Volatile | None = None
-        self._open: Generation | None = None
-        self._none_before = 0
-        self._top_at_save = 0
         self.openings = 0
         self._new_openings: list[Opening] = []
         # Earlier runs gave nothing past their end, so short blocks from here on are later.
         self._short_next = now
-        kept: Node | None = None
-        # A state that names another machine, or none, may be in many copies of one image.
-        known = loaded is not None and loaded.machine == machine and not copied
-        if loaded is not None and known and not loaded.node.fixed:
-            kept = loaded.node
-        self.node = node or kept or random_node(random)
-        changed = loaded is None or not self.node.same_as(loaded.node)
-        self._floor = now if loaded is None else loaded.floor
-        if changed and self.node.fixed:
-            self._floor = max(now, floor or now)
-        self._marks = {} if loaded is None else dict(loaded.marks)
-        self._horizons = {number: Horizon(mark) for number, mark in self._marks.items()}
-        if loaded is None:
-            self._number = random(GENERATIONS.bit_length() - 1) % ring
-        else:
-            self._number = loaded.generation
-        self._horizon = self._horizon_of(self._number)
-        past = self._mark(self._number) - now
-        if loaded is None:
-            self._open_next(now, "no state", 0, avoid)
-        elif copied:
-            # The original goes on with its generation, and with the next one after a step of UTC.
-            used = {self._number, self._number if avoid is None else avoid >> LANE_BITS}
-            others = [number for number in range(ring) if number not in used]
-            drawn = others[random(GENERATIONS.bit_length() - 1) % len(others)]
-            self._number = (drawn - 1) % ring
-            self._open_next(now, COPIED, 0, None)
-        elif changed:
-            self._open_next(now, "node changed", 0, avoid)
-        elif past > 0:
-            self._open_next(now, "the saved mark lies past now", past, avoid)
-        else:
-            self._open_number(self._number)
+        self._ring, opening = begin_ring(
+            loaded,
+            machine=machine,
+            product=product,
+            now=now,
+            random=random,
+            node=node,
+            avoid=avoid,
+            floor=floor,
+            size=ring,
+        )
+        if opening is not None:
+            self._opened(opening)
 
     def take(self, count: int, *, now: int, whole: bool = False) -> Block:
         """Hand out the latest free ticks, at most *count*, or exactly *count* if *whole*.
@@ -124,20 +87,21 @@ class Utc:
         if self._closed:
             raise Closed
         serving: Generation | Volatile
-        if self._open is None:
-            if self._volatile is None or now >= self._none_before:
+        ring = self._ring
+        if ring.open is None:
+            if self._volatile is None or now >= ring.none_before:
                 raise NeedsSwitch
             serving = self._volatile
-        elif now < self._open.top - TOLERANCE:
+        elif now < ring.open.top - TOLERANCE:
             raise NeedsSwitch
-        elif now >= self._horizon.limit:
+        elif now >= ring.horizon.limit:
             if self._volatile is None:
                 raise NeedsSave
             serving = self._volatile
         elif self._volatile is not None:
             raise NeedsSwitch
         else:
-            serving = self._open
+            serving = ring.open
         # Short blocks rise across a change of the node too, unless UTC stepped back.
         not_before = self._short_next if self._short_next <= now + 1 else 0
         block = serving.take(count, now=now, whole=whole, not_before=not_before)
@@ -152,16 +116,16 @@ class Utc:
         opens the next one. If none can be opened, a volatile node serves. It also leaves a volatile
         node that is no longer needed. *avoid* is as in the constructor, but of this moment.
         """
-        if self._open is None:
-            if now >= self._none_before:
-                self._open_next(now, "a generation is free again", 0, avoid)
-        elif now < self._open.top - TOLERANCE:
-            back = self._open.top - now
-            self._marks[self._number] = max(self._open.top, self.leases.top)
+        ring = self._ring
+        if ring.open is None:
+            if now >= ring.none_before:
+                self._open_next(now, "a generation is free again", avoid=avoid)
+        elif now < ring.open.top - TOLERANCE:
+            back = ring.open.top - now
+            ring.leave(self.leases.top)
             self.leases.leave_generation()
-            self._open = None
-            self._open_next(now, "UTC stepped back", back, avoid)
-        if self._open is None:
+            self._open_next(now, "UTC stepped back", back=back, avoid=avoid)
+        if ring.open is None:
             self.use_volatile("no generation can be opened")
         self.leave_volatile(now=now)
 
@@ -172,10 +136,11 @@ class Utc:
         """
         if self._closed:
             raise Closed
-        if self._open is None or self._volatile is not None:
+        ring = self._ring
+        if ring.open is None or self._volatile is not None:
             raise NoLease("volatile")
         return self.leases.grant(
-            self._open, self._horizon.limit, uid=uid, now=now, random=self._random
+            ring.open, ring.horizon.limit, uid=uid, now=now, random=self._random
         )
 
     def use_volatile(self, reason: str) -> None:
@@ -195,24 +160,12 @@ class Utc:
         The stored node gives out nothing before a save completes that has not begun yet.
         """
         self._random = random
-        if self._open is not None:
-            # The copy may have given out all that the disk allows.
-            reached = self._horizon.highest
-            self._marks[self._number] = max(self._open.top, self.leases.top, reached)
+        self._ring.renew(self.leases.top, random=random, avoid=avoid)
         self.leases.renew()
-        self._open = None
-        if not self.node.fixed:
-            self.node = random_node(random)
-        first = random(GENERATIONS.bit_length() - 1) % self._ring
-        if self.node.fixed and avoid is not None and first == avoid >> LANE_BITS:
-            first += 1
-        self._number = (first - 1) % self._ring
-        for horizon in self._horizons.values():
-            horizon.void()
         if self._volatile is not None:
             self._volatile = Volatile(random)
-        self._open_next(now, RENEWED, 0, None)
-        if self._open is None:
+        self._open_next(now, RENEWED)
+        if self._ring.open is None:
             self.use_volatile("no generation can be opened")
 
     def leave_volatile(self, *, now: int) -> None:
@@ -220,11 +173,12 @@ class Utc:
 
         It does nothing as long as the stored node could not serve at *now*.
         """
-        if self._volatile is None or self._open is None:
+        ring = self._ring
+        if self._volatile is None or ring.open is None:
             return
-        if self._open.top - TOLERANCE <= now < self._horizon.limit:
+        if ring.open.top - TOLERANCE <= now < ring.horizon.limit:
             self._volatile = None
-            self._opened(Opening("saved again", self._number, self.node.value, 0))
+            self._opened(Opening("saved again", ring.number, ring.node.value, 0))
 
     def new_openings(self) -> list[Opening]:
         """The openings since the last call, the first one first."""
@@ -247,41 +201,33 @@ class Utc:
         The marks count for the horizons from here on. One save at a time: ``end_save`` comes before
         the next.
         """
-        marks = dict(self._marks)
-        if self._open is not None:
-            top = max(self._open.top, self.leases.top)
-            marks[self._number] = top if self._closed else max(top, now + reach)
+        ring, leased = self._ring, self.leases.top
+        marks = ring.begin_save(leased if self._closed else max(leased, now + reach))
         # What can be shown to holders once this is saved.
-        shown = 0 if self._closed or self._open is None else marks[self._number]
+        shown = 0 if self._closed or ring.open is None else marks[ring.number]
         leases = self.leases.begin_save(shown, now=now)
-        state = State(
-            self.node,
+        return State(
+            ring.node,
             self._machine,
-            self._number,
+            ring.number,
             marks,
-            self._floor,
+            ring.floor,
             steady,
             epochs,
             leases,
             worker,
             self._product,
         )
-        self._top_at_save = 0 if self._open is None else self._open.top
-        for number, mark in marks.items():
-            self._horizon_of(number).begin_save(mark)
-        return state
 
     def end_save(self, state: State, *, completed: bool) -> None:
         """Take note of how the save of *state* ended."""
-        for number, mark in state.marks.items():
-            self._horizon_of(number).end_save(mark, completed=completed)
-        self.leases.end_save(self._horizon.limit)
+        self._ring.end_save(state.marks, completed=completed)
+        self.leases.end_save(self._ring.horizon.limit)
 
     def void_saves(self) -> None:
         """Stop using the stored node until a save completes that has not completed yet."""
         self.leases.revoke()
-        for horizon in self._horizons.values():
-            horizon.void()
+        self._ring.void_saves()
 
     def close(self) -> None:
         """Stop for good, so that the next save can hold the exact marks."""
@@ -289,40 +235,45 @@ class Utc:
 
     def snapshot(self) -> UtcSnapshot:
         """All that decides what is given out next, to look at or to restore. It is not a copy."""
+        ring = self._ring
         return UtcSnapshot(
-            self.node,
-            self._number,
-            self._floor,
-            self._marks,
-            self._horizons,
-            self._none_before,
+            ring.node,
+            ring.number,
+            ring.floor,
+            ring.marks,
+            ring.horizons,
+            ring.none_before,
             self._short_next,
-            self._open,
+            ring.open,
             self.volatile,
             self._closed,
         )
 
     def restore(self, snapshot: UtcSnapshot) -> None:
         """Go on from where another timeline of the same ring was."""
-        self.node, self._number, self._floor = snapshot[:3]
-        self._marks, self._horizons = snapshot.marks, snapshot.horizons
-        self._none_before, self._short_next = snapshot.none_before, snapshot.short_next
-        self._open, self._closed = snapshot.generation, snapshot.closed
+        ring = self._ring
+        ring.node, ring.number, ring.floor = snapshot[:3]
+        ring.marks, ring.horizons = snapshot.marks, snapshot.horizons
+        ring.none_before, ring.open = snapshot.none_before, snapshot.generation
+        ring.horizon = ring.horizon_of(ring.number)
+        self._short_next, self._closed = snapshot.short_next, snapshot.closed
         opened = snapshot.volatile
         self._volatile = None if opened is None else Volatile(self._random, opened)
-        self._horizon = self._horizon_of(self._number)
+
+    @property
+    def node(self) -> Node:
+        """The stored node."""
+        return self._ring.node
 
     @property
     def used(self) -> bool:
         """Whether anything was given out under the stored node since the last ``begin_save``."""
-        if self._open is None:
-            return False
-        return self._open.top != self._top_at_save or self.leases.used
+        return self._ring.open is not None and (self._ring.used or self.leases.used)
 
     @property
     def generation(self) -> Generation | None:
         """The open generation of the stored node, to look at; None if none can be opened."""
-        return self._open
+        return self._ring.open
 
     @property
     def volatile(self) -> Generation | None:
@@ -332,33 +283,13 @@ class Utc:
     @property
     def horizon(self) -> int:
         """The tick at which the open generation stops until the next save."""
-        return self._horizon.limit
+        return self._ring.horizon.limit
 
-    def _mark(self, number: int) -> int:
-        mark = self._marks.get(number, 0)
-        return max(mark, self._floor) if self.node.fixed else mark
-
-    def _open_next(self, now: int, reason: str, back: int, avoid: int | None) -> None:
-        first = self._number + 1
-        if self.node.fixed and avoid is not None:
-            first = (avoid >> LANE_BITS) + self._ring // 2
-        for number in ((first + step) % self._ring for step in range(self._ring)):
-            if self._mark(number) <= now:
-                self._open_number(number)
-                self._opened(Opening(reason, number, self.node.value, back))
-                return
-        # So that requests before that tick need not search the ring again.
-        self._none_before = min(self._mark(number) for number in range(self._ring))
-
-    def _open_number(self, number: int) -> None:
-        self._number = number
-        self._horizon = self._horizon_of(number)
-        self._open = Generation(number, node=self.node.value, begin=self._mark(number))
+    def _open_next(self, now: int, reason: str, *, back: int = 0, avoid: int | None = None) -> None:
+        opening = self._ring.open_next(now, reason, back=back, avoid=avoid)
+        if opening is not None:
+            self._opened(opening)
 
     def _opened(self, opening: Opening) -> None:
         self.openings += 1
         self._new_openings.append(opening)
-
-    def _horizon_of(self, number: int) -> Horizon:
-        """The horizon of a generation; one that is in no save yet may give out nothing."""
-        return self._horizons.setdefault(number, Horizon())

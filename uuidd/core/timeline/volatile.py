@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from uuidd.core.timeline.block import Block
-from uuidd.core.timeline.generation import GENERATIONS, Generation
+from uuidd.core.timeline.generation import GENERATION_BITS, Generation
 from uuidd.core.timeline.state import RandomBits, random_node
 
 TOLERANCE = 100_000
@@ -44,5 +44,5 @@ class Volatile:
         return self._open
 
     def _draw(self) -> Generation:
-        number = self._random(GENERATIONS.bit_length() - 1)
+        number = self._random(GENERATION_BITS)
         return Generation(number, node=random_node(self._random).value, begin=0)

@@ -124,7 +124,7 @@ class CompiledSupply(Supply):
         if cutter.floor == NEVER:
             cutter.floor = self._floor
         lease = None if places.lane is None else places.lane.lease
-        times = places.times
+        times = places.blocks.times
         if lease is not None and times is not None:
             cutter.hold(
                 lease.page,
@@ -154,7 +154,7 @@ class CompiledSupply(Supply):
 
     def _take_back(self) -> None:
         places = self.places
-        places.begin_call()
+        places.blocks.begin_call()
         first = self.cutter.take_back()
         if first:
             places.give_back(first)

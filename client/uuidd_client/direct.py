@@ -64,7 +64,7 @@ def direct(form: str, places: Places, lease: Holding) -> Callable[[], Any] | Non
 def _reserving(places: Places, lease: Holding) -> Callable[[], int]:
     """Return a function that reserves the tick of now; it returns 0 if a run has to serve."""
     words, at, token, begin = lease.words, lease.at, lease.token, lease.begin
-    reserved, times = places.reserved, places.times
+    reserved, times = places.reserved, places.blocks.times
     latest = None
     if places.lane is not None and places.lane.latest is not None:
         latest = places.lane.latest.mark

@@ -17,16 +17,16 @@ from __future__ import annotations
 from uuid import SafeUUID
 
 from uuidd.core.ids.kinds import KINDS
-from uuidd.core.ids.layouts import LAYOUTS, Origin, time_fields
+from uuidd.core.ids.layouts import LAYOUTS
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
-from uuidd.core.timeline import Block, SteadyBlock
-from uuidd_client.demand import AT_ONCE, Demand
-from uuidd_client.errors import DaemonUnavailable, RateExceeded, TimeOutOfRange
+from uuidd_client.blocks import Blocks
+from uuidd_client.demand import AT_ONCE
+from uuidd_client.errors import RateExceeded
 from uuidd_client.fork_guard import ForkGuard
 from uuidd_client.mark import Mark
 from uuidd_client.own_lane import LEASE_AGE, OwnLane
 from uuidd_client.source import Source, utc_tick
-from uuidd_client.system import elapsed, pause, utc
+from uuidd_client.system import pause, utc
 from uuidd_client.watch import NEVER, latest
 
 LEASABLE = {"v1", "v6", "v7", "ulid", "ksuid", "push_id"}
@@ -54,9 +54,6 @@ on 4 of 10 ticks; after a change of node, places begin with the next millisecond
 
 EMPTY_PAUSE = 0.0001
 """Seconds between such requests."""
-
-MAX_NODES = 8
-"""Blocks in a row of one call, each under another node, after which the daemon counts as broken."""
 
 
 class Places:
@@ -89,27 +86,21 @@ class Places:
         self.layout = LAYOUTS[kind]
         self.lane = lane if kind in LEASABLE else None
         self._source = source
+        self.blocks = Blocks(kind, source, max_age)
         self.guard = guard
         self.max_age = max_age
         self.wait = wait
-        self._demand = Demand(max_age, least=self.layout.ticks(1))
         self.first = self.end = self._not_before = 0
         self.reserved = reserved or Mark()
         self.marked = 0
         self.direct = self.burst = self.of_daemon = self.of_process = 0
-        self.origin = Origin(0)
-        self.times = time_fields(self.origin.epoch).get(kind)
-        self._nodes = 0
+        self.origin = self.blocks.origin
         self.leased = False
         self.safe = SafeUUID.unknown
         self.begin = 0.0
         self.deadline = guard.slot(0.0)
         self.watch = NEVER
         self.used = 0
-
-    def begin_call(self) -> None:
-        """Begin a call, in which the daemon may change its node only so often."""
-        self._nodes = 0
 
     def drop(self) -> None:
         """Drop what is left. The next places are later than all ids that were made so far."""
@@ -213,7 +204,7 @@ class Places:
         # With a max_age of 0 each id has a reading of its own.
         count = min(max(needed, ahead), int(AT_ONCE * max_age * TICKS_PER_SECOND)) or 1
         now = lane.now()
-        times = self.times
+        times = self.blocks.times
         if not now or (times is not None and not times.epoch <= now - count < now < times.end):
             # An answer of the daemon with such a time is an error that says so.
             return False
@@ -246,7 +237,7 @@ class Places:
                     raise RateExceeded(self.kind, needed, 0)
                 pause(EMPTY_PAUSE)
                 self._fetch(needed)
-            raise self.broken(f"{MAX_EMPTY} blocks in a row have no place for a {self.kind}")
+            raise self.blocks.broken(f"{MAX_EMPTY} blocks in a row have no place for a {self.kind}")
         last_used = max(self.first, self.reserved.end) - 1
         for tries_left in reversed(range(FETCHES)):
             self._fetch(needed)
@@ -261,7 +252,7 @@ class Places:
 
     def _fetch(self, needed: int) -> None:
         layout = self.layout
-        begin, asked_at = utc(), elapsed()
+        begin = utc()
         if not self.timeline:
             # Random bits of this process. With a max_age of 0 none are made ahead.
             size = RANDOM_BLOCK if self.max_age else needed
@@ -269,24 +260,14 @@ class Places:
             self.first, self.end = self.end, self.end + size
             self._span(begin, begin + min(self.max_age, LEASE_AGE))
             return
-        self._source.check_may_wait()
-        asked = self._demand.size(layout.ticks(needed), layout.ticks(self.used), asked_at)
-        block, from_daemon = self._take(asked)
+        block, from_daemon = self.blocks.take(needed, self.used)
         self.leased, self.watch = False, self._source.watch
-        self._demand.came(elapsed())
         self.used = 0
-        origin = block.origin if from_daemon else block.origin._replace(lane=None)
-        if origin == self.origin:
-            self._nodes = 0
-        else:
-            # Not if the daemon comes and goes: the fallback has a node of its own too.
-            self._nodes = self._nodes + 1 if from_daemon else 0
-            if self._nodes > MAX_NODES:
-                raise self.broken(f"{self._nodes} answers in a row each have another node")
-            if self.end and self.timeline != "utc" and not layout.random:
-                # Within a run the node or the worker comes first in the order of ids.
-                self._not_before = self.end - 1 + layout.room(self.end - 1)
-            self.origin = origin
+        origin = self.blocks.origin
+        if origin != self.origin and self.end and self.timeline != "utc" and not layout.random:
+            # Within a run the node or the worker comes first in the order of ids.
+            self._not_before = self.end - 1 + layout.room(self.end - 1)
+        self.origin = origin
         first, end = layout.places(block.first, block.count)
         if first < self.end:
             # The source's blocks rise, unless it has started again with a clock far behind.
@@ -300,34 +281,3 @@ class Places:
 
     def _span(self, begin: float, deadline: float) -> None:
         self.begin, self.deadline = begin, self.guard.slot(deadline)
-
-    def _take(self, count: int) -> tuple[Block | SteadyBlock, bool]:
-        if self.timeline == "utc":
-            return self._source.take(count)
-        if self.timeline == "snowflake":
-            block, from_daemon = self._source.take_snowflake(count), True
-        else:
-            block, from_daemon = self._source.take_steady(count)
-        self._check_time(block, from_daemon)
-        return block, from_daemon
-
-    def _check_time(self, block: SteadyBlock, from_daemon: bool) -> None:
-        """Raise TimeOutOfRange if ids of this kind cannot hold the time of a block.
-
-        If they can hold the current UTC, the daemon is wrong: raises DaemonUnavailable.
-        """
-        if self.kind == "snowflake" and block.epoch != self.origin.epoch:
-            self.times = time_fields(block.epoch)[self.kind]
-        times = self.times
-        assert times is not None  # noqa: S101  (all steady kinds have such a field)
-        last = block.first + block.count - 1
-        if times.epoch <= block.first and last < times.end:
-            return
-        error = TimeOutOfRange(self.kind, last, times.epoch, times.end)
-        if from_daemon and times.epoch <= utc_tick() < times.end:
-            raise self.broken(str(error)) from error
-        raise error
-
-    def broken(self, cause: str) -> DaemonUnavailable:
-        """Return the error of a daemon that is not usable."""
-        return DaemonUnavailable(self._source.connection.path, f"an unusable answer: {cause}")

@@ -165,7 +165,7 @@ class Supply:
         raise self._never_whole()
 
     def _never_whole(self) -> DaemonUnavailable:
-        return self.places.broken(f"its epoch changed {len(_TRIES)} times in one call")
+        return self.places.blocks.broken(f"its epoch changed {len(_TRIES)} times in one call")
 
     def _pieces(self, count: int) -> Iterator[tuple[int, int]]:
         """Use *count* places: return the first, and the number, of each piece that is one run.
@@ -198,7 +198,7 @@ class Supply:
     def _take_back(self) -> None:
         """Take back what is left of the run that is out: nothing can be drawn from it then."""
         places = self.places
-        places.begin_call()
+        places.blocks.begin_call()
         if self._out is None:
             return
         if (places.leased or not places.timeline) and not places.valid():

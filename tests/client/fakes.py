@@ -23,7 +23,17 @@ from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline import Block
 from uuidd.core.wire import methods
 from uuidd.core.wire.rpc import pack_notification
-from uuidd_client import compiled, connection, direct, drawing, own_lane, places, source, transport
+from uuidd_client import (
+    blocks,
+    compiled,
+    connection,
+    direct,
+    drawing,
+    own_lane,
+    places,
+    source,
+    transport,
+)
 from uuidd_client.errors import DaemonUnavailable
 from uuidd_client.watch import NEVER
 
@@ -46,12 +56,12 @@ class Time:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.ticks = 0
         self.utc = START
-        for module in (connection, transport, source, places, own_lane):
+        for module in (connection, transport, source, blocks, own_lane):
             monkeypatch.setattr(module, "elapsed", self.elapsed)
         for module in (drawing, places):
             monkeypatch.setattr(module, "utc", self.seconds)
         monkeypatch.setattr(drawing, "instants", lambda: starmap(self.seconds, repeat(())))
-        for module in (source, places, own_lane):
+        for module in (source, blocks, places, own_lane):
             monkeypatch.setattr(module, "utc_tick", lambda: self.utc)
         for module in (direct, compiled):
             monkeypatch.setattr(module, "utc_ns", lambda: (self.utc - UNIX_EPOCH) * 100)

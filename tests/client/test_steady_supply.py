@@ -14,8 +14,9 @@ from tests.client.fakes import NODE, START, UNAVAILABLE, Time, Unwatched
 from uuidd.core.ids import flake, snowflake, versions
 from uuidd.core.timeline import SteadyBlock
 from uuidd_client import DaemonUnavailable, RateExceeded, TimeOutOfRange
+from uuidd_client.blocks import MAX_NODES
 from uuidd_client.fork_guard import ForkGuard
-from uuidd_client.places import MAX_EMPTY, MAX_NODES, Places
+from uuidd_client.places import MAX_EMPTY, Places
 from uuidd_client.source import Source
 from uuidd_client.supply import SLOW_RUNS, Supply
 

@@ -18,13 +18,12 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 try:
     import anyio
     import anyio.lowlevel
-    import anyio.to_thread
 except ImportError as error:
     raise ImportError(
         "uuidd_client.aio needs the package anyio; install it with pip install 'uuidd[async]'"
@@ -33,10 +32,10 @@ except ImportError as error:
 import uuidd_client
 from uuidd.core.ids.kinds import KINDS
 from uuidd_client.arguments import counted, known
-from uuidd_client.callers import asked_for, caller
 from uuidd_client.client import Client
 from uuidd_client.counts import Stats
 from uuidd_client.drawing import function
+from uuidd_client.event_loop import this_loop
 
 # Here, and not with the first id: the event loop would have to wait for it.
 from uuidd_client.session import Session
@@ -47,8 +46,6 @@ if TYPE_CHECKING:
     from uuidd_client.client import IntKind, TextKind, UuidKind
 
 __all__ = ["AsyncClient"]
-
-Result = TypeVar("Result")
 
 SHORT_LIST = 256
 """The most ids of a list that is made on the event loop, where one takes 5 us at most."""
@@ -61,25 +58,6 @@ IDS_A_TURN = 100
 
 TRIES = 2
 """How often a thread asks before it makes the id too: with a max_age of 0, nothing can be kept."""
-
-MAX_THREADS = 4
-"""Threads of one event loop that ask at once. Those whose task was cancelled count until they end:
-the client's time-out is their limit."""
-
-FULL_SECONDS = 0.001
-"""Between two looks whether one of them has ended."""
-
-
-class _Loop:
-    """What one event loop has: a lock for each timeline, and its threads."""
-
-    def __init__(self) -> None:
-        self.locks = {each.timeline: anyio.Lock() for each in KINDS.values()}
-        self.limiter = anyio.CapacityLimiter(1000)
-        self.running = 0
-
-
-_loop: anyio.lowlevel.RunVar[_Loop] = anyio.lowlevel.RunVar("uuidd_client")
 
 
 class AsyncClient:
@@ -190,7 +168,7 @@ class AsyncClient:
             return b"".join(parts) if form == "bytes" else [id for part in parts for id in part]
 
         try:
-            return await self._in_thread(make)
+            return await this_loop().in_thread(make)
         finally:
             stopped = True
 
@@ -258,7 +236,7 @@ class AsyncClient:
 
     async def status(self) -> dict[str, Any]:
         """See ``Client.status``."""
-        return await self._in_thread(self._client.status)
+        return await this_loop().in_thread(self._client.status)
 
     def renew(self) -> None:
         """See ``Client.renew``. It waits for nothing, so it is no coroutine."""
@@ -266,22 +244,17 @@ class AsyncClient:
 
     async def stats(self) -> Stats:
         """See ``Client.stats``."""
-        return await self._in_thread(self._client.stats)
+        return await this_loop().in_thread(self._client.stats)
 
     async def aclose(self) -> None:
         """Close the connections, as ``Client.close`` does."""
         if self._client._session.made():
-            await self._in_thread(self._client.close)
+            await this_loop().in_thread(self._client.close)
 
     async def __aenter__(self) -> AsyncClient:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         with anyio.CancelScope(shield=True):
             await self.aclose()
 
@@ -295,55 +268,18 @@ class AsyncClient:
         def make(session: Session) -> Any:
             return session.make(kind, 1, form)[0]
 
-        async with _this_loop().locks[KINDS[kind].timeline]:
-            for _ in range(TRIES):
+        loop = this_loop()
+        async with loop.locks[KINDS[kind].timeline]:
+            made = None
+            for work in (*[prepare] * TRIES, make):
                 # Another task may have had a thread ask meanwhile.
                 if self._client._session.made():
                     try:
                         return draw()
                     except MustWait:
                         pass
-                await self._in_thread(lambda: call(prepare))
-            try:
-                return draw()
-            except MustWait:
-                return await self._in_thread(lambda: call(make))
-
-    async def _in_thread(self, work: Callable[[], Result]) -> Result:
-        """Return what *work* returns in a thread, which is left alone if this is cancelled."""
-        loop = _this_loop()
-        # Taken once: by the thread, which counts down at its end, or here if none has begun.
-        start = [True]
-
-        def run() -> Result | None:
-            if not _taken(start):
-                # The call was cancelled just before.
-                return None
-            try:
-                return work()
-            finally:
-                loop.running -= 1
-
-        # A thread that was left alone cannot tell this loop that it has ended.
-        while loop.running >= MAX_THREADS:  # noqa: ASYNC110
-            await anyio.sleep(FULL_SECONDS)
-        loop.running += 1
-        token = asked_for.set(caller())
-        try:
-            made = await anyio.to_thread.run_sync(run, abandon_on_cancel=True, limiter=loop.limiter)
-        finally:
-            asked_for.reset(token)
-            if _taken(start):
-                loop.running -= 1
-        return made  # type: ignore[return-value]  # not None, as this was not cancelled
-
-
-def _taken(once: list[bool]) -> bool:
-    """Take what is in the list; return whether it was there. Atomic."""
-    try:
-        return once.pop()
-    except IndexError:
-        return False
+                made = await loop.in_thread(partial(call, work))
+            return made
 
 
 class _Ids:
@@ -362,11 +298,3 @@ class _Ids:
             self._left = IDS_A_TURN
             await anyio.lowlevel.checkpoint()
         return await self._draw()
-
-
-def _this_loop() -> _Loop:
-    loop = _loop.get(None)
-    if loop is None:
-        loop = _Loop()
-        _loop.set(loop)
-    return loop

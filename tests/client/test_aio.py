@@ -22,7 +22,8 @@ from tests.client.lanes import Clock, World
 from tests.rig import Daemon
 from uuidd.core.ids.kinds import KINDS
 from uuidd_client import Client, DaemonUnavailable, NoWorkerId, RateExceeded, notices, transport
-from uuidd_client.aio import MAX_THREADS, PIECE, SHORT_LIST, AsyncClient
+from uuidd_client.aio import PIECE, SHORT_LIST, AsyncClient
+from uuidd_client.event_loop import MAX_THREADS
 from uuidd_client.stream import Stream
 from uuidd_client.testing import fixed_ids
 

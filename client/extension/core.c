@@ -5,7 +5,7 @@
  *
  * 1. A Cutter makes the ids of one kind in one process. It has two sources of places ("layouts.py"
  *    says what a place is): a *run*, the rest of a block, and a *lane* that is leased. Python fills
- *    both (refills, blocks, leases, order and the fallback are all there, in cut.py and below), and
+ *    both (refills, blocks, leases, order and the fallback are all there, in compiled.py and below), and
  *    may take the run back. A Draw is what callers call: it returns an id of a Cutter in one form.
  *    Where a Cutter has no id, the Draw calls Python's function for a refill, which returns an id
  *    and the Cutter to go on with.

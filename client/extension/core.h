@@ -206,14 +206,20 @@ int read_random(Cutter *cut, uint8_t *bytes, size_t size);
 /* Drops the random bytes that were read ahead. */
 void drop_random(Cutter *cut);
 
-/* --- many.c, cutter.c, draw.c */
+/* --- refill.c */
 
-PyObject *Cutter_many(Cutter *cut, PyObject *args);
-PyObject *Cutter_packed(Cutter *cut, PyObject *args);
+PyObject *Cutter_hold(Cutter *cut, PyObject *args);
+PyObject *Cutter_lend(Cutter *cut, PyObject *args);
+PyObject *Cutter_take_back(Cutter *cut, PyObject *none);
 
 /* Returns the word of a memoryview of one, which is kept in a list, unless it was *known*; NULL with
  * an exception. */
 const uint64_t *epochs_of(PyObject *value, const uint64_t *known, PyObject *list);
+
+/* --- many.c, cutter.c, draw.c */
+
+PyObject *Cutter_many(Cutter *cut, PyObject *args);
+PyObject *Cutter_packed(Cutter *cut, PyObject *args);
 
 extern PyType_Spec cutter_spec, draw_spec, ids_spec;
 

@@ -117,13 +117,7 @@ class Connection(Transport):
 
         Returns the number of *leases* that ended, and whether the renewal is *saved* already.
         """
-        try:
-            result = self._call("renew", [], self._deadline())
-        except Closed:
-            raise DaemonUnavailable(self.path, NO_RENEWAL) from None
-        if not isinstance(result, dict):
-            raise self._unusable("its answer to renew is not a map")
-        return result
+        return self._map("renew", NO_RENEWAL)
 
     def tell_in_use(self) -> None:
         """Tell the daemon that ids of a lease are made, if it can be told without waiting."""
@@ -164,12 +158,16 @@ class Connection(Transport):
 
     def status(self) -> dict[str, Any]:
         """Return the daemon's status."""
+        return self._map("status", NO_STATUS)
+
+    def _map(self, method: str, closed: str) -> dict[str, Any]:
+        """Return the map that answers *method*; *closed* says why a daemon may close instead."""
         try:
-            result = self._call("status", [], self._deadline())
+            result = self._call(method, [], self._deadline())
         except Closed:
-            raise DaemonUnavailable(self.path, NO_STATUS) from None
+            raise DaemonUnavailable(self.path, closed) from None
         if not isinstance(result, dict):
-            raise self._unusable("its status is not a map")
+            raise self._unusable(f"its answer to {method} is not a map")
         return result
 
     def _take_by_libuuid(self, count: int, deadline: float) -> Block:

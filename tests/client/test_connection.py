@@ -625,7 +625,7 @@ def test_a_status_that_is_not_a_map_is_an_unusable_answer(path: Path, answer: ob
     """A status is a map; what is none is an error of the one kind."""
     with (
         served(path, lambda request: result(request, answer)) as (_, found),
-        pytest.raises(DaemonUnavailable, match="its status is not a map"),
+        pytest.raises(DaemonUnavailable, match="its answer to status is not a map"),
     ):
         found.status()
 

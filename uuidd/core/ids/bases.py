@@ -36,6 +36,14 @@ def encode(value: int, alphabet: str, width: int = 0) -> str:
     return "".join(found).lstrip(alphabet[0]).rjust(max(width, 1), alphabet[0])
 
 
+def check_width(text: str, width: int, name: str) -> None:
+    """Raise ValueError, naming the text, unless it has *width* characters, as each *name* has."""
+    if len(text) != width:
+        raise ValueError(
+            f"{shown(text)} is not a {name}: it has {len(text)} characters, not {width}"
+        )
+
+
 def decode(text: str, alphabet: str, name: str, bits: int) -> int:
     """Return the number that *text* writes in *alphabet*; errors call it a *name*.
 

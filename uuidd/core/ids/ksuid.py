@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from uuidd.core.ids.bases import BASE62, decode, encode
+from uuidd.core.ids.bases import BASE62, check_width, decode, encode
 from uuidd.core.ids.checks import check_bits, shown
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH, unix_field
 
@@ -79,8 +79,5 @@ def from_text(text: str) -> int:
     Raises ValueError, naming the text, for another length, another character, or one above the
     highest KSUID, aWgEPTl1tmebfsQzFP4bxwgy80V.
     """
-    if len(text) != WIDTH:
-        raise ValueError(
-            f"{shown(text)} is not a KSUID: it has {len(text)} characters, not {WIDTH}"
-        )
+    check_width(text, WIDTH, "KSUID")
     return decode(text, BASE62, "KSUID", 160)

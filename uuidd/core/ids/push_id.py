@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from uuidd.core.ids.bases import PUSH, decode, encode
-from uuidd.core.ids.checks import check_bits, shown
+from uuidd.core.ids.bases import PUSH, check_width, decode, encode
+from uuidd.core.ids.checks import check_bits
 from uuidd.core.ids.ticks import TICKS_PER_MS, milliseconds, unix_field
 
 TIME = unix_field("push_id", TICKS_PER_MS, 48)
@@ -64,8 +64,5 @@ def from_text(text: str) -> int:
 
     Raises ValueError, naming the text, for another length or another character.
     """
-    if len(text) != WIDTH:
-        raise ValueError(
-            f"{shown(text)} is not a Push ID: it has {len(text)} characters, not {WIDTH}"
-        )
+    check_width(text, WIDTH, "Push ID")
     return decode(text, PUSH, "Push ID", 120)

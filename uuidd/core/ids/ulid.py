@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from uuidd.core.ids.bases import CROCKFORD, decode, encode
-from uuidd.core.ids.checks import check_bits, shown
+from uuidd.core.ids.bases import CROCKFORD, check_width, decode, encode
+from uuidd.core.ids.checks import check_bits
 from uuidd.core.ids.ticks import TICKS_PER_MS, milliseconds, unix_field
 
 TIME = unix_field("ulid", TICKS_PER_MS, 48)
@@ -66,7 +66,6 @@ def from_text(text: str) -> int:
     Raises ValueError, naming the text, for another length, another character, or one above the
     highest ULID, 7ZZZZZZZZZZZZZZZZZZZZZZZZZ.
     """
-    if len(text) != WIDTH:
-        raise ValueError(f"{shown(text)} is not a ULID: it has {len(text)} characters, not {WIDTH}")
+    check_width(text, WIDTH, "ULID")
     # Only ASCII, because upper() turns a long s into S, and a sharp s into SS.
     return decode(text.upper() if text.isascii() else text, CROCKFORD, "ULID", 128)

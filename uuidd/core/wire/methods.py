@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -79,6 +79,14 @@ class Renew:
     """Share nothing any longer with a copy of this machine."""
 
 
+_BARE: Mapping[str, type[Status | AskLease | Renew]] = {
+    "status": Status,
+    "lease": AskLease,
+    "renew": Renew,
+}
+"""The calls without params, by their methods."""
+
+
 def parse(method: Any, params: Any) -> Take | Make | Status | AskLease | Renew:
     """Return the call that a method and its params, as they were unpacked, stand for.
 
@@ -104,18 +112,10 @@ def parse(method: Any, params: Any) -> Take | Make | Status | AskLease | Renew:
         kind = _known("kind", params, 0, KINDS)
         count = _count(params, 1, MAX_MAKE) if given > 1 else 1
         return Make(kind, count, _flag("wait", params[2]) if given > 2 else True)
-    if method == "status":
+    if type(method) is str and method in _BARE:
         if params:
-            raise _too_many(params, "status takes none")
-        return Status()
-    if method == "lease":
-        if params:
-            raise _too_many(params, "lease takes none")
-        return AskLease()
-    if method == "renew":
-        if params:
-            raise _too_many(params, "renew takes none")
-        return Renew()
+            raise _too_many(params, f"{method} takes none")
+        return _BARE[method]()
     raise RefusedError(
         "unknown_method", f"no method is called {_show(method)}; there are {', '.join(METHODS)}"
     )

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+
 
 class Mark:
     """The *end* of the ticks that are used: all before it are, 0 at first."""
@@ -17,3 +21,9 @@ class Mark:
         # handler, and a debugger does not stop.
         was, self.end = self.end, end if self.end < end else self.end  # noqa: FURB136  (a call)
         return was
+
+
+def new_mark(core: ModuleType | None) -> Mark:
+    """Return a mark of the C extension *core*, or of Python if that is None."""
+    mark: Mark = Mark() if core is None else core.Mark()
+    return mark

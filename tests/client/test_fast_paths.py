@@ -27,7 +27,7 @@ from uuidd.core.ids.kinds import KINDS
 from uuidd.core.ids.layouts import Origin
 from uuidd.core.ids.ticks import UNIX_EPOCH
 from uuidd.core.timeline import Block, SteadyBlock
-from uuidd_client import Client, compiled, session, supply
+from uuidd_client import Client, channel, compiled, supply
 
 pytestmark = pytest.mark.usefixtures("implementation")
 
@@ -150,7 +150,7 @@ def client_of(source: Any, random: Callable[[int], bytes] = os.urandom) -> Itera
     """
     with pytest.MonkeyPatch.context() as patch:
         Time(patch)
-        patch.setattr(session, "Source", lambda *_, **__: source)
+        patch.setattr(channel, "Source", lambda *_, **__: source)
         for module in (supply, compiled):
             patch.setattr(module, "random_bytes", random)
         with Client("/nowhere") as client:

@@ -12,7 +12,7 @@ import pytest
 from tests.client.fakes import NODE, Time, Unwatched
 from uuidd.core.ids.kinds import KINDS
 from uuidd.core.timeline import Block, SteadyBlock
-from uuidd_client import Client, compiled, session, supply
+from uuidd_client import Client, channel, compiled, supply
 
 pytestmark = pytest.mark.usefixtures("implementation")
 
@@ -51,7 +51,7 @@ def time(monkeypatch: pytest.MonkeyPatch) -> Time:
 def source(time: Time, monkeypatch: pytest.MonkeyPatch) -> Now:
     """Return the source of all clients here."""
     source = Now(time)
-    monkeypatch.setattr(session, "Source", lambda *_, **__: source)
+    monkeypatch.setattr(channel, "Source", lambda *_, **__: source)
     return source
 
 

@@ -14,7 +14,7 @@ from tests.core.draws import Draws
 from uuidd.core.ids import versions
 from uuidd.core.timeline import Block, NoneFree
 from uuidd.core.timeline.volatile import Volatile
-from uuidd_client import Client, DaemonUnavailable, session
+from uuidd_client import Client, DaemonUnavailable, channel
 from uuidd_client.fork_guard import ForkGuard
 from uuidd_client.places import FETCHES, Places
 from uuidd_client.source import Source
@@ -389,7 +389,7 @@ def play(time: Time, steps: list[Step], sizes: list[int], turns: list[int]) -> d
     """Return the ids of each kind that these steps draw, in order."""
     found: dict[str, list[int]] = {kind: [] for kind in KINDS}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(session, "Source", lambda *_, **__: Changing(time, sizes, turns))
+        patch.setattr(channel, "Source", lambda *_, **__: Changing(time, sizes, turns))
         client = Client("/nowhere")
         iters: dict[tuple[str, str], Iterator[Any]] = {
             (kind, form): client.iter(kind, form) for kind in KINDS for form in FORMS

@@ -29,6 +29,7 @@ from tests.client.conftest import Uuidctl
 from tests.rig import PATIENCE, Daemon, until
 from uuidd import __version__
 from uuidd_client.command import metrics, panel, status
+from uuidd_client.command.lines import GREEN, PLAIN, RED, YELLOW
 
 WATCH = [
     sys.executable,
@@ -311,7 +312,7 @@ def test_colours_change_no_text(state: str) -> None:
     coloured = panel.draw(status, 5.0, width=80, coloured=True)
     assert "\x1b" not in plain
     assert ESCAPE.sub("", coloured) == plain
-    assert coloured.count("\x1b[") == 2 * coloured.count(panel.PLAIN)
+    assert coloured.count("\x1b[") == 2 * coloured.count(PLAIN)
 
 
 def words(**changes: Any) -> str:
@@ -406,13 +407,13 @@ def test_what_a_daemon_says_moves_no_cursor() -> None:
 @pytest.mark.parametrize(
     ("colour", "changes", "text"),
     [
-        (panel.GREEN, {}, "serving"),
-        (panel.RED, VOLATILE, "serving, v1 and v6 from a volatile node,"),
-        (panel.YELLOW, FAILING, "serving, but saves fail,"),
-        (panel.YELLOW, AHEAD, "1,234.568 s ahead of UTC"),
-        (panel.RED, HELD, "held for 19.5 s more: the state was lost"),
-        (panel.YELLOW, {"utc__horizon_in": 1.0}, "█"),
-        (panel.GREEN, {"utc__horizon_in": 1.0, "saves__reach_seconds": 1.0}, "█" * 22),
+        (GREEN, {}, "serving"),
+        (RED, VOLATILE, "serving, v1 and v6 from a volatile node,"),
+        (YELLOW, FAILING, "serving, but saves fail,"),
+        (YELLOW, AHEAD, "1,234.568 s ahead of UTC"),
+        (RED, HELD, "held for 19.5 s more: the state was lost"),
+        (YELLOW, {"utc__horizon_in": 1.0}, "█"),
+        (GREEN, {"utc__horizon_in": 1.0, "saves__reach_seconds": 1.0}, "█" * 22),
     ],
 )
 def test_trouble_has_a_colour(colour: str, changes: Mapping[str, Any], text: str) -> None:
@@ -838,7 +839,7 @@ def test_a_terminal_has_colours_unless_no_color_is_set(
     """As no-color.org has it: set, and not empty. No line is longer than the terminal."""
     shown = terminal("status", socket=daemon.socket, **environment)
     assert shown.end() == 0
-    assert (f"{panel.GREEN}serving{panel.PLAIN}" in shown.shown) == coloured
+    assert (f"{GREEN}serving{PLAIN}" in shown.shown) == coloured
     assert ("\x1b" in shown.shown) == coloured
     lines = ESCAPE.sub("", shown.shown).splitlines()
     assert [line for line in lines if len(line) > 80] == []

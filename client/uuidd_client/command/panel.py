@@ -4,29 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any
+
+from uuidd_client.command.lines import (
+    BOLD,
+    DIM,
+    GREEN,
+    LABEL,
+    RED,
+    YELLOW,
+    Line,
+    Span,
+    barred,
+    folded,
+    label,
+    painted,
+    plain,
+    row,
+)
 
 WIDTH = 100
 """Columns beyond which nothing gets clearer."""
 
 TICKS_A_SECOND = 10_000_000
 """Ticks of UTC in a second: the most that short blocks can hold in all."""
-
-LABEL = 13
-"""Columns of the labels at the left."""
-
-BOLD, DIM, RED, YELLOW, GREEN = "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[33m", "\x1b[32m"
-PLAIN = "\x1b[0m"
-
-
-class Span(NamedTuple):
-    """A piece of text and its colour, "" for none."""
-
-    text: str
-    colour: str = ""
-
-
-Line = list[Span]
 
 
 def rate(before: dict[str, Any], after: dict[str, Any], seconds: float) -> float | None:
@@ -55,7 +56,7 @@ def draw(status: dict[str, Any], rate: float | None, *, width: int, coloured: bo
         *_callers(status, width),
         *_rest(status, width),
     ]
-    return "\n".join(_painted(_cut(line, width), coloured) for line in lines)
+    return painted(lines, width=width, coloured=coloured)
 
 
 def _head(status: dict[str, Any], width: int) -> Iterator[Line]:
@@ -67,11 +68,11 @@ def _head(status: dict[str, Any], width: int) -> Iterator[Line]:
     else:
         state = Span("serving", GREEN)
     about = Span(f", pid {status['pid']}, up {_span(status['uptime'])}")
-    yield from _row(Span(f"uuidd {status['version']}", BOLD), [state, about], width)
+    yield from row(Span(f"uuidd {status['version']}", BOLD), [state, about], width)
     node = [Span(f"{_mac(status['node'])} ({plain(status['node_source'])})")]
     if status["volatile"]:
         node += [Span(", "), Span(f"in use {_mac(utc['node'])} (volatile)", RED)]
-    yield from _row("node", node, width)
+    yield from row("node", node, width)
     steady, worker = status["steady"], status["worker"]
     epoch = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=steady["epoch"])
     if worker["number"] is not None:
@@ -86,23 +87,23 @@ def _head(status: dict[str, Any], width: int) -> Iterator[Line]:
         said += [Span(", "), Span(f"{worker['state']} for {_span(max(left, 0.0))}", colour)]
     if worker["why"]:
         said += [Span(": "), Span(plain(worker["why"]), YELLOW)]
-    yield from _row("worker", said, width)
+    yield from row("worker", said, width)
 
 
 def _bars(status: dict[str, Any], rate: float | None, width: int) -> Iterator[Line]:
     size = max(5, min(30, width - LABEL - 45))
     share = 0.0 if rate is None else rate / TICKS_A_SECOND
     known = "-" if rate is None else f"{rate:,.0f} a second, {share:.1%} of 10 million"
-    yield _barred("ids", share, size, RED if share > 0.9 else GREEN, known)
+    yield barred("ids", share, size, RED if share > 0.9 else GREEN, known)
     left = status["utc"]["horizon_in"]
     if left > 0:
         said = f"{left:.1f} s until the next save is needed"
         share = left / max(left, status["saves"]["reach_seconds"])
-        yield _barred("horizon", share, size, GREEN if share > 0.1 else YELLOW, said)
+        yield barred("horizon", share, size, GREEN if share > 0.1 else YELLOW, said)
     elif status["volatile"] or status["saves"]["failing"]:
-        yield _barred("horizon", 0, size, "", "passed; requests wait for a save")
+        yield barred("horizon", 0, size, "", "passed; requests wait for a save")
     else:
-        yield _barred("horizon", 0, size, "", "idle; the next request waits for a save")
+        yield barred("horizon", 0, size, "", "idle; the next request waits for a save")
 
 
 def _timelines(status: dict[str, Any], width: int) -> Iterator[Line]:
@@ -113,7 +114,7 @@ def _timelines(status: dict[str, Any], width: int) -> Iterator[Line]:
         lanes = _count(utc["lanes_in_use"], "lane") + " in use"
         said = Span(f"clock_seq {utc['clock_seq']}, generation {utc['generation']}, {lanes}")
     openings = Span(f", {_count(utc['openings'], 'opening')}")
-    yield from _row("utc", [said, openings], width)
+    yield from row("utc", [said, openings], width)
     if status["clock"]["withheld"]:
         required = status["clock"]["required_error"]
         said = Span(f"refused until the clock is synchronised to {required:g} s", RED)
@@ -124,7 +125,7 @@ def _timelines(status: dict[str, Any], width: int) -> Iterator[Line]:
     else:
         said = Span("level with UTC")
     rule = Span(f" (rollback {steady['rollback']}, max lead {steady['max_lead']:g} s)")
-    yield from _row("steady", [said, rule], width)
+    yield from row("steady", [said, rule], width)
 
 
 def _clock(status: dict[str, Any], width: int) -> Iterator[Line]:
@@ -139,7 +140,7 @@ def _clock(status: dict[str, Any], width: int) -> Iterator[Line]:
         said += [Span(", "), Span(_LEAPS.get(clock["leap"], "leap second"), YELLOW)]
     back, forward = (_count(utc[name], "time") for name in ("steps_back", "steps_forward"))
     said += [Span(f"; set back {back}, forward {forward}")]
-    yield from _row("clock", said, width)
+    yield from row("clock", said, width)
 
 
 _LEAPS = {
@@ -160,7 +161,7 @@ def _leases(status: dict[str, Any], width: int) -> Iterator[Line]:
         said = [Span("none, because there is no page; clients use blocks", YELLOW)]
     elif leases["held_for"]:
         said += [Span(", "), Span(f"held for {leases['held_for']:.1f} s more", YELLOW)]
-    yield from _row("leases", said, width)
+    yield from row("leases", said, width)
 
 
 def _saves(status: dict[str, Any], width: int) -> Iterator[Line]:
@@ -174,14 +175,14 @@ def _saves(status: dict[str, Any], width: int) -> Iterator[Line]:
             Span(", "),
             Span(f"one has taken {saves['under_way_seconds']:.1f} s so far", YELLOW),
         ]
-    yield from _row("saves", said, width)
+    yield from row("saves", said, width)
 
 
 def _clones(clones: dict[str, Any], width: int) -> Iterator[Line]:
     if clones["noticed"]:
         last = f"{_span(clones['last_age'])} ago, by {plain(clones['last_by'])}"
         said = f"{clones['noticed']:,} noticed (last {last})"
-        yield from _row("clones", [Span(said, YELLOW)], width)
+        yield from row("clones", [Span(said, YELLOW)], width)
 
 
 def _callers(status: dict[str, Any], width: int) -> Iterator[Line]:
@@ -190,9 +191,9 @@ def _callers(status: dict[str, Any], width: int) -> Iterator[Line]:
     for dialect, tally in status["requests"].items():
         numbers = f"{tally['requests']:>13,} {tally['ids']:>18,}   "
         refused = _refused(tally["refused"])
-        folded = _folded([Span(refused or "-")], width - LABEL - len(numbers))
-        for number, line in enumerate(folded):
-            begin = [_label("" if number else dialect), Span(numbers)]
+        parts = folded([Span(refused or "-")], width - LABEL - len(numbers))
+        for number, line in enumerate(parts):
+            begin = [label("" if number else dialect), Span(numbers)]
             yield [*(begin if not number else [Span(" " * (LABEL + len(numbers)))]), *line]
     limits = status["limits"]
     said = (
@@ -200,7 +201,7 @@ def _callers(status: dict[str, Any], width: int) -> Iterator[Line]:
         f" highest {status['connections_highest']:,},"
         f" {status['connections_rejected']:,} rejected"
     )
-    yield from _row("connections", [Span(said)], width)
+    yield from row("connections", [Span(said)], width)
 
 
 def _refused(by_reason: dict[str, int]) -> str:
@@ -220,64 +221,13 @@ def _rest(status: dict[str, Any], width: int) -> Iterator[Line]:
         else:
             common.append(f"{name.replace('_', '~')}~{value:g}")
     said = f"{', '.join(common)}; per~uid {', '.join(own)}"
-    yield from _row("limits", [Span(said)], width)
+    yield from row("limits", [Span(said)], width)
     kinds: dict[str, list[str]] = {}
     for kind, day in status["full_on"].items():
         kinds.setdefault(day, []).append(kind)
     days = sorted(kinds, key=lambda day: (len(day), day))
     said = ", ".join(f"{day}~{'~'.join(kinds[day])}" for day in days)
-    yield from _row("works until", [Span(said)], width)
-
-
-def _barred(label: str, share: float, size: int, colour: str, said: str) -> Line:
-    full = round(size * min(max(share, 0.0), 1.0))
-    bar = [Span("\u2588" * full, colour), Span("\u2591" * (size - full), DIM)]
-    return [_label(label), *bar, Span(f"  {said}")]
-
-
-def _row(label: str | Span, spans: list[Span], width: int) -> Iterator[Line]:
-    """Return a label and text, on as many lines as the text needs."""
-    begin = label if isinstance(label, Span) else _label(label)
-    gap = Span(" " * max(LABEL - len(begin.text), int(isinstance(label, Span))))
-    for number, line in enumerate(_folded(spans, width - len(begin.text + gap.text))):
-        yield [begin, gap, *line] if not number else [Span(" " * LABEL), *line]
-
-
-def _label(text: str) -> Span:
-    return Span(f"{text:<{LABEL}}", DIM)
-
-
-def _folded(spans: list[Span], width: int) -> Iterator[Line]:
-    """Return text in lines of *width* columns, broken at spaces; a ~ is a space without a break."""
-    line: Line = []
-    used = 0
-    for span in spans:
-        for number, word in enumerate(span.text.split(" ")):
-            # The first goes on with the word before it, which was of another colour.
-            gap = " " if number and used else ""
-            if used and used + len(gap) + len(word) > width:
-                yield line
-                line, used, gap = [], 0, ""
-            line.append(Span(gap + word.replace("~", " "), span.colour))
-            used += len(gap) + len(word)
-    yield line
-
-
-def _cut(line: Line, width: int) -> Line:
-    """Return a line cut off at *width*."""
-    cut: Line = []
-    for span in line:
-        cut.append(Span(span.text[: max(width, 0)], span.colour))
-        width -= len(span.text)
-    return cut
-
-
-def _painted(line: Line, coloured: bool) -> str:
-    text = "".join(
-        f"{span.colour}{span.text}{PLAIN}" if coloured and span.colour and span.text else span.text
-        for span in line
-    )
-    return text.rstrip()
+    yield from row("works until", [Span(said)], width)
 
 
 def _ids(status: dict[str, Any]) -> int:
@@ -287,11 +237,6 @@ def _ids(status: dict[str, Any]) -> int:
 def _mac(node: str) -> str:
     digits = node.removeprefix("0x")
     return ":".join(digits[at : at + 2] for at in range(0, 12, 2))
-
-
-def plain(text: str) -> str:
-    """Return a daemon's text without characters that would move a terminal's cursor."""
-    return "".join(each if each.isprintable() and each != "~" else "?" for each in text)
 
 
 def _count(number: int, name: str) -> str:

@@ -16,6 +16,7 @@ from uuidd.core.wire.methods import SAVE_SECONDS
 from uuidd_client.client import Client
 from uuidd_client.command import common, panel
 from uuidd_client.command.common import CommandError
+from uuidd_client.command.lines import plain
 from uuidd_client.errors import DaemonUnavailable
 
 WATCH_SECONDS = 1.0
@@ -78,7 +79,7 @@ def _check(status: dict[str, Any]) -> int:
     with _of_our_version():
         found = list(faults(status))
         about = f"uuidd {status['version']}, pid {status['pid']}"
-    print(panel.plain(f"{about}: {'; '.join(found) or 'all is well'}"))
+    print(plain(f"{about}: {'; '.join(found) or 'all is well'}"))
     return 1 if found else 0
 
 

@@ -24,7 +24,7 @@ def check(address: Address, access: Access, *, unseen: Path | None = None) -> No
         tls_context(access)
     if address.engine == "postgresql":
         try:
-            from uuidd.workers.postgresql import check_query
+            from uuidd.workers.postgresql_session import check_query
         except ImportError as error:  # psycopg without the library of PostgreSQL
             raise AddressError(
                 f"psycopg cannot be used: {error}; install it with pip install 'uuidd[postgresql]'"

@@ -102,6 +102,13 @@ class Coordinator(Protocol):
         """
 
 
+def known_id(found: str | None) -> str:
+    """Return the id that ``meta`` *found*. Raises RuntimeError if it has found none yet."""
+    if found is None:
+        raise RuntimeError("the namespace is asked for first, and must be there")
+    return found
+
+
 def is_let_go(record: Record) -> bool:
     """Whether a write of *record* is one of which ``freed`` tells."""
     return not (record.held or record.reserved)

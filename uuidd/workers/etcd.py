@@ -25,6 +25,7 @@ from uuidd.workers.coordinator import (
     Freed,
     Version,
     is_let_go,
+    known_id,
     one_line,
 )
 from uuidd.workers.etcd_json import base64, message, number_of, put, reason, text, understood
@@ -192,9 +193,7 @@ class EtcdCoordinator:
         return f"{self._own()}/{register_name(number)}"
 
     def _own(self) -> str:
-        if self._id is None:
-            raise RuntimeError("the namespace is asked for first, and must be there")
-        return f"{self._path}/{self._id}"
+        return f"{self._path}/{known_id(self._id)}"
 
     async def _all(self, *, keys_only: bool = False) -> list[tuple[str, bytes, int]]:
         first = self._key(0).removesuffix(register_name(0))

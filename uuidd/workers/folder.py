@@ -26,6 +26,7 @@ from uuidd.workers.coordinator import (
     Freed,
     Version,
     is_let_go,
+    known_id,
 )
 from uuidd.workers.record import (
     Meta,
@@ -145,9 +146,7 @@ class FolderCoordinator:
             await trio.sleep(FREED_SECONDS)
 
     def _own(self) -> Path:
-        if self._id is None:
-            raise RuntimeError("the namespace is asked for first, and must be there")
-        return self._folder / self._id
+        return self._folder / known_id(self._id)
 
     async def _locked(self, work: Callable[[], _Answer]) -> _Answer:
         """Return what *work* returns while no other process writes to the folder."""

@@ -14,7 +14,7 @@ from typing import Any
 from psycopg import errors
 
 from uuidd.workers.address import Access, Address
-from uuidd.workers.coordinator import Away, Changed, Found, Freed, Version, is_let_go
+from uuidd.workers.coordinator import Away, Changed, Found, Freed, Version, is_let_go, known_id
 from uuidd.workers.postgresql_session import Connection, PostgresqlSession
 from uuidd.workers.record import (
     NUMBERS,
@@ -172,9 +172,7 @@ class PostgresqlCoordinator:
         return freed
 
     def _own(self) -> str:
-        if self._id is None:
-            raise RuntimeError("the namespace is asked for first, and must be there")
-        return f"{self._path}/{self._id}"
+        return f"{self._path}/{known_id(self._id)}"
 
     def _where(self, number: int) -> str:
         return f"the row of {self._path}, n {number}, in the table uuidd_worker"

@@ -31,6 +31,7 @@ from uuidd.workers.coordinator import (
     Freed,
     Version,
     is_let_go,
+    known_id,
 )
 from uuidd.workers.record import (
     Meta,
@@ -237,9 +238,7 @@ class ZookeeperCoordinator(KazooSession):
             await self.answer(self._client.create_async(path, data))
 
     def _own(self) -> str:
-        if self._id is None:
-            raise RuntimeError("the namespace is asked for first, and must be there")
-        return f"{self._path}/{self._id}"
+        return f"{self._path}/{known_id(self._id)}"
 
     async def _numbers(self, own: str) -> list[int]:
         synced = self._client.sync_async(own)

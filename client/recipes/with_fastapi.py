@@ -1,9 +1,10 @@
 """FastAPI with Pydantic: ids that are made, checked, and described in the OpenAPI schema."""
 
 from fastapi import FastAPI, HTTPException
+from fastapi.responses import JSONResponse
 from pydantic import UUID7, BaseModel, Field
 
-from uuidd_client import snowflake, ulid, uuid7
+from uuidd_client import DaemonUnavailable, snowflake, stats, ulid, uuid7
 from uuidd_client.pydantic import Snowflake, Ulid
 
 app = FastAPI()
@@ -16,6 +17,18 @@ class Order(BaseModel):
     number: Ulid = Field(default_factory=ulid)
     batch: Snowflake = Field(default_factory=snowflake)
     item: str
+
+
+@app.exception_handler(DaemonUnavailable)
+def unavailable(request, error):
+    """Answer with status 503 if a Snowflake cannot be made."""
+    return JSONResponse({"detail": str(error)}, 503)
+
+
+@app.get("/health")
+def health():
+    """Return how many ids were made with the daemon and without it, and the last error."""
+    return stats()._asdict()
 
 
 orders: dict[str, Order] = {}

@@ -165,6 +165,7 @@ with warnings.catch_warnings():
     refused = client.get("/orders/none")
     assert refused.status_code == 422, refused.text
     assert "'none' is not a ULID" in refused.text
+    assert client.get("/health").json()["daemon"] > 0
     order = client.get("/openapi.json").json()["components"]["schemas"]["Order"]
     import json
     print(json.dumps([made, order["properties"]]))
@@ -179,6 +180,27 @@ def test_fastapi(environment: dict[str, str]) -> None:
     assert int(made["batch"]) >> 12 & 1023 == 5
     assert described["number"]["pattern"].startswith("^[0-7]")
     assert (described["batch"]["type"], described["id"]["format"]) == ("string", "uuid7")
+
+
+FASTAPI_ALONE = """
+import warnings
+with warnings.catch_warnings():
+    # Of the libraries, on each other, and of the fallback.
+    warnings.simplefilter("ignore")
+    from fastapi.testclient import TestClient
+    from with_fastapi import app
+    client = TestClient(app)
+    refused = client.post("/orders", params={"item": "tea"})
+    print(refused.status_code, refused.json()["detail"])
+    assert client.get("/health").json()["last_error"] == refused.json()["detail"]
+"""
+
+
+def test_fastapi_without_a_daemon(environment: dict[str, str], tmp_path: Path) -> None:
+    """A Snowflake that cannot be made is a status 503 that says why, and so does the health."""
+    alone = {**environment, "UUIDD_SOCKET": str(tmp_path / "none")}
+    printed = run(alone, "-c", FASTAPI_ALONE)
+    assert printed.startswith("503 no answer from uuidd at ")
 
 
 def test_psycopg(environment: dict[str, str], server: Server) -> None:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.documents import DOCUMENTS, FOLDERS, ROOT, anchors, blocks, text
+from uuidd import statefile
 from uuidd.cli import arguments, installing, workers
 from uuidd.core.ids import snowflake, times
 from uuidd.core.ids.ticks import GREGORIAN
@@ -130,6 +131,15 @@ def test_each_reason_for_a_refusal_is_explained() -> None:
     """In the glossary of the status, which counts by them."""
     design = text("uuidd/README.md")
     assert [reason for reason in events.MEANINGS if f"`{reason}`" not in design] == []
+
+
+def test_the_format_of_the_state_is_that_of_the_code() -> None:
+    """Who upgrades or goes back reads which formats the daemon knows."""
+    earliest, written = statefile.EARLIEST_FORMAT, statefile.FORMAT
+    guide = " ".join(text("systemd/README.md").split())
+    assert f"writes format {written}, and reads formats {earliest} to {written}" in guide
+    assert f"does not know format {written} treats the state as lost" in guide
+    assert f"The format is {written}." in text("uuidd/README.md")
 
 
 def _options(parser: argparse.ArgumentParser) -> set[str]:

@@ -28,6 +28,9 @@ from uuidd_client.stream import Stream
 from uuidd_client.system import elapsed
 from uuidd_client.watch import page_of
 
+MOST_PATH_BYTES = 107
+"""The longest path of a socket: sockaddr_un has room for 108 bytes, of which the last is zero."""
+
 SILENCE_SECONDS = 1.0
 """Seconds for which the connections of a process share that one of them found the daemon silent."""
 
@@ -237,7 +240,12 @@ class Transport:
 
     def _failed(self, error: OSError) -> DaemonUnavailable:
         self.close()
-        return DaemonUnavailable(self.path, error.strerror or str(error))
+        cause = error.strerror or str(error)
+        size = len(os.fsencode(self.path))
+        if size > MOST_PATH_BYTES:
+            # Python refuses such a path itself, and does not say what is allowed.
+            cause = f"the path has {size} bytes, and a socket's at most {MOST_PATH_BYTES}"
+        return DaemonUnavailable(self.path, cause)
 
 
 def _printable(text: str) -> str:

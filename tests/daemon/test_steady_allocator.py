@@ -293,8 +293,8 @@ async def test_steady_never_turns_volatile(inside: Inside, hangs: bool) -> None:
         for waits in (SAVE_SECONDS, 0, 0):
             begun = trio.current_time()
             assert await refusal(inside) == (
-                f"the state could not be saved within 0.8 s ({cause}), and steady gives"
-                " out nothing before it is; the daemon keeps trying"
+                f"the state could not be saved within 0.8 s ({cause}), and v7,"
+                " Snowflakes and the other steady kinds need this first; the daemon keeps trying"
             )
             assert trio.current_time() - begun == pytest.approx(waits, abs=1e-6)
         assert [opening.reason for opening in inside.openings] == ["no state"]

@@ -128,7 +128,7 @@ def test_a_register_that_cannot_be_read_is_listed(fleet: Fleet, tmp_path: Path) 
 def test_a_free_number_is_reserved_and_freed_again(fleet: Fleet) -> None:
     """It begins a minute from now then."""
     fleet.says("init")
-    fleet.says("reserve", "5")
+    assert "numbers reserved: 1; no new host gets them" in fleet.says("reserve", "5")
     assert fleet.read(5).reserved
     assert "is free; it begins at 20" in fleet.says("free", "5", "--yes")
     assert not fleet.read(5).reserved

@@ -136,7 +136,7 @@ async def _run(address: Address, access: Access, given: argparse.Namespace) -> s
                 return f"made the namespace {meta.id} with the numbers {low} to {high}"
             case "reserve":
                 await administering.reserve(engine, given.numbers, writer)
-                return f"reserved: {len(given.numbers)}"
+                return f"numbers reserved: {len(given.numbers)}; no new host gets them"
             case "free":
                 await administering.opened(engine)
                 found = await engine.read(given.number)

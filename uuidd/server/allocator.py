@@ -251,8 +251,8 @@ class Allocator:
             return
         raise RefusedError(
             "unavailable",
-            f"the state could not be saved within {SAVE_SECONDS:g} s ({cause}), and steady gives"
-            " out nothing before it is; the daemon keeps trying",
+            f"the state could not be saved within {SAVE_SECONDS:g} s ({cause}), and v7,"
+            " Snowflakes and the other steady kinds need this first; the daemon keeps trying",
         )
 
 

@@ -142,6 +142,20 @@ def test_a_program_that_the_service_cannot_start_is_refused(
     assert everything(tmp_path) == {}
 
 
+def test_a_python_that_the_service_cannot_start_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That of a virtual environment is a link, as to a Python that pyenv made in root's home."""
+    program, hidden = tmp_path / "opt/uuidd/bin/uuidd", tmp_path / "root"
+    program.parent.mkdir(parents=True)
+    (program.parent / "python").symlink_to(hidden / "python3.11")
+    monkeypatch.setattr(installing, "HIDDEN", [str(hidden)])
+    line = refusal(lambda: install(tmp_path / "prefix", program=program))
+    assert line.startswith(f"the Python of this uuidd is {hidden}/python3.11, which its service")
+    assert line.endswith(f"make {tmp_path}/opt/uuidd with another Python, such as /usr/bin/python3")
+    assert not (tmp_path / "prefix").exists()
+
+
 def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     """The line names the file, and why."""
     (tmp_path / "etc").write_text("no folder")

@@ -136,13 +136,25 @@ def install(prefix: Path, *, program: Path | None = None, coordinator: bool = Fa
             " unit (systemd.unit(5)); install it at a path of letters, digits and / . _ + -, such"
             " as /opt/uuidd"
         )
-    if any(program.is_relative_to(folder) for folder in HIDDEN):
+    if _is_hidden(program):
         raise InstallError(
             f"this uuidd is {program}, which its service cannot see (ProtectHome=, PrivateTmp=);"
             " install it elsewhere, for example in a virtual environment at /opt/uuidd"
         )
+    # That of a virtual environment is a link to another, such as one of pyenv.
+    python = Path(os.path.realpath(program.parent / "python"))
+    if _is_hidden(python):
+        raise InstallError(
+            f"the Python of this uuidd is {python}, which its service cannot see (ProtectHome=,"
+            f" PrivateTmp=); make {program.parents[1]} with another Python, such as"
+            " /usr/bin/python3"
+        )
     files = {**FILES, **COORDINATOR} if coordinator else FILES
     return [*_put(prefix, program, files), *_linked(link(prefix, program.parents[1]))]
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(path.is_relative_to(folder) for folder in HIDDEN)
 
 
 def undo(prefix: Path) -> list[str]:

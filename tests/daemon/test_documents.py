@@ -15,8 +15,16 @@ from uuidd.cli import arguments, installing, workers
 from uuidd.core.ids import snowflake, times
 from uuidd.core.ids.ticks import GREGORIAN
 from uuidd.server import events
+from uuidd.server.allocator import NO_NUMBER
 from uuidd.server.settings import LEAST, Limits
-from uuidd_client import DaemonUnavailable, NoWorkerId, RateExceeded, TimeOutOfRange, command
+from uuidd_client import (
+    Client,
+    DaemonUnavailable,
+    NoWorkerId,
+    RateExceeded,
+    TimeOutOfRange,
+    command,
+)
 
 MOST_LINES = 200
 """Lines of the README for the person who decides in two minutes."""
@@ -103,7 +111,7 @@ def test_each_option_that_is_named_exists(name: str) -> None:
         DaemonUnavailable(SOCKET, "No such file or directory"),
         DaemonUnavailable(SOCKET, "silent for 0.2 s"),
         DaemonUnavailable(SOCKET, "unavailable: ...", code="unavailable"),
-        NoWorkerId(SOCKET),
+        NoWorkerId(SOCKET, f"no_worker_id: {NO_NUMBER}"),
         RateExceeded("snowflake", 10_000_000, 368_640),
         TimeOutOfRange("snowflake", IN_2090, SNOWFLAKE.epoch, SNOWFLAKE.end),
     ],
@@ -111,6 +119,13 @@ def test_each_option_that_is_named_exists(name: str) -> None:
 def test_errors_are_quoted_as_they_are(error: Exception) -> None:
     """Whoever searches the document for what a program said finds it."""
     assert f"`{error}`" in text("client/README.md")
+
+
+def test_the_error_of_a_wrong_argument_is_quoted_as_it_is() -> None:
+    """It comes before any question to a daemon."""
+    with pytest.raises(ValueError, match="kind is 'v9'") as refused:
+        Client(SOCKET).make("v9", 1)
+    assert f"`{refused.value}`" in text("client/README.md")
 
 
 def test_lines_of_the_log_are_quoted_as_they_are() -> None:

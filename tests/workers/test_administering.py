@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 import trio
 
-from uuidd.cli import main
+from uuidd.cli import listing, main
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.workers.address import Access, parse
 from uuidd.workers.connecting import connect
 from uuidd.workers.coordinator import Found
-from uuidd.workers.record import Record
+from uuidd.workers.record import Meta, Record
 
 FAR = UNIX_EPOCH + 100 * 365 * 86400 * TICKS_PER_SECOND
 """A tick some fifty years ahead."""
@@ -133,6 +133,18 @@ def test_a_free_number_is_reserved_and_freed_again(fleet: Fleet) -> None:
     assert "is free; it begins at 20" in fleet.says("free", "5", "--yes")
     assert not fleet.read(5).reserved
     assert 50 < float(str(fleet.numbers()[5]["until_in"])) <= 60
+
+
+@pytest.mark.parametrize(
+    ("offset", "shown"), [(-0.04, "+0.0 s"), (0.04, "+0.0 s"), (-0.26, "-0.3 s"), (None, " ")]
+)
+def test_the_list_says_how_wrong_the_clock_of_a_host_is(offset: float | None, shown: str) -> None:
+    """To a tenth of a second; what is rounded to zero has no minus sign."""
+    row = {"number": 5, "state": "held", "reserved": False, "until_in": 600.0, "written_ago": 0.0}
+    table = listing.as_table(
+        Meta("0" * 16, 0, 0, 7), [{**row, "clock_offset": offset, "host": "db1"}]
+    )
+    assert table.endswith(f" {shown}  db1")
 
 
 def test_a_held_number_is_not_reserved(fleet: Fleet) -> None:

@@ -68,7 +68,7 @@ def as_table(meta: Meta, rows: list[dict[str, Any]]) -> str:
         state = f"{row['state']}{'*' if row['reserved'] and row['state'] != 'reserved' else ''}"
         lines.append(
             f"{row['number']:>6}  {state:10} {_ahead(row['until_in']):>12}"
-            f" {_ahead(-row['written_ago']):>12} {'' if offset is None else f'{offset:+.1f} s':>8}"
+            f" {_ahead(-row['written_ago']):>12} {'' if offset is None else f'{offset:+z.1f} s':>8}"
             f"  {row['host']}"
         )
     return "\n".join(lines)

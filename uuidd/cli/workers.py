@@ -38,7 +38,9 @@ def parser() -> argparse.ArgumentParser:
         add_access(command)
         return command
 
-    listing = add("list", "show each number: its host, how long it is reserved, and the last word")
+    listing = add(
+        "list", "show each number: its host, how long it is reserved, and when that was written"
+    )
     listing.add_argument("--json", action="store_true", help="print JSON")
     init = add("init", "make the namespace, once for the whole fleet")
     init.add_argument(

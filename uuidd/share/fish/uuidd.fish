@@ -98,7 +98,7 @@ complete -c uuidd -n _shtab_uuidd_using -l max-request-seconds -x -d 'the most s
 complete -c uuidd -n _shtab_uuidd_using -l max-reply-seconds -x -d 'the most seconds that a client may take to read a reply (default: 5)'
 complete -c uuidd -n '_shtab_uuidd_using; and test $_shtab_uuidd_npos -eq 0' -a workers -d 'make, show and change the worker numbers of a fleet'
 complete -c uuidd -n '_shtab_uuidd_using workers' -s h -l help -d 'show this help message and exit'
-complete -c uuidd -n '_shtab_uuidd_using workers; and test $_shtab_uuidd_npos -eq 0' -a list -d 'show each number: its host, how long it is reserved, and the last word'
+complete -c uuidd -n '_shtab_uuidd_using workers; and test $_shtab_uuidd_npos -eq 0' -a list -d 'show each number: its host, how long it is reserved, and when that was written'
 complete -c uuidd -n '_shtab_uuidd_using workers list' -s h -l help -d 'show this help message and exit'
 complete -c uuidd -n '_shtab_uuidd_using workers list' -l worker-user -x -d 'the user at the engine'
 complete -c uuidd -n '_shtab_uuidd_using workers list' -l worker-secret -xka "(__fish_complete_path (commandline -ct))" -d 'the file with the user'"'"'s password at the engine, on one line; no other user of this host may be able to read it; without a slash in it, FILE is one of systemd'"'"'s credentials'

@@ -11,6 +11,10 @@ FIRST_FD = 3
 """The first descriptor that systemd passes (SD_LISTEN_FDS_START)."""
 
 
+KERNEL_LOG = "kmsg"
+"""The name under which the unit passes the kernel's log (FileDescriptorName=)."""
+
+
 class ActivationError(Exception):
     """What systemd passed cannot be used; one line that says why, and what to do."""
 
@@ -20,28 +24,55 @@ def inherited_socket() -> socket.socket:
 
     Raises ActivationError, which says what was passed instead.
     """
-    if os.environ.get("LISTEN_PID") != str(os.getpid()):
+    if not _is_passed():
         raise ActivationError(
             "no socket was passed (LISTEN_PID is not ours);"
             " start through uuidd.socket, or without --socket-activation"
         )
-    passed = os.environ.get("LISTEN_FDS", "")
-    if passed != "1":
+    sockets = [fd for fd, name in _passed() if name != KERNEL_LOG]
+    if len(sockets) != 1:
+        passed = os.environ.get("LISTEN_FDS", "")
         raise ActivationError(
             f"LISTEN_FDS is {passed!r}; exactly one socket is served (see uuidd.socket)"
         )
-    if not _is_socket(FIRST_FD):
-        raise ActivationError(f"descriptor {FIRST_FD}, passed by systemd, is not a socket")
-    sock = socket.socket(fileno=FIRST_FD)
+    (fd,) = sockets
+    if not _is_socket(fd):
+        raise ActivationError(f"descriptor {fd}, passed by systemd, is not a socket")
+    sock = socket.socket(fileno=fd)
     listening = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
     if (sock.family, sock.type) != (socket.AF_UNIX, socket.SOCK_STREAM) or not listening:
         sock.detach()
         raise ActivationError(
-            f"descriptor {FIRST_FD} is not a listening Unix stream socket;"
-            " use ListenStream= with a path"
+            f"descriptor {fd} is not a listening Unix stream socket; use ListenStream= with a path"
         )
     sock.set_inheritable(False)
     return sock
+
+
+def inherited_kernel_log() -> int | None:
+    """Return the descriptor of /dev/kmsg that systemd passed (OpenFile=), or None."""
+    if not _is_passed():
+        return None
+    fd = next((fd for fd, name in _passed() if name == KERNEL_LOG), None)
+    if fd is not None:
+        # Whoever reads it will see what it is.
+        with contextlib.suppress(OSError):
+            os.set_inheritable(fd, False)
+    return fd
+
+
+def _is_passed() -> bool:
+    return os.environ.get("LISTEN_PID") == str(os.getpid())
+
+
+def _passed() -> list[tuple[int, str]]:
+    """Return the descriptors that systemd passed, and their names, "" without one."""
+    count = os.environ.get("LISTEN_FDS", "")
+    if not (count.isascii() and count.isdigit() and count == str(int(count))):
+        return []
+    names = os.environ.get("LISTEN_FDNAMES", "").split(":")
+    names += [""] * (int(count) - len(names))
+    return list(enumerate(names[: int(count)], FIRST_FD))
 
 
 def _is_socket(fd: int) -> bool:

@@ -15,9 +15,9 @@ import trio
 from trio.testing import MockClock
 
 from tests.daemon.fakes import Inside, Reply
-from uuidd.clones import NoSignal
+from uuidd.clones import NoSignal, kernel_log
 from uuidd.clones.clock_sets import ClockSets
-from uuidd.clones.uevents import NETLINK_KOBJECT_UEVENT, Uevents
+from uuidd.clones.kernel_log import AT_ONCE, KernelLog
 from uuidd.clones.vmclock import TRIES, VmClock
 from uuidd.core.wire.methods import unpack_block
 from uuidd.server.alarms import CONFIRM_SECONDS, JUMP, LOOK_SECONDS, Alarms
@@ -25,8 +25,6 @@ from uuidd.server.service import Service
 
 GENERATION, DISRUPTION, FLAGS, SEQUENCE = 104, 16, 24, 12
 """Where the numbers are in the page, by linux/vmclock-abi.h."""
-
-NEWS = b"change@/devices/platform/vmgenid\0ACTION=change\0SUBSYSTEM=platform\0NEW_VMGENID=1\0"
 
 
 class Page:
@@ -203,113 +201,152 @@ def test_a_page_of_something_else_is_told(tmp_path: Path, content: bytes) -> Non
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-# --- the kernel's event
+# --- the kernel's log
 
 
-class Netlink:
-    """A netlink socket with these messages: the port of the sender, its pid, and the text."""
+NEWS = b"5,742,12541823,-;random: crng reseeded due to virtual machine fork\n"
+OTHER = b"6,743,12541900,-;usb 1-1: new device\n SUBSYSTEM=usb\n"
 
-    def __init__(self, *messages: tuple[int, int, bytes] | OSError) -> None:
-        self._messages = list(messages)
 
-    def recvmsg(self, *_: int) -> tuple[bytes, list[tuple[int, int, bytes]], int, tuple[int, int]]:
-        """Return the next one."""
-        if not self._messages:
-            raise BlockingIOError
-        message = self._messages.pop(0)
-        if isinstance(message, OSError):
-            raise message
-        port, pid, text = message
-        control = [(socket.SOL_SOCKET, socket.SCM_CREDENTIALS, struct.pack("3i", pid, 0, 0))]
-        return text, control, 0, (port, 1)
+class Log:
+    """A kernel's log: each write is a record, each read returns one. The host has a device."""
+
+    def __init__(self) -> None:
+        self._writing, reading = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.read = KernelLog(reading.detach(), lambda: True)
+
+    def say(self, *records: bytes) -> None:
+        """Add records."""
+        for record in records:
+            self._writing.send(record)
 
     def close(self) -> None:
-        """Do nothing."""
+        """Close both ends."""
+        self._writing.close()
+        self.read.close()
 
 
 @pytest.fixture
-def listening() -> Iterator[Uevents]:
-    """What listens to the kernel, on a host with the device."""
-    opened = Uevents(lambda: True)
-    yield opened
-    opened.close()
+def kernel() -> Iterator[Log]:
+    """A log in which nothing is new."""
+    log = Log()
+    yield log
+    log.close()
 
 
-def hears(listening: Uevents, *messages: tuple[int, int, bytes] | OSError) -> bool:
-    """Whether these messages are an alarm."""
-    listening.close()
-    listening.sock = Netlink(*messages)  # type: ignore[assignment]
-    return listening.heard()
+def test_a_log_in_which_nothing_is_new_is_no_alarm(kernel: Log) -> None:
+    """Reading it does not wait."""
+    assert not kernel.read.heard()
 
 
-def test_the_kernels_news_are_an_alarm(listening: Uevents) -> None:
-    """Also between others."""
-    other = b"add@/devices/x\0ACTION=add\0"
-    assert hears(listening, (0, 0, other), (0, 0, NEWS), (0, 0, other))
+def test_the_kernels_news_are_an_alarm_once(kernel: Log) -> None:
+    """Also between other records."""
+    kernel.say(OTHER, NEWS, OTHER)
+    assert [kernel.read.heard(), kernel.read.heard()] == [True, False]
 
 
 @pytest.mark.parametrize(
-    "text",
+    "record",
     [
+        OTHER,
         b"",
-        b"change@/devices/platform/vmgenid\0ACTION=change\0SUBSYSTEM=platform\0",
-        NEWS.replace(b"NEW_", b"SYNTH_ARG_NEW_"),
-        NEWS.replace(b"=1", b"=10"),
-        b"libudev\0" + NEWS.replace(b"\0", b" "),
+        b"5",
+        b"x,1,2,-;random: crng reseeded due to virtual machine fork\n",
+        b"6,1,2,-;random: crng init done\n",
+        b"6,1,2,-;a b: random: crng reseeded due to virtual machine fork\n",
+        # Of the facilities user and local7, which programs have.
+        b"13,1,2,-;random: crng reseeded due to virtual machine fork\n",
+        b"191,1,2,-;random: crng reseeded due to virtual machine fork\n",
     ],
 )
-def test_other_events_of_the_kernel_are_no_alarm(listening: Uevents, text: bytes) -> None:
-    """Also a synthetic one of the same device, as udevadm trigger causes it."""
-    assert not hears(listening, (0, 0, text))
-
-
-@pytest.mark.parametrize(("port", "pid"), [(1, 1), (1, 0), (0, 1)])
-def test_the_news_of_anybody_else_are_no_alarm(listening: Uevents, port: int, pid: int) -> None:
-    """The kernel has the port 0 and the pid 0."""
-    assert not hears(listening, (port, pid, NEWS))
-
-
-def test_a_real_message_of_a_process_is_no_alarm(listening: Uevents) -> None:
-    """Root can send one, and others cannot even that."""
-    with socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, NETLINK_KOBJECT_UEVENT) as sender:
-        try:
-            sender.sendto(NEWS, (listening.sock.getsockname()[0], 0))
-        except PermissionError:
-            return
-        assert listening.sock.recv(8192, socket.MSG_PEEK) == NEWS
-        assert not listening.heard()
+def test_other_records_are_no_alarm(kernel: Log, record: bytes) -> None:
+    """Neither are those that a program has written, which cannot have the kernel's facility."""
+    kernel.say(record or b"\n", OTHER)
+    assert not kernel.read.heard()
 
 
 @pytest.mark.parametrize("there", [False, True])
-def test_lost_messages_are_an_alarm_where_there_is_a_device(there: bool) -> None:
+def test_dropped_records_are_an_alarm_where_there_is_a_device(
+    kernel: Log, monkeypatch: pytest.MonkeyPatch, there: bool
+) -> None:
     """One of them may have been the news; elsewhere none can be."""
-    lost = OSError(errno.ENOBUFS, "No buffer space available")
-    assert hears(Uevents(lambda: there), lost) == there
+    answers = iter([BrokenPipeError(), BlockingIOError()])
+
+    def lost(*_: object) -> bytes:
+        raise next(answers)
+
+    monkeypatch.setattr(os, "read", lost)
+    assert KernelLog(kernel.read.fd, lambda: there).heard() == there
 
 
-def test_a_flood_is_read_in_parts(listening: Uevents) -> None:
+def test_a_flood_is_read_in_parts(kernel: Log) -> None:
     """So that others have their turn."""
-    flood = [(0, 0, b"add@/devices/x\0")] * 100
-    assert not hears(listening, *flood, (0, 0, NEWS))
-    assert listening.heard()
+    kernel.say(*[OTHER] * AT_ONCE, NEWS)
+    assert [kernel.read.heard(), kernel.read.heard()] == [False, True]
 
 
-def test_a_host_without_the_device_says_so() -> None:
-    """Though the kernel's events can be heard."""
-    opened = Uevents(lambda: False)
-    assert opened.lack == "no vmgenid device"
-    opened.close()
+@pytest.mark.parametrize(("there", "lack"), [(True, ""), (False, "no vmgenid device")])
+def test_a_host_without_the_device_says_so(kernel: Log, there: bool, lack: str) -> None:
+    """Its log would say nothing."""
+    assert KernelLog(kernel.read.fd, lambda: there).lack == lack
 
 
-def test_a_sandbox_without_netlink_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As where RestrictAddressFamilies= lacks AF_NETLINK."""
+@pytest.fixture
+def device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A host with the device, whose log is at this path, where nothing is yet."""
+    drivers = tmp_path / "drivers"
+    drivers.mkdir()
+    (drivers / "VMGENCTR:00").symlink_to(tmp_path)
+    monkeypatch.setattr(kernel_log, "DRIVERS", (drivers,))
+    monkeypatch.setattr(kernel_log, "PATH", tmp_path / "kmsg")
+    return tmp_path / "kmsg"
 
-    def refuse(*_: object) -> socket.socket:
-        raise OSError(errno.EAFNOSUPPORT, "Address family not supported by protocol")
 
-    monkeypatch.setattr(socket, "socket", refuse)
-    with pytest.raises(NoSignal, match=r"^no netlink socket: Address family not supported"):
-        Uevents()
+def test_a_host_without_the_driver_does_not_read_its_log(device: Path) -> None:
+    """It has none of the links that stand for devices."""
+    (device.parent / "drivers" / "VMGENCTR:00").unlink()
+    (device.parent / "drivers" / "module").symlink_to(device.parent)
+    with pytest.raises(NoSignal, match=r"^no vmgenid device$"):
+        kernel_log.kernel_log()
+
+
+def test_a_sandbox_without_the_log_says_so(device: Path) -> None:
+    """As where PrivateDevices= hides it."""
+    with pytest.raises(NoSignal, match=r"^no /.*/kmsg$"):
+        kernel_log.kernel_log()
+
+
+def test_no_right_to_the_log_is_told(device: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As for other users than root where kernel.dmesg_restrict is set."""
+
+    def refuse(*_: object) -> int:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(NoSignal, match=r"^/.*/kmsg cannot be read: Operation not permitted$"):
+        kernel_log.kernel_log()
+
+
+@pytest.mark.parametrize("passed", [False, True])
+def test_another_file_in_its_place_is_told(device: Path, passed: bool) -> None:
+    """As in containers of systemd-nspawn. It is closed."""
+    device.write_bytes(NEWS)
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(NoSignal, match=r"is not the kernel's log here$"):
+        kernel_log.kernel_log(os.open(device, os.O_RDONLY) if passed else None)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+async def test_the_daemon_renews_at_the_kernels_news(kernel: Log) -> None:
+    """As soon as they can be read."""
+    host = Host(log=lambda: kernel.read)
+    async with host.running():
+        kernel.say(OTHER)
+        await trio.testing.wait_all_tasks_blocked(0.01)
+        assert host.inside.clones.noticed == 0
+        kernel.say(NEWS)
+        await trio.testing.wait_all_tasks_blocked(0.01)
+        assert (host.inside.clones.noticed, host.inside.clones.last_by) == (1, "vmgenid")
 
 
 # --- what the daemon does with them
@@ -336,10 +373,20 @@ def missing() -> VmClock:
     raise NoSignal("none here")
 
 
+def unreadable() -> KernelLog:
+    """Raise what a log raises that cannot be read."""
+    raise NoSignal("not here")
+
+
 class Host:
     """A daemon's inside that listens."""
 
-    def __init__(self, *, page: Callable[[], VmClock] = missing) -> None:
+    def __init__(
+        self,
+        *,
+        page: Callable[[], VmClock] = missing,
+        log: Callable[[], KernelLog] = unreadable,
+    ) -> None:
         self.inside = Inside()
         self.inside.save_ahead()
         self.sets = Sets()
@@ -349,7 +396,7 @@ class Host:
             inside.clock.read,
             lambda: 1,
             page=page,
-            events=lambda: Uevents(lambda: True),
+            log=log,
             sets=lambda: self.sets,
         )
         stepped = inside.clock.on_step
@@ -437,7 +484,7 @@ async def test_the_status_says_which_signals_there_are(autojump_clock: MockClock
     async with host.running():
         assert host.inside.clones.status()["signals"] == {
             "vmclock": "none here",
-            "vmgenid": "",
+            "vmgenid": "not here",
             "clock": "",
         }
 

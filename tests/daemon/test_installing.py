@@ -12,10 +12,25 @@ import pytest
 import uuidd
 from tests.tools import need, output
 from uuidd.cli import installing, main
-from uuidd.cli.installing import FILES, LINKS, InstallError, install, undo
+from uuidd.cli.installing import (
+    FILES,
+    LINKS,
+    OPEN_FILE,
+    InstallError,
+    install,
+    systemd_version,
+    undo,
+)
 
 PROGRAM = Path("/opt/venv-3.11/bin/uuidd")
+KERNEL_LOG = "etc/systemd/system/uuidd.service.d/kernel-log.conf"
 UNITS = Path(__file__).parents[2] / "systemd"
+
+
+@pytest.fixture(autouse=True)
+def older_systemd(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever systemd is here, the command finds one that does not know OpenFile=."""
+    monkeypatch.setattr(installing, "systemd_version", lambda: OPEN_FILE - 1)
 
 
 def put(prefix: Path) -> list[str]:
@@ -105,6 +120,33 @@ def test_undo_leaves_what_was_changed(tmp_path: Path, name: str, more: bytes) ->
     path.write_bytes(path.read_bytes() + more)
     assert f"kept {path}, which was changed" in undo(tmp_path)
     assert set(everything(tmp_path)) == {FILES[name]}
+
+
+@pytest.mark.parametrize(("systemd", "installed"), [(252, []), (253, [KERNEL_LOG])])
+def test_a_systemd_that_can_open_the_kernels_log_does(
+    tmp_path: Path, systemd: int, installed: list[str]
+) -> None:
+    """An older one gets no drop-in, of which it would warn. Undo takes it away."""
+    install(tmp_path, program=PROGRAM, systemd=systemd)
+    assert set(everything(tmp_path)) == {*FILES.values(), *installed}
+    undo(tmp_path)
+    assert everything(tmp_path) == {}
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("shown", "version"),
+    [("echo 'systemd 257 (257.9-1)'; echo +PAM", 257), ("echo no", 0), ("exit 1", 0)],
+)
+def test_the_version_of_systemd_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shown: str, version: int
+) -> None:
+    """A host without systemd has version 0."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert systemd_version() == 0
+    (tmp_path / "systemctl").write_text(f"#!/bin/sh\n{shown}\n")
+    (tmp_path / "systemctl").chmod(0o755)
+    assert systemd_version() == version
 
 
 def test_undo_names_the_drop_ins_that_are_left(tmp_path: Path) -> None:

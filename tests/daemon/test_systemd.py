@@ -10,9 +10,9 @@ pytestmark = pytest.mark.process
 
 CHILD = """
 import os, socket, sys
-from uuidd.systemd import ActivationError, inherited_socket
+from uuidd.systemd import ActivationError, inherited_kernel_log, inherited_socket
 
-kind, pid, fds, folder = sys.argv[1:]
+kind, pid, fds, names, folder = sys.argv[1:]
 path = folder + "/s"
 unix, inet, stream, datagram = (
     socket.AF_UNIX, socket.AF_INET, socket.SOCK_STREAM, socket.SOCK_DGRAM
@@ -41,6 +41,9 @@ if pid != "unset":
     os.environ["LISTEN_PID"] = str(os.getpid()) if pid == "own" else pid
 if fds != "unset":
     os.environ["LISTEN_FDS"] = fds
+if names:
+    os.dup2(2, 4)
+    os.environ["LISTEN_FDNAMES"] = names
 try:
     served = inherited_socket()
 except ActivationError as error:
@@ -50,7 +53,9 @@ if served is None:
     if passed >= 0:
         os.fstat(3)
 else:
-    print(served.fileno(), served.getsockname() == path, served.get_inheritable())
+    log = inherited_kernel_log()
+    more = [] if log is None else ["and", log]
+    print(served.fileno(), served.getsockname() == path, served.get_inheritable(), *more)
     served.setblocking(False)
     caller = socket.socket(unix)
     caller.connect(path)
@@ -58,13 +63,24 @@ else:
 """
 
 
-def inherit(folder: Path, kind: str, *, pid: str = "own", fds: str = "1") -> str:
+def inherit(folder: Path, kind: str, *, pid: str = "own", fds: str = "1", names: str = "") -> str:
     """Return the line that a process says about what it was passed as descriptor 3.
 
     It fails, and so does the test, if a descriptor that was refused is no longer open.
     """
     result = subprocess.run(
-        [sys.executable, "-W", "ignore::ResourceWarning", "-c", CHILD, kind, pid, fds, str(folder)],
+        [
+            sys.executable,
+            "-W",
+            "ignore::ResourceWarning",
+            "-c",
+            CHILD,
+            kind,
+            pid,
+            fds,
+            names,
+            str(folder),
+        ],
         capture_output=True,
         text=True,
         check=False,
@@ -85,6 +101,17 @@ def test_a_listening_socket_is_served(folder: Path) -> None:
     assert inherit(folder, "good") == "3 True False"
 
 
+@pytest.mark.parametrize(
+    ("fds", "names", "more"),
+    [("1", "uuidd.socket", ""), ("1", "", ""), ("2", "uuidd.socket:kmsg", " and 4")],
+)
+def test_the_kernels_log_is_told_from_the_socket_by_its_name(
+    folder: Path, fds: str, names: str, more: str
+) -> None:
+    """Whatever the socket is called."""
+    assert inherit(folder, "good", fds=fds, names=names) == f"3 True False{more}"
+
+
 OTHERS = (
     "no socket was passed (LISTEN_PID is not ours); start through uuidd.socket, or without"
     " --socket-activation"
@@ -97,7 +124,7 @@ UNFIT = "descriptor 3 is not a listening Unix stream socket; use ListenStream= w
     ("kind", "pid", "fds", "line"),
     [
         *(("good", pid, "1", OTHERS) for pid in ("unset", "1", "x")),
-        *(("good", "own", fds, f"LISTEN_FDS is {fds!r}; {ONE}") for fds in ("0", "2", "01")),
+        *(("good", "own", fds, f"LISTEN_FDS is {fds!r}; {ONE}") for fds in ("0", "2", "01", "x")),
         ("good", "own", "unset", f"LISTEN_FDS is ''; {ONE}"),
         *((kind, "own", "1", UNFIT) for kind in ("datagram", "unbound", "bound", "inet")),
         ("file", "own", "1", "descriptor 3, passed by systemd, is not a socket"),

@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import os
 import re
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -36,6 +37,16 @@ COORDINATOR = {
     "coordinator.conf": "etc/systemd/system/uuidd.service.d/coordinator.conf",
 }
 """The drop-in of a host whose worker number comes from an engine; only there it needs a network."""
+
+KERNEL_LOG = {
+    "kernel-log.conf": "etc/systemd/system/uuidd.service.d/kernel-log.conf",
+}
+"""The drop-in that passes the kernel's log, for a systemd that knows OpenFile=."""
+
+OPEN_FILE = 253
+"""The first version of systemd that does."""
+
+DROP_INS = {**KERNEL_LOG, **COORDINATOR}
 
 _PLAIN = re.compile(r"[A-Za-z0-9/._+-]+")
 _NAMES_PROGRAM = re.compile(r"Exec(Start|Reload)=/\S+ (--check )?--socket-activation ")
@@ -114,7 +125,7 @@ def main(argv: Sequence[str]) -> int:
         if given.undo:
             lines = undo(given.prefix)
         else:
-            lines = install(given.prefix, coordinator=given.coordinator)
+            lines = install(given.prefix, coordinator=given.coordinator, systemd=systemd_version())
         print("\n".join(lines))
     except InstallError as error:
         print(f"uuidd: {error}", file=sys.stderr)
@@ -123,11 +134,28 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def install(prefix: Path, *, program: Path | None = None, coordinator: bool = False) -> list[str]:
+def systemd_version() -> int:
+    """Return the version of systemd on this host, 0 if there is none."""
+    try:
+        shown = subprocess.run(
+            ["systemctl", "--version"],  # noqa: S607 - the one that the administrator would use
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return 0
+    found = re.match(r"systemd (\d+)", shown)
+    return int(found[1]) if found else 0
+
+
+def install(
+    prefix: Path, *, program: Path | None = None, coordinator: bool = False, systemd: int = 0
+) -> list[str]:
     """Install the files below *prefix*, and return a line on each. Raises InstallError.
 
     *program* is the uuidd that the service runs, by default this one. With *coordinator* the
-    service may use the network.
+    service may use the network. *systemd* is the version that will read them.
     """
     program = program or Path(sys.prefix) / "bin" / "uuidd"
     if not _PLAIN.fullmatch(os.fspath(program)):
@@ -149,7 +177,11 @@ def install(prefix: Path, *, program: Path | None = None, coordinator: bool = Fa
             f" PrivateTmp=); make {program.parents[1]} with another Python, such as"
             " /usr/bin/python3"
         )
-    files = {**FILES, **COORDINATOR} if coordinator else FILES
+    files = {
+        **FILES,
+        **(KERNEL_LOG if systemd >= OPEN_FILE else {}),
+        **(COORDINATOR if coordinator else {}),
+    }
     return [*_put(prefix, program, files), *_linked(link(prefix, program.parents[1]))]
 
 
@@ -194,9 +226,9 @@ def _put(prefix: Path, program: Path, files: Mapping[str, str]) -> Iterator[str]
 
 
 def _take(prefix: Path) -> Iterator[str]:
-    for name, place in {**FILES, **COORDINATOR}.items():
+    for name, place in {**FILES, **DROP_INS}.items():
         path = prefix / place
-        if name in COORDINATOR and not path.exists():
+        if name in DROP_INS and not path.exists():
             continue
         try:
             if path.is_symlink():
@@ -210,7 +242,7 @@ def _take(prefix: Path) -> Iterator[str]:
                 yield f"kept {path}, which was changed"
         except OSError as error:
             raise InstallError(f"{path} cannot be removed: {error.strerror}") from error
-    ours = {prefix / place for place in COORDINATOR.values()}
+    ours = {prefix / place for place in DROP_INS.values()}
     for name in ("uuidd.service", "uuidd.socket"):
         folder = prefix / f"{FILES[name]}.d"
         for path in sorted(set(folder.glob("*.conf")) - ours):

@@ -5,7 +5,8 @@ Theory of operation
 1. The *vmclock* page is looked at after each answer is made and before it is sent (service.py), and
    now and then for the holders of leases, who send no requests. It is changed before the machine
    runs, so nothing is given out that the copy has too.
-2. The kernel's event, *vmgenid*, comes some milliseconds after the machine runs.
+2. *vmgenid*: the kernel's log says that its driver has found another generation, some milliseconds
+   after the machine runs.
 3. *clock*: UTC has jumped forward against CLOCK_BOOTTIME, and nobody has set it. It is not compared
    with CLOCK_MONOTONIC, which stands still in a suspend, because a suspend makes no copy. A jump is
    seen with the next reading of the clock. The kernel may be late to tell that UTC was set, so the
@@ -23,7 +24,7 @@ import trio
 
 from uuidd.clones import NoSignal
 from uuidd.clones.clock_sets import ClockSets
-from uuidd.clones.uevents import Uevents
+from uuidd.clones.kernel_log import KernelLog, kernel_log
 from uuidd.clones.vmclock import VmClock
 from uuidd.core.timeline.timelines import Reading
 from uuidd.server.clones import Clones
@@ -38,13 +39,13 @@ CONFIRM_SECONDS = 0.05
 LOOK_SECONDS = 0.1
 """Between two looks at the page while leases are held: as long as a block lasts."""
 
-_Signal = TypeVar("_Signal", VmClock, Uevents, ClockSets)
+_Signal = TypeVar("_Signal", VmClock, KernelLog, ClockSets)
 
 
 class Alarms:
     """Tells *clones* of each signal. *read* reads the clock, whose steps come by ``stepped``.
 
-    *leased* tells whether leases are held. *page*, *events* and *sets* open the signals. Use it as
+    *leased* tells whether leases are held. *page*, *log* and *sets* open the signals. Use it as
     a context, which closes them.
     """
 
@@ -55,7 +56,7 @@ class Alarms:
         leased: Callable[[], int],
         *,
         page: Callable[[], VmClock] = VmClock,
-        events: Callable[[], Uevents] = Uevents,
+        log: Callable[[], KernelLog] = kernel_log,
         sets: Callable[[], ClockSets] = ClockSets,
     ) -> None:
         self._clones = clones
@@ -64,7 +65,7 @@ class Alarms:
         self._lacks: dict[str, str] = {}
         self._open = contextlib.ExitStack()
         self._page = self._opened("vmclock", page)
-        self._events = self._opened("vmgenid", events)
+        self._log = self._opened("vmgenid", log)
         self._sets = self._opened("clock", sets)
         self._jumped = trio.Event()
         self._was_set = False
@@ -94,8 +95,8 @@ class Alarms:
         async with trio.open_nursery() as nursery:
             if self._page is not None:
                 nursery.start_soon(self._look_at_page)
-            if self._events is not None:
-                nursery.start_soon(self._hear_events, self._events)
+            if self._log is not None:
+                nursery.start_soon(self._hear_log, self._log)
             if self._sets is not None:
                 nursery.start_soon(self._hear_sets, self._sets)
                 nursery.start_soon(self._confirm_jumps, self._sets)
@@ -103,8 +104,8 @@ class Alarms:
     def status(self) -> dict[str, str]:
         """Return for each signal why this host does not have it, "" if it does."""
         lacks = dict(self._lacks)
-        if self._events is not None:
-            lacks["vmgenid"] = self._events.lack
+        if self._log is not None:
+            lacks["vmgenid"] = self._log.lack
         return lacks
 
     def _opened(self, name: str, opener: Callable[[], _Signal]) -> _Signal | None:
@@ -129,10 +130,10 @@ class Alarms:
             await trio.sleep(LOOK_SECONDS if self._leased() else 10 * LOOK_SECONDS)
             self._look()
 
-    async def _hear_events(self, events: Uevents) -> None:
+    async def _hear_log(self, log: KernelLog) -> None:
         while True:
-            await trio.lowlevel.wait_readable(events.sock)
-            if events.heard():
+            await trio.lowlevel.wait_readable(log.fd)
+            if log.heard():
                 self._clones.notice("vmgenid")
 
     async def _hear_sets(self, sets: ClockSets) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from uuidd.clock import Clock
+from uuidd.clones.kernel_log import KernelLog
 from uuidd.core.timeline.state import State
 from uuidd.core.timeline.timelines import Timelines
 from uuidd.server.acceptor import Acceptor
@@ -67,6 +68,7 @@ class Daemon:
         manager: Notifier,
         settings: Settings,
         page: Page | None,
+        kernel_log: Callable[[], KernelLog],
     ) -> None:
         self._listener = listener
         self._store = store
@@ -75,6 +77,7 @@ class Daemon:
         self._manager = manager
         self._settings = settings
         self._page = page
+        self._kernel_log = kernel_log
 
     def serve(self) -> bool:
         """Serve until SIGTERM, SIGINT or the idle time-out. Return whether the state was saved."""
@@ -97,7 +100,7 @@ class Daemon:
             dropped=(lambda _: None) if keeper is None else keeper.dropped,
         )
         leases = self._timelines.utc.leases
-        alarms = Alarms(clones, self._clock.read, lambda: leases.out)
+        alarms = Alarms(clones, self._clock.read, lambda: leases.out, log=self._kernel_log)
         report = Report(
             self._timelines, saver, self._clock, admission, limits, trust, clones, keeper
         )

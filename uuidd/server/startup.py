@@ -8,13 +8,15 @@ import os
 import resource
 import select
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
 from uuidd import __version__
 from uuidd.clock import Clock
+from uuidd.clones import NoSignal
+from uuidd.clones.kernel_log import KernelLog, kernel_log
 from uuidd.core.ids import snowflake, times
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.leases import Leases
@@ -39,7 +41,7 @@ from uuidd.server.settings import SPARE_DESCRIPTORS, Settings
 from uuidd.server.trust import check_sync, withheld
 from uuidd.statefile import machine_hash
 from uuidd.store import FolderStore, StoreError
-from uuidd.systemd import inherited_socket, notifier
+from uuidd.systemd import inherited_kernel_log, inherited_socket, notifier
 
 log = logging.getLogger("uuidd")
 
@@ -90,6 +92,7 @@ def started(settings: Settings) -> Iterator[Daemon]:
         check_epoch(settings, clock.now())
         # Only root can read it where the kernel shows it.
         product = product_hash()
+        kernels = _kernel_log(undo)
         manager = notifier()
         undo.callback(manager.close)
         if settings.socket is None:
@@ -137,7 +140,22 @@ def started(settings: Settings) -> Iterator[Daemon]:
             timelines.utc.node.source,
         )
         ready = True
-        yield Daemon(listener, store, timelines, clock, manager, settings, page)
+        yield Daemon(listener, store, timelines, clock, manager, settings, page, kernels)
+
+
+def _kernel_log(undo: contextlib.ExitStack) -> Callable[[], KernelLog]:
+    """Open the kernel's log, which only root can where the kernel is set so, for ``Alarms``."""
+    try:
+        log = kernel_log(inherited_kernel_log())
+    except NoSignal as found:
+        lack = found
+
+        def missing() -> KernelLog:
+            raise lack
+
+        return missing
+    undo.callback(log.close)
+    return lambda: log
 
 
 def _page(undo: contextlib.ExitStack) -> Page | None:

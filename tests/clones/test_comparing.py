@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.clones.comparing import Row, resumed, rows, table, turns
+from tests.clones.machine import Line
+
+
+def line(number: int, *ids: str, at: float = 0.0, noticed: bool = False) -> Line:
+    """A line of a program that has drawn these v4 of its client."""
+    turn = {"turn": number, "noticed": noticed, "client": {"v4": ids}, "daemon": {"v1": ["x"]}}
+    return Line(at, json.dumps(turn))
+
+
+def test_a_turn_has_the_ids_of_both_makers() -> None:
+    """And what its line says of it."""
+    (turn,) = turns([line(7, "a", at=3.0, noticed=True)], "in C")
+    assert (turn.number, turn.at, turn.noticed) == (7, 3.0, True)
+    assert turn.ids == [("client, in C", "v4", "a"), ("daemon", "v1", "x")]
+
+
+def test_the_first_line_may_be_the_rest_of_one() -> None:
+    """The original has sent its begin."""
+    assert [turn.number for turn in turns([Line(0, '"b"]}}'), line(8)], "in C")] == [8]
+
+
+@pytest.mark.parametrize("text", ["", "Traceback", "{}", '{"turn": 1}', "[1]"])
+def test_a_line_that_is_no_turn_is_an_error(text: str) -> None:
+    """Nothing that a program says is overlooked."""
+    with pytest.raises(ValueError, match=r"^not a turn: "):
+        turns([line(7), Line(0, text)], "in C")
+
+
+def test_the_turn_that_was_drawn_before_the_snapshot_does_not_count() -> None:
+    """Both clones send it, for it waited in the machine."""
+    original = turns([line(1), line(2)], "in C")
+    clone = turns([line(3), line(4), line(5)], "in C")
+    assert [turn.number for turn in resumed(original, clone)] == [4, 5]
+
+
+def counted(original: list[Line], *clones: list[Line]) -> Row:
+    """Return the row of the v4 of a client, where the clones were resumed at 10 and 20."""
+    after = {10.0 * at: turns(some, "in C") for at, some in enumerate(clones, 1)}
+    return next(row for row in rows(turns(original, "in C"), after) if row.kind == "v4")
+
+
+def test_ids_in_both_clones_are_counted_before_and_after_the_notice() -> None:
+    """With the time of the last one before it."""
+    row = counted(
+        [line(1, "z")],
+        [line(3, "a", "b", at=11), line(4, "c", at=12), line(5, "d", "e", at=13, noticed=True)],
+        [line(3, "a", "p", at=21.5), line(4, "q", at=22), line(5, "d", "f", at=23, noticed=True)],
+    )
+    assert row == ("client, in C", "v4", 6, 2, 1.5, 4, 2)
+
+
+@pytest.mark.parametrize(
+    ("original", "one", "two"),
+    [(["a"], ["a"], ["b"]), ([], ["a"], ["a"]), ([], ["a", "a"], ["b"])],
+)
+def test_an_id_counts_wherever_it_came_before(
+    original: list[str], one: list[str], two: list[str]
+) -> None:
+    """In the original, in the other clone before its notice, and in the same clone."""
+    row = counted([line(1, *original)], [line(3, *one, noticed=True)], [line(3, *two)])
+    assert row.in_both_after >= 1
+
+
+def test_the_table_has_a_line_for_each_row() -> None:
+    """Without a time where nothing came twice."""
+    shown = table([Row("daemon", "v1", 5, 2, 0.125, 7, 0), Row("daemon", "v4", 5, 0, None, 7, 0)])
+    assert shown.splitlines()[2:] == [
+        "| daemon | v1 | 5 | 2 | 0.12 | 7 | 0 |",
+        "| daemon | v4 | 5 | 0 |  | 7 | 0 |",
+    ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from uuidd.core.ids.checks import look_up, shown
 from uuidd.core.ids.kinds import KINDS
 from uuidd_client.system import YEAR
@@ -47,3 +49,10 @@ def seconds(name: str, value: object) -> float:
     if value in (float("inf"), float("-inf")) or value != value:
         return -1
     return min(value, YEAR)
+
+
+def path_of(socket: object) -> str:
+    """Return the path of a socket. Raises TypeError if *socket* is none."""
+    if isinstance(socket, str | bytes | os.PathLike):
+        return os.fsdecode(socket)
+    raise TypeError(f"socket is {shown(socket)}; it must be a path: a str or an os.PathLike")

@@ -6,7 +6,7 @@ import os
 
 from uuidd.core.ids.checks import shown
 from uuidd_client import extension, lazy
-from uuidd_client.arguments import counted, known, seconds
+from uuidd_client.arguments import counted, known, path_of, seconds
 from uuidd_client.drawing import Drawing
 from uuidd_client.per_process import PerProcess
 
@@ -81,7 +81,7 @@ class Client:
             raise ValueError(f"max_age is {shown(max_age)}; it must be 0 or more seconds")
         if patience is not None and patience <= 0:
             raise ValueError(f"timeout is {shown(timeout)}; it must be more than 0 seconds")
-        path = None if socket is None else os.fspath(socket)
+        path = None if socket is None else path_of(socket)
         self._settings = (path, fallback, age, patience)
         self._wait = wait
         # Once, so that all of it makes ids in the same way.

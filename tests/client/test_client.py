@@ -97,6 +97,13 @@ def test_make_refuses_what_is_no_count(client: Client, count: Any) -> None:
         client.make("v1", count)
 
 
+@pytest.mark.parametrize("socket", [5, 1.5, ["/run/uuidd/request"]])
+def test_a_client_refuses_what_is_no_path(socket: Any) -> None:
+    """The error names the argument."""
+    with pytest.raises(TypeError, match=r"socket is .*; it must be a path: a str or an os"):
+        Client(socket)
+
+
 def test_iter_refuses_before_the_first_id(client: Client) -> None:
     """Who names a wrong kind or form is told so at once."""
     with pytest.raises(ValueError, match="kind is 'v3'"):

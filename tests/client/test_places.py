@@ -242,6 +242,7 @@ def test_a_clock_that_stands_still_holds_nobody_up(world: World, time: Time, kin
 # --- the age of an id
 
 
+@pytest.mark.usefixtures("implementation")
 @pytest.mark.parametrize("kind", ["v1", "v6", "v7"])
 def test_an_id_of_a_lane_is_a_millisecond_old_at_most(world: World, time: Time, kind: str) -> None:
     """However it is drawn, and however long the client's blocks may be used."""

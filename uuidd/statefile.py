@@ -10,7 +10,8 @@ format 2  added ``epochs``
 format 3  64 generations of 256 lanes, and ``leases``. A generation of the earlier formats is a part
           of one of these, whose mark is the highest of its 16 parts.
 format 4  added ``worker``: a number that was set by hand, or a claim to one
-format 5  added ``product``: a hash of the product UUID
+format 5  added ``product``: a hash of the product UUID; and a ``worker`` that is used no more,
+          because a clone of the machine has it too
 ========  ==========================================================================================
 """
 
@@ -24,7 +25,7 @@ from pathlib import Path
 from uuidd.core.ids.nodes import NODE_BITS
 from uuidd.core.ids.snowflake import EPOCH_BITS, WORKER_BITS
 from uuidd.core.ids.ticks import TICK_BITS
-from uuidd.core.timeline.fence import Claim
+from uuidd.core.timeline.fence import Claim, Kept, Shared
 from uuidd.core.timeline.generation import GENERATION_BITS
 from uuidd.core.timeline.state import Node, State
 
@@ -52,7 +53,7 @@ def encode(state: State) -> bytes:
         "floor": state.floor,
         "steady": state.steady,
         "leases": state.leases,
-        "worker": asdict(state.worker) if isinstance(state.worker, Claim) else state.worker,
+        "worker": _encoded(state.worker),
         "epochs": {str(number): state.epochs[number] for number in sorted(state.epochs)},
         "marks": {str(number): state.marks[number] for number in sorted(state.marks)},
     }
@@ -135,9 +136,17 @@ def _state(body: dict[str, object], version: int) -> State:
     )
 
 
-def _worker(value: object) -> int | Claim | None:
+def _encoded(worker: Kept) -> object:
+    if isinstance(worker, Shared):
+        return {"shared": worker.number}
+    return asdict(worker) if isinstance(worker, Claim) else worker
+
+
+def _worker(value: object) -> Kept:
     if not isinstance(value, dict):
         return None if value is None else _number(value, WORKER_BITS)
+    if value.keys() == {"shared"}:
+        return Shared(_number(value["shared"], WORKER_BITS))
     claim = Claim(**value)
     if type(claim.namespace) is not str or type(claim.token) is not str:
         raise TypeError("a namespace or a token is not text")

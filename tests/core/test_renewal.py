@@ -13,7 +13,7 @@ from tests.core.switching import take
 from uuidd.core.ids.nodes import MULTICAST
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline import LANES
-from uuidd.core.timeline.fence import Claim, Fence
+from uuidd.core.timeline.fence import Claim, Fence, Shared
 from uuidd.core.timeline.leases import PAGE_WORDS, TOKENS_AT, Leases, NoLease
 from uuidd.core.timeline.outcomes import NeedsSave, NoneFree, NoNumber
 from uuidd.core.timeline.state import Node, State
@@ -330,10 +330,19 @@ def test_a_worker_number_set_by_hand_is_not_used_any_more() -> None:
     """The copy has it too, and nothing else tells two Snowflakes apart."""
     timelines = host(fence=Fence(5))
     renew(timelines)
-    assert save(timelines).worker is None
+    assert save(timelines).worker == Shared(5)
     with pytest.raises(NoNumber):
         timelines.take_steady(1, at=after(1), fenced=True)
     assert timelines.take_steady(1, at=after(1)).worker is None
+
+
+def test_the_state_keeps_over_further_renewals_which_number_that_was() -> None:
+    """Otherwise the next start would use it again."""
+    timelines = host(fence=Fence(5))
+    renew(timelines)
+    save(timelines)
+    renew(timelines, after(60), first=50, node=600)
+    assert save(timelines, after(60)).worker == Shared(5)
 
 
 def test_a_worker_number_set_by_hand_can_go_on() -> None:

@@ -14,7 +14,7 @@ from tests.daemon.fakes import Inside
 from uuidd.core.ids.snowflake import TWITTER_EPOCH
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline import SteadyBlock
-from uuidd.core.timeline.fence import Claim
+from uuidd.core.timeline.fence import Claim, Kept
 from uuidd.server.keeper import Keeper
 from uuidd.server.standing import Terms
 from uuidd.workers.claiming import Holder
@@ -153,7 +153,7 @@ class Host:
         self.inside = inside or Inside()
         self.saves = 0
         self.saving: trio.Event | None = None
-        self.kept: int | Claim | None = None
+        self.kept: Kept = None
         fence = self.inside.timelines.fence
         fence.had = had
         if claim is not None:

@@ -356,3 +356,22 @@ def test_a_daemon_is_renewed_over_its_socket() -> None:
         daemon.start()
         with daemon.connect() as connection:
             assert connection.call("take", "utc", 1)["node"] == after != before
+
+
+@pytest.mark.process
+def test_a_restart_does_not_use_a_worker_number_that_the_clone_has_too() -> None:
+    """Not after a crash either. Once the administrator has said so, it is used for good."""
+    with Daemon("--worker=5") as daemon:
+        with daemon.connect() as connection:
+            connection.call("renew")
+        daemon.kill()
+        daemon.start()
+        with daemon.connect() as connection:
+            _, _, error, _ = connection.ask("make", "snowflake")
+            assert error.startswith("no_worker_id: this machine was cloned, so another one may")
+        for arguments in (["--worker=5", "--after-clone=go-on"], ["--worker=5"]):
+            daemon.stop()
+            daemon.arguments = arguments
+            daemon.start()
+            with daemon.connect() as connection:
+                assert len(connection.call("make", "snowflake")) == 1

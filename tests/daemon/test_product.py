@@ -13,6 +13,7 @@ import pytest
 from tests.daemon.test_statefile import CLAIM
 from tests.rig import Daemon
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
+from uuidd.core.timeline.fence import Shared
 from uuidd.core.timeline.state import Node, State
 from uuidd.product import product_hash
 from uuidd.server.fences import begin_fence
@@ -225,3 +226,34 @@ def test_an_upgrade_keeps_the_node(credentials: Path) -> None:
         daemon.start()
         assert daemon.call("take", "utc", 1)["node"] == before["node"]
         assert decode(path.read_bytes()).product == product_hash([credentials / "product-uuid"])
+
+
+# --- a number that a clone has too
+
+
+def test_a_restart_refuses_the_number_that_a_clone_has_too(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A crash must not bring it back. The log says what to do, and the state keeps it."""
+    fence = begin_fence(replace(SETTINGS, fleet=None, worker=5), replace(STATE, worker=Shared(5)))
+    assert (fence.number, fence.kept) == (None, Shared(5))
+    assert caplog.messages == [f"Snowflakes are refused: {fence.why}"]
+    assert "start uuidd with another --worker, or with --after-clone go-on" in fence.why
+
+
+@pytest.mark.parametrize(
+    ("worker", "go_on", "kept", "lines"),
+    [(6, False, 6, 0), (5, True, 5, 1), (None, False, Shared(5), 0), (None, True, Shared(5), 0)],
+)
+def test_another_number_or_the_administrators_word_ends_that(
+    caplog: pytest.LogCaptureFixture,
+    worker: int | None,
+    go_on: bool,
+    kept: int | Shared,
+    lines: int,
+) -> None:
+    """A start without a number forgets nothing."""
+    settings = replace(SETTINGS, fleet=None, worker=worker, go_on_after_clone=go_on)
+    fence = begin_fence(settings, replace(STATE, worker=Shared(5)))
+    assert (fence.number, fence.kept) == (worker, kept)
+    assert len(caplog.messages) == lines

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uuidd.core.ids.snowflake import EPOCH_BITS
-from uuidd.core.timeline.fence import Claim
+from uuidd.core.timeline.fence import Claim, Shared
 from uuidd.core.timeline.state import Node, State
 from uuidd.statefile import UnusableError, decode, encode, machine_hash
 
@@ -227,12 +227,21 @@ def test_a_file_of_format_4_is_read() -> None:
         {**asdict(CLAIM), "begin": None},
         {**asdict(CLAIM), "token": 7},
         {**asdict(CLAIM), "more": 0},
+        {"shared": 1024},
+        {"shared": None},
+        {"shared": 5, "number": 5},
     ],
 )
 def test_a_worker_number_that_cannot_be_is_damage(worker: object) -> None:
     """It is a number of 10 bits, or a claim with all that a claim has."""
     with pytest.raises(UnusableError, match=r"^it is damaged: "):
         decode(changed(worker=worker))
+
+
+def test_a_number_that_a_clone_has_too_is_kept() -> None:
+    """So that a restart does not use it."""
+    state = replace(PLACED, worker=Shared(5))
+    assert decode(encode(state)) == state
 
 
 @pytest.mark.parametrize("version", [1, 2])

@@ -28,6 +28,7 @@ from uuidd.core.wire.methods import SAVE_SECONDS, RefusedError
 from uuidd.libuuid_clock import libuuid_clock_seq
 from uuidd.server import events
 from uuidd.server.entropy import Entropy, of_this_moment
+from uuidd.server.fences import shared_with_a_clone
 from uuidd.server.saver import Saver
 
 SPAN = 10.0
@@ -181,10 +182,6 @@ class Clones:
         if claimed:
             self._dropped(self._saved_at + SPAN if joined else self._saved_at)
         elif number is not None and fence.number is None:
-            fence.why = (
-                f"this machine was cloned, so another one may have worker number {number} too;"
-                " start uuidd with another --worker, or with --after-clone go-on; all other kinds"
-                " go on"
-            )
+            fence.why = shared_with_a_clone(number)
             log.error("Snowflakes are refused: %s", fence.why)
         return ended

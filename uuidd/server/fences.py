@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
-from uuidd.core.timeline.fence import Claim, Fence
+from uuidd.core.timeline.fence import Claim, Fence, Shared
 from uuidd.core.timeline.state import State
 from uuidd.server.settings import Settings
 from uuidd.workers import connecting
@@ -26,7 +26,8 @@ def begin_fence(settings: Settings, loaded: State | None, product: str = "") -> 
     """Return the fence of the worker number: with a fleet, by the claim that the state has.
 
     A claim of a machine with another *product* is not used, because that machine may still use it.
-    A number that was set by hand is, since it is for this start that it was set.
+    A number that was set by hand is, since it is for this start that it was set. It is not if a
+    clone has it too, unless the settings say to go on.
     """
     kept = None if loaded is None else loaded.worker
     if loaded is not None and loaded.copied_to(product):
@@ -48,6 +49,8 @@ def begin_fence(settings: Settings, loaded: State | None, product: str = "") -> 
                 "the state has a claim to worker number %d of a fleet, and --worker is no URL now",
                 kept.number,
             )
+        if isinstance(kept, Shared) and settings.worker in (None, kept.number):
+            return _still_shared(settings, kept)
         return Fence(settings.worker)
     if loaded is None or not isinstance(kept, Claim):
         return Fence(had=kept if isinstance(kept, int) else None)
@@ -55,3 +58,27 @@ def begin_fence(settings: Settings, loaded: State | None, product: str = "") -> 
     # It is held when the engine has confirmed it, or is found to be silent.
     fence.keep(kept.resumed(loaded.steady))
     return fence
+
+
+def shared_with_a_clone(number: int) -> str:
+    """Return why Snowflakes of worker *number* are refused after a clone, and what to do."""
+    return (
+        f"this machine was cloned, so another one may have worker number {number} too;"
+        " start uuidd with another --worker, or with --after-clone go-on; all other kinds go on"
+    )
+
+
+def _still_shared(settings: Settings, shared: Shared) -> Fence:
+    """Return the fence of a restart with the number that a clone has too, or without a number."""
+    if settings.worker is None:
+        return Fence(shared=shared)
+    if settings.go_on_after_clone:
+        log.warning(
+            "worker number %d is used again, as --after-clone go-on says; if the clone still uses"
+            " it, Snowflakes repeat",
+            shared.number,
+        )
+        return Fence(settings.worker)
+    why = shared_with_a_clone(shared.number)
+    log.error("Snowflakes are refused: %s", why)
+    return Fence(why=why, shared=shared)

@@ -44,19 +44,39 @@ class Claim:
         return replace(self, begin=max(self.begin, mark))
 
 
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """Worker *number*, which was set by hand, and which a clone of this machine has too."""
+
+    number: int
+
+
+Kept = int | Claim | Shared | None
+"""What a state keeps: a number that was set by hand, a claim, or a number that is used no more."""
+
+
 class Fence:
     """The worker *number* of this host, None for none, and the ticks that Snowflakes may have.
 
     They are *begin* and later, and before *until*, as *claim* has them, unless it is only kept for
-    the state so far. *why* says, while there is no number or the span
-    is over, what a refusal has to say. *had* is a number that was set by hand before: the state
-    keeps it until the host has claimed one.
+    the state so far. *why* says, while there is no number or the span is over, what a refusal has
+    to say. *had* is a number that was set by hand before: the state keeps it until the host has
+    claimed one. *shared* is one that a clone has too: the state keeps it until there is another
+    number, so that no restart makes Snowflakes of it.
     """
 
-    __slots__ = ("begin", "claim", "had", "number", "until", "why")
+    __slots__ = ("begin", "claim", "had", "number", "shared", "until", "why")
 
-    def __init__(self, number: int | None = None, *, why: str = "", had: int | None = None) -> None:
+    def __init__(
+        self,
+        number: int | None = None,
+        *,
+        why: str = "",
+        had: int | None = None,
+        shared: Shared | None = None,
+    ) -> None:
         self.had = had
+        self.shared = shared
         self.claim: Claim | None = None
         self.number = number
         self.begin = 0
@@ -77,12 +97,20 @@ class Fence:
         self.claim = None
         self.number, self.begin, self.until = None, 0, 0
 
+    def share(self) -> None:
+        """Have no number any more, because a clone of this machine has the same."""
+        if self.number is not None:
+            self.shared = Shared(self.number)
+        self.close()
+
     @property
-    def kept(self) -> int | Claim | None:
+    def kept(self) -> Kept:
         """What the state has to keep of it."""
         if self.claim is not None:
             return self.claim
-        return self.had if self.number is None else self.number
+        if self.number is not None:
+            return self.number
+        return self.had if self.shared is None else self.shared
 
     def covers(self, first: int, count: int) -> bool:
         """Whether Snowflakes may have all of these ticks."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from uuidd.core.ids.nodes import MULTICAST, NODE_BITS
-from uuidd.core.timeline.fence import Claim
+from uuidd.core.timeline.fence import Kept
 
 RandomBits = Callable[[int], int]
 """Returns an int of as many random bits as asked for."""
@@ -44,9 +44,10 @@ class State:
     are ticks of UTC; *steady* is the steady timeline's mark, on its own clock. *leases* is a tick
     before which all ticks lie that leases may have used, of any generation. *epochs* is the
     earliest epoch, in Unix milliseconds, that each worker number was used with. *worker* is the
-    host's worker number if it was set by hand, or the claim to one. *product* is the hash of the
-    machine's product UUID, "" where it was never known. Under a fixed node every mark
-    counts as at least the floor: the tick at which the state began, or changed to that node.
+    host's worker number if it was set by hand, the claim to one, or one that is used no more.
+    *product* is the hash of the machine's product UUID, "" where it was never known. Under a fixed
+    node every mark counts as at least the floor: the tick at which the state began, or changed to
+    that node.
     """
 
     node: Node
@@ -57,7 +58,7 @@ class State:
     steady: int
     epochs: Mapping[int, int] = field(default_factory=lambda: NO_EPOCHS)
     leases: int = 0
-    worker: int | Claim | None = None
+    worker: Kept = None
     product: str = ""
 
     def copied_to(self, product: str) -> bool:

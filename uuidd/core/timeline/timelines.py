@@ -126,8 +126,8 @@ class Timelines:
 
         All leases and blocks end. utc goes on as ``Utc.renew`` says, and steady past all that the
         copy may have given out. A number that was claimed is dropped, so that another is claimed;
-        one that was set by hand is kept only if *go_on*. Nothing is given out under the stored node
-        or by steady before a save completes that has not begun yet.
+        one that was set by hand is used on only if *go_on*. Nothing is given out under the stored
+        node or by steady before a save completes that has not begun yet.
 
         If *unsaved*, because another renewal was made just before, no save is needed: a volatile
         node serves, and steady stays where it is. One that is saved has to follow.
@@ -135,8 +135,10 @@ class Timelines:
         ended = self.utc.leases.out
         self.outdated = True
         self.utc.renew(now=at.now, random=random, avoid=avoid)
-        if self.fence.claim is not None or not go_on:
+        if self.fence.claim is not None:
             self.fence.close()
+        elif not go_on:
+            self.fence.share()
         if unsaved:
             self.utc.use_volatile("the machine was cloned again")
         else:

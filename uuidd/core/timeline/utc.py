@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from uuidd.core.timeline.block import Block
-from uuidd.core.timeline.fence import Claim
+from uuidd.core.timeline.fence import Kept
 from uuidd.core.timeline.generation import GENERATIONS, LANES, Generation
 from uuidd.core.timeline.leases import Lease, Leases, NoLease
 from uuidd.core.timeline.outcomes import Closed, NeedsSave, NeedsSwitch
@@ -192,7 +192,7 @@ class Utc:
         reach: int,
         steady: int = 0,
         epochs: Mapping[int, int] = NO_EPOCHS,
-        worker: int | Claim | None = None,
+        worker: Kept = None,
     ) -> State:
         """Return the state to save. Its horizon is *reach* ticks past now; exact once closed.
 

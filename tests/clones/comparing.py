@@ -105,6 +105,17 @@ def rows(original: Iterable[Turn], clones: Mapping[float, Sequence[Turn]]) -> li
     return [found[key] for key in sorted(found)]
 
 
+def nodes(some: Iterable[Turn], *, noticed: bool) -> set[str]:
+    """Return the nodes of the v1 in these turns; if *noticed*, in those after the notice."""
+    return {
+        each.text.rpartition("-")[2]
+        for turn in some
+        if turn.noticed or not noticed
+        for each in turn.ids
+        if each.kind == "v1"
+    }
+
+
 def table(found: Iterable[Row]) -> str:
     """Return *rows* as a table of Markdown."""
     lines = [

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.clones.comparing import Row, resumed, rows, table, turns
+from tests.clones.comparing import Id, Row, Turn, nodes, resumed, rows, table, turns
 from tests.clones.machine import Line
 
 
@@ -66,6 +66,14 @@ def test_an_id_counts_wherever_it_came_before(
     """In the original, in the other clone before its notice, and in the same clone."""
     row = counted([line(1, *original)], [line(3, *one, noticed=True)], [line(3, *two)])
     assert row.in_both_after >= 1
+
+
+@pytest.mark.parametrize(("noticed", "found"), [(False, {"aa", "bb"}), (True, {"bb"})])
+def test_the_nodes_are_those_of_v1(noticed: bool, found: set[str]) -> None:
+    """Of all turns, or of those after the notice."""
+    before = Turn(1, 0, False, [Id("daemon", "v1", "1-2-3-4-aa"), Id("daemon", "v7", "1-2-3-4-cc")])
+    after = Turn(2, 0, True, [Id("daemon", "v1", "1-2-3-4-bb")])
+    assert nodes([before, after], noticed=noticed) == found
 
 
 def test_the_table_has_a_line_for_each_row() -> None:

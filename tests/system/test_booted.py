@@ -162,7 +162,12 @@ def test_a_restart_loses_no_call(service: Booted, tmp_path: Path) -> None:
         callers.draw_on()
         callers.check()
     service.logged(since, "stopping: signal=SIGTERM", "stopped: state saved", "started: version=")
-    assert service.journal(since, "--priority=warning") == ""
+    # The callers may have gone on with their leases, which a quick restart finds not to be over.
+    left = (
+        "the clock sequence was changed, because the last run did not stop cleanly, or left leases"
+    )
+    warnings = service.journal(since, "--priority=warning").splitlines()
+    assert [line for line in warnings if not line.startswith(left)] == []
 
 
 def test_restarts_in_quick_succession_are_allowed(service: Booted) -> None:

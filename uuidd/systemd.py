@@ -12,7 +12,10 @@ FIRST_FD = 3
 
 
 KERNEL_LOG = "kmsg"
-"""The name under which the unit passes the kernel's log (FileDescriptorName=)."""
+"""The name under which the unit passes the kernel's log (OpenFile=)."""
+
+MOST_DIGITS = 4
+"""Of LISTEN_FDS: systemd passes no more descriptors than a process may have."""
 
 
 class ActivationError(Exception):
@@ -68,7 +71,8 @@ def _is_passed() -> bool:
 def _passed() -> list[tuple[int, str]]:
     """Return the descriptors that systemd passed, and their names, "" without one."""
     count = os.environ.get("LISTEN_FDS", "")
-    if not (count.isascii() and count.isdigit() and count == str(int(count))):
+    plain = count.isascii() and count.isdigit() and len(count) <= MOST_DIGITS
+    if not plain or count != str(int(count)):
         return []
     names = os.environ.get("LISTEN_FDNAMES", "").split(":")
     names += [""] * (int(count) - len(names))

@@ -9,7 +9,6 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from socket import AF_UNIX, socket
-from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 PORTS = ("console", "c", "python", "shell")
@@ -123,12 +122,7 @@ class Machine:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.end()
 
     def go_on(self) -> float:

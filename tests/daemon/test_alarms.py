@@ -306,8 +306,11 @@ def test_a_host_without_the_driver_does_not_read_its_log(device: Path) -> None:
     """It has none of the links that stand for devices."""
     (device.parent / "drivers" / "VMGENCTR:00").unlink()
     (device.parent / "drivers" / "module").symlink_to(device.parent)
-    with pytest.raises(NoSignal, match=r"^no vmgenid device$"):
-        kernel_log.kernel_log()
+    before = len(os.listdir("/proc/self/fd"))
+    for passed in (None, os.open("/dev/null", os.O_RDONLY)):
+        with pytest.raises(NoSignal, match=r"^no vmgenid device$"):
+            kernel_log.kernel_log(passed)
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 def test_a_sandbox_without_the_log_says_so(device: Path) -> None:

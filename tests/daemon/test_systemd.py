@@ -116,6 +116,7 @@ OTHERS = (
     "no socket was passed (LISTEN_PID is not ours); start through uuidd.socket, or without"
     " --socket-activation"
 )
+COUNTS = ["0", "2", "01", "x", "9" * 12]
 ONE = "exactly one socket is served (see uuidd.socket)"
 UNFIT = "descriptor 3 is not a listening Unix stream socket; use ListenStream= with a path"
 
@@ -124,7 +125,7 @@ UNFIT = "descriptor 3 is not a listening Unix stream socket; use ListenStream= w
     ("kind", "pid", "fds", "line"),
     [
         *(("good", pid, "1", OTHERS) for pid in ("unset", "1", "x")),
-        *(("good", "own", fds, f"LISTEN_FDS is {fds!r}; {ONE}") for fds in ("0", "2", "01", "x")),
+        *(("good", "own", fds, f"LISTEN_FDS is {fds!r}; {ONE}") for fds in COUNTS),
         ("good", "own", "unset", f"LISTEN_FDS is ''; {ONE}"),
         *((kind, "own", "1", UNFIT) for kind in ("datagram", "unbound", "bound", "inet")),
         ("file", "own", "1", "descriptor 3, passed by systemd, is not a socket"),

@@ -75,8 +75,14 @@ class KernelLog:
 
 
 def kernel_log(passed: int | None = None) -> KernelLog:
-    """Listen to the log that systemd has *passed*, or else opened here. Raises NoSignal."""
+    """Listen to the log that systemd has *passed*, or else opened here. Raises NoSignal.
+
+    What was passed is closed then.
+    """
     if not _has_device():
+        if passed is not None:
+            with contextlib.suppress(OSError):
+                os.close(passed)
         raise NoSignal("no vmgenid device")
     try:
         fd = os.open(PATH, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC) if passed is None else passed

@@ -92,7 +92,7 @@ def started(settings: Settings) -> Iterator[Daemon]:
         check_epoch(settings, clock.now())
         # Only root can read it where the kernel shows it.
         product = product_hash()
-        kernels = _kernel_log(undo)
+        opened_log = _kernel_log(undo)
         manager = notifier()
         undo.callback(manager.close)
         if settings.socket is None:
@@ -140,7 +140,7 @@ def started(settings: Settings) -> Iterator[Daemon]:
             timelines.utc.node.source,
         )
         ready = True
-        yield Daemon(listener, store, timelines, clock, manager, settings, page, kernels)
+        yield Daemon(listener, store, timelines, clock, manager, settings, page, opened_log)
 
 
 def _kernel_log(undo: contextlib.ExitStack) -> Callable[[], KernelLog]:

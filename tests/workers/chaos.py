@@ -1,9 +1,9 @@
-"""Real daemons that fight for few numbers of a real engine while all kinds of faults happen.
+"""Real daemons that compete for few numbers of a real engine while all kinds of faults happen.
 
 ``python -m tests.workers.chaos etcd --seconds 60 --seed 1`` prints what was seen. Each block that a
-daemon gave out is kept, and so are the ticks of a thief: it takes numbers from live hosts, as one
-with a wrong clock might, and uses all ticks up to its *until*. At the end no two of these spans may
-overlap for one number.
+daemon gave out is kept. Another task takes numbers from live hosts, as a host with a wrong clock
+might, and uses all ticks up to its *until*: these are kept too. At the end no two of these spans
+may overlap for one number.
 """
 
 from __future__ import annotations

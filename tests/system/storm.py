@@ -124,8 +124,8 @@ def kill_through(
     for kill in range(kills):
         for go in gos:
             os.write(go, b".")
-        # Somewhere in this share: what is left of it is drawn while the daemon is down.
-        due = kill * a_share + dice.randrange(2, a_share)
+        # In the first half of this share: much of what is left is drawn while the daemon is down.
+        due = kill * a_share + dice.randrange(2, a_share // 2)
         half = (parts + due) // 2
         while parts < half:
             parts += _told(tell, half - parts)
@@ -134,6 +134,10 @@ def kill_through(
             parts += _told(tell, due - parts)
         daemon.kill()
         found.append(parts)
+        # So that some are drawn without it, however fast it starts.
+        without = min(due + len(gos), (kill + 1) * a_share)
+        while parts < without:
+            parts += _told(tell, without - parts)
         daemon.start()
         # A client asks again once a second. Without a pause nearly all would be drawn without the
         # daemon: true to life, but a weaker test of it.

@@ -304,3 +304,11 @@ def test_the_version_tells_what_makes_ids(
     monkeypatch.setattr(extension, "implementation", implementation)
     line = f"uuidctl {uuidd.__version__}, makes ids in {language}\n"
     assert uuidctl("--version") == uuidctl("-V") == (0, line, "")
+
+
+@pytest.mark.parametrize("argv", [["new", "--co=5"], ["status", "--js"]])
+def test_a_part_of_an_options_name_is_refused(uuidctl: Uuidctl, argv: list[str]) -> None:
+    """It could mean another option in a later version."""
+    status, out, err = uuidctl(*argv)
+    assert (status, out) == (2, "")
+    assert err.endswith(f"error: unrecognized arguments: {argv[-1]}\n")

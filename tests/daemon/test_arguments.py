@@ -133,6 +133,35 @@ def test_an_unknown_argument_is_refused(
     assert refusal(capsys, *argv) == f"uuidd: error: unrecognized arguments: {argv[-1]}"
 
 
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["--stat=/a/state"],
+        ["--no-pi"],
+        ["install-units", "--pre=/a"],
+        ["workers", "list", "folder:///a", "--js"],
+    ],
+)
+def test_a_part_of_an_options_name_is_refused(
+    capsys: pytest.CaptureFixture[str], argv: list[str]
+) -> None:
+    """It could mean another option in a later version."""
+    with pytest.raises(SystemExit) as caught:
+        main(argv)
+    assert caught.value.code == 2
+    assert capsys.readouterr().err.endswith(f"error: unrecognized arguments: {argv[-1]}\n")
+
+
+def test_a_part_of_an_options_name_is_refused_in_a_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The line names the file."""
+    path = tmp_path / "default"
+    path.write_text('UUIDD_OPTIONS="--work=5"\n')
+    assert main([f"--defaults={path}"]) == 1
+    assert capsys.readouterr().err == f"uuidd: {path}: unrecognized arguments: --work=5\n"
+
+
 def test_a_pid_file_and_none_exclude_each_other(capsys: pytest.CaptureFixture[str]) -> None:
     """As with util-linux, --pid and --no-pid are wrong together."""
     with pytest.raises(SystemExit) as caught:

@@ -24,7 +24,14 @@ WINDOW_SECONDS = 600.0
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that raises OSError if its help cannot be written, which argparse ignores."""
+    """A parser that takes whole names of options only.
+
+    It raises OSError if its help cannot be written, which argparse ignores.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        # A later option must not change what a script's shorter name means.
+        super().__init__(allow_abbrev=False, **settings)
 
     def _print_message(self, message: str, file: Any = None) -> None:
         if file is sys.stdout:

@@ -80,7 +80,11 @@ def _discard_output() -> None:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that can take words for values that begin as options do."""
+    """A parser of whole names that can take words for values that begin as options do."""
+
+    def __init__(self, **settings: Any) -> None:
+        # A later option must not change what a script's shorter name means.
+        super().__init__(allow_abbrev=False, **settings)
 
     @staticmethod
     def is_value(_: str) -> bool:

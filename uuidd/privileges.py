@@ -62,11 +62,7 @@ def hand_over(folder: Path, to: User) -> None:
         # The store raises an error that says why.
         return
     try:
-        found = os.fstat(fd)
-        if found.st_uid != 0 or found.st_mode & 0o022 or os.geteuid() != 0:
-            return
-        if not all(_OURS.fullmatch(name) for name in os.listdir(fd)):
-            # The folder has another use: /var/lib, say, by a slip. It is refused later.
+        if not _is_given(fd):
             return
         for name in ("state", "state.new", "lock"):
             with contextlib.suppress(FileNotFoundError):
@@ -79,6 +75,26 @@ def hand_over(folder: Path, to: User) -> None:
         ) from error
     finally:
         os.close(fd)
+
+
+def is_handed_over(folder: Path) -> bool:
+    """Whether ``hand_over`` would change the folder's owner."""
+    try:
+        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return _is_given(fd)
+    finally:
+        os.close(fd)
+
+
+def _is_given(fd: int) -> bool:
+    found = os.fstat(fd)
+    if found.st_uid != 0 or found.st_mode & 0o022 or os.geteuid() != 0:
+        return False
+    # If there is more in it, the folder has another use: /var/lib, say, by a slip.
+    return all(_OURS.fullmatch(name) for name in os.listdir(fd))
 
 
 def owner(folder: Path) -> User | None:

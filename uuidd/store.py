@@ -19,6 +19,7 @@ import fcntl
 import os
 import stat
 import time
+from errno import EACCES
 from pathlib import Path
 
 from uuidd.core.timeline.state import State
@@ -56,20 +57,8 @@ class FolderStore:
         self.set_aside: str | None = None
         self.lost = False
         self._saving = False
+        self._folder_fd = _opened(folder, os.geteuid())
         try:
-            self._check_link(folder)
-            self._folder_fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        except FileNotFoundError:
-            raise StoreError(
-                f"the state folder {folder} does not exist; create it, or name another with --state"
-            ) from None
-        except OSError as error:
-            raise StoreError(
-                f"the state folder {folder} cannot be opened: {error.strerror};"
-                " name another with --state"
-            ) from error
-        try:
-            self._check_owner()
             self._lock_fd, self._unused = self._lock()
         except BaseException:
             os.close(self._folder_fd)
@@ -86,10 +75,7 @@ class FolderStore:
             flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
             fd = os.open(_STATE, flags, dir_fd=self._folder_fd)
             with open(fd, "rb") as file:
-                found = os.fstat(fd)
-                if not stat.S_ISREG(found.st_mode):
-                    raise StoreError(f"{self.folder / _STATE} is not a plain file; remove it")
-                self._check_file(_STATE, found)
+                _check_file(self.folder / _STATE, os.fstat(fd), os.geteuid())
                 data = file.read(_MAX_BYTES + 1)
         except FileNotFoundError:
             self.lost = not self._unused
@@ -157,35 +143,12 @@ class FolderStore:
         os.close(self._lock_fd)
         os.close(self._folder_fd)
 
-    def _check_link(self, folder: Path) -> None:
-        """Check that no other user can lead the path to another folder. Raises StoreError."""
-        found = folder.lstat()
-        if stat.S_ISLNK(found.st_mode) and found.st_uid not in (0, os.geteuid()):
-            raise StoreError(
-                f"the state folder {folder} is a link that belongs to uid {found.st_uid}; remove"
-                " it, or name another with --state"
-            )
-
-    def _check_owner(self) -> None:
-        """Check that no other user can change the state. Raises StoreError."""
-        found, own = os.fstat(self._folder_fd), os.geteuid()
-        if found.st_uid not in (0, own):
-            raise StoreError(
-                f"the state folder {self.folder} belongs to uid {found.st_uid}, and this is uid"
-                f" {own}; start with --user, chown it, or name another with --state"
-            )
-        if found.st_mode & 0o022:
-            raise StoreError(
-                f"the state folder {self.folder} can be written to by others (mode"
-                f" {found.st_mode & 0o7777:04o}); chmod go-w it, or name another with --state"
-            )
-
     def _lock(self) -> tuple[int, bool]:
         """Return the lock file, locked, and whether it is new: then the folder was never used."""
         while True:
             fd, made = self._open_lock()
             try:
-                self._check_file(_LOCK, os.fstat(fd))
+                _check_file(self.folder / _LOCK, os.fstat(fd), os.geteuid())
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if not self._is_there(fd):
                     # A start that failed has removed the file between the two calls.
@@ -223,9 +186,11 @@ class FolderStore:
                 return os.open(_LOCK, flags | os.O_EXCL, 0o600, dir_fd=self._folder_fd), True
             return os.open(_LOCK, flags, 0o600, dir_fd=self._folder_fd), False
         except OSError as error:
+            # As of a volume that is bound into a container, and has the host's owner.
+            way = f"chown it to uid {os.geteuid()}" if error.errno == EACCES else "change that"
             raise StoreError(
                 f"the state folder {self.folder} is not writable: {error.strerror};"
-                " change that, or name another with --state"
+                f" {way}, or name another with --state"
             ) from error
 
     def _is_there(self, fd: int) -> bool:
@@ -240,14 +205,6 @@ class FolderStore:
         with contextlib.suppress(OSError):
             os.unlink(_LOCK, dir_fd=self._folder_fd)
 
-    def _check_file(self, name: str, found: os.stat_result) -> None:
-        """Check that a file belongs to root or to this user. Raises StoreError."""
-        if found.st_uid not in (0, os.geteuid()):
-            raise StoreError(
-                f"{self.folder / name} belongs to uid {found.st_uid}, and this is uid"
-                f" {os.geteuid()}; remove it"
-            )
-
     def _put_aside(self) -> str:
         folder, number = self._folder_fd, 1
         taken = set(os.listdir(folder))
@@ -260,6 +217,72 @@ class FolderStore:
                 f"{self.folder / _STATE} is unusable, and cannot be renamed: {error.strerror}"
             ) from error
         return name
+
+
+def check_folder(folder: Path, uid: int) -> None:
+    """Check that a daemon of the user *uid* may use *folder* and what is in it; change nothing.
+
+    A folder that another daemon has locked passes. Raises StoreError.
+    """
+    os.close(_opened(folder, uid))
+
+
+def _opened(folder: Path, uid: int) -> int:
+    """Return a descriptor of *folder* if no other user than *uid* and root can change the state."""
+    try:
+        link = folder.lstat()
+        if stat.S_ISLNK(link.st_mode) and link.st_uid not in (0, uid):
+            raise StoreError(
+                f"the state folder {folder} is a link that belongs to uid {link.st_uid}; remove"
+                " it, or name another with --state"
+            )
+        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise StoreError(
+            f"the state folder {folder} does not exist; create it, or name another with --state"
+        ) from None
+    except OSError as error:
+        raise StoreError(
+            f"the state folder {folder} cannot be opened: {error.strerror};"
+            " name another with --state"
+        ) from error
+    try:
+        found = os.fstat(fd)
+        if found.st_uid not in (0, uid):
+            raise StoreError(
+                f"the state folder {folder} belongs to uid {found.st_uid}, and this is uid"
+                f" {uid}; start with --user, chown it to uid {uid}, or name another with --state"
+            )
+        if found.st_mode & 0o022:
+            raise StoreError(
+                f"the state folder {folder} can be written to by others (mode"
+                f" {found.st_mode & 0o7777:04o}); chmod go-w it, or name another with --state"
+            )
+        for name in (_LOCK, _STATE):
+            # A file that cannot be examined cannot be opened either.
+            with contextlib.suppress(OSError):
+                there = os.stat(name, dir_fd=fd, follow_symlinks=False)
+                _check_file(folder / name, there, uid)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+def _check_file(path: Path, found: os.stat_result, uid: int) -> None:
+    """Check that only root and *uid* can change what was *found* at a path. Raises StoreError."""
+    if not stat.S_ISREG(found.st_mode):
+        raise StoreError(f"{path} is not a plain file; remove it")
+    if found.st_uid not in (0, uid):
+        raise StoreError(
+            f"{path} belongs to uid {found.st_uid}, and this is uid {uid}; chown it to uid {uid}"
+        )
+    # What the lock file holds is not used.
+    if found.st_mode & 0o022 and path.name == _STATE:
+        raise StoreError(
+            f"{path} can be written to by others (mode {found.st_mode & 0o7777:04o}); see that its"
+            " content is the daemon's, and chmod go-w it"
+        )
 
 
 def _holder(fd: int) -> str:

@@ -256,7 +256,7 @@ def test_a_lock_that_is_a_link_is_refused(tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_text("mine")
     (tmp_path / "lock").symlink_to(victim)
-    assert "is not writable: Too many levels of symbolic links" in refusal(tmp_path)
+    assert refusal(tmp_path) == f"{tmp_path}/lock is not a plain file; remove it"
     assert victim.read_text() == "mine"
 
 
@@ -288,7 +288,7 @@ def test_a_missing_folder_and_a_file_are_refused(tmp_path: Path) -> None:
     assert file.read_text() == "mine"
 
 
-# --- whose the folder is
+# --- whose the folder and its files are
 
 
 @pytest.mark.usefixtures("as_root")
@@ -297,7 +297,7 @@ def test_a_folder_of_another_user_is_refused(tmp_path: Path) -> None:
     os.chown(tmp_path, 4711, 4711)
     assert refusal(tmp_path) == (
         f"the state folder {tmp_path} belongs to uid 4711, and this is uid 0;"
-        " start with --user, chown it, or name another with --state"
+        " start with --user, chown it to uid 0, or name another with --state"
     )
     assert names(tmp_path) == set()
 
@@ -334,6 +334,22 @@ def test_a_folder_that_others_can_write_to_is_refused(tmp_path: Path, mode: int)
         " chmod go-w it, or name another with --state"
     )
     assert names(tmp_path) == set()
+
+
+@pytest.mark.parametrize("mode", [0o666, 0o664, 0o646])
+def test_a_state_that_others_can_write_to_is_refused(store: FolderStore, mode: int) -> None:
+    """Whoever can write to it can set its marks back; it stays as it is."""
+    store.save(STATE)
+    path = store.folder / "state"
+    path.chmod(mode)
+    with pytest.raises(StoreError) as caught:
+        store.load()
+    assert str(caught.value) == (
+        f"{path} can be written to by others (mode {mode:04o}); see that its content is the"
+        " daemon's, and chmod go-w it"
+    )
+    path.chmod(0o644)
+    assert store.load() == STATE
 
 
 @pytest.mark.parametrize("mode", [0o700, 0o755, 0o750, 0o2755, 0o1755])

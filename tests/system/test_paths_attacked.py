@@ -93,12 +93,16 @@ def everything(place: Path) -> dict[str, tuple[int, int, int, int, bytes]]:
     return found
 
 
-def refusal(place: Path, *more: str, user: str = "nobody") -> str:
-    """Return the one line with which a start in *place* is refused."""
+def refusal(place: Path, *more: str, user: str = "nobody", checked: int = 1) -> str:
+    """Return the one line with which a start in *place* is refused.
+
+    *checked* is the exit status of a check, which takes all that listens for a daemon.
+    """
     as_user = ["--user", user] if user else []
-    status, said, error = ended(
-        "-F", f"--socket={place / 's'}", f"--state={place / 'state'}", *more, *as_user
-    )
+    words = ["-F", f"--socket={place / 's'}", f"--state={place / 'state'}", *more, *as_user]
+    status, said, error = ended("--check", *words)
+    assert (status, said) == (checked, ""), error
+    status, said, error = ended(*words)
     assert (status, said) == (1, ""), error
     (line,) = [said for said in error.splitlines() if "running as root" not in said]
     return line
@@ -118,7 +122,8 @@ def assert_refused(place: Path, kind: str, name: str, *options: str, user: str =
     with planted(kind, path, place):
         before = everything(place)
         given = [option.format(path=path) for option in options]
-        assert str(path) in refusal(place, *given, user=user)
+        checked = 0 if kind == "a socket" else 1
+        assert str(path) in refusal(place, *given, user=user, checked=checked)
         assert everything(place) == before
 
 
@@ -197,6 +202,70 @@ def test_what_root_hands_over_is_roots_own(place: Path) -> None:
     before = everything(place / "state")
     refusal(place, "-P")
     assert everything(place / "state") == before
+
+
+def leave(what: str, place: Path) -> str:
+    """Leave something in the place of a daemon that has ended; return what has to be said of it."""
+    state = place / "state" / "state"
+    whose = f"belongs to uid {ATTACKER}, and this is uid 0; chown it to uid 0"
+    match what:
+        case "a state behind a link":
+            state.symlink_to(state.rename(place / "elsewhere"))
+            return f"{state} is not a plain file; remove it"
+        case "a state of another user":
+            os.chown(state, ATTACKER, ATTACKER)
+            return f"{state} {whose}"
+        case "a state that others can write to":
+            state.chmod(0o666)
+            return (
+                f"{state} can be written to by others (mode 0666); see that its content is the"
+                " daemon's, and chmod go-w it"
+            )
+        case "a lock of another user":
+            os.chown(place / "state" / "lock", ATTACKER, ATTACKER)
+            return f"{place}/state/lock {whose}"
+        case "a folder behind another user's link":
+            state.parent.symlink_to(state.parent.rename(place / "elsewhere"))
+            os.chown(state.parent, ATTACKER, ATTACKER, follow_symlinks=False)
+            return (
+                f"the state folder {place}/state is a link that belongs to uid {ATTACKER}; remove"
+                " it, or name another with --state"
+            )
+        case "a link to nothing at the socket":
+            (place / "s").symlink_to("nothing")
+            return f"{place}/s is not a socket; remove it, or name another with --socket"
+    (place / "pid").touch()
+    os.link(place / "pid", place / "second")
+    return (
+        f"the pid file {place}/pid belongs to uid 0, or has a second name (a hard link); name"
+        " another with --pid, or none with --no-pid"
+    )
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        "a state behind a link",
+        "a state of another user",
+        "a state that others can write to",
+        "a lock of another user",
+        "a folder behind another user's link",
+        "a link to nothing at the socket",
+        "a pid file with a second name",
+    ],
+)
+def test_a_check_refuses_what_a_start_refuses(what: str) -> None:
+    """In the same line, and both leave all as it is."""
+    with Daemon() as daemon:
+        assert daemon.stop() == 0
+        place = daemon.folder
+        words = [f"--state={daemon.state}", f"--socket={daemon.socket}", f"--pid={place / 'pid'}"]
+        assert ended("--check", *words) == (0, "", "")
+        line = f"uuidd: {leave(what, place)}\n"
+        before = everything(place)
+        assert ended("--check", *words) == (1, "", line)
+        assert ended("-F", *words) == (1, "", line)
+        assert everything(place) == before
 
 
 # --- locks, which need no right to write

@@ -102,6 +102,33 @@ def test_a_state_folder_on_a_disk_that_takes_no_state(
     assert everything(place) == {"state"}
 
 
+@pytest.mark.usefixtures("as_root")
+@pytest.mark.parametrize(
+    ("roots", "told"),
+    [
+        (
+            "",
+            "the socket {place}/s cannot be made: Permission denied; chown its folder to uid 10001,"
+            " or name another with --socket",
+        ),
+        (
+            "state",
+            "the state folder {place}/state is not writable: Permission denied; chown it to uid"
+            " 10001, or name another with --state",
+        ),
+    ],
+)
+def test_a_folder_that_root_has_mounted_for_another_user(
+    place: Path, roots: str, told: str
+) -> None:
+    """The line says which owner the folder needs, as the volume of a container."""
+    for path in {place, place / "state"} - {place / roots}:
+        os.chown(path, 10001, 10001)
+    done = run(*UUIDD, *at(place), user=10001, group=10001)
+    line = line_of(done.returncode, done.stdout, done.stderr)
+    assert line == told.format(place=place)
+
+
 def test_the_socket_of_a_daemon_that_lives(place: Path) -> None:
     """A second daemon on a live socket names the first's pid and leaves it alone."""
     with Daemon() as first:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 from uuidd.clock import Clock
 from uuidd.node import NodeError, choose
-from uuidd.privileges import User
+from uuidd.privileges import PrivilegeError, User, acting_as, is_handed_over, owner
 from uuidd.server.fences import check_fleet
-from uuidd.server.listeners import MAX_PATH
+from uuidd.server.listeners import ListenerError, check_path
+from uuidd.server.pidfile import PidFileError, check_pid_file
 from uuidd.server.settings import Settings
 from uuidd.server.startup import (
     DescriptorsError,
@@ -22,6 +23,7 @@ from uuidd.server.startup import (
 )
 from uuidd.server.trust import SyncError, check_sync
 from uuidd.statefile import UnusableError, check_machine, decode, machine_hash
+from uuidd.store import StoreError, check_folder
 from uuidd.workers.address import AddressError
 
 
@@ -41,20 +43,26 @@ def problems(settings: Settings, *, running: Settings | None = None) -> list[str
     ]
     if not running:
         found += _refused(check_descriptors, DescriptorsError)
-    if settings.socket and not (running and running.socket == settings.socket):
-        found += _of_socket(settings.socket)
-    if settings.pid_file and not (running and running.pid_file == settings.pid_file):
-        found += _of_pid_file(settings.pid_file)
+    socket, pid_file = settings.socket, settings.pid_file
+    if socket and not (running and running.socket == socket):
+        found += _refused(lambda: check_path(socket), ListenerError) or _unfit(
+            f"the socket's folder {socket.parent}", socket.parent, "another socket with --socket"
+        )
+    if pid_file and not (running and running.pid_file == pid_file):
+        found += _refused(lambda: check_pid_file(pid_file), PidFileError) or _unfit(
+            f"the pid file's folder {pid_file.parent}", pid_file.parent, "another file with --pid"
+        )
     if not (running and running.state == settings.state):
         found += _of_folder(settings.state, settings.user)
     return [*found, *_of_state(settings)]
 
 
-def _refused(check: Callable[[], object], refusal: type[Exception]) -> Iterator[str]:
+def _refused(check: Callable[[], object], refusal: type[Exception]) -> list[str]:
     try:
         check()
     except refusal as error:
-        yield str(error)
+        return [str(error)]
+    return []
 
 
 def _unseen_credentials() -> Path | None:
@@ -69,81 +77,48 @@ def _unseen_credentials() -> Path | None:
     return Path(folder).absolute()
 
 
-def _of_socket(path: Path) -> Iterator[str]:
-    size = len(os.fsencode(path))
-    if size > MAX_PATH:
-        yield (
-            f"the socket path {path} has {size} bytes, and at most {MAX_PATH} are allowed;"
-            " name a shorter one with --socket"
-        )
-    elif why := _unfit(path.parent):
-        yield f"the socket's folder {path.parent} {why} name another socket with --socket"
-    elif _mode(path) and not stat.S_ISSOCK(_mode(path)):
-        yield f"{path} is not a socket; remove it, or name another with --socket"
-
-
-def _of_pid_file(path: Path) -> Iterator[str]:
-    if why := _unfit(path.parent):
-        yield f"the pid file's folder {path.parent} {why} name another file with --pid"
-    elif _mode(path) and not stat.S_ISREG(_mode(path)):
-        yield (
-            f"the pid file {path} is not a plain file; name another with --pid, or none with"
-            " --no-pid"
-        )
-
-
-def _of_folder(folder: Path, user: User | None) -> Iterator[str]:
-    if why := _unfit(folder):
-        yield f"the state folder {folder} {why} name another with --state"
-        return
-    found, own = folder.stat(), os.geteuid()
-    # Without --user, root cannot know which user the service runs as.
-    uid = own or (found.st_uid if user is None else user.uid)
-    if found.st_uid not in (0, uid):
-        yield (
-            f"the state folder {folder} belongs to uid {found.st_uid}, and uuidd would run as uid"
-            f" {uid}; chown it, or name another with --state"
-        )
-    if found.st_mode & 0o022:
-        yield (
-            f"the state folder {folder} can be written to by others (mode"
-            f" {found.st_mode & 0o7777:04o}); chmod go-w it, or name another with --state"
-        )
-    if _is_full(folder):
-        yield (
-            f"the state folder {folder} is on a full disk; make room, or name another with --state"
-        )
-
-
-def _of_state(settings: Settings) -> Iterator[str]:
-    """Yield why the saved state cannot be used, or not with this epoch."""
-    path = settings.state / "state"
-    if _mode(path) and not stat.S_ISREG(_mode(path)):
-        yield f"{path} is not a plain file; remove it"
-        return
+def _of_folder(folder: Path, user: User | None) -> list[str]:
+    what, other = f"the state folder {folder}", "another with --state"
+    # What root will hand over to the user is examined as root.
+    acting = acting_as(user) if user and not is_handed_over(folder) else contextlib.nullcontext()
     try:
+        with acting:
+            # Without --user, root cannot know which user the service runs as.
+            holder = user or owner(folder)
+            check_folder(folder, os.geteuid() or (holder.uid if holder else 0))
+            if unfit := _unfit(what, folder, other):
+                return unfit
+    except (StoreError, PrivilegeError) as error:
+        return [str(error)]
+    return [f"{what} is on a full disk; make room, or name {other}"] if _is_full(folder) else []
+
+
+def _of_state(settings: Settings) -> list[str]:
+    """Return why the saved state cannot be used, or not with this epoch."""
+    path = settings.state / "state"
+    try:
+        if path.is_symlink() or not path.is_file():
+            return []
         state = decode(path.read_bytes())
         check_machine(state, machine_hash())
-    except FileNotFoundError:
-        return
     except OSError as error:
-        yield f"{path} cannot be read: {error.strerror}"
+        return [f"{path} cannot be read: {error.strerror}"]
     except UnusableError as error:
-        yield f"{path}: {error}; a start would set it aside and make a new one"
-    else:
-        yield from _refused(lambda: epochs_with(settings, state), EpochError)
+        return [f"{path}: {error}; a start would set it aside and make a new one"]
+    return _refused(lambda: epochs_with(settings, state), EpochError)
 
 
-def _unfit(folder: Path) -> str:
-    """Return why no file can be made in a folder, "" if one can."""
-    mode = _mode(folder)
-    if not mode:
-        return "does not exist; create it, or"
-    if not stat.S_ISDIR(mode):
-        return "is not a folder;"
-    if not os.access(folder, os.W_OK | os.X_OK, effective_ids=True):
-        return "cannot be written to;"
-    return ""
+def _unfit(what: str, folder: Path, other: str) -> list[str]:
+    """Return why no file can be made in *folder*, which a start finds out when it makes one."""
+    if not os.path.exists(folder):
+        return [f"{what} does not exist; create it, or name {other}"]
+    if not os.path.isdir(folder):
+        return [f"{what} is not a folder; name {other}"]
+    if os.access(folder, os.W_OK | os.X_OK, effective_ids=True):
+        return []
+    if os.statvfs(folder).f_flag & os.ST_RDONLY:
+        return [f"{what} is on a read-only file system; name {other}"]
+    return [f"{what} cannot be written to; chown it to uid {os.geteuid()}, or name {other}"]
 
 
 def _is_full(folder: Path) -> bool:
@@ -158,11 +133,3 @@ def _is_full(folder: Path) -> bool:
         size = 1
     blocks = disk.f_bavail * disk.f_frsize < size and disk.f_blocks
     return bool(blocks or (not disk.f_favail and disk.f_files))
-
-
-def _mode(path: Path) -> int:
-    """Return the mode of what is at a path, 0 if nothing is."""
-    try:
-        return path.stat().st_mode
-    except OSError:
-        return 0

@@ -10,6 +10,7 @@ import socket
 import stat
 import time
 from collections.abc import Iterator
+from errno import EACCES
 from pathlib import Path
 
 from uuidd.server.descriptors import bar_descriptors
@@ -71,12 +72,7 @@ def open_listener(path: Path) -> Listener:
     Raises ListenerError, and changes nothing, if a daemon listens there, if there is a file that is
     not a socket, or if the socket cannot be made.
     """
-    size = len(os.fsencode(path))
-    if size > MAX_PATH:
-        raise ListenerError(
-            f"the socket path {path} has {size} bytes, and at most {MAX_PATH} are allowed;"
-            " name a shorter one with --socket"
-        )
+    check_path(path)
     with _only_one(path.parent):
         _clear(path)
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -90,12 +86,42 @@ def open_listener(path: Path) -> Listener:
             if sock.getsockname():
                 path.unlink()
             sock.close()
+            # As in a volume that is bound into a container, and has the host's owner.
+            way = f" chown its folder to uid {os.geteuid()}, or" if error.errno == EACCES else ""
             raise ListenerError(
-                f"the socket {path} cannot be made: {error.strerror}; name another with --socket"
+                f"the socket {path} cannot be made: {error.strerror};{way} name another with"
+                " --socket"
             ) from error
         finally:
             os.umask(old_mask)
         return Listener(sock, path)
+
+
+def check_path(path: Path) -> None:
+    """Check that *path* can be a socket's, and that nothing else is there; change nothing.
+
+    A socket at which a daemon listens passes. Raises ListenerError.
+    """
+    size = len(os.fsencode(path))
+    if size > MAX_PATH:
+        raise ListenerError(
+            f"the socket path {path} has {size} bytes, and at most {MAX_PATH} are allowed;"
+            " name a shorter one with --socket"
+        )
+    _is_there(path)
+
+
+def _is_there(path: Path) -> bool:
+    """Whether there is a socket at *path*. Raises ListenerError if there is anything else."""
+    try:
+        mode = path.lstat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise ListenerError(f"the socket {path} cannot be examined: {error.strerror}") from error
+    if not stat.S_ISSOCK(mode):
+        raise ListenerError(f"{path} is not a socket; remove it, or name another with --socket")
+    return True
 
 
 @contextlib.contextmanager
@@ -138,14 +164,8 @@ def _lock(fd: int, folder: Path) -> None:
 
 def _clear(path: Path) -> None:
     """Remove the socket of a daemon that has ended. Raises ListenerError if it is another file."""
-    try:
-        mode = path.lstat().st_mode
-    except FileNotFoundError:
+    if not _is_there(path):
         return
-    except OSError as error:
-        raise ListenerError(f"the socket {path} cannot be examined: {error.strerror}") from error
-    if not stat.S_ISSOCK(mode):
-        raise ListenerError(f"{path} is not a socket; remove it, or name another with --socket")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.setblocking(False)
         try:

@@ -27,7 +27,8 @@ def pid_file(path: Path) -> Iterator[None]:
     A file that has taken its place meanwhile is not removed. Raises PidFileError, and changes
     nothing, if the file cannot be written, or another daemon holds it.
     """
-    _check(path)
+    check_pid_file(path)
+    _check_free(path)
     try:
         fd = _put(path)
     except OSError as error:
@@ -41,8 +42,29 @@ def pid_file(path: Path) -> Iterator[None]:
         os.close(fd)
 
 
-def _check(path: Path) -> None:
-    """Check that what is at *path*, if anything, is the pid file of a daemon that has ended."""
+def check_pid_file(path: Path) -> None:
+    """Check that what is at *path*, if anything, is the pid file of a daemon; change nothing.
+
+    One that a daemon holds passes. Raises PidFileError.
+    """
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise _refusal(path, f"cannot be written: {error.strerror}") from error
+    _check_file(path, found)
+
+
+def _check_file(path: Path, found: os.stat_result) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise _refusal(path, "is not a plain file")
+    if found.st_uid not in (0, os.geteuid()) or found.st_nlink > 1:
+        raise _refusal(path, f"belongs to uid {found.st_uid}, or has a second name (a hard link)")
+
+
+def _check_free(path: Path) -> None:
+    """Check that no daemon holds the pid file at *path*, if there is one."""
     try:
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:
@@ -50,13 +72,7 @@ def _check(path: Path) -> None:
     except OSError as error:
         raise _refusal(path, f"cannot be written: {error.strerror}") from error
     try:
-        found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode):
-            raise _refusal(path, "is not a plain file")
-        if found.st_uid not in (0, os.geteuid()) or found.st_nlink > 1:
-            raise _refusal(
-                path, f"belongs to uid {found.st_uid}, or has a second name (a hard link)"
-            )
+        _check_file(path, os.fstat(fd))
         try:
             # A read lock is refused only if another process has a write lock.
             fcntl.lockf(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -16,6 +16,9 @@ ARG PIP_NO_INDEX
 # too. For a BASE that has all of it, or without the extension (UUIDD_EXTENSION=off), set it to "".
 ARG BUILD_PACKAGES="gcc libc6-dev"
 ARG UUIDD_EXTENSION=require
+# The commit, for the version that the commands and the status show; there is no git here. For example
+# $(git rev-parse --short=12 HEAD).
+ARG UUIDD_COMMIT
 # For `uuidctl status --openmetrics`, and for worker numbers of a fleet.
 ARG EXTRAS=metrics,etcd,zookeeper,postgresql
 

@@ -1,4 +1,6 @@
-"""The part of the build that compiles the client's C extension; hatchling calls it.
+"""The part of the build that compiles the client's C extension, and names the commit.
+
+Hatchling calls it.
 
 A wheel contains the extension if it can be compiled here, and then it is for this version of Python
 and this platform. Otherwise it is for any, and a line of the build's output says why. An editable
@@ -7,11 +9,16 @@ installation has the extension beside the client's modules.
 The environment variable UUIDD_EXTENSION decides: with ``off`` nothing is compiled, and with
 ``require`` the build fails if the extension cannot be compiled. CC, CFLAGS and LDFLAGS are the
 compiler and more of its options.
+
+The version of an installation has the commit of the checkout as its local part, such as
+``0.2.0+g1a2b3c4d5e6f``, with ``.dirty`` if a file was changed since. UUIDD_COMMIT names it where
+there is no git; if it is empty, the version has no such part. An sdist keeps its version.
 """
 
 from __future__ import annotations
 
 import os
+import runpy
 import shlex
 import shutil
 import subprocess
@@ -28,6 +35,9 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 PACKAGE = "uuidd_client"
 SOURCES = "client/extension"
 """The folder of the C files, in the project."""
+
+VERSION = "uuidd/version"
+"""The file that has the version of an installation, in the project and in the wheel."""
 
 # Not those that Python was compiled with: another compiler may not know them. No "-Werror", because
 # a newer compiler may warn of more.
@@ -53,13 +63,22 @@ class ExtensionHook(BuildHookInterface[BuilderConfig]):
             )
         root = Path(self.root)
         self._folder = tempfile.TemporaryDirectory(prefix="uuidd-build-")
+        # The daemon does not ask git, and importlib.metadata takes long to import.
+        if version == "editable":
+            # The sources may change after this.
+            mark = "." if "+" in self.metadata.version else "+"
+            Path(root, VERSION).write_text(f"{self.metadata.version}{mark}editable")
+        else:
+            named = Path(self._folder.name, "version")
+            named.write_text(self.metadata.version)
+            build_data["force_include"][str(named)] = VERSION
         built = None
         if wanted != "off":
             try:
-                built = compiled(root, Path(self._folder.name), self.metadata.version)
+                built = compiled(root, Path(self._folder.name), release(root))
             except CannotCompile as error:
-                self._folder.cleanup()
                 if wanted == "require":
+                    self._folder.cleanup()
                     self.app.abort(
                         f"the C extension of uuidd_client cannot be compiled ({error}), but"
                         " UUIDD_EXTENSION is 'require': install a C compiler and the headers of"
@@ -79,6 +98,32 @@ class ExtensionHook(BuildHookInterface[BuilderConfig]):
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         """Remove what was compiled, once the wheel is written."""
         self._folder.cleanup()
+
+
+def version(root: Path = Path(__file__).parents[2]) -> str:
+    """Return the version of the project at *root*, with its commit if that is known."""
+    commit = os.environ.get("UUIDD_COMMIT")
+    if commit is None:
+        commit = _commit(root)
+    return f"{release(root)}+g{commit}" if commit else release(root)
+
+
+def release(root: Path) -> str:
+    """Return the version that is written in the sources of the project at *root*."""
+    return str(runpy.run_path(str(root / "uuidd" / "__init__.py"))["__version__"])
+
+
+def _commit(root: Path) -> str:
+    """Return the commit of the checkout at *root*; "" if it is none, or there is no git."""
+    if not Path(root, ".git").exists():
+        # A folder above it may be a checkout of something else.
+        return ""
+    command = ["git", "describe", "--always", "--abbrev=12", "--exclude=*", "--dirty=.dirty"]
+    try:
+        done = subprocess.run(command, cwd=root, stdin=subprocess.DEVNULL, capture_output=True)
+    except OSError:
+        return ""
+    return done.stdout.decode("ascii").strip()
 
 
 def compiled(root: Path, folder: Path, version: str) -> Path:

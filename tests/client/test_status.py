@@ -27,7 +27,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from tests.client.conftest import Uuidctl
 from tests.rig import PATIENCE, Daemon, until
-from uuidd import __version__
+from uuidd import version
 from uuidd_client.command import metrics, panel, status
 from uuidd_client.command.lines import GREEN, PLAIN, RED, YELLOW
 
@@ -725,7 +725,7 @@ def test_what_keeps_callers_from_their_ids_is_a_fault(
 
 def test_a_daemon_that_serves_all_is_well(daemon: Daemon, uuidctl: Uuidctl) -> None:
     """One line, and status 0."""
-    line = f"uuidd {__version__}, pid {daemon.process.pid}: all is well\n"
+    line = f"uuidd {version()}, pid {daemon.process.pid}: all is well\n"
     assert uuidctl("status", "--check", socket=daemon.socket) == (0, line, "")
 
 
@@ -737,7 +737,7 @@ def test_a_daemon_whose_saves_fail_is_not_well(uuidctl: Uuidctl) -> None:
         (daemon.state / "state.new").mkdir()
         until(lambda: connection.call("take", "utc", 1) and connection.call("status")["volatile"])
         line = (
-            f"uuidd {__version__}, pid {daemon.process.pid}: saves of the state fail (Is a"
+            f"uuidd {version()}, pid {daemon.process.pid}: saves of the state fail (Is a"
             " directory); v1 and v6 come from a volatile node\n"
         )
         assert uuidctl("status", "--check", socket=daemon.socket) == (1, line, "")

@@ -302,7 +302,7 @@ def test_the_version_tells_what_makes_ids(
 ) -> None:
     """It needs no daemon and no command."""
     monkeypatch.setattr(extension, "implementation", implementation)
-    line = f"uuidctl {uuidd.__version__}, makes ids in {language}\n"
+    line = f"uuidctl {uuidd.version()}, makes ids in {language}\n"
     assert uuidctl("--version") == uuidctl("-V") == (0, line, "")
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from uuidd import __version__
+from uuidd import version
 from uuidd.cli import arguments, main, options
 from uuidd.server.settings import LEAST, Limits
 
@@ -75,7 +75,7 @@ def test_the_version_is_told(capsys: pytest.CaptureFixture[str], flag: str) -> N
     with pytest.raises(SystemExit) as caught:
         parsed(flag)
     assert caught.value.code == 0
-    assert capsys.readouterr() == (f"uuidd {__version__}\n", "")
+    assert capsys.readouterr() == (f"uuidd {version()}\n", "")
 
 
 @pytest.mark.parametrize("flag", ["-h", "--help"])

@@ -15,7 +15,7 @@ import trio
 from trio.testing import MockClock
 
 from tests.daemon.fakes import HOUR, UID, Inside, Peer, TickingClock, message, notification, request
-from uuidd import __version__
+from uuidd import version
 from uuidd.core.ids import versions
 from uuidd.core.timeline.fence import Fence
 from uuidd.core.wire import RPC_FIRST
@@ -571,7 +571,7 @@ async def test_status_tells_how_the_daemon_does(inside: Inside) -> None:
     leases = told.pop("leases")
     del told["full_on"]
     assert told == {
-        "version": __version__,
+        "version": version(),
         "pid": os.getpid(),
         "clock": {
             "synchronised": True,

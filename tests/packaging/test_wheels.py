@@ -8,7 +8,6 @@ import os
 import shutil
 import sys
 import sysconfig
-import tarfile
 import tempfile
 import zipfile
 from collections.abc import Iterator
@@ -34,7 +33,7 @@ warnings.simplefilter("ignore")
 print(uuidd_client.implementation, uuidd_client.uuid7().version)
 """
 
-VARIABLES = ("UUIDD_EXTENSION", "CC", "CFLAGS", "LDFLAGS")
+VARIABLES = ("UUIDD_EXTENSION", "UUIDD_COMMIT", "CC", "CFLAGS", "LDFLAGS")
 """What a build reads of the environment."""
 
 
@@ -108,8 +107,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Sources:
     folder = tmp_path_factory.mktemp("sdist")
     with building(PROJECT, PATH=""):
         name = build_sdist(str(folder))
-    with tarfile.open(folder / name) as archive:
-        archive.extractall(folder, filter="data")
+    output("tar", "-xzf", folder / name, "-C", folder)
     return Sources(folder / name.removesuffix(".tar.gz"))
 
 
@@ -277,3 +275,88 @@ def test_an_editable_installation_without_an_extension_leaves_no_older_one(
     with building(checkout, UUIDD_EXTENSION="off"):
         build_editable(str(tmp_path))
     assert not place.exists()
+
+
+# --- the version
+
+SAYS_VERSION = "import sys; from uuidd.cli import main; sys.exit(main(['--version']))"
+
+
+@pytest.fixture
+def commit(checkout: Path) -> str:
+    """The commit of a checkout with git, in which there is nothing of an sdist."""
+    (checkout / "PKG-INFO").unlink()
+    git = ("git", "-c", "user.name=nobody", "-c", "user.email=nobody@localhost")
+    output(*git, "init", "-q", cwd=checkout)
+    output(*git, "add", "-A", cwd=checkout)
+    output(*git, "commit", "-q", "-m", "all", cwd=checkout)
+    return output("git", "rev-parse", "--short=12", "HEAD", cwd=checkout).strip()
+
+
+def test_a_wheel_of_a_checkout_says_its_commit(checkout: Path, commit: str, tmp_path: Path) -> None:
+    """Its name has it too, so that pip takes it for another version than that of another commit."""
+    wheel = Sources(checkout).wheel(UUIDD_EXTENSION="off")
+    version = f"{uuidd.__version__}+g{commit}"
+    assert wheel.path.name == f"uuidd-{version}-py3-none-any.whl"
+    assert wheel.says(tmp_path / "wheel", SAYS_VERSION) == f"uuidd {version}\n"
+
+
+def test_an_extension_of_a_checkout_is_used(checkout: Path, commit: str, tmp_path: Path) -> None:
+    """It belongs to the release, whatever the commit is."""
+    need_compiler()
+    wheel = Sources(checkout).wheel(UUIDD_EXTENSION="require")
+    assert commit in wheel.path.name
+    assert wheel.says(tmp_path / "wheel", MAKES_IDS) == "c 7\n"
+
+
+def test_a_wheel_of_changed_files_says_so(checkout: Path, commit: str, tmp_path: Path) -> None:
+    """It is not what the commit is."""
+    with (checkout / "LICENSE").open("a") as file:
+        file.write("changed\n")
+    wheel = Sources(checkout).wheel(UUIDD_EXTENSION="off")
+    version = f"{uuidd.__version__}+g{commit}.dirty"
+    assert wheel.says(tmp_path / "wheel", SAYS_VERSION) == f"uuidd {version}\n"
+
+
+def test_a_wheel_of_an_sdist_says_the_commit_of_the_sdist(
+    checkout: Path, commit: str, tmp_path: Path
+) -> None:
+    """There is no git in it."""
+    with building(checkout):
+        name = build_sdist(str(tmp_path))
+    output("tar", "-xzf", tmp_path / name, "-C", tmp_path)
+    unpacked = Sources(tmp_path / name.removesuffix(".tar.gz"))
+    assert not (unpacked.folder / ".git").exists()
+    wheel = unpacked.wheel(UUIDD_EXTENSION="off")
+    version = f"{uuidd.__version__}+g{commit}"
+    assert wheel.says(tmp_path / "wheel", SAYS_VERSION) == f"uuidd {version}\n"
+
+
+@pytest.mark.parametrize(("given", "part"), [("", ""), ("1a2b3c4", "+g1a2b3c4")])
+def test_the_commit_can_be_named(sources: Sources, tmp_path: Path, given: str, part: str) -> None:
+    """As where a package or an image is built without git; an empty one is left out."""
+    (checkout := sources.copied(tmp_path / "given").folder).joinpath("PKG-INFO").unlink()
+    wheel = Sources(checkout).wheel(UUIDD_EXTENSION="off", UUIDD_COMMIT=given)
+    version = f"{uuidd.__version__}{part}"
+    assert wheel.says(tmp_path / "wheel", SAYS_VERSION) == f"uuidd {version}\n"
+
+
+def test_a_folder_within_another_checkout_has_no_commit(
+    checkout: Path, commit: str, tmp_path: Path
+) -> None:
+    """That one is of something else."""
+    inner = Sources(checkout).copied(tmp_path / "inner").folder
+    shutil.rmtree(inner / ".git")
+    inner = inner.rename(checkout / "inner")
+    wheel = Sources(inner).wheel(UUIDD_EXTENSION="off")
+    assert wheel.path.name == f"uuidd-{uuidd.__version__}-py3-none-any.whl"
+
+
+def test_an_editable_installation_says_what_it_is(
+    checkout: Path, commit: str, tmp_path: Path
+) -> None:
+    """The commit is that of the installation, and the files may be changed later."""
+    with building(checkout, UUIDD_EXTENSION="off"):
+        build_editable(str(tmp_path))
+    version = f"{uuidd.__version__}+g{commit}.editable"
+    assert output(sys.executable, "-c", SAYS_VERSION, cwd=checkout) == f"uuidd {version}\n"

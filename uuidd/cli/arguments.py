@@ -8,7 +8,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from uuidd import __version__
+from uuidd import version
 from uuidd.cli import engine
 from uuidd.cli.values import path, seconds, unix_ms, whole, worker
 from uuidd.core.ids.snowflake import TWITTER_EPOCH, WORKER_ID_BITS
@@ -143,7 +143,7 @@ def _add_util_linux(made: argparse.ArgumentParser) -> None:
         "-V",
         "--version",
         action="version",
-        version=f"uuidd {__version__}",
+        version=f"uuidd {version()}",
         help="show the version and end",
     )
 

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from uuidd import __version__
+from uuidd import version
 from uuidd.cli import arguments, values
 from uuidd.cli.engine import access, add_access, span
 from uuidd.core.ids.snowflake import TWITTER_EPOCH
@@ -126,7 +126,7 @@ async def _run(address: Address, access: Access, given: argparse.Namespace) -> s
     from uuidd.workers.connecting import connect
 
     now = UNIX_EPOCH + time.time_ns() // 100
-    writer = administering.Writer(new_token, now, socket.gethostname()[:64], __version__)
+    writer = administering.Writer(new_token, now, socket.gethostname()[:64], version())
     async with connect(address, access) as engine:
         match given.command:
             case "init":

@@ -6,7 +6,7 @@ import logging
 import socket
 from collections.abc import Callable
 
-from uuidd import __version__
+from uuidd import version
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.server.keeper import Keeper
@@ -47,6 +47,6 @@ def keeper(
         read,
         saver.want,
         saver.settled_anew,
-        Holder(host if host.isprintable() else "", machine_hash(), __version__),
+        Holder(host if host.isprintable() else "", machine_hash(), version()),
         name=fleet.address.name,
     )

@@ -13,7 +13,7 @@ from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
-from uuidd import __version__
+from uuidd import version
 from uuidd.clock import Clock
 from uuidd.clones import NoSignal
 from uuidd.clones.kernel_log import KernelLog, kernel_log
@@ -132,7 +132,7 @@ def started(settings: Settings) -> Iterator[Daemon]:
         events.steady_at_start(timelines.steady, at)
         log.info(
             "started: version=%s pid=%d socket=%s state=%s node=0x%012x node_source=%r",
-            __version__,
+            version(),
             os.getpid(),
             settings.socket or f"{listener.sock.getsockname()} (systemd's)",
             settings.state,

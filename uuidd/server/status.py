@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from uuidd import __version__
+from uuidd import version
 from uuidd.clock import Clock
 from uuidd.core.ids import times
 from uuidd.core.ids.layouts import time_fields
@@ -57,12 +57,14 @@ class Report:
         self._admission = admission
         self._limits = limits
         self._started = trio.current_time()
+        # Now, because an upgrade may replace the files of a daemon that runs.
+        self._version = version()
 
     def status(self, service: Service) -> dict[str, Any]:
         """Return the status. Ticks are ints, spans are seconds, nodes are hex."""
         utc = self._timelines.utc
         return {
-            "version": __version__,
+            "version": self._version,
             "pid": os.getpid(),
             "uptime": round(trio.current_time() - self._started, 3),
             "node": f"0x{utc.node.value:012x}",

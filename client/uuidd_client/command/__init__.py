@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from uuidd import __version__
+from uuidd import version
 from uuidd_client import extension
 from uuidd_client.command import bench, bounds, inspect, new, renew, run, status
 from uuidd_client.command.common import LANGUAGES, CommandError
@@ -123,7 +123,7 @@ def parser() -> argparse.ArgumentParser:
         "-V",
         "--version",
         action="version",
-        version=f"uuidctl {__version__}, makes ids in {LANGUAGES[extension.implementation]}",
+        version=f"uuidctl {version()}, makes ids in {LANGUAGES[extension.implementation]}",
         help="show the version, and whether ids are made in C or in Python, and end",
     )
     commands = made.add_subparsers(title="commands", required=True, metavar="COMMAND")

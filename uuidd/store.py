@@ -19,7 +19,7 @@ import fcntl
 import os
 import stat
 import time
-from errno import EACCES
+from errno import EACCES, EDQUOT, ENOSPC
 from pathlib import Path
 
 from uuidd.core.timeline.state import State
@@ -34,6 +34,9 @@ _STATE, _NEW, _LOCK = "state", "state.new", "lock"
 _MAX_BYTES = 1 << 20
 """More than the 90 kB of a state in which every generation has a mark, and every worker number an
 epoch."""
+
+FULL = (ENOSPC, EDQUOT)
+"""The errors of a full disk."""
 
 
 class StoreError(Exception):
@@ -156,8 +159,13 @@ class FolderStore:
                     continue
                 if os.fstat(fd).st_uid == os.geteuid():
                     os.fchmod(fd, 0o600)
-                # Padded, so that the file never shows a part of a pid.
-                os.pwrite(fd, f"{os.getpid():>10}\n".encode(), 0)
+                try:
+                    # Padded, so that the file never shows a part of a pid.
+                    os.pwrite(fd, f"{os.getpid():>10}\n".encode(), 0)
+                except OSError as error:
+                    # The lock holds without the pid, which is for people.
+                    if error.errno not in FULL:
+                        raise
             except StoreError:
                 os.close(fd)
                 raise
@@ -174,7 +182,7 @@ class FolderStore:
                 os.close(fd)
                 raise StoreError(
                     f"the state folder {self.folder} cannot be written to: {error.strerror};"
-                    " make room, or name another with --state"
+                    " mend it, or name another with --state"
                 ) from error
             return fd, made
 

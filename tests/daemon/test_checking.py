@@ -171,7 +171,7 @@ def test_what_the_running_daemon_holds_is_not_looked_at_again(tmp_path: Path, st
 
 @pytest.mark.process
 def test_a_full_disk_is_told(tmp_path: Path) -> None:
-    """A start could not save its state there."""
+    """A start could not save its state there, and would refuse most kinds."""
     script = """
 import subprocess, sys
 from pathlib import Path
@@ -187,7 +187,9 @@ print(*problems(Settings(None, folder)))
     done = subprocess.run([*command, tmp_path], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == [
         "[]",
-        f"the state folder {tmp_path} is on a full disk; make room, or name another with --state",
+        f"the state folder {tmp_path} is on a full disk; a start would make v1 and v6 with a"
+        " temporary node, and refuse the other kinds but v4; make room, or name another with"
+        " --state",
     ]
 
 

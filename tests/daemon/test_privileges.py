@@ -357,12 +357,12 @@ def test_a_start_for_no_such_user_is_refused_in_a_line(place: Path) -> None:
 
 @as_root
 @pytest.mark.system
-def test_a_disk_that_is_full_is_refused_in_a_line(place: Path) -> None:
+def test_a_state_that_cannot_be_saved_is_refused_in_a_line(place: Path) -> None:
     """Socket and pid file are removed as root, though the state was to be saved as the user."""
     state = place / "state"
     (state / "state.new").mkdir(parents=True)
     assert refused_start(place, state, "nobody").endswith(
-        "Is a directory; make room or mend the folder, or name another with --state"
+        "Is a directory; mend the folder, or name another with --state"
     )
 
 

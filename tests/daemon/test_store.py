@@ -430,12 +430,20 @@ print(store.load() == NEXT)
 
 
 @pytest.mark.process
-def test_a_full_folder_is_refused(tmp_path: Path) -> None:
-    """A folder without room for a lock's pid is refused in a line, and no lock file stays."""
-    script = 'fill(); refused(lambda: FolderStore(folder, machine="here")); names()'
+def test_a_full_folder_is_locked(tmp_path: Path) -> None:
+    """Also without room for the pid, which is for people; the lock file goes if it was new."""
+    script = """
+fill()
+store = FolderStore(folder, machine="here")
+refused(lambda: FolderStore(folder, machine="here"))
+print(store.load())
+store.close()
+names()
+"""
     assert on_tmpfs(tmp_path, "64k", script) == [
-        f"StoreError the state folder {tmp_path} cannot be written to: No space left on device;"
-        " make room, or name another with --state",
+        f"StoreError the state folder {tmp_path} is in use by the uuidd with pid unknown; stop that"
+        " one, or name another folder with --state",
+        "None",
         "full",
     ]
 

@@ -180,6 +180,51 @@ def test_a_disk_that_fails_stops_no_caller_and_heals(mounts: Mounts, name: str) 
     assert "so v1 and v6 come from the stored node again" in log
 
 
+@pytest.mark.parametrize("used", [True, False], ids=["after a crash", "for the first time"])
+def test_a_start_on_a_full_disk_serves_and_heals(mounts: Mounts, used: bool) -> None:
+    """As on a disk that fills later: v1 and v6 under a volatile node, and steady says why not."""
+    cause = "No space left on device"
+    daemon = Daemon(wrap=mounts.inside)
+    state = mounts.path(daemon.state)
+    mounts.run("mount", "-t", "tmpfs", "-o", "mode=0755,size=64k", "none", str(daemon.state))
+    with daemon:
+        callers = Callers(daemon)
+        callers.draw(2)
+        before = set(callers.nodes)
+        daemon.kill()
+        callers.hang_up()
+        if not used:
+            for path in state.iterdir():
+                path.unlink()
+        filler = fill(state)
+        daemon.lines.clear()
+        daemon.start()
+        status = status_once(lambda status: status["saves"]["failing"], daemon, 10)
+        assert (status["saves"]["done"], status["saves"]["trouble"]) == (0, cause)
+        callers.draw(2)
+        (volatile,) = callers.nodes - before
+        assert status_once(lambda status: status["volatile"], daemon, 10)["utc"]["node"] == (
+            f"0x{volatile:012x}"
+        )
+        refused = [words for caller in callers.of_steady for words in caller.refused]
+        assert refused == callers.refused
+        assert all(cause in words for words in refused)
+        assert len(refused) == 2 * len(callers.of_steady)
+        filler.unlink()
+        status = status_once(
+            lambda status: not (status["volatile"] or status["saves"]["failing"]), daemon, 10
+        )
+        assert (int(status["node"], 16) in before) == used
+        callers.hang_up()
+        callers.draw(2)
+        callers.hang_up()
+        assert daemon.stop() == 0
+    callers.assert_nothing_twice()
+    assert callers.refused == refused
+    start = f"starting, although the state cannot be saved in {daemon.state}: {cause}; make room"
+    assert [line for line in daemon.lines if start in line]
+
+
 def by_uuidctl(daemon: Daemon) -> dict[str, Any]:
     """Return the status that the command tells."""
     told = run(*UUIDCTL, f"--socket={daemon.socket}", "status", "--json").stdout

@@ -90,7 +90,12 @@ def _of_folder(folder: Path, user: User | None) -> list[str]:
                 return unfit
     except (StoreError, PrivilegeError) as error:
         return [str(error)]
-    return [f"{what} is on a full disk; make room, or name {other}"] if _is_full(folder) else []
+    if _is_full(folder):
+        return [
+            f"{what} is on a full disk; a start would make v1 and v6 with a temporary node, and"
+            f" refuse the other kinds but v4; make room, or name {other}"
+        ]
+    return []
 
 
 def _of_state(settings: Settings) -> list[str]:

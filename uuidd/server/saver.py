@@ -74,7 +74,7 @@ class Saver:
         self._saving_since: float | None = None
         self.unsaved_since: float | None = None
         self.idle = False
-        self.saves = 1
+        self.saves = int(timelines.saved)
         self.failed_saves = 0
         self.failed_since_last = 0
         self.last_at = self._started
@@ -84,9 +84,11 @@ class Saver:
     async def run(self) -> None:
         """Save whenever a save is due or wanted, until ``finish``.
 
-        The start has made the first save, with FIRST_REACH; a start that cannot save is refused.
+        The start has made the first save, with FIRST_REACH, unless the disk was full.
         """
         begun, reach, completed, retry = self._started, FIRST_REACH, True, RETRY[0]
+        if not self._timelines.saved:
+            self.want()
         while True:
             if completed:
                 retry = RETRY[0]

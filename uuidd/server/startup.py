@@ -40,7 +40,7 @@ from uuidd.server.saver import CHECK_SECONDS, FIRST_REACH
 from uuidd.server.settings import SPARE_DESCRIPTORS, Settings
 from uuidd.server.trust import check_sync, withheld
 from uuidd.statefile import machine_hash
-from uuidd.store import FolderStore, StoreError
+from uuidd.store import FULL, FolderStore, StoreError
 from uuidd.systemd import inherited_kernel_log, inherited_socket, notifier
 
 log = logging.getLogger("uuidd")
@@ -61,7 +61,7 @@ class EpochError(Exception):
 
 @contextlib.contextmanager
 def started(settings: Settings) -> Iterator[Daemon]:
-    """A daemon that is ready to serve: it listens, and its first horizon is saved.
+    """A daemon that is ready to serve: it listens, and has saved its first horizon, or tried to.
 
     With ``--user``, root acts as that user once it listens. It becomes the user for good only when
     almost nothing can fail any more, because until then it may have to remove what it made as root.
@@ -185,7 +185,7 @@ def begin_timelines(
     page: Page | None = None,
     product: str = "",
 ) -> tuple[Timelines, Reading, list[tuple[Path, int]]]:
-    """Return the timelines, with their first horizon saved, the clock then, and libuuid's marks.
+    """Return the timelines, after their first save, the clock then, and libuuid's marks.
 
     A state that a machine with another *product* has saved is used, so that steady does not go
     back, but not its node.
@@ -300,13 +300,24 @@ def libuuid_marks(now: int) -> list[tuple[Path, int]]:
 
 
 def _save_first(timelines: Timelines, store: FolderStore, at: Reading) -> None:
-    """Save the first horizon: a daemon that cannot save when it starts is not started."""
+    """Save the first horizon. Raises StoreError if that fails, unless the disk is full.
+
+    Callers of libuuid wait for as long as nobody serves, and a full disk may last.
+    """
     state = timelines.begin_save(at=at, reach=int(FIRST_REACH * TICKS_PER_SECOND), bare_reach=0)
     try:
         store.save(state)
     except OSError as error:
-        raise StoreError(
-            f"the state cannot be saved in {store.folder}: {error.strerror or error};"
-            " make room or mend the folder, or name another with --state"
-        ) from error
-    timelines.end_save(state, completed=True)
+        if error.errno not in FULL:
+            raise StoreError(
+                f"the state cannot be saved in {store.folder}: {error.strerror or error};"
+                " mend the folder, or name another with --state"
+            ) from error
+        log.error(
+            "starting, although the state cannot be saved in %s: %s; make room",
+            store.folder,
+            error.strerror,
+        )
+        timelines.end_save(state, completed=False)
+    else:
+        timelines.end_save(state, completed=True)

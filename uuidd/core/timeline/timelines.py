@@ -30,7 +30,7 @@ class Timelines:
     """The timelines *utc* and *steady*; *fence* and *epoch* are what Snowflakes are made with.
 
     *epochs* is the earliest epoch of each worker number so far, this *epoch* among them. *outdated*
-    says that the save under way began before a renewal.
+    says that the save under way began before a renewal, and *saved* that a save has completed.
     """
 
     def __init__(
@@ -48,6 +48,7 @@ class Timelines:
         self.epoch = epoch
         self.epochs = epochs
         self.outdated = False
+        self.saved = False
 
     def take_steady(
         self, count: int, *, at: Reading, whole: bool = False, fenced: bool = False
@@ -175,6 +176,7 @@ class Timelines:
         be given out, but it may be on the disk.
         """
         completed = completed and not self.outdated
+        self.saved |= completed
         self.utc.end_save(state, completed=completed)
         self.steady.end_save(state.steady, completed=completed)
 

@@ -20,7 +20,7 @@ from uuidd_client.places import MAX_EMPTY, Places
 from uuidd_client.source import Source
 from uuidd_client.supply import SLOW_RUNS, Supply
 
-pytestmark = pytest.mark.usefixtures("implementation")
+pytestmark = pytest.mark.usefixtures("implementation", "time")
 
 MS = 10_000
 
@@ -60,9 +60,6 @@ def block(first: int, count: int, *, node: int = NODE, worker: int | None = 5) -
 def supply_of(source: Blocks, kind: str, *, wait: bool = True) -> Supply:
     """Return a supply from *source*."""
     return Supply(Places(kind, cast(Source, source), ForkGuard(), 0.1, wait=wait))
-
-
-pytestmark = pytest.mark.usefixtures("time")
 
 
 def test_a_snowflake_without_any_age_asks_for_three_ticks() -> None:

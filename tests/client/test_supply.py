@@ -20,15 +20,11 @@ from uuidd_client.places import FETCHES, Places
 from uuidd_client.source import Source
 from uuidd_client.supply import LONG_RUNS, Run, Supply
 
-pytestmark = pytest.mark.usefixtures("implementation")
+pytestmark = pytest.mark.usefixtures("implementation", "time")
 
 FORMS = ["uuid", "text", "bytes"]
 KINDS = ["v1", "v6"]
-"""Where in a run they are."""
 MAKERS = {"v1": versions.v1, "v6": versions.v6}
-
-
-pytestmark = pytest.mark.usefixtures("time")
 
 
 def supply_of(source: Blocks, kind: str = "v1", max_age: float = 0.1) -> Supply:

@@ -157,6 +157,12 @@ def test_the_format_of_the_state_is_that_of_the_code() -> None:
     assert f"The format is {written}." in text("uuidd/README.md")
 
 
+def test_no_file_of_tests_loses_its_marks() -> None:
+    """A second ``pytestmark`` replaces the first: tests of both implementations would run once."""
+    files = (ROOT / "tests").rglob("test_*.py")
+    assert [file for file in files if file.read_text().count("\npytestmark = ") > 1] == []
+
+
 def _options(parser: argparse.ArgumentParser) -> set[str]:
     found = set()
     for action in parser._actions:

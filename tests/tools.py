@@ -60,6 +60,12 @@ def output(*command: object, **options: Any) -> str:
     return done.stdout
 
 
+def with_own_mounts(*command: object) -> list[str]:
+    """Return a command that runs *command* where its mounts concern nobody else. It takes root."""
+    need_root()
+    return [need("unshare"), "-m", "--propagation", "private", *map(str, command)]
+
+
 def in_private_mounts(*command: str) -> list[str]:
     """Return a command that runs *command* with /run/uuidd and /var/lib/libuuid of its own.
 
@@ -71,5 +77,4 @@ def in_private_mounts(*command: str) -> list[str]:
         for folder in ("/run/uuidd", "/var/lib/libuuid")
     )
     # libuuid's own user writes its clock file; a fresh tmpfs is open to all.
-    shell = ["sh", "-c", f'{mounts}exec "$@"', "sh", *command]
-    return ["unshare", "-m", "--propagation", "private", *shell]
+    return with_own_mounts("sh", "-c", f'{mounts}exec "$@"', "sh", *command)

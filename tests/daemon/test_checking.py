@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import select
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.rig import Daemon
-from tests.tools import need
+from tests.tools import output, with_own_mounts
 from uuidd.cli import main
 from uuidd.server.checking import problems
 from uuidd.server.settings import Settings
@@ -183,9 +182,8 @@ print(problems(Settings(None, folder)))
 (folder / "filler").write_bytes(bytes(8192))
 print(*problems(Settings(None, folder)))
 """
-    command = [need("unshare"), "-m", "--propagation", "private", sys.executable, "-c", script]
-    done = subprocess.run([*command, tmp_path], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == [
+    told = output(*with_own_mounts(sys.executable, "-c", script, tmp_path))
+    assert told.splitlines() == [
         "[]",
         f"the state folder {tmp_path} is on a full disk; a start would make v1 and v6 with a"
         " temporary node, and refuse the other kinds but v4; make room, or name another with"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import select
 import shutil
-import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +17,7 @@ from trio.testing import MockClock
 from tests.daemon.fakes import Inside
 from tests.daemon.test_statefile import NEXT, STATE
 from tests.daemon.test_store import opened
-from tests.tools import need
+from tests.tools import output, with_own_mounts
 from uuidd.clock import Clock
 from uuidd.core.timeline.outcomes import NeedsSave
 from uuidd.core.wire.methods import RefusedError
@@ -114,9 +114,8 @@ store = FolderStore(folder, machine="")
 subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=0755", "none", folder], check=True)
 print(store.moved_away())
 """
-    command = [need("unshare"), "-m", "--propagation", "private", need("python3"), "-c", script]
-    done = subprocess.run([*command, folder], capture_output=True, text=True, check=True)
-    assert "is no longer at" in done.stdout
+    told = output(*with_own_mounts(sys.executable, "-c", script, folder))
+    assert "is no longer at" in told
 
 
 def test_a_save_goes_to_the_folder_that_is_locked(folder: Path) -> None:

@@ -258,6 +258,8 @@ def test_a_folder_that_cannot_be_given_is_refused(
         return os.stat_result(found)
 
     monkeypatch.setattr(os, "chown", chown)
+    # A user may give to itself what it has already.
+    monkeypatch.setattr(os, "fchown", chown)
     monkeypatch.setattr(os, "fstat", fstat)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     assert refusal(lambda: hand_over(state, AS_NOBODY)) == (

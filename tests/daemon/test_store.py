@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.daemon.test_statefile import NEXT, STATE, signed
-from tests.tools import need, run
+from tests.tools import need, run, with_own_mounts
 from uuidd.core.ids.snowflake import EPOCH_BITS
 from uuidd.core.timeline.state import State
 from uuidd.statefile import FORMAT, decode, encode
@@ -302,27 +302,30 @@ def test_a_folder_of_another_user_is_refused(tmp_path: Path) -> None:
     assert names(tmp_path) == set()
 
 
+@pytest.mark.parametrize(
+    ("owner", "opener", "refused"), [(0, 4713, False), (4712, 4712, False), (4712, 4713, True)]
+)
 def test_another_owner_is_found_by_who_opens_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    owner: int, opener: int, refused: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A folder of a user is refused to another user; one of root's is not."""
     tmp_path.chmod(0o755)
-    with monkeypatch.context() as patched:
-        patched.setattr(os, "geteuid", lambda: 4713)
-        with opened(tmp_path):
-            assert (tmp_path / "lock").exists()
     real, found = os.fstat, tmp_path.stat()
 
     def fstat(fd: int) -> os.stat_result:
         told = real(fd)
-        return os.stat_result([*told[:4], 4712, *told[5:]]) if told.st_ino == found.st_ino else told
+        # What it makes in the folder is its own.
+        whose = owner if told.st_ino == found.st_ino else opener
+        return os.stat_result([*told[:4], whose, *told[5:]])
 
     monkeypatch.setattr(os, "fstat", fstat)
-    monkeypatch.setattr(os, "geteuid", lambda: 4713)
-    assert "belongs to uid 4712, and this is uid 4713; start with --user" in refusal(tmp_path)
-    monkeypatch.setattr(os, "geteuid", lambda: 4712)
-    with opened(tmp_path):
-        assert (tmp_path / "lock").exists()
+    monkeypatch.setattr(os, "geteuid", lambda: opener)
+    if refused:
+        words = f"belongs to uid {owner}, and this is uid {opener}; start with --user"
+        assert words in refusal(tmp_path)
+    else:
+        with opened(tmp_path):
+            assert (tmp_path / "lock").exists()
 
 
 @pytest.mark.parametrize("mode", [0o775, 0o757, 0o777, 0o1777, 0o2775, 0o770])
@@ -363,12 +366,9 @@ def test_a_folder_that_others_can_only_read_is_used(tmp_path: Path, mode: int) -
 
 def on_tmpfs(folder: Path, size: str, script: str) -> list[str]:
     """Run *script* with *folder* a small tmpfs of its own; return the lines that it prints."""
-    root = [] if os.geteuid() == 0 else ["--map-root-user"]
     mount = f'{need("mount")} -t tmpfs -o mode=0755,size={size} none "$1" && exec "$2" -c "$3" "$1"'
-    done = run(
-        *[need("unshare"), "-m", "--propagation", "private", *root],
-        *["sh", "-c", mount, "sh", folder, sys.executable, TMPFS + script],
-    )
+    command = "sh", "-c", mount, "sh", folder, sys.executable, TMPFS + script
+    done = run(*with_own_mounts(*command))
     assert done.stderr == ""
     return done.stdout.splitlines()
 

@@ -10,7 +10,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.tools import need, need_root, output
+from tests.tools import need, output, with_own_mounts
 
 SHUTDOWN = 0x8004587D
 """The ioctl EXT4_IOC_SHUTDOWN."""
@@ -53,8 +53,7 @@ class Mounts:
 @contextlib.contextmanager
 def private_mounts() -> Iterator[Mounts]:
     """Provide a mount namespace that lasts as long as the context."""
-    need_root()
-    command = [need("unshare"), "-m", "--propagation", "private", "sh", "-c", "echo; exec cat"]
+    command = with_own_mounts("sh", "-c", "echo; exec cat")
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdin is not None
         assert holder.stdout is not None

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.rig import PATIENCE, Daemon, ended
-from tests.tools import in_private_mounts, need, output, run
+from tests.tools import in_private_mounts, output, run, with_own_mounts
 from uuidd.core.timeline.generation import LANES
 
 UUIDD = (sys.executable, "-m", "uuidd")
@@ -78,8 +78,7 @@ def test_a_state_folder_that_is_read_only(place: Path) -> None:
     """A start is refused before anything is served."""
     state = place / "state"
     script = f'mount -t tmpfs -o ro,mode=0755 none {state} && exec "$@"'
-    mounted = need("unshare"), "-m", "--propagation", "private", "sh", "-c", script, "sh"
-    done = run(*mounted, *UUIDD, *at(place))
+    done = run(*with_own_mounts("sh", "-c", script, "sh", *UUIDD, *at(place)))
     assert line_of(done.returncode, done.stdout, done.stderr) == (
         f"the state folder {state} is not writable: Read-only file system; change that, or name"
         " another with --state"
@@ -180,7 +179,6 @@ def test_a_start_in_the_background_that_fails_says_why(place: Path) -> None:
 
 def test_another_node_moves_the_clock_sequence() -> None:
     """A state of another node is adapted: its marks stay, and the next generation is opened."""
-    need("unshare")
     # Without libuuid's clock file, which would have a say in where a fixed node goes on.
     with Daemon("--node=0x02aabbccddee", wrap=in_private_mounts) as daemon:
         before = daemon.call("take", "utc", 1)

@@ -94,6 +94,7 @@ def test_sysusers_makes_the_services_user(prefix: Path) -> None:
     assert shell.endswith("/nologin")
 
 
+@pytest.mark.usefixtures("as_root")
 def test_tmpfiles_makes_the_services_folders(prefix: Path) -> None:
     """Both are the service's user's alone to write to."""
     run(need("systemd-sysusers"), f"--root={prefix}")

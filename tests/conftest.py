@@ -20,6 +20,7 @@ import ifaddr  # noqa: F401  (its first import starts a process, which no quick 
 import pytest
 from hypothesis import settings
 
+from tests.rig import SEED
 from tests.tools import need_root
 from uuidd_client import extension
 
@@ -57,6 +58,11 @@ def pytest_configure() -> None:
                 f"{extension.core.__file__} was compiled from other sources than client/extension:"
                 " run .venv/bin/pip install -e '.[test,lint]' again, or set UUIDD_EXTENSION=off"
             )
+
+
+def pytest_report_header() -> str:
+    """Tell how to repeat the random moments of this run."""
+    return f"random moments: TEST_SEED={SEED}"
 
 
 @pytest.fixture

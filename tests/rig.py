@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import signal
 import socket
@@ -29,7 +30,17 @@ How fast it is on a quiet one, the benchmarks tell.
 LOOK = 0.01
 """Seconds between two looks at whether something has happened in another process."""
 
+SEED = os.environ.setdefault("TEST_SEED", str(random.SystemRandom().getrandbits(32)))
+"""By what tests choose random moments. It is another one in each run, and set to repeat a run."""
+
 T = TypeVar("T")
+
+
+def dice() -> random.Random:
+    """Return what chooses the random moments of a test; the output of the test names the seed."""
+    sys.stdout.write(f"random moments of TEST_SEED={SEED}\n")
+    sys.stdout.flush()
+    return random.Random(SEED)
 
 
 def until(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import random
 import select
 import sys
 import threading
@@ -19,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.forks import Program
-from tests.rig import PATIENCE, Daemon
+from tests.rig import PATIENCE, Daemon, dice
 from tests.system.fake_time import HOUR, FakeTime
 from uuidd.core.ids.kinds import KINDS
 from uuidd_client import Client, DaemonUnavailable, places
@@ -117,7 +116,7 @@ def kill_through(
     is called with each kill's number, when half of the drawers' parts up to it have been drawn.
     Returns how many parts had been drawn at each kill.
     """
-    dice = random.Random(20)
+    moments = dice()
     a_share = len(gos) * PARTS
     parts = 0
     found = []
@@ -125,7 +124,7 @@ def kill_through(
         for go in gos:
             os.write(go, b".")
         # In the first half of this share: much of what is left is drawn while the daemon is down.
-        due = kill * a_share + dice.randrange(2, a_share // 2)
+        due = kill * a_share + moments.randrange(2, a_share // 2)
         half = (parts + due) // 2
         while parts < half:
             parts += _told(tell, half - parts)

@@ -120,7 +120,10 @@ def test_bulks_overlap_nothing_and_never_come_early(counts: tuple[int, ...]) -> 
             victim = served(daemon)
             seen = [one.saw(), other.saw()]
         assert all(each["answered"] > 10 for each in seen)
-        assert max(counts) > 1000 or not any(each["unanswered"] for each in seen)
+        refused = status(daemon)["requests"]["libuuid"]["refused"]
+        # A tenth of a second for each connection: there may be too few free ticks.
+        assert set(refused) <= ({"busy"} if max(counts) > 1000 else set())
+        assert sum(refused.values()) == sum(each["unanswered"] for each in seen)
         assert_disjoint(victim, *seen)
         assert max(each["lag"] for each in seen) <= MAX_AGE
 

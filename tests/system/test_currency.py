@@ -103,6 +103,10 @@ def at_once(kind: str, rounds: int, tmp_path_factory: pytest.TempPathFactory) ->
     return draw_side_by_side(kind, 0, folder, rounds=rounds, many=MANY // 6)
 
 
+of_leases = pytest.mark.parametrize("kind", ["v1"], indirect=True, scope="module")
+of_blocks = pytest.mark.parametrize("kind", ["flake"], indirect=True, scope="module")
+
+
 def first_inversion(drawn: list[list[Drawn]], by: int) -> tuple[Drawn, Drawn] | None:
     """Return ids of which the first was had before the second was asked for, and yet is later.
 
@@ -137,19 +141,21 @@ def test_no_id_is_older_than_max_age(drawn: list[list[Drawn]]) -> None:
     assert oldest < (MAX_AGE + SLEW) * TICKS_PER_SECOND
 
 
-def test_ids_of_blocks_got_old(kind: str, drawn: list[list[Drawn]]) -> None:
+@of_blocks
+def test_ids_of_blocks_got_old(drawn: list[list[Drawn]]) -> None:
     """These tests see what they are for: Flakes were kept for a good part of max_age."""
     oldest = max(one.asked - one.tick for each in drawn for one in each)
-    assert kind == "v1" or oldest > MAX_AGE / 2 * TICKS_PER_SECOND
+    assert oldest > MAX_AGE / 2 * TICKS_PER_SECOND
 
 
-def test_ids_of_leases_are_a_millisecond_old_at_most(kind: str, drawn: list[list[Drawn]]) -> None:
+@of_leases
+def test_ids_of_leases_are_a_millisecond_old_at_most(drawn: list[list[Drawn]]) -> None:
     """And ids of two processes are inverted by no more. Most v1 are of leases."""
     leased = [[one for one in each if one.leased] for each in drawn]
     by = int((LEASE_AGE + SLEW) * TICKS_PER_SECOND)
+    assert sum(map(len, leased)) > sum(map(len, drawn)) / 2
     assert all(one.asked - one.tick < by for each in leased for one in each)
-    assert kind == "flake" or first_inversion(leased, by) is None
-    assert (sum(map(len, leased)) > sum(map(len, drawn)) / 2) == (kind == "v1")
+    assert first_inversion(leased, by) is None
 
 
 def test_ids_of_two_processes_are_inverted_by_max_age_at_most(drawn: list[list[Drawn]]) -> None:

@@ -18,20 +18,25 @@ from uuidd_client.source import utc_tick
 
 CLIENTS = 8
 
-REACH = 2.0
-"""Seconds that a save reaches ahead: longer than a restart takes, and than clients are watched."""
+REACHES = (2.0, 6.0, 15.0)
+"""Seconds that a save reaches ahead, tried in turn until restarts and a look take less than that.
+
+The first is enough, unless the machine is very busy.
+"""
 
 ROUNDS = 20_000
 """How often the baton is passed there and back."""
 
 
-def restart(daemon: Daemon, ending: signal.Signals, drawing: list[Holder]) -> bool:
-    """End the daemon and start another, while clients draw; none of them asks the daemon.
+def restart(
+    daemon: Daemon, reach: float, ending: signal.Signals, drawing: list[Holder]
+) -> tuple[int, int] | None:
+    """End the daemon and start another, while clients draw; return what they asked it for.
 
-    Return whether that was done before the horizon, as on a machine that is not very busy.
+    None if that took longer than the horizon lasted.
     """
     # Right after a save.
-    until(lambda: leases(daemon)["horizon_in"] > 0.9 * REACH)
+    until(lambda: leases(daemon)["horizon_in"] > 0.9 * reach)
     horizon = utc_tick() + int(leases(daemon)["horizon_in"] * TICKS_PER_SECOND)
     if ending == signal.SIGKILL:
         daemon.kill()
@@ -44,9 +49,8 @@ def restart(daemon: Daemon, ending: signal.Signals, drawing: list[Holder]) -> bo
         holder.more(100)
     asked = requests(daemon)
     in_time = utc_tick() < horizon
-    assert asked == (0, 0) or not in_time
     await_leases(daemon, 2 * len(drawing))
-    return in_time
+    return asked if in_time else None
 
 
 @pytest.mark.parametrize(
@@ -63,13 +67,18 @@ def test_no_client_with_a_lease_notices_a_restart(
     endings: list[signal.Signals], tmp_path: Path
 ) -> None:
     """All ids are safe, in order, and none comes twice; then all clients lease from the next."""
-    with far_reaching(REACH) as daemon, holders(daemon, tmp_path, CLIENTS) as drawing:
-        in_time = [restart(daemon, ending, drawing) for ending in endings]
-        for holder in drawing:
-            holder.more()
-    drawn = [holder.drawn() for holder in drawing]
-    assert_sound(drawn)
-    assert all(each.safe for some in drawn for each in some) or not all(in_time)
+    for reach in REACHES:
+        with far_reaching(reach) as daemon, holders(daemon, tmp_path, CLIENTS) as drawing:
+            asked = [restart(daemon, reach, ending, drawing) for ending in endings]
+            for holder in drawing:
+                holder.more()
+        drawn = [holder.drawn() for holder in drawing]
+        assert_sound(drawn)
+        if None not in asked:
+            assert asked == [(0, 0)] * len(endings)
+            assert all(each.safe for some in drawn for each in some)
+            return
+    pytest.fail(f"each restart took longer than {REACHES[-1]:g} s")
 
 
 @pytest.mark.parametrize("times", [1, pytest.param(5, marks=pytest.mark.thorough)])

@@ -8,7 +8,6 @@ import gc
 import itertools
 import mmap
 import os
-import random
 import socket
 import tempfile
 import threading
@@ -20,7 +19,7 @@ from typing import Any
 import msgpack
 import pytest
 
-from tests.rig import PATIENCE
+from tests.rig import PATIENCE, dice
 from uuidd.core.ids import versions
 from uuidd.core.timeline.generation import BLOCK_LANES
 from uuidd.core.timeline.leases import (
@@ -247,14 +246,14 @@ def test_a_page_of_noise_does_no_harm(place: Path) -> None:
     """Its words change at random all the time; ids come from the lane, or from blocks."""
     fd, memory = page()
     done = threading.Event()
-    dice = random.Random(7)
+    noise = dice()
 
     def scribble() -> None:
         words = memoryview(memory).cast("Q")
         while not done.is_set():
-            words[HORIZON_AT] = dice.choice((0, utc_tick() + 100, FAR, (1 << 64) - 1))
-            words[DUE_AT] = dice.choice((0, utc_tick(), FAR))
-            words[TOKENS_AT + LANE] = dice.choice((TOKEN, TOKEN, TOKEN, 0))
+            words[HORIZON_AT] = noise.choice((0, utc_tick() + 100, FAR, (1 << 64) - 1))
+            words[DUE_AT] = noise.choice((0, utc_tick(), FAR))
+            words[TOKENS_AT + LANE] = noise.choice((TOKEN, TOKEN, TOKEN, 0))
         words.release()
 
     scribbling = threading.Thread(target=scribble)

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import re
+import tomllib
 from dataclasses import replace
 
 import pytest
 
-from tests.benchmarks import quote, record
+from tests.benchmarks import making, quote, record
 from tests.benchmarks.record import Machine
 from tests.benchmarks.rows import Row, compared, joined
+from tests.documents import ROOT
 
 NAME, BESIDE = ROW = "rpc take, 8 clients", "C uuidd op 2"
 OURS, THEIRS = quote.SHORT[ROW]
@@ -22,6 +25,21 @@ def test_the_files_that_show_figures_show_the_recorded_ones() -> None:
     """Both READMEs and the drawing come from results.json, and from nowhere else."""
     for path, text in quote.pages(record.load(record.FILE.read_text())).items():
         assert path.read_text() == text, f"run: python -m tests.benchmarks.quote ({path} differs)"
+
+
+def test_the_first_ratios_name_what_is_slower_and_what_is_faster() -> None:
+    """Of uuid_utils the type that is ours, and its own, which takes less time to make."""
+    short = quote.shortest(record.load(record.FILE.read_text()))
+    compat, own = (line for line in short.splitlines() if "`uuid7()`" in line)
+    assert "uuid_utils.compat" in compat
+    assert "of its own type" in own
+
+
+def test_the_extra_for_benchmarks_has_what_they_need() -> None:
+    """The libraries that ours is compared with, and the one of the engine that never answers."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    bench = {re.split(">=", each)[0] for each in project["optional-dependencies"]["bench"]}
+    assert bench == {*making.DISTRIBUTIONS.values(), "uuidd[etcd]"}
 
 
 def test_the_first_machine_has_every_row() -> None:

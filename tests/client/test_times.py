@@ -6,13 +6,14 @@ import threading
 import warnings
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, get_args
 from uuid import UUID
 
 import pytest
 
 import uuidd_client
 from tests.client.raw import raw_fork
+from tests.documents import text
 from uuidd.core.ids import flake, ksuid, push_id, snowflake, ulid, versions
 from uuidd_client import times
 
@@ -39,6 +40,18 @@ def test_a_take_in_the_midst_of_a_take_is_refused(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(ids._ids, "take", interrupted)
     assert ids.take(TIME) > before
+
+
+@pytest.mark.parametrize(
+    "kind", [*get_args(times.BoundedUuids), *get_args(times.Texts), *get_args(times.Ints)]
+)
+def test_an_integer_has_the_unit_that_the_document_says(kind: str) -> None:
+    """Ticks for the kinds that it names, seconds for KSUIDs, milliseconds for all others."""
+    guide = " ".join(text("client/README.md").split())
+    told = re.findall(r"ticks of 100 ns since 1582-10-15 for (.*?), Unix seconds for KSUIDs", guide)
+    in_ticks = re.findall(r"\w+", " ".join(told))
+    number = TICK if kind in in_ticks else MS // 1000 if kind == "ksuid" else MS
+    assert times.bounds(kind, number) == times.bounds(kind, TIME)
 
 
 def test_a_uuid_is_formed_as_a_uuid() -> None:

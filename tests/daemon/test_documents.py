@@ -14,6 +14,7 @@ from uuidd import statefile
 from uuidd.cli import arguments, installing, workers
 from uuidd.core.ids import snowflake, times
 from uuidd.core.ids.ticks import GREGORIAN
+from uuidd.core.timeline import MAX_BLOCK
 from uuidd.server import events
 from uuidd.server.allocator import NO_NUMBER
 from uuidd.server.settings import LEAST, Limits
@@ -95,6 +96,11 @@ def test_the_table_of_limits_is_that_of_the_code() -> None:
     )
     told = {name.replace("-", "_"): (float(default), float(least)) for name, default, least in rows}
     assert told == {field.name: (field.default, LEAST[field.name]) for field in fields(Limits)}
+
+
+def test_the_most_uuids_at_once_are_those_of_the_code() -> None:
+    """In the table of what differs from util-linux's uuidd."""
+    assert f"at most 65,535 | NUM is at most {MAX_BLOCK:,} |\n" in text("systemd/README.md")
 
 
 @pytest.mark.parametrize(

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 from itertools import pairwise
-from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
 
+from tests.documents import ROOT, text
 from tests.rig import PATIENCE, Daemon
+from tests.tools import need, output
 from uuidd.core.ids import versions
 from uuidd.core.ids.kinds import KINDS
 from uuidd.core.timeline import Block, SteadyBlock
@@ -28,17 +31,11 @@ from uuidd.core.timeline.leases import (
 )
 from uuidd.core.wire import methods
 
-PROTOCOL = (Path(__file__).parents[2] / "uuidd" / "protocol.md").read_text()
+PROTOCOL = text("uuidd/protocol.md")
+EXAMPLE = ROOT / "client" / "recipes" / "blocks.mjs"
 
 CALLERS, BLOCKS = 4, 50
 """Processes that take at the same time, and blocks of each timeline that each of them takes."""
-
-
-def example() -> str:
-    """Return the program in JavaScript."""
-    found = re.search(r"```js\n(.*?)```", PROTOCOL, re.DOTALL)
-    assert found is not None
-    return found[1]
 
 
 @pytest.mark.parametrize("whole", ["method", "params", "result"])
@@ -76,15 +73,14 @@ def test_the_page_is_told_as_it_is() -> None:
 
 
 @pytest.mark.process
-def test_blocks_taken_in_javascript_do_not_overlap(tmp_path: Path) -> None:
+def test_blocks_taken_in_javascript_do_not_overlap() -> None:
     """Programs that take blocks at the same time, by unix_ms and tick_in_ms, share no tick."""
-    program = tmp_path / "example.mjs"
-    program.write_text(example())
+    node = need("node")
     with Daemon() as daemon:
         environment = {**os.environ, "UUIDD_SOCKET": str(daemon.socket)}
         running = [
             subprocess.Popen(
-                ["node", str(program), str(BLOCKS)],
+                [node, str(EXAMPLE), str(BLOCKS)],
                 env=environment,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
@@ -104,3 +100,28 @@ def test_blocks_taken_in_javascript_do_not_overlap(tmp_path: Path) -> None:
     )
     for blocks in (utc, steady):
         assert all(first <= last < following for (first, last), (following, _) in pairwise(blocks))
+
+
+@pytest.mark.process
+def test_every_result_can_be_read_in_javascript() -> None:
+    """Also long lists, and the numbers below zero, fractions and words of the status."""
+    node = need("node")
+    with Daemon() as daemon:
+
+        def called(*words: object) -> Any:
+            environment = {**os.environ, "UUIDD_SOCKET": str(daemon.socket)}
+            return json.loads(output(node, EXAMPLE, *words, env=environment))
+
+        for count in (15, 16, 1000):
+            assert [UUID(id).version for id in called("make", "v7", count)] == [7] * count
+        status, expected = called("status"), daemon.call("status")
+        assert shape(status) == shape(expected)
+        for name in ("version", "pid", "node", "limits", "full_on", "leases"):
+            assert status[name] == expected[name]
+
+
+def shape(told: Any) -> Any:
+    """Return the names in a status and the types of their values; JSON has one for numbers."""
+    if isinstance(told, dict):
+        return {name: shape(value) for name, value in told.items()}
+    return float if type(told) is int else type(told)

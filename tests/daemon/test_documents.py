@@ -13,6 +13,7 @@ from tests.documents import DOCUMENTS, FOLDERS, ROOT, anchors, blocks, text
 from uuidd import statefile
 from uuidd.cli import arguments, installing, workers
 from uuidd.core.ids import snowflake, times
+from uuidd.core.ids.kinds import KINDS
 from uuidd.core.ids.ticks import GREGORIAN
 from uuidd.core.timeline import MAX_BLOCK
 from uuidd.server import events
@@ -137,6 +138,53 @@ def test_the_error_of_a_wrong_argument_is_quoted_as_it_is() -> None:
     assert f"`{refused.value}`" in text("client/README.md")
 
 
+BY_NAME = {"v3", "v5"}
+"""Kinds that are made of a name, by uuidctl alone."""
+
+TIMED = {kind for kind, found in KINDS.items() if found.timeline}
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "kinds"),
+    [
+        ("README.md", "| kind | good for |", KINDS.keys() | BY_NAME),
+        ("SECURITY.md", "| kind | the time | the host |", KINDS.keys() | BY_NAME),
+        ("client/README.md", "| kind | values of `form`", {*KINDS}),
+        ("uuidd/README.md", "| kind | how it contains the tick |", TIMED),
+        ("uuidd/protocol.md", "| kind | from a tick of |", TIMED),
+    ],
+)
+def test_each_table_of_kinds_has_them_all(name: str, head: str, kinds: set[str]) -> None:
+    """And no other."""
+    assert {kind for kind, _ in _rows_of_kinds(name, head)} == kinds
+
+
+def test_the_forms_of_each_kind_are_those_of_the_code() -> None:
+    """In their order, the default first."""
+    rows = _rows_of_kinds("client/README.md", "| kind | values of `form`")
+    told = {kind: tuple(re.findall(r"`(\w+)`", rest)) for kind, rest in rows}
+    assert told == {kind: found.forms for kind, found in KINDS.items()}
+
+
+def test_the_protocol_names_the_timeline_of_each_kind() -> None:
+    """A client asks for ticks by this name."""
+    rows = _rows_of_kinds("uuidd/protocol.md", "| kind | from a tick of |")
+    told = {kind: re.findall(r"\w+", rest.partition("|")[0])[-1] for kind, rest in rows}
+    assert told == {kind: KINDS[kind].timeline for kind in TIMED}
+
+
+def _rows_of_kinds(name: str, head: str) -> list[tuple[str, str]]:
+    """Return each kind in the first column of a table, with the rest of its row."""
+    _, found, rest = text(name).partition(head)
+    assert found
+    rows = [row.split("|", 2)[1:] for row in rest.partition("\n\n")[0].splitlines()[2:]]
+    return [
+        (kind.strip(" `").lower().replace(" ", "_"), rest)
+        for kinds, rest in rows
+        for kind in kinds.split(",")
+    ]
+
+
 def test_lines_of_the_log_are_quoted_as_they_are() -> None:
     """Each piece of a line between dots stands in the code, so that people find what they saw."""
     sources = "".join(path.read_text() for path in (ROOT / "uuidd").rglob("*.py"))
@@ -164,6 +212,16 @@ def test_the_format_of_the_state_is_that_of_the_code() -> None:
     assert f"writes format {written}, and reads formats {earliest} to {written}" in guide
     assert f"does not know format {written} treats the state as lost" in guide
     assert f"The format is {written}." in text("uuidd/README.md")
+
+
+def test_each_name_in_how_to_add_a_kind_is_in_the_code() -> None:
+    """Whoever follows it looks for these names."""
+    how_to = text("tests/README.md").partition("## How to add a kind of id\n")[2]
+    files = [path for end in ("py", "c", "h") for path in ROOT.glob(f"[cut]*/**/*.{end}")]
+    known = {word for file in files for word in re.findall(r"\w+", file.read_text())}
+    names = re.findall(r"`(\w+)`", how_to)
+    assert len(names) > 20
+    assert [name for name in names if name not in known] == []
 
 
 def test_no_file_of_tests_loses_its_marks() -> None:

@@ -76,7 +76,8 @@ def _check_size() -> None:
                 # sections.
                 header = file.read(64)
                 size = os.fstat(file.fileno()).st_size
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
+            # A package in a zip has no folder, and Python loads no extension from one.
             continue
         except OSError as error:
             raise ImportError(f"{_PLACE}{suffix}: {error.strerror}") from error
@@ -97,9 +98,10 @@ def _check_version(found: ModuleType) -> None:
 
 
 def _why_absent() -> str:
-    others = sorted(
-        name for name in os.listdir(os.path.dirname(_PLACE)) if name.startswith("_core.cpython-")
-    )
+    folder = os.path.dirname(_PLACE)
+    if not os.path.isdir(folder):
+        return "uuidd_client was imported from a zip"
+    others = sorted(name for name in os.listdir(folder) if name.startswith("_core.cpython-"))
     return f"it is for another Python: {', '.join(others)}" if others else "it is not installed"
 
 

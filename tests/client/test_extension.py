@@ -217,6 +217,36 @@ def test_an_unknown_wish_is_refused(package: Path) -> None:
     assert refusal(package, "never") == line
 
 
+@pytest.fixture(scope="module")
+def zipped(package: Path) -> Path:
+    """A zip with this package and the daemon's, as zipapp makes one."""
+    folder = package.parent / "zipped"
+    ignored = shutil.ignore_patterns("*.so", "__pycache__")
+    shutil.copytree(package, folder / package.name, ignore=ignored)
+    shutil.copytree(PROJECT / "uuidd", folder / "uuidd", ignore=ignored)
+    return Path(shutil.make_archive(str(folder), "zip", folder))
+
+
+def from_zip(zipped: Path, wanted: str) -> subprocess.CompletedProcess[str]:
+    """Let another process import the package from a zip, with warnings as errors, and make ids."""
+    made = f"{SAYS}; print(uuidd_client.Client().make('v4', 1)[0].version, uuidd_client.__file__)"
+    path = {"PYTHONPATH": str(zipped), "UUIDD_EXTENSION": wanted}
+    return run(sys.executable, "-W", "error", "-c", made, env={**os.environ, **path})
+
+
+def test_in_a_zip_python_makes_the_ids(zipped: Path) -> None:
+    """No extension can be loaded from there: that is no damage, so nothing is said."""
+    done = from_zip(zipped, "")
+    file = zipped / "uuidd_client" / "__init__.py"
+    assert (done.stdout, done.stderr) == (f"python\n4 {file}\n", "")
+
+
+def test_an_extension_that_is_required_of_a_zip_is_refused(zipped: Path) -> None:
+    """The error says why there is none."""
+    [*_, line] = from_zip(zipped, "require").stderr.splitlines()
+    assert line == f"ImportError: {problem('uuidd_client was imported from a zip')}{REQUIRED}"
+
+
 def test_uuidctl_says_so_in_one_line(package: Path) -> None:
     """No traceback, and status 1."""
     script = PROJECT / "uuidd" / "scripts" / "uuidctl"

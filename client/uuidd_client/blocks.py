@@ -60,7 +60,9 @@ class Blocks:
 
     def broken(self, cause: str) -> DaemonUnavailable:
         """Return the error of a daemon that is not usable."""
-        return DaemonUnavailable(self._source.connection.path, f"an unusable answer: {cause}")
+        return DaemonUnavailable(
+            self._source.connection.path, f"an unusable answer: {cause}", "unusable"
+        )
 
     def _take(self, count: int) -> tuple[Block | SteadyBlock, bool]:
         if self._timeline == "utc":

@@ -68,7 +68,7 @@ class Connection(Transport):
         try:
             result = self._take(timeline, count, self._deadline())
         except Closed:
-            raise DaemonUnavailable(self.path, ONLY_V1) from None
+            raise DaemonUnavailable(self.path, ONLY_V1, "closed") from None
         return self._checked(methods.unpack_steady_block, result, count)
 
     def take(self, count: int) -> Block:
@@ -95,18 +95,18 @@ class Connection(Transport):
         Raises DaemonUnavailable also if the daemon, or this system, has no leases.
         """
         if elapsed() < self._libuuid_until:
-            raise DaemonUnavailable(self.path, NO_LEASES)
+            raise DaemonUnavailable(self.path, NO_LEASES, "closed")
         self._wants_page = True
         try:
             result = self._call("lease", [], self._deadline())
         except Closed:
-            raise DaemonUnavailable(self.path, NO_LEASES) from None
+            raise DaemonUnavailable(self.path, NO_LEASES, "closed") from None
         finally:
             self._wants_page = False
         # Once, because a child's signal handler closes the connection, and takes the page away.
         page = self.page
         if page is None:
-            raise DaemonUnavailable(self.path, "a lease came without its page")
+            raise DaemonUnavailable(self.path, "a lease came without its page", "unusable")
         try:
             return Holding(methods.unpack_lease(result), page)
         except ValueError as error:
@@ -165,7 +165,7 @@ class Connection(Transport):
         try:
             result = self._call(method, [], self._deadline())
         except Closed:
-            raise DaemonUnavailable(self.path, closed) from None
+            raise DaemonUnavailable(self.path, closed, "closed") from None
         if not isinstance(result, dict):
             raise self._unusable(f"its answer to {method} is not a map")
         return result
@@ -184,7 +184,9 @@ class Connection(Transport):
             return Block(block.first, min(block.count, asked), block.clock_seq, block.node)
         except Closed:
             self._libuuid_until = 0.0
-            raise DaemonUnavailable(self.path, "it closed the connection with no answer") from None
+            raise DaemonUnavailable(
+                self.path, "it closed the connection with no answer", "closed"
+            ) from None
         except libuuid.ProtocolError as error:
             self._libuuid_until = 0.0
             raise self._unusable(error) from error

@@ -7,22 +7,50 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+CODES = (
+    "bad_params",
+    "busy",
+    "must_wait",
+    "no_lease",
+    "no_worker_id",
+    "not_permitted",
+    "unavailable",
+    "unknown_method",
+)
+"""The codes of the daemon's errors; see uuidd/protocol.md."""
+
+REASONS = (
+    "no_socket",
+    "no_access",
+    "no_listener",
+    "system",
+    "silent",
+    "closed",
+    "unusable",
+    "behind",
+    "fixed",
+    *CODES,
+    "refused",
+)
+"""All that the ``reason`` of a DaemonUnavailable can be; client/README.md says when it is which."""
+
+
 class DaemonUnavailable(Exception):
     """There is no daemon, or it refused: *path* is its socket, *cause* says what happened.
 
-    *late*: it did not answer within the time-out, or has not yet answered an earlier request.
+    *reason* is one of REASONS, for programs: the texts may change.
     *code*: the code of the error that it answered with; None for any other cause.
     """
 
     def __init__(
-        self, path: str, cause: str, *, late: bool = False, code: str | None = None
+        self, path: str, cause: str, reason: str = "refused", *, code: str | None = None
     ) -> None:
         refused = code is not None
         what = f"uuidd at {path} refused" if refused else f"no answer from uuidd at {path}"
         super().__init__(f"{what}: {cause}")
         self.path = path
         self.cause = cause
-        self.late = late
+        self.reason = code if code in CODES else reason
         self.code = code
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -111,7 +111,9 @@ class FixedSession:
 
     def status(self) -> dict[str, Any]:
         """Raise DaemonUnavailable: there is no daemon."""
-        raise DaemonUnavailable("(none)", "the ids of this test are fixed, and need no daemon")
+        raise DaemonUnavailable(
+            "(none)", "the ids of this test are fixed, and need no daemon", "fixed"
+        )
 
     def close(self) -> None:
         """Do nothing: there is no connection."""

@@ -42,8 +42,8 @@ class Notices:
         self.error, self.error_at = error, time.time()
         if fallback:
             self.pending.append(error)
-        # The seconds of silence in the text are another each time.
-        trouble = error.code or ("silent" if error.late else error.cause)
+        # Not the text: that of the daemon may say how long a cause lasts.
+        trouble = error.reason
         if trouble != self._trouble:
             if not self._trouble:
                 self._since = elapsed()

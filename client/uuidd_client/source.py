@@ -151,7 +151,7 @@ class Source:
         try:
             return self._of_daemon(take, count, fallback=True)
         except DaemonUnavailable as unavailable:
-            if not unavailable.late:
+            if unavailable.reason != "silent":
                 self._retry_at[timeline] = elapsed() + RETRY_SECONDS
             return None
 
@@ -182,10 +182,10 @@ class Source:
         if used - end > MAX_LEAD:
             return block
         if end <= used:
-            behind = (used - end + 1) / TICKS_PER_SECOND
             raise DaemonUnavailable(
                 self.connection.path,
-                f"its steady timeline is {behind:.3f} s behind what this process has used",
+                "its steady timeline is behind what this process has used",
+                "behind",
             )
         first = max(block.first, used)
         return SteadyBlock(first, end - first, block.node, block.worker, block.epoch)

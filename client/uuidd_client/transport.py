@@ -16,6 +16,7 @@ request, and adds the time that the daemon may wait to the time-out.
 
 from __future__ import annotations
 
+import errno
 import os
 from contextlib import suppress
 from typing import Any
@@ -33,6 +34,16 @@ MOST_PATH_BYTES = 107
 
 SILENCE_SECONDS = 1.0
 """Seconds for which the connections of a process share that one of them found the daemon silent."""
+
+
+_REASONS = {
+    errno.ENOENT: "no_socket",
+    errno.ENOTDIR: "no_socket",
+    errno.EACCES: "no_access",
+    errno.EPERM: "no_access",
+    errno.ECONNREFUSED: "no_listener",
+}
+"""The reasons for which there is no connection, by the error of the system."""
 
 
 class Silence:
@@ -124,12 +135,12 @@ class Transport:
         self._silence.over()
 
     def _silent(self) -> DaemonUnavailable:
-        """Note that the daemon is silent; return the error that says for how long."""
+        """Note that the daemon is silent; return the error that says so."""
         now = elapsed()
         if self._unanswered is None:
             self._unanswered = self._asked_at
-        seconds = self._silence.found(self._unanswered, now)
-        return DaemonUnavailable(self.path, f"silent for {seconds:.1f} s", late=True)
+        self._silence.found(self._unanswered, now)
+        return DaemonUnavailable(self.path, "silent for longer than the time-out", "silent")
 
     def _call(self, method: str, params: list[Any], deadline: float) -> Any:
         self._msgid = (self._msgid + 1) % (rpc.MAX_MSGID + 1)
@@ -158,7 +169,7 @@ class Transport:
         self._mark_answered()
         if response.msgid != self._msgid:
             self.close()
-            raise DaemonUnavailable(self.path, "an answer to another request")
+            raise DaemonUnavailable(self.path, "an answer to another request", "unusable")
         if response.error is not None:
             raise DaemonUnavailable(self.path, _printable(response.error), code=response.code)
         return response.result
@@ -236,7 +247,7 @@ class Transport:
 
     def _unusable(self, cause: object) -> DaemonUnavailable:
         self.close()
-        return DaemonUnavailable(self.path, f"an unusable answer: {cause}")
+        return DaemonUnavailable(self.path, f"an unusable answer: {cause}", "unusable")
 
     def _failed(self, error: OSError) -> DaemonUnavailable:
         self.close()
@@ -245,7 +256,7 @@ class Transport:
         if size > MOST_PATH_BYTES:
             # Python refuses such a path itself, and does not say what is allowed.
             cause = f"the path has {size} bytes, and a socket's at most {MOST_PATH_BYTES}"
-        return DaemonUnavailable(self.path, cause)
+        return DaemonUnavailable(self.path, cause, _REASONS.get(error.errno or 0, "system"))
 
 
 def _printable(text: str) -> str:

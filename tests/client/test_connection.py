@@ -242,7 +242,7 @@ def test_an_error_is_told_in_one_line_that_a_terminal_can_show(path: Path) -> No
         found.take(1)
     assert "unavailable: x\\ny\\x1b[2Jzz" in str(caught.value)
     assert len(str(caught.value)) < 2000
-    assert (caught.value.path, caught.value.late) == (str(path), False)
+    assert (caught.value.path, caught.value.reason) == (str(path), "unavailable")
     assert caught.value.code == "unavailable"
 
 
@@ -366,17 +366,17 @@ def test_a_socket_that_cannot_be_reached_is_the_cause(
     with connect(tried) as found, pytest.raises(DaemonUnavailable, match=cause) as caught:
         found.take(1)
     assert str(tried) in str(caught.value)
-    assert not caught.value.late
+    assert caught.value.reason != "silent"
 
 
 def test_silence_ends_with_the_time_out(path: Path) -> None:
-    """A daemon that does not answer in time is late, and the error says how long it took so far."""
+    """A daemon that does not answer in time is silent, and the error says so."""
     with Server(path, lambda _: b""), connect(path, timeout=0.1) as found:
         begun = real_time.monotonic()
-        with pytest.raises(DaemonUnavailable, match=r"silent for \d") as caught:
+        with pytest.raises(DaemonUnavailable, match="silent for") as caught:
             found.take(1)
         assert 0.09 < real_time.monotonic() - begun < 5
-    assert caught.value.late
+    assert caught.value.reason == "silent"
 
 
 def test_what_comes_after_the_time_out_is_not_waited_for(path: Path) -> None:
@@ -390,7 +390,7 @@ def test_what_comes_after_the_time_out_is_not_waited_for(path: Path) -> None:
         assert found._sock.recv(1, socket.MSG_PEEK)
         with pytest.raises(DaemonUnavailable, match="silent for") as caught:
             found._receive(deadline - PATIENCE)
-    assert caught.value.late
+    assert caught.value.reason == "silent"
 
 
 def test_a_silence_after_a_piece_ends_with_the_time_out_of_the_whole(path: Path) -> None:
@@ -431,7 +431,7 @@ def test_a_full_backlog_ends_with_the_time_out(path: Path, signals: bool) -> Non
         with pytest.raises(DaemonUnavailable) as caught:
             found.take(1)
         assert 0.09 < real_time.monotonic() - begun < 5
-    assert caught.value.late
+    assert caught.value.reason == "silent"
 
 
 def test_a_connection_that_the_collector_ends_is_no_leak(path: Path) -> None:

@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import copy
+import os
+import re
+import socket
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 
 import pytest
 
-from uuidd_client import DaemonUnavailable, NoWorkerId, RateExceeded, TimeOutOfRange
+from tests.client.fakes import Answer, Server, granted, in_turn, refused, result
+from tests.documents import text
+from uuidd_client import Client, DaemonUnavailable, NoWorkerId, RateExceeded, TimeOutOfRange
+from uuidd_client.errors import CODES, REASONS
+from uuidd_client.testing import fixed_ids
+
+NOBODY = 65534
+"""The user id of nobody."""
 
 
 @pytest.mark.parametrize(
     "error",
     [
-        DaemonUnavailable("/path", "silent for 1 s", late=True),
+        DaemonUnavailable("/path", "no answer yet", "silent"),
         NoWorkerId("/path"),
         RateExceeded("v1", 10, 3),
         TimeOutOfRange("ksuid", 10, 20, 30),
@@ -24,3 +37,111 @@ def test_an_error_comes_whole_out_of_another_process(error: Exception) -> None:
     assert type(told) is type(error)
     assert str(told) == str(error)
     assert vars(told) == vars(error)
+
+
+def unavailable(client: Client) -> DaemonUnavailable:
+    """Return the error of a client that can make no v7."""
+    with client, pytest.raises(DaemonUnavailable) as caught:
+        client.uuid7()
+    return caught.value
+
+
+def answered(path: Path, *answers: Answer, timeout: float = 60) -> DaemonUnavailable:
+    """Return the error at the last of these answers of a daemon."""
+    with Server(path, in_turn(*answers)):
+        client = Client(path, fallback=False, max_age=0, timeout=timeout)
+        for _ in answers[1:]:
+            client.uuid7()
+        return unavailable(client)
+
+
+def refusal(path: Path, code: str) -> DaemonUnavailable:
+    """Return the error at a refusal with this code."""
+    with Server(path, lambda request: refused(request, f"{code}: in 3.2 s")):
+        return unavailable(Client(path, fallback=False))
+
+
+def silence(path: Path) -> DaemonUnavailable:
+    """Return the error at a daemon that does not answer."""
+    return answered(path, lambda _: b"", timeout=0.01)
+
+
+def nobody_listens(path: Path) -> DaemonUnavailable:
+    """Return the error at a socket whose daemon was killed."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+    return unavailable(Client(path, fallback=False))
+
+
+def no_access(path: Path) -> DaemonUnavailable:
+    """Return the error at a folder that this user may not enter."""
+    client = Client(path, fallback=False)
+    # This imports what the user nobody may not be able to read.
+    client.make("v4", 1)
+    user = os.geteuid()
+    path.parent.chmod(0)
+    try:
+        if user == 0:
+            os.seteuid(NOBODY)
+        return unavailable(client)
+    finally:
+        os.seteuid(user)
+        path.parent.chmod(0o700)
+
+
+def behind(path: Path) -> DaemonUnavailable:
+    """Return the error at a daemon whose time went back."""
+    later, earlier = ((lambda request, at=at: result(request, granted(at, 1))) for at in (9, 4))
+    return answered(path, later, earlier)
+
+
+def fixed(path: Path) -> DaemonUnavailable:
+    """Return the error of a test that asks for the status of no daemon."""
+    with fixed_ids() as client, pytest.raises(DaemonUnavailable) as caught:
+        client.status()
+    return caught.value
+
+
+CAUSES: dict[str, Callable[[Path], DaemonUnavailable]] = {
+    "no_socket": lambda path: unavailable(Client(path, fallback=False)),
+    "no_access": no_access,
+    "no_listener": nobody_listens,
+    "system": lambda path: unavailable(Client(f"{path}{'x' * 120}", fallback=False)),
+    "silent": silence,
+    "closed": lambda path: answered(path, lambda _: None),
+    "unusable": lambda path: answered(path, lambda _: b"\xc1"),
+    "behind": behind,
+    "fixed": fixed,
+    "refused": lambda path: refusal(path, "of_a_later_version"),
+    **{code: partial(refusal, code=code) for code in CODES},
+}
+"""How each reason comes about."""
+
+
+@pytest.mark.parametrize("reason", REASONS)
+def test_an_unavailable_daemon_has_a_reason_for_programs(tmp_path: Path, reason: str) -> None:
+    """It is a word of a list, whatever the text says."""
+    assert CAUSES[reason](tmp_path / "s").reason == reason
+
+
+@pytest.mark.parametrize("cause", [silence, behind])
+def test_a_text_of_the_client_has_no_figures_that_change(
+    tmp_path: Path, cause: Callable[[Path], DaemonUnavailable]
+) -> None:
+    """So a log or a metric has one text for each cause."""
+    error = cause(tmp_path / "s")
+    assert not re.search(r"[0-9]", error.cause)
+
+
+def test_the_table_of_reasons_is_that_of_the_code() -> None:
+    """Programs that compare a reason rely on it."""
+    _, table = text("client/README.md").split("| `reason` | what happened |")
+    rows = re.findall(r"^\| (`[a-z_`, ]+`) \|", table.partition("\n\n")[0], re.MULTILINE)
+    assert re.findall(r"[a-z_]+", " ".join(rows)) == list(REASONS)
+
+
+def test_the_codes_are_those_of_the_protocol() -> None:
+    """A code that the client does not know would be told as one of a later daemon."""
+    _, table = text("uuidd/protocol.md").split("| code | what it means | what to do |")
+    rows = re.findall(r"^\| `([a-z_]+)` \|", table.partition("\n\n")[0], re.MULTILINE)
+    assert sorted(rows) == sorted(CODES)

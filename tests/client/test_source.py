@@ -21,7 +21,7 @@ class FakeDaemon(Unwatched):
 
     def __init__(self, time: Time) -> None:
         self.up = False
-        self.late = False
+        self.reason = "no_socket"
         self.steady_up = False
         self.steady_asked = 0
         self.steady_from = START
@@ -33,7 +33,7 @@ class FakeDaemon(Unwatched):
         """Return a block, or raise DaemonUnavailable."""
         self.asked_at.append(self._time.elapsed() - 1000)
         if not self.up:
-            raise DaemonUnavailable("/path", "it is a fake", late=self.late)
+            raise DaemonUnavailable("/path", "it is a fake", self.reason)
         self._first += count
         return block(self._first, count)
 
@@ -43,7 +43,7 @@ class FakeDaemon(Unwatched):
         """Return a steady block, from *steady_from* on, or raise DaemonUnavailable."""
         self.steady_asked += 1
         if not self.steady_up:
-            raise DaemonUnavailable("/path", "steady is a fake")
+            raise DaemonUnavailable("/path", "steady is a fake", "no_socket")
         first, self.steady_from = self.steady_from, self.steady_from + count
         return SteadyBlock(first, count, NODE, 5, 0)
 
@@ -147,7 +147,7 @@ def test_the_daemon_serves_again_once_it_is_tried(fake: FakeDaemon, time: Time) 
 
 def test_a_silent_daemon_is_looked_after_at_each_call(fake: FakeDaemon, time: Time) -> None:
     """The connection knows that it is silent, and does not wait; so there is nothing to put off."""
-    fake.late = True
+    fake.reason = "silent"
     found = source_of(fake)
     for _ in range(3):
         assert found.take(1)[1] is False
@@ -359,10 +359,10 @@ def test_a_clock_that_stands_still_is_not_waited_for(fake: FakeDaemon, time: Tim
 
 
 def test_without_fallback_a_daemon_behind_is_told_of(fake: FakeDaemon, time: Time) -> None:
-    """The error says by how much: a state that was lost, or set back."""
+    """The daemon has lost its state, or has one of before."""
     fake.steady_up = True
     found = source_of(fake, fallback=False)
     found.take_steady(1)
     fake.steady_from -= 5 * TICKS_PER_SECOND
-    with pytest.raises(DaemonUnavailable, match=r"its steady timeline is 5\.000 s behind"):
+    with pytest.raises(DaemonUnavailable, match="its steady timeline is behind"):
         found.take_steady(1)

@@ -264,7 +264,7 @@ class Callers:
         try:
             return self._clients[kind].make(kind, 10, "uuid")
         except DaemonUnavailable as error:
-            if error.cause.startswith(("unavailable: ", "busy: ")):
+            if error.reason in ("unavailable", "busy"):
                 raise RefusedError(error.cause) from error
             raise EOFError from error
 

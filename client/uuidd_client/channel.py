@@ -40,19 +40,19 @@ class Common(NamedTuple):
     new_places: Callable[..., Places]
     latest: LatestSteady
     core: ModuleType | None
-    notices: Notices
 
 
 class Channel:
     """The supplies of one timeline's kinds, over one connection, under one lock.
 
     Each timeline has its own, because each has its own reasons to wait: a v1 is not held up by a v7
-    that waits for the daemon's disk.
+    that waits for the daemon's disk. So each has *notices* of its own.
     """
 
-    def __init__(self, common: Common, name: str) -> None:
+    def __init__(self, common: Common, name: str, notices: Notices) -> None:
         self._common = common
         self._name = name
+        self._notices = notices
         self._lock = threading.RLock()
         self._busy = self._interrupted = self._interrupts = False
         self.connection = Connection(common.path, common.timeout, common.silence)
@@ -60,10 +60,10 @@ class Channel:
             self.connection,
             fallback=common.fallback,
             latest=common.latest,
-            notices=common.notices,
+            notices=notices,
         )
         latest = common.latest if name == "steady" else None
-        self._lane = OwnLane(self.connection, latest, common.notices)
+        self._lane = OwnLane(self.connection, latest, notices)
         self._interrupting = Stats()
         self._supplies: dict[str, Supply] = {}
 
@@ -72,8 +72,8 @@ class Channel:
         try:
             return self.in_turn(use) if wait else self.at_once(use)
         finally:
-            if self._common.notices.pending:
-                self._common.notices.tell()
+            if self._notices.pending:
+                self._notices.tell()
 
     def in_turn(self, use: Callable[[Channel], Result]) -> Result:
         """Return what *use* returns for the channel, for one thread at a time.
@@ -132,7 +132,7 @@ class Channel:
     def _interrupt(self, use: Callable[[Channel], Result]) -> Result:
         # The ids of the other channel will be later than the blocks of this one.
         self._interrupted = True
-        other = Channel(self._common, self._name)
+        other = Channel(self._common, self._name, self._notices)
         other._interrupts = True
         try:
             return use(other)
@@ -173,7 +173,7 @@ class Channel:
         return supply
 
     def stats(self) -> Stats:
-        """Return what was done here, without the errors."""
+        """Return what was done here."""
         self.rest()
         found, source, lane = self._interrupting, self._source, self._lane
         for supply in self._supplies.values():
@@ -188,6 +188,8 @@ class Channel:
                 blocks=source.blocks,
                 fallback_blocks=source.fallback_blocks,
                 leased=lane.lease is not None,
+                last_error=self._notices.error,
+                last_error_at=self._notices.error_at,
             )
         )
 

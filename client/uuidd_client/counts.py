@@ -29,7 +29,8 @@ class Stats(NamedTuple):
     last_error_at: float | None = None
 
     def plus(self, other: Stats) -> Stats:
-        """Return the sum of the counts; the rest is that of both."""
+        """Return the sum of the counts; the error is the later one."""
+        later = max(self, other, key=lambda each: each.last_error_at or 0)
         return Stats(
             self.daemon + other.daemon,
             self.fallback + other.fallback,
@@ -38,6 +39,6 @@ class Stats(NamedTuple):
             self.blocks + other.blocks,
             self.fallback_blocks + other.fallback_blocks,
             self.leased or other.leased,
-            self.last_error or other.last_error,
-            self.last_error_at or other.last_error_at,
+            later.last_error,
+            later.last_error_at,
         )

@@ -1,4 +1,4 @@
-"""What a session tells of its daemon: in the log, in the one warning, and in ``stats``.
+"""What a channel tells of its daemon: in the log, in the one warning, and in ``stats``.
 
 It is told when no lock is held: a handler of the log may wait for a lock of its own, whose holder
 may just be waiting for an id.
@@ -10,6 +10,7 @@ import os
 import sys
 import time
 import warnings
+from collections import deque
 
 from uuidd_client.callers import caller
 from uuidd_client.errors import DaemonUnavailable
@@ -20,43 +21,60 @@ LOGGER = "uuidd_client"
 DEBUG, INFO, WARNING = 10, 20, 30
 """The levels of ``logging``, which only a program that uses it has to import."""
 
+LINES, MINUTE = 4, 60.0
+
+_lines_at = deque([-MINUTE] * LINES, maxlen=LINES)
+"""When the last lines of this process were logged, by ``elapsed``."""
+
 _warned_in = 0
 """The process that has warned."""
 
 
 class Notices:
-    """Notes each change, and tells it with ``tell``. *error* is the last error, of *error_at*.
+    """Notes each change for *ids*, and tells it with ``tell``. *error* is the last error.
+
+    The log of a process has LINES in a minute at most, besides those of the level DEBUG. A change
+    that finds no room there is told at a later request, if it still lasts.
 
     *error_at* is in Unix seconds. A race between threads costs a line.
     """
 
-    def __init__(self) -> None:
-        self.error: DaemonUnavailable | None = None
-        self.error_at = 0.0
+    def __init__(self, ids: str = "ids") -> None:
+        self._ids = ids
+        self.error = ""
+        self.error_at: float | None = None
         self.pending: list[tuple[int, str] | DaemonUnavailable] = []
-        self._trouble = ""
-        self._since = 0.0
+        # The reason for the trouble that there is, and the one that the log tells of.
+        self._trouble = self._told = ""
+        self._since = self._lasted = 0.0
 
     def failed(self, error: DaemonUnavailable, *, fallback: bool) -> None:
         """Note a request without a usable answer; with *fallback*, ids are made all the same."""
-        self.error, self.error_at = error, time.time()
+        self.error, self.error_at = str(error), time.time()
+        if error.reason == "no_worker_id":
+            # That is no trouble of the daemon's, which has answered.
+            self.answered(error.path)
+            return
         if fallback:
             self.pending.append(error)
+        if not self._trouble:
+            self._since = elapsed()
         # Not the text: that of the daemon may say how long a cause lasts.
-        trouble = error.reason
-        if trouble != self._trouble:
-            if not self._trouble:
-                self._since = elapsed()
-            self._trouble = trouble
-            what = "ids are made in this process" if fallback else "calls fail"
-            self.pending.append((WARNING, f"{error}; {what} until it answers"))
+        self._trouble = error.reason
+        if self._trouble != self._told and _has_room():
+            self._told = self._trouble
+            what = "are made in this process" if fallback else "cannot be made"
+            self.pending.append((WARNING, f"{error}; {self._ids} {what} until it answers"))
 
     def answered(self, path: str) -> None:
         """Note that the daemon at *path* has given a block or a lease."""
         if self._trouble:
-            seconds = elapsed() - self._since
+            self._lasted = elapsed() - self._since
             self._trouble = ""
-            self.pending.append((INFO, f"uuidd at {path} answers again, after {seconds:.1f} s"))
+        if self._told and _has_room():
+            self._told = ""
+            line = f"uuidd at {path} answers again for {self._ids}, after {self._lasted:.1f} s"
+            self.pending.append((INFO, line))
 
     def leased(self, lane: int) -> None:
         """Note that a lane was leased."""
@@ -78,6 +96,15 @@ class Notices:
                 _warn(what)
             else:
                 _log(*what)
+
+
+def _has_room() -> bool:
+    """Whether the log has room for a line now, which then counts as logged."""
+    now = elapsed()
+    if now - _lines_at[0] < MINUTE:
+        return False
+    _lines_at.append(now)
+    return True
 
 
 def _log(level: int, line: str) -> None:

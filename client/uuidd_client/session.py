@@ -52,7 +52,6 @@ class Session:
             latest = shared.setdefault("latest", latest)
         self.child: dict[str, Session] = {}
         self._channels: dict[str, Channel] = {}
-        self._notices = Notices()
         self._common = Common(
             self.alive,
             socket or default_path(),
@@ -62,7 +61,6 @@ class Session:
             partial(Places, max_age=max_age, wait=wait),
             latest,
             core,
-            self._notices,
         )
 
     def run(self, kind: str, form: str, *, wait: bool = True) -> tuple[Run, Direct, Any]:
@@ -100,10 +98,7 @@ class Session:
         found = Stats()
         for name in list(self._channels):
             found = found.plus(self._channels[name].in_turn(lambda channel: channel.stats()))
-        error = self._notices.error
-        if error is None:
-            return found
-        return found._replace(last_error=str(error), last_error_at=self._notices.error_at)
+        return found
 
     def close(self) -> None:
         """Close all connections; a later call opens them again."""
@@ -135,5 +130,8 @@ class Session:
     def channel(self, name: str) -> Channel:
         """Return the channel of a timeline, or of STATUS."""
         channel = self._channels.get(name)
+        if channel is not None:
+            return channel
+        ids = ", ".join(kind for kind in KINDS if KINDS[kind].timeline == name)
         # Atomic, so that all threads get the same one.
-        return channel or self._channels.setdefault(name, Channel(self._common, name))
+        return self._channels.setdefault(name, Channel(self._common, name, Notices(ids)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import warnings
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
@@ -56,6 +57,13 @@ def implementation(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
 def _warned_already(monkeypatch: pytest.MonkeyPatch) -> None:
     """The fallback warns once in a process; here it has warned, unless a test says otherwise."""
     monkeypatch.setattr(notices, "_warned_in", os.getpid())
+
+
+@pytest.fixture(autouse=True)
+def _room_in_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log of a process has room for a few lines a minute; here each test has all of it."""
+    lines_at = deque([-notices.MINUTE] * notices.LINES, maxlen=notices.LINES)
+    monkeypatch.setattr(notices, "_lines_at", lines_at)
 
 
 @pytest.fixture(autouse=True)

@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 import uuidd_client
-from tests.client.fakes import Server, grants, refused
+from tests.client.fakes import Server, grants, in_turn, refused
 from tests.client.lanes import Clock, World
 from tests.rig import Daemon
-from uuidd_client import Client, DaemonUnavailable, notices, source
+from uuidd_client import Client, DaemonUnavailable, NoWorkerId, notices, source
 from uuidd_client.counts import Stats
 from uuidd_client.testing import fixed_ids
 
@@ -122,6 +122,19 @@ def test_a_refusal_is_the_last_error(path: Path) -> None:
         client.close()
 
 
+@pytest.mark.usefixtures("no_pause")
+@pytest.mark.parametrize("kinds", [("v1", "v7"), ("v7", "v1")])
+def test_the_last_error_is_the_later_one_of_all_kinds(path: Path, kinds: tuple[str, str]) -> None:
+    """Each timeline has errors of its own."""
+    client = Client(path, max_age=0)
+    client.make(kinds[0], 1)
+    client.make(kinds[1], 1)
+    with Server(path, lambda request: refused(request, "unavailable: no disk")):
+        client.make(kinds[1], 1)
+        client.close()
+    assert "no disk" in client.stats().last_error
+
+
 def test_the_functions_of_the_module_count_too() -> None:
     """With fixed ids, all are made without a daemon."""
     with fixed_ids():
@@ -159,7 +172,6 @@ def test_a_change_is_logged_once(path: Path, log: pytest.LogCaptureFixture) -> N
     client = Client(path, max_age=0)
     for _ in range(3):
         client.make("v1", 10)
-    client.make("v7", 10)
     with Server(path, grants()):
         for _ in range(3):
             client.make("v1", 10)
@@ -167,11 +179,83 @@ def test_a_change_is_logged_once(path: Path, log: pytest.LogCaptureFixture) -> N
     (first, line), (then, back) = lines(log)
     assert (first, line) == (
         "WARNING",
-        f"no answer from uuidd at {path}: No such file or directory; ids are made in this process"
-        " until it answers",
+        f"no answer from uuidd at {path}: No such file or directory; v1, v6 are made in this"
+        " process until it answers",
     )
     assert then == "INFO"
-    assert back.startswith(f"uuidd at {path} answers again, after ")
+    assert back.startswith(f"uuidd at {path} answers again for v1, v6, after ")
+
+
+class Disk:
+    """A daemon's answers: it gives v1, and v7 while its disk is *well*."""
+
+    def __init__(self) -> None:
+        self.well = False
+        self._grants = grants()
+
+    def __call__(self, request: bytes) -> bytes | None:
+        """Answer a request for ticks."""
+        if self.well or b"utc" in request:
+            return self._grants(request)
+        return refused(request, "unavailable: the state could not be saved within 0.8 s")
+
+
+@pytest.mark.usefixtures("no_pause")
+def test_what_is_refused_to_v7_is_no_trouble_of_v1(
+    path: Path, log: pytest.LogCaptureFixture
+) -> None:
+    """A program that makes both while the disk is full logs when it begins, and when it ends."""
+    disk = Disk()
+    with Server(path, disk), Client(path, max_age=0) as client:
+        for well in (False, True):
+            disk.well = well
+            for _ in range(20):
+                client.uuid1()
+                client.uuid7()
+    (first, line), (then, back) = lines(log)
+    assert (first, then) == ("WARNING", "INFO")
+    assert line.endswith(
+        "; v7, flake, ulid, ksuid, push_id are made in this process until it answers"
+    )
+    assert "answers again for v7, " in back
+
+
+def test_a_missing_worker_number_is_no_trouble(path: Path, log: pytest.LogCaptureFixture) -> None:
+    """The daemon has answered, and each call says what is missing."""
+    answer = Disk()
+    answer.well = True
+    answers = in_turn(lambda request: refused(request, "no_worker_id: it has none"), answer)
+    with Server(path, answers), Client(path, max_age=0) as client:
+        with pytest.raises(NoWorkerId):
+            client.snowflake()
+        client.uuid1()
+        assert "it has none" in client.stats().last_error
+    assert lines(log) == []
+
+
+@pytest.mark.usefixtures("no_pause")
+def test_the_log_has_four_lines_a_minute_at_most(
+    path: Path, log: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However the daemon's answers change, for all clients together; then a line says how it is."""
+    seconds = [1000.0]
+    monkeypatch.setattr(notices, "elapsed", lambda: seconds[0])
+    disk = Disk()
+    with Server(path, disk), Client(path, max_age=0) as one, Client(path, max_age=0) as other:
+
+        def change(well: bool) -> None:
+            disk.well = well
+            seconds[0] += 1.0
+            one.uuid7()
+            other.uuid7()
+
+        for well in (False, True) * 10:
+            change(well)
+        assert len(lines(log)) == 4
+        change(False)
+        seconds[0] += 60
+        change(False)
+        assert [level for level, _ in lines(log)[4:]] == ["WARNING", "WARNING"]
 
 
 @pytest.mark.usefixtures("no_pause")
@@ -181,7 +265,9 @@ def test_calls_that_fail_are_logged_once(path: Path, log: pytest.LogCaptureFixtu
     for _ in range(3):
         with pytest.raises(DaemonUnavailable):
             client.uuid7()
-    assert [line.rpartition("; ")[2] for _, line in lines(log)] == ["calls fail until it answers"]
+    assert [line.rpartition("; ")[2] for _, line in lines(log)] == [
+        "v7, flake, ulid, ksuid, push_id cannot be made until it answers"
+    ]
 
 
 def test_a_lease_is_logged_for_those_who_look_closely(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from copy import copy
 from functools import partial
 from typing import TypeVar
 
@@ -20,8 +21,7 @@ from uuidd_client.watch import NEVER
 AnyBlock = TypeVar("AnyBlock", Block, SteadyBlock)
 
 RETRY_SECONDS = 0.25
-"""Seconds after which a daemon that was not there, or that refused, is asked again. For a silent
-one the connection checks at each call whether it has answered, which costs next to nothing."""
+"""Seconds after which a daemon that was not there, or that refused, is asked again."""
 
 
 def utc_tick() -> int:
@@ -73,7 +73,8 @@ class Source:
     ) -> None:
         self.connection = connection
         self._fallback = fallback
-        self._retry_at = {"utc": 0.0, "steady": 0.0}
+        # For each timeline, when to ask again, and the error until then.
+        self._refused: dict[str, tuple[float, DaemonUnavailable]] = {}
         self._latest = latest
         self.watch = NEVER
         self.notices = notices or Notices()
@@ -88,7 +89,7 @@ class Source:
 
         Raises DaemonUnavailable if they cannot, and there is no fallback.
         """
-        block = self._ask("utc", self.connection.take, count, self._fallback)
+        block = self._ask("utc", self.connection.take, count, fallback=self._fallback)
         if block is not None:
             self.watch = self.connection.watch
             return block, True
@@ -110,7 +111,8 @@ class Source:
         the host's own keeps the Snowflakes of two processes distinct. Raises DaemonUnavailable.
         """
         take = partial(self._take_later, self.connection.take_snowflake)
-        block = self._of_daemon(take, count, fallback=False)
+        block = self._ask("snowflake", take, count, fallback=False)
+        assert block is not None  # noqa: S101  (without a fallback, this was raised)
         self._latest.note(block.first + block.count)
         self.watch = self.connection.watch
         return block
@@ -123,7 +125,7 @@ class Source:
         fallback.
         """
         take = partial(self._take_later, self.connection.take_steady)
-        block = self._ask("steady", take, count, self._fallback)
+        block = self._ask("steady", take, count, fallback=self._fallback)
         safe = block is not None
         self.fallback_blocks += not safe
         self.watch = self.connection.watch
@@ -141,28 +143,28 @@ class Source:
         return block, safe
 
     def _ask(
-        self, timeline: str, take: Callable[[int], AnyBlock], count: int, fallback: bool
+        self, timeline: str, take: Callable[[int], AnyBlock], count: int, *, fallback: bool
     ) -> AnyBlock | None:
-        """Return a block of the daemon's, or None if the fallback is to be used."""
-        if not fallback:
-            return self._of_daemon(take, count, fallback=False)
-        if elapsed() < self._retry_at[timeline]:
-            return None
-        try:
-            return self._of_daemon(take, count, fallback=True)
-        except DaemonUnavailable as unavailable:
-            if unavailable.reason != "silent":
-                self._retry_at[timeline] = elapsed() + RETRY_SECONDS
-            return None
+        """Return a block of the daemon's, or None if the *fallback* is to be used.
 
-    def _of_daemon(
-        self, take: Callable[[int], AnyBlock], count: int, *, fallback: bool
-    ) -> AnyBlock:
-        """Return a block of the daemon's, and note how that went."""
+        Raises DaemonUnavailable without a *fallback*. A daemon that refused is not asked again for
+        RETRY_SECONDS, nor is one that was not there if there is a *fallback*. For a silent one the
+        connection checks at each call whether it has answered, which costs next to nothing.
+        """
+        retry_at, refused = self._refused.get(timeline, (0.0, None))
+        if refused is not None and elapsed() < retry_at:
+            if fallback:
+                return None
+            raise copy(refused)
         try:
             block = take(count)
         except DaemonUnavailable as unavailable:
+            if unavailable.code is not None or (fallback and unavailable.reason != "silent"):
+                # A copy, because the traceback would keep all that the caller's frames have.
+                self._refused[timeline] = elapsed() + RETRY_SECONDS, copy(unavailable)
             self.notices.failed(unavailable, fallback=fallback)
+            if fallback:
+                return None
             raise
         self.blocks += 1
         self.notices.answered(self.connection.path)

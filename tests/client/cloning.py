@@ -23,7 +23,7 @@ from contextlib import ExitStack
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 import pytest
@@ -46,6 +46,9 @@ from tests.client.lanes import Clock, World  # noqa: E402
 from tests.rig import Daemon  # noqa: E402
 from uuidd.core.ids.kinds import KINDS  # noqa: E402
 
+if TYPE_CHECKING:
+    from uuidd_client.client import Kind
+
 BEFORE = 4
 """Calls before the machine is cloned."""
 
@@ -55,8 +58,9 @@ AFTER = 30
 Draws = Callable[[], Iterable[Any]]
 
 
-def ways(client: uuidd_client.Client, kind: str) -> Iterator[tuple[str, Draws]]:
+def ways(client: uuidd_client.Client, kind: Kind) -> Iterator[tuple[str, Draws]]:
     """Return each way to draw ids of a kind; each draws one id or a few at a call."""
+    form: Any
     for form in KINDS[kind].forms:
         yield f"factory, {form}", partial(called, client.factory(kind, form))
         yield f"iter, {form}", partial(islice, client.iter(kind, form), 2)
@@ -75,7 +79,7 @@ def called(draw: Callable[[], Any]) -> list[Any]:
     return [draw()]
 
 
-def cut(client: uuidd_client.Client, kind: str) -> list[bytes]:
+def cut(client: uuidd_client.Client, kind: Kind) -> list[bytes]:
     """Return ids that were made in one piece."""
     packed = client.make(kind, 5, "bytes")
     size = len(packed) // 5
@@ -142,6 +146,7 @@ def main(how: str, folder: Path) -> None:
         os.environ["UUIDD_SOCKET"] = str(path)
         signals = {"none": lambda: None, "page": renew, "renew": uuidd_client.renew}
         found = {}
+        kind: Any
         for kind in KINDS:
             if "alone" in where and kind == "snowflake":
                 # It has no fallback.

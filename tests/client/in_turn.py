@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 from uuidd_client import Client
 
 if __name__ == "__main__":
     client = Client(sys.argv[1], fallback=False, max_age=0, timeout=10)
+    kind: Any
     for line in sys.stdin:
-        sys.stdout.write(f"{next(client.iter(line.strip(), form='text'))}\n")
+        kind = line.strip()
+        sys.stdout.write(f"{next(client.iter(kind, form='text'))}\n")
         sys.stdout.flush()

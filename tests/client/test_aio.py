@@ -11,7 +11,7 @@ import warnings
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 import anyio.lowlevel
@@ -26,6 +26,9 @@ from uuidd_client.aio import PIECE, SHORT_LIST, AsyncClient
 from uuidd_client.event_loop import MAX_THREADS
 from uuidd_client.stream import Stream
 from uuidd_client.testing import fixed_ids
+
+if TYPE_CHECKING:
+    from uuidd_client.client import Form
 
 pytestmark = pytest.mark.usefixtures("implementation")
 
@@ -296,7 +299,7 @@ def test_without_any_age_and_a_lease_each_id_is_asked_for(run: Run[Any], path: P
 @pytest.mark.parametrize("count", [0, 1, SHORT_LIST, SHORT_LIST + 1, 2 * PIECE + 1])
 @pytest.mark.parametrize("form", [None, "text", "bytes"])
 def test_a_list_has_exactly_as_many_ids(
-    run: Run[Any], daemon: Daemon, count: int, form: str | None
+    run: Run[Any], daemon: Daemon, count: int, form: Form | None
 ) -> None:
     """They rise; a long one is made in pieces."""
 
@@ -438,9 +441,9 @@ def test_errors_are_those_of_the_client(run: Run[Any], path: Path) -> None:
         with pytest.raises(DaemonUnavailable):
             await ids.status()
         with pytest.raises(ValueError, match="v9"):
-            await ids.make("v9", 1)
+            await ids.make("v9", 1)  # type: ignore[call-overload]
         with pytest.raises(ValueError, match="form"):
-            ids.iter("v7", "shape")
+            ids.iter("v7", "shape")  # type: ignore[call-overload]
 
     run(main)
 

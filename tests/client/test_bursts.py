@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgpack
 import pytest
@@ -13,6 +13,9 @@ from tests.client.fakes import Server, Time, granted, result
 from tests.client.lanes import World
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd_client import Client
+
+if TYPE_CHECKING:
+    from uuidd_client.client import Kind
 
 pytestmark = pytest.mark.usefixtures("implementation")
 
@@ -38,7 +41,7 @@ def server(tmp_path: Path, time: Time) -> Iterator[Server]:
         yield server
 
 
-def trips(server: Server, time: Time, kind: str, bursts: list[int], max_age: float) -> list[int]:
+def trips(server: Server, time: Time, kind: Kind, bursts: list[int], max_age: float) -> list[int]:
     """Return how many requests each of these bursts cost; each id takes a microsecond."""
     found: list[int] = []
     with Client(server.path, fallback=False, max_age=max_age) as client:
@@ -54,7 +57,7 @@ def trips(server: Server, time: Time, kind: str, bursts: list[int], max_age: flo
 
 
 @pytest.mark.parametrize("kind", ["v1", "v7", "ksuid", "flake", "snowflake"])
-def test_a_small_burst_is_one_round_trip(server: Server, time: Time, kind: str) -> None:
+def test_a_small_burst_is_one_round_trip(server: Server, time: Time, kind: Kind) -> None:
     """From the first on, for no block has room for less."""
     assert trips(server, time, kind, [20] * 10, 0.1) == [1] * 10
 
@@ -62,7 +65,7 @@ def test_a_small_burst_is_one_round_trip(server: Server, time: Time, kind: str) 
 @pytest.mark.parametrize("size", [100, 5000])
 @pytest.mark.parametrize("kind", ["v1", "v7", "ksuid", "flake", "snowflake"])
 def test_a_burst_like_the_last_one_is_one_round_trip(
-    server: Server, time: Time, kind: str, size: int
+    server: Server, time: Time, kind: Kind, size: int
 ) -> None:
     """Once one was seen, a block has room for the next, and for half as much again."""
     found = trips(server, time, kind, [size, size, size + size // 3, size // 2, size // 2], 0.1)
@@ -78,7 +81,7 @@ def test_without_any_age_each_id_of_a_burst_is_a_round_trip(server: Server, time
 @pytest.mark.parametrize("kind", ["v1", "v6", "v7", "ulid", "ksuid", "push_id"])
 @pytest.mark.parametrize("max_age", [0, 0.1])
 def test_with_a_lease_a_burst_is_no_round_trip(
-    tmp_path: Path, time: Time, kind: str, max_age: float
+    tmp_path: Path, time: Time, kind: Kind, max_age: float
 ) -> None:
     """The first one is of a block, and the lane is leased with the second request."""
     world = World(tmp_path / "s", time)

@@ -15,7 +15,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -26,6 +26,9 @@ from tests.client.lanes import Clock, Lanes, World
 from uuidd_client import Client
 from uuidd_client.drawing import function
 from uuidd_client.errors import DaemonUnavailable
+
+if TYPE_CHECKING:
+    from uuidd_client.client import Kind
 
 PATIENCE = 60.0
 
@@ -284,7 +287,7 @@ def test_a_client_that_is_dropped_closes_its_connections_at_once(tmp_path: Path)
         gc.enable()
 
 
-KINDS = ("v1", "v4", "v6", "v7", "ulid", "ksuid", "push_id", "flake", "snowflake")
+KINDS: tuple[Kind, ...] = ("v1", "v4", "v6", "v7", "ulid", "ksuid", "push_id", "flake", "snowflake")
 
 
 def use(server: Server, count: int) -> None:

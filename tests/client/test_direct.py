@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID, SafeUUID
 
 import pytest
@@ -26,6 +26,9 @@ from uuidd_client.direct import MANY, PAUSE
 from uuidd_client.fork_guard import ForkGuard
 from uuidd_client.places import Places
 from uuidd_client.source import LatestSteady, Source
+
+if TYPE_CHECKING:
+    from uuidd_client.client import Kind
 
 pytestmark = pytest.mark.usefixtures("implementation")
 
@@ -309,7 +312,7 @@ def key(id: Any) -> int:
 
 @pytest.mark.parametrize("kind", ["v1", "v7"])
 def test_a_run_of_another_form_is_dropped_when_an_id_was_made(
-    leased: Client, ticking: Time, kind: str
+    leased: Client, ticking: Time, kind: Kind
 ) -> None:
     """What is left of it is older."""
     uuids, texts = leased.factory(kind), leased.factory(kind, "text")
@@ -356,7 +359,7 @@ def test_places_are_not_valid_once_the_mark_has_moved(lanes: Lanes, time: Time) 
     assert not one.places.valid()
 
 
-DRAWS: dict[str, Callable[[Client, str], list[Any]]] = {
+DRAWS: dict[str, Callable[[Client, Kind], list[Any]]] = {
     "uuid": lambda client, kind: [client.factory(kind)()],
     "text": lambda client, kind: [next(client.iter(kind, "text"))],
     "list": lambda client, kind: client.make(kind, 3, "text"),
@@ -367,7 +370,7 @@ DRAWS: dict[str, Callable[[Client, str], list[Any]]] = {
 @pytest.mark.parametrize("way", DRAWS)
 @pytest.mark.parametrize("kind", ["v1", "v7"])
 def test_a_handler_that_draws_anywhere_repeats_nothing_and_keeps_the_order(
-    leased: Client, ticking: Time, kind: str, way: str, between: str
+    leased: Client, ticking: Time, kind: Kind, way: str, between: str
 ) -> None:
     """Its ids are above all before, and all that are drawn later are above its ids."""
     found: list[Any] = []
@@ -400,7 +403,9 @@ def test_a_handler_that_draws_anywhere_repeats_nothing_and_keeps_the_order(
 
 
 @pytest.mark.parametrize("kind", ["v1", "v7"])
-def test_threads_that_draw_in_all_ways_at_once_get_no_tick_twice(tmp_path: Path, kind: str) -> None:
+def test_threads_that_draw_in_all_ways_at_once_get_no_tick_twice(
+    tmp_path: Path, kind: Kind
+) -> None:
     """One by one and in runs, of one lane; each thread's ids rise."""
     world = World(tmp_path / "s", Clock())
     with world.server() as server, Client(server.path, fallback=False) as client:

@@ -1,4 +1,4 @@
-"""Errors that leave the process in which they were raised."""
+"""Errors as programs, and those who write programs, meet them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import copy
 import os
 import re
 import socket
+import subprocess
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -165,3 +167,49 @@ def test_the_codes_are_those_of_the_protocol() -> None:
     _, table = text("uuidd/protocol.md").split("| code | what it means | what to do |")
     rows = re.findall(r"^\| `([a-z_]+)` \|", table.partition("\n\n")[0], re.MULTILINE)
     assert sorted(rows) == sorted(CODES)
+
+
+TYPED = """
+import uuid
+from typing import TYPE_CHECKING, assert_type
+from uuidd_client import Client
+from uuidd_client.aio import AsyncClient
+if TYPE_CHECKING:
+    from uuidd_client.client import Form, Kind
+
+def variables(client: Client, kind: Kind, form: Form) -> None:
+    client.make(kind, 3)
+    client.make(kind, 3, form)
+    client.factory(kind, form)()
+
+async def program(client: Client, ids: AsyncClient) -> None:
+    assert_type(client.make("v7", 3), list[uuid.UUID])
+    assert_type(client.make("v7", 3, "text"), list[str])
+    assert_type(client.make("v7", 3, form="bytes"), bytes)
+    assert_type(next(client.iter("snowflake")), int)
+    assert_type(client.factory("ulid")(), str)
+    assert_type(await ids.make("flake", 3), list[str])
+    client.make("v9", 3)  # wrong
+    client.make("v7", 3, form="hex")  # wrong
+    client.iter("v9")  # wrong
+    client.iter("v7", form="hex")  # wrong
+    client.factory("v9")  # wrong
+    client.factory("v7", form="hex")  # wrong
+    await ids.make("v9", 3)  # wrong
+    await ids.make("v7", 3, form="hex")  # wrong
+    ids.iter("v9")  # wrong
+    ids.factory("v7", form="hex")  # wrong
+"""
+
+
+@pytest.mark.process
+def test_type_checkers_refuse_an_unknown_kind_or_form(tmp_path: Path) -> None:
+    """A program learns of it before it runs; all else is as it should be."""
+    (tmp_path / "program.py").write_text(TYPED)
+    words = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "program.py"]
+    done = subprocess.run(
+        words, cwd=tmp_path, capture_output=True, check=False, text=True, timeout=60
+    )
+    wrong = [at for at, line in enumerate(TYPED.splitlines(), 1) if line.endswith("# wrong")]
+    errors = re.findall(r"^program.py:(\d+): error:", done.stdout, re.MULTILINE)
+    assert [*map(int, errors)] == wrong, done.stdout + done.stderr

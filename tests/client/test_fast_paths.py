@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import pairwise
 from random import Random
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID, SafeUUID
 
 import pytest
@@ -28,6 +28,9 @@ from uuidd.core.ids.layouts import Origin
 from uuidd.core.ids.ticks import UNIX_EPOCH
 from uuidd.core.timeline import Block, SteadyBlock
 from uuidd_client import Client, channel, compiled, supply
+
+if TYPE_CHECKING:
+    from uuidd_client.client import Form, Kind
 
 pytestmark = pytest.mark.usefixtures("implementation")
 
@@ -68,7 +71,7 @@ BYTES = {"snowflake": 8, "ksuid": ksuid.BYTES}
 TIMED = [kind for kind, found in KINDS.items() if found.timeline]
 FORMS = [(kind, form) for kind in TIMED for form in KINDS[kind].forms]
 UTC_FORMS = [(kind, form) for kind, form in FORMS if KINDS[kind].timeline == "utc"]
-PACKED = {kind: "text" if kind == "push_id" else "bytes" for kind in TIMED}
+PACKED: dict[str, Form] = {kind: "text" if kind == "push_id" else "bytes" for kind in TIMED}
 METHODS = {
     "v1": Client.uuid1,
     "v6": Client.uuid6,
@@ -198,13 +201,13 @@ def seen(id: Any) -> Any:
     return (id, id.is_safe) if isinstance(id, UUID) else id
 
 
-def drawn(client: Client, kind: str, form: str, count: int) -> list[Any]:
+def drawn(client: Client, kind: Kind, form: Form, count: int) -> list[Any]:
     """Return the next *count* ids of an iterator."""
     ids = client.iter(kind, form)
     return [seen(next(ids)) for _ in range(count)]
 
 
-def made(client: Client, kind: str, form: str, count: int) -> list[Any]:
+def made(client: Client, kind: Kind, form: Form, count: int) -> list[Any]:
     """Return *count* ids made at once; packed ones are cut."""
     found = client.make(kind, count, form)
     if isinstance(found, bytes):
@@ -228,7 +231,9 @@ def test_a_method_gives_what_the_plain_function_gives(kind: str, fill: Fill) -> 
 
 @EACH_FORM
 @EACH_FILL
-def test_an_iterator_gives_what_the_plain_function_gives(kind: str, form: str, fill: Fill) -> None:
+def test_an_iterator_gives_what_the_plain_function_gives(
+    kind: Kind, form: Form, fill: Fill
+) -> None:
     """In every form, run after run."""
     for stretch in STRETCHES.values():
         expected = plain(kind, form, stretch, fill)
@@ -238,7 +243,7 @@ def test_an_iterator_gives_what_the_plain_function_gives(kind: str, form: str, f
 
 @EACH_FORM
 @EACH_FILL
-def test_make_gives_what_the_plain_function_gives(kind: str, form: str, fill: Fill) -> None:
+def test_make_gives_what_the_plain_function_gives(kind: Kind, form: Form, fill: Fill) -> None:
     """In every form, and packed in one piece of bytes."""
     for stretch in STRETCHES.values():
         expected = plain(kind, form, stretch, fill)
@@ -273,7 +278,7 @@ def test_v4_gives_what_the_plain_function_gives(
 
 
 @pytest.mark.parametrize("kind", RANDOM_BITS)
-def test_each_id_has_its_tick_over_random_bits_of_its_own(kind: str) -> None:
+def test_each_id_has_its_tick_over_random_bits_of_its_own(kind: Kind) -> None:
     """All that is not random is as the plain function has it; what is, differs from id to id."""
     stretch = _around(START + 3 * SECOND, 300, 300)
     form, bits = PACKED[kind], RANDOM_BITS[kind]
@@ -345,7 +350,7 @@ def test_ids_of_another_node_or_worker_go_on_at_the_next_millisecond(
     st.lists(st.tuples(st.integers(0, 2), st.booleans(), st.integers(1, 90)), max_size=12),
 )
 def test_forms_and_ways_in_any_turn_give_each_place_once(
-    kind: str, first: int, sizes: list[int], turns: list[tuple[int, bool, int]]
+    kind: Kind, first: int, sizes: list[int], turns: list[tuple[int, bool, int]]
 ) -> None:
     """What one leaves of a run or of a block is what the next begins with."""
     whole = Stretch(first, sum(sizes))
@@ -356,7 +361,7 @@ def test_forms_and_ways_in_any_turn_give_each_place_once(
     expected: list[Any] = []
     with client_of(Told(*told), ONES.random) as client:
         for number, at_once, wanted in turns:
-            form = KINDS[kind].forms[number % len(KINDS[kind].forms)]
+            form: Any = KINDS[kind].forms[number % len(KINDS[kind].forms)]
             part = bits[len(found) : len(found) + wanted]
             found += (made if at_once else drawn)(client, kind, form, len(part))
             expected += [formed(kind, form, value) for value in part]

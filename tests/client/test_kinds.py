@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID, SafeUUID
 
 import pytest
@@ -23,6 +23,9 @@ from uuidd.core.ids.ticks import UNIX_EPOCH
 from uuidd_client import Client, DaemonUnavailable, NoWorkerId, RateExceeded, source
 from uuidd_client.fallback import Fallback
 from uuidd_client.per_process import PerProcess
+
+if TYPE_CHECKING:
+    from uuidd_client.client import Form, Kind
 
 pytestmark = pytest.mark.usefixtures("implementation")
 
@@ -58,13 +61,13 @@ def value(kind: str, id: Any) -> int:
     return id
 
 
-def drawn(client: Client, kind: str, form: str, count: int) -> list[int]:
+def drawn(client: Client, kind: Kind, form: Form, count: int) -> list[int]:
     """Return the bits of *count* ids drawn one by one."""
     ids = client.iter(kind, form)
     return [value(kind, next(ids)) for _ in range(count)]
 
 
-def made(client: Client, kind: str, form: str, count: int) -> list[int]:
+def made(client: Client, kind: Kind, form: Form, count: int) -> list[int]:
     """Return the bits of *count* ids made at once."""
     found = client.make(kind, count, form)
     if isinstance(found, bytes):
@@ -90,18 +93,19 @@ def unix_seconds(kind: str, bits: int) -> float:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_as_many_are_made_as_were_asked_for(client: Client, kind: str) -> None:
+def test_as_many_are_made_as_were_asked_for(client: Client, kind: Kind) -> None:
     """Exactly that many, also more than a millisecond or a block holds, and none twice."""
-    found = made(client, kind, KINDS[kind].forms[-1], 50_001)
+    form: Any = KINDS[kind].forms[-1]
+    found = made(client, kind, form, 50_001)
     assert len(set(found)) == 50_001
 
 
 @pytest.mark.parametrize("kind", ORDERED)
-def test_ids_rise_however_they_are_drawn(client: Client, kind: str) -> None:
+def test_ids_rise_however_they_are_drawn(client: Client, kind: Kind) -> None:
     """One by one or many at once, in any form, an id is higher than those before it."""
     found: list[int] = []
     for turn in range(60):
-        form = KINDS[kind].forms[turn % len(KINDS[kind].forms)]
+        form: Any = KINDS[kind].forms[turn % len(KINDS[kind].forms)]
         draw = drawn if turn % 3 else made
         found += draw(client, kind, form, 1 + 37 * turn % 50)
     if kind == "v1":
@@ -110,7 +114,7 @@ def test_ids_rise_however_they_are_drawn(client: Client, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ORDERED)
-def test_an_ids_time_is_now(client: Client, kind: str) -> None:
+def test_an_ids_time_is_now(client: Client, kind: Kind) -> None:
     """It was made between the call and its end, within max_age and the kind's own unit."""
     before = time.time()
     bits = value(kind, next(client.iter(kind)))
@@ -194,9 +198,9 @@ def alone(tmp_path: Path) -> Client:
 
 
 @pytest.mark.parametrize("kind", [kind for kind in STEADY if kind != "snowflake"])
-def test_steady_kinds_go_on_without_a_daemon(alone: Client, kind: str) -> None:
+def test_steady_kinds_go_on_without_a_daemon(alone: Client, kind: Kind) -> None:
     """They rise, and none comes twice."""
-    form = "bytes" if "bytes" in KINDS[kind].forms else "text"
+    form: Form = "bytes" if "bytes" in KINDS[kind].forms else "text"
     found = drawn(alone, kind, form, 5000) + made(alone, kind, form, 5000)
     assert found == sorted(set(found))
 
@@ -228,7 +232,7 @@ def test_steady_kinds_rise_over_a_daemons_end_and_return() -> None:
     """From the daemon, in the process, and from the daemon again, in one order."""
     with Daemon() as daemon:
         client = Client(daemon.socket, max_age=0.001)
-        found: dict[str, list[int]] = {"v7": [], "ulid": [], "ksuid": []}
+        found: dict[Kind, list[int]] = {"v7": [], "ulid": [], "ksuid": []}
 
         def draw(safe: SafeUUID) -> None:
             deadline = time.monotonic() + 10

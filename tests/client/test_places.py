@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -20,6 +20,9 @@ from uuidd_client.fork_guard import ForkGuard
 from uuidd_client.own_lane import LEASE_AGE, NO_LEASE_SECONDS
 from uuidd_client.places import LIST_AHEAD, Places
 from uuidd_client.source import Source
+
+if TYPE_CHECKING:
+    from uuidd_client.client import Kind
 
 LEASED = ["v1", "v6", "v7", "ulid", "ksuid", "push_id"]
 TICK = 1 / TICKS_PER_SECOND
@@ -42,7 +45,7 @@ def world(tmp_path: Path, time: Time) -> Iterator[World]:
 
 
 @contextmanager
-def leasing(world: World, kind: str, **settings: Any) -> Iterator[tuple[Server, Client]]:
+def leasing(world: World, kind: Kind, **settings: Any) -> Iterator[tuple[Server, Client]]:
     """Return a daemon, and a client that has leased a lane of it for *kind*."""
     with world.server() as server, Client(world.path, **settings) as client:
         client.make(kind, 1)
@@ -78,7 +81,7 @@ def rising(kind: str, ids: list[Any]) -> bool:
 
 @pytest.mark.parametrize("kind", LEASED)
 def test_ids_rise_from_lease_to_block_to_fallback_and_back(
-    world: World, time: Time, kind: str
+    world: World, time: Time, kind: Kind
 ) -> None:
     """In each form of drawing, at each change of where they come from (P4)."""
     found: list[Any] = []
@@ -136,7 +139,7 @@ def test_what_was_used_of_a_block_is_behind_the_lane(world: World, time: Time) -
 
 
 @pytest.mark.parametrize("kind", ["v1", "v7"])
-def test_blocks_are_behind_what_was_used_of_the_lane(world: World, time: Time, kind: str) -> None:
+def test_blocks_are_behind_what_was_used_of_the_lane(world: World, time: Time, kind: Kind) -> None:
     """Of a block that overlaps with it the first part is left out."""
     with leasing(world, kind) as (server, client):
         found = [*client.make(kind, LIST_AHEAD)]
@@ -178,7 +181,7 @@ def test_a_handlers_ids_are_above_those_of_the_lane_that_it_interrupts(
 @pytest.mark.parametrize("back", [TICKS_PER_MS, 20 * TICKS_PER_MS, HOUR])
 @pytest.mark.parametrize("kind", LEASED)
 def test_no_id_comes_twice_when_utc_steps_back(
-    world: World, time: Time, kind: str, back: int
+    world: World, time: Time, kind: Kind, back: int
 ) -> None:
     """Nor one of the lane for a time that this process has used."""
     with leasing(world, kind) as (server, client):
@@ -199,7 +202,7 @@ def test_no_id_comes_twice_when_utc_steps_back(
 
 
 @pytest.mark.parametrize("kind", ["v7", "ulid", "ksuid", "push_id"])
-def test_steady_ids_rise_when_utc_steps_back(world: World, time: Time, kind: str) -> None:
+def test_steady_ids_rise_when_utc_steps_back(world: World, time: Time, kind: Kind) -> None:
     """The lane has no such time, and the daemon's steady timeline goes on."""
     with leasing(world, kind) as (_, client):
         found = [*client.make(kind, 1)]
@@ -212,7 +215,7 @@ def test_steady_ids_rise_when_utc_steps_back(world: World, time: Time, kind: str
 
 
 @pytest.mark.parametrize("kind", ["v1", "v7"])
-def test_past_the_horizon_ids_are_of_blocks(world: World, time: Time, kind: str) -> None:
+def test_past_the_horizon_ids_are_of_blocks(world: World, time: Time, kind: Kind) -> None:
     """As when UTC steps forward by an hour."""
     with leasing(world, kind) as (server, client):
         draw = client.factory(kind)
@@ -227,7 +230,7 @@ def test_past_the_horizon_ids_are_of_blocks(world: World, time: Time, kind: str)
 
 
 @pytest.mark.parametrize("kind", ["v1", "v7"])
-def test_a_clock_that_stands_still_holds_nobody_up(world: World, time: Time, kind: str) -> None:
+def test_a_clock_that_stands_still_holds_nobody_up(world: World, time: Time, kind: Kind) -> None:
     """As in a test that has frozen it: the daemon, whose clock goes on, has blocks."""
     with leasing(world, kind) as (server, client):
         draw = client.factory(kind)
@@ -244,7 +247,7 @@ def test_a_clock_that_stands_still_holds_nobody_up(world: World, time: Time, kin
 
 @pytest.mark.usefixtures("implementation")
 @pytest.mark.parametrize("kind", ["v1", "v6", "v7"])
-def test_an_id_of_a_lane_is_a_millisecond_old_at_most(world: World, time: Time, kind: str) -> None:
+def test_an_id_of_a_lane_is_a_millisecond_old_at_most(world: World, time: Time, kind: Kind) -> None:
     """However it is drawn, and however long the client's blocks may be used."""
     with leasing(world, kind, max_age=10.0) as (_, client):
         draws = [client.factory(kind), client.iter(kind).__next__]
@@ -256,7 +259,7 @@ def test_an_id_of_a_lane_is_a_millisecond_old_at_most(world: World, time: Time, 
 
 @pytest.mark.parametrize("kind", ["v1", "v6", "v7"])
 def test_without_any_age_an_id_has_its_own_reading_of_utc(
-    world: World, time: Time, kind: str
+    world: World, time: Time, kind: Kind
 ) -> None:
     """And costs no round trip."""
     with leasing(world, kind, max_age=0) as (server, client):
@@ -290,7 +293,7 @@ def test_without_any_age_each_id_of_a_list_has_its_own_reading(
 @pytest.mark.parametrize("count", [10, 1000, 1_000_000])
 @pytest.mark.parametrize("kind", ["v1", "v7"])
 def test_a_list_of_a_lane_is_of_the_latest_ticks(
-    world: World, time: Time, kind: str, count: int
+    world: World, time: Time, kind: Kind, count: int
 ) -> None:
     """No id comes twice, is of the future, or is older than max_age."""
     with leasing(world, kind, max_age=0.1) as (server, client):
@@ -316,7 +319,7 @@ def test_lists_one_after_another_are_distinct_and_rise(world: World, time: Time)
 
 @pytest.mark.parametrize("kind", ["v1", "v6", "v7"])
 def test_an_id_of_a_short_list_is_a_millisecond_old_at_most(
-    world: World, time: Time, kind: str
+    world: World, time: Time, kind: Kind
 ) -> None:
     """Also of the lists that use what one before them has left."""
     with leasing(world, kind, max_age=10.0) as (_, client):
@@ -328,7 +331,7 @@ def test_an_id_of_a_short_list_is_a_millisecond_old_at_most(
 
 @pytest.mark.parametrize("kind", ["v1", "v7"])
 def test_short_lists_in_a_row_use_ticks_from_before_the_first(
-    world: World, time: Time, kind: str
+    world: World, time: Time, kind: Kind
 ) -> None:
     """All at one moment: so a burst of lists may need more ticks than come while it lasts."""
     with leasing(world, kind, wait=False) as (server, client):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from pydantic import TypeAdapter, ValidationError
@@ -12,6 +12,9 @@ from pydantic import TypeAdapter, ValidationError
 import uuidd_client
 from uuidd_client.pydantic import Flake, Ksuid, PushId, Snowflake, Ulid
 from uuidd_client.testing import fixed_ids
+
+if TYPE_CHECKING:
+    from uuidd_client.client import Kind
 
 TYPES: dict[str, Any] = {
     "ulid": Ulid,
@@ -25,7 +28,7 @@ each_kind = pytest.mark.parametrize("kind", TYPES)
 
 
 @each_kind
-def test_an_id_is_valid_and_the_same_after_json(kind: str) -> None:
+def test_an_id_is_valid_and_the_same_after_json(kind: Kind) -> None:
     """And the schema's pattern describes its JSON."""
     adapter = TypeAdapter(TYPES[kind])
     schema = adapter.json_schema()
@@ -38,7 +41,7 @@ def test_an_id_is_valid_and_the_same_after_json(kind: str) -> None:
 
 
 @each_kind
-def test_the_example_in_the_schema_is_an_id(kind: str) -> None:
+def test_the_example_in_the_schema_is_an_id(kind: Kind) -> None:
     """The first of the kind with fixed ids."""
     with fixed_ids() as ids:
         assert TypeAdapter(TYPES[kind]).json_schema()["examples"] == [str(ids.make(kind, 1)[0])]

@@ -8,6 +8,7 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -18,6 +19,9 @@ from tests.rig import Daemon
 from uuidd_client import Backfill, Client, DaemonUnavailable, compiled, supply
 from uuidd_client.fixed import FixedSessions
 from uuidd_client.watch import latest, page_of
+
+if TYPE_CHECKING:
+    from uuidd_client.client import Form, Kind
 
 pytestmark = pytest.mark.usefixtures("implementation")
 
@@ -84,7 +88,7 @@ def test_the_fallback_of_a_clone_has_another_node(lanes: Lanes) -> None:
 
 @pytest.mark.parametrize("form", ["uuid", "bytes"])
 def test_a_list_is_made_again_if_the_machine_is_cloned_meanwhile(
-    form: str, tmp_path: Path, time: Time, monkeypatch: pytest.MonkeyPatch
+    form: Form, tmp_path: Path, time: Time, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A clone may be making the same list. If that happens on and on, the daemon is broken."""
     world = World(tmp_path / "s", time)
@@ -162,7 +166,7 @@ def test_threads_draw_while_another_renews(daemon: Daemon) -> None:
     ended = threading.Event()
     drawn: list[list[object]] = []
 
-    def draw(kind: str) -> None:
+    def draw(kind: Kind) -> None:
         one = client.factory(kind)
         ids: list[object] = []
         drawn.append(ids)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,6 +13,9 @@ from tests.client.fakes import NODE, Time, Unwatched
 from uuidd.core.ids.kinds import KINDS
 from uuidd.core.timeline import Block, SteadyBlock
 from uuidd_client import Client, channel, compiled, supply
+
+if TYPE_CHECKING:
+    from uuidd_client.client import Kind
 
 pytestmark = pytest.mark.usefixtures("implementation")
 
@@ -78,18 +81,18 @@ def test_v4_are_made_a_millisecond_ahead(time: Time, monkeypatch: pytest.MonkeyP
     assert sizes[-1] <= 16 * supply.SHORT_RUN
 
 
-def one_by_one(client: Client, kind: str) -> Callable[[], Any]:
+def one_by_one(client: Client, kind: Kind) -> Callable[[], Any]:
     """Draw by a function."""
     return client.factory(kind)
 
 
-def iterated(client: Client, kind: str) -> Callable[[], Any]:
+def iterated(client: Client, kind: Kind) -> Callable[[], Any]:
     """Draw by an iterator."""
     ids = client.iter(kind)
     return lambda: next(ids)
 
 
-def made(client: Client, kind: str) -> Callable[[], Any]:
+def made(client: Client, kind: Kind) -> Callable[[], Any]:
     """Draw by ``make``."""
     return lambda: client.make(kind, 1)[0]
 

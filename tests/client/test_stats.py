@@ -11,6 +11,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -21,6 +22,9 @@ from tests.rig import Daemon
 from uuidd_client import Client, DaemonUnavailable, NoWorkerId, notices, source
 from uuidd_client.counts import Stats
 from uuidd_client.testing import fixed_ids
+
+if TYPE_CHECKING:
+    from uuidd_client.client import Kind
 
 pytestmark = pytest.mark.usefixtures("implementation")
 
@@ -124,7 +128,7 @@ def test_a_refusal_is_the_last_error(path: Path) -> None:
 
 @pytest.mark.usefixtures("no_pause")
 @pytest.mark.parametrize("kinds", [("v1", "v7"), ("v7", "v1")])
-def test_the_last_error_is_the_later_one_of_all_kinds(path: Path, kinds: tuple[str, str]) -> None:
+def test_the_last_error_is_the_later_one_of_all_kinds(path: Path, kinds: tuple[Kind, Kind]) -> None:
     """Each timeline has errors of its own."""
     client = Client(path, max_age=0)
     client.make(kinds[0], 1)

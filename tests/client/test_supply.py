@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID, SafeUUID
 
 import pytest
@@ -20,10 +20,13 @@ from uuidd_client.places import FETCHES, Places
 from uuidd_client.source import Source
 from uuidd_client.supply import LONG_RUNS, Run, Supply
 
+if TYPE_CHECKING:
+    from uuidd_client.client import Form, Kind
+
 pytestmark = pytest.mark.usefixtures("implementation", "time")
 
-FORMS = ["uuid", "text", "bytes"]
-KINDS = ["v1", "v6"]
+FORMS: list[Form] = ["uuid", "text", "bytes"]
+KINDS: list[Kind] = ["v1", "v6"]
 MAKERS = {"v1": versions.v1, "v6": versions.v6}
 
 
@@ -367,7 +370,7 @@ class Changing(Unwatched):
                 self._time.move(none.wait / 1e7)
 
 
-Step = tuple[str, str, str, int]
+Step = tuple[str, Any, Any, int]
 
 STEPS = st.lists(
     st.tuples(

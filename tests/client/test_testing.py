@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import SafeUUID
 
 import freezegun
@@ -21,6 +21,9 @@ from tests.forks import PATIENCE
 from uuidd.core.ids.kinds import KINDS
 from uuidd_client import Client, DaemonUnavailable, TimeOutOfRange, inspect, ulid, uuid7
 from uuidd_client.testing import DEFAULT_TIME, fixed_ids
+
+if TYPE_CHECKING:
+    from uuidd_client.client import Form, Kind
 
 pytestmark = pytest.mark.usefixtures("implementation")
 
@@ -76,7 +79,9 @@ def when(made: object) -> datetime:
 def drawn(client: Client) -> list[Any]:
     """Return ids of each kind, by each way to draw them."""
     ids: list[Any] = []
-    for kind, form in FORMS:
+    kind: Kind
+    form: Form
+    for kind, form in FORMS:  # type: ignore[assignment]
         ids += [client.factory(kind, form)() for _ in range(3)]
         ids += client.make(kind, 5, form) if form != "bytes" else [client.make(kind, 5, form)]
         endless = client.iter(kind, form)
@@ -94,7 +99,7 @@ def test_the_ids_of_a_seed_are_the_same_again(client: Client) -> None:
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "snowflake"])
-def test_ids_of_other_seeds_are_different(client: Client, kind: str) -> None:
+def test_ids_of_other_seeds_are_different(client: Client, kind: Kind) -> None:
     """But for Snowflakes, which have no room for random bits."""
     made: list[Any] = []
     for seed in (1, 2, "1", "another"):
@@ -106,7 +111,8 @@ def test_ids_of_other_seeds_are_different(client: Client, kind: str) -> None:
 def test_these_are_the_first_ids_of_seed_0(client: Client) -> None:
     """They stay the same in later versions: programs keep them in their tests."""
     with fixed_ids(client=client) as ids:
-        made = {kind: str(ids.make(kind, 1)[0]) for kind in KINDS}
+        kinds: Any = KINDS
+        made = {kind: str(ids.make(kind, 1)[0]) for kind in kinds}
     assert made == {
         "v1": "c232ab00-9414-11ec-ab90-c75833a81428",
         "v4": "10b4a1a4-a616-49c9-88b9-90bd2a123c78",
@@ -129,7 +135,7 @@ def test_ids_do_not_depend_on_those_of_other_kinds(client: Client) -> None:
 
 
 @pytest.mark.parametrize("kind", ["v1", "v6", "v7", "flake", "ulid", "ksuid", "push_id"])
-def test_ids_rise_while_the_clock_stands_still(client: Client, kind: str) -> None:
+def test_ids_rise_while_the_clock_stands_still(client: Client, kind: Kind) -> None:
     """And none comes twice, also in long lists."""
     with fixed_ids(client=client) as ids:
         made = [*ids.make(kind, 2_500), ids.factory(kind)(), *ids.make(kind, 25_000)]
@@ -140,7 +146,7 @@ def test_ids_rise_while_the_clock_stands_still(client: Client, kind: str) -> Non
 
 
 @pytest.mark.parametrize("kind", ["v1", "v6", "flake", "snowflake"])
-def test_no_id_comes_twice_when_a_test_sets_the_clock_back(client: Client, kind: str) -> None:
+def test_no_id_comes_twice_when_a_test_sets_the_clock_back(client: Client, kind: Kind) -> None:
     """Not even ids without random bits, at times that overlap what was used."""
     made: list[Any] = []
     with fixed_ids(client=client) as ids:

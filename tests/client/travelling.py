@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import freezegun
 import time_machine
@@ -22,7 +22,10 @@ from uuidd_client import Client
 from uuidd_client.source import utc_tick
 from uuidd_client.system import elapsed
 
-KINDS = ("v1", "v4", "v6", "v7", "flake", "ulid", "ksuid", "push_id")
+if TYPE_CHECKING:
+    from uuidd_client.client import Kind
+
+KINDS: tuple[Kind, ...] = ("v1", "v4", "v6", "v7", "flake", "ulid", "ksuid", "push_id")
 EACH = 100
 BACK_THEN = datetime(2015, 1, 14, tzinfo=UTC)
 TO_COME = datetime(2040, 1, 14, tzinfo=UTC)

@@ -16,13 +16,16 @@ import termios
 from collections.abc import Callable
 from itertools import count
 from socket import AF_UNIX, socket
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgpack
 
 from uuidd_client import Client, DaemonUnavailable
 
-KINDS = ("v1", "v4", "v6", "v7", "snowflake", "flake", "ulid", "ksuid", "push_id")
+if TYPE_CHECKING:
+    from uuidd_client.client import Kind
+
+KINDS: tuple[Kind, ...] = ("v1", "v4", "v6", "v7", "snowflake", "flake", "ulid", "ksuid", "push_id")
 
 AT_ONCE = 16
 """Ids of a list, of which each turn has one for each kind."""
@@ -45,7 +48,7 @@ class Asked:
             self._replies.feed(self._sock.recv(65536))
 
 
-def drawn(client: Client, one: Callable[[], Any], kind: str) -> list[str]:
+def drawn(client: Client, one: Callable[[], Any], kind: Kind) -> list[str]:
     """Return a single id and a few of a list, or none if the daemon refuses them."""
     try:
         return [str(each) for each in (one(), *client.make(kind, AT_ONCE))]

@@ -134,7 +134,7 @@ def test_errors_are_quoted_as_they_are(error: Exception) -> None:
 def test_the_error_of_a_wrong_argument_is_quoted_as_it_is() -> None:
     """It comes before any question to a daemon."""
     with pytest.raises(ValueError, match="kind is 'v9'") as refused:
-        Client(SOCKET).make("v9", 1)
+        Client(SOCKET).make("v9", 1)  # type: ignore[call-overload]
     assert f"`{refused.value}`" in text("client/README.md")
 
 

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from tests.rig import PATIENCE, Connection, Daemon
@@ -16,6 +16,9 @@ from uuidd.core.ids import uuids, versions
 from uuidd.core.ids.ticks import UNIX_EPOCH
 from uuidd.core.wire import libuuid
 from uuidd_client import Client, DaemonUnavailable
+
+if TYPE_CHECKING:
+    from uuidd_client.client import Kind
 
 PAUSE = 0.001
 """Seconds between two calls of a caller: many calls, and yet time for others on the machine."""
@@ -260,7 +263,7 @@ class Callers:
     def _client_v7(self) -> None:
         self._note_v7("client v7", [id.int for id in self._by_client("v7")])
 
-    def _by_client(self, kind: str) -> list[UUID]:
+    def _by_client(self, kind: Kind) -> list[UUID]:
         try:
             return self._clients[kind].make(kind, 10, "uuid")
         except DaemonUnavailable as error:

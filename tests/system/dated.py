@@ -11,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 from struct import Struct
+from typing import Any
 
 from uuidd_client import Client
 
@@ -25,6 +26,7 @@ PAUSE = 0.015
 
 def main(words: list[str]) -> None:
     """Draw in rounds, once the line has come."""
+    kind: Any
     kind, socket, max_age, rounds, many, path = words
     client = Client(socket, fallback=False, max_age=float(max_age), timeout=20)
     draw_one = client.factory(kind, "bytes")

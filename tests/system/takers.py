@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tests.forks import Program
 from tests.rig import until
@@ -26,6 +26,9 @@ from uuidd.core.ids import uuids, versions
 from uuidd.core.wire import libuuid
 from uuidd_client import Client, DaemonUnavailable, places
 from uuidd_client.source import utc_tick
+
+if TYPE_CHECKING:
+    from uuidd_client.client import Kind
 
 RECORD = Struct("=16sQ")
 PAUSE = 0.003
@@ -103,7 +106,7 @@ def assert_apart(given: Iterable[Given]) -> None:
         ends[space] = first + ticks
 
 
-def made(kind: str) -> Callable[[Path], Callable[[], list[bytes]]]:
+def made(kind: Kind) -> Callable[[Path], Callable[[], list[bytes]]]:
     """Return a way to take: ids of *kind*, made by our client from short-lived blocks."""
 
     def begin(path: Path) -> Callable[[], list[bytes]]:

@@ -22,6 +22,7 @@ from uuidd_client.command.progress import Progress
 from uuidd_client.errors import NoWorkerId
 
 if TYPE_CHECKING:
+    from uuidd_client.client import Kind
     from uuidd_client.connection import Connection
 
 SECONDS, MAX_SECONDS = 0.25, 60.0
@@ -120,7 +121,7 @@ def _has_worker(client: Client) -> bool:
 
 
 def _measurements(
-    kinds: Sequence[str], client: Client, connection: Connection, results: Results
+    kinds: Sequence[Kind], client: Client, connection: Connection, results: Results
 ) -> Iterator[Measurement]:
     """Return the measurements of *kinds*, which put what they find into *results*."""
     # A client with a lease makes no round trips.
@@ -132,7 +133,7 @@ def _measurements(
     def trips(timeline: str, kind: str, seconds: float, moved: Moved) -> None:
         results.trips[kind] = percentiles(timed(partial(takes[timeline], 1), seconds, moved))
 
-    def one_by_one(kind: str, seconds: float, moved: Moved) -> None:
+    def one_by_one(kind: Kind, seconds: float, moved: Moved) -> None:
         draw = client.factory(kind)
 
         def batch() -> None:
@@ -141,7 +142,7 @@ def _measurements(
 
         results.rates[kind] = {"one_by_one": rate(batch, BATCH, seconds, moved)}
 
-    def at_once(kind: str, seconds: float, moved: Moved) -> None:
+    def at_once(kind: Kind, seconds: float, moved: Moved) -> None:
         batch = partial(client.make, kind, AT_ONCE)
         results.rates[kind]["at_once"] = rate(batch, AT_ONCE, seconds, moved)
 

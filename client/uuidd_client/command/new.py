@@ -8,13 +8,16 @@ import sys
 import warnings
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from uuidd.core.ids import uuids, versions
 from uuidd.core.ids.kinds import KINDS
 from uuidd_client.client import Client
 from uuidd_client.command import as_ksuid, common
 from uuidd_client.command.common import CommandError
+
+if TYPE_CHECKING:
+    from uuidd_client.client import Kind
 
 NAME_BASED = {"v3": versions.v3, "v5": versions.v5}
 
@@ -82,7 +85,7 @@ def _do(command: argparse.ArgumentParser, given: argparse.Namespace) -> int:
     return 0
 
 
-def _ids(kind: str, count: int, client: Client) -> Iterator[list[str]]:
+def _ids(kind: Kind, count: int, client: Client) -> Iterator[list[str]]:
     while count:
         part = min(count, AT_ONCE)
         yield client.make(kind, part, form="text")

@@ -23,10 +23,42 @@ MARKERS = (
 )
 
 
+FIXTURES = {"uuidd_ids": "ids", "uuidd_daemon": "uuidd"}
+"""The fixture whose arguments each marker passes."""
+
+_USED = pytest.StashKey[str]()
+"""The fixture of this plugin that a test uses."""
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Make the markers known."""
     for marker in MARKERS:
         config.addinivalue_line("markers", marker)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Fail a test whose own marker would have no effect. Markers of a class or a module may."""
+    used = getattr(item, "fixturenames", ())
+    for marker in item.own_markers:
+        fixture = FIXTURES.get(marker.name)
+        if fixture is not None and fixture not in used:
+            pytest.fail(
+                f"{item.name} has the marker {marker.name}, but not the fixture {fixture}: add"
+                f' {fixture} to its arguments, or @pytest.mark.usefixtures("{fixture}")',
+                pytrace=False,
+            )
+
+
+def _use_alone(request: pytest.FixtureRequest, name: str) -> None:
+    """Fail a test that uses both fixtures: the order of its arguments would decide."""
+    other = request.node.stash.setdefault(_USED, name)
+    if other != name:
+        pytest.fail(
+            f"{request.node.name} uses the fixtures {other} and {name}, and each of them says where"
+            " the functions of uuidd_client get ids: use one, and for the other pass a Client of"
+            " your own to fixed_ids or private_daemon of uuidd_client.testing",
+            pytrace=False,
+        )
 
 
 @pytest.fixture
@@ -38,6 +70,7 @@ def ids(request: pytest.FixtureRequest) -> Iterator[Client]:
     """
     from uuidd_client.testing import fixed_ids
 
+    _use_alone(request, "ids")
     marker = request.node.get_closest_marker("uuidd_ids")
     with fixed_ids(*(marker.args if marker else ()), **(marker.kwargs if marker else {})) as client:
         yield client
@@ -52,6 +85,7 @@ def uuidd(request: pytest.FixtureRequest) -> Iterator[PrivateDaemon]:
     """
     from uuidd_client.testing import private_daemon
 
+    _use_alone(request, "uuidd")
     marker = request.node.get_closest_marker("uuidd_daemon")
     with private_daemon(
         *(marker.args if marker else ()), **(marker.kwargs if marker else {})

@@ -64,6 +64,37 @@ def test_second(uuidd):
     assert snowflake() >> 12 & 1023 == 8
 """
 
+MISUSED = """
+import pytest
+
+@pytest.mark.uuidd_ids(seed=1)
+def test_marked_without_ids():
+    pass
+
+@pytest.mark.uuidd_daemon(worker=1)
+def test_marked_without_daemon(ids):
+    pass
+
+def test_ids_first(ids, uuidd):
+    pass
+
+def test_daemon_first(uuidd, ids):
+    pass
+
+@pytest.mark.uuidd_ids(seed=1)
+class TestAll:
+    def test_without_ids(self):
+        pass
+
+    def test_with_ids(self, ids):
+        pass
+
+@pytest.mark.usefixtures("ids")
+@pytest.mark.uuidd_ids(seed=1)
+def test_that_uses_them():
+    pass
+"""
+
 UNUSED = """
 import sys
 
@@ -85,7 +116,8 @@ def pytest_in(
         env={**ours, "UUIDD_SOCKET": str(folder / "absent"), **environment},
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        # A whole run of pytest, sometimes with workers of its own, on a busy machine.
+        timeout=3 * PATIENCE,
     )
 
 
@@ -122,6 +154,19 @@ def test_a_private_daemon_ends_with_a_test_that_fails(tmp_path: Path) -> None:
     pid, socket = (tmp_path / "told").read_text().split()
     assert not Path("/proc", pid).exists()
     assert not Path(socket).parent.exists()
+
+
+def test_what_would_have_no_effect_is_an_error_that_says_so(tmp_path: Path) -> None:
+    """A marker of a test without its fixture, and two fixtures for the same functions."""
+    done = pytest_in(tmp_path, MISUSED)
+    assert "3 passed, 4 errors" in done.stdout, done.stdout + done.stderr
+    for line in (
+        "test_marked_without_ids has the marker uuidd_ids, but not the fixture ids: add ids to",
+        "test_marked_without_daemon has the marker uuidd_daemon, but not the fixture uuidd: add",
+        "test_ids_first uses the fixtures ids and uuidd, and each of them says where",
+        "test_daemon_first uses the fixtures uuidd and ids, and each of them says where",
+    ):
+        assert line in done.stdout, done.stdout
 
 
 def test_the_plugin_imports_nothing_until_a_fixture_is_used(tmp_path: Path) -> None:

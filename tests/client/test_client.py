@@ -186,6 +186,19 @@ def test_ids_go_on_beside_a_server_that_is_no_daemon(
             client.uuid1()
 
 
+@pytest.mark.parametrize("kind", ["v7", "ulid", "flake", "snowflake"])
+def test_a_block_whose_epoch_has_49_bits_is_an_unusable_answer(tmp_path: Path, kind: str) -> None:
+    """Also for the kinds that have no epoch."""
+    path = tmp_path / "s"
+    block = granted(0, 1) | {"epoch": 1 << 48}
+    with (
+        Server(path, lambda request: result(request, block)),
+        Client(path, fallback=False) as client,
+        pytest.raises(DaemonUnavailable, match="an unusable answer: a map is not a block"),
+    ):
+        client.factory(kind)()
+
+
 def test_an_iterator_goes_on_after_an_error(daemon: Daemon) -> None:
     """An iterator that had no daemon has ids as soon as there is one."""
     with Daemon() as other, Client(other.socket, fallback=False) as client:

@@ -264,6 +264,7 @@ def test_a_limit_of_no_seconds_is_refused(
         (["--epoch", "2015-01-01T02:00:00+02:00"], "epoch", 1_420_070_400_000),
         (["--epoch", "2010-11-04T01:42:54.657Z"], "epoch", 1_288_834_974_657),
         (["--epoch", "1970-01-01T00:00:00Z"], "epoch", 0),
+        (["--epoch", "281474976710655"], "epoch", 2**48 - 1),
         (["--max-lead", "0.5"], "max_lead", 0.5),
         (["--max-lead", "1e9"], "max_lead", 1e9),
         (["--rollback", "slew"], "rollback", "slew"),
@@ -354,6 +355,11 @@ def test_a_machine_number_out_of_range_is_refused(
             "--epoch",
             ("1969-12-31T23:59:59.999Z", "0001-01-01T00:00:00+23:59"),
             "lies before 1970",
+        ),
+        (
+            "--epoch",
+            ("281474976710656", "9" * 15),
+            "has more than 48 bits; name 281474976710655 milliseconds since 1970 at most",
         ),
         (
             "--max-lead",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from uuidd.core.ids.snowflake import WORKER_BITS
+from uuidd.core.ids.snowflake import EPOCH_BITS, WORKER_BITS
 from uuidd.workers.address import AddressError, parse
 
 MAX_WHOLE = 1_000_000_000
@@ -65,7 +65,13 @@ def worker(text: str) -> int | str:
 def unix_ms(text: str) -> int:
     """Return Unix milliseconds, from their number or from a time with an offset (RFC 3339)."""
     if text.isascii() and text.isdigit() and len(text) < 16:
-        return int(text)
+        number = int(text)
+        if number >> EPOCH_BITS:
+            raise argparse.ArgumentTypeError(
+                f"{text!r} has more than {EPOCH_BITS} bits; name {(1 << EPOCH_BITS) - 1}"
+                " milliseconds since 1970 at most"
+            )
+        return number
     try:
         time = datetime.fromisoformat(text)
     except ValueError:

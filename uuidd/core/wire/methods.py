@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from uuidd.core.ids.kinds import KINDS
 from uuidd.core.ids.nodes import NODE_BITS
-from uuidd.core.ids.snowflake import WORKER_BITS
+from uuidd.core.ids.snowflake import EPOCH_BITS, WORKER_BITS
 from uuidd.core.ids.ticks import TICK_BITS, TICKS_PER_MS, UNIX_EPOCH
 from uuidd.core.ids.versions import CLOCK_SEQ_BITS
 from uuidd.core.timeline import MAX_BLOCK, Block, SteadyBlock
@@ -200,7 +200,7 @@ def unpack_steady_block(result: Any) -> SteadyBlock:
             and UNIX_EPOCH <= first <= (1 << TICK_BITS) - count
             and len(node) == NODE_BITS // 8
             and (worker is None or (type(worker) is int and 0 <= worker < 1 << WORKER_BITS))
-            and epoch >= 0
+            and 0 <= epoch < 1 << EPOCH_BITS
         ):
             return SteadyBlock(first, count, int.from_bytes(node, "big"), worker, epoch)
     raise ValueError(f"{_show(result)} is not a block")

@@ -146,7 +146,8 @@ static PyMethodDef cutter_methods[] = {
     {"hold", (PyCFunction)Cutter_hold, METH_VARARGS,
      "hold($self, page, at, token, begin, end, tell_at, origin, /)\n--\n\n"
      "Take ticks of a lane while *token* is at *at* in the words of *page*.\n\n"
-     "They are at *begin* or later, and before *end*, *tell_at* and the horizon in the page."},
+     "They are at *begin* or later, and before *end*, *tell_at* and the horizon in the page. None is\n"
+     "before the time field of the kind."},
     {"lend", (PyCFunction)Cutter_lend, METH_VARARGS,
      "lend($self, first, end, begin, deadline, marked, origin, safe, epochs, epoch, /)\n--\n\n"
      "Take the places ``first .. end`` while UTC is in the span from *begin* to ``deadline[0]``,\n"

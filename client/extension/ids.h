@@ -68,16 +68,32 @@ static inline size_t random_size(enum kind kind, int64_t lane)
     }
 }
 
+/* The first place that the time field of a kind has bits for. */
+static inline int64_t first_time(enum kind kind, const struct origin *origin)
+{
+    switch (kind) {
+    case V1:
+    case V4:
+    case V6:
+        return 0;
+    case KSUID:
+        return UNIX_EPOCH + KSUID_EPOCH * TICKS_PER_SECOND;
+    case SNOWFLAKE:
+        return origin->epoch << SLOT_BITS;
+    default:
+        return UNIX_EPOCH;
+    }
+}
+
 /* Whether the time field of a kind has bits for all of count places from first on. */
 static inline int has_time(enum kind kind, int64_t first, int64_t count, const struct origin *origin)
 {
-    int64_t begin = UNIX_EPOCH, size;
+    int64_t begin = first_time(kind, origin), size;
     switch (kind) {
     case V4:
         return 1;
     case V1:
     case V6:
-        begin = 0;
         size = INT64_C(1) << 60;
         break;
     case V7:
@@ -86,11 +102,9 @@ static inline int has_time(enum kind kind, int64_t first, int64_t count, const s
         size = (INT64_C(1) << 48) * TICKS_PER_MS;
         break;
     case KSUID:
-        begin += KSUID_EPOCH * TICKS_PER_SECOND;
         size = (INT64_C(1) << 32) * TICKS_PER_SECOND;
         break;
     case SNOWFLAKE:
-        begin = origin->epoch << SLOT_BITS;
         size = INT64_C(1) << 41 << SLOT_BITS;
         break;
     default:

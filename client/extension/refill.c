@@ -70,6 +70,8 @@ PyObject *Cutter_hold(Cutter *cut, PyObject *args)
                           &origin_value)
         || read_origin(cut->kind, origin_value, &origin) < 0)
         return NULL;
+    if (begin < first_time(cut->kind, &origin))
+        begin = first_time(cut->kind, &origin);
     const uint64_t *words = keep_page(cut, page, at);
     if (!words)
         return NULL;

@@ -13,9 +13,9 @@ from tests.client.cutters import BLOCK, FOREVER, Hand, core
 from tests.client.fakes import START
 from tests.client.lanes import Lanes
 from tests.client.raw import raw_fork
-from uuidd.core.ids import versions
+from uuidd.core.ids import ksuid, push_id, ulid, versions
 from uuidd.core.ids.layouts import Origin
-from uuidd.core.ids.ticks import UNIX_EPOCH
+from uuidd.core.ids.ticks import UNIX_EPOCH, TimeField
 from uuidd.core.timeline.leases import HORIZON_AT
 from uuidd_client.fork_guard import ForkGuard
 from uuidd_client.watch import NO_EPOCHS
@@ -253,6 +253,19 @@ def test_none_is_made_past_the_end_of_the_time_field(lanes: Lanes) -> None:
     assert hand.one()
     hand.now += 1
     assert hand.one() is None
+
+
+@pytest.mark.parametrize("field", [versions.V7_TIME, ulid.TIME, ksuid.TIME, push_id.TIME])
+@pytest.mark.parametrize("lagging", [False, True])
+def test_none_is_made_before_the_time_field(lanes: Lanes, field: TimeField, lagging: bool) -> None:
+    """It would be read as a time far in the future. Nor does an id lag behind UTC into it."""
+    hand = Hand(field.kind).hold(lanes)
+    hand.now = field.epoch - 1
+    assert hand.one("text") is None
+    hand.used.end = field.epoch - 1 if lagging else 0
+    hand.now = field.epoch
+    hand.one("text")
+    assert hand.used.end == field.epoch + 1
 
 
 def test_no_steady_tick_before_the_latest_is_used(lanes: Lanes) -> None:

@@ -7,8 +7,8 @@ and few functions. ``places`` says why no lock is needed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from struct import iter_unpack
+from collections.abc import Callable
+from struct import unpack
 from typing import Any
 from uuid import UUID, SafeUUID
 
@@ -121,17 +121,20 @@ def _v7(lease: Holding, places: Places) -> Callable[[int], int]:
     lane = lease.origin.lane
     assert lane is not None  # noqa: S101  (a lease has one)
     tail = versions.v7(0, 0, lane << _RANDOM_BITS)
-    pool: Iterator[tuple[int]] = iter(())
+    pool: list[int] = []
 
     def value(tick: int) -> int:
         nonlocal pool
         ms, rest = divmod(tick - UNIX_EPOCH, TICKS_PER_MS)
         # A few at a time, because a system call takes long; after a pause new ones.
-        random = None if places.direct == 1 else next(pool, None)
-        if random is None:
-            pool = iter_unpack(">Q", random_bytes(8 * POOL))
-            random = next(pool)
-        return ms << 80 | rest >> 2 << 64 | (rest & 3) << 60 | tail | random[0] >> 64 - _RANDOM_BITS
+        words = [] if places.direct == 1 else pool
+        try:
+            random = words.pop()
+        except IndexError:
+            words = list(unpack(f">{POOL}Q", random_bytes(8 * POOL)))
+            random = words.pop()
+            pool = words
+        return ms << 80 | rest >> 2 << 64 | (rest & 3) << 60 | tail | random >> 64 - _RANDOM_BITS
 
     return value
 

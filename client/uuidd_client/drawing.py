@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sys
-from itertools import repeat, starmap
 
 from uuidd_client import extension, lazy
-from uuidd_client.system import instants, utc
+from uuidd_client.system import utc
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +27,23 @@ else:
 _GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
 
 _NO_EPOCHS = memoryview(bytes(8)).cast("Q")
-_EMPTY: Run = (iter(()), 0.0, memoryview(bytes(8)).cast("d"), _NO_EPOCHS, 0)
+_EMPTY: Run = (list[str]().pop, 0.0, memoryview(bytes(8)).cast("d"), _NO_EPOCHS, 0)
+
+
+class _Ids:
+    """An endless iterator over what *draw* returns, which threads may share."""
+
+    __slots__ = ("_draw",)
+
+    def __init__(self, draw: abc.Callable[[], typing.Any]) -> None:
+        self._draw = draw
+
+    def __iter__(self) -> _Ids:
+        return self
+
+    def __next__(self) -> typing.Any:
+        # Both are of Python, so no handler of a signal can fork between the two.
+        return self._draw()
 
 
 class Drawing:
@@ -49,22 +64,7 @@ class Drawing:
         if self._core is not None:
             ids: abc.Iterator[typing.Any] = self._core.Ids(form, self._refill(kind, form))
             return ids
-        if not _GIL:
-            return starmap(self._locked(kind, form), repeat(()))
-        cell, refill = self._cell(kind, form)
-
-        # As in factory(), except that the time is read in C, just before the call.
-        def draw(now: float) -> typing.Any:
-            ids, begin, deadline, epochs, epoch = cell[0]
-            try:
-                drawn = next(ids)
-                if begin <= now < deadline[0] and epochs[0] == epoch:
-                    return drawn
-            except StopIteration:
-                pass
-            return refill()
-
-        return map(draw, instants())
+        return _Ids(self.factory(kind, form))
 
     def factory(self, kind: str, form: str, wait: bool = True) -> abc.Callable[[], typing.Any]:
         """Return a function that returns one id; without *wait*, it may raise MustWait."""
@@ -79,12 +79,12 @@ class Drawing:
 
         def draw() -> typing.Any:
             """Return the next id."""
-            ids, begin, deadline, epochs, epoch = cell[0]
+            take, begin, deadline, epochs, epoch = cell[0]
             try:
-                drawn = next(ids)
-                if begin <= clock() < deadline[0] and epochs[0] == epoch:
+                drawn = take()
+                if begin <= clock() < deadline[0] and epochs[0] == epoch and drawn is not None:
                     return drawn
-            except StopIteration:
+            except IndexError:
                 pass
             return refill()
 
@@ -102,7 +102,7 @@ class Drawing:
         return lambda: call(one)
 
     def _locked(self, kind: str, form: str, wait: bool = True) -> abc.Callable[[], typing.Any]:
-        """Return a factory for an interpreter without the GIL, where next() is not atomic."""
+        """Return a factory for an interpreter without the GIL, which takes the session's lock."""
         session = self._session
 
         def draw() -> typing.Any:
@@ -128,9 +128,9 @@ class Drawing:
         def refill() -> typing.Any:
             if cell[1] is not None:
                 direct, always = cell[1]
-                # It calls the function until that returns None. So the next call of draw finds its
-                # id without an exception, which would take longer than all the rest.
-                cell[0] = iter(direct, None), 0.0, always, _NO_EPOCHS, 0
+                # So the next call of draw finds its id without an exception, which would take
+                # longer than all the rest.
+                cell[0] = direct, 0.0, always, _NO_EPOCHS, 0
                 drawn = direct()
                 # Here nothing is called any more, because a handler could fork in it.
                 if drawn is not None:

@@ -24,7 +24,7 @@ from uuidd_client.fork_guard import ForkGuard
 from uuidd_client.supply import Direct, Run
 from uuidd_client.uuid_objects import new_uuids
 
-_EMPTY: Run = (iter(()), 0.0, memoryview(bytes(8)).cast("d"), memoryview(bytes(8)).cast("Q"), 0)
+_EMPTY: Run = ([].pop, 0.0, memoryview(bytes(8)).cast("d"), memoryview(bytes(8)).cast("Q"), 0)
 
 _UNIX = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MICROSECOND = datetime.timedelta(microseconds=1)

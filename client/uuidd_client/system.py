@@ -5,11 +5,9 @@ from __future__ import annotations
 import os
 import select
 import time
-from itertools import repeat, starmap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from functools import partial
 else:
     # All that functools takes it from; functools itself would take longer to import than this.
@@ -37,11 +35,6 @@ random_bytes = os.urandom
 def pause(seconds: float) -> None:
     """Wait *seconds*. Under libfaketime the system call of ``time.sleep`` may fail."""
     select.select([], [], [], seconds)
-
-
-def instants() -> Iterator[float]:
-    """Return an endless iterator that reads ``utc`` at each step."""
-    return starmap(utc.func, repeat(()))
 
 
 def random_bits(count: int) -> int:

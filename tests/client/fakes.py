@@ -10,7 +10,6 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from itertools import repeat, starmap
 from pathlib import Path
 from struct import pack
 from typing import Any
@@ -60,7 +59,6 @@ class Time:
             monkeypatch.setattr(module, "elapsed", self.elapsed)
         for module in (drawing, places):
             monkeypatch.setattr(module, "utc", self.seconds)
-        monkeypatch.setattr(drawing, "instants", lambda: starmap(self.seconds, repeat(())))
         for module in (source, blocks, places, own_lane):
             monkeypatch.setattr(module, "utc_tick", lambda: self.utc)
         for module in (direct, compiled):

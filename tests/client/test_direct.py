@@ -402,6 +402,33 @@ def test_a_handler_that_draws_anywhere_repeats_nothing_and_keeps_the_order(
     assert len({place(id) for id in found}) == len(found)
 
 
+@pytest.mark.parametrize("way", ["factory", "iter"])
+@pytest.mark.parametrize("kind", ["v1", "v7"])
+def test_a_handler_may_find_no_tick_in_the_middle_of_a_draw(
+    tmp_path: Path, time: Time, kind: str, way: str
+) -> None:
+    """Nor may another thread, of which it stands for: CPython 3.11.2 raised SystemError then."""
+    world = World(tmp_path / "s", time)
+    with world.server(), Client(world.path, fallback=False) as client:
+        client.make(kind, 1)
+        time.move(1)
+        draw = client.iter(kind).__next__ if way == "iter" else client.factory(kind)
+        found: list[Any] = []
+        for at in itertools.count(1):
+            inside: list[Any] = []
+            # So that ids are made one by one, and the handler finds the tick of now used.
+            time.move(1)
+            found.append(draw())
+            time.move(1 / TICKS_PER_SECOND)
+            found.append(come_between(draw, at, lambda inside=inside: inside.append(draw())))  # type: ignore[misc]
+            if not inside:
+                break
+            found += inside
+        assert at > 1
+    world.lanes.close()
+    assert len(set(found)) == len(found)
+
+
 @pytest.mark.parametrize("kind", ["v1", "v7"])
 def test_threads_that_draw_in_all_ways_at_once_get_no_tick_twice(
     tmp_path: Path, kind: Kind

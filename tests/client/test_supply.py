@@ -1,7 +1,8 @@
 from __future__ import annotations
 
+import contextlib
+import itertools
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID, SafeUUID
 
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.client.breaking import come_between
 from tests.client.fakes import NODE, START, UNAVAILABLE, Blocks, Time, Unwatched, block
 from tests.core.draws import Draws
 from uuidd.core.ids import versions
@@ -53,8 +55,8 @@ def offsets(ids: list[Any]) -> list[int]:
 
 
 def _draw(run: Run) -> Callable[[], Any]:
-    ids, *_ = run
-    return partial(next, ids)
+    take, *_ = run
+    return take
 
 
 def _deadline(run: Run) -> float:
@@ -90,7 +92,7 @@ def _until_empty(run: Run) -> Iterator[Any]:
     while True:
         try:
             yield _draw(run)()
-        except StopIteration:
+        except IndexError:
             return
 
 
@@ -207,18 +209,27 @@ def test_nobody_can_draw_from_a_run_that_was_taken_back() -> None:
     supply = supply_of(Blocks(block(0, 1000)))
     run, _ = supply.run("text")
     supply.make(1, "text")
-    with pytest.raises(StopIteration):
+    with pytest.raises(IndexError):
         _draw(run)()
 
 
-def test_a_run_drawn_from_in_the_middle_of_taking_back_is_dropped() -> None:
-    """What another thread drew then is not given out again, nor is anything before it."""
-    supply = supply_of(Blocks(block(0, 1000)))
-    supply.run("bytes")
-    ids = list(cast(Iterator[bytes], supply._out))
-    # As if another thread had drawn the second id after the first was taken back.
-    supply._out = iter([ids[0], *ids[2:]])
-    assert offsets(supply.make(1, "text")) == [16]
+def test_what_is_drawn_from_a_run_while_it_is_taken_back_is_not_made_again() -> None:
+    """Nor is anything before it."""
+    for at in itertools.count(1):
+        supply = supply_of(Blocks(block(0, 1000)))
+        draw = _draw(supply.run("bytes")[0])
+        drawn: list[Any] = []
+
+        def meanwhile(drawn: list[Any] = drawn, draw: Callable[[], Any] = draw) -> None:
+            drawn.append(None)
+            with contextlib.suppress(IndexError):
+                drawn[:] = [draw()]
+
+        made = come_between(lambda supply=supply: supply.make(1, "text"), at, meanwhile)  # type: ignore[misc]
+        if not drawn:
+            break
+        assert drawn == [None] or offset(drawn[0]) < offset(made[0]), at
+    assert at > 5
 
 
 def test_the_time_that_a_block_took_to_come_is_no_lack_of_demand(time: Time) -> None:

@@ -2,8 +2,7 @@
 
 Each function returns what the kind's own function returns for the same ticks and random bits, at
 C's speed: no id takes a step of the interpreter. Most set one byte, or one character, of all ids
-with one slice assignment. An iterator runs in C, so under the GIL each ``next`` is atomic, and
-several threads may share one.
+with one slice assignment. An iterator runs in C, and is for one thread.
 
 All ids of a call lie in one *run*: the ticks over which only the low part of the tick changes. That
 is 4,096 ticks for v1 and v6, a second for KSUIDs, and a millisecond for the others. The functions

@@ -38,7 +38,7 @@ class Origin(NamedTuple):
 Draw = Callable[[int, int, Origin, RandomBytes], Iterator[Any]]
 """Returns the ids of *count* places from *first*, all in one run.
 
-The iterator runs in C: under the GIL each ``next`` is atomic, and several threads may share it.
+The iterator runs in C, and is for one thread.
 """
 
 Packed = Callable[[int, int, Origin, RandomBytes], bytes | bytearray]

@@ -242,8 +242,8 @@ def hoard(path: Path, count: int) -> dict[str, Any]:
 
 
 def leases(path: Path, count: int) -> dict[str, Any]:
-    """Take leases over *count* connections, try to write to the page, and then ask on and on."""
-    held, heard, written = 0, set(), []
+    """Take leases over *count* connections, try to change the page, and then ask on and on."""
+    held, heard, changed, read = 0, set(), [], []
     ask, in_use = (msgpack.packb(it) for it in ([0, 1, "lease", []], [2, "in_use", []]))
     with contextlib.ExitStack() as stack:
         connections = [stack.enter_context(Connection(path)) for _ in range(count)]
@@ -255,30 +255,34 @@ def leases(path: Path, count: int) -> dict[str, Any]:
             heard |= {error} if error else set()
             for fd in passed:
                 stack.callback(os.close, fd)
-                again = os.open(f"/proc/self/fd/{fd}", os.O_RDWR)
-                stack.callback(os.close, again)
-                written += [_written(fd), _written(again)]
+                changed += _changes(fd)
+                with mmap.mmap(fd, 4096, prot=mmap.PROT_READ) as page:
+                    read.append(page[:8].hex())
         at_work()
         asked = 0
         while goes_on():
             connections[-1].sock.sendall(in_use * 50 + ask)
             connections[-1].read()
             asked += 1
-    return {"held": held, "heard": sorted(heard), "written": any(written), "asked": asked}
+    return {"held": held, "heard": sorted(heard), "changed": changed, "read": read, "asked": asked}
 
 
-def _written(fd: int) -> bool:
-    """Return whether a page could be written to, mapped to be written to, or cut off."""
-    attempts: list[Callable[[], object]] = [
-        lambda: os.write(fd, b"x"),
-        lambda: mmap.mmap(fd, 4096),
-        lambda: os.ftruncate(fd, 0),
-    ]
-    for attempt in attempts:
-        with contextlib.suppress(PermissionError):
+def _changes(fd: int) -> list[str]:
+    """Return what could be done to a page, of all that would change it or use more memory."""
+    attempts: dict[str, Callable[[], object]] = {
+        "write": lambda: os.write(fd, b"x"),
+        "map": lambda: mmap.mmap(fd, 4096),
+        "cut off": lambda: os.ftruncate(fd, 0),
+        "open to write": lambda: os.open(f"/proc/self/fd/{fd}", os.O_RDWR),
+        "attach an attribute": lambda: os.setxattr(fd, "user.attached", bytes(1000)),
+        "permit": lambda: os.fchmod(fd, 0o666),
+    }
+    done = []
+    for name, attempt in attempts.items():
+        with contextlib.suppress(OSError):
             attempt()
-            return True
-    return False
+            done.append(name)
+    return done
 
 
 def bulks(path: Path, *counts: int) -> dict[str, Any]:

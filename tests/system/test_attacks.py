@@ -182,7 +182,10 @@ def test_one_user_can_take_the_connections_of_one_user_only() -> None:
 
 
 def test_one_user_can_take_the_leases_of_one_user_only() -> None:
-    """Others are granted leases meanwhile, their page is as it was, and no disk is kept busy."""
+    """Others are granted leases meanwhile, and no disk is kept busy.
+
+    All can read the page, and nobody can change it, or attach anything to it.
+    """
     with guarded() as daemon:
         served(daemon, 20)
         with Actor(daemon.socket, ATTACKER, "leases", 200) as attacker:
@@ -194,7 +197,9 @@ def test_one_user_can_take_the_leases_of_one_user_only() -> None:
         assert [each.split(",")[0] for each in told["heard"]] == [
             f"no_lease: uid {ATTACKER} has {PER_USER} leases"
         ]
-        assert not told["written"]
+        assert len(told["read"]) == 200
+        assert len(set(told["read"])) == 1
+        assert told["changed"] == []
         assert told["asked"] > 0
         found = status(daemon)
         assert found["leases"]["granted"] == PER_USER + 1

@@ -11,6 +11,7 @@ import errno
 import fcntl
 import mmap
 import os
+import stat
 import struct
 from collections.abc import Callable
 
@@ -50,6 +51,9 @@ class Page:
             try:
                 self.fd = _created(create)
                 undo.callback(os.close, self.fd)
+                # Clients need no right to map what they were passed. With the right to write they
+                # could attach attributes to it (xattr(7)), which use the kernel's memory for good.
+                os.fchmod(self.fd, stat.S_IRUSR)
                 # Now, because a write to memory that cannot be had ends a process.
                 os.posix_fallocate(self.fd, 0, PAGE_BYTES)
                 self._memory = mmap.mmap(self.fd, PAGE_BYTES)

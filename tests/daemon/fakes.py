@@ -245,7 +245,12 @@ class Inside:
         descriptor = None if page is None else page.fd
         self.leasing = Leasing(self.timelines, self.saver, self.clock.read, descriptor)
         self.service = Service(
-            self.allocator, self.leasing, entropy, self.report.status, self.clones
+            self.allocator,
+            self.leasing,
+            entropy,
+            self.report.status,
+            self.clones,
+            self.admission.trusted,
         )
 
     def _stepped(self, nanoseconds: int) -> None:

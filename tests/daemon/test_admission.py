@@ -34,10 +34,13 @@ def test_each_user_has_a_limit_of_its_own(admission: Admission) -> None:
 
 def test_the_user_with_the_most_may_lose_connections(admission: Admission) -> None:
     """The user with the most, but not while there is room, and not if the other has as many."""
-    enter(admission, 0, 0, 0, USER)
+    enter(admission, 0, 0, USER)
     assert admission.largest(OTHER)[1] == 0
-    enter(admission, USER)
+    enter(admission, 0)
     assert admission.largest(OTHER) == (0, 2)
+    assert admission.largest(USER) == (0, 1)
+    admission.leave(0)
+    enter(admission, USER)
     assert admission.largest(USER) == (0, 0)
 
 
@@ -54,6 +57,25 @@ def test_nobody_enters_past_the_limit_in_all(admission: Admission, uid: int) -> 
     """With all connections open there is room for nobody."""
     enter(admission, 0, 0, 0, 0, 0)
     assert enter(admission, uid) == [False]
+
+
+@pytest.mark.parametrize("uid", [0, OWN])
+def test_one_connection_is_kept_for_root_and_the_daemons_user(
+    admission: Admission, uid: int
+) -> None:
+    """However many users have taken all others, an administrator can ask what is wrong."""
+    assert enter(admission, *range(USER, USER + 5)) == [True] * 4 + [False]
+    assert admission.enter(USER) == (
+        "4 connections are open, and the last one is kept for root and uuidd's own user; try again"
+        " later"
+    )
+    assert enter(admission, uid, uid) == [True, False]
+
+
+def test_of_a_single_connection_none_is_kept() -> None:
+    """A daemon that may have no more than one serves all users."""
+    admission = Admission(Limits(connections=1), own_uid=OWN)
+    assert enter(admission, USER, USER) == [True, False]
 
 
 def test_a_full_daemon_says_so(admission: Admission) -> None:
@@ -81,7 +103,7 @@ def test_a_connection_that_ends_makes_room_for_others(admission: Admission) -> N
     """The limit in all counts open connections."""
     enter(admission, 0, 0, 0, 0, 0)
     admission.leave(0)
-    assert enter(admission, USER, USER) == [True, False]
+    assert enter(admission, OWN, OWN) == [True, False]
 
 
 def test_another_users_connection_that_ends_makes_no_room(admission: Admission) -> None:
@@ -203,3 +225,16 @@ def test_a_daemon_in_a_user_namespace_warns() -> None:
         assert line.endswith("uid=65534")
     with Daemon() as daemon:
         assert not [line for line in daemon.lines if "in a user namespace" in line]
+
+
+@pytest.mark.process
+def test_users_outside_of_a_user_namespace_may_not_renew() -> None:
+    """Not even if the daemon has the uid that stands for all of them."""
+
+    def inside(*command: str) -> list[str]:
+        return [need("unshare"), "--user", *command]
+
+    with Daemon(wrap=inside) as daemon, daemon.connect() as connection:
+        _, _, error, _ = connection.ask("renew")
+        assert error == "not_permitted: renew is for root, and this is uid 65534"
+        assert connection.call("status")["clones"]["noticed"] == 0

@@ -523,6 +523,7 @@ async def test_no_answer_is_of_before_the_clone(
             inside.entropy,
             inside.report.status,
             inside.clones,
+            inside.admission.trusted,
             host.alarms.changed,
         )
         monkeypatch.setattr(inside, "service", service)

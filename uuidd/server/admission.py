@@ -3,7 +3,8 @@
 Theory of operation
 
 1. Admission counts open connections, in all and for each user, against two limits. Root and the
-   daemon's own user are exempt from the limit for each user.
+   daemon's own user are exempt from the limit for each user, and the last connection in all is kept
+   for them: an administrator can ask a full daemon what is wrong.
 2. A connection over a limit is *rejected*: a task reads its request, answers `busy`, and closes it.
    Only so many wait for that at the same time; others are closed at once.
 3. Before that, the Evictor tries to make room. It closes connections that have sent nothing for as
@@ -39,14 +40,16 @@ MADE_ROOM = "made_room"
 
 
 class Admission:
-    """Counts connections, by user, against *limits*. Root and *own_uid* have no limit of theirs.
+    """Counts connections, by user, against *limits*.
 
-    *outsiders* is the uid of all users outside of the daemon's user namespace; it is never exempt.
+    *trusted* are the uids of root and of the daemon's own user, *own_uid*. They have no limit of
+    theirs. *outsiders*, the uid of all users outside of the daemon's user namespace, is never
+    trusted.
     """
 
     def __init__(self, limits: Limits, *, own_uid: int, outsiders: int | None = None) -> None:
         self._limits = limits
-        self._exempt = {0, own_uid} - {outsiders}
+        self.trusted = frozenset({0, own_uid} - {outsiders})
         self._by_uid: Counter[int] = Counter()
         self._rejections = 0
         self.open = 0
@@ -55,22 +58,30 @@ class Admission:
 
     def refusal(self, uid: int) -> str:
         """Return the reason why there is no room for a connection of *uid*; "" if there is."""
-        if self.open >= self._limits.connections:
-            return f"{self.open} connections are open, the most there may be; try again later"
-        if uid not in self._exempt and self._by_uid[uid] >= self._limits.connections_per_uid:
+        if self.lack(uid):
+            most = "the most there may be"
+            if self.open < self._limits.connections:
+                most = "and the last one is kept for root and uuidd's own user"
+            return f"{self.open} connections are open, {most}; try again later"
+        if uid not in self.trusted and self._by_uid[uid] >= self._limits.connections_per_uid:
             return (
                 f"uid {uid} has {self._by_uid[uid]} connections open, the most one user may have;"
                 " share one, or close some"
             )
         return ""
 
+    def lack(self, uid: int) -> int:
+        """Return how many connections have to end before *uid* may open one; 0 if none has to."""
+        kept = uid not in self.trusted and self._limits.connections > 1
+        return max(0, self.open + 1 + kept - self._limits.connections)
+
     def largest(self, uid: int) -> tuple[int, int]:
         """Return the user with the most connections, and how many of them may make room for *uid*.
 
-        None unless all connections are taken. The user keeps as many as *uid* then has; otherwise
-        the two would close each other's connections for ever.
+        None unless there is a ``lack`` of connections for *uid*. The user keeps as many as *uid*
+        then has; otherwise the two would close each other's connections for ever.
         """
-        if self.open < self._limits.connections:
+        if not self.lack(uid):
             return uid, 0
         largest = max(self._by_uid, key=self._by_uid.__getitem__)
         return largest, max(0, self._by_uid[largest] - self._by_uid[uid] - 1)
@@ -152,7 +163,7 @@ class Evictor:
         if not surplus:
             return False
         theirs = [stream for stream in self._streams if stream.uid == largest]
-        number = ceil(surplus / EVICTED_PART)
+        number = max(ceil(surplus / EVICTED_PART), min(surplus, self._admission.lack(uid)))
         evicted = list(islice(filter(self._drop, theirs), number))
         for stream in evicted or theirs[:number]:
             self._refuse(MADE_ROOM)

@@ -108,7 +108,15 @@ class Daemon:
         allocator = Allocator(self._timelines, saver, self._clock.read, limits, renewed=renewed)
         page = None if self._page is None else self._page.fd
         leasing = Leasing(self._timelines, saver, self._clock.read, page)
-        service = Service(allocator, leasing, entropy, report.status, clones, alarms.changed)
+        service = Service(
+            allocator,
+            leasing,
+            entropy,
+            report.status,
+            clones,
+            admission.trusted,
+            alarms.changed,
+        )
         acceptor = Acceptor(self._listener.sock, service, admission, limits)
         refusals = Refusals(service.rpc, service.libuuid)
         line = StatusLine(service, admission, self._timelines, saver, self._clock.read, keeper)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from uuidd.core.ids import versions
@@ -33,7 +33,8 @@ class Service:
     """Answers requests with what *allocator*, *leasing*, *entropy*, *status* and *clones* return.
 
     *changed* is called after each answer is made, and returns whether it has to be made anew,
-    because the machine was cloned. None if nothing tells that so soon.
+    because the machine was cloned. None if nothing tells that so soon. *trusted* are the uids that
+    may have the daemon renewed.
 
     For each dialect there are two methods. One answers at once, or returns None when the request
     has to wait; then the other one, which waits, has to be called.
@@ -46,6 +47,7 @@ class Service:
         entropy: Entropy,
         status: Callable[[Service], dict[str, Any]],
         clones: Clones,
+        trusted: Collection[int],
         changed: Callable[[], bool] | None = None,
     ) -> None:
         self._allocator = allocator
@@ -53,6 +55,7 @@ class Service:
         self._maker = Maker(allocator, entropy)
         self._status = status
         self._clones = clones
+        self._trusted = trusted
         self._changed = changed
         self.leasing = leasing
         self.rpc = Tally()
@@ -89,7 +92,7 @@ class Service:
             if type(call) is AskLease:
                 return None
             if type(call) is Renew:
-                _check_permitted(uid)
+                self._check_permitted(uid)
                 return None
             return self._reply_status(msgid)
         except NotNow:
@@ -130,7 +133,7 @@ class Service:
                 lease = await self.leasing.grant(stream)
                 return self._reply_lease(msgid, lease), self.leasing.page
             if type(call) is Renew:
-                _check_permitted(uid)
+                self._check_permitted(uid)
                 return self._reply_renewed(msgid, await self._clones.renew()), None
             return self._reply_status(msgid), None
         except RefusedError as refused:
@@ -169,6 +172,13 @@ class Service:
         except RefusedError as refused:
             return self._refuse_libuuid(refused)
         return self._reply_libuuid(ask, block)
+
+    def _check_permitted(self, uid: int) -> None:
+        """Check that the user *uid* may have the daemon renewed. Raises RefusedError."""
+        if uid not in self._trusted:
+            own = [f"uid {each}, which the daemon runs as" for each in self._trusted if each]
+            users = " and ".join(["root", *own])
+            raise RefusedError("not_permitted", f"renew is for {users}, and this is uid {uid}")
 
     def _reply_block(self, msgid: int, block: AnyBlock) -> bytes:
         self.rpc.requests += 1
@@ -233,14 +243,6 @@ def reply_to(error: rpc.MalformedError) -> bytes:
     if error.msgid is None:
         return b""
     return rpc.pack_error(error.msgid, "bad_params", f"{error}; the connection is closed")
-
-
-def _check_permitted(uid: int) -> None:
-    """Check that the user *uid* may have the daemon renewed. Raises RefusedError."""
-    own = os.geteuid()
-    if uid not in (0, own):
-        users = "root" if own == 0 else f"root and uid {own}, which the daemon runs as"
-        raise RefusedError("not_permitted", f"renew is for {users}, and this is uid {uid}")
 
 
 _IN_USE = (IN_USE, IN_USE.encode())

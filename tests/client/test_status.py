@@ -116,6 +116,7 @@ STATUS: dict[str, Any] = {
         "granted": 2345,
         "revoked": 14,
         "refused": {},
+        "unpassed": 0,
         "horizon_in": 13.5,
         "held_for": 0.0,
     },
@@ -205,6 +206,7 @@ NO_LEASE: dict[str, Any] = {
     "leases__held_for": 12.25,
     "leases__refused": {"floor": 10**6, "user": 120, "steady": 1, "volatile": 10**6},
 }
+UNPASSED: dict[str, Any] = {"leases__unpassed": 1234}
 NO_WORKER: dict[str, Any] = {
     "steady__worker": None,
     "worker__number": None,
@@ -247,6 +249,7 @@ STATES: dict[str, Mapping[str, Any]] = {
     "held": HELD,
     "no page": NO_PAGE,
     "no lease": NO_LEASE,
+    "unpassed": UNPASSED,
     "closed": CLOSED,
     "withheld": WITHHELD,
     "leap": LEAP,
@@ -524,6 +527,7 @@ WHERE = {
     "leases.granted": "uuidd_leases_granted_total",
     "leases.revoked": "uuidd_leases_revoked_total",
     "leases.refused.floor": "uuidd_leases_refused_total,reason=floor",
+    "leases.unpassed": "uuidd_leases_unpassed_total",
     "leases.horizon_in": "uuidd_leases_horizon_seconds",
     "leases.held_for": "uuidd_leases_held_seconds",
     "saves.done": "uuidd_saves_total",

@@ -633,6 +633,7 @@ async def test_status_tells_how_the_daemon_does(inside: Inside) -> None:
         "granted": 0,
         "revoked": 0,
         "refused": {},
+        "unpassed": 0,
         "horizon_in": None,
         "held_for": 0.0,
     }

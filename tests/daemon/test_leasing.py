@@ -18,6 +18,7 @@ from uuidd.core.timeline.generation import BLOCK_LANES
 from uuidd.core.timeline.leases import EPOCH_AT, HORIZON_AT, PER_USER, RESERVED, TOKENS_AT
 from uuidd.core.wire import methods
 from uuidd.server.page import PAGE_BYTES, Page
+from uuidd.server.poller import ENDS
 from uuidd.server.saver import REACH
 from uuidd.server.settings import SOON_SECONDS
 
@@ -172,18 +173,79 @@ async def test_a_lease_is_granted_over_a_connection_that_may_hold_descriptors(pa
         assert len(holder.passed) == 1
 
 
-async def test_a_client_that_takes_no_descriptor_gets_the_lease_alone(page: Page) -> None:
-    """It asked the kernel for that (SO_PASSRIGHTS, Linux 6.16); the reply comes all the same."""
-    async with holding(page) as (_, holder):
+async def test_a_client_that_takes_no_descriptor_gets_no_lease(page: Page) -> None:
+    """It asked the kernel for that (SO_PASSRIGHTS, Linux 6.16). Its lane is not wasted on it."""
+    async with holding(page) as (served, holder):
         try:
             holder.sock.setsockopt(socket.SOL_SOCKET, 83, 0)
         except OSError:
             pytest.skip("this kernel passes descriptors to all")
-        await holder.lease()
-        assert holder.passed == []
+        assert await refusal(holder) == (
+            "the page could not be passed over this connection; blocks serve meanwhile"
+        )
+        assert tokens(page) == {}
+        assert served.inside.leasing.refused == {"unpassed": 1}
+        # It is the client's choice, and no fault that somebody has to hear of.
+        assert served.inside.leasing.unpassed == 0
         holder.sock.setsockopt(socket.SOL_SOCKET, 83, 1)
         await holder.lease()
         assert len(holder.passed) == 1
+
+
+# A page that is not read
+
+
+async def ended_unread(peer: Peer) -> None:
+    """End a connection over which a reply comes with the page, and is not read."""
+    await peer.send(request("status"))
+    await peer.end_sending()
+    await trio.testing.wait_all_tasks_blocked()
+
+
+async def test_a_connection_counts_until_its_page_was_read(page: Page) -> None:
+    """Also after it has ended, because the kernel counts the page as the daemon's until then."""
+    async with serving(page=page) as served, served.connect() as peer:
+        await ended_unread(peer)
+        assert served.inside.admission.open == 1
+        assert await peer.rest()
+        assert len(peer.passed) == 1
+        await trio.testing.wait_all_tasks_blocked()
+        assert served.inside.admission.open == 0
+
+
+async def test_a_connection_counts_until_a_page_that_was_not_read_is_dropped(page: Page) -> None:
+    """The kernel drops it when the client closes its end."""
+    async with serving(page=page) as served:
+        peers = [served.connect() for _ in range(3 * ENDS)]
+        for peer in peers:
+            await ended_unread(peer)
+        assert served.inside.admission.open == len(peers)
+        for peer in peers:
+            peer.sock.close()
+        await trio.testing.wait_all_tasks_blocked()
+        assert served.inside.admission.open == 0
+
+
+async def test_a_page_that_is_not_read_makes_room_for_another_user(page: Page) -> None:
+    """If all connections are taken, a connection that has ended is closed for another user."""
+    need_root()
+    async with serving(page=page, connections=3) as served, contextlib.AsyncExitStack() as stack:
+        for _ in range(3):
+            await ended_unread(await stack.enter_async_context(served.connect()))
+        with somebody():
+            newcomer = await stack.enter_async_context(served.connect())
+        assert (await newcomer.call("status")).error is None
+        assert served.inside.service.rpc.refused == {"made_room": 2}
+
+
+async def test_a_stop_does_not_wait_until_a_page_is_read(page: Page) -> None:
+    """A client that reads nothing holds up no restart."""
+    async with serving(page=page) as served, served.connect() as peer, served.connect() as late:
+        await ended_unread(peer)
+        assert (await late.call("status")).error is None
+        served.acceptor.stop(drain=False)
+        await served.ended.wait()
+        assert trio.current_time() == 0
 
 
 # Refused

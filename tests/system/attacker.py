@@ -285,6 +285,26 @@ def _changes(fd: int) -> list[str]:
     return done
 
 
+def unread_pages(path: Path, count: int) -> int:
+    """End *count* connections whose pages are unread, two each; report how many were served."""
+    asked = msgpack.packb([0, 1, "take", ["utc", 1]]) + msgpack.packb([0, 2, "lease", []])
+    served = 0
+    with contextlib.ExitStack() as stack:
+        for _ in range(count):
+            sock = stack.enter_context(connected(path))
+            with contextlib.suppress(ConnectionError):
+                sock.sendall(asked)
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_WR)
+            ends = select.poll()
+            ends.register(sock, 0)
+            assert ends.poll(PATIENCE * 1000)
+            served += b"first" in sock.recv(65536, socket.MSG_PEEK)
+        at_work()
+        sys.stdin.read()
+    return served
+
+
 def bulks(path: Path, *counts: int) -> dict[str, Any]:
     """Ask as libuuid does for each of *counts* in turn, over and over, on eight connections."""
     seen, answered, unanswered = Seen(), 0, 0
@@ -454,6 +474,7 @@ def dripping(path: Path, count: int) -> int:
                 poll.register(sock, 0)
                 if poll.poll(0):
                     open_ones.remove(sock)
+                    sock.close()
                     closed += 1
                 else:
                     sock.recv(1)
@@ -606,6 +627,7 @@ ROLES: dict[str, Callable[..., Any]] = {
         idle,
         hoard,
         leases,
+        unread_pages,
         bulks,
         passing,
         storm,

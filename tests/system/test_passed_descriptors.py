@@ -1,19 +1,22 @@
-"""A descriptor whose close takes long, and which a caller passes along, delays no other caller.
+"""Descriptors that callers pass, and those that the daemon passes, harm no other caller.
 
-A TCP socket with SO_LINGER waits for its peer when it is closed, here for good. Others take long
-for what they hold.
+Some that callers pass along take long to close: a TCP socket with SO_LINGER waits for its peer,
+here for good. Those that the daemon passes count as the daemon's until they are read.
 """
 
 from __future__ import annotations
 
+import os
 import socket
 import sys
 
+import msgpack
 import pytest
 
 from tests.rig import Daemon, until
 from tests.system.attacker import Actor, connected
-from tests.system.test_attacks import ATTACKER, guarded, served, status
+from tests.system.test_attacks import ANOTHER, ATTACKER, guarded, served, status
+from tests.tools import need
 from uuidd.server.descriptors import bar_descriptors, may_hold_descriptors
 
 pytestmark = pytest.mark.usefixtures("as_root")
@@ -79,3 +82,58 @@ def test_a_stop_does_not_wait_for_descriptors() -> None:
     with daemon, Actor(daemon.socket, ATTACKER, "passing", ROUNDS, 1, 1):
         served(daemon)
         assert daemon.stop() == 0
+
+
+DESCRIPTORS, OF_ONE = 200, 52
+"""How many descriptors a daemon may have; a user may then have so many connections."""
+
+
+def few_descriptors(*command: str) -> list[str]:
+    """Return a command for a daemon that may have few, so that an attack is soon over."""
+    return [need("prlimit"), f"--nofile={DESCRIPTORS}", *command]
+
+
+def leased(daemon: Daemon) -> tuple[str | None, int]:
+    """Ask for a lease; return the error, and how many pages came."""
+    with daemon.connect() as connection:
+        connection.sock.sendall(msgpack.packb([0, 1, "lease", []]))
+        data, passed, _, _ = socket.recv_fds(connection.sock, 65536, 4)
+        for fd in passed:
+            os.close(fd)
+        _, _, error, _ = msgpack.unpackb(data)
+        return error, len(passed)
+
+
+def test_pages_that_one_user_does_not_read_keep_none_from_others() -> None:
+    """A connection counts as its user's until the page was read, also after it has ended."""
+    with guarded(wrap=few_descriptors) as daemon:
+        with Actor(daemon.socket, ATTACKER, "unread_pages", 2 * DESCRIPTORS) as attacker:
+            assert leased(daemon) == (None, 1)
+            until(lambda: status(daemon)["connections"] == OF_ONE + 1)
+            assert status(daemon)["leases"]["unpassed"] == 0
+            assert attacker.saw() == OF_ONE
+        until(lambda: status(daemon)["connections"] == 1)
+
+
+def test_pages_that_cannot_be_passed_are_told_of() -> None:
+    """A client gets no lease then, and the lane is not held. The log and the status say why."""
+    with guarded(wrap=few_descriptors) as daemon:
+        with (
+            Actor(daemon.socket, ATTACKER, "unread_pages", OF_ONE),
+            Actor(daemon.socket, ANOTHER, "unread_pages", OF_ONE),
+        ):
+            assert leased(daemon) == (
+                "no_lease: the page could not be passed over this connection; blocks serve"
+                " meanwhile",
+                0,
+            )
+            found = status(daemon)["leases"]
+            assert found["out"] == 0
+            assert found["unpassed"] > 0
+            assert found["refused"]["unpassed"] > 0
+        (line,) = [line for line in daemon.lines if "page" in line]
+        assert line.startswith(
+            "uuidd: WARNING: the page could not be passed, so clients get no leases: "
+        )
+        until(lambda: status(daemon)["connections"] == 1)
+        assert leased(daemon) == (None, 1)

@@ -152,6 +152,7 @@ class _Connections:
         self._open: set[Stream] = set()
         self._rejected: set[Stream] = set()
         self._ended = trio.Event()
+        self._stopping = False
         self._poller = Poller(
             service,
             limits,
@@ -197,8 +198,11 @@ class _Connections:
     def stop(self) -> None:
         """Let leases last, and read nothing more over connections that have sent something."""
         self._service.leasing.stop()
-        for stream in self._open:
-            if stream.received:
+        self._stopping = True
+        for stream in list(self._open):
+            if stream.ended:
+                self._poller.drop(stream)
+            elif stream.received:
                 stream.end_reading()
 
     async def finish(self) -> None:
@@ -218,6 +222,7 @@ class _Connections:
 
     def close(self) -> None:
         """Close all connections."""
+        self._stopping = True
         for stream in list(self._open):
             self._end(stream)
 
@@ -257,6 +262,12 @@ class _Connections:
     def _end(self, stream: Stream) -> None:
         if stream.lease is not None:
             self._service.leasing.release(stream)
+        if not (stream.ended or self._stopping) and stream.greeted and stream.is_unread():
+            # The page is on its way. Closed and not counted, one user could have thousands of such
+            # connections, and the kernel would pass no page to others.
+            stream.end()
+            self._poller.park(stream)
+            return
         self._open.remove(stream)
         self._admission.leave(stream.uid)
         stream.close()

@@ -107,10 +107,11 @@ async def _rpc(
                 # Those before it go first, because the descriptor comes with the first byte sent.
                 if not await _flush(stream, replies, service, limits, turns):
                     return False
-                sent = stream.send_with(fd, reply)
+                sent = service.leasing.send_with_page(stream, reply)
                 stream.has_page = sent > 0
                 stream.greeted = True
-                replies, reply = b"", reply[sent:]
+                replies = b""
+                reply = reply[sent:] if sent else service.take_back_lease(request, stream)
             replies += reply
         elif isinstance(stopped_by, rpc.MalformedError):
             service.rpc.refuse(MALFORMED)
@@ -134,7 +135,7 @@ async def _flush(
     stream: Stream, replies: bytes, service: Service, limits: Limits, turns: Turns
 ) -> bool:
     """Send *replies*, and return whether they could be sent in time."""
-    sent = stream.reply_now(replies, service.leasing.page) if replies else 0
+    sent = service.leasing.reply_now(stream, replies) if replies else 0
     if sent == len(replies):
         return True
     uid = stream.uid

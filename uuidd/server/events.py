@@ -60,6 +60,11 @@ def leases_ended(count: int) -> None:
     log.info("%s ended, because UTC was set back", counted(count, "lease"))
 
 
+def unpassed(error: OSError) -> None:
+    """Log that the kernel passes no descriptors."""
+    log.warning("the page could not be passed, so clients get no leases: %s", error.strerror)
+
+
 def steady_at_start(timeline: Steady, at: Reading) -> None:
     """Log at the start what the steady timeline will not do for a while, and why."""
     if timeline.held_until:

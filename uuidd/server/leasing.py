@@ -6,12 +6,19 @@ Theory of operation
 2. The lease ends with the connection, or with the connection's next request for a lease.
 3. When the daemon stops, leases do not end: their holders go on up to the horizon in the page, and
    the next daemon starts behind it. So nobody waits for a restart.
-4. An idle daemon does not raise the horizon. A holder says that it makes ids (``in_use``) when half
+4. A holder needs the page. It is passed with the first reply of each connection, for those who hold
+   blocks, and with the reply to the first request for a lease. If it cannot be passed with that
+   one, the lease ends, and the request is refused.
+5. The kernel counts each passed descriptor as the daemon's until its receiver has read it. Above
+   the daemon's limit of descriptors the kernel passes none to anybody (unix(7), ETOOMANYREFS). So
+   a connection over which the page is on its way counts as open (acceptor.py).
+6. An idle daemon does not raise the horizon. A holder says that it makes ids (``in_use``) when half
    of the time up to the horizon is over. Then the horizon is raised with the next save.
 """
 
 from __future__ import annotations
 
+import errno
 from collections import Counter
 from collections.abc import Callable
 
@@ -22,6 +29,7 @@ from uuidd.core.timeline.leases import PER_USER, RESERVED, Lease, NoLease
 from uuidd.core.timeline.outcomes import Closed
 from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.core.wire.methods import RefusedError
+from uuidd.server import events
 from uuidd.server.saver import REACH, Saver
 from uuidd.server.settings import SOON_SECONDS
 from uuidd.server.stream import Stream
@@ -30,12 +38,16 @@ NO_LEASE = "no_lease"
 """The code of the error when nothing is leased."""
 
 
+_OF_THE_CLIENT = {errno.EAGAIN, errno.EPIPE, errno.ECONNRESET, errno.EPERM}
+"""Why a client cannot be passed anything: it reads nothing, is gone, or allows no descriptors."""
+
+
 class Leasing:
     """Leases lanes of *timelines*, whose state *saver* saves. *read* reads the clock.
 
     *page* is the descriptor of the page, to be passed to holders; without it nothing is leased.
-    *leases* are those of *timelines*.
-    *refused* counts refusals by reason.
+    *leases* are those of *timelines*. *refused* counts refusals by reason, *unpassed* how often the
+    kernel did not pass the page to a client that would have taken it.
     """
 
     def __init__(
@@ -48,6 +60,8 @@ class Leasing:
         self.leases = timelines.utc.leases
         self.page = page
         self.refused: Counter[str] = Counter()
+        self.unpassed = 0
+        self._tell_at = 0.0
 
     async def grant(self, holder: Stream) -> Lease:
         """Lease a lane to a connection; a lease that it has ends before.
@@ -63,6 +77,34 @@ class Leasing:
         elif self._saver.idle:
             self._saver.want()
         return lease
+
+    def reply_now(self, stream: Stream, replies: bytes) -> int:
+        """Send rpc *replies* as ``Stream.send_now``; the first ones with the page, if there is one.
+
+        So who holds a block knows of a clone without a request for that. Who does not receive the
+        descriptor misses nothing: the kernel drops it.
+        """
+        if stream.greeted:
+            return stream.send_now(replies)
+        stream.greeted = True
+        return self.send_with_page(stream, replies) or stream.send_now(replies)
+
+    def send_with_page(self, stream: Stream, data: bytes) -> int:
+        """Send *data* with the page, and return how many bytes; 0 if that is not possible."""
+        if self.page is None:
+            return 0
+        try:
+            return stream.send_with(self.page, data)
+        except OSError as error:
+            if error.errno not in _OF_THE_CLIENT:
+                self.unpassed += 1
+                self._tell(error)
+            return 0
+
+    def take_back(self, holder: Stream) -> RefusedError:
+        """End a lease whose page could not be passed; return the error to send instead."""
+        self.release(holder)
+        return self._refusal("unpassed", "the page could not be passed over this connection")
 
     def release(self, holder: Stream) -> None:
         """End the lease of a connection, if it has one and the daemon goes on."""
@@ -92,6 +134,12 @@ class Leasing:
             raise self._refusal("stopping", "the daemon is stopping; try again") from None
         except NoLease as none:
             raise self._refusal(none.reason, self._words(none, uid)) from None
+
+    def _tell(self, error: OSError) -> None:
+        now = trio.current_time()
+        if now >= self._tell_at:
+            self._tell_at = now + events.SPAN
+            events.unpassed(error)
 
     def _refusal(self, reason: str, words: str) -> RefusedError:
         self.refused[reason] += 1

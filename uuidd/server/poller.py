@@ -10,7 +10,9 @@ Theory of operation
 3. Nearly all requests arrive whole and can be answered at once. That is done here, without a task.
 4. A *lone client* sends one request after the other, and nobody else sends any. The poller then
    polls for its next request for a moment (busy polling), instead of going to sleep.
-5. Whatever takes waiting goes to a task (*hand_over*), which parks the connection again: a request
+5. A connection that has ended, and whose client has not read the page, is parked too, in a queue
+   of its own. It is closed when all was read.
+6. Whatever takes waiting goes to a task (*hand_over*), which parks the connection again: a request
    that arrived in part, one that needs a save or free ticks, a reply that is not read.
 """
 
@@ -35,6 +37,10 @@ EVENTS = 64
 QUEUES = 32
 """Users with a queue of their own; all others share one. Each queue costs a descriptor."""
 
+ENDS = 8
+"""Connections that have ended, and were read, of which one call of epoll_wait(2) tells: about as
+many as can be closed in a turn."""
+
 SPINS = 100
 """How often to poll for the next request of a lone client: some 30 microseconds. Going to sleep and
 waking up takes longer."""
@@ -50,6 +56,9 @@ PAUSE = 0.01
 
 SHARED_QUEUE = -1
 """Stands for all users without a queue of their own."""
+
+_READ = select.EPOLLOUT | select.EPOLLET
+"""Ready each time that the peer has read something, or has closed."""
 
 HandOver = Callable[[Stream, bytes, bytes], None]
 """Goes on with a connection in a task, with the bytes not answered and the replies not sent."""
@@ -122,6 +131,7 @@ class Poller:
         self._by_fd: dict[int, _Queue] = {}
         self._lone = _LoneClient()
         self._open_queue(SHARED_QUEUE)
+        self._ended = self._new_queue()
 
     async def run(self) -> None:
         """Serve until cancelled."""
@@ -151,7 +161,10 @@ class Poller:
                         round_ends = monotonic() + ROUND_SECONDS
 
     def park(self, stream: Stream) -> None:
-        """Wait for the next request of a connection; hang up if the system does not let us."""
+        """Wait for the next request of a connection, or if it has ended until all of it was read.
+
+        Hang up if the system does not let us.
+        """
         if self._park(stream) is None:
             self._service.rpc.refuse(NO_WATCH)
             self._hang_up(stream)
@@ -159,8 +172,9 @@ class Poller:
     def drop(self, stream: Stream) -> bool:
         """Hang up on a connection if it is parked; return whether it was."""
         fd = stream.sock.fileno()
-        for queue in (self._queues.get(stream.uid), self._queues[SHARED_QUEUE]):
+        for queue in (self._queues.get(stream.uid), self._queues[SHARED_QUEUE], self._ended):
             if queue is not None and queue.streams.get(fd) is stream:
+                stream.end()
                 self._close(queue, stream)
                 return True
         return False
@@ -176,10 +190,13 @@ class Poller:
         return True
 
     def _park(self, stream: Stream) -> _Queue | None:
-        queue = self._queues.get(stream.uid) or self._open_queue(stream.uid)
+        queue, events = self._ended, _READ
+        if not stream.ended:
+            queue = self._queues.get(stream.uid) or self._open_queue(stream.uid)
+            events = select.EPOLLIN
         fd = stream.sock.fileno()
         try:
-            queue.epoll.register(fd, select.EPOLLIN)
+            queue.epoll.register(fd, events)
         except OSError:
             return None
         queue.streams[fd] = stream
@@ -192,12 +209,15 @@ class Poller:
         if len(self._queues) > QUEUES:
             return self._queues[SHARED_QUEUE]
         try:
-            queue = _Queue(self._epoll())
-            self._users.register(queue.epoll.fileno(), select.EPOLLIN)
+            queue = self._queues[uid] = self._new_queue()
+            return queue
         except (OSError, ValueError):
             # No descriptor is left.
             return self._queues[SHARED_QUEUE]
-        self._queues[uid] = queue
+
+    def _new_queue(self) -> _Queue:
+        queue = _Queue(self._epoll())
+        self._users.register(queue.epoll.fileno(), select.EPOLLIN)
         self._by_fd[queue.epoll.fileno()] = queue
         return queue
 
@@ -218,6 +238,9 @@ class Poller:
 
     def _serve_user(self, queue: _Queue) -> None:
         """Serve a user's connections for one turn, each once before any a second time."""
+        if queue is self._ended:
+            self._close_those_read()
+            return
         now = self._monotonic()
         ends = now + TURN_SECONDS
         if not queue.ready:
@@ -231,6 +254,13 @@ class Poller:
                 self._serve(queue, stream, ends)
             if self._monotonic() > ends:
                 break
+
+    def _close_those_read(self) -> None:
+        # All at once, for none of these is ready a second time.
+        for fd, _ in self._ended.epoll.poll(0, ENDS):
+            stream = self._ended.streams[fd]
+            if not stream.is_unread():
+                self._close(self._ended, stream)
 
     def _serve(self, queue: _Queue, stream: Stream, ends: float) -> None:
         is_new = not stream.received
@@ -260,7 +290,7 @@ class Poller:
             # As below, for one call less: nearly all replies come here.
             sent = stream.send_now(replies)
         else:
-            sent = stream.reply_now(replies, self._service.leasing.page)
+            sent = self._service.leasing.reply_now(stream, replies)
         if isinstance(stopped_by, rpc.MalformedError) and sent == len(replies):
             reply = reply_to(stopped_by)
             if not reply or stream.send_now(reply):

@@ -173,6 +173,13 @@ class Service:
             return self._refuse_libuuid(refused)
         return self._reply_libuuid(ask, block)
 
+    def take_back_lease(self, request: rpc.Request, stream: Stream) -> bytes:
+        """End the lease that *request* was just granted; return the reply to send instead."""
+        assert request.msgid is not None  # noqa: S101  (a notification is granted nothing)
+        refused = self.leasing.take_back(stream)
+        self.rpc.refuse(refused.code)
+        return rpc.pack_error(request.msgid, refused.code, refused.message)
+
     def _check_permitted(self, uid: int) -> None:
         """Check that the user *uid* may have the daemon renewed. Raises RefusedError."""
         if uid not in self._trusted:

@@ -141,6 +141,7 @@ class Report:
             "granted": leases.granted,
             "revoked": leases.revoked,
             "refused": dict(leasing.refused),
+            "unpassed": leasing.unpassed,
             "horizon_in": left,
             "held_for": max(0.0, round((leases.floor - now) / TICKS_PER_SECOND, 3)),
         }

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import array
 import contextlib
+import fcntl
 import socket
+import termios
+from struct import Struct
 
 import trio
 
@@ -18,8 +21,15 @@ UNREAD_BYTES = 16384
 """Bytes of replies that the system keeps for one connection, without its own overhead, which is as
 much again. They count as the daemon's memory, and one user may have thousands of connections."""
 
+LEAST_UNREAD = 256
+"""Bytes of the system's memory that any unread byte takes at least. For a moment after the last one
+was read, a few bytes still count."""
+
 READ_BYTES = 16384
 """Bytes read at once: some hundreds of pipelined requests."""
+
+
+_INT = Struct("i")
 
 
 class Stream:
@@ -28,11 +38,12 @@ class Stream:
     *received* is whether anything has arrived over it, or its end. Until then, *silent_since* is
     when the wait for it began.
 
-    *lease* is the last lease that was granted to its client. *greeted* is whether the descriptor of
-    the page was passed with the first reply, *has_page* whether it was passed with a lease.
+    *lease* is the last lease that was granted to its client. *greeted* is whether the first reply
+    was sent, with the page, and *has_page* whether the page was passed with a lease. *ended* is
+    whether the stream is open only until the client has read what was sent.
     """
 
-    __slots__ = ("greeted", "has_page", "lease", "received", "silent_since", "sock", "uid")
+    __slots__ = ("ended", "greeted", "has_page", "lease", "received", "silent_since", "sock", "uid")
 
     silent_since: float
 
@@ -41,7 +52,7 @@ class Stream:
         self.uid = uid
         self.received = False
         self.lease: Lease | None = None
-        self.greeted = self.has_page = False
+        self.greeted = self.has_page = self.ended = False
 
     def receive_now(self) -> bytes | None:
         """Return what has arrived: None if nothing has, "" at the end or when the peer is gone."""
@@ -64,6 +75,17 @@ class Stream:
         with contextlib.suppress(OSError):
             self.sock.shutdown(socket.SHUT_RD)
 
+    def is_unread(self) -> bool:
+        """Whether the client, or a process that has a copy of its socket, has not read all."""
+        unread = fcntl.ioctl(self.sock, termios.TIOCOUTQ, bytes(_INT.size))
+        return bool(_INT.unpack(unread)[0] >= LEAST_UNREAD)
+
+    def end(self) -> None:
+        """Let both directions end; what was sent can still be read."""
+        self.ended = True
+        with contextlib.suppress(OSError):
+            self.sock.shutdown(socket.SHUT_RDWR)
+
     def close(self) -> None:
         """Close the connection."""
         self.sock.close()
@@ -77,27 +99,14 @@ class Stream:
         except OSError:
             return -1
 
-    def reply_now(self, replies: bytes, page: int | None) -> int:
-        """Send rpc *replies* as ``send_now``; the first ones with the descriptor *page*, if any.
-
-        So who holds a block knows of a clone without a request for that. Who does not receive the
-        descriptor misses nothing: the kernel drops it.
-        """
-        if self.greeted:
-            return self.send_now(replies)
-        self.greeted = True
-        return (page is not None and self.send_with(page, replies)) or self.send_now(replies)
-
     def send_with(self, fd: int, data: bytes) -> int:
-        """Send *data* with a descriptor, as ``send_now``; 0 too if it cannot be sent with one.
+        """Send what can be sent at once of *data* with a descriptor, and return how many bytes.
 
-        The kernel, or the client, may allow no passed descriptors, or no more of them.
+        Raises OSError, and sends nothing: there is no room, or the peer is gone, or the peer or the
+        kernel allows no passed descriptors, or no more of them.
         """
         passed = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd]))
-        try:
-            return self.sock.sendmsg([data], [passed], socket.MSG_DONTWAIT)
-        except OSError:
-            return 0
+        return self.sock.sendmsg([data], [passed], socket.MSG_DONTWAIT)
 
     async def receive(self) -> bytes:
         """Return what arrives next, however late; "" at the end or when the peer is gone."""

@@ -81,6 +81,11 @@ def _totals(status: dict[str, Any]) -> Iterator[tuple[str, str, int]]:
         leases["revoked"],
     )
     yield (
+        "leases_unpassed",
+        "How often the kernel did not pass the page of the leases to a client.",
+        leases["unpassed"],
+    )
+    yield (
         "clones_noticed",
         "The times that the daemon was told that its machine was cloned.",
         clones["noticed"],

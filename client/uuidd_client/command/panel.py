@@ -161,6 +161,8 @@ def _leases(status: dict[str, Any], width: int) -> Iterator[Line]:
         said = [Span("none, because there is no page; clients use blocks", YELLOW)]
     elif leases["held_for"]:
         said += [Span(", "), Span(f"held for {leases['held_for']:.1f} s more", YELLOW)]
+    elif leases["unpassed"]:
+        said += [Span(", "), Span(f"page not passed {leases['unpassed']:,} times", YELLOW)]
     yield from row("leases", said, width)
 
 

@@ -40,8 +40,8 @@ class _Mapping(mmap.mmap):
     """The memory of a page. It lasts as long as anybody has a memoryview of it."""
 
     # Kept here for ``__del__``: at the interpreter's end, the names of a module may be gone first.
-    _fstat = staticmethod(os.fstat)
-    _kept: list[_Mapping] = []  # noqa: RUF012  (all of them share it)
+    fstat = staticmethod(os.fstat)
+    kept: list[_Mapping] = []  # noqa: RUF012  (all of them share it)
     """Mappings that are never closed, see ``__del__``."""
 
     number = -1
@@ -57,12 +57,12 @@ class _Mapping(mmap.mmap):
             # It was not mapped.
             return
         try:
-            found = self._fstat(self.number)
+            found = self.fstat(self.number)
             if (found.st_dev, found.st_ino) == self.identity:
                 return
         except OSError:
             pass
-        self._kept.append(self)
+        self.kept.append(self)
 
 
 class Page:

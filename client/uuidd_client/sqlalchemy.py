@@ -65,19 +65,20 @@ class _Id(TypeDecorator[str]):
         """
         if value is None:
             return None
-        packed = self._packed(value)
-        return uuid.UUID(bytes=packed) if self._as_uuid(dialect) else packed
+        packed = self.packed(value)
+        return uuid.UUID(bytes=packed) if self.kept_as_uuid(dialect) else packed
 
     def process_result_value(self, value: Any, dialect: Dialect) -> str | None:
         """Return the text of an id in the database."""
         if value is None:
             return None
-        return self._unpacked(value.bytes if isinstance(value, uuid.UUID) else bytes(value))
+        return self.unpacked(value.bytes if isinstance(value, uuid.UUID) else bytes(value))
 
-    def _as_uuid(self, dialect: Dialect) -> bool:
+    def kept_as_uuid(self, dialect: Dialect) -> bool:
+        """Whether a database of *dialect* keeps the ids in its own type for UUIDs."""
         return self.native and dialect.name == "postgresql"
 
-    def _packed(self, value: Any) -> bytes:
+    def packed(self, value: Any) -> bytes:
         """Return the bytes of an id."""
         kind = type(self).__name__
         if isinstance(value, str):
@@ -90,7 +91,8 @@ class _Id(TypeDecorator[str]):
             return value
         raise TypeError(f"{shown(value)} is no {kind}; pass its text")
 
-    def _unpacked(self, value: bytes) -> str:
+    def unpacked(self, value: bytes) -> str:
+        """Return the text of an id that was packed."""
         return type(self).to_text(int.from_bytes(value, "big"))
 
 
@@ -127,14 +129,16 @@ class PushId(_Id):
     cache_ok = True
     size, native = push_id.WIDTH, False
 
-    def _packed(self, value: Any) -> bytes:
+    def packed(self, value: Any) -> bytes:
+        """Return the bytes of an id."""
         text = value.decode("ascii", "replace") if isinstance(value, bytes) else value
         if not isinstance(text, str):
             raise TypeError(f"{shown(value)} is no PushId; pass its text")
         push_id.from_text(text)
         return text.encode()
 
-    def _unpacked(self, value: bytes) -> str:
+    def unpacked(self, value: bytes) -> str:
+        """Return the text of an id that was packed."""
         return value.decode()
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+# Not socket, whose class gevent and eventlet replace by classes of their own.
+import _socket
 import os
-import socket
 from struct import Struct
 
 from uuidd_client.fork_guard import alive
@@ -12,15 +13,17 @@ from uuidd_client.system import elapsed
 
 _INT = Struct("i")
 
-_ONE_PASSED = socket.CMSG_LEN(_INT.size)
+_ONE_PASSED = _socket.CMSG_LEN(_INT.size)
 """Room for one descriptor; the kernel closes others, which CMSG_SPACE could have room for."""
 
-_CLOEXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0x4000_0000)
+_CLOEXEC = getattr(_socket, "MSG_CMSG_CLOEXEC", 0x4000_0000)
 """So that programs which are started do not inherit a passed descriptor."""
 
 
-class Stream(socket.socket):
+class Stream(_socket.socket):
     """A Unix stream socket that checks whether its descriptor is still its own.
+
+    It waits in system calls, also under gevent and eventlet: greenlets wait with it.
 
     A process that becomes a daemon closes all descriptors; then the number is free, or a file's.
 
@@ -30,20 +33,21 @@ class Stream(socket.socket):
     read or write directly follows a check of *alive*, and does not wait.
     """
 
-    _identity: tuple[int, int] | None = None
+    identity: tuple[int, int] | None = None
+    """The device and the inode of the socket that was opened."""
 
     # Kept here for ``__del__``: at the interpreter's end, the names of a module may be gone first.
-    _fstat = staticmethod(os.fstat)
-    _close_descriptor = staticmethod(os.close)
+    fstat = staticmethod(os.fstat)
+    close_descriptor = staticmethod(os.close)
 
     def __init__(self) -> None:
         # First: a child must not inherit a descriptor for which it is alive.
-        self._alive = alive()
-        super().__init__(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.alive = alive()
+        super().__init__(_socket.AF_UNIX, _socket.SOCK_STREAM)
         # The program may have called setdefaulttimeout.
         self.setblocking(True)
-        info = self._fstat(self.fileno())
-        self._identity = (info.st_dev, info.st_ino)
+        info = self.fstat(self.fileno())
+        self.identity = (info.st_dev, info.st_ino)
 
     def __del__(self) -> None:
         # A program does not close the client of uuid1(), so an open socket is not a leak here.
@@ -59,8 +63,8 @@ class Stream(socket.socket):
             # connect(2) waits for room in the backlog only if the socket blocks.
             self.setblocking(left > 0)
             if left > 0:
-                self.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _timeval(left))
-            if not self._alive[0]:
+                self.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDTIMEO, _timeval(left))
+            if not self.alive[0]:
                 raise Forked
             # This waits, but no child connects again: Python does not call connect(2) twice.
             self.connect(path)
@@ -76,7 +80,7 @@ class Stream(socket.socket):
         """Send *data*, a request. Raises TimeoutError if unread requests have filled the socket."""
         self.settimeout(0)
         while data:
-            if not self._alive[0]:
+            if not self.alive[0]:
                 raise Forked
             try:
                 sent = self.send(data)
@@ -86,27 +90,28 @@ class Stream(socket.socket):
 
     def receive(self, count: int, seconds: float) -> bytes:
         """Return up to *count* bytes that have come; wait for *seconds* if there are none."""
-        self._wait(seconds)
+        self.wait_for_bytes(seconds)
         return self.recv(count)
 
     def receive_passed(self, count: int, seconds: float) -> tuple[bytes, list[int]]:
         """As ``receive``; return also the descriptors that were passed with the bytes."""
-        self._wait(seconds)
+        self.wait_for_bytes(seconds)
         data, passed, _, _ = self.recvmsg(count, _ONE_PASSED, _CLOEXEC)
         return data, [_INT.unpack(each[: _INT.size])[0] for *_, each in passed]
 
-    def _wait(self, seconds: float) -> None:
+    def wait_for_bytes(self, seconds: float) -> None:
+        """Wait until something can be read, for *seconds* at most. Raises TimeoutError."""
         self.settimeout(seconds)
-        if not self._alive[0]:
+        if not self.alive[0]:
             # The parent takes the answer, so the child would wait for its whole time-out.
             raise Forked
         try:
             # Waits, but leaves the bytes there.
-            self.recv(1, socket.MSG_PEEK)
+            self.recv(1, _socket.MSG_PEEK)
         except TimeoutError:
-            if self._alive[0]:
+            if self.alive[0]:
                 raise
-        if not self._alive[0]:
+        if not self.alive[0]:
             raise Forked
 
     def is_quiet(self) -> bool:
@@ -115,7 +120,7 @@ class Stream(socket.socket):
             return False
         try:
             self.settimeout(0)
-            if not self._alive[0]:
+            if not self.alive[0]:
                 raise Forked
             self.recv(1)
         except BlockingIOError:
@@ -127,10 +132,10 @@ class Stream(socket.socket):
     def is_open(self) -> bool:
         """Whether the descriptor is still the socket that was opened."""
         try:
-            info = self._fstat(self.fileno())
+            info = self.fstat(self.fileno())
         except OSError:
             return False
-        return (info.st_dev, info.st_ino) == self._identity
+        return (info.st_dev, info.st_ino) == self.identity
 
     def close_own(self) -> None:
         """Close the descriptor, unless another file has it by now."""
@@ -139,8 +144,8 @@ class Stream(socket.socket):
             return
         descriptor = self.detach()
         # Without an identity __init__ was interrupted, so no other file can have it.
-        if self._identity is None and descriptor >= 0:
-            self._close_descriptor(descriptor)
+        if self.identity is None and descriptor >= 0:
+            self.close_descriptor(descriptor)
 
 
 def _timeval(seconds: float) -> bytes:

@@ -61,9 +61,9 @@ def askers(monkeypatch: pytest.MonkeyPatch) -> list[int]:
             askers.append(threading.get_ident())
             super().connect_until(path, deadline)
 
-        def _wait(self, seconds: float) -> None:
+        def wait_for_bytes(self, seconds: float) -> None:
             askers.append(threading.get_ident())
-            super()._wait(seconds)
+            super().wait_for_bytes(seconds)
 
     monkeypatch.setattr(transport, "Stream", Watched)
     return askers

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import inspect
 import multiprocessing
 import os
 import pickle
+import pkgutil
 import pydoc
+import re
 import subprocess
 import sys
 import typing
@@ -18,6 +21,8 @@ from uuid import UUID
 
 import pytest
 
+import pytest_uuidd
+import uuidd
 import uuidd_client
 from tests.client.spawned import draw_of, draw_with
 from uuidd_client import Backfill, Client
@@ -183,3 +188,33 @@ def test_type_checkers_know_what_the_functions_return() -> None:
     assert_type(uuidd_client.uuid7, Callable[[], UUID])
     assert_type(uuidd_client.ulid, Callable[[], str])
     assert_type(uuidd_client.snowflake, Callable[[], int])
+
+
+def test_no_class_has_a_private_name_of_its_own_beside_those_of_another_library() -> None:
+    """A later version of that library, or one that replaces it, may use the same name."""
+    seen, found = 0, []
+    for package in (uuidd, uuidd_client, pytest_uuidd):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if module.name.endswith("__main__"):
+                continue
+            for made in vars(importlib.import_module(module.name)).values():
+                if not (inspect.isclass(made) and made.__module__ == module.name):
+                    continue
+                bases = [base for base in made.__mro__[1:] if not _is_ours_or_plain(base)]
+                seen += bool(bases)
+                taken = {name for base in made.__mro__[1:] for name in vars(base)}
+                private = {name for name in vars(made) if re.fullmatch("_[^_].*[^_]", name)}
+                found += [f"{made.__qualname__}.{name}" for name in private - taken if bases]
+    assert seen > 10
+    assert not found
+
+
+def _is_ours_or_plain(base: type) -> bool:
+    """Whether a class is the project's, or one of Python itself that has no private names."""
+    return base.__module__.split(".")[0] in {
+        "uuidd",
+        "uuidd_client",
+        "pytest_uuidd",
+        "builtins",
+        "typing",
+    }

@@ -65,15 +65,15 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def waits(monkeypatch: pytest.MonkeyPatch) -> list[float | None]:
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Return the time-outs of all waits for an answer; to look without waiting is none."""
-    waits: list[float | None] = []
+    waits: list[float] = []
 
     class Watched(Stream):
-        def recv(self, size: int, flags: int = 0) -> bytes:
-            if self.gettimeout() != 0:
-                waits.append(self.gettimeout())
-            return super().recv(size, flags)
+        def wait_for_bytes(self, seconds: float) -> None:
+            if seconds:
+                waits.append(seconds)
+            super().wait_for_bytes(seconds)
 
     monkeypatch.setattr(transport, "Stream", Watched)
     return waits
@@ -107,7 +107,7 @@ DRAWS: list[Callable[[Client], object]] = [
 
 @pytest.mark.parametrize("fallback", [True, False])
 def test_one_call_waits_for_a_silent_daemon_whatever_is_drawn(
-    path: Path, fallback: bool, waits: list[float | None]
+    path: Path, fallback: bool, waits: list[float]
 ) -> None:
     """While the silence is known every kind of call falls back, or fails, at once."""
     failed = 0

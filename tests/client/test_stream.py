@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import select
 import socket
@@ -34,7 +35,7 @@ def pair(tmp_path: Path) -> Iterator[tuple[Stream, socket.socket]]:
         stream = Stream()
         stream.connect_until(str(tmp_path / "s"), elapsed() + 10.0)
         daemon, _ = listener.accept()
-        with stream, daemon:
+        with contextlib.closing(stream), daemon:
             yield stream, daemon
 
 

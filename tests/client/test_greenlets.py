@@ -1,0 +1,142 @@
+"""Programs of gevent and eventlet, which replace parts of the standard library in their process."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.rig import PATIENCE, Daemon, until
+
+pytestmark = [pytest.mark.usefixtures("implementation"), pytest.mark.process]
+
+PATCH = {
+    "gevent": "import gevent.monkey, gevent.pool\ngevent.monkey.patch_all()\n"
+    "pool = gevent.pool.Pool(300)\n",
+    "eventlet": "import eventlet\neventlet.monkey_patch()\npool = eventlet.GreenPool(300)\n",
+}
+
+DRAW = """
+import json, sys, time
+from uuidd_client import snowflake, stats, uuid1, uuid7
+
+def draw(_):
+    made = []
+    for _ in range(4):
+        made += [uuid7().hex, uuid1().hex]
+        if "snowflakes" in sys.argv:
+            made.append(str(snowflake()))
+        # Another greenlet goes on here.
+        time.sleep(0)
+    return made
+
+made = [each for some in pool.imap(draw, range(300)) for each in some]
+print(json.dumps([len(made), len(set(made)), bool(stats().fallback)]))
+"""
+
+
+@pytest.fixture(params=["with a daemon", "without a daemon"])
+def environment(
+    request: pytest.FixtureRequest, daemon: Daemon, tmp_path: Path
+) -> Iterator[dict[str, str]]:
+    """The environment of a program that has a daemon, or has none."""
+    if request.param == "without a daemon":
+        yield {**os.environ, "UUIDD_SOCKET": str(tmp_path / "none"), "UUIDD_FALLBACK": "1"}
+    else:
+        known = {"UUIDD_SOCKET": str(daemon.socket), "UUIDD_FALLBACK": "0"}
+        yield {**os.environ, **known, "UUIDD_TIMEOUT": str(PATIENCE)}
+
+
+@pytest.mark.parametrize("library", PATCH)
+@pytest.mark.parametrize("imported", ["before", "after"])
+def test_300_greenlets_draw_at_once(
+    environment: dict[str, str], library: str, imported: str
+) -> None:
+    """None fails, and no id comes twice, whether the client was imported before the patch."""
+    has_daemon = environment["UUIDD_FALLBACK"] == "0"
+    program = ("import uuidd_client\n" if imported == "before" else "") + PATCH[library] + DRAW
+    words = ["snowflakes"] if has_daemon else []
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program, *words],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=3 * PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    count = 300 * 4 * (3 if has_daemon else 2)
+    assert json.loads(done.stdout) == [count, count, not has_daemon]
+
+
+@pytest.mark.parametrize("library", PATCH)
+def test_a_greenlet_waits_no_longer_for_a_full_backlog(library: str, tmp_path: Path) -> None:
+    """A daemon that accepts nobody any more holds no program past its time-out."""
+    program = PATCH[library] + "from uuidd_client import uuid7\nprint(uuid7().is_safe.name)"
+    with contextlib.ExitStack() as stack:
+        listener = stack.enter_context(socket.socket(socket.AF_UNIX))
+        listener.bind(str(tmp_path / "s"))
+        listener.listen(0)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                waiting = stack.enter_context(socket.socket(socket.AF_UNIX))
+                waiting.setblocking(False)
+                waiting.connect(str(tmp_path / "s"))
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", program],
+            env={**os.environ, "UUIDD_SOCKET": str(tmp_path / "s"), "UUIDD_TIMEOUT": "0.1"},
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+    assert (done.returncode, done.stdout) == (0, "unknown\n"), done.stderr
+
+
+APPLICATION = """
+from uuidd_client import uuid1, uuid7
+
+made = [uuid1(), uuid7()]
+
+def application(environ, start_response):
+    made.extend([uuid1(), uuid7()])
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    return [b"\\n".join(str(each).encode() for each in made[-2:])]
+"""
+
+
+def test_gunicorn_serves_with_workers_of_gevent(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    """Workers that make ids when they load the application start, and each request has new ids."""
+    (tmp_path / "application.py").write_text(APPLICATION)
+    log = tmp_path / "log"
+    words = ["-k", "gevent", "-w", "2", "--bind", "127.0.0.1:0", "--no-control-socket"]
+    with log.open("wb") as errors:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "gunicorn", *words, "application"],
+            env=environment,
+            cwd=tmp_path,
+            stderr=errors,
+        )
+    try:
+        line = "Listening at: "
+        until(lambda: line in log.read_text(), 3 * PATIENCE, instead=log.read_text)
+        url = log.read_text().split(line)[1].split()[0]
+        made = []
+        for _ in range(50):
+            with urllib.request.urlopen(url, timeout=PATIENCE) as answer:  # noqa: S310 (http)
+                made += answer.read().split()
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(PATIENCE)
+    assert len({*made}) == len(made) == 100

@@ -175,11 +175,8 @@ class Connection(Transport):
         self._open(deadline)
         self.watch = NEVER
         try:
-            self._send(libuuid.pack_request(libuuid.Op.BULK_TIME_UUID, asked))
-            data = b""
-            while (reply := libuuid.unpack_body(data)) is None:
-                data += self._receive(deadline)
-            block = libuuid.unpack_block(reply)
+            request = libuuid.pack_request(libuuid.Op.BULK_TIME_UUID, asked)
+            block = libuuid.unpack_block(self._ask(request, libuuid.unpack_body, deadline))
             # Ticks that a reply claims beyond the request were never reserved.
             return Block(block.first, min(block.count, asked), block.clock_seq, block.node)
         except Closed:

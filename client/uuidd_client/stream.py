@@ -5,6 +5,7 @@ from __future__ import annotations
 # Not socket, whose class gevent and eventlet replace by classes of their own.
 import _socket
 import os
+from contextlib import suppress
 from struct import Struct
 
 from uuidd_client.fork_guard import alive
@@ -89,7 +90,10 @@ class Stream(_socket.socket):
             data = data[sent:]
 
     def receive(self, count: int, seconds: float) -> bytes:
-        """Return up to *count* bytes that have come; wait for *seconds* if there are none."""
+        """Return up to *count* bytes that have come; wait for *seconds* if there are none.
+
+        Raises BlockingIOError if none have come then.
+        """
         self.wait_for_bytes(seconds)
         return self.recv(count)
 
@@ -100,17 +104,16 @@ class Stream(_socket.socket):
         return data, [_INT.unpack(each[: _INT.size])[0] for *_, each in passed]
 
     def wait_for_bytes(self, seconds: float) -> None:
-        """Wait until something can be read, for *seconds* at most. Raises TimeoutError."""
+        """Wait until something can be read, for *seconds* at most. A read after it never waits."""
         self.settimeout(seconds)
         if not self.alive[0]:
             # The parent takes the answer, so the child would wait for its whole time-out.
             raise Forked
-        try:
+        with suppress(BlockingIOError, TimeoutError):
             # Waits, but leaves the bytes there.
             self.recv(1, _socket.MSG_PEEK)
-        except TimeoutError:
-            if self.alive[0]:
-                raise
+        # A handler may have run until the time was over: then the read is the last look.
+        self.settimeout(0)
         if not self.alive[0]:
             raise Forked
 

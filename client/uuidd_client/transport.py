@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
 from uuidd.core.wire import rpc
 from uuidd_client.errors import DaemonUnavailable
@@ -28,6 +29,8 @@ from uuidd_client.per_process import Forked
 from uuidd_client.stream import Stream
 from uuidd_client.system import elapsed
 from uuidd_client.watch import page_of
+
+Answer = TypeVar("Answer")
 
 MOST_PATH_BYTES = 107
 """The longest path of a socket: sockaddr_un has room for 108 bytes, of which the last is zero."""
@@ -153,11 +156,8 @@ class Transport:
         return self._exchange(request, deadline)
 
     def _exchange(self, request: bytes, deadline: float) -> Any:
-        data = b""
         try:
-            self._send(request)
-            while (response := rpc.unpack_response(data)) is None:
-                data += self._receive(deadline)
+            response = self._ask(request, rpc.unpack_response, deadline)
         except rpc.MalformedError as error:
             raise self._unusable(error) from error
         except BaseException:
@@ -173,6 +173,18 @@ class Transport:
         if response.error is not None:
             raise DaemonUnavailable(self.path, _printable(response.error), code=response.code)
         return response.result
+
+    def _ask(
+        self, request: bytes, unpack: Callable[[bytes], Answer | None], deadline: float
+    ) -> Answer:
+        """Send *request*; return what *unpack* finds in the answer, once that is whole."""
+        self._send(request)
+        data = b""
+        while (answer := unpack(data)) is None:
+            if data and elapsed() >= deadline:
+                raise self._silent()
+            data += self._receive(deadline)
+        return answer
 
     def _open(self, deadline: float) -> None:
         self.close()
@@ -213,11 +225,13 @@ class Transport:
             raise self._failed(error) from error
 
     def _receive(self, deadline: float) -> bytes:
+        """Return the bytes that have come by *deadline*.
+
+        After it there is one look: this process may have been held up since it asked.
+        """
         sock = self._opened()
         try:
-            left = deadline - elapsed()
-            if left <= 0:
-                raise TimeoutError
+            left = max(deadline - elapsed(), 0.0)
             if self._wants_page or self._is_new:
                 data, passed = sock.receive_passed(65536, left)
                 for descriptor in passed:
@@ -226,7 +240,7 @@ class Transport:
                 data = sock.receive(65536, left)
         except ConnectionResetError:
             data = b""
-        except TimeoutError as error:
+        except BlockingIOError as error:
             raise self._silent() from error
         except OSError as error:
             raise self._failed(error) from error

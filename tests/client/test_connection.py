@@ -35,7 +35,6 @@ from tests.client.fakes import (
 )
 from tests.client.lanes import Lanes
 from uuidd.core.timeline import Block
-from uuidd.core.wire import rpc
 from uuidd_client import stream, transport
 from uuidd_client.connection import MAX_FROM_LIBUUID, Connection
 from uuidd_client.errors import DaemonUnavailable, NoWorkerId
@@ -379,17 +378,22 @@ def test_silence_ends_with_the_time_out(path: Path) -> None:
     assert caught.value.reason == "silent"
 
 
-def test_what_comes_after_the_time_out_is_not_waited_for(path: Path) -> None:
+def test_what_comes_after_the_time_out_is_not_waited_for(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Who sends byte after byte is late all the same, though there is always one to be read."""
-    with served(path, grants()) as (_, found):
-        deadline = real_time.clock_gettime(real_time.CLOCK_BOOTTIME) + PATIENCE
-        found._open(deadline)
-        found._send(rpc.pack_request(1, "take", ["utc", 1]))
-        assert found._sock is not None
-        found._sock.settimeout(PATIENCE)
-        assert found._sock.recv(1, socket.MSG_PEEK)
-        with pytest.raises(DaemonUnavailable, match="silent for") as caught:
-            found._receive(deadline - PATIENCE)
+    time = Time(monkeypatch)
+    # The beginning of a megabyte.
+    pieces = itertools.chain([b"\xc6\x00\x0f\xff\xff"], itertools.repeat(b"\x00", 20))
+
+    def trickled(_: float) -> bytes:
+        time.move(PATIENCE / 5)
+        return next(pieces)
+
+    with served(path, lambda _: b"") as (_, found):
+        monkeypatch.setattr(found, "_receive", trickled)
+        with pytest.raises(DaemonUnavailable, match=r"silent for 10\.0 s") as caught:
+            found.take(1)
     assert caught.value.reason == "silent"
 
 

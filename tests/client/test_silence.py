@@ -29,7 +29,7 @@ from tests.rig import Daemon, until
 from uuidd_client import Client, DaemonUnavailable, fork_guard, transport
 from uuidd_client.connection import Connection
 from uuidd_client.stream import Stream
-from uuidd_client.system import elapsed
+from uuidd_client.system import elapsed, pause
 from uuidd_client.transport import Silence
 
 pytestmark = pytest.mark.usefixtures("implementation")
@@ -176,6 +176,39 @@ def test_what_another_connection_found_long_ago_is_not_heeded(
         found = Connection(str(path), TEN_MINUTES, silence)
         assert found.take(1).count == 1
         found.close()
+
+
+def test_an_answer_that_came_while_the_process_was_held_up_is_used(path: Path) -> None:
+    """A process that ran out of its time-out in a signal handler looks once before it gives up."""
+    begun, answered = threading.Event(), threading.Event()
+
+    def hold_up(*_: object) -> None:
+        begun.set()
+        answered.wait(60)
+        pause(1.0)
+
+    def serve() -> None:
+        connection, _ = listener.accept()
+        with connection:
+            request = connection.recv(65536)
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGALRM)
+            begun.wait(60)
+            connection.sendall(both(request))
+            answered.set()
+            connection.recv(65536)
+
+    before = signal.signal(signal.SIGALRM, hold_up)
+    server = threading.Thread(target=serve)
+    try:
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(path))
+            listener.listen()
+            server.start()
+            with Client(path, fallback=False, timeout=1.0) as client:
+                assert client.snowflake()
+            server.join(60)
+    finally:
+        signal.signal(signal.SIGALRM, before)
 
 
 @contextlib.contextmanager

@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID, SafeUUID
 
 import msgpack
@@ -27,6 +27,9 @@ from tests.rig import Daemon, until
 from tests.tools import in_private_mounts, need
 from uuidd_client import Client, DaemonUnavailable
 from uuidd_client.connection import Connection
+
+if TYPE_CHECKING:
+    from uuidd_client.client import Kind
 
 pytestmark = pytest.mark.usefixtures("implementation")
 
@@ -187,7 +190,7 @@ def test_ids_go_on_beside_a_server_that_is_no_daemon(
 
 
 @pytest.mark.parametrize("kind", ["v7", "ulid", "flake", "snowflake"])
-def test_a_block_whose_epoch_has_49_bits_is_an_unusable_answer(tmp_path: Path, kind: str) -> None:
+def test_a_block_whose_epoch_has_49_bits_is_an_unusable_answer(tmp_path: Path, kind: Kind) -> None:
     """Also for the kinds that have no epoch."""
     path = tmp_path / "s"
     block = granted(0, 1) | {"epoch": 1 << 48}

@@ -392,7 +392,7 @@ def test_what_comes_after_the_time_out_is_not_waited_for(
 
     with served(path, lambda _: b"") as (_, found):
         monkeypatch.setattr(found, "_receive", trickled)
-        with pytest.raises(DaemonUnavailable, match=r"silent for 10\.0 s") as caught:
+        with pytest.raises(DaemonUnavailable, match="silent for longer") as caught:
             found.take(1)
     assert caught.value.reason == "silent"
 

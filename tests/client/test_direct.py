@@ -405,7 +405,7 @@ def test_a_handler_that_draws_anywhere_repeats_nothing_and_keeps_the_order(
 @pytest.mark.parametrize("way", ["factory", "iter"])
 @pytest.mark.parametrize("kind", ["v1", "v7"])
 def test_a_handler_may_find_no_tick_in_the_middle_of_a_draw(
-    tmp_path: Path, time: Time, kind: str, way: str
+    tmp_path: Path, time: Time, kind: Kind, way: str
 ) -> None:
     """Nor may another thread, of which it stands for: CPython 3.11.2 raised SystemError then."""
     world = World(tmp_path / "s", time)

@@ -42,9 +42,13 @@ def random_bits(count: int) -> int:
     return int.from_bytes(random_bytes((count + 7) // 8), "big") >> -count % 8
 
 
+SERVICE = "/run/uuidd/request"
+"""The socket of the service, which libuuid uses too."""
+
+
 def default_path() -> str:
-    """Return the socket to use when none is named: $UUIDD_SOCKET, or the one that libuuid uses."""
-    return os.environ.get("UUIDD_SOCKET") or "/run/uuidd/request"
+    """Return the socket to use when none is named: $UUIDD_SOCKET, or that of the service."""
+    return os.environ.get("UUIDD_SOCKET") or SERVICE
 
 
 def default_timeout(seconds: float = 0.2) -> float:

@@ -28,7 +28,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from tests.client.conftest import Uuidctl
 from tests.rig import PATIENCE, Daemon, until
 from uuidd import version
-from uuidd_client.command import metrics, panel, status
+from uuidd_client.command import metrics, panel
 from uuidd_client.command.lines import GREEN, PLAIN, RED, YELLOW
 
 WATCH = [
@@ -413,6 +413,8 @@ def test_what_a_daemon_says_moves_no_cursor() -> None:
         (GREEN, {}, "serving"),
         (RED, VOLATILE, "serving, v1 and v6 from a volatile node,"),
         (YELLOW, FAILING, "serving, but saves fail,"),
+        (YELLOW, WITHHELD, "serving, but not all kinds normally,"),
+        (YELLOW, {"steady__lead": 2.5, "steady__rollback": "wait"}, "serving, but not all kinds"),
         (YELLOW, AHEAD, "1,234.568 s ahead of UTC"),
         (RED, HELD, "held for 19.5 s more: the state was lost"),
         (YELLOW, {"utc__horizon_in": 1.0}, "█"),
@@ -724,7 +726,7 @@ def test_what_keeps_callers_from_their_ids_is_a_fault(
     changes: Mapping[str, Any], said: list[str]
 ) -> None:
     """Each in words; a daemon that is idle, busy, or slewed after a step back has none."""
-    assert list(status.faults(changed(**changes))) == said
+    assert list(panel.faults(changed(**changes))) == said
 
 
 def test_a_daemon_that_serves_all_is_well(daemon: Daemon, uuidctl: Uuidctl) -> None:

@@ -20,7 +20,7 @@ import uuidd
 from tests.client.conftest import Uuidctl
 from tests.client.fakes import UUIDCTL, Server, result
 from tests.rig import PATIENCE, Daemon
-from tests.tools import run
+from tests.tools import in_private_mounts, run
 from uuidd_client import extension
 from uuidd_client.command import main
 
@@ -312,3 +312,34 @@ def test_a_part_of_an_options_name_is_refused(uuidctl: Uuidctl, argv: list[str])
     status, out, err = uuidctl(*argv)
     assert (status, out) == (2, "")
     assert err.endswith(f"error: unrecognized arguments: {argv[-1]}\n")
+
+
+class BrokenInput:
+    """A standard input that fails where no command looks for it."""
+
+    @property
+    def buffer(self) -> object:
+        """Fail."""
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+
+def test_an_error_that_is_none_of_the_output_is_told_as_it_is(
+    uuidctl: Uuidctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever it is an error of."""
+    monkeypatch.setattr("sys.stdin", BrokenInput())
+    assert uuidctl("inspect", "-") == (1, "", "uuidctl: [Errno 5] Input/output error\n")
+
+
+@pytest.mark.process
+@pytest.mark.usefixtures("as_root")
+def test_where_a_service_says_why_it_fails_is_told() -> None:
+    """Callers only see that there is no answer: systemd keeps its socket open."""
+    environment = {name: value for name, value in os.environ.items() if name != "UUIDD_SOCKET"}
+    done = run(*in_private_mounts(*UUIDCTL, "status"), env=environment)
+    assert (done.returncode, done.stdout, done.stderr) == (
+        1,
+        "",
+        "uuidctl: no answer from uuidd at /run/uuidd/request: No such file or directory; if it is a"
+        " service, see journalctl -u uuidd\n",
+    )

@@ -16,6 +16,8 @@ from tests.rig import PATIENCE, Daemon
 
 pytestmark = pytest.mark.process
 
+PROJECT = Path(__file__).parents[2]
+
 UUIDD = [sys.executable, "-m", "uuidd"]
 UUIDCTL = [
     sys.executable,
@@ -102,6 +104,21 @@ def test_a_help_that_cannot_be_written_is_told_in_a_line(
     name = "uuidd" if command is UUIDD else "uuidctl"
     said = f"{name}: standard output cannot be written: No space left on device\n"
     assert (status, err) == (1, said)
+
+
+def test_another_error_than_of_the_output_is_told_as_it_is(tmp_path: Path) -> None:
+    """As that of a current folder that has been removed, to which paths are relative."""
+    script = 'mkdir "$0" && cd "$0" && rmdir "$0" && "$@"'
+    done = subprocess.run(
+        ["bash", "-c", script, tmp_path / "gone", *UUIDD, "-F", "-P", "--state=rel"],
+        env={**os.environ, "PYTHONPATH": str(PROJECT)},
+        capture_output=True,
+        timeout=PATIENCE,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "uuidd: [Errno 2] No such file or directory\n"
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&- <&-"])

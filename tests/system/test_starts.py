@@ -123,6 +123,28 @@ def test_the_socket_of_a_daemon_that_lives(place: Path) -> None:
         first.call("take", "utc", 1)
 
 
+AS_SYSTEMD = """
+import os, socket, subprocess, sys
+os.makedirs("/run/systemd/system")
+listening = socket.socket(socket.AF_UNIX)
+listening.bind(sys.argv[1])
+listening.listen()
+sys.exit(subprocess.run(sys.argv[2:]).returncode)
+"""
+
+
+@pytest.mark.usefixtures("as_root")
+def test_the_socket_of_a_service(place: Path) -> None:
+    """Process 1 is systemd, which is not to be stopped."""
+    own = (need("unshare"), "-m", "-p", "-f", "--propagation", "private")
+    shell = ("sh", "-c", 'mount -t tmpfs none /run && exec "$@"', "sh")
+    done = run(*own, *shell, sys.executable, "-c", AS_SYSTEMD, place / "s", *UUIDD, *at(place))
+    assert line_of(done.returncode, done.stdout, done.stderr) == (
+        f"systemd listens at {place}/s, for a service; start that one (systemctl start uuidd), or"
+        " name another socket with --socket"
+    )
+
+
 def test_the_state_folder_of_a_daemon_that_lives(place: Path) -> None:
     """A second daemon on a folder in use names the first's pid, and leaves no socket."""
     with Daemon() as first:

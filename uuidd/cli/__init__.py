@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import gc
 import logging
 import os
@@ -11,6 +12,7 @@ import sys
 from collections.abc import Sequence
 
 from uuidd.cli import arguments, asking, background, installing, logs, options
+from uuidd.output import Output, OutputError
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -24,19 +26,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if callable(before):
             signal.signal(signal.SIGINT, signal.default_int_handler)
-        try:
-            status = _main(list(sys.argv[1:] if argv is None else argv))
-        finally:
-            # Also after --help, which raises SystemExit.
-            sys.stdout.flush()
+        with contextlib.redirect_stdout(Output(sys.stdout)):
+            try:
+                status = _main(list(sys.argv[1:] if argv is None else argv))
+            finally:
+                # Also after --help, which raises SystemExit.
+                sys.stdout.flush()
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
         # The reader, as "head" is, needs no more.
         _give_up_output()
         return 1
-    except OSError as error:
-        _complain(f"standard output cannot be written: {error.strerror}")
+    except (OutputError, OSError) as error:
+        _complain(str(error))
         _give_up_output()
         return 1
     finally:

@@ -23,6 +23,9 @@ BACKLOG = 512
 """Connections that the kernel queues while the daemon is busy. They are accepted in order, so a
 full queue delays the next caller by some 20 ms. A caller that finds it full waits in connect."""
 
+SYSTEMD = Path("/run/systemd/system")
+"""This exists where systemd is process 1 (sd_booted(3))."""
+
 LOCK_SECONDS = 1.0
 """How long to wait for another daemon that is making its socket in the same folder."""
 
@@ -181,6 +184,11 @@ def _clear(path: Path) -> None:
             ) from error
         else:
             pid = peer_pid(probe)
+            if pid == 1 and SYSTEMD.exists():
+                raise ListenerError(
+                    f"systemd listens at {path}, for a service; start that one (systemctl start"
+                    " uuidd), or name another socket with --socket"
+                )
             raise ListenerError(
                 f"a daemon with pid {pid} is listening at {path};"
                 " stop that one, or name another socket with --socket"

@@ -11,10 +11,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from uuidd import version
+from uuidd.output import Output, OutputError
 from uuidd_client import extension
 from uuidd_client.command import bench, bounds, inspect, new, renew, run, status
 from uuidd_client.command.common import LANGUAGES, CommandError
 from uuidd_client.errors import DaemonUnavailable, TimeOutOfRange
+from uuidd_client.system import SERVICE
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -24,15 +26,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         _print_error("standard output is closed")
         return 1
     try:
-        try:
-            given = parser().parse_args(argv)
-        finally:
-            # Also after --help, which ends with SystemExit.
-            sys.stdout.flush()
-        with _interruptible():
-            code: int = given.do(given)
-            sys.stdout.flush()
-    except (CommandError, DaemonUnavailable, TimeOutOfRange) as error:
+        with contextlib.redirect_stdout(Output(sys.stdout)):
+            code = _main(argv)
+    except DaemonUnavailable as error:
+        # systemd keeps the socket open of a service that fails at its start.
+        service = error.code is None and error.path == SERVICE
+        _print_error(f"{error}{'; if it is a service, see journalctl -u uuidd' * service}")
+        return 1
+    except (CommandError, TimeOutOfRange) as error:
         _print_error(str(error))
         return 1
     except KeyboardInterrupt:
@@ -41,10 +42,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader has closed the pipe.
         _discard_output()
         return 1
-    except OSError as error:
-        _print_error(f"standard output cannot be written: {error.strerror}")
+    except (OutputError, OSError) as error:
+        _print_error(str(error))
         _discard_output()
         return 1
+    return code
+
+
+def _main(argv: Sequence[str] | None) -> int:
+    try:
+        given = parser().parse_args(argv)
+    finally:
+        # Also after --help, which ends with SystemExit.
+        sys.stdout.flush()
+    with _interruptible():
+        code: int = given.do(given)
+        sys.stdout.flush()
     return code
 
 

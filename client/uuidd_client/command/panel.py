@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from uuidd.core.wire.methods import SAVE_SECONDS
 from uuidd_client.command.lines import (
     BOLD,
     DIM,
@@ -26,6 +27,9 @@ from uuidd_client.command.lines import (
 WIDTH = 100
 """Columns beyond which nothing gets clearer."""
 
+LEAD_SECONDS = 0.01
+"""UTC may step back by so much without any effect on the steady kinds."""
+
 TICKS_A_SECOND = 10_000_000
 """Ticks of UTC in a second: the most that short blocks can hold in all."""
 
@@ -34,6 +38,31 @@ def rate(before: dict[str, Any], after: dict[str, Any], seconds: float) -> float
     """Return the ids a second between two statuses; None if the daemon was started in between."""
     given = _ids(after) - _ids(before)
     return None if given < 0 or before["pid"] != after["pid"] else given / max(seconds, 1e-3)
+
+
+def faults(status: dict[str, Any]) -> Iterator[str]:
+    """Return what keeps some callers from getting the ids that they ask for, most urgent first."""
+    saves, steady, clock = status["saves"], status["steady"], status["clock"]
+    if saves["failing"]:
+        yield f"saves of the state fail ({saves['trouble']})"
+    elif saves["under_way_seconds"] > SAVE_SECONDS:
+        # Too late for the requests that wait for it.
+        yield f"a save of the state has taken {saves['under_way_seconds']:.1f} s so far"
+    if status["volatile"]:
+        yield "v1 and v6 come from a volatile node"
+    lead = steady["lead"]
+    worker = status["worker"]
+    if worker["why"] and (worker["until_in"] is None or worker["until_in"] < 0):
+        yield f"Snowflakes are refused: {worker['why']}"
+    if clock["withheld"]:
+        yield f"the steady kinds are refused: {clock['withheld']}"
+    elif steady["held_for"]:
+        yield f"the state was lost, so the steady kinds are held for {steady['held_for']:.1f} s"
+    elif lead > steady["max_lead"]:
+        yield f"the steady kinds are refused: they are {lead:.1f} s ahead of UTC"
+    elif lead > LEAD_SECONDS and steady["rollback"] in ("refuse", "wait"):
+        done = "are refused" if steady["rollback"] == "refuse" else "wait"
+        yield f"the steady kinds {done} until UTC, which was set back, catches up ({lead:.1f} s)"
 
 
 def draw(status: dict[str, Any], rate: float | None, *, width: int, coloured: bool) -> str:
@@ -65,6 +94,8 @@ def _head(status: dict[str, Any], width: int) -> Iterator[Line]:
         state = Span("serving, v1 and v6 from a volatile node", RED)
     elif saves["failing"]:
         state = Span("serving, but saves fail", YELLOW)
+    elif any(faults(status)):
+        state = Span("serving, but not all kinds normally", YELLOW)
     else:
         state = Span("serving", GREEN)
     about = Span(f", pid {status['pid']}, up {_span(status['uptime'])}")

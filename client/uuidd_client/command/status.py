@@ -12,7 +12,6 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from uuidd.core.wire.methods import SAVE_SECONDS
 from uuidd_client.client import Client
 from uuidd_client.command import common, panel
 from uuidd_client.command.common import CommandError
@@ -23,9 +22,6 @@ WATCH_SECONDS = 1.0
 
 GLANCE_SECONDS = 0.2
 """Between two looks, from which the rate of a single status comes."""
-
-LEAD_SECONDS = 0.01
-"""UTC may step back by so much without any effect on the steady kinds."""
 
 _HOME, _CLEAR = "\x1b[H", "\x1b[J"
 _HIDE, _SHOW = "\x1b[?25l", "\x1b[?25h"
@@ -77,35 +73,10 @@ def _do(given: argparse.Namespace) -> int:
 
 def _check(status: dict[str, Any]) -> int:
     with _of_our_version():
-        found = list(faults(status))
+        found = list(panel.faults(status))
         about = f"uuidd {status['version']}, pid {status['pid']}"
     print(plain(f"{about}: {'; '.join(found) or 'all is well'}"))
     return 1 if found else 0
-
-
-def faults(status: dict[str, Any]) -> Iterator[str]:
-    """Return what keeps some callers from getting the ids that they ask for, most urgent first."""
-    saves, steady, clock = status["saves"], status["steady"], status["clock"]
-    if saves["failing"]:
-        yield f"saves of the state fail ({saves['trouble']})"
-    elif saves["under_way_seconds"] > SAVE_SECONDS:
-        # Too late for the requests that wait for it.
-        yield f"a save of the state has taken {saves['under_way_seconds']:.1f} s so far"
-    if status["volatile"]:
-        yield "v1 and v6 come from a volatile node"
-    lead = steady["lead"]
-    worker = status["worker"]
-    if worker["why"] and (worker["until_in"] is None or worker["until_in"] < 0):
-        yield f"Snowflakes are refused: {worker['why']}"
-    if clock["withheld"]:
-        yield f"the steady kinds are refused: {clock['withheld']}"
-    elif steady["held_for"]:
-        yield f"the state was lost, so the steady kinds are held for {steady['held_for']:.1f} s"
-    elif lead > steady["max_lead"]:
-        yield f"the steady kinds are refused: they are {lead:.1f} s ahead of UTC"
-    elif lead > LEAD_SECONDS and steady["rollback"] in ("refuse", "wait"):
-        done = "are refused" if steady["rollback"] == "refuse" else "wait"
-        yield f"the steady kinds {done} until UTC, which was set back, catches up ({lead:.1f} s)"
 
 
 def _json(status: dict[str, Any]) -> str:

@@ -1,0 +1,44 @@
+"""Standard output of both commands, whose errors are told from all others."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any, TextIO
+
+
+class OutputError(Exception):
+    """Standard output cannot be written; one line that says why."""
+
+
+class Output:
+    """*stream*, of which ``write`` and ``flush`` raise OutputError in place of OSError.
+
+    BrokenPipeError is raised as it is: the reader, as "head" is, needs no more.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """Write *text*. Raises OutputError or BrokenPipeError."""
+        with _as_output_error():
+            return self._stream.write(text)
+
+    def flush(self) -> None:
+        """Write what is left in the buffer. Raises OutputError or BrokenPipeError."""
+        with _as_output_error():
+            self._stream.flush()
+
+
+@contextlib.contextmanager
+def _as_output_error() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError(f"standard output cannot be written: {error.strerror}") from error

@@ -38,6 +38,7 @@ WINDOW, HOLD = 600, 300
 class Engine:
     """An engine in memory, which all hosts of a test share.
 
+    An answer takes *slow* seconds.
     While *away* says why, no question is answered; while *hanging*, none for three seconds. While
     *broken* is an error, each question raises it. The next writes are done
     and not answered while *losing* is true. While *mute*, nobody is told of a number that is free;
@@ -46,6 +47,7 @@ class Engine:
 
     found: Meta | None = META
     kept: dict[int, Found] = field(default_factory=dict)
+    slow: float = 0.0
     away: str = ""
     hanging: bool = False
     broken: Exception | None = None
@@ -61,7 +63,7 @@ class Engine:
 
     async def _asked(self) -> None:
         self.questions += 1
-        await trio.lowlevel.checkpoint()
+        await trio.sleep(self.slow)
         if self.broken is not None:
             raise self.broken
         if self.hanging:

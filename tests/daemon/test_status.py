@@ -1,0 +1,190 @@
+"""Each number of the status, and each metric, changes when what it tells of does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+import trio
+
+from tests.daemon.fakes import GOOD, HOUR, Inside
+from tests.daemon.fleet import WINDOW, Engine, Host
+from tests.daemon.test_acceptor import Listener, Serving, somebody
+from uuidd.core.timeline import MAX_BLOCK
+from uuidd.core.wire import libuuid
+from uuidd.kernel_clock import Quality
+from uuidd.server.page import Page
+from uuidd.server.settings import Limits
+from uuidd.server.status import Report
+from uuidd_client.command import metrics
+
+pytestmark = pytest.mark.usefixtures("autojump_clock")
+
+SETTINGS = {
+    "pid",
+    # Whether the kernel has a page for leases.
+    "leases.page",
+    "clock.required_error",
+    "steady.epoch",
+    "steady.max_lead",
+    "worker.hold",
+    "worker.window",
+    *(f"limits.{name}" for name in Limits.__dataclass_fields__),
+}
+"""Numbers of the status that stay as they are while a daemon runs."""
+
+SETTINGS_AS_METRICS = {
+    "uuidd_leases_page",
+    "uuidd_clock_required_error_seconds",
+    "uuidd_steady_max_lead_seconds",
+    "uuidd_worker_hold_seconds",
+    "uuidd_worker_window_seconds",
+    *(f"uuidd_limit_{name}" for name in Limits.__dataclass_fields__),
+}
+
+
+def numbers(found: dict[str, Any], under: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield each value of a status that is no text now, with the path of its names."""
+    for name, value in found.items():
+        if isinstance(value, dict):
+            yield from numbers(value, f"{under}{name}.")
+        elif not isinstance(value, str):
+            yield under + name, value
+
+
+def samples(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield each metric of a status, with its labels, and its value."""
+    yield from re.findall(r"^(uuidd_\S+) (\S+)$", metrics.text(found), re.MULTILINE)
+
+
+class Seen:
+    """The values that each number and each metric of a daemon has had."""
+
+    def __init__(self, status: Callable[[], dict[str, Any]]) -> None:
+        self._status = status
+        self._looks: list[dict[str, Any]] = []
+
+    def look(self) -> None:
+        """Note what all of them are now."""
+        self._looks.append(self._status())
+
+    def names(self, values: Callable[[dict[str, Any]], Iterator[tuple[str, Any]]]) -> set[str]:
+        """Return the names of all that were seen."""
+        return {name for look in self._looks for name, _ in values(look)}
+
+    def constant(self, values: Callable[[dict[str, Any]], Iterator[tuple[str, Any]]]) -> set[str]:
+        """Return the names of those that were the same in all looks; what came has changed."""
+        looks = [dict(values(look)) for look in self._looks]
+        return {
+            name for name in self.names(values) if len({look.get(name, "") for look in looks}) < 2
+        }
+
+
+@pytest.fixture
+async def seen() -> Seen:
+    """What was seen of a daemon to which everything happens that the status tells of."""
+    inside = Inside(
+        Limits(connections_per_uid=3),
+        own_uid=-1,
+        page=(page := Page()),
+        lost=True,
+        require_sync=0.1,
+        quality=Quality(synchronised=False, max_error=16.0, leap="insert"),
+    )
+    engine = Engine(slow=0.01)
+    host = Host(engine, inside=inside)
+    report = Report(
+        *(inside.timelines, inside.saver, inside.clock, inside.admission, inside.limits),
+        *(inside.trust, inside.clones, host.keeper),
+    )
+    seen = Seen(lambda: report.status(inside.service))
+    async with AsyncExitStack() as stack:
+        listener = stack.enter_context(Listener())
+        nursery = await stack.enter_async_context(trio.open_nursery())
+        served = Serving(inside, listener)
+        for task in (served.run, inside.saver.run, inside.trust.run, inside.clones.run):
+            nursery.start_soon(task)
+        seen.look()
+        inside.quality = GOOD
+        await stack.enter_async_context(host.running())
+        await live(inside, engine, host, served, seen)
+        nursery.cancel_scope.cancel()
+    page.close()
+    return seen
+
+
+async def live(inside: Inside, engine: Engine, host: Host, served: Serving, seen: Seen) -> None:
+    """Let everything happen, and look."""
+    with somebody():
+        # The last of them is one too many.
+        one, libuuids, wrong, rejected = (served.connect() for _ in range(4))
+    async with one, libuuids, wrong, rejected:
+        # Steady is held for 20 s, because the state was lost.
+        await trio.sleep(21)
+        for timeline in ("utc", "steady", "snowflake"):
+            await one.call("take", timeline, 1000)
+        await one.call("take", "utc", 0)
+        await one.lease()
+        await libuuids.send(libuuid.pack_request(libuuid.Op.TIME_UUID))
+        await libuuids.receive(20)
+        await wrong.send(libuuid.pack_request(libuuid.Op.BULK_TIME_UUID, MAX_BLOCK + 1))
+        await wrong.rest()
+        seen.look()
+        await trio.sleep(0.5)
+        await one.call("take", "utc", 1)
+        seen.look()
+        # The disk hangs, and then it fails.
+        inside.disk.gate = trio.Event()
+        await trio.sleep(HOUR)
+        await one.call("take", "utc", 1)
+        seen.look()
+        inside.disk.gate.set()
+        inside.disk.gate = None
+        await trio.sleep(HOUR)
+        inside.disk.broken = True
+        await one.call("take", "utc", 1)
+        await trio.sleep(30)
+        seen.look()
+        inside.disk.broken = False
+        await trio.sleep(30)
+        # The clock is set.
+        inside.wall.step(HOUR)
+        await one.call("take", "utc", 1)
+        await one.call("lease")
+        seen.look()
+        inside.wall.step(-HOUR / 2)
+        await one.call("take", "utc", 1)
+        await one.call("lease")
+        seen.look()
+        # The fleet's engine is away, and then another host has the number.
+        engine.away = "no answer"
+        await trio.sleep(WINDOW)
+        seen.look()
+        engine.away = ""
+        await trio.sleep(WINDOW)
+        assert host.number is not None
+        engine.steal(host.number)
+        await trio.sleep(WINDOW)
+        seen.look()
+        # The machine is cloned.
+        await inside.clones.renew()
+        await trio.sleep(60)
+        seen.look()
+
+
+async def test_each_number_of_the_status_changes(seen: Seen) -> None:
+    """All but the settings, so that a number which is always 0 is found."""
+    assert seen.constant(numbers) == SETTINGS
+    assert {
+        "requests.rpc.refused.bad_params",
+        "requests.libuuid.refused.malformed",
+        "leases.refused.steady",
+    } <= seen.names(numbers)
+
+
+async def test_each_metric_changes(seen: Seen) -> None:
+    """All but the settings."""
+    assert seen.constant(samples) == SETTINGS_AS_METRICS

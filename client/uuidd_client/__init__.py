@@ -9,13 +9,15 @@ one shared ``Client`` of the socket $UUIDD_SOCKET, or of /run/uuidd/request if t
 may be used in any thread and after a fork; the methods of ``Client`` say what each returns.
 
 ``at_time``, ``Backfill``, ``bounds`` and ``sort_key`` are for ids of given times, past or future.
-``inspect`` is for ids of any origin. These five use no daemon.
+``time_of`` and ``inspect`` are for ids of any origin. These six use no daemon. ``inspect`` has the
+name of a module of Python's, so ``from uuidd_client import *`` leaves it out.
 
 ``implementation`` is ``c`` if the optional C extension makes the ids, and otherwise ``python``.
 """
 
 from __future__ import annotations
 
+from uuidd import __version__ as __version__
 from uuidd_client import extension, lazy
 from uuidd_client.client import Client
 from uuidd_client.drawing import function
@@ -23,6 +25,8 @@ from uuidd_client.errors import DaemonUnavailable, NoWorkerId, RateExceeded, Tim
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import datetime
+    import uuid
     from collections.abc import Callable
     from typing import Any, TypeVar
 
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
 
     _Draw = TypeVar("_Draw", bound=Callable[[], Any])
 else:
+    datetime, uuid = map(lazy.Module, ("datetime", "uuid"))
     inspecting = lazy.Module("uuidd.core.ids.inspect")
     counts = lazy.Module("uuidd_client.counts")
 
@@ -45,13 +50,13 @@ __all__ = [
     "at_time",
     "bounds",
     "flake",
-    "inspect",
     "ksuid",
     "push_id",
     "renew",
     "snowflake",
     "sort_key",
     "stats",
+    "time_of",
     "ulid",
     "uuid1",
     "uuid6",
@@ -96,20 +101,38 @@ def stats() -> counts.Stats:
     return _shared.stats()
 
 
-def inspect(
-    text: str, *, kind: str | None = None, epoch: int | None = None, raw: bool = False
-) -> list[inspecting.Reading]:
-    """Return what an id's text may mean: at least one reading, the most likely first.
+def time_of(
+    id: uuid.UUID | str | int | bytes, *, kind: str | None = None, epoch: int | None = None
+) -> datetime.datetime:
+    """Return the time in an id, in UTC, to the microsecond, or as exact as the id's kind has it.
 
-    With *kind*, return the reading as that kind, likely or not; the text must be written as that
-    kind is. With *raw* also, the text may be the id's bits: an integer, bytes in hex, or the text
-    of another kind with as many bits. *epoch*, in Unix milliseconds, is that of Snowflakes, or that
-    of *kind*. Space around the text is ignored.
+    A UUID, and nearly every text, shows its kind. An int, and bytes, do not: they need *kind*, such
+    as ``snowflake``. *epoch*, in Unix milliseconds, is that of Snowflakes.
 
-    Raises ValueError, naming the text, if it is not an id, or not one of *kind*, and for an unknown
-    *kind* and an *epoch* out of range; TypeError if the text is not a str.
+    Raises ValueError, naming the id, if it contains no time, as a v4, or one after the year 9999,
+    if its kind has to be told, and if it is not of *kind*; TypeError for anything but an id.
     """
-    return inspecting.readings(text, kind=kind, epoch=epoch, raw=raw)
+    return inspecting.time_of(id, kind=kind, epoch=epoch)
+
+
+def inspect(
+    id: str | uuid.UUID | int,
+    *,
+    kind: str | None = None,
+    epoch: int | None = None,
+    raw: bool = False,
+) -> list[inspecting.Reading]:
+    """Return what an id may mean: at least one reading, the most likely first.
+
+    With *kind*, return the reading as that kind, likely or not; a text must be written as that kind
+    is. With *raw* also, a text may be the id's bits: an integer, bytes in hex, or the text of
+    another kind with as many bits. A UUID and an int always may. *epoch*, in Unix milliseconds, is
+    that of Snowflakes, or that of *kind*. Space around a text is ignored.
+
+    Raises ValueError, naming the id, if it is not an id, or not one of *kind*, and for an unknown
+    *kind* and an *epoch* out of range; TypeError for anything but a str, a UUID and an int.
+    """
+    return inspecting.readings(id, kind=kind, epoch=epoch, raw=raw)
 
 
 def __getattr__(name: str) -> Any:

@@ -9,6 +9,7 @@ from uuidd_client import extension, lazy
 from uuidd_client.arguments import counted, known, path_of, seconds
 from uuidd_client.drawing import Drawing
 from uuidd_client.per_process import PerProcess
+from uuidd_client.system import default_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -239,6 +240,9 @@ class Client:
         """Close the connections. The client can be used again: it connects then."""
         if self._session.made():
             self._session.call(lambda session: session.close())
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._settings[0] or default_path()!r}>"
 
     def __reduce__(self) -> tuple[typing.Any, ...]:
         from functools import partial

@@ -55,7 +55,27 @@ def revived(it: Any) -> Any:
     return pickle.loads(pickle.dumps(it))  # noqa: S301  (our own bytes)
 
 
-@pytest.mark.parametrize("name", [*FUNCTIONS, "inspect"])
+def test_a_star_leaves_pythons_own_inspect_alone() -> None:
+    """Ours has to be imported by its name."""
+    assert "inspect" not in uuidd_client.__all__
+    assert callable(uuidd_client.inspect)
+
+
+def test_the_client_says_its_version() -> None:
+    """The package's, as programs that report their parts look it up."""
+    assert uuidd_client.__version__ == uuidd.__version__
+
+
+def test_a_client_shows_its_socket(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a debugger, or in a log: its own, or else the default."""
+    assert repr(Client("/nowhere/s")) == "<Client of '/nowhere/s'>"
+    monkeypatch.setenv("UUIDD_SOCKET", "/elsewhere/s")
+    assert repr(Client()) == "<Client of '/elsewhere/s'>"
+    monkeypatch.delenv("UUIDD_SOCKET")
+    assert repr(Client()) == "<Client of '/run/uuidd/request'>"
+
+
+@pytest.mark.parametrize("name", [*FUNCTIONS, "inspect", "time_of"])
 def test_a_public_function_is_known_by_its_public_name(name: str) -> None:
     """Its module and name lead to it: that is all that a pickle or a migration keeps."""
     function = getattr(uuidd_client, name)

@@ -199,6 +199,103 @@ def test_a_sort_key_takes_the_kinds_own_type() -> None:
             times.sort_key(kind, id)
 
 
+TIMED: dict[str, Callable[[], Any]] = {
+    "v1": lambda: times.at_time("v1", TIME),
+    "v6": lambda: times.at_time("v6", TIME),
+    "v7": lambda: times.at_time("v7", TIME),
+    "ulid": lambda: times.at_time("ulid", TIME),
+    "ksuid": lambda: times.at_time("ksuid", TIME),
+    "push_id": lambda: times.at_time("push_id", TIME),
+    "flake": lambda: times.at_time("flake", TIME),
+    "snowflake": lambda: times.at_time("snowflake", TIME, worker=5),
+}
+"""Ids of a time, of the type that a program has them in."""
+
+EXACT = {"v1": TIME, "v6": TIME, "ksuid": RFC_TIME}
+"""The times in them; those of the other kinds are exact to the millisecond."""
+
+
+@pytest.mark.parametrize("kind", TIMED)
+def test_the_time_in_an_id_is_that_for_which_it_was_made(kind: str) -> None:
+    """In UTC; the kind of an int has to be told."""
+    made = TIMED[kind]()
+    found = uuidd_client.time_of(made, kind=kind if kind == "snowflake" else None)
+    assert found == EXACT.get(kind, TIME.replace(microsecond=123_000))
+    assert found.tzinfo is UTC
+
+
+@pytest.mark.parametrize("kind", [kind for kind in TIMED if kind != "push_id"])
+def test_an_id_has_its_time_also_as_bytes_and_as_a_number(kind: str) -> None:
+    """In the forms in which ``make`` makes them and databases store them."""
+    made = TIMED[kind]()
+    expected = uuidd_client.time_of(made, kind=kind)
+    [reading] = uuidd_client.inspect(made if kind != "snowflake" else str(made), kind=kind)
+    size = {"ksuid": 20, "snowflake": 8}.get(kind, 16)
+    assert uuidd_client.time_of(reading.value, kind=kind) == expected
+    assert uuidd_client.time_of(reading.value.to_bytes(size, "big"), kind=kind) == expected
+    assert uuidd_client.time_of(str(made), kind=kind) == expected
+
+
+def test_a_ulid_that_is_a_uuid_has_the_ulids_time() -> None:
+    """As a column of that type has it."""
+    made = UUID(int=ulid.from_text(times.at_time("ulid", TIME)))
+    assert uuidd_client.time_of(made, kind="ulid") == TIME.replace(microsecond=123_000)
+    assert uuidd_client.inspect(made, kind="ulid")[0].kind == "ulid"
+
+
+def test_a_snowflake_of_another_epoch_has_the_time_of_that_epoch() -> None:
+    """Which the daemon's option --epoch says."""
+    made = times.at_time("snowflake", TIME, worker=5, epoch=MS)
+    assert uuidd_client.time_of(made, kind="snowflake", epoch=MS).year == TIME.year
+
+
+V4 = UUID("919108f7-52d1-4320-9bac-f847db4148a8")
+
+TIMELESS: list[tuple[Any, str | None, str]] = [
+    (V4, None, "it is a v4, which contains no time"),
+    (str(V4), None, "it is a v4, which contains no time"),
+    (V4.bytes, "v4", "it is a v4, which contains no time"),
+    (UUID(int=0), None, "it is a nil, which contains no time"),
+    (RFC_V1, "v7", "is not of kind v7: it is of kind v1"),
+    (RFC_V1.bytes, None, "bytes, may be an id of several kinds: pass the kind"),
+    (RFC_V1.bytes[:8], "v1", "is not of kind v1"),
+    (b"", "snowflake", "a snowflake has 8 bytes, not 0"),
+    (RFC_V1.bytes, "ksuid", "a ksuid has 20 bytes, not 16"),
+    (856165981072306191, None, "may be an id of several kinds: pass the kind"),
+    ("856165981072306191", None, "which may be a snowflake of 2017-"),
+    (-5, "snowflake", "must be 0 to"),
+    (1 << 200, "v7", "must be 0 to"),
+    (times.at_time("v7", (1 << 48) - 1), None, "a datetime ends with 9999"),
+    ("hello", None, "is not an id"),
+    (1.5, None, "it must be a str, a UUID or an int"),
+    (True, "snowflake", "it must be a str, a UUID or an int"),
+]
+"""Ids, their kinds, and why there is no time in them."""
+
+
+@pytest.mark.parametrize(("id", "kind", "why"), TIMELESS)
+def test_an_id_without_a_time_that_can_be_told_is_refused(
+    id: Any, kind: str | None, why: str
+) -> None:
+    """The error says what it is instead, or what has to be told."""
+    with pytest.raises((TypeError, ValueError), match=re.escape(why)):
+        uuidd_client.time_of(id, kind=kind)
+
+
+def test_a_uuid_and_a_number_are_read_as_their_texts_are() -> None:
+    """A program need not write the id that it has."""
+    assert uuidd_client.inspect(RFC_V1) == uuidd_client.inspect(str(RFC_V1))
+    number = 856165981072306191
+    assert uuidd_client.inspect(number) == uuidd_client.inspect(str(number))
+
+
+def test_the_digits_of_a_number_are_no_text() -> None:
+    """As a text they would be a Push ID, which no program has as an int."""
+    assert uuidd_client.inspect("12345678901234567890")[0].kind == "push_id"
+    with pytest.raises(ValueError, match="12345678901234567890 is not an id"):
+        uuidd_client.inspect(12345678901234567890)
+
+
 ODD: list[Any] = [[], {}, 10**5000, -(10**5000), [10**5000], "x" * 5000, float("nan"), b"v7"]
 
 TAKING: dict[str, Callable[[Any], object]] = {
@@ -207,7 +304,11 @@ TAKING: dict[str, Callable[[Any], object]] = {
     "kind of sort_key": lambda odd: times.sort_key(odd, 1),
     "kind of Backfill": lambda odd: times.Backfill(odd),
     "kind of inspect": lambda odd: uuidd_client.inspect("1", kind=odd),
-    "text of inspect": lambda odd: uuidd_client.inspect(odd),
+    "id of inspect": lambda odd: uuidd_client.inspect(odd),
+    "id of time_of": lambda odd: uuidd_client.time_of(odd),
+    "bits of time_of": lambda odd: uuidd_client.time_of(odd, kind="snowflake"),
+    "kind of time_of": lambda odd: uuidd_client.time_of("1", kind=odd),
+    "epoch of time_of": lambda odd: uuidd_client.time_of("1", epoch=odd),
     "epoch of inspect": lambda odd: uuidd_client.inspect("1", epoch=odd),
     "time of at_time": lambda odd: times.at_time("v7", odd),
     "time of bounds": lambda odd: times.bounds("v7", MS, odd),

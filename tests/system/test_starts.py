@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.rig import PATIENCE, Daemon, ended
-from tests.tools import in_private_mounts, output, run, with_own_mounts
+from tests.tools import in_private_mounts, need, output, run, with_own_mounts
 from uuidd.core.timeline.generation import LANES
 
 UUIDD = (sys.executable, "-m", "uuidd")

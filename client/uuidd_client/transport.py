@@ -7,7 +7,9 @@ A daemon that does not answer costs one call its time-out, and the calls after i
 3. A late answer is dropped, because the time in it is past. Then, or if the daemon has closed the
    connection, the call sends its request on a new one.
 4. If the daemon's backlog was full there is no connection; the probe is another attempt to connect.
-5. The connections of one process share a ``Silence``. While one of them has just found the daemon
+5. While the connection is silent, calls try another one each second, because another daemon may be
+   at the path by now. Its request is a probe too. An answer to either ends the silence.
+6. The connections of one process share a ``Silence``. While one of them has just found the daemon
    silent, the others send their request and do not wait for the answer.
 
 A daemon that has to wait for its disk says so at once, and is not silent: the call repeats its
@@ -34,6 +36,9 @@ Answer = TypeVar("Answer")
 
 MOST_PATH_BYTES = 107
 """The longest path of a socket: sockaddr_un has room for 108 bytes, of which the last is zero."""
+
+ANOTHER_SECONDS = 1.0
+"""Seconds after which another connection is tried while one is silent, and then another again."""
 
 SILENCE_SECONDS = 1.0
 """Seconds for which the connections of a process share that one of them found the daemon silent."""
@@ -95,6 +100,9 @@ class Transport:
         self._timeout = timeout
         self._silence = silence or Silence()
         self._sock: Stream | None = None
+        # The one that was tried while that is silent, and when the next one is to be tried.
+        self._other: Stream | None = None
+        self._try_at = 0.0
         self._asked_at = 0.0
         # When the request was sent that timed out; it may have no socket, see 4 above.
         self._unanswered: float | None = None
@@ -110,11 +118,14 @@ class Transport:
 
     def close(self) -> None:
         """Close the connection; the next call opens another."""
-        sock = self._sock
+        # Copies: in a fork's child many threads may close their parent's at once.
+        sock, other = self._sock, self._other
         if sock is not None:
-            # Not self._sock: in a fork's child many threads may close their parent's at once.
             sock.close_own()
             self._sock = self.page = None
+        if other is not None:
+            other.close_own()
+            self._other = None
 
     def _deadline(self) -> float:
         """Return when a call that begins now has to end.
@@ -125,13 +136,32 @@ class Transport:
         if self._unanswered is not None:
             if self._sock is None:
                 self._open(0)
-            elif self._sock.is_quiet():
+            elif self._sock.is_quiet() and not self._another_answers():
                 raise self._silent()
             else:
                 self.close()
             self._mark_answered()
         now = self._asked_at = elapsed()
         return now if self._silence.known(now) else now + self._timeout
+
+    def _another_answers(self) -> bool:
+        """Whether the other connection has an answer. If it has none in a second, try another."""
+        other = self._other
+        if other is not None and not other.is_quiet():
+            return True
+        now = elapsed()
+        if now >= self._try_at:
+            self._try_at = now + ANOTHER_SECONDS
+            if other is not None:
+                other.close_own()
+                self._other = None
+            # If there is no room, or no daemon, the silence goes on.
+            with suppress(OSError):
+                other = Stream()
+                other.connect_until(self.path, 0)
+                other.send_all(rpc.pack_request(0, "take", ["utc", 1, False, False]))
+                self._other = other
+        return False
 
     def _mark_answered(self) -> None:
         self._unanswered = None
@@ -142,6 +172,7 @@ class Transport:
         now = elapsed()
         if self._unanswered is None:
             self._unanswered = self._asked_at
+            self._try_at = now + ANOTHER_SECONDS
         self._silence.found(self._unanswered, now)
         return DaemonUnavailable(self.path, "silent for longer than the time-out", "silent")
 

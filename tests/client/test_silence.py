@@ -211,6 +211,43 @@ def test_an_answer_that_came_while_the_process_was_held_up_is_used(path: Path) -
         signal.signal(signal.SIGALRM, before)
 
 
+def test_another_connection_is_tried_once_a_second(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many calls there are meanwhile, and all of them are late."""
+    time = Time(monkeypatch)
+    silence = Silence()
+    with Stopped(path, both) as stopped:
+        found = Connection(str(path), TEN_MINUTES, silence)
+        silence.found(time.elapsed(), time.elapsed())
+        for _ in range(14):
+            with pytest.raises(DaemonUnavailable, match="silent for"):
+                found.take(1)
+            time.move(0.25)
+        # The first connection, and those after 1, 2 and 3 seconds.
+        stopped.awake.set()
+        until(lambda: stopped.server.connections == 4)
+        found.close()
+    assert stopped.server.connections == 4
+
+
+def test_a_daemon_that_takes_the_place_of_a_listener_that_keeps_its_connections_is_found(
+    path: Path,
+) -> None:
+    """A listener that sends a byte and nothing more does not hold a program for good."""
+    with contextlib.ExitStack() as stack:
+        client = stack.enter_context(Client(path, fallback=False, timeout=1.0))
+        # A byte that begins an answer.
+        stack.enter_context(Server(path, lambda _: b"\x94"))
+        with pytest.raises(DaemonUnavailable, match="silent for"):
+            client.snowflake()
+        moved = path.with_name("moved")
+        path.rename(moved)
+        with Server(path, both):
+            until(lambda: _drawn(client))
+        moved.rename(path)
+
+
 @contextlib.contextmanager
 def silenced(path: Path, wait: float = TEN_MINUTES) -> Iterator[Connection]:
     """Return a connection whose request has no answer; later ones may wait for *wait* seconds."""
@@ -343,3 +380,16 @@ def test_the_ids_of_a_process_are_safe_again_once_a_stopped_daemon_goes_on() -> 
         until(lambda: client.uuid1().is_safe is SafeUUID.safe)
         until(lambda: _drawn(client))
         client.close()
+
+
+@pytest.mark.process
+def test_a_daemon_that_takes_the_place_of_a_stopped_one_is_found() -> None:
+    """The stopped one still has the connections, and the other its path."""
+    with Daemon() as stopped, Client(stopped.socket, timeout=1.0, max_age=0) as client:
+        stopped.process.send_signal(signal.SIGSTOP)
+        assert client.uuid7().is_safe is SafeUUID.unknown
+        assert not _drawn(client)
+        stopped.socket.unlink()
+        with Daemon("--worker=5", f"--socket={stopped.socket}"):
+            until(lambda: client.uuid7().is_safe is SafeUUID.safe)
+            until(lambda: _drawn(client))

@@ -51,7 +51,8 @@ def run(environment: dict[str, str], *words: str, folder: Path = RECIPES) -> str
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        # The libraries take long to import on a busy machine.
+        timeout=3 * PATIENCE,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr
@@ -201,6 +202,39 @@ def test_fastapi_without_a_daemon(environment: dict[str, str], tmp_path: Path) -
     alone = {**environment, "UUIDD_SOCKET": str(tmp_path / "none")}
     printed = run(alone, "-c", FASTAPI_ALONE)
     assert printed.startswith("503 no answer from uuidd at ")
+
+
+FASTAPI_OF_A_DATABASE = """
+import os, signal, sys, warnings
+with warnings.catch_warnings():
+    # Of the libraries, on each other.
+    warnings.simplefilter("ignore")
+    from fastapi.testclient import TestClient
+    from with_fastapi_and_sqlalchemy import app
+    with TestClient(app) as client:
+        made = client.post("/orders", params={"item": "tea"}).json()
+        assert client.get("/orders/" + made["id"]).json() == made
+        assert client.get("/orders/5").status_code == 404
+        os.kill(int(sys.argv[1]), signal.SIGSTOP)
+        answers = []
+        # Until the block is used up, or too old.
+        while not answers or answers[-1].status_code == 200:
+            answers.append(client.post("/orders", params={"item": "tea"}))
+        assert client.get("/orders/" + made["id"]).json() == made
+        print(answers[-1].status_code, answers[-1].json()["reason"])
+"""
+
+
+def test_fastapi_with_a_database_and_a_daemon_that_hangs(
+    environment: dict[str, str], server: Server
+) -> None:
+    """Each order whose id cannot be made is a status 503, and others are read meanwhile."""
+    with Daemon("--worker=5") as daemon:
+        known = {"UUIDD_SOCKET": str(daemon.socket), "UUIDD_TIMEOUT": "2"}
+        known["DATABASE_URL"] = for_sqlalchemy(server)
+        printed = run({**environment, **known}, "-c", FASTAPI_OF_A_DATABASE, str(daemon.pid))
+    assert printed.split() == ["503", "silent"]
+    server.psql("DROP TABLE orders;")
 
 
 def test_psycopg(environment: dict[str, str], server: Server) -> None:

@@ -44,6 +44,7 @@ class OwnLane:
         self.leases = 0
         self._notices = notices or Notices()
         self._ask_at = inf
+        self._stalled = False
         self.begin = 0
         self.origin = Origin(0)
         self.watch = NEVER
@@ -62,7 +63,12 @@ class OwnLane:
             if lease.ended or lease.page is not self._connection.page:
                 self.lease = None
                 self._notices.lease_ended()
+            self._stalled = True
             return 0
+        if self._stalled:
+            # The daemon has saved again, which needed no request of this process.
+            self._stalled = False
+            self._notices.answered(self._connection.path)
         if now >= lease.tell_at:
             self._tell(lease, now)
         self.begin, self.origin = lease.begin, lease.origin

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 import uuidd_client
-from tests.client.fakes import Server, grants, in_turn, refused
+from tests.client.fakes import Server, Time, grants, in_turn, refused
 from tests.client.lanes import Clock, World
 from tests.rig import Daemon
+from uuidd.core.timeline.leases import DUE_AT, HORIZON_AT
 from uuidd_client import Client, DaemonUnavailable, NoWorkerId, notices, source
 from uuidd_client.counts import Stats
 from uuidd_client.testing import fixed_ids
@@ -222,6 +223,29 @@ def test_what_is_refused_to_v7_is_no_trouble_of_v1(
         "; v7, flake, ulid, ksuid, push_id are made in this process until it answers"
     )
     assert "answers again for v7, " in back
+
+
+@pytest.mark.usefixtures("no_pause")
+def test_a_lease_that_can_be_used_again_ends_the_trouble(
+    path: Path, log: pytest.LogCaptureFixture, time: Time
+) -> None:
+    """The daemon has saved, and v7 need no more requests that it could answer."""
+    words = (world := World(path, time)).lanes.words
+    far = words[HORIZON_AT]
+    words[DUE_AT] = words[HORIZON_AT] = time.utc + 25_000_000
+    disk = Disk()
+    disk.well = True
+    with Server(path, disk, world.lanes.answered, [world.lanes.fd]), Client(path) as client:
+        for seconds in range(1, 5):
+            if seconds == 3:
+                assert client.stats().leased
+                disk.well = False
+            if seconds == 4:
+                assert [level for level, _ in lines(log)] == ["WARNING"]
+                words[DUE_AT] = words[HORIZON_AT] = far
+            time.move(1)
+            client.uuid7()
+    assert [level for level, _ in lines(log)] == ["WARNING", "INFO"]
 
 
 def test_a_missing_worker_number_is_no_trouble(path: Path, log: pytest.LogCaptureFixture) -> None:

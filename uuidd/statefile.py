@@ -12,6 +12,7 @@ format 3  64 generations of 256 lanes, and ``leases``. A generation of the earli
 format 4  added ``worker``: a number that was set by hand, or a claim to one
 format 5  added ``product``: a hash of the product UUID; and a ``worker`` that is used no more,
           because a clone of the machine has it too
+format 6  added ``now`` and ``elapsed``: what both clocks said at the save
 ========  ==========================================================================================
 """
 
@@ -29,7 +30,7 @@ from uuidd.core.timeline.fence import Claim, Kept, Shared
 from uuidd.core.timeline.generation import GENERATION_BITS
 from uuidd.core.timeline.state import Node, State
 
-FORMAT = 5
+FORMAT = 6
 EARLIEST_FORMAT = 1
 """The oldest format that is still read."""
 
@@ -53,6 +54,8 @@ def encode(state: State) -> bytes:
         "floor": state.floor,
         "steady": state.steady,
         "leases": state.leases,
+        "now": state.now,
+        "elapsed": state.elapsed,
         "worker": _encoded(state.worker),
         "epochs": {str(number): state.epochs[number] for number in sorted(state.epochs)},
         "marks": {str(number): state.marks[number] for number in sorted(state.marks)},
@@ -117,6 +120,9 @@ def _state(body: dict[str, object], version: int) -> State:
         raise KeyError("worker")
     if ("product" in body) != (version >= 5):
         raise KeyError("product")
+    for name in ("now", "elapsed"):
+        if (name in body) != (version >= 6):
+            raise KeyError(name)
     bits = _EARLIER_GENERATION_BITS if version <= 2 else GENERATION_BITS
     marks: dict[int, int] = {}
     for number, mark in _numbers("marks", body["marks"], bits, TICK_BITS).items():
@@ -133,6 +139,8 @@ def _state(body: dict[str, object], version: int) -> State:
         leases=0 if version <= 2 else _number(body["leases"], TICK_BITS),
         worker=_worker(body.get("worker")),
         product=str(body.get("product", "")),
+        now=_number(body.get("now", 0), TICK_BITS),
+        elapsed=_number(body.get("elapsed", 0), TICK_BITS),
     )
 
 

@@ -15,7 +15,14 @@ How it works
    generation, and of leases, in all states that the disk may hold; so does each state to be saved.
 6. After the state was lost, UTC is not more than 20 s behind what holders were shown. P1 names the
    exception.
-7. The steady timeline never leads UTC here, so it keeps nothing from being leased.
+7. The steady timeline never leads UTC, so it keeps nothing from being leased, unless the world is
+   *ordered*.
+8. In an ordered world there is one clock, which goes on together with the boot time, or is set. The
+   daemon notices a step at its next reading, or when it starts. Nobody sets the clock twice in
+   between, there and back, since no reading shows that. The daemon gives out no steady tick below
+   one that any process has had, and leases nothing there. A holder may be behind: it reads UTC by
+   itself, before the daemon has noticed a step. To keep such a world small, its saves complete at
+   once, its blocks are steady ones, and the ticks of its leases are looked at by order alone.
 
 Blocks are taken here to open generations only; ``small_world`` looks at what they hold.
 
@@ -26,7 +33,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -48,7 +55,7 @@ from uuidd.core.timeline.leases import (
     NoLease,
 )
 from uuidd.core.timeline.outcomes import NeedsSave
-from uuidd.core.timeline.snapshots import LeasesSnapshot, UtcSnapshot
+from uuidd.core.timeline.snapshots import LeasesSnapshot, SteadySnapshot, UtcSnapshot
 from uuidd.core.timeline.state import Node, State
 from uuidd.core.timeline.steady import Steady
 from uuidd.core.timeline.timelines import Reading, Timelines
@@ -70,7 +77,7 @@ class Bounds:
     the daemon starts again at most *restarts* times. *reach* is how far saves reach. *lost*, if it
     is not 0, lets a start find no state, and is how far UTC may then be behind what was shown.
     *moved* lets the folder of the state be moved away, which voids the saves so far. *volatile*
-    lets a request wait for a save no longer.
+    lets a request wait for a save no longer. *ordered* looks at the order of steady ids.
     """
 
     ticks: int = 3
@@ -83,6 +90,7 @@ class Bounds:
     lost: int = 0
     moved: bool = False
     volatile: bool = False
+    ordered: bool = False
 
     @property
     def readings(self) -> range:
@@ -141,6 +149,12 @@ class Host:
         self.ends = [0] * bounds.ring
         """Past the last tick used of each generation."""
         self.tokens = 0
+        self.utc = self.elapsed = 0
+        """The clocks of an ordered world."""
+        self.noticed = 0
+        """How far UTC was past the boot time when the daemon read them last."""
+        self.had = 0
+        """The highest steady tick that a process had."""
 
     def random(self, bits: int) -> int:
         """Return another token each time, and the same node and generation."""
@@ -159,26 +173,28 @@ class Host:
     def moves(self) -> Iterator[Move]:
         """Return all that may happen next."""
         bounds = self.bounds
+        readings = self._readings()
         if not self.closed:
-            for now in bounds.readings:
-                yield Move("take", now)
+            for now in readings:
+                yield Move("take steady" if bounds.ordered else "take", now)
                 if len(self.holders) < bounds.holders:
                     yield Move("lease", now)
-            yield Move("notice a step back")
+            if not bounds.ordered:
+                yield Move("notice a step back")
             yield Move("close")
             if bounds.volatile:
                 yield Move("turn volatile")
             if bounds.moved:
                 yield Move("void saves")
         if self.flight is None:
-            for now in bounds.readings:
+            for now in readings:
                 yield Move("begin save", now)
         else:
             yield Move("save completes")
             if self.failures < bounds.failures:
                 yield Move("save fails")
         if self.restarts < bounds.restarts:
-            for now in bounds.readings:
+            for now in readings:
                 for found in range(len(self.disk)):
                     yield Move("restart", now, found)
                 if bounds.lost:
@@ -187,18 +203,40 @@ class Host:
             if holder.connected:
                 yield Move("hang up", which=which)
             if holder.steps == 0:
-                for now in bounds.readings:
+                for now in readings:
                     yield Move("read UTC and the horizon", now, which)
             else:
                 yield Move("read the token" if holder.steps == 1 else "use", which=which)
+        if bounds.ordered:
+            yield from self._moves_of_clocks()
+
+    def _readings(self) -> Iterable[int]:
+        return [self.utc] if self.bounds.ordered else self.bounds.readings
+
+    def _moves_of_clocks(self) -> Iterator[Move]:
+        if self.utc + 1 in self.bounds.readings:
+            yield Move("time passes")
+        if self.noticed == self.utc - self.elapsed:
+            for utc in self.bounds.readings:
+                if utc != self.utc:
+                    yield Move("set UTC", utc)
 
     def happen(self, move: Move) -> None:
         """Let *move* happen. Raises OutOfBounds, or Repeated."""
-        at = Reading(move.at, 0)
+        at = Reading(move.at, self.elapsed)
         match move.what:
+            case "time passes":
+                self.utc += 1
+                self.elapsed += 1
+            case "set UTC":
+                self.utc = move.at
             case "take":
                 self._take(move.at)
+            case "take steady":
+                self._notice(at)
+                self._take_steady(at)
             case "lease":
+                self._notice(at)
                 self._lease(at)
             case "notice a step back":
                 self.timelines.step_back(0, at=at)
@@ -210,19 +248,22 @@ class Host:
             case "void saves":
                 self.timelines.void_saves()
             case "begin save":
+                self._notice(at)
                 self._begin_save(at)
+                if self.bounds.ordered:
+                    self._end_save(completed=True)
             case "save completes" | "save fails":
                 self._end_save(completed=move.what == "save completes")
             case "restart":
                 self.restarts += 1
                 loaded = self.disk[move.which]
                 if loaded is None:
-                    self._lose(move.at)
+                    self._lose(at)
                 else:
-                    self.start(move.at, loaded)
+                    self.start(at, loaded)
             case "restart, state lost":
                 self.restarts += 1
-                self._lose(move.at)
+                self._lose(at)
             case "hang up":
                 holder = self.holders[move.which]
                 holder.connected = False
@@ -230,6 +271,17 @@ class Host:
             case _:
                 self._step(self.holders[move.which], move)
         self.holders = [holder for holder in self.holders if self._counts(holder)]
+        at = Reading(self.utc, self.elapsed)
+        if (
+            self.bounds.ordered
+            and self.timelines.steady.read(now=at.now, elapsed=at.elapsed) > self._last
+        ):
+            raise OutOfBounds
+
+    @property
+    def _last(self) -> int:
+        """The highest S."""
+        return FIRST + self.bounds.ticks
 
     def _counts(self, holder: Holder) -> bool:
         """Whether a holder may still use a tick, or the daemon its connection."""
@@ -240,7 +292,7 @@ class Host:
             horizon = min(horizon, holder.page[HORIZON_AT])
         return holder.valid and holder.next < horizon
 
-    def start(self, now: int, loaded: State | None, *, floor: int = 0) -> None:
+    def start(self, at: Reading, loaded: State | None, *, floor: int = 0) -> None:
         """Let the daemon start from the state *loaded*, with a new page."""
         self.flight = None
         self.closed = False
@@ -250,21 +302,34 @@ class Host:
         utc = Utc(
             loaded,
             machine="",
-            now=now,
+            now=at.now,
             random=self.random,
             ring=self.bounds.ring,
             leases=Leases(floor, self.page),
         )
-        self._restore(utc)
+        steady = any_steady()
+        if self.bounds.ordered:
+            mark = None if loaded is None else loaded.steady
+            steady = Steady(mark, now=at.now, elapsed=at.elapsed)
+        self._restore(utc, steady)
+        self.noticed = at.now - at.elapsed
+        if loaded is not None:
+            self.timelines.notice_step_since(loaded, at=at)
 
-    def _restore(self, utc: Utc) -> None:
+    def _restore(self, utc: Utc, steady: Steady) -> None:
         # Blocks are in order in each generation alone, so that order costs no states.
         utc.restore(utc.snapshot()._replace(short_next=0))
-        steady = Steady(0, now=FIRST, elapsed=0)
         self.timelines = Timelines(utc, steady, fence=Fence(), epoch=0)
 
-    def _lose(self, now: int) -> None:
-        floor = now + self.bounds.lost
+    def _notice(self, at: Reading) -> None:
+        """Let the daemon notice what has become of UTC since it read it last."""
+        back = self.noticed - (at.now - at.elapsed)
+        if self.bounds.ordered and back > 0:
+            self.timelines.step_back(back, at=at)
+        self.noticed = at.now - at.elapsed
+
+    def _lose(self, at: Reading) -> None:
+        floor = at.now + self.bounds.lost
         shown = max((holder.page[HORIZON_AT] for holder in self.holders), default=0)
         if max(shown, self.end) > floor:
             raise OutOfBounds
@@ -272,12 +337,21 @@ class Host:
             holder.number = None
         self.ends = [0] * self.bounds.ring
         self.disk = [None]
-        self.start(now, None, floor=floor)
+        self.start(at, None, floor=floor)
 
     def _take(self, now: int) -> None:
         with suppress(NoneFree, NeedsSave):
             take(self.timelines.utc, 1, now=now)
-        self._restore(self.timelines.utc)
+        self._restore(self.timelines.utc, self.timelines.steady)
+
+    def _take_steady(self, at: Reading) -> None:
+        try:
+            tick = self.timelines.take_steady(1, at=at).first
+        except (NoneFree, NeedsSave):
+            return
+        if tick < self.had:
+            raise Repeated(f"the steady tick {tick} is below {self.had}, which was used before")
+        self.had = tick
 
     def _lease(self, at: Reading) -> None:
         try:
@@ -286,6 +360,8 @@ class Host:
             return
         opened = self.timelines.utc.generation
         assert opened is not None
+        if at.now < self.had:
+            raise Repeated(f"leased at {at.now}, which is below {self.had}, which was used before")
         if lease.begin > FIRST + self.bounds.ticks:
             raise OutOfBounds
         self.holders.append(Holder(lease, opened.number, self.page))
@@ -325,10 +401,13 @@ class Host:
         ticks = (1 << end) - (1 << holder.next)
         if self.used[lane] & ticks:
             raise Repeated(f"ticks up to {holder.now} of {holder.lease} were used before")
-        self.used[lane] |= ticks
+        if self.bounds.ordered:
+            self.had = max(self.had, holder.now)
+        else:
+            self.used[lane] |= ticks
         holder.next, holder.steps, holder.now = end, 0, 0
         number = holder.number
-        if number is None:
+        if number is None or self.bounds.ordered:
             return
         self.ends[number] = max(end, self.ends[number])
         for state in self.disk:
@@ -344,7 +423,7 @@ class Host:
         turned = [(utc.number + step) % ring for step in range(ring)]
         rows = sorted({self._row(state, turned) for state in self.disk})
         flight = NONE if self.flight is None else rows.index(self._row(self.flight, turned))
-        out = [self.restarts, self.failures, self.closed, flight, len(rows)]
+        out = [self.restarts, self.failures, self.closed, self._half_ticks, flight, len(rows)]
         for row in rows:
             out += row
         # Counts while none is open alone, and is set when that begins.
@@ -359,14 +438,32 @@ class Host:
         out += (NONE, 0) if opened is None else (opened.begin, opened.top)
         out.append(utc.volatile is not None)
         self._freeze_leases(out)
+        if self.bounds.ordered:
+            self._freeze_clocks(out)
         holders = sorted(self._freeze_holder(holder, turned) for holder in self.holders)
         return bytes(out) + b"".join(holders)
 
     def _row(self, state: State | None, turned: list[int]) -> tuple[int, ...]:
         if state is None:
-            return (NONE, 0, *(0 for _ in turned))
+            return (NONE, 0, 0, 0, *(0 for _ in turned))
         marks = (state.marks.get(number, 0) for number in turned)
-        return (turned.index(state.generation), state.leases, *marks)
+        steady = expected = 0
+        if self.bounds.ordered:
+            steady = state.steady
+            # No floor lies past the highest S, so a larger step would be no other.
+            expected = min(state.now + self.elapsed - state.elapsed, self._last)
+        return (turned.index(state.generation), state.leases, steady, expected, *marks)
+
+    def _freeze_clocks(self, out: list[int]) -> None:
+        steady = self.timelines.steady.snapshot()
+        ran = (self.elapsed - steady.elapsed) // 2
+        out += (self.utc, self.noticed + self.elapsed, self.had)
+        out += (steady.next, steady.slewed_from + ran, steady.saved, _byte(steady.in_flight))
+
+    @property
+    def _half_ticks(self) -> int:
+        """Two ticks of elapsed time are one of S; this is what is left."""
+        return (self.elapsed - self.timelines.steady.snapshot().elapsed) % 2
 
     def _freeze_leases(self, out: list[int]) -> None:
         leases = self.timelines.utc.leases.snapshot()
@@ -393,6 +490,11 @@ class Host:
         )
 
 
+def any_steady() -> Steady:
+    """Return a steady timeline to restore, or for a world that does not look at it."""
+    return Steady(0, now=FIRST, elapsed=0)
+
+
 def _byte(tick: int | None) -> int:
     return NONE if tick is None else tick
 
@@ -406,9 +508,9 @@ def thaw(frozen: bytes, bounds: Bounds) -> Host:
     host = Host(bounds)
     at = iter(frozen)
     ring = range(bounds.ring)
-    host.restarts, host.failures, closed, flight, count = (next(at) for _ in range(5))
+    host.restarts, host.failures, closed, host.elapsed, flight, count = (next(at) for _ in range(6))
     host.closed = bool(closed)
-    host.disk = [_thaw_state(at, bounds) for _ in range(count)]
+    host.disk = [_thaw_state(at, bounds, host.elapsed) for _ in range(count)]
     host.flight = None if flight == NONE else host.disk[flight]
     none_before = next(at)
     marks = {number: mark for number in ring if (mark := next(at))}
@@ -437,18 +539,28 @@ def thaw(frozen: bytes, bounds: Bounds) -> Host:
         if until:
             rests[BLOCK_LANES + lane] = (0, until)
     leases.restore(LeasesSnapshot(host.page, users, rests, 0, floor, top, used=False))
+    steady = _thaw_clocks(at, host) if bounds.ordered else any_steady()
     while (lane := next(at, NONE)) != NONE:
         host.holders.append(_thaw_holder(lane, at, host))
-    host._restore(utc)
+    host._restore(utc, steady)
     return host
 
 
-def _thaw_state(at: Iterator[int], bounds: Bounds) -> State | None:
-    generation, leases = next(at), next(at)
+def _thaw_clocks(at: Iterator[int], host: Host) -> Steady:
+    host.utc, expected, host.had = (next(at) for _ in range(3))
+    host.noticed = expected - host.elapsed
+    after, slewed_from, saved, in_flight = *(next(at) for _ in range(3)), _or_none(next(at))
+    steady = any_steady()
+    steady.restore(SteadySnapshot(after, slewed_from, 0, 0, saved, in_flight, host.closed))
+    return steady
+
+
+def _thaw_state(at: Iterator[int], bounds: Bounds, elapsed: int) -> State | None:
+    generation, leases, steady, now = (next(at) for _ in range(4))
     marks = {number: mark for number in range(bounds.ring) if (mark := next(at))}
     if generation == NONE:
         return None
-    return State(NODE, "", generation, marks, 0, 0, leases=leases)
+    return State(NODE, "", generation, marks, 0, steady, leases=leases, now=now, elapsed=elapsed)
 
 
 def _thaw_holder(lane: int, at: Iterator[int], host: Host) -> Holder:
@@ -475,6 +587,7 @@ def small_units(bounds: Bounds) -> AbstractContextManager[None]:
         {
             "utc.TOLERANCE": 0,
             "volatile.TOLERANCE": 0,
+            "timelines.TOLERANCE": 0,
             "generation.BLOCK_LANES": 2,
             "leases.LANES": BLOCK_LANES + bounds.lanes,
             "leases.RESERVED": bounds.lanes,
@@ -487,7 +600,8 @@ def beginnings(bounds: Bounds) -> Iterator[bytes]:
     """Return the states of a host on which the daemon starts for the first time."""
     for now in bounds.readings:
         host = Host(bounds)
-        host.start(now, None)
+        host.utc = now
+        host.start(Reading(now, 0), None)
         yield host.freeze()
 
 
@@ -507,6 +621,7 @@ def main(arguments: list[str]) -> int:
     for name in "ticks", "ring", "lanes", "holders", "restarts", "failures", "reach", "lost":
         parser.add_argument(f"--{name}", type=int, default=getattr(standard, name), metavar="N")
     parser.add_argument("--moved", action="store_true", help="the state's folder may be moved away")
+    parser.add_argument("--ordered", action="store_true", help="look at the order of steady ids")
     parser.add_argument("--volatile", action="store_true", help="look at volatile nodes too")
     bounds = Bounds(**vars(parser.parse_args(arguments)))
     return exploring.tell(bounds, partial(explore, bounds))

@@ -8,6 +8,7 @@ from tests.core import leased_world
 from tests.core.exploring import Repeated
 from tests.core.leased_world import Bounds
 from uuidd.core.timeline.leases import Lease, Leases
+from uuidd.core.timeline.timelines import Timelines
 
 SMALL = {
     "a crash": (Bounds(ticks=2, holders=1), 5_400),
@@ -18,6 +19,7 @@ SMALL = {
     "a folder that is moved away": (Bounds(ticks=1, moved=True), 750),
     "a volatile node": (Bounds(ticks=1, volatile=True), 750),
     "a lost state": (Bounds(ticks=1, lost=1), 570),
+    "an ordered world": (Bounds(ticks=2, holders=1, restarts=0, ordered=True), 10_900),
 }
 """Each kind of event in a world that is as small as it can be."""
 
@@ -34,6 +36,7 @@ LARGE = {
     ),
     "a volatile node, later": (Bounds(ticks=2, holders=1, restarts=0, volatile=True), 3_500),
     "a lost state, later": (Bounds(ticks=2, holders=1, lost=1), 7_900),
+    "an ordered world with a restart": (Bounds(ticks=2, holders=1, ordered=True), 44_000),
 }
 """Several at once."""
 
@@ -68,6 +71,29 @@ def test_a_holder_that_goes_on_after_its_lane_was_leased_again_is_found(
     with pytest.raises(Repeated, match="were used before") as caught:
         leased_world.explore(Bounds(ticks=2, restarts=0))
     assert any("hang up" in note for note in caught.value.__notes__)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "Timelines.step_back",
+        pytest.param("Timelines.notice_step_since", marks=pytest.mark.thorough),
+    ],
+)
+def test_steady_ids_that_are_below_those_of_leases_are_found(
+    rule: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Steady that does not go on past them is caught, after a step or after a restart."""
+
+    def end_leases_alone(timelines: Timelines, *_: object, **__: object) -> int:
+        return timelines.utc.leases.revoke()
+
+    monkeypatch.setattr(f"{Timelines.__module__}.{rule}", end_leases_alone)
+    with pytest.raises(Repeated, match="is below 3, which was used before") as caught:
+        leased_world.explore(Bounds(ticks=2, holders=1, ordered=True))
+    ways = " ".join(caught.value.__notes__)
+    assert "set UTC" in ways
+    assert ("restart" in ways) == (rule == "Timelines.notice_step_since")
 
 
 def test_the_command_tells_how_many_states_there_are(capsys: pytest.CaptureFixture[str]) -> None:

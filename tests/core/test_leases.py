@@ -42,7 +42,9 @@ STORED = Node(7 | MULTICAST, "random")
 class Host:
     """A host whose page is in its hands, so that tests see what holders see."""
 
-    def __init__(self, loaded: State | None = None, *, now: int = NOW, floor: int = 0) -> None:
+    def __init__(
+        self, loaded: State | None = None, *, now: int = NOW, elapsed: int = 0, floor: int = 0
+    ) -> None:
         self.page = [0] * PAGE_WORDS
         utc = Utc(
             loaded,
@@ -52,7 +54,7 @@ class Host:
             ring=2,
             leases=Leases(floor, self.page),
         )
-        steady = Steady(0 if loaded is None else loaded.steady, now=now, elapsed=0)
+        steady = Steady(0 if loaded is None else loaded.steady, now=now, elapsed=elapsed)
         self.timelines = Timelines(utc, steady, fence=Fence(), epoch=0)
         self.utc = utc
 
@@ -326,6 +328,42 @@ def test_a_step_back_without_leases_leaves_steady_alone(host: Host) -> None:
     before = host.timelines.steady.next
     host.step_back(REACH)
     assert host.timelines.steady.next == before
+
+
+def test_after_a_step_back_steady_goes_on_past_leases_that_have_ended(host: Host) -> None:
+    """The ids that were made from them are there, though nobody holds a lane any more."""
+    host.utc.leases.release(host.lease())
+    assert host.step_back(REACH // 2) == 0
+    at = Reading(NOW - REACH // 2, 0)
+    assert host.timelines.take_steady(10, at=at).first == NOW + TOLERANCE
+
+
+@pytest.mark.parametrize(
+    ("now", "elapsed", "first"),
+    [
+        # UTC was set back by so much at the start, or just before it.
+        pytest.param(NOW - 2 * TOLERANCE, 0, NOW + TOLERANCE, id="back"),
+        pytest.param(NOW + TOLERANCE, 3 * TOLERANCE, NOW + 4 * TOLERANCE, id="back, and later"),
+        pytest.param(NOW, 3 * REACH, NOW + REACH, id="back, after the end of all leases"),
+        # It was not.
+        pytest.param(NOW + 3 * TOLERANCE, 3 * TOLERANCE, NOW + 3 * TOLERANCE, id="later"),
+        pytest.param(NOW - TOLERANCE, 0, NOW - TOLERANCE, id="back by the tolerance"),
+        pytest.param(NOW + REACH, -REACH, NOW + REACH, id="another boot"),
+    ],
+)
+def test_after_a_stop_steady_goes_on_past_what_holders_may_have_used(
+    host: Host, now: int, elapsed: int, first: int
+) -> None:
+    """They go on without a daemon, and the next one sees by both clocks where UTC was."""
+    host.lease()
+    at = Reading(NOW, REACH)
+    host.timelines.close()
+    state = host.timelines.begin_save(at=at, reach=0, bare_reach=0)
+    reading = Reading(now, REACH + elapsed)
+    begun = Host(state, now=now, elapsed=reading.elapsed)
+    begun.timelines.notice_step_since(state, at=reading)
+    begun.end_save(begun.timelines.begin_save(at=reading, reach=2 * REACH, bare_reach=0))
+    assert begun.timelines.take_steady(1, at=reading).first == first
 
 
 def test_steady_does_not_lead_utc_by_more_than_it_may(host: Host) -> None:

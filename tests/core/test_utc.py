@@ -425,7 +425,14 @@ def test_a_volatile_node_is_never_saved() -> None:
     utc.use_volatile("hung")
     take(utc, 1, now=NOW)
     assert save(utc) == State(
-        Node(1 | MULTICAST, "random"), "host", 1, {1: NOW + REACH}, NOW, 0, leases=NOW + REACH
+        Node(1 | MULTICAST, "random"),
+        "host",
+        1,
+        {1: NOW + REACH},
+        NOW,
+        0,
+        leases=NOW + REACH,
+        now=NOW,
     )
 
 

@@ -148,7 +148,40 @@ uuidd-state 5 sha256:af188df011cbaa9918d506206cf29ea2c0532fad043c9be54f021ac711e
  }
 }
 """
-"""PLACED, as format 5 has it."""
+"""PLACED, as format 5 had it."""
+
+TIMED = replace(PLACED, now=0x1EC9414C232AB03, elapsed=36000000000)
+GOLDEN_6 = b"""\
+uuidd-state 6 sha256:d6f8d9729d10b1c7c8d524c09b4d6153cf6ee1e5dfbd38df161c568088164048
+{
+ "node": "0x9f6bdeced846",
+ "node_source": "random",
+ "machine": "here",
+ "product": "there",
+ "generation": 51,
+ "floor": 0,
+ "steady": 138648505420000001,
+ "leases": 138648505420000002,
+ "now": 138648505420000003,
+ "elapsed": 36000000000,
+ "worker": {
+  "namespace": "prod",
+  "number": 17,
+  "token": "c1",
+  "begin": 138648505420000000,
+  "until": 138648505420000003
+ },
+ "epochs": {
+  "0": 0,
+  "5": 1288834974657
+ },
+ "marks": {
+  "0": 1,
+  "51": 138648505420000000
+ }
+}
+"""
+"""TIMED, as format 6 has it."""
 
 GENERATIONS = st.integers(0, 63)
 WORKERS = st.integers(0, 1023)
@@ -167,10 +200,12 @@ STATES = st.builds(
     | WORKERS
     | st.builds(Claim, st.text(), WORKERS, st.text(), begin=TICKS, until=TICKS),
     product=st.text(),
+    now=TICKS,
+    elapsed=TICKS,
 )
 
 
-def signed(body: bytes, version: int = 5) -> bytes:
+def signed(body: bytes, version: int = 6) -> bytes:
     """Return a state file of *body* whose checksum is right."""
     digest = hashlib.sha256(body).hexdigest()
     return f"uuidd-state {version} sha256:{digest}\n".encode() + body
@@ -189,8 +224,8 @@ def test_any_state_comes_back_as_it_was(state: State) -> None:
 
 
 def test_the_format_is_what_it_was() -> None:
-    """A state is written in the bytes in which format 5 was first written."""
-    assert encode(PLACED) == GOLDEN_5
+    """A state is written in the bytes in which format 6 was first written."""
+    assert encode(TIMED) == GOLDEN_6
 
 
 def test_a_file_of_format_1_is_read() -> None:
@@ -212,6 +247,11 @@ def test_a_file_of_format_3_is_read() -> None:
 def test_a_file_of_format_4_is_read() -> None:
     """It contains no product."""
     assert decode(GOLDEN_4) == CLAIMED
+
+
+def test_a_file_of_format_5_is_read() -> None:
+    """It does not say what the clocks said."""
+    assert decode(GOLDEN_5) == PLACED
 
 
 @pytest.mark.parametrize(
@@ -299,6 +339,8 @@ FIELDS = (
     "floor",
     "steady",
     "leases",
+    "now",
+    "elapsed",
     "worker",
     "product",
     "epochs",
@@ -328,6 +370,8 @@ BAD_FIELDS: dict[str, tuple[object, ...]] = {
     "floor": (2**60, -1, False),
     "steady": (2**60, None),
     "leases": (2**60, -1, None),
+    "now": (2**60, -1, None),
+    "elapsed": (2**60, -1, None),
     "marks": ([], None, *({key: 1} for key in ("64", "-1", "x"))),
     "epochs": ([], None, {"1024": 1}, {"1": -1}),
 }
@@ -351,8 +395,8 @@ def test_a_field_out_of_range_is_damage(data: bytes) -> None:
 
 def test_a_newer_format_is_told_as_such() -> None:
     """A file of a later version is not taken for damage."""
-    with pytest.raises(UnusableError, match=r"^it has format '6', and this version reads 1 to 5$"):
-        decode(signed(b"{}\n", version=6))
+    with pytest.raises(UnusableError, match=r"^it has format '7', and this version reads 1 to 6$"):
+        decode(signed(b"{}\n", version=7))
 
 
 @pytest.mark.parametrize("content", [b"", b"\n", b" \n", b"\xff\xfe", b"uninitialized\n"])

@@ -218,7 +218,7 @@ STATES: list[Case] = [
     (b"!" + STATE, "UnusableError"),
     (b"!", "UnusableError"),
     (b"!uuidd-state 1 sha256:\n", "UnusableError"),
-    (b"!uuidd-state 5 sha256:\n", "UnusableError"),
+    (b"!uuidd-state 6 sha256:\n", "UnusableError"),
     (b"", "UnusableError"),
     # Deeper than Python's JSON goes.
     (b"[" * 8000, "UnusableError"),

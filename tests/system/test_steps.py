@@ -9,8 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.rig import SOON, Daemon
+from tests.rig import SOON, Daemon, until
 from tests.system.callers import Callers
+from tests.system.drawer import Drawer
 from tests.system.fake_time import HOUR, FakeTime
 from tests.tools import output
 from uuidd.core.timeline.generation import LANE_BITS
@@ -177,6 +178,53 @@ def test_a_step_back_of_more_than_10_ms_opens_the_next_generation(
     before = generations(callers)
     fake_time.set(-back)
     assert len(generations(callers) - before) == opened
+
+
+# --- the order of steady ids, where leases were used
+
+
+@pytest.fixture
+def reaching(fake_time: FakeTime) -> Iterator[Daemon]:
+    """A daemon under that clock, whose holders may go on for 20 s."""
+    environment = {**fake_time.environment, "REACH": "20"}
+    with Daemon(module="tests.system.far", environment=environment) as daemon:
+        yield daemon
+
+
+def test_after_a_step_back_ids_are_later_than_those_of_a_process_that_has_ended(
+    reaching: Daemon, fake_time: FakeTime
+) -> None:
+    """No lease is held any more when UTC is set back."""
+    with Drawer(reaching, fake_time.environment) as second:
+        with Drawer(reaching, fake_time.environment) as first:
+            last = first.draw_from_a_lease(reaching)
+        until(lambda: not reaching.call("status")["leases"]["out"])
+        fake_time.set(-2.5)
+        assert second.says() > last
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_after_a_step_back_a_client_that_had_a_lease_is_refused_nothing(
+    restarts: bool, reaching: Daemon, fake_time: FakeTime
+) -> None:
+    """It has hung up, or it goes on while no daemon runs: its next id is later than its last."""
+    with Drawer(reaching, fake_time.environment) as drawer:
+        last = drawer.draw_from_a_lease(reaching)
+        if restarts:
+            assert reaching.stop() == 0
+            stopped = time.monotonic()
+            # So UTC is not even where it was at the stop: only both clocks show that it was set.
+            until(lambda: time.monotonic() - stopped > 1)
+            last = drawer.says()
+            fake_time.set(-1)
+            reaching.start()
+        else:
+            fake_time.set(-4)
+        assert drawer.says("close") == "closed"
+        found = [drawer.says() for _ in range(20)]
+    assert "refused" not in "".join(found)
+    assert sorted(found) == found
+    assert found[0] > last
 
 
 def test_the_fake_clock_leaves_boottime_alone(fake_time: FakeTime) -> None:

@@ -226,6 +226,8 @@ def begin_timelines(
     )
     fence = begin_fence(settings, loaded, product)
     timelines = Timelines(utc, steady, fence=fence, epoch=settings.epoch, epochs=epochs)
+    if loaded is not None:
+        timelines.notice_step_since(loaded, at=at)
     _save_first(timelines, store, at)
     return timelines, at, marks
 

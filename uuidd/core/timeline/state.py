@@ -45,7 +45,8 @@ class State:
     before which all ticks lie that leases may have used, of any generation. *epochs* is the
     earliest epoch, in Unix milliseconds, that each worker number was used with. *worker* is the
     host's worker number if it was set by hand, the claim to one, or one that is used no more.
-    *product* is the hash of the machine's product UUID, "" where it was never known. Under a fixed
+    *product* is the hash of the machine's product UUID, "" where it was never known. *now* and
+    *elapsed* are UTC and CLOCK_BOOTTIME when the save began, in ticks. Under a fixed
     node every mark counts as at least the floor: the tick at which the state began, or changed to
     that node.
     """
@@ -60,6 +61,8 @@ class State:
     leases: int = 0
     worker: Kept = None
     product: str = ""
+    now: int = 0
+    elapsed: int = 0
 
     def copied_to(self, product: str) -> bool:
         """Whether the machine with this *product* is another one than the state's.

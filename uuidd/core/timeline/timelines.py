@@ -98,21 +98,33 @@ class Timelines:
     def step_back(self, back: int, *, at: Reading) -> int:
         """End all leases, because UTC was set back by *back* ticks; return how many there were.
 
-        It comes before anything else that happens after the step. If there were leases, steady goes
-        on from where UTC was, so that the order of the steady ids that are made from both holds.
+        It comes before anything else that happens after the step. Steady goes on from where UTC
+        was, or from the end of all that leases may have used if that is earlier. So the order of
+        the steady ids that are made from both holds, also where no lease is held any more.
 
         *back* may be wrong by TOLERANCE: the process may have been paused between the two clocks of
         a reading. So steady goes on that much later, but not beyond the lead that it may have.
         """
-        ended = self.utc.leases.revoke()
-        if ended:
-            lead, most = back + TOLERANCE, self.steady.max_lead
-            if back - TOLERANCE <= most < lead:
-                # An hour sharp is both the default for the most, and what clocks are set back by.
-                lead = most
-            reached = min(at.now + lead, self.utc.leases.top)
-            self.steady.pass_over(reached, now=at.now, elapsed=at.elapsed)
+        leases = self.utc.leases
+        ended = leases.revoke()
+        lead, most = back + TOLERANCE, self.steady.max_lead
+        if back - TOLERANCE <= most < lead:
+            # An hour sharp is both the default for the most, and what clocks are set back by.
+            lead = most
+        # The floor lies past all that holders may have used, of an earlier daemon's leases too.
+        reached = min(at.now + lead, leases.floor)
+        self.steady.pass_over(reached, now=at.now, elapsed=at.elapsed)
         return ended
+
+    def notice_step_since(self, state: State, *, at: Reading) -> None:
+        """Let steady go on as ``step_back`` does if UTC was set back since *state* was saved.
+
+        For a start from *state*: the holders of earlier leases went on while no daemon ran.
+        """
+        # After another boot at least so much time has passed, too.
+        expected = state.now + max(0, at.elapsed - state.elapsed)
+        if expected - at.now > TOLERANCE:
+            self.step_back(expected - at.now, at=at)
 
     def renew(
         self,
@@ -159,6 +171,7 @@ class Timelines:
         )
         return self.utc.begin_save(
             now=at.now,
+            elapsed=at.elapsed,
             reach=reach,
             steady=mark,
             epochs=self.epochs,

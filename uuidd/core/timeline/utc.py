@@ -189,6 +189,7 @@ class Utc:
         self,
         *,
         now: int,
+        elapsed: int = 0,
         reach: int,
         steady: int = 0,
         epochs: Mapping[int, int] = NO_EPOCHS,
@@ -196,8 +197,8 @@ class Utc:
     ) -> State:
         """Return the state to save. Its horizon is *reach* ticks past now; exact once closed.
 
-        *steady*, the steady timeline's mark, and the *epochs* and the *worker* number of Snowflakes
-        are saved along.
+        *elapsed*, the other clock, *steady*, the steady timeline's mark, and the *epochs* and the
+        *worker* number of Snowflakes are saved along.
         The marks count for the horizons from here on. One save at a time: ``end_save`` comes before
         the next.
         """
@@ -217,6 +218,8 @@ class Utc:
             leases,
             worker,
             self._product,
+            now,
+            elapsed,
         )
 
     def end_save(self, state: State, *, completed: bool) -> None:

@@ -239,3 +239,48 @@ def test_an_older_state_of_the_same_host_repeats_nothing_while_utc_goes_on(
     assert not callers.refused
     assert len(callers.nodes) == 1
     assert not [path for path in daemon.state.iterdir() if "unusable" in path.name]
+
+
+def emptied(daemon: Daemon) -> None:
+    """Kill a daemon, and empty the folder of its state."""
+    daemon.kill()
+    for file in daemon.state.iterdir():
+        file.unlink()
+
+
+@pytest.fixture
+def numbered(fake_time: FakeTime) -> Iterator[Daemon]:
+    """A daemon with a worker number whose saves reach 20 s ahead."""
+    environment = {**fake_time.environment, "REACH": "20"}
+    with Daemon("--worker=5", module="tests.system.far", environment=environment) as daemon:
+        yield daemon
+
+
+def test_an_emptied_state_folder_repeats_no_snowflake(
+    numbered: Daemon, fake_time: FakeTime
+) -> None:
+    """They were made ahead of UTC, because the daemon had crashed; the next start waits for it."""
+    numbered.kill()
+    numbered.start()
+    before = numbered.call("make", "snowflake", 1000)
+    emptied(numbered)
+    seen = len(numbered.lines)
+    numbered.start()
+    with numbered.connect() as connection:
+        _, _, error, _ = connection.ask("make", "snowflake", 1)
+    assert error.startswith("unavailable: the state was lost")
+    (told,) = [line for line in numbered.lines[seen:] if "ERROR" in line]
+    assert told.endswith(
+        f"there is no state in {numbered.state}, so a new one is made:"
+        f" {numbered.socket}.used shows that ids were made here before"
+    )
+    fake_time.set(21)
+    assert min(numbered.call("make", "snowflake", 1000)) > max(before)
+
+
+def test_a_host_that_was_booted_without_a_state_makes_snowflakes_at_once(numbered: Daemon) -> None:
+    """As a new one does: the folder of its socket is empty, too."""
+    emptied(numbered)
+    Path(f"{numbered.socket}.used").unlink()
+    numbered.start()
+    assert len(numbered.call("make", "snowflake", 1000)) == 1000

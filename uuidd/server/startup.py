@@ -39,6 +39,7 @@ from uuidd.server.pidfile import pid_file
 from uuidd.server.saver import CHECK_SECONDS, FIRST_REACH
 from uuidd.server.settings import SPARE_DESCRIPTORS, Settings
 from uuidd.server.trust import check_sync, withheld
+from uuidd.server.witness import earlier_run
 from uuidd.statefile import machine_hash
 from uuidd.store import FULL, FolderStore, StoreError
 from uuidd.systemd import inherited_kernel_log, inherited_socket, notifier
@@ -102,6 +103,10 @@ def started(settings: Settings) -> Iterator[Daemon]:
         undo.callback(listener.close)
         if settings.pid_file is not None:
             undo.enter_context(pid_file(settings.pid_file))
+        used = ""
+        if settings.worker is not None or node is not None:
+            # Without the state, Snowflakes or Flakes of before may come again.
+            used = earlier_run(listener.sock.getsockname(), undo, lambda: ready)
         user = settings.user
         if user is not None:
             hand_over(settings.state, user)
@@ -110,7 +115,9 @@ def started(settings: Settings) -> Iterator[Daemon]:
             store = FolderStore(settings.state, machine=machine_hash())
             undo.callback(store.close)
             page = _page(undo)
-            timelines, at, marks = begin_timelines(settings, node, store, clock, page, product)
+            timelines, at, marks = begin_timelines(
+                settings, node, store, clock, page, product, used
+            )
         clock.on_step = partial(_stepped, timelines, clock)
         if user is not None:
             become(user)
@@ -184,16 +191,22 @@ def begin_timelines(
     clock: Clock,
     page: Page | None = None,
     product: str = "",
+    used: str = "",
 ) -> tuple[Timelines, Reading, list[tuple[Path, int]]]:
     """Return the timelines, after their first save, the clock then, and libuuid's marks.
 
     A state that a machine with another *product* has saved is used, so that steady does not go
-    back, but not its node.
+    back, but not its node. If there is none, and ids may have been made before, as *used* says, the
+    state was lost.
     """
     loaded = store.load()
     epochs = epochs_with(settings, loaded)
+    lost = store.lost or (loaded is None and bool(used))
     if store.set_aside:
         log.error("the state could not be used, so a new one is made: %s", store.set_aside)
+    elif lost:
+        why = used or "the folder was used before"
+        log.error("there is no state in %s, so a new one is made: %s", store.folder, why)
     # A daemon whose folder was moved away from here just before may give out ids for so long.
     # (time.sleep would fail where libfaketime sets the clock.)
     select.select((), (), (), CHECK_SECONDS)
@@ -205,7 +218,7 @@ def begin_timelines(
         None if loaded is None else loaded.steady,
         now=at.now,
         elapsed=at.elapsed,
-        lost=store.lost,
+        lost=lost,
         rollback=settings.rollback,
         max_lead=max(1, int(settings.max_lead * TICKS_PER_SECOND)),
         withheld=withheld(settings.require_sync),

@@ -11,7 +11,7 @@ from uuidd.core.wire import libuuid, methods, rpc
 from uuidd_client.errors import DaemonUnavailable, NoWorkerId
 from uuidd_client.lease import Holding
 from uuidd_client.system import elapsed
-from uuidd_client.transport import Closed, Silence, Transport
+from uuidd_client.transport import LATER, Closed, Silence, Transport
 from uuidd_client.watch import NEVER, Watch
 
 AnyBlock = TypeVar("AnyBlock", Block, SteadyBlock)
@@ -92,7 +92,8 @@ class Connection(Transport):
     def lease(self) -> Holding:
         """Return a lease, which lasts as long as the connection, unless the daemon ends it.
 
-        Raises DaemonUnavailable also if the daemon, or this system, has no leases.
+        Raises DaemonUnavailable also if the daemon, or this system, has no leases. A lease whose
+        page did not come is given back, because the connection is closed.
         """
         if elapsed() < self._libuuid_until:
             raise DaemonUnavailable(self.path, NO_LEASES, "closed")
@@ -106,7 +107,7 @@ class Connection(Transport):
         # Once, because a child's signal handler closes the connection, and takes the page away.
         page = self.page
         if page is None:
-            raise DaemonUnavailable(self.path, "a lease came without its page", "unusable")
+            raise self._unusable(f"a lease came without its page{LATER}")
         try:
             return Holding(methods.unpack_lease(result), page)
         except ValueError as error:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from math import inf
 
 from uuidd.core.ids.layouts import Origin
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.leases import DUE_AT, HORIZON_AT, TOKENS_AT
+from uuidd.core.wire.methods import seconds_to_ask_again
 from uuidd_client.connection import Connection
 from uuidd_client.errors import DaemonUnavailable
 from uuidd_client.lease import Holding
@@ -24,7 +24,8 @@ TELL_TICKS = TICKS_PER_SECOND // 20
 """
 
 NO_LEASE_SECONDS = 1.0
-"""Seconds after which a lease that the daemon did not grant is asked for again."""
+"""Seconds after which a lease that was not granted is asked for again, unless the daemon says to
+wait for longer."""
 
 
 class OwnLane:
@@ -112,12 +113,16 @@ class OwnLane:
         elif now >= self._ask_at:
             self._connection.check_may_wait()
             self._ask_at = now + NO_LEASE_SECONDS
-            with suppress(DaemonUnavailable):
+            try:
                 lease = self._connection.lease()
-                # An epoch that begins before this is read has cleared the token.
-                self.watch = Watch(lease.page, lease.page.epochs[0])
-                self.lease = lease
-                self.leases += 1
-                self._notices.leased(lease.at - TOKENS_AT)
-                self._notices.answered(self._connection.path)
+            except DaemonUnavailable as error:
+                seconds = seconds_to_ask_again(error.cause)
+                self._ask_at = now + max(NO_LEASE_SECONDS, seconds)
+                return None
+            # An epoch that begins before this is read has cleared the token.
+            self.watch = Watch(lease.page, lease.page.epochs[0])
+            self.lease = lease
+            self.leases += 1
+            self._notices.leased(lease.at - TOKENS_AT)
+            self._notices.answered(self._connection.path)
         return self.lease

@@ -40,6 +40,7 @@ class Stream(_socket.socket):
     # Kept here for ``__del__``: at the interpreter's end, the names of a module may be gone first.
     fstat = staticmethod(os.fstat)
     close_descriptor = staticmethod(os.close)
+    both_ways = _socket.SHUT_RDWR
 
     def __init__(self) -> None:
         # First: a child must not inherit a descriptor for which it is alive.
@@ -141,8 +142,18 @@ class Stream(_socket.socket):
         return (info.st_dev, info.st_ino) == self.identity
 
     def close_own(self) -> None:
-        """Close the descriptor, unless another file has it by now."""
+        """End the connection, and close the descriptor, unless another file has it by now.
+
+        Only the process that made the connection ends it: also for its children, which may have a
+        copy of the socket.
+        """
         if self.is_open():
+            try:
+                if self.alive[0]:
+                    self.shutdown(self.both_ways)
+            except OSError:
+                # It is not connected.
+                pass
             self.close()
             return
         descriptor = self.detach()

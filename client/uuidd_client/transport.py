@@ -24,7 +24,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from uuidd.core.wire import rpc
+from uuidd.core.wire import methods, rpc
 from uuidd_client.errors import DaemonUnavailable
 from uuidd_client.lease import Page, PageError
 from uuidd_client.per_process import Forked
@@ -52,6 +52,10 @@ _REASONS = {
     errno.ECONNREFUSED: "no_listener",
 }
 """The reasons for which there is no connection, by the error of the system."""
+
+LATER = methods.ask_again_in(methods.MOST_ASK_AGAIN)
+"""When a process that cannot receive or map a page asks for a lease again. It may open no more
+files, and each try costs a lane that rests for 20 seconds."""
 
 
 class Silence:
@@ -286,7 +290,7 @@ class Transport:
         except PageError as error:
             # Without it there are blocks, as of an earlier daemon.
             if self._wants_page:
-                raise self._unusable(error) from error
+                raise self._unusable(f"{error}{LATER}") from error
         finally:
             os.close(descriptor)
 

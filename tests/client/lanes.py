@@ -58,6 +58,7 @@ class Lanes:
         self.begin = START
         self.refusing = False
         self.refusal = NO_LEASE
+        self.error = UNAVAILABLE
         self.answer: dict[str, Any] = {}
         self.passed = [self.fd]
         self.asked = self.told = 0
@@ -86,7 +87,7 @@ class Lanes:
         """Return a lease, as a connection does."""
         self.asked += 1
         if self.refusing:
-            raise UNAVAILABLE
+            raise self.error
         return Holding(self.grant(), self.page)
 
     def tell_in_use(self) -> None:

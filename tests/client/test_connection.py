@@ -687,14 +687,14 @@ def test_a_page_is_not_taken_for_the_next_daemons(path: Path, lanes: Lanes) -> N
             found.lease()
 
 
-def test_a_lease_without_its_page_is_none(path: Path, lanes: Lanes) -> None:
-    """The connection stays open, for blocks."""
+def test_a_lease_without_its_page_is_given_back(path: Path, lanes: Lanes) -> None:
+    """It ends with its connection. The next block comes over another one."""
     lanes.passed = []
     with leasing(path, lanes) as (server, found):
         with pytest.raises(DaemonUnavailable, match="a lease came without its page"):
             found.lease()
         assert found.take(1).count == 1
-        assert server.connections == 1
+        assert server.connections == 2
 
 
 def test_a_lease_with_a_page_that_is_none_is_an_unusable_answer(path: Path, lanes: Lanes) -> None:

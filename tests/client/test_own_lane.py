@@ -9,10 +9,13 @@ import pytest
 from tests.client.fakes import Time
 from tests.client.lanes import Lanes
 from uuidd.core.timeline.leases import DUE_AT, HORIZON_AT
+from uuidd.core.wire.methods import MOST_ASK_AGAIN
 from uuidd_client.connection import Connection
+from uuidd_client.errors import DaemonUnavailable
 from uuidd_client.lease import Holding
 from uuidd_client.own_lane import NO_LEASE_SECONDS, TELL_TICKS, OwnLane
 from uuidd_client.source import LatestSteady
+from uuidd_client.transport import LATER
 
 pytestmark = pytest.mark.usefixtures("time")
 
@@ -49,6 +52,29 @@ def test_a_refused_lease_is_asked_for_once_a_second(lanes: Lanes, time: Time) ->
     lanes.refusing = False
     time.move(NO_LEASE_SECONDS)
     assert lane.now() == time.utc
+
+
+@pytest.mark.parametrize(
+    ("cause", "seconds"),
+    [
+        ("no_lease: all 240 lanes are leased; ask again in 12.3 s", 12.3),
+        ("no_lease: no lease before UTC; ask again in 0.2 s", NO_LEASE_SECONDS),
+        ("no_lease: none; ask again in 1e9 s", NO_LEASE_SECONDS),
+        ("no_lease: none; ask again in nan s", NO_LEASE_SECONDS),
+        ("an unusable answer: a lease came without its page" + LATER, MOST_ASK_AGAIN),
+    ],
+)
+def test_a_lease_is_asked_for_when_the_daemon_says(
+    lanes: Lanes, time: Time, cause: str, seconds: float
+) -> None:
+    """But not in haste, nor never, whatever it says; and later if the page cannot be received."""
+    lane = OwnLane(cast(Connection, lanes), None)
+    lanes.refusing, lanes.error = True, DaemonUnavailable("/path", cause)
+    assert [lane.now(), lane.now(), lanes.asked] == [0, 0, 1]
+    time.move(seconds - 0.01)
+    assert (lane.now(), lanes.asked) == (0, 1)
+    time.move(0.01)
+    assert (lane.now(), lanes.asked) == (0, 2)
 
 
 def test_a_lease_that_has_ended_is_followed_by_another(lanes: Lanes, time: Time) -> None:

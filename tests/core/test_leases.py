@@ -509,10 +509,10 @@ def test_nothing_is_leased_after_the_close(host: Host) -> None:
 
 
 def test_one_user_may_hold_half_of_the_lanes(host: Host) -> None:
-    """The others are for others."""
+    """The others are for others, and a lane that is let go from now on rests until the horizon."""
     for _ in range(PER_USER):
         host.lease()
-    assert host.refusal() == ("user", 0)
+    assert host.refusal() == ("user", host.utc.leases.horizon - NOW)
     host.lease(uid=UID + 1)
 
 
@@ -520,8 +520,10 @@ def test_lanes_that_rest_count_for_their_user(host: Host) -> None:
     """So nobody can use up the lanes of all by leasing and hanging up."""
     for _ in range(PER_USER):
         host.utc.leases.release(host.lease())
-    assert host.refusal() == ("user", 0)
-    host.lease(NOW + REACH)
+    name, wait = host.refusal()
+    assert (name, wait) == ("user", REACH)
+    assert host.refusal(NOW + wait - 1) == ("user", 1)
+    host.lease(NOW + wait)
 
 
 def test_all_lanes_can_be_leased_and_no_more(host: Host) -> None:
@@ -529,7 +531,7 @@ def test_all_lanes_can_be_leased_and_no_more(host: Host) -> None:
     leases = [host.lease(uid=number % 3) for number in range(RESERVED)]
     assert {lease.lane for lease in leases} == set(range(BLOCK_LANES, LANES))
     assert len({lease.clock_seq for lease in leases}) == RESERVED
-    assert host.refusal(uid=3) == ("lanes", 0)
+    assert host.refusal(uid=3) == ("lanes", host.utc.leases.horizon - NOW)
 
 
 # --- saves

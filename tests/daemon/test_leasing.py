@@ -10,13 +10,15 @@ from typing import Any
 import pytest
 import trio
 
-from tests.daemon.fakes import HOUR, Inside, Peer, notification, request
+from tests.daemon.fakes import HOUR, UID, Inside, Peer, notification, request
 from tests.daemon.test_acceptor import Serving, serving, somebody
 from tests.tools import need_root
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.generation import BLOCK_LANES
 from uuidd.core.timeline.leases import EPOCH_AT, HORIZON_AT, PER_USER, RESERVED, TOKENS_AT
-from uuidd.core.wire import methods
+from uuidd.core.wire import methods, rpc
+from uuidd.core.wire.methods import MOST_ASK_AGAIN
+from uuidd.server.leasing import UNPASSED_SECONDS
 from uuidd.server.page import PAGE_BYTES, Page
 from uuidd.server.poller import ENDS
 from uuidd.server.saver import REACH
@@ -35,12 +37,13 @@ def page() -> Iterator[Page]:
     page.close()
 
 
-async def refusal(peer: Peer) -> str:
-    """Return why the daemon grants no lease."""
+async def refusal(peer: Peer) -> tuple[str, float]:
+    """Return why the daemon grants no lease, and how many seconds later to ask again."""
     reply = await peer.call("lease")
     assert reply.error is not None
     assert reply.code == "no_lease"
-    return reply.error.removeprefix("no_lease: ")
+    words, seconds = reply.error.removeprefix("no_lease: ").split("; ask again in ")
+    return words, float(seconds.removesuffix(" s"))
 
 
 @contextlib.asynccontextmanager
@@ -181,7 +184,8 @@ async def test_a_client_that_takes_no_descriptor_gets_no_lease(page: Page) -> No
         except OSError:
             pytest.skip("this kernel passes descriptors to all")
         assert await refusal(holder) == (
-            "the page could not be passed over this connection; blocks serve meanwhile"
+            "the page could not be passed over this connection; blocks serve meanwhile",
+            UNPASSED_SECONDS,
         )
         assert tokens(page) == {}
         assert served.inside.leasing.refused == {"unpassed": 1}
@@ -255,7 +259,8 @@ async def test_without_a_page_nothing_is_leased() -> None:
     """The daemon serves all the same, by blocks."""
     async with holding(None) as (served, holder):
         assert await refusal(holder) == (
-            "this daemon has no leases, and its log says why; blocks serve meanwhile"
+            "this daemon has no leases, and its log says why; blocks serve meanwhile",
+            MOST_ASK_AGAIN,
         )
         assert (await holder.call("take", "utc", 1)).error is None
         assert served.inside.leasing.refused == {"page": 1}
@@ -268,7 +273,8 @@ async def test_nothing_is_leased_before_utc_has_passed_what_was_leased_before(pa
         served.inside.timeline.leases.floor = served.inside.wall.now() + 12 * TICKS_PER_SECOND
         assert await refusal(holder) == (
             "no lease before UTC has passed all that earlier leases may have used, in 12.000 s;"
-            " blocks serve meanwhile"
+            " blocks serve meanwhile",
+            12,
         )
         await trio.sleep(12)
         await holder.lease()
@@ -282,7 +288,8 @@ async def test_nothing_is_leased_while_steady_is_ahead(page: Page) -> None:
         served.inside.wall.step(-0.5)
         assert await refusal(holder) == (
             "no lease before UTC has caught up with the steady timeline, in 0.500 s;"
-            " blocks serve meanwhile"
+            " blocks serve meanwhile",
+            1,
         )
         assert served.inside.leasing.refused == {"steady": 1}
 
@@ -292,7 +299,8 @@ async def test_nothing_is_leased_while_a_volatile_node_serves(page: Page) -> Non
     async with holding(page) as (served, holder):
         served.inside.timeline.use_volatile("a test")
         assert await refusal(holder) == (
-            "v1 and v6 come from a volatile node, which has no leases; blocks serve meanwhile"
+            "v1 and v6 come from a volatile node, which has no leases; blocks serve meanwhile",
+            1,
         )
 
 
@@ -302,7 +310,8 @@ async def test_nothing_is_leased_before_a_save_that_may_be_used(page: Page) -> N
         served.inside.disk.moved = "the folder was moved away"
         assert await refusal(holder) == (
             "the state has to be saved first, which fails (the folder was moved away);"
-            " blocks serve meanwhile"
+            " blocks serve meanwhile",
+            1,
         )
 
 
@@ -318,9 +327,30 @@ async def test_a_user_has_half_of_the_lanes_over_all_connections(page: Page) -> 
         for each in theirs:
             assert await refusal(each) == (
                 f"uid {uid} has {PER_USER} leases, the most one user may have, counting those that"
-                f" ended in the last {REACH:g} s; close connections; blocks serve meanwhile"
+                f" ended in the last {REACH:g} s; close connections; blocks serve meanwhile",
+                MOST_ASK_AGAIN,
             )
         await holder.lease()
+
+
+async def test_a_refused_lease_leaves_the_one_that_is_held(page: Page) -> None:
+    """A refused request changes nothing (P6)."""
+    async with holding(page) as (served, holder):
+        lease = await holder.lease()
+        served.inside.timeline.leases.floor = served.inside.wall.now() + TICKS_PER_SECOND
+        assert (await refusal(holder))[1] == 1
+        assert tokens(page) == {lease.lane: lease.token}
+
+
+async def test_a_refused_lease_is_answered_at_once(page: Page) -> None:
+    """As a block is, without a task: a user without a lane may have thousands of clients."""
+    async with holding(page) as (served, _):
+        ask = rpc.Request(1, "lease", [])
+        assert served.inside.service.answer(ask, uid=UID) is None
+        served.inside.timeline.leases.floor = served.inside.wall.now() + TICKS_PER_SECOND
+        reply = served.inside.service.answer(ask, uid=UID)
+        assert reply is not None
+        assert served.inside.leasing.refused == {"floor": 1}
 
 
 async def test_of_all_lanes_each_is_leased_once(page: Page) -> None:
@@ -343,7 +373,8 @@ async def test_of_all_lanes_each_is_leased_once(page: Page) -> None:
         async with late:
             assert await refusal(late) == (
                 f"all {RESERVED} lanes are leased, counting those whose lease ended in the last"
-                f" {REACH:g} s; try again later; blocks serve meanwhile"
+                f" {REACH:g} s; blocks serve meanwhile",
+                MOST_ASK_AGAIN,
             )
             assert (await late.call("take", "utc", 1)).error is None
 
@@ -568,7 +599,7 @@ async def test_a_closed_timeline_leases_nothing(page: Page) -> None:
     inside = Inside(page=page)
     async with inside.saving(), inside.talking() as holder:
         assert await inside.saver.finish(10)
-        assert await refusal(holder) == "the daemon is stopping; try again; blocks serve meanwhile"
+        assert await refusal(holder) == ("the daemon is stopping; blocks serve meanwhile", 1)
 
 
 async def test_other_notifications_do_nothing(page: Page) -> None:

@@ -124,7 +124,7 @@ def test_pages_that_cannot_be_passed_are_told_of() -> None:
         ):
             assert leased(daemon) == (
                 "no_lease: the page could not be passed over this connection; blocks serve"
-                " meanwhile",
+                " meanwhile; ask again in 10.0 s",
                 0,
             )
             found = status(daemon)["leases"]

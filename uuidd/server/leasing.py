@@ -21,6 +21,7 @@ from __future__ import annotations
 import errno
 from collections import Counter
 from collections.abc import Callable
+from typing import TypeVar
 
 import trio
 
@@ -28,15 +29,20 @@ from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.leases import PER_USER, RESERVED, Lease, NoLease
 from uuidd.core.timeline.outcomes import Closed
 from uuidd.core.timeline.timelines import Reading, Timelines
-from uuidd.core.wire.methods import RefusedError
+from uuidd.core.wire.methods import MOST_ASK_AGAIN, RefusedError, ask_again_in
 from uuidd.server import events
 from uuidd.server.saver import REACH, Saver
 from uuidd.server.settings import SOON_SECONDS
 from uuidd.server.stream import Stream
 
+UNPASSED_SECONDS = 10.0
+"""When to ask again whose lane rests for nothing, because the page could not be passed."""
+
 NO_LEASE = "no_lease"
 """The code of the error when nothing is leased."""
 
+
+Result = TypeVar("Result")
 
 _OF_THE_CLIENT = {errno.EAGAIN, errno.EPIPE, errno.ECONNRESET, errno.EPERM}
 """Why a client cannot be passed anything: it reads nothing, is gone, or allows no descriptors."""
@@ -64,19 +70,24 @@ class Leasing:
         self._tell_at = 0.0
 
     async def grant(self, holder: Stream) -> Lease:
-        """Lease a lane to a connection; a lease that it has ends before.
+        """Lease a lane to a connection; then a lease that it has ends.
 
         If UTC has passed the horizon in the page, this waits for a save that raises it, at most
-        0.05 s. Raises RefusedError, ``no_lease``.
+        0.05 s. Raises RefusedError, ``no_lease``, and changes nothing.
         """
+        lease = self._try(self._timelines.lease, holder.uid)
         self.release(holder)
-        lease = holder.lease = self._lease(holder.uid)
+        holder.lease = lease
         if self.leases.horizon <= self._read().now:
             with trio.move_on_after(SOON_SECONDS):
                 await self._saver.settled()
         elif self._saver.idle:
             self._saver.want()
         return lease
+
+    def check(self, uid: int) -> None:
+        """Raise the RefusedError, ``no_lease``, with which ``grant`` would refuse a lease now."""
+        self._try(self._timelines.check_lease, uid)
 
     def reply_now(self, stream: Stream, replies: bytes) -> int:
         """Send rpc *replies* as ``Stream.send_now``; the first ones with the page, if there is one.
@@ -104,7 +115,8 @@ class Leasing:
     def take_back(self, holder: Stream) -> RefusedError:
         """End a lease whose page could not be passed; return the error to send instead."""
         self.release(holder)
-        return self._refusal("unpassed", "the page could not be passed over this connection")
+        words = "the page could not be passed over this connection"
+        return self._refusal("unpassed", words, UNPASSED_SECONDS)
 
     def release(self, holder: Stream) -> None:
         """End the lease of a connection, if it has one and the daemon goes on."""
@@ -122,18 +134,20 @@ class Leasing:
         if self._saver.idle:
             self._saver.want()
 
-    def _lease(self, uid: int) -> Lease:
+    def _try(self, lease: Callable[..., Result], uid: int) -> Result:
         if self.page is None:
-            raise self._refusal("page", "this daemon has no leases, and its log says why")
+            words = "this daemon has no leases, and its log says why"
+            raise self._refusal("page", words, MOST_ASK_AGAIN)
         at = self._read()
         if at.elapsed >= self._saver.check_at:
             self._saver.check(at.elapsed)
         try:
-            return self._timelines.lease(at=at, uid=uid)
+            return lease(at=at, uid=uid)
         except Closed:
-            raise self._refusal("stopping", "the daemon is stopping; try again") from None
+            raise self._refusal("stopping", "the daemon is stopping") from None
         except NoLease as none:
-            raise self._refusal(none.reason, self._words(none, uid)) from None
+            seconds = none.wait / TICKS_PER_SECOND
+            raise self._refusal(none.reason, self._words(none, uid), seconds) from None
 
     def _tell(self, error: OSError) -> None:
         now = trio.current_time()
@@ -141,9 +155,10 @@ class Leasing:
             self._tell_at = now + events.SPAN
             events.unpassed(error)
 
-    def _refusal(self, reason: str, words: str) -> RefusedError:
+    def _refusal(self, reason: str, words: str, seconds: float = 0.0) -> RefusedError:
+        """Count a refusal, and return it. *seconds* is for how long no lease will be granted."""
         self.refused[reason] += 1
-        return RefusedError(NO_LEASE, f"{words}; blocks serve meanwhile")
+        return RefusedError(NO_LEASE, f"{words}; blocks serve meanwhile{ask_again_in(seconds)}")
 
     def _words(self, none: NoLease, uid: int) -> str:
         seconds = none.wait / TICKS_PER_SECOND
@@ -164,7 +179,7 @@ class Leasing:
         if none.reason == "lanes":
             return (
                 f"all {RESERVED} lanes are leased, counting those whose lease ended in the last"
-                f" {REACH:g} s; try again later"
+                f" {REACH:g} s"
             )
         if none.reason == "volatile":
             return "v1 and v6 come from a volatile node, which has no leases"

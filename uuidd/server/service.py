@@ -88,8 +88,9 @@ class Service:
             if type(call) is Make:
                 ids = self._maker.make(call, uid=uid)
                 return None if ids is None else self._reply_ids(msgid, ids)
-            # A lease is for a connection, and may wait for a save: a task sees to both.
             if type(call) is AskLease:
+                self.leasing.check(uid)
+                # A lease is for a connection, and may wait for a save: a task sees to both.
                 return None
             if type(call) is Renew:
                 self._check_permitted(uid)

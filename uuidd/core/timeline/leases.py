@@ -82,7 +82,8 @@ class Lease(NamedTuple):
 class NoLease(NotNow):
     """No lane can be leased now.
 
-    *reason* is a word for counts, *wait* is in ticks, 0 if it is not known.
+    *reason* is a word for counts. None will be leased within *wait* ticks, unless UTC is set; 0 if
+    that is not known.
     """
 
     def __init__(self, reason: str, wait: int = 0) -> None:
@@ -125,25 +126,9 @@ class Leases:
     ) -> Lease:
         """Lease a lane of *generation*, the open one, to a connection of the user *uid*.
 
-        *limit* is the horizon of this generation: what the disk allows it.
-
-        Raises NoLease, and changes nothing: with ``save`` until a save completes, with ``floor``
-        until UTC has passed the floor, with ``user`` if the user holds half of the lanes, with
-        ``lanes`` if all are held or rest.
+        Raises what ``free_lane`` raises, and changes nothing.
         """
-        if limit == 0:
-            raise NoLease("save")
-        begin = max(self.floor, generation.begin)
-        if begin > now:
-            raise NoLease("floor", begin - now)
-        # A lane that rests counts for its last holder's user, whose next processes wait for it.
-        resting = {lane: user for lane, (user, until) in self._rests.items() if until > now}
-        taken = resting | self._users
-        if sum(user == uid for user in taken.values()) >= PER_USER:
-            raise NoLease("user")
-        if len(taken) == RESERVED:
-            raise NoLease("lanes")
-        lane = next(lane for lane in range(BLOCK_LANES, LANES) if lane not in taken)
+        lane = self.free_lane(generation, limit, uid=uid, now=now)
         if not self._users:
             self._show(limit)
         self._users[lane] = uid
@@ -157,8 +142,37 @@ class Leases:
             generation.number << LANE_BITS | lane,
             generation.node,
             token,
-            max(begin, self._rests.pop(lane, (uid, 0))[1]),
+            max(self.floor, generation.begin, self._rests.pop(lane, (uid, 0))[1]),
         )
+
+    def free_lane(self, generation: Generation, limit: int, *, uid: int, now: int) -> int:
+        """Return the lane of *generation*, the open one, that *uid* would be leased now.
+
+        *limit* is the horizon of this generation: what the disk allows it.
+
+        Raises NoLease: with ``save`` until a save completes, with ``floor`` until UTC has passed
+        the floor, with ``user`` if the user holds half of the lanes, with ``lanes`` if all are held
+        or rest.
+        """
+        if limit == 0:
+            raise NoLease("save")
+        begin = max(self.floor, generation.begin)
+        if begin > now:
+            raise NoLease("floor", begin - now)
+        # A lane that rests counts for its last holder's user, whose next processes wait for it.
+        resting = {lane: user for lane, (user, until) in self._rests.items() if until > now}
+        taken = resting | self._users
+        if sum(user == uid for user in taken.values()) >= PER_USER:
+            rests = [self._rests[lane][1] for lane, user in resting.items() if user == uid]
+            raise NoLease("user", self._until_one_is_free(rests, now))
+        if len(taken) == RESERVED:
+            rests = [self._rests[lane][1] for lane in resting]
+            raise NoLease("lanes", self._until_one_is_free(rests, now))
+        return next(lane for lane in range(BLOCK_LANES, LANES) if lane not in taken)
+
+    def _until_one_is_free(self, rests: list[int], now: int) -> int:
+        # A lane whose lease ends from now on rests until the horizon at least.
+        return max(0, min(rests, default=self.horizon) - now)
 
     def release(self, lease: Lease) -> None:
         """End *lease*, because its connection ended. It does nothing if it has ended already."""

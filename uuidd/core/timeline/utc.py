@@ -134,14 +134,21 @@ class Utc:
 
         Raises NoLease, or Closed, and changes nothing.
         """
+        limit = self._ring.horizon.limit
+        return self.leases.grant(self._leased, limit, uid=uid, now=now, random=self._random)
+
+    def check_lease(self, *, uid: int, now: int) -> None:
+        """Raise what ``lease`` would raise now."""
+        self.leases.free_lane(self._leased, self._ring.horizon.limit, uid=uid, now=now)
+
+    @property
+    def _leased(self) -> Generation:
+        """The generation whose lanes are leased. Raises NoLease or Closed if there is none."""
         if self._closed:
             raise Closed
-        ring = self._ring
-        if ring.open is None or self._volatile is not None:
+        if self._ring.open is None or self._volatile is not None:
             raise NoLease("volatile")
-        return self.leases.grant(
-            ring.open, ring.horizon.limit, uid=uid, now=now, random=self._random
-        )
+        return self._ring.open
 
     def use_volatile(self, reason: str) -> None:
         """Serve from a fresh random node, never saved, until a save lets the stored one go on."""

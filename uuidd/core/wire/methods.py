@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from math import ceil
 from typing import Any, NamedTuple
 
 from uuidd.core.ids.kinds import KINDS
@@ -29,6 +30,12 @@ MAX_MAKE = 1000
 SAVE_SECONDS = 0.8
 """How long a request waits for a save of the state, unless it says not to wait. A client adds this
 to its own time-out for such a request. libuuid's callers would wait without end."""
+
+
+_ASK_AGAIN = "; ask again in "
+
+MOST_ASK_AGAIN = 60.0
+"""The most seconds after which a client is told to ask for a lease again."""
 
 
 class RefusedError(Exception):
@@ -209,6 +216,21 @@ def unpack_steady_block(result: Any) -> SteadyBlock:
 def pack_lease(lease: Lease) -> dict[str, Any]:
     """Return the result of a ``lease``: a map of the fields of ``Lease``, the node as 6 bytes."""
     return lease._asdict() | {"node": lease.node.to_bytes(6, "big")}
+
+
+def ask_again_in(seconds: float) -> str:
+    """Return the end of a ``no_lease`` message, which says when to ask again: 1 to 60 s later."""
+    return f"{_ASK_AGAIN}{ceil(10 * min(max(seconds, 1.0), MOST_ASK_AGAIN)) / 10} s"
+
+
+def seconds_to_ask_again(message: str) -> float:
+    """Return how many seconds later to ask again, as a message ends with; 0.0 if it does not."""
+    said = message.rpartition(_ASK_AGAIN)[2].removesuffix(" s")
+    try:
+        seconds = float(said)
+    except ValueError:
+        return 0.0
+    return seconds if 0 <= seconds <= MOST_ASK_AGAIN else 0.0
 
 
 def unpack_lease(result: Any) -> Lease:

@@ -34,7 +34,7 @@ class Common(NamedTuple):
 
     alive: memoryview[float]
     path: str
-    timeout: float
+    timeout: float | None
     silence: Silence
     fallback: bool
     new_places: Callable[..., Places]

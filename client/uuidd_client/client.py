@@ -62,8 +62,9 @@ class Client:
     *max_age*: the most seconds by which the time in an id lags behind, if the id is made without a
     lease or in a list. With 0, the clock is read for each id (without a lease, the daemon is asked
     for each), and ids rise in the order in which all processes make them.
-    *timeout*: seconds to wait for the daemon's answer (default: $UUIDD_TIMEOUT, or 0.2 if not set).
-    After a time-out, calls fall back or fail at once until the daemon answers again.
+    *timeout*: seconds to wait for the daemon's answer (default: $UUIDD_TIMEOUT; if not set 5, or
+    after a wait in vain 0.2 where there is a fallback). After a time-out, calls fall back or fail
+    at once until the daemon answers again.
     *wait*: wait if more ids are wanted than there is time for: 10 million a second of each kind
     with a lease, and otherwise of all processes together (4,096,000 Snowflakes). Without it,
     RateExceeded is raised.

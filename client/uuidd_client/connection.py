@@ -36,7 +36,7 @@ class Connection(Transport):
     *watch* is that of the last block.
     """
 
-    def __init__(self, path: str, timeout: float, silence: Silence | None = None) -> None:
+    def __init__(self, path: str, timeout: float | None, silence: Silence | None = None) -> None:
         super().__init__(path, timeout, silence)
         self._closes_on_rpc = False
         self._libuuid_until = 0.0
@@ -46,10 +46,11 @@ class Connection(Transport):
     def take_snowflake(self, count: int) -> SteadyBlock:
         """Return a block of up to *count* steady ticks, with a worker number.
 
+        The wait for the answer is always a long one, because no Snowflake can be made without it.
         Raises NoWorkerId if the daemon has no worker number.
         """
         try:
-            block = self.take_steady(count, self._of_snowflakes)
+            block = self.take_steady(count, self._of_snowflakes, patient=True)
         except DaemonUnavailable as refusal:
             if refusal.code == "no_worker_id":
                 raise NoWorkerId(self.path, refusal.cause) from None
@@ -57,16 +58,18 @@ class Connection(Transport):
                 raise
             # An earlier version knows only the whole steady timeline.
             self._of_snowflakes = "steady"
-            block = self.take_steady(count, self._of_snowflakes)
+            block = self.take_steady(count, self._of_snowflakes, patient=True)
         if block.worker is None:
             self._of_snowflakes = "snowflake"
             raise NoWorkerId(self.path)
         return block
 
-    def take_steady(self, count: int, timeline: str = "steady") -> SteadyBlock:
+    def take_steady(
+        self, count: int, timeline: str = "steady", *, patient: bool = False
+    ) -> SteadyBlock:
         """Return a block of up to *count* ticks of the steady timeline, or a part of it."""
         try:
-            result = self._take(timeline, count, self._deadline())
+            result = self._take(timeline, count, self._deadline(patient=patient))
         except Closed:
             raise DaemonUnavailable(self.path, ONLY_V1, "closed") from None
         return self._checked(methods.unpack_steady_block, result, count)
@@ -141,9 +144,8 @@ class Connection(Transport):
         except DaemonUnavailable as refusal:
             if refusal.code != "must_wait":
                 raise
-        self._asked_at = elapsed()
-        deadline = self._asked_at + self._timeout + methods.SAVE_SECONDS
-        return self._call("take", [timeline, count, False, True], deadline)
+        late = deadline + methods.SAVE_SECONDS
+        return self._call("take", [timeline, count, False, True], late)
 
     def _checked(self, read: Callable[[Any], AnyBlock], result: Any, count: int) -> AnyBlock:
         """Return the block that *read* finds in *result*, if it is no larger than *count*."""

@@ -16,7 +16,7 @@ from uuidd_client.notices import Notices
 from uuidd_client.places import Places
 from uuidd_client.source import LatestSteady
 from uuidd_client.supply import Direct, Run
-from uuidd_client.system import default_path, default_timeout, may_fall_back
+from uuidd_client.system import default_path, given_timeout, may_fall_back
 from uuidd_client.transport import Silence
 
 if TYPE_CHECKING:
@@ -55,8 +55,8 @@ class Session:
         self._common = Common(
             self.alive,
             socket or default_path(),
-            default_timeout() if timeout is None else timeout,
-            Silence(),
+            given_timeout() if timeout is None else timeout,
+            Silence(always=not may_fall_back(fallback)),
             may_fall_back(fallback),
             partial(Places, max_age=max_age, wait=wait),
             latest,

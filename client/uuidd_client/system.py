@@ -51,14 +51,14 @@ def default_path() -> str:
     return os.environ.get("UUIDD_SOCKET") or SERVICE
 
 
-def default_timeout(seconds: float = 0.2) -> float:
-    """Return the time-out to use when none is named: $UUIDD_TIMEOUT, or else *seconds*.
+def given_timeout() -> float | None:
+    """Return the time-out of $UUIDD_TIMEOUT, None if there is none.
 
     Raises ValueError if the variable holds no number of seconds above 0.
     """
     value = os.environ.get("UUIDD_TIMEOUT")
     if not value:
-        return seconds
+        return None
     try:
         number = float(value)
     except ValueError:

@@ -1,6 +1,6 @@
 """The socket to the daemon: opened at need, it carries a request and its answer at a time.
 
-A daemon that does not answer costs one call its time-out, and the calls after it nothing:
+A daemon that does not answer costs one call a long wait, and the calls after it nothing:
 
 1. The connection of a request that timed out stays open: the request is the *probe*.
 2. Each later call first checks, without waiting, whether anything has come. If not, it fails.
@@ -10,7 +10,8 @@ A daemon that does not answer costs one call its time-out, and the calls after i
 5. While the connection is silent, calls try another one each second, because another daemon may be
    at the path by now. Its request is a probe too. An answer to either ends the silence.
 6. The connections of one process share a ``Silence``. While one of them has just found the daemon
-   silent, the others send their request and do not wait for the answer.
+   silent, the others send their request and do not wait for the answer. From then on waits are
+   short, until an answer comes within PATIENCE: a daemon that never does costs no second long one.
 
 A daemon that has to wait for its disk says so at once, and is not silent: the call repeats its
 request, and adds the time that the daemon may wait to the time-out.
@@ -37,6 +38,13 @@ Answer = TypeVar("Answer")
 MOST_PATH_BYTES = 107
 """The longest path of a socket: sockaddr_un has room for 108 bytes, of which the last is zero."""
 
+PATIENCE = 5.0
+"""Seconds for which an answer is awaited by default. A thousand processes that start at once on two
+cores leave a daemon so little of these that it takes seconds to answer them all."""
+
+IMPATIENCE = 0.2
+"""The same after a wait in vain, until an answer comes within PATIENCE."""
+
 ANOTHER_SECONDS = 1.0
 """Seconds after which another connection is tried while one is silent, and then another again."""
 
@@ -59,10 +67,16 @@ files, and each try costs a lane that rests for 20 seconds."""
 
 
 class Silence:
-    """What threads know of a daemon that does not answer. A race costs one time-out more."""
+    """What threads know of a daemon that does not answer. A race costs one time-out more.
 
-    def __init__(self) -> None:
+    *patient*: whether the next answer is worth a long wait. After a wait in vain it is not, until
+    one comes within that time; but it *always* is where there is nothing to fall back to.
+    """
+
+    def __init__(self, *, always: bool = False) -> None:
         self._since = self._until = 0.0
+        self._always = always
+        self.patient = True
 
     def known(self, now: float) -> bool:
         """Whether a connection has found the daemon silent at *now*, or a moment before."""
@@ -73,6 +87,7 @@ class Silence:
         if not self.known(now):
             self._since = asked_at
         self._until = now + SILENCE_SECONDS
+        self.patient = self._always
         return now - self._since
 
     def over(self) -> None:
@@ -94,14 +109,16 @@ class MustWait(Exception):
 class Transport:
     """Requests to the daemon at *path*, and its answers. A call takes *timeout* seconds at most.
 
+    Without a *timeout* it takes PATIENCE, or IMPATIENCE where the daemon may be silent still.
     *page* is the page that the daemon has passed over the connection that is open. It comes with
     the first reply, and with the first lease. While *may_wait* is false, whoever is about to ask
     has to give up; see ``check_may_wait``.
     """
 
-    def __init__(self, path: str, timeout: float, silence: Silence | None = None) -> None:
+    def __init__(self, path: str, timeout: float | None, silence: Silence | None = None) -> None:
         self.path = path
-        self._timeout = timeout
+        self._timeout = IMPATIENCE if timeout is None else timeout
+        self._patience = PATIENCE if timeout is None else timeout
         self._silence = silence or Silence()
         self._sock: Stream | None = None
         # The one that was tried while that is silent, and when the next one is to be tried.
@@ -131,8 +148,8 @@ class Transport:
             other.close_own()
             self._other = None
 
-    def _deadline(self) -> float:
-        """Return when a call that begins now has to end.
+    def _deadline(self, *, patient: bool = False) -> float:
+        """Return when a call that begins now has to end; late if it is *patient*.
 
         Raises DaemonUnavailable at once if the request that timed out still has no answer.
         """
@@ -146,7 +163,9 @@ class Transport:
                 self.close()
             self._mark_answered()
         now = self._asked_at = elapsed()
-        return now if self._silence.known(now) else now + self._timeout
+        if self._silence.known(now):
+            return now
+        return now + (self._patience if patient or self._silence.patient else self._timeout)
 
     def _another_answers(self) -> bool:
         """Whether the other connection has an answer. If it has none in a second, try another."""
@@ -168,6 +187,10 @@ class Transport:
         return False
 
     def _mark_answered(self) -> None:
+        asked_at = self._asked_at if self._unanswered is None else self._unanswered
+        if elapsed() - asked_at < self._patience:
+            # A long wait is worth it, for one has heard this answer, or would have.
+            self._silence.patient = True
         self._unanswered = None
         self._silence.over()
 
@@ -201,7 +224,6 @@ class Transport:
                 self.close()
             raise
         self._is_new = False
-        self._mark_answered()
         if response.msgid != self._msgid:
             self.close()
             raise DaemonUnavailable(self.path, "an answer to another request", "unusable")
@@ -219,6 +241,7 @@ class Transport:
             if data and elapsed() >= deadline:
                 raise self._silent()
             data += self._receive(deadline)
+        self._mark_answered()
         return answer
 
     def _open(self, deadline: float) -> None:

@@ -167,7 +167,7 @@ def test_a_daemon_that_waits_has_its_own_time_for_that(
     monkeypatch.setattr(Connection, "_receive", measured)
     with served(path, in_turn(must_wait, grants())) as (_, found):
         found.take(1)
-    assert left == [pytest.approx(PATIENCE), pytest.approx(PATIENCE + 0.8)]
+    assert left == [pytest.approx(PATIENCE), pytest.approx(PATIENCE - 0.05 + 0.8)]
 
 
 def test_a_daemon_that_waited_in_vain_says_so(path: Path) -> None:

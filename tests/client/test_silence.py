@@ -22,10 +22,11 @@ from tests.client.fakes import (
     Server,
     Time,
     granted,
+    in_turn,
     result,
     util_linux,
 )
-from tests.rig import Daemon, until
+from tests.rig import PATIENCE, Daemon, until
 from uuidd_client import Client, DaemonUnavailable, fork_guard, transport
 from uuidd_client.connection import Connection
 from uuidd_client.stream import Stream
@@ -77,6 +78,11 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
     monkeypatch.setattr(transport, "Stream", Watched)
     return waits
+
+
+def said_nothing(_: bytes) -> bytes:
+    """Answer nothing, and keep the connection."""
+    return b""
 
 
 def both(request: bytes) -> bytes:
@@ -393,3 +399,65 @@ def test_a_daemon_that_takes_the_place_of_a_stopped_one_is_found() -> None:
         with Daemon("--worker=5", f"--socket={stopped.socket}"):
             until(lambda: client.uuid7().is_safe is SafeUUID.safe)
             until(lambda: _drawn(client))
+
+
+@pytest.mark.parametrize(
+    ("fallback", "calls", "waited"),
+    [
+        (True, [Client.uuid1, Client.uuid7], [5.0, 0.2]),
+        (True, [Client.uuid1, Client.snowflake], [5.0, 5.0]),
+        (False, [Client.uuid1, Client.uuid7], [5.0, 5.0]),
+        (True, [Client.uuid1, Client.uuid7, Client.status], [5.0, 0.2, 5.0]),
+    ],
+)
+def test_a_daemon_that_hangs_costs_one_long_wait(
+    path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    fallback: bool,
+    calls: list[Callable[[Client], object]],
+    waited: list[float],
+) -> None:
+    """Not where there is no fallback, and no longer once an answer has come in time."""
+    monkeypatch.delenv("UUIDD_TIMEOUT")
+    time = Time(monkeypatch)
+    waits: list[float] = []
+    answered = len(calls) == 3
+
+    class Watched(Stream):
+        def wait_for_bytes(self, seconds: float) -> None:
+            waits.append(seconds)
+            super().wait_for_bytes(PATIENCE if answered and len(waits) == 2 else 0)
+
+    monkeypatch.setattr(transport, "Stream", Watched)
+    answer = in_turn(said_nothing, both if answered else said_nothing, said_nothing)
+    with Server(path, answer), Client(path, fallback=fallback) as client:
+        for call in calls:
+            # Each asks over a connection of its own.
+            with contextlib.suppress(DaemonUnavailable):
+                call(client)
+            time.move(2)
+    assert waits == pytest.approx(waited)
+
+
+@pytest.mark.parametrize(("seconds", "wait"), [(4, 5.0), (6, 0.2)])
+def test_a_late_answer_is_worth_a_long_wait_if_that_had_heard_it(
+    path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, wait: float
+) -> None:
+    """A busy daemon is waited for again, and one that takes longer than any wait is not."""
+    time = Time(monkeypatch)
+    waits: list[float] = []
+
+    class Watched(Stream):
+        def wait_for_bytes(self, seconds: float) -> None:
+            waits.append(seconds)
+            super().wait_for_bytes(0)
+
+    monkeypatch.setattr(transport, "Stream", Watched)
+    with Stopped(path, both) as stopped:
+        found = Connection(str(path), None)
+        assert not heard(found)
+        time.move(seconds)
+        stopped.awake.set()
+        until(lambda: heard(found) or len(waits) > 1)
+        found.close()
+    assert waits[:2] == pytest.approx([5.0, wait])

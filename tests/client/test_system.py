@@ -5,19 +5,18 @@ from __future__ import annotations
 import pytest
 
 from uuidd_client import Client
-from uuidd_client.system import default_timeout, may_fall_back
+from uuidd_client.system import given_timeout, may_fall_back
 
 
-def test_the_time_out_is_a_fifth_of_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No more than that is a caller held up by a daemon that hangs."""
+@pytest.mark.parametrize("given", [None, ""])
+def test_without_the_environment_no_time_out_is_given(
+    given: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An empty variable is as good as none."""
     monkeypatch.delenv("UUIDD_TIMEOUT")
-    assert default_timeout() == 0.2
-
-
-def test_a_command_may_have_a_longer_time_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A person waits longer than a server's request."""
-    monkeypatch.setenv("UUIDD_TIMEOUT", "")
-    assert default_timeout(1.0) == 1.0
+    if given is not None:
+        monkeypatch.setenv("UUIDD_TIMEOUT", given)
+    assert given_timeout() is None
 
 
 @pytest.mark.parametrize(("given", "seconds"), [("3", 3.0), ("0.05", 0.05), ("1e300", 3e7)])
@@ -26,7 +25,7 @@ def test_the_environment_sets_the_time_out(
 ) -> None:
     """UUIDD_TIMEOUT is in seconds; one beyond all clocks is as good as none."""
     monkeypatch.setenv("UUIDD_TIMEOUT", given)
-    assert default_timeout() == seconds
+    assert given_timeout() == seconds
 
 
 @pytest.mark.parametrize("given", ["soon", "0", "-1", "nan", "inf", "0.2 s", " "])

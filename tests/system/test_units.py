@@ -64,6 +64,15 @@ def test_the_service_is_closed_to_nearly_all(prefix: Path) -> None:
     assert float(rated[1]) <= EXPOSURE
 
 
+def test_the_service_comes_before_the_programs_that_ask_it(prefix: Path) -> None:
+    """It has more of the processors than another service, and in a group with others as well."""
+    service, _ = units(prefix)
+    lines = Path(service).read_text().splitlines()
+    told = dict(line.split("=", 1) for line in lines if line[:1].isalpha())
+    assert int(told["CPUWeight"]) > 100
+    assert int(told["Nice"]) < 0
+
+
 def test_a_fleet_opens_the_network_and_nothing_else(prefix: Path) -> None:
     """The drop-in of --coordinator costs a few points; without it the service stays as it was."""
     alone = installing.FILES["uuidd.service"]

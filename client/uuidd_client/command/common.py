@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from uuidd_client.client import Client
-from uuidd_client.system import default_path, default_timeout
+from uuidd_client.system import default_path, given_timeout
 
 if TYPE_CHECKING:
     from uuidd_client.connection import Connection
@@ -24,7 +24,7 @@ class CommandError(Exception):
 def client(socket: str | None, *, fallback: bool = True) -> Client:
     """Return a client of the daemon at *socket*.
 
-    It waits longer for an answer than a server's request can, because a person is waiting.
+    It waits no longer for an answer than a person or a health check does.
 
     Raises CommandError if $UUIDD_TIMEOUT is not a number of seconds above 0.
     """
@@ -44,6 +44,6 @@ def connection(socket: str | None) -> Connection:
 
 def _timeout() -> float:
     try:
-        return default_timeout(TIMEOUT)
+        return given_timeout() or TIMEOUT
     except ValueError as error:
         raise CommandError(str(error)) from error

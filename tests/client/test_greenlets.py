@@ -121,6 +121,8 @@ def test_gunicorn_serves_with_workers_of_gevent(
     (tmp_path / "application.py").write_text(APPLICATION)
     log = tmp_path / "log"
     words = ["-k", "gevent", "-w", "2", "--bind", "127.0.0.1:0", "--no-control-socket"]
+    # Its workers wait so long for connections that are kept alive.
+    words += ["--graceful-timeout", "1"]
     with log.open("wb") as errors:
         process = subprocess.Popen(
             [sys.executable, "-m", "gunicorn", *words, "application"],
@@ -138,5 +140,5 @@ def test_gunicorn_serves_with_workers_of_gevent(
                 made += answer.read().split()
     finally:
         process.send_signal(signal.SIGTERM)
-        process.wait(PATIENCE)
+        process.wait(3 * PATIENCE)
     assert len({*made}) == len(made) == 100

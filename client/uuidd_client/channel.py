@@ -11,7 +11,7 @@ from uuidd_client.compiled import CompiledSupply
 from uuidd_client.connection import Connection
 from uuidd_client.counts import Stats
 from uuidd_client.fork_guard import ForkGuard
-from uuidd_client.mark import new_mark
+from uuidd_client.mark import Mark, new_mark
 from uuidd_client.notices import Notices
 from uuidd_client.own_lane import OwnLane
 from uuidd_client.per_process import Forked
@@ -30,7 +30,11 @@ FORK_CHECK_SECONDS = 0.05
 
 
 class Common(NamedTuple):
-    """What all channels of a session have in common. *core* is None without the C extension."""
+    """What all channels of a session have in common. *core* is None without the C extension.
+
+    *latest* has the end of the steady ticks that were used, *utc* that of a lane's for v1 and v6,
+    which are made of the same ticks.
+    """
 
     alive: memoryview[float]
     path: str
@@ -39,6 +43,7 @@ class Common(NamedTuple):
     fallback: bool
     new_places: Callable[..., Places]
     latest: LatestSteady
+    utc: Mark
     core: ModuleType | None
 
 
@@ -162,8 +167,9 @@ class Channel:
         supply = self._supplies.get(kind)
         if supply is None:
             core = self._common.core
+            reserved = self._common.utc if self._name == "utc" else new_mark(core)
             places = self._common.new_places(
-                kind, self._source, ForkGuard(), lane=self._lane, reserved=new_mark(core)
+                kind, self._source, ForkGuard(), lane=self._lane, reserved=reserved
             )
             supply = Supply(places) if core is None else CompiledSupply(places, core)
             if self._interrupts:
@@ -197,6 +203,10 @@ class Channel:
         """Let no id be drawn from the runs and the cutters before they are asked for again."""
         for supply in self._supplies.values():
             supply.rest()
+
+    def used(self) -> int:
+        """Return the end of the ticks that were used here, or now if UTC has gone back since."""
+        return max((supply.places.used_end() for supply in [*self._supplies.values()]), default=0)
 
     def close(self) -> None:
         """Close the connection, and with it end the lease; a later call opens another."""

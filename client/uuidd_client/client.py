@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from typing import Literal, Protocol, TypeVar, overload
 
     from uuidd_client import counts
+    from uuidd_client.mark import Mark
     from uuidd_client.session import Session
     from uuidd_client.source import LatestSteady
 
@@ -65,9 +66,9 @@ class Client:
     *timeout*: seconds to wait for the daemon's answer (default: $UUIDD_TIMEOUT; if not set 5, or
     after a wait in vain 0.2 where there is a fallback). After a time-out, calls fall back or fail
     at once until the daemon answers again.
-    *wait*: wait if more ids are wanted than there is time for: 10 million a second of each kind
-    with a lease, and otherwise of all processes together (4,096,000 Snowflakes). Without it,
-    RateExceeded is raised.
+    *wait*: wait if more ids are wanted than there is time for: 10 million a second of each kind (v1
+    and v6 together) with a lease, and otherwise of all processes together (4,096,000 Snowflakes).
+    Without it, RateExceeded is raised.
     """
 
     def __init__(
@@ -90,8 +91,8 @@ class Client:
         self._wait = wait
         # Once, so that all of it makes ids in the same way.
         self._core = extension.core
-        latest: dict[str, LatestSteady] = {}
-        settings = (*self._settings, wait, self._core, latest)
+        shared: dict[str, tuple[LatestSteady, Mark]] = {}
+        settings = (*self._settings, wait, self._core, shared)
         self._session: PerProcess[Session] = PerProcess(
             lambda: lazy.session_type()(*settings), drop=lambda session: session.drop()
         )

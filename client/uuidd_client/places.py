@@ -7,9 +7,10 @@ Theory of operation
    another.
 2. If the process has leased a lane, ticks of the lane come first: as many of the latest as are
    wanted, up to the reading of UTC. Otherwise a block is taken from the daemon, or made here.
-3. *reserved* is a mark: the end of the ticks of the lane that this kind has used. Ticks are
-   reserved without a lock, because a handler or a fork's child could find it held. Instead the
-   mark is compared and raised in one step (see ``mark``).
+3. *reserved* is a mark: the end of the ticks of the lane that this kind has used. v1 and v6 share
+   one, because a v6 is a v1 written in another order. Ticks are reserved without a lock, because a
+   handler or a fork's child could find it held. Instead the mark is compared and raised in one step
+   (see ``mark``).
 """
 
 from __future__ import annotations
@@ -107,6 +108,10 @@ class Places:
         self.deadline[0] = 0.0
         if self.lane is not None:
             self.reserved.raise_to(self.lane.end())
+
+    def used_end(self) -> int:
+        """Return the end of the ticks that were used, or now if UTC has gone back since."""
+        return min(max(self.first, self.reserved.end), utc_tick() + 1)
 
     def ensure_at_once(self, count: int) -> None:
         """Ensure that there are *count* places, all valid. Raises RateExceeded."""

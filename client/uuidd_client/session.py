@@ -11,7 +11,7 @@ from uuidd.core.ids.kinds import KINDS
 from uuidd_client.channel import Channel, Common
 from uuidd_client.counts import Stats
 from uuidd_client.fork_guard import alive
-from uuidd_client.mark import new_mark
+from uuidd_client.mark import Mark, new_mark
 from uuidd_client.notices import Notices
 from uuidd_client.places import Places
 from uuidd_client.source import LatestSteady
@@ -29,8 +29,8 @@ STATUS = "status"
 class Session:
     """The ids of one process, and its connections to the daemon.
 
-    *socket* and *timeout* are None for the default; the rest is as for ``Client``. Sessions with
-    the same *shared* have steady ids that rise among all of them. Raises ValueError if
+    *socket* and *timeout* are None for the default; the rest is as for ``Client``. The ids of a
+    kind rise from each session with the same *shared* to the next. Raises ValueError if
     $UUIDD_TIMEOUT is needed and no number of seconds.
     """
 
@@ -42,14 +42,17 @@ class Session:
         timeout: float | None,
         wait: bool,
         core: ModuleType | None = None,
-        shared: dict[str, LatestSteady] | None = None,
+        shared: dict[str, tuple[LatestSteady, Mark]] | None = None,
     ) -> None:
         # First, for a handler may fork in the middle of this.
         self.alive = alive()
         self._pid = os.getpid()
-        latest = LatestSteady(new_mark(core))
+        latest, self._utc = LatestSteady(new_mark(core)), Mark()
         if shared is not None:
-            latest = shared.setdefault("latest", latest)
+            latest, self._utc = shared.setdefault("used", (latest, self._utc))
+        # One of its own: a thread that is still in the session before may raise that one's.
+        utc = new_mark(core)
+        utc.end = self._utc.end
         self.child: dict[str, Session] = {}
         self._channels: dict[str, Channel] = {}
         self._common = Common(
@@ -60,6 +63,7 @@ class Session:
             may_fall_back(fallback),
             partial(Places, max_age=max_age, wait=wait),
             latest,
+            utc,
             core,
         )
 
@@ -111,13 +115,15 @@ class Session:
             self._channels[name].in_turn(lambda channel: channel.rest())
 
     def drop(self) -> None:
-        """Close connections of which nobody makes ids any more.
+        """Close connections of which nobody makes ids any more; the next are later.
 
         In a fork's child they are its copies; the parent's stay open. In the same process, after
         ``renew``, other threads may be in the middle of a request: their connections are closed
         when they have left them.
         """
         forked = os.getpid() != self._pid
+        if "utc" in self._channels:
+            self._utc.raise_to(self._channels["utc"].used())
         for channel in list(self._channels.values()):
             if forked:
                 channel.connection.close()

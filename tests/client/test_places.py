@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -11,7 +13,8 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from tests.client.fakes import START, Blocks, Server, Time
-from tests.client.lanes import World
+from tests.client.lanes import Clock, World
+from tests.client.raw import raw_fork
 from uuidd.core.ids import ksuid, versions
 from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND
 from uuidd.core.timeline.leases import HORIZON_AT
@@ -173,6 +176,86 @@ def test_a_handlers_ids_are_above_those_of_the_lane_that_it_interrupts(
         time.move(100 * TICK)
         found += client.make("v1", 50)
     assert rising("v1", found)
+
+
+# --- v1 and v6
+
+
+@pytest.mark.usefixtures("implementation")
+def test_a_v1_and_a_v6_have_no_tick_in_common(world: World, time: Time) -> None:
+    """However they are drawn: else a v1 that is converted to a v6 may be equal to another (P1)."""
+    with leasing(world, "v1") as (server, client):
+        ways = [client.factory("v1"), client.factory("v6"), client.iter("v1").__next__]
+        found: list[Any] = []
+        for number in range(400):
+            found += [draw() for draw in ways]
+            if number % 20 == 0:
+                found += client.make("v6", number) + client.make("v1", number)
+            time.move(number % 7 * TICK)
+        assert server.asked == 1
+    places = {versions.gregorian_fields(id.int)[:3] for id in found}
+    assert len(places) == len(found)
+
+
+# --- after a renewal and in a child
+
+
+def made_before(world: World, client: Client, kind: str, source: str) -> list[Any]:
+    """Return ids of a lane, or of a block, or of the fallback, the last of them of now."""
+    found: list[Any] = [*client.make(kind, 1)]
+    world.time.move(0.2)
+    if source == "lane":
+        found += client.make(kind, 1)
+        world.time.move(0.2)
+        found += client.make(kind, 20_000)
+    world.time.move(0.2)
+    return [*found, client.factory(kind)()]
+
+
+@pytest.mark.usefixtures("implementation")
+@pytest.mark.parametrize("source", ["lane", "block", "fallback"])
+@pytest.mark.parametrize("kind", ["v1", "v6"])
+def test_a_long_list_begins_after_what_was_made_before_a_renewal(
+    world: World, time: Time, kind: str, source: str
+) -> None:
+    """Also if it is made of another lane, or of blocks (P4)."""
+    with Client(world.path) as client:
+        with contextlib.nullcontext() if source == "fallback" else world.server():
+            found = made_before(world, client, kind, source)
+            client.renew()
+            time.move(0.001)
+            found += client.make(kind, 1)
+            client.renew()
+        with world.server() as server:
+            time.move(0.001)
+            found += client.make(kind, 50_000)
+            time.move(0.001)
+            found += client.make(kind, 50_000)
+            assert server.asked
+    assert rising(kind, found)
+
+
+@pytest.mark.process
+@pytest.mark.usefixtures("implementation")
+@pytest.mark.parametrize("fork", [os.fork, raw_fork])
+@pytest.mark.parametrize("kind", ["v1", "v6"])
+def test_a_long_list_of_a_child_begins_after_what_its_parent_made(
+    tmp_path: Path, kind: str, fork: Callable[[], int]
+) -> None:
+    """Also if it is made of another lane (P4)."""
+    world = World(tmp_path / "s", Clock())
+    with world.server(), Client(world.path) as client:
+        found = [id for count in (1, 1, 20_000) for id in client.make(kind, count)]
+        pid = fork()
+        if not pid:
+            status = 1
+            try:
+                found += [id for count in (300_000, 10) for id in client.make(kind, count)]
+                status = 0 if rising(kind, found) else 2
+            finally:
+                os._exit(status)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    world.lanes.close()
 
 
 # --- steps of UTC

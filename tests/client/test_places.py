@@ -200,7 +200,7 @@ def test_a_v1_and_a_v6_have_no_tick_in_common(world: World, time: Time) -> None:
 # --- after a renewal and in a child
 
 
-def made_before(world: World, client: Client, kind: str, source: str) -> list[Any]:
+def made_before(world: World, client: Client, kind: Kind, source: str) -> list[Any]:
     """Return ids of a lane, or of a block, or of the fallback, the last of them of now."""
     found: list[Any] = [*client.make(kind, 1)]
     world.time.move(0.2)
@@ -216,7 +216,7 @@ def made_before(world: World, client: Client, kind: str, source: str) -> list[An
 @pytest.mark.parametrize("source", ["lane", "block", "fallback"])
 @pytest.mark.parametrize("kind", ["v1", "v6"])
 def test_a_long_list_begins_after_what_was_made_before_a_renewal(
-    world: World, time: Time, kind: str, source: str
+    world: World, time: Time, kind: Kind, source: str
 ) -> None:
     """Also if it is made of another lane, or of blocks (P4)."""
     with Client(world.path) as client:
@@ -240,7 +240,7 @@ def test_a_long_list_begins_after_what_was_made_before_a_renewal(
 @pytest.mark.parametrize("fork", [os.fork, raw_fork])
 @pytest.mark.parametrize("kind", ["v1", "v6"])
 def test_a_long_list_of_a_child_begins_after_what_its_parent_made(
-    tmp_path: Path, kind: str, fork: Callable[[], int]
+    tmp_path: Path, kind: Kind, fork: Callable[[], int]
 ) -> None:
     """Also if it is made of another lane (P4)."""
     world = World(tmp_path / "s", Clock())

@@ -169,6 +169,14 @@ async def live(inside: Inside, engine: Engine, host: Host, served: Serving, seen
         engine.steal(host.number)
         await trio.sleep(WINDOW)
         seen.look()
+        # The kernel does not pass the page.
+        page, inside.leasing.page = inside.leasing.page, -1
+        with somebody():
+            another = served.connect()
+        async with another:
+            await another.call("lease")
+        inside.leasing.page = page
+        seen.look()
         # The machine is cloned.
         await inside.clones.renew()
         await trio.sleep(60)

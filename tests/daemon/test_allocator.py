@@ -12,7 +12,7 @@ from tests.daemon.fakes import HOUR, UID, Inside
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline import MAX_BLOCK, Block, NoneFree, SteadyBlock
 from uuidd.core.timeline.generation import GENERATIONS, LANES
-from uuidd.core.timeline.outcomes import NeedsSave
+from uuidd.core.timeline.outcomes import NeedsSave, NotNow
 from uuidd.core.timeline.state import Node
 from uuidd.core.wire.methods import SAVE_SECONDS, RefusedError
 from uuidd.server.settings import ROOM_SECONDS
@@ -347,20 +347,22 @@ async def test_a_user_whose_share_is_used_up_is_told_so(inside: Inside) -> None:
     )
 
 
-async def test_only_so_many_requests_of_one_user_wait_for_room(inside: Inside) -> None:
+@pytest.mark.parametrize("lack", [NoneFree, NeedsSave])
+async def test_only_so_many_requests_of_one_user_wait(inside: Inside, lack: type[NotNow]) -> None:
     """One more is refused at once, and says why; another user's may wait."""
     inside.save_ahead()
     inside.use_up()
+    if lack is NeedsSave:
+        # Another generation is to serve, and nobody saves it.
+        inside.wall.step(-HOUR)
     inside.limits.waiting_per_uid = 3
     take = partial(inside.allocator.take_waiting, "utc", MAX_BLOCK, True)
     async with trio.open_nursery() as nursery:
         for _ in range(3):
             nursery.start_soon(partial(take, uid=1))
         await trio.testing.wait_all_tasks_blocked()
-        with pytest.raises(
-            RefusedError, match="uid 1 has 3 requests waiting for free ticks"
-        ) as caught:
+        with pytest.raises(RefusedError, match="uid 1 has 3 requests waiting, the most") as caught:
             inside.allocator.take("utc", MAX_BLOCK, True, uid=1)
         assert caught.value.code == "busy"
-        with pytest.raises(NoneFree):
+        with pytest.raises(lack):
             inside.allocator.take("utc", MAX_BLOCK, True, uid=2)

@@ -31,6 +31,7 @@ from uuidd.core.timeline.outcomes import (
     NeedsSave,
     NeedsSwitch,
     NoNumber,
+    NotNow,
     TooFarAhead,
     Withheld,
 )
@@ -82,17 +83,16 @@ class Allocator:
         """Give out a block at once.
 
         Raises NotNow when that is not possible: ``take_waiting`` waits for a block, or says why
-        there will be none. Raises RefusedError, ``busy``, instead of NoneFree when too many of the
+        there will be none. Raises RefusedError, ``busy``, instead of that when too many of the
         user's requests wait already. In both cases nothing was given out.
         """
         try:
             return self._take(timeline, count, whole, uid)
-        except NoneFree:
+        except NotNow:
             most = self._limits.waiting_per_uid
             if self._waiting[uid] >= most:
                 raise _busy(
-                    f"uid {uid} has {most} requests waiting for free ticks, the most one user may"
-                    " have"
+                    f"uid {uid} has {most} requests waiting, the most one user may have"
                 ) from None
             raise
 
@@ -140,6 +140,17 @@ class Allocator:
         Without *wait* the error is ``must_wait`` instead of any wait of more than 0.05 s; then
         nothing was given out and nothing has changed.
         """
+        self._waiting[uid] += 1
+        try:
+            return await self._waited_for(timeline, count, whole, uid, wait)
+        finally:
+            self._waiting[uid] -= 1
+            if not self._waiting[uid]:
+                del self._waiting[uid]
+
+    async def _waited_for(
+        self, timeline: str, count: int, whole: bool, uid: int, wait: bool
+    ) -> Block | SteadyBlock:
         begun = trio.current_time()
         no_room: float | None = None
         soon = inf if wait else begun + SOON_SECONDS
@@ -160,7 +171,7 @@ class Allocator:
                     raise _no_room(count, held, none, uid) from None
                 if trio.current_time() + pause > soon:
                     raise _must_wait(held or _room(count, pause, none, uid)) from None
-                await self._sleep(pause, uid)
+                await trio.sleep(pause)
             except NeedsSave:
                 until = late
                 if timeline != "utc" and self._saver.unsaved_since is not None:
@@ -193,15 +204,6 @@ class Allocator:
         utc = self._timelines.utc
         utc.switch(now=now, avoid=self._libuuid_clock_seq() if utc.node.fixed else None)
         events.openings(utc)
-
-    async def _sleep(self, seconds: float, uid: int) -> None:
-        self._waiting[uid] += 1
-        try:
-            await trio.sleep(seconds)
-        finally:
-            self._waiting[uid] -= 1
-            if not self._waiting[uid]:
-                del self._waiting[uid]
 
     def _held(self) -> str:
         """Return why the steady timeline stands still, "" if it does not."""

@@ -39,6 +39,8 @@ WATCH = [
 ]
 """``uuidctl`` in a process of its own, which draws the status ten times a second."""
 
+FLEET = "0123456789abcdef"
+
 STATUS: dict[str, Any] = {
     "clones": {
         "noticed": 0,
@@ -95,7 +97,7 @@ STATUS: dict[str, Any] = {
     "worker": {
         "number": 5,
         "source": "etcd h1:2379",
-        "namespace": "0123456789abcdef",
+        "namespace": FLEET,
         "state": "held",
         "begin": 140_145_395_400_000_001,
         "until": 140_145_401_400_000_002,
@@ -220,6 +222,11 @@ AWAY: dict[str, Any] = {
     "worker__until_in": 200.0,
     "worker__why": "etcd h1:2379 does not answer (refused)",
 }
+FENCED: dict[str, Any] = {
+    **AWAY,
+    "worker__state": "fenced",
+    "worker__why": "db7 has the number now",
+}
 OVER: dict[str, Any] = {**AWAY, "worker__until_in": -3.0}
 WITHHELD: dict[str, Any] = {
     "clock__synchronised": False,
@@ -256,6 +263,7 @@ STATES: dict[str, Mapping[str, Any]] = {
     "unknown": UNKNOWN,
     "away": AWAY,
     "over": OVER,
+    "fenced": FENCED,
     "all": {**BUSY, **VOLATILE, **AHEAD, **NO_LEASE, "version": "10.11.12.dev345+g0123456"},
 }
 
@@ -508,7 +516,7 @@ WHERE = {
     "steady.max_lead": "uuidd_steady_max_lead_seconds",
     "steady.held_for": "uuidd_steady_held_seconds",
     "steady.horizon_in": "uuidd_steady_horizon_seconds",
-    "steady.worker": "uuidd_worker",
+    "steady.worker": f"uuidd_worker,namespace={FLEET}",
     "clock.synchronised": "uuidd_clock_synchronised",
     "clock.max_error": "uuidd_clock_max_error_seconds",
     "clock.required_error": "uuidd_clock_required_error_seconds",
@@ -591,6 +599,12 @@ def test_the_metrics_know_the_daemon() -> None:
     assert samples(metrics.text(STATUS))[f"uuidd_info,{about}"] == 1
 
 
+def test_a_number_set_by_hand_is_of_no_fleet() -> None:
+    """Prometheus takes an empty label for none."""
+    by_hand = changed(worker__namespace=None, worker__until_in=None, worker__state="static")
+    assert samples(metrics.text(by_hand))["uuidd_worker,namespace="] == 5
+
+
 def test_every_metric_has_a_type_and_a_help() -> None:
     """No family is there twice, and all types are those of Prometheus' own text.
 
@@ -616,7 +630,8 @@ def test_metrics_of_every_state_can_be_parsed(state: str) -> None:
     """What has no number then is left out, not made up."""
     told = samples(metrics.text(changed(**STATES[state])))
     assert ("uuidd_generation" in told) == (state != "closed")
-    assert ("uuidd_worker" in told) == (state != "held")
+    numbered = any(name.startswith("uuidd_worker,namespace=") for name in told)
+    assert numbered == (state not in ("held", "over", "fenced"))
     assert ("uuidd_clock_synchronised" in told) == (state != "unknown")
     assert told.get("uuidd_worker_missing", 0) == (state == "over")
     assert told["uuidd_steady_withheld"] == (state == "withheld")
@@ -655,7 +670,8 @@ def test_a_real_daemons_metrics_are_those_of_its_status(daemon: Daemon, uuidctl:
     real = {way for way, _ in numbers(json.loads(plain)) if ".refused." not in way}
     found = real - IN_TICKS - NO_MEASURE
     assert found <= set(WHERE)
-    assert {WHERE[way] for way in found} <= set(samples(out))
+    # Its number was set by hand, so it is of no namespace.
+    assert {WHERE[way].replace(FLEET, "") for way in found} <= set(samples(out))
 
 
 def test_without_the_library_a_line_says_what_to_install(

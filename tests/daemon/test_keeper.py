@@ -317,6 +317,7 @@ async def test_a_fenced_host_uses_its_number_up_to_the_fence_and_claims_another(
         await trio.sleep(WINDOW / 2 + 10)
         assert host.claim == before
         assert host.take().worker == before.number
+        assert host.keeper.status()["state"] == "fenced"
         other = engine.kept[7 - before.number]
         released = replace(other.record, until=0, held=False)
         await engine.write(7 - before.number, released, other.version)

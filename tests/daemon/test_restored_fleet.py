@@ -168,6 +168,7 @@ async def test_a_host_whose_fleet_is_gone_goes_on_until_its_time_is_over(engine:
         forget_all(engine)
         await trio.sleep(WINDOW / 2 + 10)
         assert host.take().worker == host.number
+        assert host.keeper.status()["namespace"] == META.id
         await trio.sleep(WINDOW)
         with pytest.raises(NoNumber):
             host.take()

@@ -86,7 +86,7 @@ def test_promtool_accepts_the_alerts() -> None:
 
 
 def test_the_alerts_fire_when_they_should(tmp_path: Path) -> None:
-    """And not for a daemon that is well."""
+    """And neither for a host that looks ill, nor for a daemon that is well."""
     rules = yaml.safe_load(ALERTS.read_text())["groups"][0]["rules"]
     cases = yaml.safe_load((Path(__file__).with_name("alerts.yaml")).read_text())
     assert {case["alertname"] for case in cases["fire"]} == {rule["alert"] for rule in rules}
@@ -95,6 +95,7 @@ def test_the_alerts_fire_when_they_should(tmp_path: Path) -> None:
         "rule_files": [str(ALERTS)],
         "evaluation_interval": "1m",
         "tests": [_unit(case, fires=True) for case in cases["fire"]]
+        + [_unit(case, fires=False) for case in cases["quiet"]]
         + [_unit({**cases["well"], "alertname": rule["alert"]}, fires=False) for rule in rules],
     }
     file.write_text(yaml.safe_dump(told))

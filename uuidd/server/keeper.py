@@ -183,8 +183,8 @@ class Keeper:
 
     def status(self) -> dict[str, Any]:
         """Return what ``status`` shows of the number. Ticks are ints, spans are seconds."""
-        meta = self._claimant.meta
-        return self.standing.status(None if meta is None else meta.id)
+        meta, fenced = self._claimant.meta, self._claimant.fenced
+        return self.standing.status(None if meta is None else meta.id, fenced=fenced)
 
     def _note_moved(self) -> None:
         self._moved.set()

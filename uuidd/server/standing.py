@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from uuidd.workers.claiming import Holder
     from uuidd.workers.record import Record
 
-State = Literal["static", "none", "claiming", "resumed", "held", "away", "full"]
+State = Literal["static", "none", "claiming", "resumed", "held", "away", "full", "fenced"]
 """Set by hand; no fleet to claim in; looking for one; of the state, not confirmed yet; confirmed;
-held or looked for while the engine is silent; all numbers are others'."""
+held or looked for while the engine is silent; all numbers are others'; another host has the number,
+which is used up to its fence."""
 
 log = logging.getLogger("uuidd")
 
@@ -230,15 +231,18 @@ class Standing:
         """A clause for systemd, "" if all is well."""
         return "" if self.state in ("held", "resumed") else f"worker number: {self.trouble}"
 
-    def status(self, namespace: str | None) -> dict[str, Any]:
-        """Return what ``status`` shows of the number. Ticks are ints, spans are seconds."""
+    def status(self, namespace: str | None, *, fenced: bool) -> dict[str, Any]:
+        """Return what ``status`` shows of the number. Ticks are ints, spans are seconds.
+
+        *namespace* is the one that the engine has now; a number may still be of another.
+        """
         fence, age = self._fence, self._renewed_at
         there = fence.number is not None
         return {
             **static_status(fence),
             "source": self._name,
-            "namespace": namespace,
-            "state": self.state,
+            "namespace": namespace if fence.claim is None else fence.claim.namespace,
+            "state": "fenced" if fenced and there else self.state,
             "begin": fence.begin if there else None,
             "until": fence.until if there else None,
             "until_in": _seconds(fence.until - self._steady()) if there else None,

@@ -122,11 +122,6 @@ def _steady(status: dict[str, Any]) -> Iterator[Gauge]:
         " not.",
         steady["held_for"],
     )
-    yield (
-        "worker",
-        "This host's worker number in Snowflakes, set by --worker or claimed in a fleet.",
-        steady["worker"],
-    )
 
 
 def _clock(clock: dict[str, Any]) -> Iterator[Gauge]:

@@ -35,6 +35,7 @@ class _Status(Collector):
         )
         info.add_metric([status[name] for name in about], 1)
         yield info
+        yield _worker(status["worker"])
         for name, help_text, value in gauges(status):
             # What is not there has no number.
             if value is not None:
@@ -46,3 +47,17 @@ class _Status(Collector):
             for values, count in counter.samples:
                 family.add_metric(values, count)
             yield family
+
+
+def _worker(worker: dict[str, Any]) -> Metric:
+    """Return the number, or no sample where another host may have it: no alert is to count it."""
+    family = GaugeMetricFamily(
+        "uuidd_worker",
+        "This host's worker number in Snowflakes. The label is the id of the fleet, empty if the"
+        " number was set by hand. Missing when its time is over or another host has claimed it.",
+        labels=["namespace"],
+    )
+    over = worker["until_in"] is not None and worker["until_in"] < 0
+    if worker["number"] is not None and not over and worker["state"] != "fenced":
+        family.add_metric([worker["namespace"] or ""], worker["number"])
+    return family

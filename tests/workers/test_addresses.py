@@ -20,6 +20,11 @@ def test_a_url_names_hosts_and_a_namespace() -> None:
     assert ZOOKEEPER.path == "/uuidd/prod"
     assert ZOOKEEPER.name == "ZooKeeper h1:2181,[::1]:2182"
     assert parse("etcds://h1/uuidd").tls
+    assert parse("etcd://[::1]:2380,[fe80::1],h1/uuidd").hosts == (
+        ("::1", 2380),
+        ("fe80::1", 2379),
+        ("h1", 2379),
+    )
 
 
 def test_a_url_of_a_database_may_name_a_namespace() -> None:
@@ -48,7 +53,9 @@ def test_a_url_of_a_folder_names_it() -> None:
         ("zk://h1,/uuidd", "'' is no host"),
         ("zk://h1:x/uuidd", "'h1:x' is no host, or host:port"),
         ("zk://h1:99999/uuidd", "99999 is no port"),
-        ("zk://[::1/uuidd", "is no URL: Invalid IPv6 URL"),
+        ("zk://[::1/uuidd", "'[::1' is no host, or host:port"),
+        ("zk://[h1]/uuidd", "'[h1]' is no host, or host:port"),
+        ("zk://h1[::1]/uuidd", "'h1[::1]' is no host, or host:port"),
         ("zk://h1/uuidd/../x", "'..' in the path"),
         ("zk://h1/uuidd?x=1", "nothing can follow the path"),
         ("etcd://h1/uuidd#x", "nothing can follow the path"),

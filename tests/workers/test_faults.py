@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
+from pathlib import Path
+from threading import Timer
 
 import pytest
 import trio
+import trio.testing
 
 from uuidd.workers.address import Access, parse
 from uuidd.workers.connecting import connect
-from uuidd.workers.coordinator import ATTEMPT_SECONDS, Away, Changed
-from uuidd.workers.record import Meta, UnreadableError
+from uuidd.workers.coordinator import ATTEMPT_SECONDS, Away, Changed, Coordinator
+from uuidd.workers.record import Meta, Record, UnreadableError, register_name
 
 URLS = ("zk://{}/uuidd", "etcd://{}/uuidd", "postgresql://me@{}/ids")
 
@@ -171,3 +175,41 @@ async def test_a_refused_transaction_is_no_error() -> None:
     ):
         with pytest.raises(Changed):
             await engine.create(Meta("0" * 16, 0), {})
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda engine: engine.read(7),
+        lambda engine: engine.write(7, Record("0" * 16, 1, held=True), None),
+    ],
+    ids=["read", "write"],
+)
+async def test_a_folder_on_a_disk_that_hangs_is_away(
+    ask: Callable[[Coordinator], Awaitable[object]],
+    tmp_path: Path,
+    mock_clock: trio.testing.MockClock,
+) -> None:
+    """Within the time of an attempt; the thread that hangs is none of those for saves."""
+    meta = Meta("0" * 16, 0)
+    register = tmp_path / meta.id / register_name(7)
+
+    def end_hanging() -> None:
+        os.close(os.open(register, os.O_RDWR))
+
+    async with connect(parse(f"folder://{tmp_path}"), Access()) as engine:
+        await engine.create(meta, {})
+        await engine.meta()
+        # Who opens a pipe to read it waits for a writer.
+        os.mkfifo(register)
+        late = Timer(10, end_hanging)
+        late.start()
+        mock_clock.autojump_threshold = 0
+        try:
+            with pytest.raises(Away, match=f"^no answer within {ATTEMPT_SECONDS:g} s$"):
+                await ask(engine)
+            assert late.is_alive()
+            assert trio.to_thread.current_default_thread_limiter().borrowed_tokens == 0
+        finally:
+            late.cancel()
+            end_hanging()

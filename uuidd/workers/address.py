@@ -8,7 +8,7 @@ import stat
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote
 
 _SCHEMES = {
     "zk": ("zookeeper", 2181, False),
@@ -81,7 +81,7 @@ def host_and_port(host: str, port: int) -> str:
 def parse(url: str) -> Address:
     """Return what *url* says. Raises AddressError, which never shows a password."""
     shown = _without_password(url)
-    scheme, separator, _ = url.partition("://")
+    scheme, separator, rest = url.partition("://")
     if not separator:
         raise AddressError(
             f"{shown!r:.80} is neither a worker number nor a URL like zk://h1:2181/uuidd"
@@ -100,24 +100,24 @@ def parse(url: str) -> Address:
             f"{shown!r:.200}: a password in the URL would be seen by all users of this host; put it"
             " into a file, and name that with --worker-secret"
         )
-    try:
-        split = urlsplit(url)
-        userinfo, _, netloc = split.netloc.rpartition("@")
-    except ValueError as error:
-        raise AddressError(f"{shown!r:.200} is no URL: {error}") from None
-    if split.fragment or (split.query and scheme != "postgresql"):
+    # Not by urlsplit, which takes one host: some versions of it refuse brackets in a list of hosts.
+    rest, _, fragment = rest.partition("#")
+    rest, _, parameters = rest.partition("?")
+    authority, _, where = rest.partition("/")
+    userinfo, _, netloc = authority.rpartition("@")
+    if fragment or (parameters and scheme != "postgresql"):
         raise AddressError(f"{shown!r:.200}: nothing can follow the path, such as ? or #")
     engine, port, tls = _SCHEMES[scheme]
     if engine == "folder":
-        if netloc or userinfo or not split.path.strip("/"):
+        if netloc or userinfo or not where.strip("/"):
             raise AddressError(f"{shown!r:.200} names no folder; write folder:///path/of/folder")
-        return Address(url, engine, (), unquote(split.path), tls)
-    query = tuple(parse_qsl(split.query, keep_blank_values=True))
+        return Address(url, engine, (), unquote(f"/{where}"), tls)
+    query = tuple(parse_qsl(parameters, keep_blank_values=True))
     on_socket = any(name in ("host", "hostaddr", "service") for name, _ in query)
     if not netloc and not on_socket:
         raise AddressError(f"{shown!r:.200} names no host; write {scheme}://h1:{port}/...")
     hosts = tuple(_host(each, port, shown) for each in netloc.split(",")) if netloc else ()
-    segments = [unquote(each) for each in split.path.strip("/").split("/") if each]
+    segments = [unquote(each) for each in where.split("/") if each]
     if wrong := [each for each in segments if not _SEGMENT.fullmatch(each)]:
         raise AddressError(
             f"{shown!r:.200}: {wrong[0]!r:.80} in the path is not 1 to 64 letters, digits and . _ -"

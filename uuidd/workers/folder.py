@@ -56,6 +56,8 @@ class FolderCoordinator:
         self.name = address.name
         self._folder = Path(address.path)
         self._id: str | None = None
+        # A thread may hang with the disk. Saves have other threads, and go on.
+        self._thread = trio.CapacityLimiter(1)
 
     async def meta(self) -> Meta | None:
         """See ``Coordinator``."""
@@ -64,7 +66,7 @@ class FolderCoordinator:
             found = _read(self._folder / _META)
             return None if found is None else decode_meta(found[0], str(self._folder / _META))
 
-        meta = await _in_thread(read)
+        meta = await self._in_thread(read)
         self._id = None if meta is None else meta.id
         return meta
 
@@ -80,16 +82,13 @@ class FolderCoordinator:
                 _write(own / register_name(number), 1, encode(record))
             _write(self._folder / _META, 1, encode(meta))
 
-        try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise Away(_reason(error)) from error
+        await self._in_thread(lambda: self._folder.mkdir(parents=True, exist_ok=True))
         await self._locked(create)
 
     async def taken(self) -> AbstractSet[int]:
         """See ``Coordinator``."""
         own = self._own()
-        return await _in_thread(lambda: set(_numbers(own)))
+        return await self._in_thread(lambda: set(_numbers(own)))
 
     async def registers(self) -> Mapping[int, Found | str]:
         """See ``Coordinator``."""
@@ -107,12 +106,12 @@ class FolderCoordinator:
                         found[number] = register
             return found
 
-        return await _in_thread(read)
+        return await self._in_thread(read)
 
     async def read(self, number: int) -> Found | None:
         """See ``Coordinator``."""
         own = self._own()
-        return await _in_thread(lambda: _register(own / register_name(number)))
+        return await self._in_thread(lambda: _register(own / register_name(number)))
 
     async def write(self, number: int, record: Record, version: Version | None) -> Version:
         """See ``Coordinator``."""
@@ -140,7 +139,7 @@ class FolderCoordinator:
             return Freed(0, None) if found is None else Freed(found[1], _number(found[0], path))
 
         while True:
-            freed = await _in_thread(read)
+            freed = await self._in_thread(read)
             if freed.count != after:
                 return freed
             await trio.sleep(FREED_SECONDS)
@@ -155,22 +154,23 @@ class FolderCoordinator:
             with _lock(self._folder / _LOCK) as held:
                 return (True, work()) if held else (False, None)
 
-        async def until_held() -> _Answer:
+        why = "no answer within"
+        with _named_errors(), trio.move_on_after(ATTEMPT_SECONDS):
             while True:
-                held, answer = await trio.to_thread.run_sync(attempt)
+                held, answer = await self._run(attempt)
                 if held:
                     return answer  # type: ignore[return-value]
+                why = "another process has locked it for"
                 await trio.sleep(LOCKED_SECONDS)
+        raise Away(f"{why} {ATTEMPT_SECONDS:g} s")
 
+    async def _in_thread(self, work: Callable[[], _Answer]) -> _Answer:
         with _named_errors(), trio.move_on_after(ATTEMPT_SECONDS):
-            return await until_held()
-        raise Away(f"another process has locked it for {ATTEMPT_SECONDS:g} s")
+            return await self._run(work)
+        raise Away(f"no answer within {ATTEMPT_SECONDS:g} s")
 
-
-async def _in_thread(work: Callable[[], _Answer]) -> _Answer:
-    with _named_errors(), trio.move_on_after(ATTEMPT_SECONDS):
-        return await trio.to_thread.run_sync(work, abandon_on_cancel=True)
-    raise Away(f"no answer within {ATTEMPT_SECONDS:g} s")
+    async def _run(self, work: Callable[[], _Answer]) -> _Answer:
+        return await trio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=self._thread)
 
 
 @contextlib.contextmanager

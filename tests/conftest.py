@@ -65,6 +65,12 @@ def pytest_report_header() -> str:
     return f"random moments: TEST_SEED={SEED}"
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Tell it below failures too, because with -q there is no header."""
+    if terminalreporter.stats.keys() & {"failed", "error"}:
+        terminalreporter.write_line(pytest_report_header())
+
+
 @pytest.fixture
 def place() -> Iterator[Path]:
     """An empty folder for all users, with a short path: a socket's has 107 bytes at most."""

@@ -31,15 +31,13 @@ LOOK = 0.01
 """Seconds between two looks at whether something has happened in another process."""
 
 SEED = os.environ.setdefault("TEST_SEED", str(random.SystemRandom().getrandbits(32)))
-"""By what tests choose random moments. It is another one in each run, and set to repeat a run."""
+"""By what tests choose random moments: another one in each run, unless the environment has it."""
 
 T = TypeVar("T")
 
 
 def dice() -> random.Random:
-    """Return what chooses the random moments of a test; the output of the test names the seed."""
-    sys.stdout.write(f"random moments of TEST_SEED={SEED}\n")
-    sys.stdout.flush()
+    """Return what chooses the random moments of a test."""
     return random.Random(SEED)
 
 

@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from uuidd.core.ids import inspect as inspecting
-    from uuidd_client import counts
+    from uuidd_client import counts, readings
     from uuidd_client.times import Backfill, at_time, bounds, sort_key
 
     _Draw = TypeVar("_Draw", bound=Callable[[], Any])
 else:
     datetime, uuid = map(lazy.Module, ("datetime", "uuid"))
     inspecting = lazy.Module("uuidd.core.ids.inspect")
-    counts = lazy.Module("uuidd_client.counts")
+    counts, readings = map(lazy.Module, ("uuidd_client.counts", "uuidd_client.readings"))
 
 __all__ = [
     "Backfill",
@@ -112,7 +112,7 @@ def time_of(
     Raises ValueError, naming the id, if it contains no time, as a v4, or one after the year 9999,
     if its kind has to be told, and if it is not of *kind*; TypeError for anything but an id.
     """
-    return inspecting.time_of(id, kind=kind, epoch=epoch)
+    return readings.time_of(id, kind=kind, epoch=epoch)
 
 
 def inspect(
@@ -132,7 +132,7 @@ def inspect(
     Raises ValueError, naming the id, if it is not an id, or not one of *kind*, and for an unknown
     *kind* and an *epoch* out of range; TypeError for anything but a str, a UUID and an int.
     """
-    return inspecting.readings(id, kind=kind, epoch=epoch, raw=raw)
+    return readings.readings(id, kind=kind, epoch=epoch, raw=raw)
 
 
 def __getattr__(name: str) -> Any:

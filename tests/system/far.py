@@ -6,6 +6,7 @@ A daemon that has just started reaches half its uptime, and tests have no time f
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from unittest import mock
 
 from tests.rig import Daemon
@@ -22,6 +23,7 @@ def main(words: list[str]) -> int | None:
         return cli.main(words)
 
 
-def far_reaching(seconds: float) -> Daemon:
+def far_reaching(seconds: float, *arguments: str, socket: Path | None = None) -> Daemon:
     """Return a daemon whose saves reach so far from its start on."""
-    return Daemon(module=__name__, environment={"REACH": str(seconds)})
+    environment = {"REACH": str(seconds)}
+    return Daemon(*arguments, socket=socket, module=__name__, environment=environment)

@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.forks import Program
-from tests.rig import PATIENCE, Daemon, dice
+from tests.rig import PATIENCE, Daemon, dice, until
 from tests.system.fake_time import HOUR, FakeTime
+from tests.system.far import far_reaching
 from uuidd.core.ids.kinds import KINDS
 from uuidd_client import Client, DaemonUnavailable, places
 from uuidd_client.source import utc_tick
@@ -39,6 +40,10 @@ many as AT_ONCE of each kind are made at once, all others one by one."""
 
 TELL = 3
 """The descriptor on which a drawer tells of a part."""
+
+REACH = 20
+"""Seconds for which a lease outlasts the daemon where UTC goes on, as after a long time without a
+kill. Where UTC is set back it is less than a second, as after a start."""
 
 BACK = 1.1
 """Seconds after which every client asks the daemon again."""
@@ -166,13 +171,16 @@ def rage(folder: Path, kills: int, fewer: int, *, back: bool) -> None:
     begin = utc_tick()
     fake_time = FakeTime(folder)
     environment = fake_time.environment if back else {}
+    options = "--worker=5"
+    daemon = (
+        Daemon(options, socket=SOCKET, environment=environment)
+        if back
+        else far_reaching(REACH, options, socket=SOCKET)
+    )
     steps = {kills * number // 3: offset for number, offset in enumerate(STEPS)} if back else {}
     ways = ["leases", "blocks"] * (CLIENTS // 2) + ["stdlib"] * (0 if back else STDLIB)
     read_tell, write_tell = os.pipe()
-    with (
-        Daemon("--worker=5", socket=SOCKET, environment=environment) as daemon,
-        contextlib.ExitStack() as running,
-    ):
+    with daemon, contextlib.ExitStack() as running:
         drawers = []
         for number, way in enumerate(ways):
             own = folder / f"{'stdlib' if way == 'stdlib' else 'client'}-{number}"
@@ -186,6 +194,9 @@ def rage(folder: Path, kills: int, fewer: int, *, back: bool) -> None:
         def step(kill: int) -> None:
             if kill in steps:
                 fake_time.set(steps[kill])
+            elif not kill:
+                # Of each timeline; the next daemon grants none for as long as these may last.
+                until(lambda: daemon.call("status")["leases"]["out"] >= CLIENTS, 3 * PATIENCE)
 
         gos = [drawer.input.fileno() for drawer in drawers]
         killed = kill_through(daemon, gos, read_tell, kills, step)

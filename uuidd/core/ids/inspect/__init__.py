@@ -1,11 +1,10 @@
-"""Any id, read as each kind of id that it may be."""
+"""The text of any id, read as each kind of id that it may be."""
 
 from __future__ import annotations
 
 from uuidd.core.ids.inspect.kinds import INSPECTED_KINDS, ORDER, Reading
-from uuidd.core.ids.inspect.objects import readings, time_of
 from uuidd.core.ids.inspect.plausible import FROM, UNTIL
-from uuidd.core.ids.inspect.texts import ALIASES, LONGEST
+from uuidd.core.ids.inspect.texts import ALIASES, LONGEST, readings
 
 __all__ = [
     "ALIASES",
@@ -16,5 +15,4 @@ __all__ = [
     "UNTIL",
     "Reading",
     "readings",
-    "time_of",
 ]

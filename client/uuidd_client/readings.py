@@ -5,9 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 from uuid import UUID
 
+from uuidd.core.ids import inspect
 from uuidd.core.ids.checks import check_bits, shown
-from uuidd.core.ids.inspect import plausible, texts
-from uuidd.core.ids.inspect.kinds import EPOCHS, Reading
+from uuidd.core.ids.inspect.kinds import EPOCHS
+from uuidd.core.ids.inspect.plausible import of_integer
 
 LONGEST_BITS = 160
 """Bits of the longest id, a KSUID."""
@@ -18,25 +19,25 @@ _BYTES = {"ksuid": 20, "apollo": 8, **dict.fromkeys(EPOCHS, 8)}
 
 def readings(
     id: str | UUID | int, *, kind: str | None = None, epoch: int | None = None, raw: bool = False
-) -> list[Reading]:
-    """Return the plausible readings of an id; see ``texts.readings``, which is for a text.
+) -> list[inspect.Reading]:
+    """Return the plausible readings of an id, as the core's ``readings`` does for a text.
 
     A UUID with a *kind* may be the bits of that kind, and so may an integer. Raises TypeError for
     anything else.
     """
     if isinstance(id, UUID):
-        return texts.readings(str(id), kind=kind, epoch=epoch, raw=True)
+        return inspect.readings(str(id), kind=kind, epoch=epoch, raw=True)
     if type(id) is not int:
         if not isinstance(id, str):
             raise TypeError(f"id is {shown(id)}; it must be a str, a UUID or an int")
-        return texts.readings(id, kind=kind, epoch=epoch, raw=raw)
+        return inspect.readings(id, kind=kind, epoch=epoch, raw=raw)
     check_bits("id", id, LONGEST_BITS)
     if kind is not None:
         # With as many digits as no text of another kind has.
-        return texts.readings(
+        return inspect.readings(
             f"0x{id:0{40 if kind == 'ksuid' else 32}x}", kind=kind, epoch=epoch, raw=True
         )
-    found = list(plausible.of_integer(id, epoch))
+    found = list(of_integer(id, epoch))
     if not found:
         raise ValueError(f"{id} is not an id: as no kind of id it has a plausible time")
     return found

@@ -410,7 +410,8 @@ async def test_a_fleet_that_is_not_initialised_is_named(engine: Engine) -> None:
     host = Host(engine)
     async with host.running():
         assert host.keeper.status()["why"] == (
-            "the fleet is not initialised; run uuidd workers init folder:///fleet once"
+            "the fleet is not initialised; run uuidd workers init folder:///fleet once, and with"
+            " --new if no host ever had a number of it"
         )
         engine.found = META
         await trio.sleep(6)

@@ -116,7 +116,8 @@ def change_epoch(engine: Engine) -> None:
         (
             forget_all,
             "the fleet of worker number ",
-            " only; run uuidd workers init folder:///fleet --after-loss",
+            " only; run uuidd workers init folder:///fleet with the options of the first time,"
+            " except --new",
         ),
         (
             make_anew,
@@ -173,5 +174,6 @@ async def test_a_host_whose_fleet_is_gone_goes_on_until_its_time_is_over(engine:
         with pytest.raises(NoNumber):
             host.take()
         assert host.inside.timelines.fence.why.endswith(
-            "run uuidd workers init folder:///fleet --after-loss; all other kinds go on"
+            "run uuidd workers init folder:///fleet with the options of the first time, except"
+            " --new; all other kinds go on"
         )

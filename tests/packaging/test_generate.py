@@ -250,7 +250,7 @@ def test_words_are_completed(
 def test_options_are_completed_after_a_url(offered: Offered, tmp_path: Path) -> None:
     """Bash takes each colon of a URL for a word of its own."""
     url = "etcd : //h1 : 2379/uuidd" if offered is in_bash else "etcd://h1:2379/uuidd"
-    assert offered(f"uuidd workers init {url} --aft", tmp_path) == ["--after-loss"]
+    assert offered(f"uuidd workers init {url} --ne", tmp_path) == ["--new"]
 
 
 @pytest.mark.process

@@ -35,7 +35,7 @@ def engine(service: Booted) -> Iterator[None]:
         *(f"--listen-client-urls={clients}", f"--advertise-client-urls={clients}"),
         *(f"--listen-peer-urls={peers}", f"--initial-advertise-peer-urls={peers}"),
     )
-    service.run(UUIDD, "workers", "init", FLEET)
+    service.run(UUIDD, "workers", "init", FLEET, "--new")
     try:
         yield
     finally:

@@ -86,7 +86,9 @@ def fleet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Fleet:
 
 def test_a_namespace_is_made_with_its_numbers(fleet: Fleet) -> None:
     """Reserved ones are there from the beginning."""
-    assert "numbers 3 to 900" in fleet.says("init", "--range", "3-900", "--reserve", "3-4,7")
+    assert "numbers 3 to 900" in fleet.says(
+        "init", "--new", "--range", "3-900", "--reserve", "3-4,7"
+    )
     assert {number: row["state"] for number, row in fleet.numbers().items()} == dict.fromkeys(
         (3, 4, 7), "reserved"
     )
@@ -94,7 +96,7 @@ def test_a_namespace_is_made_with_its_numbers(fleet: Fleet) -> None:
 
 def test_a_namespace_is_not_made_twice(fleet: Fleet) -> None:
     """The second attempt changes nothing."""
-    fleet.says("init")
+    fleet.says("init", "--new")
     assert "exists already" in fleet.refuses("init", "--reserve", "1")
     assert fleet.numbers() == {}
 
@@ -108,7 +110,7 @@ def test_without_a_namespace_the_way_out_is_named(fleet: Fleet, command: str) ->
 
 def test_a_url_alone_lists_the_numbers(fleet: Fleet, capsys: pytest.CaptureFixture[str]) -> None:
     """With the host, and what is left of its time."""
-    fleet.says("init", "--epoch", "2015-01-01T00:00:00Z")
+    fleet.says("init", "--new", "--epoch", "2015-01-01T00:00:00Z")
     fleet.write(17, HELD)
     assert main(["workers", fleet.url]) == 0
     text = capsys.readouterr().out
@@ -118,7 +120,7 @@ def test_a_url_alone_lists_the_numbers(fleet: Fleet, capsys: pytest.CaptureFixtu
 
 def test_a_register_that_cannot_be_read_is_listed(fleet: Fleet, tmp_path: Path) -> None:
     """With the reason."""
-    fleet.says("init", "--reserve", "5")
+    fleet.says("init", "--new", "--reserve", "5")
     (register,) = tmp_path.glob("numbers/*/0005")
     register.write_text("1\ngarbage\n")
     assert "0005 is no record of uuidd" in fleet.says("list")
@@ -127,7 +129,7 @@ def test_a_register_that_cannot_be_read_is_listed(fleet: Fleet, tmp_path: Path) 
 
 def test_a_free_number_is_reserved_and_freed_again(fleet: Fleet) -> None:
     """It begins a minute from now then."""
-    fleet.says("init")
+    fleet.says("init", "--new")
     assert "numbers reserved: 1; no new host gets them" in fleet.says("reserve", "5")
     assert fleet.read(5).reserved
     assert "is free; it begins at 20" in fleet.says("free", "5", "--yes")
@@ -149,7 +151,7 @@ def test_the_list_says_how_wrong_the_clock_of_a_host_is(offset: float | None, sh
 
 def test_a_held_number_is_not_reserved(fleet: Fleet) -> None:
     """Nor any of those beside it."""
-    fleet.says("init")
+    fleet.says("init", "--new")
     fleet.write(17, HELD)
     assert "number 17 is held by db1" in fleet.refuses("reserve", "16-17")
     assert set(fleet.numbers()) == {17}
@@ -157,7 +159,7 @@ def test_a_held_number_is_not_reserved(fleet: Fleet) -> None:
 
 def test_a_held_number_is_freed_after_asking(fleet: Fleet) -> None:
     """What it was used for is kept, and so are fields of a later version."""
-    fleet.says("init")
+    fleet.says("init", "--new")
     fleet.write(17, HELD)
     assert "Is its host gone for ever? Then add --yes" in fleet.refuses("free", "17")
     assert fleet.read(17) == HELD
@@ -180,7 +182,7 @@ def test_without_a_yes_at_the_terminal_nothing_changes(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch, typed: str
 ) -> None:
     """Also if the input ends there."""
-    fleet.says("init")
+    fleet.says("init", "--new")
     fleet.write(17, HELD)
     monkeypatch.setattr("sys.stdin", Terminal(typed))
     assert "nothing was changed" in fleet.refuses("free", "17")
@@ -191,7 +193,7 @@ def test_with_a_yes_at_the_terminal_a_number_is_freed(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As with --yes."""
-    fleet.says("init")
+    fleet.says("init", "--new")
     fleet.write(17, HELD)
     monkeypatch.setattr("sys.stdin", Terminal("y\n"))
     fleet.says("free", "17")
@@ -200,7 +202,7 @@ def test_with_a_yes_at_the_terminal_a_number_is_freed(
 
 def test_a_time_years_ahead_is_corrected_by_hand(fleet: Fleet) -> None:
     """The administrator knows when the number was used last."""
-    fleet.says("init")
+    fleet.says("init", "--new")
     fleet.write(17, HELD)
     fleet.says("free", "17", "--used-until", "2026-01-01T00:00:00Z", "--yes")
     assert fleet.numbers()[17]["until"] == "2026-01-01T00:00:00.000+00:00"
@@ -208,13 +210,13 @@ def test_a_time_years_ahead_is_corrected_by_hand(fleet: Fleet) -> None:
 
 def test_a_number_that_nobody_had_needs_not_be_freed(fleet: Fleet) -> None:
     """It is free."""
-    fleet.says("init")
+    fleet.says("init", "--new")
     assert "number 17 is free: no host ever had it" in fleet.refuses("free", "17")
 
 
 def test_after_a_restore_no_number_begins_early(fleet: Fleet) -> None:
     """Also those that were first claimed after the backup; a claim stays its host's."""
-    fleet.says("init", "--range", "0-20")
+    fleet.says("init", "--new", "--range", "0-20")
     fleet.write(17, HELD)
     fleet.write(18, replace(HELD, until=UNIX_EPOCH))
     assert "raised 20 numbers; none begins before " in fleet.says("raise", "--worker-window", "20m")
@@ -227,7 +229,7 @@ def test_after_a_restore_no_number_begins_early(fleet: Fleet) -> None:
 
 def test_after_a_restore_a_longer_window_than_that_of_the_command_is_noticed(fleet: Fleet) -> None:
     """Its host goes on for longer, so nothing is raised; the line names the window."""
-    fleet.says("init", "--range", "0-20")
+    fleet.says("init", "--new", "--range", "0-20")
     at = UNIX_EPOCH + 10**16
     longer = replace(HELD, at=at, until=at + 3600 * TICKS_PER_SECOND)
     fleet.write(17, longer)
@@ -239,13 +241,30 @@ def test_after_a_restore_a_longer_window_than_that_of_the_command_is_noticed(fle
     assert "raised 21 numbers" in fleet.says("raise", "--worker-window", "59m")
 
 
-def test_after_a_loss_all_numbers_begin_after_the_window_and_the_hold(fleet: Fleet) -> None:
-    """Until then hosts may go on with them."""
-    fleet.says("init", "--after-loss", "--range", "0-9", "--worker-window", "1h", "--reserve", "3")
+def test_numbers_begin_after_the_window_and_the_hold_of_hosts_that_may_have_them(
+    fleet: Fleet,
+) -> None:
+    """The engine may have lost the namespace; only ``--new`` says that it has not."""
+    said = fleet.says("init", "--range", "0-9", "--worker-window", "1h", "--reserve", "3")
+    assert "use them, with a --worker-window of 3600s and a --worker-hold of 600s at most" in said
     rows = fleet.numbers()
     assert len(rows) == 10
     assert rows[3]["state"] == "reserved"
     assert all(float(str(row["until_in"])) > 4190 for row in rows.values())
+    assert f"so they begin at {rows[0]['until']}; " in said
+
+
+def test_numbers_that_hosts_may_have_begin_a_minute_after_the_window_at_least(fleet: Fleet) -> None:
+    """A host's clock may be ahead, however short the hold is."""
+    fleet.says("init", "--range", "0-9", "--worker-window", "20s", "--worker-hold", "1s")
+    assert all(70 < float(str(row["until_in"])) <= 80 for row in fleet.numbers().values())
+
+
+def test_numbers_of_a_new_namespace_begin_at_once(fleet: Fleet) -> None:
+    """The command says what it assumed."""
+    said = fleet.says("init", "--new", "--reserve", "3")
+    assert "they begin at once, because --new says that no host ever had one" in said
+    assert {number: fleet.read(number).until for number in fleet.numbers()} == {3: 0}
 
 
 @pytest.mark.parametrize(

@@ -67,13 +67,15 @@ def parser() -> argparse.ArgumentParser:
         " of which keeps its own when it is started with the URL",
     )
     init.add_argument(
-        "--after-loss",
+        "--new",
         action="store_true",
-        help="the engine lost the namespace, and hosts may still use numbers of it: let each number"
-        " begin later than those can go on",
+        help="no host ever had a number of this namespace: let all begin at once; without this,"
+        " they begin later than hosts can go on whose namespace the engine has lost",
     )
-    _add_span(init, "window", "the daemons' --worker-window, with --after-loss")
-    _add_span(init, "hold", "the daemons' --worker-hold, with --after-loss")
+    _add_span(init, "window", "without --new: the longest --worker-window of the daemons")
+    _add_span(
+        init, "hold", "without --new: the longest --worker-hold of the daemons; at least a minute"
+    )
     reserve = add("reserve", "keep numbers from new hosts")
     reserve.add_argument("numbers", type=numbers, metavar="NUMBERS", help="such as 0-15,20")
     free = add("free", "let new hosts have a number, after its host has gone for ever")
@@ -132,10 +134,18 @@ async def _run(address: Address, access: Access, given: argparse.Namespace) -> s
             case "init":
                 low, high = given.range[0], given.range[-1]
                 meta = Meta(new_token(), given.epoch, low, high)
-                later = int((given.worker_window + given.worker_hold) * TICKS_PER_SECOND)
-                until = now + later if given.after_loss else None
-                await administering.init(engine, meta, given.reserve, writer, until=until)
-                return f"made the namespace {meta.id} with the numbers {low} to {high}"
+                window = int(given.worker_window * TICKS_PER_SECOND)
+                hold = int(given.worker_hold * TICKS_PER_SECOND)
+                used = None if given.new else (window, hold)
+                until = await administering.init(engine, meta, given.reserve, writer, used=used)
+                return f"made the namespace {meta.id} with the numbers {low} to {high}; " + (
+                    "they begin at once, because --new says that no host ever had one"
+                    if until is None
+                    else "hosts of a lost namespace may still use them, with a --worker-window of"
+                    f" {given.worker_window:g}s and a --worker-hold of {given.worker_hold:g}s at"
+                    f" most, so they begin at {listing.time_of(until)}; if no host ever had one,"
+                    " make a namespace at another URL with --new"
+                )
             case "reserve":
                 await administering.reserve(engine, given.numbers, writer)
                 return f"numbers reserved: {len(given.numbers)}; no new host gets them"

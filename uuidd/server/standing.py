@@ -156,7 +156,8 @@ class Standing:
         """Note that there is no namespace yet."""
         self.say(
             "none",
-            f"the fleet is not initialised; run uuidd workers init {self._terms.url} once",
+            f"the fleet is not initialised; run uuidd workers init {self._terms.url} once, and"
+            " with --new if no host ever had a number of it",
         )
 
     def of_another_epoch(self, epoch: int) -> None:
@@ -186,7 +187,7 @@ class Standing:
             "away",
             f"the fleet of worker number {claim.number} is gone from {self._name}, so the number is"
             f" used up to {times.text(claim.until)} only; run uuidd workers init {self._terms.url}"
-            " --after-loss",
+            " with the options of the first time, except --new",
         )
 
     def say(self, state: State, trouble: str) -> None:

@@ -18,8 +18,9 @@ FREED_TICKS = 60 * TICKS_PER_SECOND
 
 
 MARGIN_TICKS = 60 * TICKS_PER_SECOND
-"""How far past their window hosts may go on after a restore: their clocks differ from this one's,
-and after a crash a host's steady clock is some seconds ahead of UTC."""
+"""How far past their window hosts may go on after a restore or a loss.
+
+Their clocks differ from this one's, and after a crash a host's steady clock is ahead of UTC."""
 
 
 class RefusedError(Exception):
@@ -55,18 +56,25 @@ async def opened(engine: Coordinator) -> Meta:
     meta = await engine.meta()
     if meta is None:
         raise RefusedError(
-            f"{engine.name} has no such namespace; make it with uuidd workers init URL, or, if"
-            " hosts have had numbers of it, with --after-loss"
+            f"{engine.name} has no such namespace; make it with uuidd workers init URL, and with"
+            " --new if no host ever had a number of it"
         )
     return meta
 
 
 async def init(
-    engine: Coordinator, meta: Meta, reserve: Collection[int], writer: Writer, *, until: int | None
-) -> None:
+    engine: Coordinator,
+    meta: Meta,
+    reserve: Collection[int],
+    writer: Writer,
+    *,
+    used: tuple[int, int] | None,
+) -> int | None:
     """Make a namespace, with these numbers reserved. Raises RefusedError if there is one.
 
-    After a loss of the engine *until* is a tick that no host had got past: all numbers begin there.
+    *used* is the longest window and hold, in ticks, of hosts that may still use numbers of a
+    namespace that the engine has lost; None if there was none. Returns the tick at which all
+    numbers begin then, which no such host gets past; None if they begin at once.
     """
     found = await engine.meta()
     if found is not None:
@@ -74,6 +82,7 @@ async def init(
             f"the namespace exists already, with the id {found.id}; nothing was changed"
         )
     _check_range(meta, reserve)
+    until = None if used is None else writer.now + used[0] + max(used[1], MARGIN_TICKS)
     registers = {number: writer.free(until or 0, reserved=True) for number in reserve}
     if until is not None:
         for number in range(meta.low, meta.high + 1):
@@ -82,6 +91,7 @@ async def init(
         await engine.create(meta, registers)
     except Changed:
         raise RefusedError("the namespace was made by another at the same time") from None
+    return until
 
 
 async def reserve(engine: Coordinator, numbers: Collection[int], writer: Writer) -> None:

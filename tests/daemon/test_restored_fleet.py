@@ -28,7 +28,7 @@ async def raise_registers(engine: Engine, host: Host) -> int:
     """Do what ``uuidd workers raise`` does, at the time of a host; return where numbers begin."""
     tokens = itertools.count()
     writer = Writer(lambda: f"{next(tokens):016x}", host.inside.clock.now(), "admin", "0")
-    _, until = await raise_all(engine, WINDOW * TICKS_PER_SECOND, writer)
+    _, until = await raise_all(engine, WINDOW * TICKS_PER_SECOND, writer, cut_off=True)
     return until
 
 
@@ -111,7 +111,10 @@ def change_epoch(engine: Engine) -> None:
         (
             forget_registers,
             "the engine has lost writes, as after a restore from a backup, so worker number ",
-            " is written there again; run uuidd workers raise folder:///fleet",
+            " is written there again; two hosts may have another number, so cut off all hosts from"
+            " the engine, run uuidd workers raise folder:///fleet --worker-window 600s on its"
+            " machine, with the longest window of all hosts, and then let the hosts reach the"
+            " engine again",
         ),
         (
             forget_all,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +21,8 @@ from uuidd.workers.record import Meta, Record
 
 FAR = UNIX_EPOCH + 100 * 365 * 86400 * TICKS_PER_SECOND
 """A tick some fifty years ahead."""
+
+HOUR = 3600 * TICKS_PER_SECOND
 
 
 class Fleet:
@@ -76,6 +79,12 @@ class Fleet:
 
 
 HELD = Record("fedcba9876543210", FAR, held=True, host="db1", other={"later": 1})
+
+
+def of_now(left: int) -> Record:
+    """Return the register of a host that has just renewed its number for so many ticks."""
+    now = UNIX_EPOCH + time.time_ns() // 100
+    return replace(HELD, at=now, until=now + left)
 
 
 @pytest.fixture
@@ -219,7 +228,8 @@ def test_after_a_restore_no_number_begins_early(fleet: Fleet) -> None:
     fleet.says("init", "--new", "--range", "0-20")
     fleet.write(17, HELD)
     fleet.write(18, replace(HELD, until=UNIX_EPOCH))
-    assert "raised 20 numbers; none begins before " in fleet.says("raise", "--worker-window", "20m")
+    said = fleet.says("raise", "--worker-window", "20m", "--hosts-cut-off")
+    assert "raised 20 numbers; none begins before " in said
     rows = fleet.numbers()
     assert len(rows) == 21
     assert fleet.read(17) == HELD
@@ -239,6 +249,29 @@ def test_after_a_restore_a_longer_window_than_that_of_the_command_is_noticed(fle
     )
     assert list(fleet.numbers()) == [17]
     assert "raised 21 numbers" in fleet.says("raise", "--worker-window", "59m")
+
+
+def test_numbers_are_not_raised_while_a_host_renews(fleet: Fleet) -> None:
+    """It would reserve its number for the time of a restore; the line names the way out."""
+    fleet.says("init", "--new", "--range", "0-20")
+    held = of_now(HOUR)
+    fleet.write(17, held)
+    assert fleet.refuses("raise", "--worker-window", "1h") == (
+        "uuidd: number 17 is held by db1, so hosts may reach the engine; cut off all of them, and"
+        " then add --hosts-cut-off; nothing was changed\n"
+    )
+    assert list(fleet.numbers()) == [17]
+    assert fleet.read(17) == held
+
+
+@pytest.mark.parametrize(("left", "told"), [(HOUR, ["--hosts-cut-off"]), (0, [])])
+def test_numbers_are_raised_once_hosts_are_cut_off(
+    fleet: Fleet, left: int, told: list[str]
+) -> None:
+    """The time of a host is over, or the administrator says so."""
+    fleet.says("init", "--new", "--range", "0-20")
+    fleet.write(17, of_now(left))
+    assert "raised 21 numbers" in fleet.says("raise", "--worker-window", "1h", *told)
 
 
 def test_numbers_begin_after_the_window_and_the_hold_of_hosts_that_may_have_them(

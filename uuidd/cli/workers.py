@@ -96,6 +96,11 @@ def parser() -> argparse.ArgumentParser:
     _add_span(
         raising, "window", "the daemons' --worker-window, the longest of all; a minute is added"
     )
+    raising.add_argument(
+        "--hosts-cut-off",
+        action="store_true",
+        help="no host reaches the engine, although one still holds a number",
+    )
     return made
 
 
@@ -142,9 +147,10 @@ async def _run(address: Address, access: Access, given: argparse.Namespace) -> s
                     "they begin at once, because --new says that no host ever had one"
                     if until is None
                     else "hosts of a lost namespace may still use them, with a --worker-window of"
-                    f" {given.worker_window:g}s and a --worker-hold of {given.worker_hold:g}s at"
-                    f" most, so they begin at {listing.time_of(until)}; if no host ever had one,"
-                    " make a namespace at another URL with --new"
+                    f" {given.worker_window:.10g}s and a --worker-hold of"
+                    f" {given.worker_hold:.10g}s at most, so they begin at"
+                    f" {listing.time_of(until)}; if no host ever had one, make a namespace at"
+                    " another URL with --new"
                 )
             case "reserve":
                 await administering.reserve(engine, given.numbers, writer)
@@ -168,7 +174,9 @@ async def _run(address: Address, access: Access, given: argparse.Namespace) -> s
                 )
             case "raise":
                 window = int(given.worker_window * TICKS_PER_SECOND)
-                changed, until = await administering.raise_all(engine, window, writer)
+                changed, until = await administering.raise_all(
+                    engine, window, writer, cut_off=given.hosts_cut_off
+                )
                 return f"raised {changed} numbers; none begins before {listing.time_of(until)}"
             case _:
                 meta = await administering.opened(engine)

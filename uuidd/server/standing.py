@@ -137,10 +137,13 @@ class Standing:
         """Note that the engine has lost what it had confirmed."""
         log.error(
             "%s has lost writes, as after a restore from a backup, so worker number %d is written"
-            " there again; run uuidd workers raise %s",
+            " there again; two hosts may have another number, so cut off all hosts from the engine,"
+            " run uuidd workers raise %s --worker-window %.10gs on its machine, with the longest"
+            " window of all hosts, and then let the hosts reach the engine again",
             self._name,
             number,
             self._terms.url,
+            _seconds(self._terms.window),
         )
 
     def left(self, claim: Claim) -> None:

@@ -126,13 +126,16 @@ async def free(
     return record
 
 
-async def raise_all(engine: Coordinator, window: int, writer: Writer) -> tuple[int, int]:
+async def raise_all(
+    engine: Coordinator, window: int, writer: Writer, *, cut_off: bool
+) -> tuple[int, int]:
     """Let no number begin before all hosts have stopped using theirs, after a restore.
 
     *window* is the longest that a host has, in ticks. Returns how many registers were changed, and
     the tick before which none begins. Numbers without a register get one, for the backup may be
     older than their first claim. Raises RefusedError, and changes nothing, if a register cannot be
-    read, or shows that a host has a longer window.
+    read, or shows that a host has a longer window. So it does if a host holds a number, unless all
+    are *cut_off*: hosts that renew would reserve their numbers up to the tick that is returned.
     """
     meta = await opened(engine)
     changed, until = 0, writer.now + window + MARGIN_TICKS
@@ -146,6 +149,11 @@ async def raise_all(engine: Coordinator, window: int, writer: Writer) -> tuple[i
             raise RefusedError(
                 f"host {record.host!r} has reserved number {number} for {seconds} s; run this with"
                 f" --worker-window {seconds}s, or free the number first"
+            )
+        if not cut_off and standing(record, writer.now) == "held":
+            raise RefusedError(
+                f"number {number} is held by {record.host or 'a host'}, so hosts may reach the"
+                " engine; cut off all of them, and then add --hosts-cut-off; nothing was changed"
             )
     for number in range(meta.low, meta.high + 1):
         found = registers.get(number)

@@ -143,6 +143,7 @@ complete -c uuidd -n '_shtab_uuidd_using workers raise' -l worker-ca -xka "(__fi
 complete -c uuidd -n '_shtab_uuidd_using workers raise' -l worker-cert -xka "(__fish_complete_path (commandline -ct))" -d 'the file with the certificate (PEM) to show the engine; without a slash in it, FILE is one of systemd'"'"'s credentials'
 complete -c uuidd -n '_shtab_uuidd_using workers raise' -l worker-key -xka "(__fish_complete_path (commandline -ct))" -d 'the file with that certificate'"'"'s key (PEM); no other user of this host may be able to read it; without a slash in it, FILE is one of systemd'"'"'s credentials'
 complete -c uuidd -n '_shtab_uuidd_using workers raise' -l worker-window -x -d 'the daemons'"'"' --worker-window, the longest of all; a minute is added (default: 10m)'
+complete -c uuidd -n '_shtab_uuidd_using workers raise' -l hosts-cut-off -d 'no host reaches the engine, although one still holds a number'
 complete -c uuidd -n '_shtab_uuidd_using; and test $_shtab_uuidd_npos -eq 0' -a install-units -d 'install or remove the units for systemd'
 complete -c uuidd -n '_shtab_uuidd_using install-units' -s h -l help -d 'show this help message and exit'
 complete -c uuidd -n '_shtab_uuidd_using install-units' -l prefix -xka "(__fish_complete_directories)" -d 'install below this folder (default: /)'

@@ -146,7 +146,7 @@ def test_the_status_of_another_version_is_reported_as_such(
     """What is not there cannot be shown; what is there can be printed."""
     path = tmp_path / "s"
     with Server(path, lambda request: result(request, {"version": "99"})):
-        for form in ([], ["--openmetrics"], ["--watch"]):
+        for form in ([], ["--prometheus"], ["--watch"]):
             status, out, err = uuidctl("status", *form, socket=path)
             assert (status, out.strip()) == (1, "")
             assert err.startswith("uuidctl: the daemon's status cannot be shown, it may be of")

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 from prometheus_client.core import Metric
-from prometheus_client.openmetrics.parser import text_string_to_metric_families
+from prometheus_client.parser import text_string_to_metric_families
 
 from tests.documents import ROOT, blocks, text
 from tests.rig import Daemon
@@ -103,13 +103,19 @@ def test_the_alerts_fire_when_they_should(tmp_path: Path) -> None:
 
 
 def test_each_metric_in_the_alerts_is_one_of_ours(status: dict[str, Any]) -> None:
-    """As ``uuidctl status --openmetrics`` writes it, or node_exporter."""
+    """As ``uuidctl status --prometheus`` writes it, or node_exporter."""
     families = _families(status)
     ours = {sample.name for family in families for sample in family.samples}
     # There is a sample of it for each reason, and none before the first refusal.
     ours.add("uuidd_refused_total")
     named = set(re.findall(r"\b(?:uuidd|node)_\w+", _expressions()))
     assert named - ours == OF_NODE_EXPORTER
+
+
+def test_promtool_reads_the_metrics_and_has_no_complaint(status: dict[str, Any]) -> None:
+    """Their format is the one that node_exporter's textfile collector reads."""
+    told = metrics.text(status)
+    output(need("promtool"), "check", "metrics", input=told)
 
 
 def test_each_metric_in_the_dashboard_is_one_of_ours(status: dict[str, Any]) -> None:
@@ -127,7 +133,7 @@ def _families(status: dict[str, Any]) -> list[Metric]:
     numbers = ("until_in", "window", "hold", "renewed_age", "round_trip_seconds")
     worker = {**status["worker"], **dict.fromkeys(numbers, 1.0)}
     told = metrics.text({**status, "worker": worker})
-    return list(text_string_to_metric_families(told))  # type: ignore[no-untyped-call]  # theirs
+    return list(text_string_to_metric_families(told))
 
 
 def _expressions() -> str:

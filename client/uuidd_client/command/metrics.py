@@ -1,4 +1,4 @@
-"""The status as OpenMetrics, by the prometheus-client library."""
+"""The status as metrics of Prometheus, by the prometheus-client library."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.openmetrics.exposition import generate_latest
+from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
 
 from uuidd_client.command.counters import counters
@@ -15,11 +15,10 @@ from uuidd_client.command.gauges import gauges
 
 
 def text(status: dict[str, Any]) -> str:
-    """Return the OpenMetrics text of a status, with its end mark."""
+    """Return a status in the text format of Prometheus, which node_exporter reads."""
     registry = CollectorRegistry()
     registry.register(_Status(status))
-    written: bytes = generate_latest(registry)  # type: ignore[no-untyped-call]  # theirs has none
-    return written.decode()
+    return generate_latest(registry).decode()
 
 
 class _Status(Collector):
@@ -28,7 +27,7 @@ class _Status(Collector):
 
     def collect(self) -> Iterator[Metric]:
         status = self._status
-        # A gauge, for node_exporter's textfile collector refuses a file with the type info.
+        # A gauge, for this format has no type info.
         about = ["version", "node", "node_source"]
         info = GaugeMetricFamily(
             "uuidd_info", "Always 1. The labels name the daemon's version and node.", labels=about

@@ -1,4 +1,4 @@
-"""``uuidctl status``: shows the daemon's status, as a screen, JSON, OpenMetrics or one line."""
+"""``uuidctl status``: shows the daemon's status, as a screen, JSON, metrics or one line."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def add_to(commands: Any) -> None:
     form = command.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print all fields as JSON")
     form.add_argument(
-        "--openmetrics",
+        "--prometheus",
         action="store_true",
-        help="print metrics in the OpenMetrics format, for Prometheus by way of node_exporter's"
+        help="print metrics in the text format of Prometheus, for node_exporter's"
         " textfile collector",
     )
     form.add_argument(
@@ -60,8 +60,8 @@ def _do(given: argparse.Namespace) -> int:
     status = client.status()
     if given.json:
         print(_json(status))
-    elif given.openmetrics:
-        print(_openmetrics(status), end="")
+    elif given.prometheus:
+        print(_prometheus(status), end="")
     elif given.check:
         return _check(status)
     else:
@@ -86,12 +86,12 @@ def _json(status: dict[str, Any]) -> str:
         raise CommandError(f"the daemon's status cannot be written as JSON: {error}") from error
 
 
-def _openmetrics(status: dict[str, Any]) -> str:
+def _prometheus(status: dict[str, Any]) -> str:
     try:
         from uuidd_client.command import metrics
     except ImportError as error:
         raise CommandError(
-            f"--openmetrics needs the package {error.name}: pip install 'uuidd[metrics]'"
+            f"--prometheus needs the package {error.name}: pip install 'uuidd[metrics]'"
         ) from error
     with _of_our_version():
         return metrics.text(status)

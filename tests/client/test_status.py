@@ -137,7 +137,7 @@ STATUS: dict[str, Any] = {
         "pipelined": 1024,
         "connections": 16384,
         "connections_per_uid": 8192,
-        "waiting_per_uid": 1024,
+        "waiting_per_uid": 64,
         "unread_per_uid": 256,
         "request_seconds": 5.0,
         "reply_seconds": 4.5,
@@ -294,7 +294,7 @@ rpc              1,234,567      9,876,543,210   -
 libuuid                  7                  8   -
 connections  12 open (limit 16,384), highest 345, 6 rejected
 limits       request bytes 4096, pipelined 1024, request 5 s, reply 4.5 s;
-             per uid connections 8192, waiting 1024, unread 256
+             per uid connections 8192, waiting 64, unread 256
 works until  2080-07-10 snowflake, 5236-03-31 v1 v6, +10889-08-02 v7,
              +584556019-04-03 flake"""
     )

@@ -15,6 +15,7 @@ from uuidd.core.timeline.generation import GENERATIONS, LANES
 from uuidd.core.timeline.outcomes import NeedsSave, NotNow
 from uuidd.core.timeline.state import Node
 from uuidd.core.wire.methods import SAVE_SECONDS, RefusedError
+from uuidd.server.allocator import MOST_WAITING
 from uuidd.server.settings import ROOM_SECONDS
 
 
@@ -347,8 +348,13 @@ async def test_a_user_whose_share_is_used_up_is_told_so(inside: Inside) -> None:
     )
 
 
-@pytest.mark.parametrize("lack", [NoneFree, NeedsSave])
-async def test_only_so_many_requests_of_one_user_wait(inside: Inside, lack: type[NotNow]) -> None:
+@pytest.mark.parametrize(
+    ("lack", "most", "what"),
+    [(NoneFree, 3, "waiting for free ticks, the most"), (NeedsSave, MOST_WAITING, "waiting, the")],
+)
+async def test_only_so_many_requests_of_one_user_wait(
+    inside: Inside, lack: type[NotNow], most: int, what: str
+) -> None:
     """One more is refused at once, and says why; another user's may wait."""
     inside.save_ahead()
     inside.use_up()
@@ -358,11 +364,15 @@ async def test_only_so_many_requests_of_one_user_wait(inside: Inside, lack: type
     inside.limits.waiting_per_uid = 3
     take = partial(inside.allocator.take_waiting, "utc", MAX_BLOCK, True)
     async with trio.open_nursery() as nursery:
-        for _ in range(3):
+        for _ in range(most):
+            with pytest.raises(lack):
+                inside.allocator.take("utc", MAX_BLOCK, True, uid=1)
             nursery.start_soon(partial(take, uid=1))
-        await trio.testing.wait_all_tasks_blocked()
-        with pytest.raises(RefusedError, match="uid 1 has 3 requests waiting, the most") as caught:
+            await trio.testing.wait_all_tasks_blocked()
+        with pytest.raises(RefusedError, match=f"uid 1 has {most} requests {what}") as caught:
             inside.allocator.take("utc", MAX_BLOCK, True, uid=1)
         assert caught.value.code == "busy"
         with pytest.raises(lack):
             inside.allocator.take("utc", MAX_BLOCK, True, uid=2)
+        # What they wait for does not come.
+        nursery.cancel_scope.cancel()

@@ -324,9 +324,9 @@ def test_worker_epoch_and_max_lead_are_what_was_chosen() -> None:
             "--epoch 4102444800000: a Snowflake's 41 bits then hold times from 2100",
         ),
         (
-            "--worker=0 --epoch=999999999999999",
+            "--worker=0 --epoch=281474976710655",
             1,
-            "--epoch 999999999999999: a Snowflake's 41 bits then hold times from",
+            "--epoch 281474976710655: a Snowflake's 41 bits then hold times from",
         ),
         ("--datacenter=3", 1, "--datacenter 3 needs a --worker"),
         ("--worker=1024", 2, "argument --worker: '1024' is not a whole number from 0 to 1023"),

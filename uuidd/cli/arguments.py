@@ -261,8 +261,8 @@ _LIMITED = {
     "connections": "the most connections of all users together",
     "connections_per_uid": "the most connections of one user; root and the daemon's own user"
     " have no such limit",
-    "waiting_per_uid": "the most requests of one user that wait for free ticks or a save; further"
-    " ones are refused",
+    "waiting_per_uid": "the most requests of one user that wait for free ticks; further ones are"
+    " refused",
     "unread_per_uid": "the most connections of one user that have not read their replies;"
     " further ones are closed",
     "request_seconds": "the most seconds from a request's first byte to its last; when a limit on"

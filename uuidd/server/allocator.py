@@ -17,8 +17,9 @@ Theory of operation
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from math import inf
 
 import trio
@@ -47,6 +48,10 @@ NO_NUMBER = (
     "this uuidd has no worker number, so it makes no Snowflakes; start it with --worker N, 0 to"
     " 1023, another on each host"
 )
+
+MOST_WAITING = 1024
+"""Requests of one user that wait at the same time. Those that wait for a save all end with it, so
+there may be more of them than of those that wait for ticks, which wake up again and again."""
 
 LEAST_WAIT = 0.001
 """The shortest wait, in seconds, of a user whose share is used up."""
@@ -77,7 +82,9 @@ class Allocator:
         self._libuuid_clock_seq = libuuid_clock_seq
         self._renewed = renewed
         self._short, self._whole, self._steady = Shares(1), Shares(BLOCK_LANES - 1), Shares(1)
+        # The requests of each user that wait for anything, and those that wait for ticks.
         self._waiting: Counter[int] = Counter()
+        self._for_ticks: Counter[int] = Counter()
 
     def take(self, timeline: str, count: int, whole: bool, *, uid: int) -> Block | SteadyBlock:
         """Give out a block at once.
@@ -88,11 +95,13 @@ class Allocator:
         """
         try:
             return self._take(timeline, count, whole, uid)
-        except NotNow:
-            most = self._limits.waiting_per_uid
-            if self._waiting[uid] >= most:
+        except NotNow as none:
+            lacks_ticks = isinstance(none, NoneFree)
+            most = self._limits.waiting_per_uid if lacks_ticks else MOST_WAITING
+            if (self._for_ticks if lacks_ticks else self._waiting)[uid] >= most:
+                what = " for free ticks" if lacks_ticks else ""
                 raise _busy(
-                    f"uid {uid} has {most} requests waiting, the most one user may have"
+                    f"uid {uid} has {most} requests waiting{what}, the most one user may have"
                 ) from None
             raise
 
@@ -140,13 +149,8 @@ class Allocator:
         Without *wait* the error is ``must_wait`` instead of any wait of more than 0.05 s; then
         nothing was given out and nothing has changed.
         """
-        self._waiting[uid] += 1
-        try:
+        with _counted(self._waiting, uid):
             return await self._waited_for(timeline, count, whole, uid, wait)
-        finally:
-            self._waiting[uid] -= 1
-            if not self._waiting[uid]:
-                del self._waiting[uid]
 
     async def _waited_for(
         self, timeline: str, count: int, whole: bool, uid: int, wait: bool
@@ -171,7 +175,8 @@ class Allocator:
                     raise _no_room(count, held, none, uid) from None
                 if trio.current_time() + pause > soon:
                     raise _must_wait(held or _room(count, pause, none, uid)) from None
-                await trio.sleep(pause)
+                with _counted(self._for_ticks, uid):
+                    await trio.sleep(pause)
             except NeedsSave:
                 until = late
                 if timeline != "utc" and self._saver.unsaved_since is not None:
@@ -256,6 +261,18 @@ class Allocator:
             f"the state could not be saved within {SAVE_SECONDS:g} s ({cause}), and v7,"
             " Snowflakes and the other steady kinds need this first; the daemon keeps trying",
         )
+
+
+@contextlib.contextmanager
+def _counted(counter: Counter[int], uid: int) -> Iterator[None]:
+    """Count one more of a user while the context lasts."""
+    counter[uid] += 1
+    try:
+        yield
+    finally:
+        counter[uid] -= 1
+        if not counter[uid]:
+            del counter[uid]
 
 
 def _no_room(count: int, held: str, none: NoneFree, uid: int) -> RefusedError:

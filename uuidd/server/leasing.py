@@ -35,8 +35,8 @@ from uuidd.server.saver import REACH, Saver
 from uuidd.server.settings import SOON_SECONDS
 from uuidd.server.stream import Stream
 
-UNPASSED_SECONDS = 10.0
-"""When to ask again whose lane rests for nothing, because the page could not be passed."""
+SECONDS = 10.0
+"""How much later a refused client is to ask again, at most, if that may change meanwhile."""
 
 NO_LEASE = "no_lease"
 """The code of the error when nothing is leased."""
@@ -116,7 +116,7 @@ class Leasing:
         """End a lease whose page could not be passed; return the error to send instead."""
         self.release(holder)
         words = "the page could not be passed over this connection"
-        return self._refusal("unpassed", words, UNPASSED_SECONDS)
+        return self._refusal("unpassed", words, SECONDS)
 
     def release(self, holder: Stream) -> None:
         """End the lease of a connection, if it has one and the daemon goes on."""
@@ -147,6 +147,9 @@ class Leasing:
             raise self._refusal("stopping", "the daemon is stopping") from None
         except NoLease as none:
             seconds = none.wait / TICKS_PER_SECOND
+            if none.reason in ("floor", "steady"):
+                # UTC may be set forward before that.
+                seconds = min(seconds, SECONDS)
             raise self._refusal(none.reason, self._words(none, uid), seconds) from None
 
     def _tell(self, error: OSError) -> None:

@@ -37,9 +37,9 @@ class Limits:
     """Connections of one user, so that one alone cannot shut out the others. Root and the daemon's
     own user are exempt."""
 
-    waiting_per_uid: int = 1024
-    """Requests of one user that wait at the same time, for free ticks or for a save. More are
-    refused at once, so that they cost no more than an answer does."""
+    waiting_per_uid: int = 64
+    """Requests of one user that wait for free ticks at the same time. More are refused at once, so
+    that they cost no more than an answer does."""
 
     unread_per_uid: int = 256
     """Connections of one user whose replies wait to be read: each may keep some 100 KiB. One more

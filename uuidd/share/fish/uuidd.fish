@@ -92,7 +92,7 @@ complete -c uuidd -n _shtab_uuidd_using -l max-request-bytes -x -d 'the most byt
 complete -c uuidd -n _shtab_uuidd_using -l max-pipelined -x -d 'the most requests of one connection that are answered in a row, before their replies are sent and other connections are served (default: 1024)'
 complete -c uuidd -n _shtab_uuidd_using -l max-connections -x -d 'the most connections of all users together (default: 16384)'
 complete -c uuidd -n _shtab_uuidd_using -l max-connections-per-uid -x -d 'the most connections of one user; root and the daemon'"'"'s own user have no such limit (default: 8192)'
-complete -c uuidd -n _shtab_uuidd_using -l max-waiting-per-uid -x -d 'the most requests of one user that wait for free ticks or a save; further ones are refused (default: 1024)'
+complete -c uuidd -n _shtab_uuidd_using -l max-waiting-per-uid -x -d 'the most requests of one user that wait for free ticks; further ones are refused (default: 64)'
 complete -c uuidd -n _shtab_uuidd_using -l max-unread-per-uid -x -d 'the most connections of one user that have not read their replies; further ones are closed (default: 256)'
 complete -c uuidd -n _shtab_uuidd_using -l max-request-seconds -x -d 'the most seconds from a request'"'"'s first byte to its last; when a limit on connections is reached, also from connecting to the first request (default: 5)'
 complete -c uuidd -n _shtab_uuidd_using -l max-reply-seconds -x -d 'the most seconds that a client may take to read a reply (default: 5)'

@@ -1,4 +1,4 @@
-"""``python -m tests.mutations``: break the code in each way of the catalogue."""
+"""``python -m tests.mutations``: break the code in each way of the catalogue, or by rule."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import argparse
 import signal
 import sys
 
+from tests.mutations.auto import auto
 from tests.mutations.catalogue import MUTATIONS
+from tests.mutations.matrix import lost, matrix, needed
 from tests.mutations.run import JOBS, check, run, sample
 
 
@@ -17,6 +19,22 @@ def main() -> int:
     which.add_argument("--only", action="append", metavar="NAME", help="may be repeated")
     which.add_argument("--sample", type=int, metavar="N", help="try N mutations only")
     parser.add_argument("--seed", default="0", help="which N those are; such as a commit's hash")
+    which.add_argument(
+        "--auto", type=int, metavar="N", help="try N mutants that rules make, drawn from the seed"
+    )
+    which.add_argument(
+        "--matrix",
+        type=int,
+        metavar="N",
+        help="find all tests that see each entry of the catalogue and N mutants by rule",
+    )
+    which.add_argument(
+        "--lost", nargs="+", metavar="TEST", help="print what nobody sees without these tests"
+    )
+    which.add_argument("--for", dest="path", metavar="FILE", help="print the quick tests of a file")
+    parser.add_argument("--paths", nargs="+", default=[], help="only mutants by rule of these")
+    parser.add_argument("--changed", metavar="COMMIT", help="only of lines changed since then")
+    parser.add_argument("--seconds", type=float, help="begin no mutant by rule after so long")
     parser.add_argument("--jobs", type=int, default=JOBS, help="side by side; default: %(default)s")
     parser.add_argument(
         "--check", action="store_true", help="only see whether each finds its place and its tests"
@@ -24,13 +42,33 @@ def main() -> int:
     given = parser.parse_args()
     # As on Ctrl-C: no other run is begun, and the copies are removed.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    if given.auto is not None:
+        done = auto(
+            given.auto,
+            given.seed,
+            paths=given.paths,
+            changed=given.changed,
+            seconds=given.seconds,
+            jobs=given.jobs,
+        )
+    elif given.matrix is not None:
+        done = matrix(given.matrix, given.seed, seconds=given.seconds, jobs=given.jobs)
+    elif given.lost:
+        done = lost(given.lost)
+    elif given.path:
+        done = needed(given.path)
+    else:
+        done = _of_catalogue(parser, given)
+    return 0 if done else 1
+
+
+def _of_catalogue(parser: argparse.ArgumentParser, given: argparse.Namespace) -> bool:
     wanted = MUTATIONS if given.sample is None else sample(given.sample, given.seed)
     if given.only:
         wanted = [mutation for mutation in MUTATIONS if mutation.name in given.only]
         if unknown := sorted({*given.only} - {mutation.name for mutation in wanted}):
             parser.error(f"no mutation is called {', '.join(unknown)}")
-    done = check(wanted) if given.check else run(wanted, jobs=given.jobs)
-    return 0 if done else 1
+    return check(wanted) if given.check else run(wanted, jobs=given.jobs)
 
 
 if __name__ == "__main__":

@@ -37,24 +37,23 @@ def run(mutations: Sequence[Mutation] = MUTATIONS, *, jobs: int = JOBS) -> bool:
     wanted = _breaks(mutations)
     if wanted is None:
         return False
-    with contextlib.ExitStack() as stack:
-        first = stack.enter_context(copied())
-        if wrong := _baseline(first, wanted, jobs):
-            _say(wrong)
+    survivors = []
+    with copied() as whole:
+        if wrong := _baseline(whole, wanted, jobs):
+            say(wrong)
             return False
-        # With what the tests just compiled.
-        trees: SimpleQueue[Path] = SimpleQueue()
-        for tree in (first, *(stack.enter_context(copied(first)) for _ in range(jobs - 1))):
-            trees.put(tree)
-        survivors = []
-        for broken, trial in _side_by_side(lambda one: (one, _tried(one, trees)), wanted, jobs):
-            _say(f"{trial.seconds:5.1f} s  {broken.mutation.name}: {_verdict(trial)}")
+
+        def tried(broken: Break, tree: Path) -> tuple[Break, Trial]:
+            return broken, run_broken(tree, broken.path, broken.source, broken.tests)
+
+        for broken, trial in in_copies(tried, wanted, whole, jobs):
+            say(f"{trial.seconds:5.1f} s  {broken.mutation.name}: {_verdict(trial)}")
             if not trial.caught:
                 survivors.append(broken.mutation)
                 sys.stderr.write(f"{trial.output}\n")
-    _say(f"\n{len(wanted) - len(survivors)} of {len(wanted)} caught")
+    say(f"\n{len(wanted) - len(survivors)} of {len(wanted)} caught")
     for mutation in survivors:
-        _say(f"NOT CAUGHT: {mutation.name}, in {mutation.function}: {mutation.why}")
+        say(f"NOT CAUGHT: {mutation.name}, in {mutation.function}: {mutation.why}")
     return not survivors
 
 
@@ -62,7 +61,7 @@ def _breaks(mutations: Sequence[Mutation]) -> list[Break] | None:
     try:
         return breaks(mutations, TOP)
     except FaultyError as error:
-        _say(f"{error}\n\n{len(error.faults)} faults in {len(mutations)} mutations")
+        say(f"{error}\n\n{len(error.faults)} faults in {len(mutations)} mutations")
         return None
 
 
@@ -79,18 +78,10 @@ def _baseline(tree: Path, wanted: Sequence[Break], jobs: int) -> str:
         lambda part: run_tests(tree, part, compiling=True), filter(None, parts), jobs
     )
     return "\n".join(
-        f"the whole code fails {trial.failed or 'its tests'}:\n{trial.output}"
+        f"the whole code fails {' '.join(trial.failed) or 'its tests'}:\n{trial.output}"
         for trial in trials
         if trial.status != PASSED
     )
-
-
-def _tried(broken: Break, trees: SimpleQueue[Path]) -> Trial:
-    tree = trees.get()
-    try:
-        return run_broken(tree, broken)
-    finally:
-        trees.put(tree)
 
 
 def _verdict(trial: Trial) -> str:
@@ -102,10 +93,30 @@ def _verdict(trial: Trial) -> str:
         return "NO TEST: IT SURVIVES"
     if trial.status == FAILED and trial.failed:
         # Parameters of a test may have spaces and be long.
-        return trial.failed.partition("[")[0]
+        return trial.failed[0].partition("[")[0]
     if trial.status == CANNOT_COMPILE:
         return f"NOT TESTED: it cannot be compiled: {trial.output}"
     return f"NOT TESTED: pytest exited with {trial.status}"
+
+
+def in_copies(
+    work: Callable[[_Given, Path], _Found], items: Iterable[_Given], whole: Path, jobs: int
+) -> Iterator[_Found]:
+    """Yield what comes of each item, in order; *work* has a copy of *whole* for itself."""
+    with contextlib.ExitStack() as stack:
+        # With what the tests have compiled there.
+        trees: SimpleQueue[Path] = SimpleQueue()
+        for tree in (whole, *(stack.enter_context(copied(whole)) for _ in range(jobs - 1))):
+            trees.put(tree)
+
+        def run(item: _Given) -> _Found:
+            tree = trees.get()
+            try:
+                return work(item, tree)
+            finally:
+                trees.put(tree)
+
+        yield from _side_by_side(run, items, jobs)
 
 
 def _side_by_side(
@@ -119,6 +130,6 @@ def _side_by_side(
         pool.shutdown(cancel_futures=True)
 
 
-def _say(line: str) -> None:
+def say(line: str) -> None:
     sys.stdout.write(line + "\n")
     sys.stdout.flush()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -17,7 +18,6 @@ from typing import NamedTuple
 
 import uuidd
 from extension.build_hook import CannotCompile, compiled, place, put_in_place
-from tests.mutations.mutation import Break
 
 TOP = Path(__file__).parents[2]
 """Of the checkout."""
@@ -26,6 +26,9 @@ PARTS = ("uuidd", "client", "tests", "systemd", "pyproject.toml")
 
 MAX_SECONDS = 50.0
 """A run that takes longer hangs, and that counts as seen."""
+
+MAX_BYTES = 8 << 30
+"""The address space of a run: one that eats more has a MemoryError, and fails."""
 
 PASSED, FAILED = 0, 1
 """What pytest exits with; more is an error of another kind, as a module that cannot be imported."""
@@ -36,10 +39,10 @@ _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 
 
 class Trial(NamedTuple):
-    """How a run ended: pytest's *status*, None if it hung; the first test that failed; its time."""
+    """How a run ended: pytest's *status*, None if it hung; the tests that failed; its time."""
 
     status: int | None
-    failed: str
+    failed: tuple[str, ...]
     seconds: float
     output: str
 
@@ -51,7 +54,7 @@ class Trial(NamedTuple):
     @property
     def caught(self) -> bool:
         """Whether a test failed, hung or crashed; a warning when all have passed is not enough."""
-        failed = self.status == FAILED and self.failed != ""
+        failed = self.status == FAILED and bool(self.failed)
         return self.status is None or self.crashed or failed
 
 
@@ -74,18 +77,26 @@ def copied(origin: Path = TOP) -> Iterator[Path]:
         yield tree
 
 
-def run_broken(tree: Path, broken: Break) -> Trial:
-    """Run the tests of a mutation on the copy in *tree*, which is whole again afterwards."""
-    path = tree / broken.path
-    whole, changed_at = path.read_bytes(), path.stat().st_mtime
+def run_broken(
+    tree: Path,
+    file: str,
+    source: bytes,
+    tests: Sequence[str],
+    *,
+    seconds: float = MAX_SECONDS,
+    until_one_fails: bool = True,
+) -> Trial:
+    """Run tests on the copy in *tree* with *source* as a *file*; the copy is whole afterwards."""
+    path = tree / file
+    before, changed_at = path.read_bytes(), path.stat().st_mtime
     try:
-        path.write_bytes(broken.source)
+        path.write_bytes(source)
         with _compiled_again(tree) if path.suffix in (".c", ".h") else contextlib.nullcontext():
-            return run(tree, broken.tests)
+            return run(tree, tests, seconds=seconds, until_one_fails=until_one_fails)
     except CannotCompile as error:
-        return Trial(CANNOT_COMPILE, "", 0.0, str(error))
+        return Trial(CANNOT_COMPILE, (), 0.0, str(error))
     finally:
-        path.write_bytes(whole)
+        path.write_bytes(before)
         # What was compiled of it is of this time, and is good again.
         os.utime(path, (changed_at, changed_at))
 
@@ -105,9 +116,20 @@ def _compiled_again(tree: Path) -> Iterator[None]:
             put_in_place(tree, whole)
 
 
-def run(tree: Path, tests: Sequence[str], *, compiling: bool = False) -> Trial:
-    """Run tests of the copy in *tree* until the first fails; what is compiled is kept if told."""
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-rfE", "--tb=short", "--color=no"]
+def run(
+    tree: Path,
+    tests: Sequence[str],
+    *,
+    compiling: bool = False,
+    seconds: float = MAX_SECONDS,
+    until_one_fails: bool = True,
+) -> Trial:
+    """Run tests of the copy in *tree*, *until one fails* or all of them.
+
+    What is compiled is kept if *compiling*, and then there is no limit of *seconds*.
+    """
+    command = [sys.executable, "-m", "pytest", "-q", "-rfE", "--tb=short", "--color=no"]
+    command += ["-x"] if until_one_fails else []
     # Profile and import check are in a plugin; no cache is kept, and nothing runs side by side.
     command += ["-p", "tests.mutations.profile", "--hypothesis-profile=mutations"]
     # A test that is named is run, of whichever tier it is.
@@ -116,12 +138,12 @@ def run(tree: Path, tests: Sequence[str], *, compiling: bool = False) -> Trial:
     with _started(command, tree, compiling=compiling) as process:
         status: int | None
         try:
-            output, _ = process.communicate(timeout=None if compiling else MAX_SECONDS)
+            output, _ = process.communicate(timeout=None if compiling else seconds)
             status = process.returncode
         except subprocess.TimeoutExpired:
             output, status = _ended(process), None
-    first = _FAILED.search(output)
-    return Trial(status, first[1] if first else "", time.monotonic() - begun, output)
+    failed = tuple(dict.fromkeys(_FAILED.findall(output)))
+    return Trial(status, failed, time.monotonic() - begun, output)
 
 
 def environment(tree: Path, temporary: str) -> dict[str, str]:
@@ -151,6 +173,8 @@ def _started(command: list[str], tree: Path, *, compiling: bool) -> Iterator[sub
             start_new_session=True,
         )
         try:
+            with contextlib.suppress(ProcessLookupError):
+                resource.prlimit(process.pid, resource.RLIMIT_AS, (MAX_BYTES, MAX_BYTES))
             yield process
         finally:
             _end_group(process.pid)

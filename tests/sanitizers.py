@@ -35,6 +35,7 @@ TESTS = (
     "tests/client/test_forks.py",
     "tests/client/test_handlers.py",
     "tests/client/test_mark.py",
+    "tests/client/test_restoring.py",
     "tests/client/test_travelling.py",
 )
 

@@ -26,8 +26,11 @@
  *    tracks, where a clock or a source of random bytes other than the system's is called, and where
  *    uuid.UUID is called. It may draw ids, fork, and change the Cutter. So the first two come before
  *    the clock is read for the last time, and nothing of the Cutter that Python may change is kept
- *    over them; the third comes before the look at *alive*. What the Cutter points to stays until
- *    the Cutter ends: pages are kept, and so are the Cutters that a Draw had before a fork.
+ *    over them; the third comes before the look at *alive*. A page that another takes the place of is
+ *    let go of after the change: none of that code runs between a load of a pointer into a page and
+ *    its use. A Draw has a reference to the Cutter that it draws from. The end of a page or a Cutter
+ *    runs Python code too, so a Draw lets go of former Cutters before it calls for a refill, while
+ *    it has no id. If its Cutter is a former one when the id is made, the id is dropped.
  * 6. The clock is an argument. If it is Python's own, clock_gettime(2) is called here. time-machine
  *    replaces the function in Python's table of methods, so that is compared for each id; libfaketime
  *    replaces clock_gettime itself.
@@ -40,9 +43,11 @@
  *    of the sources, twice each: it is odd during one. Whoever finds another count after reserving
  *    drops what was reserved, because it may be of one source and its origin of another; a place
  *    that is dropped is not used by anybody. Python changes the sources under the channel's lock.
- *    With the GIL all this costs next to nothing, so there is one way for both. The module says that
- *    it does not need the GIL: CPython would bring it back otherwise. tests/client/test_core_threads.py
- *    fails without any one of these steps, on a CPython without the GIL.
+ *    With the GIL all this costs next to nothing, so there is one way for both. But without
+ *    the GIL former pages and Cutters stay, because another thread may be using one that it has no
+ *    reference to. The module says that it does not need the GIL: CPython would bring it back
+ *    otherwise. tests/client/test_core_threads.py fails without any one of these steps, on a CPython
+ *    without the GIL.
  *
  * 9. If the machine was cloned, a copy of this process has all that is here. The daemon clears the
  *    tokens then, and moves on the epoch, another word of its page. A run ends with its epoch. Random
@@ -140,7 +145,8 @@ static int core_exec(PyObject *module)
         PyErr_NoMemory();
         return -1;
     }
-    if (PyModule_AddStringConstant(module, "VERSION", UUIDD_VERSION) < 0
+    if (!(state->watched = PyList_New(0))
+        || PyModule_AddStringConstant(module, "VERSION", UUIDD_VERSION) < 0
         || PyModule_AddStringConstant(module, "SOURCE", UUIDD_SOURCE) < 0 || find_clock(state) < 0
         || !(state->uuid_fields = Py_BuildValue("(ss)", "int", "is_safe"))
         || !(state->mark = add_type(module, &mark_spec))
@@ -188,22 +194,11 @@ static void core_free(void *module)
 static PyObject *core_watch(PyObject *module, PyObject *value)
 {
     State *state = PyModule_GetState(module);
-    PyObject *kept = PyList_New(0);
-    const uint64_t *epochs = kept ? epochs_of(value, NULL, kept) : NULL;
-    if (!epochs) {
-        Py_XDECREF(kept);
+    const uint64_t *epochs = epochs_of(value, load(state->epochs), state->watched);
+    if (!epochs)
         return NULL;
-    }
     store_release(state->epochs, epochs);
-#ifdef Py_GIL_DISABLED
-    /* Another thread may be reading the word of the one before, which is kept for good. */
-    if (state->watched && PyList_Append(kept, state->watched) < 0) {
-        PyErr_Clear();
-        Py_INCREF(state->watched);
-    }
-#endif
-    Py_XSETREF(state->watched, kept);
-    Py_RETURN_NONE;
+    return drop_former(state->watched) < 0 ? NULL : Py_NewRef(Py_None);
 }
 
 static PyMethodDef core_methods[] = {

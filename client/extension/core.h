@@ -67,10 +67,25 @@ static inline bool begin_use(bool *used)
 
 #endif
 
+/* Lets go of all in a list but the last one, which took the place of the others; -1 with an exception.
+ * Their end may run Python code. */
+static inline int drop_former(PyObject *list)
+{
+#ifdef Py_GIL_DISABLED
+    /* Another thread may be using one of them, and a lock would let threads wait for each other. So
+     * they stay as long as the list. */
+    (void)list;
+    return 0;
+#else
+    Py_ssize_t former = PyList_GET_SIZE(list) - 1;
+    return former > 0 ? PyList_SetSlice(list, 0, former, NULL) : 0;
+#endif
+}
+
 /* What the module keeps. *clock* is Python's clock_gettime_ns, and *clock_function* its C function,
  * if nobody had replaced it when the module was loaded. *epochs* points to the word that says whether
- * the machine was cloned, of the page that the process was passed last, or to NULL. *watched* keeps
- * that page. */
+ * the machine was cloned, of the page that the process was passed last, or to NULL. The list *watched*
+ * ends with that page. */
 typedef struct {
     PyTypeObject *mark, *cutter;
     PyObject *urandom, *uuid_fields, *watched;
@@ -180,7 +195,8 @@ typedef struct {
     PyObject *memory;
     const uint64_t *alive; /* The first word of *memory*. */
     Mark *used, *latest;
-    PyObject *clock, *random, *pages;
+    /* The lists *held* and *lent* end with what *lane* and *run* point into. */
+    PyObject *clock, *random, *held, *lent;
     PyMethodDef *clock_method;
     PyCFunction clock_function;
     bool system_random;
@@ -212,7 +228,7 @@ PyObject *Cutter_hold(Cutter *cut, PyObject *args);
 PyObject *Cutter_lend(Cutter *cut, PyObject *args);
 PyObject *Cutter_take_back(Cutter *cut, PyObject *none);
 
-/* Returns the word of a memoryview of one, which is kept in a list, unless it was *known*; NULL with
+/* Returns the word of a memoryview of one, which is added to a list, unless it was *known*; NULL with
  * an exception. */
 const uint64_t *epochs_of(PyObject *value, const uint64_t *known, PyObject *list);
 

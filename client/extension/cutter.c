@@ -43,7 +43,8 @@ static PyObject *Cutter_new(PyTypeObject *type, PyObject *args, PyObject *names)
     cut->uuids.unknown = Py_NewRef(unknown);
     if (by_slots)
         find_slots(&cut->uuids);
-    if (!(cut->pages = PyList_New(0)) || !(cut->memory = PyMemoryView_FromObject(memory)))
+    if (!(cut->held = PyList_New(0)) || !(cut->lent = PyList_New(0))
+        || !(cut->memory = PyMemoryView_FromObject(memory)))
         goto failed;
     Py_buffer *buffer = PyMemoryView_GET_BUFFER(cut->memory);
     if (buffer->readonly || buffer->len < 2 * MOST_RANDOM_KEPT || !PyBuffer_IsContiguous(buffer, 'C')
@@ -115,7 +116,8 @@ static int Cutter_traverse(Cutter *cut, visitproc visit, void *arg)
     Py_VISIT(cut->latest);
     Py_VISIT(cut->clock);
     Py_VISIT(cut->random);
-    Py_VISIT(cut->pages);
+    Py_VISIT(cut->held);
+    Py_VISIT(cut->lent);
     Py_VISIT(cut->memory);
     Py_VISIT(cut->uuids.type);
     Py_VISIT(cut->uuids.safe);
@@ -132,7 +134,8 @@ static void Cutter_dealloc(Cutter *cut)
     Py_CLEAR(cut->latest);
     Py_CLEAR(cut->clock);
     Py_CLEAR(cut->random);
-    Py_CLEAR(cut->pages);
+    Py_CLEAR(cut->held);
+    Py_CLEAR(cut->lent);
     Py_CLEAR(cut->memory);
     Py_CLEAR(cut->uuids.type);
     Py_CLEAR(cut->uuids.safe);

@@ -15,6 +15,9 @@ typedef struct {
 
 static PyObject *draw_refilled(Draw *draw)
 {
+    /* Not after the refill: the end of a cutter may run Python code, which may fork. */
+    if (drop_former(draw->kept) < 0)
+        return NULL;
     PyObject *found = PyObject_CallNoArgs(draw->refill);
     if (!found)
         return NULL;
@@ -41,7 +44,12 @@ static PyObject *draw_next(Draw *draw)
 {
     Cutter *cut = load_acquire(&draw->cut);
     if (cut) {
+        Py_INCREF(cut);
         PyObject *made = cut_one(cut, draw->form);
+        /* If this was the last reference, Python code runs, which may fork. */
+        if (made && load(&draw->cut) != cut)
+            Py_CLEAR(made);
+        Py_DECREF(cut);
         if (made || PyErr_Occurred())
             return made;
     }

@@ -23,8 +23,8 @@ static void end_change(Cutter *cut)
     store_release(&cut->changes, cut->changes + 1);
 }
 
-/* Keeps the words of a page, and the page, until the Cutter ends; returns the words. */
-static const uint64_t *keep_page(Cutter *cut, PyObject *page, Py_ssize_t at)
+/* Adds the words of a page to those that are held, and returns them; NULL with an exception. */
+static const uint64_t *add_page(Cutter *cut, PyObject *page, Py_ssize_t at)
 {
     PyObject *words = attribute(page, "words");
     PyObject *view = words ? PyMemoryView_FromObject(words) : NULL;
@@ -36,8 +36,7 @@ static const uint64_t *keep_page(Cutter *cut, PyObject *page, Py_ssize_t at)
     if (at <= HORIZON_AT || at >= buffer->len / 8 || !PyBuffer_IsContiguous(buffer, 'C')
         || (uintptr_t)buffer->buf % 8)
         PyErr_SetString(PyExc_ValueError, "the words of the page must have a token there");
-    else if (buffer->buf == cut->lane.words
-             || (PyList_Append(cut->pages, page) == 0 && PyList_Append(cut->pages, view) == 0))
+    else if (buffer->buf == cut->lane.words || PyList_Append(cut->held, view) == 0)
         found = buffer->buf;
     Py_DECREF(view);
     return found;
@@ -72,7 +71,7 @@ PyObject *Cutter_hold(Cutter *cut, PyObject *args)
         return NULL;
     if (begin < first_time(cut->kind, &origin))
         begin = first_time(cut->kind, &origin);
-    const uint64_t *words = keep_page(cut, page, at);
+    const uint64_t *words = add_page(cut, page, at);
     if (!words)
         return NULL;
     begin_change(cut);
@@ -84,7 +83,7 @@ PyObject *Cutter_hold(Cutter *cut, PyObject *args)
     store_origin(&cut->lane.origin, &origin);
     store_release(&cut->lane.words, words);
     end_change(cut);
-    Py_RETURN_NONE;
+    return drop_former(cut->held) < 0 ? NULL : Py_NewRef(Py_None);
 }
 
 PyObject *Cutter_lend(Cutter *cut, PyObject *args)
@@ -115,7 +114,7 @@ PyObject *Cutter_lend(Cutter *cut, PyObject *args)
         PyErr_SetString(PyExc_ValueError, "the deadline must be in the memory of the cutter");
         return NULL;
     }
-    const uint64_t *epochs = epochs_of(epochs_value, cut->run.epochs, cut->pages);
+    const uint64_t *epochs = epochs_of(epochs_value, cut->run.epochs, cut->lent);
     if (!epochs)
         return NULL;
     begin_change(cut);
@@ -129,7 +128,7 @@ PyObject *Cutter_lend(Cutter *cut, PyObject *args)
     store(&cut->run.first, first);
     store_release(&cut->run.end, end);
     end_change(cut);
-    Py_RETURN_NONE;
+    return drop_former(cut->lent) < 0 ? NULL : Py_NewRef(Py_None);
 }
 
 PyObject *Cutter_take_back(Cutter *cut, PyObject *Py_UNUSED(none))

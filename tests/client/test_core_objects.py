@@ -6,7 +6,7 @@ import gc
 import os
 import sys
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 from uuid import UUID, SafeUUID
 
@@ -20,6 +20,12 @@ from uuidd_client.lease import Page
 
 ORIGIN = Origin(1, 2, 3, 4, 5)
 FIRST = 1 << 58
+LATE = 1 << 62
+"""A time, in nanoseconds, past the deadline of all that is lent."""
+GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
+WITH_GIL = pytest.mark.skipif(
+    not GIL, reason="without the GIL, a cutter stays as long as the function that draws from it"
+)
 
 
 @pytest.fixture
@@ -29,6 +35,26 @@ def lanes() -> Iterator[Lanes]:
     lanes.begin = 0
     yield lanes
     lanes.close()
+
+
+def ending(
+    end: Callable[[], object],
+    clock: Callable[[], int] = lambda: LATE,
+    random: Callable[[int], bytes] = bytes,
+) -> Any:
+    """Return a cutter that was lent some places, and calls *end* when it ends."""
+
+    def own_clock() -> int:
+        return clock()
+
+    weakref.finalize(own_clock, end)
+    hand = Hand("v7", clock=own_clock, random=random)
+    hand.lend(FIRST, 5)
+    return hand.cutter
+
+
+class Words(bytearray):
+    """Words that can be referred to weakly."""
 
 
 class Slots:
@@ -96,22 +122,41 @@ def test_nobody_else_holds_the_number_of_a_uuid() -> None:
 
 
 def test_a_page_stays_while_a_cutter_may_read_it(lanes: Lanes) -> None:
-    """Also after it holds another lease: a thread may still read the words of the last."""
+    """Until it holds a lease of another. Without the GIL a thread may still read the last one."""
     hand = Hand()
-    pages = [Page(lanes.fd) for _ in range(2)]
-    for page in pages:
+    kept: list[weakref.ref[Any]] = []
+    for _ in range(3):
+        page = Page(lanes.fd)
+        kept.append(weakref.ref(page.words.obj))
         hand.cutter.hold(page, 20, 1, 0, FOREVER, FOREVER, ORIGIN)
-    kept = [weakref.ref(page) for page in pages]
-    del page, pages
-    gc.collect()
-    assert all(page() for page in kept)
+        # Once more, as for the next block.
+        hand.cutter.hold(page, 20, 1, 0, FOREVER, FOREVER, ORIGIN)
+        del page
+        gc.collect()
+        assert kept[-1]()
+    assert [page() is not None for page in kept] == [not GIL, not GIL, True]
     del hand
     gc.collect()
     assert not any(page() for page in kept)
 
 
+def test_an_epoch_stays_while_a_cutter_may_read_it() -> None:
+    """Until it is lent places of another."""
+    hand = Hand()
+    kept: list[weakref.ref[Any]] = []
+    for _ in range(3):
+        epochs = memoryview(words := Words(8)).cast("Q")
+        kept.append(weakref.ref(words))
+        hand.lend(FIRST, 1, epochs=epochs)
+        hand.lend(FIRST, 1, epochs=epochs)
+        del epochs, words
+        gc.collect()
+        assert kept[-1]()
+    assert [words() is not None for words in kept] == [not GIL, not GIL, True]
+
+
 def test_a_cutter_stays_while_a_function_may_use_it() -> None:
-    """Also after a refill has returned another: a thread may still be in the last."""
+    """Until the refill after that which has returned another."""
     kept: list[weakref.ref[Hand]] = []
 
     def refill() -> tuple[Any, Any]:
@@ -121,13 +166,57 @@ def test_a_cutter_stays_while_a_function_may_use_it() -> None:
         return hand.cutter, hand.one("text")
 
     draw = core.Draw("text", refill)
-    for _ in range(4):
+    for _ in range(6):
         draw()
         gc.collect()
-    assert [hand() is not None for hand in kept] == [True, True]
+    assert [hand() is not None for hand in kept] == [not GIL, True, True]
     del draw
     gc.collect()
     assert not any(hand() for hand in kept)
+
+
+@WITH_GIL
+def test_a_cutter_does_not_end_while_there_is_an_id() -> None:
+    """Its end may call a function of Python, which may fork: the id would be in both processes."""
+    done: list[str] = []
+
+    def refill() -> tuple[Any, str]:
+        number = len(done)
+        done.append(f"refilled {number}")
+        return ending(lambda: done.append(f"ended {number}")), f"id {number}"
+
+    draw = core.Draw("text", refill)
+    done += [draw()]
+    done += [draw()]
+    done += [draw()]
+    assert done == ["refilled 0", "id 0", "refilled 2", "id 2", "ended 0", "refilled 5", "id 5"]
+
+
+@WITH_GIL
+def test_a_cutter_stays_while_it_makes_an_id() -> None:
+    """The id is dropped if the function has another cutter by then, because this one ends."""
+    done: list[str] = []
+    now = 0
+
+    def random(count: int) -> bytes:
+        nonlocal now
+        if not now:
+            # Past the deadline, so that both refill; the second of them lets go of this cutter.
+            now = LATE
+            draw(), draw()
+            now = 0
+            done.append("made")
+        return bytes(count)
+
+    def refill() -> tuple[Any, str]:
+        return cutters.pop(), f"of a refill, {len(cutters)} left"
+
+    cutters = [Hand().cutter, Hand().cutter, Hand().cutter]
+    cutters.append(ending(lambda: done.append("ended"), lambda: now, random))
+    draw = core.Draw("text", refill)
+    done += [draw()]
+    done += [draw()]
+    assert done == ["of a refill, 3 left", "made", "ended", "of a refill, 0 left"]
 
 
 def test_a_cutter_that_ends_lets_go_of_all() -> None:

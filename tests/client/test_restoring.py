@@ -1,11 +1,13 @@
-"""What is dropped when the machine was cloned, or a snapshot restored, and what goes on."""
+"""What is dropped when the machine was cloned, a snapshot restored, or the daemon restarted."""
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -188,3 +190,66 @@ def test_threads_draw_while_another_renews(daemon: Daemon) -> None:
         for each in drawing:
             each.result()
     assert sum(len(set(ids)) for ids in drawn) == sum(map(len, drawn))
+
+
+def held() -> tuple[int, int, int]:
+    """Return how many descriptors, mappings of files, and objects of the client there are."""
+    gc.collect()
+    files = sum("/" in line for line in Path("/proc/self/maps").read_text().splitlines())
+    types = [type(it) for it in gc.get_objects()]
+    objects = sum(it is memoryview or "uuidd_client" in str(it) for it in types)
+    return len(os.listdir("/proc/self/fd")), files, objects
+
+
+def kept_by(step: Callable[[], None], count: int) -> tuple[int, int, int]:
+    """Return how many more of each there are after *count* steps than after a few."""
+    for _ in range(5):
+        step()
+    before = held()
+    for _ in range(count):
+        step()
+    descriptors, files, objects = (now - then for now, then in zip(held(), before, strict=True))
+    return descriptors, files, objects
+
+
+def test_restarts_of_the_daemon_leave_nothing_behind(tmp_path: Path, time: Time) -> None:
+    """Neither the page of the last daemon, nor anything of the fallback's time between two."""
+    client = Client(tmp_path / "s")
+    draws = [client.factory(kind) for kind in ("v1", "v4", "v7")]
+
+    def draw() -> None:
+        for each in draws * 2:
+            # Past what was made ahead, and until the daemon is asked for a lease again.
+            time.move(1)
+            each()
+
+    def restart() -> None:
+        world = World(tmp_path / "s", time)
+        with world.server() as server:
+            draw()
+            assert server.asked == 2, "a lease for v1 and one for v7"
+        world.lanes.revoke()
+        world.lanes.close()
+        draw()
+
+    descriptors, files, objects = kept_by(restart, 60)
+    assert (descriptors, files) == (0, 0)
+    assert objects < 60
+
+
+def test_renewals_leave_nothing_behind(tmp_path: Path, time: Time) -> None:
+    """Neither connections, nor what made ids before."""
+    world = World(tmp_path / "s", time)
+    client = Client(world.path, fallback=False)
+    draws = [client.factory(kind) for kind in ("v1", "v4", "v7")]
+
+    def renew() -> None:
+        client.renew()
+        for each in draws:
+            each()
+
+    with world.server():
+        descriptors, files, objects = kept_by(renew, 300)
+        client.close()
+    assert (descriptors, files) == (0, 0)
+    assert objects < 300

@@ -28,6 +28,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.client.conftest import Uuidctl
 from tests.rig import PATIENCE, Daemon, until
 from uuidd import version
+from uuidd_client.client import Client
 from uuidd_client.command import metrics, panel
 from uuidd_client.command.lines import GREEN, PLAIN, RED, YELLOW
 
@@ -688,9 +689,9 @@ def test_without_the_library_a_line_says_what_to_install(
 
 @pytest.mark.parametrize("form", [[], ["--json"], ["--prometheus"], ["--check"]])
 def test_without_a_daemon_a_line_says_so(uuidctl: Uuidctl, form: list[str]) -> None:
-    """In each form except --watch, with status 1."""
+    """In each form except --watch, with status 1, or 2 from a check."""
     message = "uuidctl: no answer from uuidd at /nowhere/s: No such file or directory\n"
-    assert uuidctl("status", *form) == (1, "", message)
+    assert uuidctl("status", *form) == (2 if form == ["--check"] else 1, "", message)
 
 
 # --- the check
@@ -744,6 +745,46 @@ def test_what_keeps_callers_from_their_ids_is_a_fault(
     assert list(panel.faults(changed(**changes))) == said
 
 
+@pytest.mark.parametrize(
+    ("changes", "status", "said"),
+    [
+        ({}, 0, "all is well"),
+        (
+            {**AWAY, "worker__until_in": 6.0},
+            1,
+            "Snowflakes can be made for 6.0 s more: etcd h1:2379 does not answer (refused)",
+        ),
+        (OVER, 2, "Snowflakes are refused: etcd h1:2379 does not answer (refused)"),
+        (
+            {**AWAY, **FAILING},
+            2,
+            "saves of the state fail (Transport endpoint is not connected); Snowflakes can be made"
+            " for 200.0 s more: etcd h1:2379 does not answer (refused)",
+        ),
+    ],
+)
+def test_a_check_warns_of_what_will_keep_callers_from_their_ids(
+    uuidctl: Uuidctl,
+    monkeypatch: pytest.MonkeyPatch,
+    changes: Mapping[str, Any],
+    status: int,
+    said: str,
+) -> None:
+    """Its exit status is what programs that watch hosts expect: 0 for well, 1 and 2."""
+    monkeypatch.setattr(Client, "status", lambda _: changed(**changes))
+    assert uuidctl("status", "--check") == (status, f"uuidd 1.2.3, pid 4711: {said}\n", "")
+
+
+def test_a_status_that_cannot_be_checked_is_critical(
+    uuidctl: Uuidctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is no warning that the daemon may be of another version."""
+    monkeypatch.setattr(Client, "status", lambda _: {"version": "9"})
+    code, out, err = uuidctl("status", "--check")
+    assert (code, out) == (2, "")
+    assert err.startswith("uuidctl: the daemon's status cannot be shown, it may be of another")
+
+
 def test_a_daemon_that_serves_all_is_well(daemon: Daemon, uuidctl: Uuidctl) -> None:
     """One line, and status 0."""
     line = f"uuidd {version()}, pid {daemon.process.pid}: all is well\n"
@@ -752,7 +793,7 @@ def test_a_daemon_that_serves_all_is_well(daemon: Daemon, uuidctl: Uuidctl) -> N
 
 @pytest.mark.process
 def test_a_daemon_whose_saves_fail_is_not_well(uuidctl: Uuidctl) -> None:
-    """One line that says so, and status 1; and it is well again once they succeed."""
+    """One line that says so, and status 2; and it is well again once they succeed."""
     with Daemon() as daemon, daemon.connect() as connection:
         # A folder in the temporary file's place: every save fails, as on a full disk.
         (daemon.state / "state.new").mkdir()
@@ -761,7 +802,7 @@ def test_a_daemon_whose_saves_fail_is_not_well(uuidctl: Uuidctl) -> None:
             f"uuidd {version()}, pid {daemon.process.pid}: saves of the state fail (Is a"
             " directory); v1 and v6 come from a volatile node\n"
         )
-        assert uuidctl("status", "--check", socket=daemon.socket) == (1, line, "")
+        assert uuidctl("status", "--check", socket=daemon.socket) == (2, line, "")
         (daemon.state / "state.new").rmdir()
         until(lambda: not connection.call("status")["saves"]["failing"])
         assert uuidctl("status", "--check", socket=daemon.socket)[0] == 0
@@ -776,7 +817,7 @@ def test_a_silent_daemon_is_not_well(
         silent.bind(str(tmp_path / "s"))
         silent.listen()
         status, out, err = uuidctl("status", "--check", socket=tmp_path / "s")
-    assert (status, out) == (1, "")
+    assert (status, out) == (2, "")
     assert err.startswith(f"uuidctl: no answer from uuidd at {tmp_path}/s: silent for ")
 
 

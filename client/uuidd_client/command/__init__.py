@@ -14,27 +14,24 @@ from uuidd import version
 from uuidd.output import Output, OutputError
 from uuidd_client import extension
 from uuidd_client.command import bench, bounds, inspect, new, renew, run, status
-from uuidd_client.command.common import LANGUAGES, CommandError
+from uuidd_client.command.common import LANGUAGES, CommandError, complain
 from uuidd_client.errors import DaemonUnavailable, TimeOutOfRange
-from uuidd_client.system import SERVICE
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit status: 0, 1 for a failure, 2 for wrong usage."""
+    """Run the command and return its exit status: 0, 1 for a failure, 2 for wrong usage.
+
+    ``status --check`` and ``run`` have others.
+    """
     if sys.stdout is None:
         # Python sets it so if descriptor 1 is closed.
-        _print_error("standard output is closed")
+        complain("standard output is closed")
         return 1
     try:
         with contextlib.redirect_stdout(Output(sys.stdout)):
             code = _main(argv)
-    except DaemonUnavailable as error:
-        # systemd keeps the socket open of a service that fails at its start.
-        service = error.code is None and error.path == SERVICE
-        _print_error(f"{error}{'; if it is a service, see journalctl -u uuidd' * service}")
-        return 1
-    except (CommandError, TimeOutOfRange) as error:
-        _print_error(str(error))
+    except (DaemonUnavailable, CommandError, TimeOutOfRange) as error:
+        complain(error)
         return 1
     except KeyboardInterrupt:
         return 130
@@ -43,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _discard_output()
         return 1
     except (OutputError, OSError) as error:
-        _print_error(str(error))
+        complain(error)
         _discard_output()
         return 1
     return code
@@ -77,12 +74,6 @@ def _interruptible() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def _print_error(error: str) -> None:
-    """Print an error on standard error, if that is open."""
-    if sys.stderr is not None:
-        print(f"uuidctl: {error}", file=sys.stderr)
 
 
 def _discard_output() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from uuidd_client.client import Client
-from uuidd_client.system import default_path, given_timeout
+from uuidd_client.errors import DaemonUnavailable
+from uuidd_client.system import SERVICE, default_path, given_timeout
 
 if TYPE_CHECKING:
     from uuidd_client.connection import Connection
@@ -19,6 +21,16 @@ LANGUAGES = {"c": "C", "python": "Python"}
 
 class CommandError(Exception):
     """A command failed; the message is one line that says why and names the way out."""
+
+
+def complain(error: Exception | str) -> None:
+    """Print an error, with the way out, on standard error if that is open."""
+    way_out = ""
+    if isinstance(error, DaemonUnavailable) and error.code is None and error.path == SERVICE:
+        # systemd keeps the socket open of a service that fails at its start.
+        way_out = "; if it is a service, see journalctl -u uuidd"
+    if sys.stderr is not None:
+        print(f"uuidctl: {error}{way_out}", file=sys.stderr)
 
 
 def client(socket: str | None, *, fallback: bool = True) -> Client:

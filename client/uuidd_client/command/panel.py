@@ -52,7 +52,7 @@ def faults(status: dict[str, Any]) -> Iterator[str]:
         yield "v1 and v6 come from a volatile node"
     lead = steady["lead"]
     worker = status["worker"]
-    if worker["why"] and (worker["until_in"] is None or worker["until_in"] < 0):
+    if worker["why"] and not _left(worker):
         yield f"Snowflakes are refused: {worker['why']}"
     if clock["withheld"]:
         yield f"the steady kinds are refused: {clock['withheld']}"
@@ -63,6 +63,13 @@ def faults(status: dict[str, Any]) -> Iterator[str]:
     elif lead > LEAD_SECONDS and steady["rollback"] in ("refuse", "wait"):
         done = "are refused" if steady["rollback"] == "refuse" else "wait"
         yield f"the steady kinds {done} until UTC, which was set back, catches up ({lead:.1f} s)"
+
+
+def warnings(status: dict[str, Any]) -> Iterator[str]:
+    """Return what keeps nobody from any ids yet, and will if nobody does anything about it."""
+    worker = status["worker"]
+    if worker["why"] and (left := _left(worker)):
+        yield f"Snowflakes can be made for {left:.1f} s more: {worker['why']}"
 
 
 def draw(status: dict[str, Any], rate: float | None, *, width: int, coloured: bool) -> str:
@@ -261,6 +268,11 @@ def _rest(status: dict[str, Any], width: int) -> Iterator[Line]:
     days = sorted(kinds, key=lambda day: (len(day), day))
     said = ", ".join(f"{day}~{'~'.join(kinds[day])}" for day in days)
     yield from row("works until", [Span(said)], width)
+
+
+def _left(worker: dict[str, Any]) -> float:
+    """Return for how many seconds Snowflakes can be made with a number of a fleet."""
+    return max(worker["until_in"] or 0.0, 0.0)
 
 
 def _ids(status: dict[str, Any]) -> int:

@@ -23,6 +23,9 @@ WATCH_SECONDS = 1.0
 GLANCE_SECONDS = 0.2
 """Between two looks, from which the rate of a single status comes."""
 
+OK, WARNING, CRITICAL = range(3)
+"""What ``--check`` exits with, as programs that watch hosts expect it."""
+
 _HOME, _CLEAR = "\x1b[H", "\x1b[J"
 _HIDE, _SHOW = "\x1b[?25l", "\x1b[?25h"
 
@@ -48,12 +51,15 @@ def add_to(commands: Any) -> None:
     form.add_argument(
         "--check",
         action="store_true",
-        help="print one line; exit with 1 if the daemon does not serve all kinds of ids normally",
+        help="print one line; exit with 2 if the daemon does not serve all kinds of ids normally,"
+        " and with 1 if it soon will not",
     )
     command.set_defaults(do=_do)
 
 
 def _do(given: argparse.Namespace) -> int:
+    if given.check:
+        return _check(given)
     client = common.client(given.socket, fallback=False)
     if given.watch:
         return _watch(client)
@@ -62,8 +68,6 @@ def _do(given: argparse.Namespace) -> int:
         print(_json(status))
     elif given.prometheus:
         print(_prometheus(status), end="")
-    elif given.check:
-        return _check(status)
     else:
         time.sleep(GLANCE_SECONDS)
         later = client.status()
@@ -71,12 +75,17 @@ def _do(given: argparse.Namespace) -> int:
     return 0
 
 
-def _check(status: dict[str, Any]) -> int:
-    with _of_our_version():
-        found = list(panel.faults(status))
-        about = f"uuidd {status['version']}, pid {status['pid']}"
-    print(plain(f"{about}: {'; '.join(found) or 'all is well'}"))
-    return 1 if found else 0
+def _check(given: argparse.Namespace) -> int:
+    try:
+        status = common.client(given.socket, fallback=False).status()
+        with _of_our_version():
+            faults, warnings = list(panel.faults(status)), list(panel.warnings(status))
+            about = f"uuidd {status['version']}, pid {status['pid']}"
+    except (DaemonUnavailable, CommandError) as error:
+        common.complain(error)
+        return CRITICAL
+    print(plain(f"{about}: {'; '.join(faults + warnings) or 'all is well'}"))
+    return CRITICAL if faults else WARNING if warnings else OK
 
 
 def _json(status: dict[str, Any]) -> str:

@@ -98,7 +98,7 @@ complete -c uuidctl -n '_shtab_uuidctl_using status' -s h -l help -d 'show this 
 complete -c uuidctl -n '_shtab_uuidctl_using status' -l json -d 'print all fields as JSON'
 complete -c uuidctl -n '_shtab_uuidctl_using status' -l prometheus -d 'print metrics in the text format of Prometheus, for node_exporter'"'"'s textfile collector'
 complete -c uuidctl -n '_shtab_uuidctl_using status' -l watch -d 'refresh the screen every second, until Ctrl-C'
-complete -c uuidctl -n '_shtab_uuidctl_using status' -l check -d 'print one line; exit with 1 if the daemon does not serve all kinds of ids normally'
+complete -c uuidctl -n '_shtab_uuidctl_using status' -l check -d 'print one line; exit with 2 if the daemon does not serve all kinds of ids normally, and with 1 if it soon will not'
 complete -c uuidctl -n '_shtab_uuidctl_using; and test $_shtab_uuidctl_npos -eq 0' -a renew -d 'tell the daemon that this machine was cloned'
 complete -c uuidctl -n '_shtab_uuidctl_using renew' -s h -l help -d 'show this help message and exit'
 complete -c uuidctl -n '_shtab_uuidctl_using; and test $_shtab_uuidctl_npos -eq 0' -a bench -d 'measure how fast the daemon answers and how fast ids are made'

@@ -15,18 +15,23 @@ class Lanes:
         self._inside = inside
         self._before = _next(inside)
         self._epoch = inside.timelines.utc.leases.epoch
+        self._steps_back = inside.clock.steps_back
 
     def check(self, given_out: GivenOut, *, unread: bool) -> None:
         """Raise Broken when a lane moved without a block that ends where it is now.
 
-        *unread*: somebody may have been given what nobody read. A renewal may move the steady one.
+        *unread*: somebody may have been given what nobody read. A renewal, or a step of UTC back,
+        may move the steady one.
         """
         if unread:
             return
-        renewed = self._inside.timelines.utc.leases.epoch != self._epoch
+        lifted = (
+            self._inside.timelines.utc.leases.epoch != self._epoch
+            or self._inside.clock.steps_back != self._steps_back
+        )
         for key, (begin, reached) in _next(self._inside).items():
             before = self._before.get(key, (begin, begin))[1]
-            if reached == before or (key == STEADY and (given_out.unsure or renewed)):
+            if reached == before or (key == STEADY and (given_out.unsure or lifted)):
                 continue
             require(given_out.ends.get(key) == reached, "a refused request moves no lane")
 

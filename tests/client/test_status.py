@@ -56,6 +56,7 @@ STATUS: dict[str, Any] = {
     "node": "0x448899365732",
     "node_source": "mac eth0",
     "volatile": False,
+    "unreachable": "",
     "connections": 12,
     "connections_highest": 345,
     "connections_rejected": 6,
@@ -198,6 +199,7 @@ VOLATILE: dict[str, Any] = {
     "saves__trouble": "No space left on device",
     "saves__under_way_seconds": 12.3,
 }
+GONE = {"unreachable": "no program can connect: and so on"}
 FAILING: dict[str, Any] = {
     "saves__failing": True,
     "saves__failed": 1,
@@ -420,6 +422,7 @@ def test_what_a_daemon_says_moves_no_cursor() -> None:
     ("colour", "changes", "text"),
     [
         (GREEN, {}, "serving"),
+        (RED, GONE, "serving, but no program can connect,"),
         (RED, VOLATILE, "serving, v1 and v6 from a volatile node,"),
         (YELLOW, FAILING, "serving, but saves fail,"),
         (YELLOW, WITHHELD, "serving, but not all kinds normally,"),
@@ -705,6 +708,7 @@ def test_without_a_daemon_a_line_says_so(uuidctl: Uuidctl, form: list[str]) -> N
         (BUSY, []),
         ({"saves__under_way_seconds": 0.7, "steady__lead": 0.009}, []),
         ({"steady__lead": 3599.0}, []),
+        (GONE, ["no program can connect: and so on"]),
         (FAILING, ["saves of the state fail (Transport endpoint is not connected)"]),
         (
             VOLATILE,

@@ -594,6 +594,7 @@ async def test_status_tells_how_the_daemon_does(inside: Inside) -> None:
         "node": f"0x{inside.timeline.node.value:012x}",
         "node_source": "random",
         "volatile": False,
+        "unreachable": "",
         "connections": 0,
         "connections_highest": 0,
         "connections_rejected": 0,

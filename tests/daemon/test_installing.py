@@ -261,6 +261,29 @@ def test_the_command_says_what_it_did_and_what_comes_next(
     assert err == ""
 
 
+def test_a_second_installation_is_followed_by_a_restart_of_the_service(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It loses no request. What has changed besides, or is not enabled, needs all steps."""
+    monkeypatch.setattr(sys, "prefix", "/opt/uuidd")
+
+    def steps() -> str:
+        assert installing.main([f"--prefix={tmp_path}"]) == 0
+        return capsys.readouterr().out.partition("Next:\n")[2]
+
+    all_steps = steps()
+    assert "systemctl enable" in all_steps
+    assert steps() == all_steps
+    enabled = tmp_path / installing.ENABLED
+    enabled.parent.mkdir()
+    enabled.symlink_to(tmp_path / FILES["uuidd-keep.path"])
+    assert steps() == "  systemctl daemon-reload\n  systemctl restart uuidd.service\n"
+    (tmp_path / FILES["uuidd.socket"]).write_text("an older one\n")
+    assert steps() == all_steps
+    undo(tmp_path)
+    assert not enabled.is_symlink()
+
+
 def test_the_command_has_its_own_help(capsys: pytest.CaptureFixture[str]) -> None:
     """And status 2 for wrong usage, as every command."""
     with pytest.raises(SystemExit, match="0"):

@@ -3,6 +3,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import logging
 import os
 import socket
 import subprocess
@@ -224,6 +225,67 @@ def test_close_leaves_a_file_that_others_made(folder: Path) -> None:
     listener.close()
     assert sock.fileno() == -1
     assert (folder / "s").is_socket()
+
+
+# --- a socket that is no longer where programs look
+
+
+@pytest.mark.parametrize("passed", [False, True])
+def test_a_socket_whose_file_is_gone_is_told(
+    folder: Path, caplog: pytest.LogCaptureFixture, passed: bool
+) -> None:
+    """Once in the log, with the way out for it; and that it is back."""
+    caplog.set_level(logging.INFO)
+    path = folder / "s"
+    if passed:
+        sock = socket.socket(socket.AF_UNIX)
+        sock.bind(str(path))
+        sock.listen()
+        listener = Listener(sock, None)
+    else:
+        listener = open_listener(path)
+    assert listener.unreachable() == ""
+    path.rename(folder / "away")
+    way = "systemctl restart uuidd.socket" if passed else "restart uuidd"
+    line = f"no program can connect: the socket is no longer at {path}; {way}"
+    assert listener.unreachable() == listener.unreachable() == line
+    with opened(path):
+        assert listener.unreachable() == line
+    (folder / "away").rename(path)
+    assert listener.unreachable() == listener.unreachable() == ""
+    listener.close()
+    assert listener.unreachable() == ""
+    assert [(record.levelname, record.message) for record in caplog.records] == [
+        ("ERROR", f"unreachable: {line}"),
+        ("INFO", f"programs can connect again: the socket is at {path}"),
+    ]
+
+
+def test_a_socket_that_is_no_longer_served_is_not_missed(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A stop says nothing of it, not even that programs could connect again."""
+    caplog.set_level(logging.INFO)
+    path = folder / "s"
+    with opened(path) as listener:
+        path.unlink()
+        listener.unreachable()
+        caplog.clear()
+        listener.stop_listening()
+        assert listener.unreachable() == ""
+    assert caplog.records == []
+
+
+def test_a_socket_from_outside_a_container_is_not_missed(folder: Path) -> None:
+    """Its path has no meaning here, so nothing is said of it."""
+    (folder / "outside").mkdir()
+    sock = socket.socket(socket.AF_UNIX)
+    sock.bind(str(folder / "outside" / "s"))
+    sock.listen()
+    (folder / "outside").rename(folder / "elsewhere")
+    listener = Listener(sock, None)
+    assert listener.unreachable() == ""
+    listener.close()
 
 
 # --- two daemons at once

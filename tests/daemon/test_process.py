@@ -433,6 +433,20 @@ def test_an_idle_daemon_neither_wakes_up_nor_writes(daemon: Daemon) -> None:
 # A refused start takes nothing away
 
 
+def test_a_removed_socket_is_told_while_requests_go_on(daemon: Daemon) -> None:
+    """In the log with the next save, and in the status."""
+    with daemon.connect() as connection:
+        daemon.socket.unlink()
+        line = f"no program can connect: the socket is no longer at {daemon.socket}; restart uuidd"
+
+        def is_told() -> bool:
+            connection.call("take", "steady", 1_000_000)
+            return f"uuidd: ERROR: unreachable: {line}" in daemon.lines
+
+        until(is_told)
+        assert connection.call("status")["unreachable"] == line
+
+
 def test_a_second_signal_does_not_break_off_the_stop(daemon: Daemon) -> None:
     """Pressing Ctrl-C twice loses nothing: the daemon ends in order."""
     with daemon.connect() as connection:

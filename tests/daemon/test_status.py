@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from tests.daemon.test_acceptor import Listener, Serving, somebody
 from uuidd.core.timeline import MAX_BLOCK
 from uuidd.core.wire import libuuid
 from uuidd.kernel_clock import Quality
+from uuidd.server.listeners import open_listener
 from uuidd.server.page import Page
 from uuidd.server.settings import Limits
 from uuidd.server.status import Report
@@ -84,7 +86,7 @@ class Seen:
 
 
 @pytest.fixture
-async def seen() -> Seen:
+async def seen(place: Path) -> Seen:
     """What was seen of a daemon to which everything happens that the status tells of."""
     inside = Inside(
         Limits(connections_per_uid=3),
@@ -96,9 +98,10 @@ async def seen() -> Seen:
     )
     engine = Engine(slow=0.01)
     host = Host(engine, inside=inside)
+    reached = open_listener(place / "s")
     report = Report(
         *(inside.timelines, inside.saver, inside.clock, inside.admission, inside.limits),
-        *(inside.trust, inside.clones, host.keeper),
+        *(inside.trust, inside.clones, host.keeper, reached.unreachable),
     )
     seen = Seen(lambda: report.status(inside.service))
     async with AsyncExitStack() as stack:
@@ -111,7 +114,10 @@ async def seen() -> Seen:
         inside.quality = GOOD
         await stack.enter_async_context(host.running())
         await live(inside, engine, host, served, seen)
+        (place / "s").unlink()
+        seen.look()
         nursery.cancel_scope.cancel()
+    reached.close()
     page.close()
     return seen
 

@@ -1,8 +1,7 @@
 """A Debian that is booted, with systemd, in namespaces of its own; and callers that draw on.
 
-The tree is made by mmdebstrap, or is the one that $UUIDD_TEST_ROOT names; it stays as it is, for
-what the system writes is kept in memory. No network, and no power over the clock. ``main`` is a
-caller through our client.
+The tree is made by mmdebstrap, or is a copy of the one that $UUIDD_TEST_ROOT names. No network, and
+no power over the clock. ``main`` is a caller through our client.
 """
 
 from __future__ import annotations
@@ -48,6 +47,7 @@ class Booted:
             need(program)
         # Some hundred MB: too much for a /tmp in memory.
         self._folder = Path(tempfile.mkdtemp(prefix="uuidd-booted-", dir="/var/tmp"))
+        self._root = self._folder / "root"
         # Without one of their own, two systems at once would kill each other's services.
         self._cgroup = _own_cgroup() / self._folder.name
         self._nspawn: subprocess.Popen[bytes] | None = None
@@ -56,9 +56,12 @@ class Booted:
     def __enter__(self) -> Booted:
         try:
             ready = os.environ.get("UUIDD_TEST_ROOT")
-            root = Path(ready) if ready else self._made()
-            self._boot(root)
-            self._install(root)
+            if ready:
+                output("cp", "--archive", "--reflink=auto", ready, self._root, timeout=BUILDING)
+            else:
+                self._make()
+            self._boot()
+            self._install()
         except BaseException:
             self.__exit__()
             raise
@@ -148,17 +151,23 @@ class Booted:
         assert steps
         self.run("sh", "-euc", steps)
 
-    def _made(self) -> Path:
-        root = self._folder / "root"
+    def reboot(self) -> None:
+        """Turn the system off and on again."""
+        assert self._nspawn is not None
+        self.run("systemctl", "poweroff")
+        self._nspawn.wait(PATIENCE)
+        until(self._cgroup_is_removed)
+        self._boot()
+
+    def _make(self) -> None:
         output(
             *(need("mmdebstrap"), "--quiet", "--variant=essential", "--dpkgopt=force-unsafe-io"),
             *(f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in ("doc", "locale", "man")),
-            *(f"--include={PACKAGES}", "bookworm", root),
+            *(f"--include={PACKAGES}", "bookworm", self._root),
             timeout=BUILDING,
         )
-        return root
 
-    def _boot(self, root: Path) -> None:
+    def _boot(self) -> None:
         self._cgroup.mkdir()
         console = self._folder / "console"
         with console.open("wb") as file:
@@ -167,7 +176,7 @@ class Booted:
                 [
                     *("sh", "-euc", 'echo $$ >"$0/cgroup.procs"; exec "$@"', str(self._cgroup)),
                     *("systemd-nspawn", "--register=no", "--keep-unit", "--quiet"),
-                    *("--console=read-only", f"--directory={root}", "--volatile=overlay"),
+                    *("--console=read-only", f"--directory={self._root}"),
                     *(f"--machine=uuidd-test-{os.getpid()}", "--private-network"),
                     # Reading it needs no right; what would set it is still refused.
                     *("--system-call-filter=adjtimex clock_adjtime", "--boot"),
@@ -205,13 +214,13 @@ class Booted:
             return False
         return True
 
-    def _install(self, root: Path) -> None:
+    def _install(self) -> None:
         """Put our wheel, and what it needs, into a virtual environment inside."""
         wheels = self._folder / "wheels"
         pip = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
         output(*pip, "wheel", "--no-deps", f"--wheel-dir={wheels}", PROJECT, timeout=BUILDING)
         (wheel,) = wheels.iterdir()
-        python = os.readlink(root / "usr/bin/python3").removeprefix("python")
+        python = os.readlink(self._root / "usr/bin/python3").removeprefix("python")
         chosen = ("--only-binary=:all:", f"--python-version={python}", f"--dest={wheels}")
         output(*pip, "download", *chosen, f"{wheel}[etcd]", timeout=BUILDING)
         shutil.copytree(wheels, self.path("/opt/wheels"))

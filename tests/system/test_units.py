@@ -10,6 +10,8 @@ import pytest
 from tests.tools import need, run
 from uuidd.cli import installing, options
 
+UNITS = ("uuidd.service", "uuidd.socket", "uuidd-keep.path", "uuidd-keep.service")
+
 EXPOSURE = 1.0
 """What "systemd-analyze security" may say at most, of 10."""
 
@@ -26,7 +28,7 @@ def prefix(tmp_path: Path) -> Path:
 
 def units(prefix: Path) -> list[str]:
     """Return the paths of the units."""
-    return [str(prefix / "etc/systemd/system" / name) for name in ("uuidd.service", "uuidd.socket")]
+    return [str(prefix / "etc/systemd/system" / name) for name in UNITS]
 
 
 def test_each_file_is_put_where_its_reader_looks(prefix: Path) -> None:
@@ -35,6 +37,8 @@ def test_each_file_is_put_where_its_reader_looks(prefix: Path) -> None:
     assert found == {
         "etc/systemd/system/uuidd.service",
         "etc/systemd/system/uuidd.socket",
+        "etc/systemd/system/uuidd-keep.path",
+        "etc/systemd/system/uuidd-keep.service",
         "etc/sysusers.d/uuidd.conf",
         "etc/tmpfiles.d/uuidd.conf",
         "etc/udev/rules.d/70-uuidd.rules",
@@ -50,14 +54,14 @@ def test_systemd_knows_every_word_of_the_units(prefix: Path) -> None:
 
 def test_a_misspelt_key_would_be_told(prefix: Path) -> None:
     """That silence means something: with one wrong word it is broken."""
-    service, _ = map(Path, units(prefix))
+    service, *_ = map(Path, units(prefix))
     service.write_text(service.read_text().replace("WatchdogSec=", "WatchDogSecs="))
     assert "WatchDogSecs" in run(need("systemd-analyze"), "verify", "--man=no", str(service)).stderr
 
 
 def test_the_service_is_closed_to_nearly_all(prefix: Path) -> None:
     """What it could do to its host is rated by systemd, from 0 to 10: at most 1.0 here."""
-    service, _ = units(prefix)
+    service, *_ = units(prefix)
     done = run(need("systemd-analyze"), "security", "--offline=true", "--no-pager", service)
     rated = re.search(r"Overall exposure level for \S+: ([0-9.]+) ", done.stdout)
     assert rated, done
@@ -66,7 +70,7 @@ def test_the_service_is_closed_to_nearly_all(prefix: Path) -> None:
 
 def test_the_service_comes_before_the_programs_that_ask_it(prefix: Path) -> None:
     """It has more of the processors than another service, and in a group with others as well."""
-    service, _ = units(prefix)
+    service, *_ = units(prefix)
     lines = Path(service).read_text().splitlines()
     told = dict(line.split("=", 1) for line in lines if line[:1].isalpha())
     assert int(told["CPUWeight"]) > 100

@@ -25,6 +25,8 @@ HIDDEN = ("/home", "/root", "/run/user", "/tmp", "/var/tmp")  # noqa: S108  (onl
 FILES = {
     "uuidd.service": "etc/systemd/system/uuidd.service",
     "uuidd.socket": "etc/systemd/system/uuidd.socket",
+    "uuidd-keep.path": "etc/systemd/system/uuidd-keep.path",
+    "uuidd-keep.service": "etc/systemd/system/uuidd-keep.service",
     "sysusers.conf": "etc/sysusers.d/uuidd.conf",
     "tmpfiles.conf": "etc/tmpfiles.d/uuidd.conf",
     "udev.rules": "etc/udev/rules.d/70-uuidd.rules",
@@ -76,11 +78,21 @@ SAVED = ".before-uuidd"
 NEXT = """Next:
   systemd-sysusers && systemd-tmpfiles --create uuidd.conf
   systemctl daemon-reload
-  systemctl enable uuidd.socket && systemctl stop uuidd.service uuidd.socket
-  systemctl start uuidd.socket uuidd.service"""
+  systemctl enable uuidd.socket uuidd-keep.path && systemctl stop uuidd.service uuidd.socket
+  systemctl start uuidd.socket uuidd.service uuidd-keep.path"""
+
+NEXT_AGAIN = """Next:
+  systemctl daemon-reload
+  systemctl restart uuidd.service"""
+
+ENABLED = "etc/systemd/system/multi-user.target.wants/uuidd-keep.path"
+"""The link that ``systemctl enable`` makes for the unit that util-linux's package does not have."""
+
+LASTING = ("uuidd.socket", "uuidd-keep.path", "sysusers.conf", "tmpfiles.conf")
+"""Those of FILES that a restart of the service does not apply."""
 
 NEXT_UNDONE = """Next:
-  systemctl stop uuidd.service uuidd.socket
+  systemctl stop uuidd-keep.path uuidd.service uuidd.socket
   systemctl daemon-reload
   systemctl start uuidd.socket    # util-linux's, if it is installed"""
 
@@ -121,17 +133,27 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str]) -> int:
     """Run the command and return its exit status."""
     given = parser().parse_args(argv)
+    then = NEXT_UNDONE
     try:
         if given.undo:
             lines = undo(given.prefix)
         else:
+            then = NEXT_AGAIN if _is_installed(given.prefix) else NEXT
             lines = install(given.prefix, coordinator=given.coordinator, systemd=systemd_version())
         print("\n".join(lines))
     except InstallError as error:
         print(f"uuidd: {error}", file=sys.stderr)
         return 1
-    print(NEXT_UNDONE if given.undo else NEXT)
+    print(then)
     return 0
+
+
+def _is_installed(prefix: Path) -> bool:
+    """Whether our units are enabled, and a restart of the service is all that they need."""
+    paths = {name: prefix / FILES[name] for name in LASTING}
+    return (prefix / ENABLED).is_symlink() and all(
+        path.is_file() and not _is_anothers(name, path) for name, path in paths.items()
+    )
 
 
 def systemd_version() -> int:
@@ -237,6 +259,8 @@ def _take(prefix: Path) -> Iterator[str]:
                 yield f"{path} does not exist"
             elif _is_ours(name, path.read_text(errors="replace")):
                 path.unlink()
+                if name == "uuidd-keep.path":
+                    (prefix / ENABLED).unlink(missing_ok=True)
                 yield f"removed {path}{_restored(path)}"
             else:
                 yield f"kept {path}, which was changed"

@@ -102,7 +102,15 @@ class Daemon:
         leases = self._timelines.utc.leases
         alarms = Alarms(clones, self._clock.read, lambda: leases.out, log=self._kernel_log)
         report = Report(
-            self._timelines, saver, self._clock, admission, limits, trust, clones, keeper
+            self._timelines,
+            saver,
+            self._clock,
+            admission,
+            limits,
+            trust,
+            clones,
+            keeper,
+            self._listener.unreachable,
         )
         renewed = None if keeper is None else keeper.renewed
         allocator = Allocator(self._timelines, saver, self._clock.read, limits, renewed=renewed)
@@ -119,7 +127,15 @@ class Daemon:
         )
         acceptor = Acceptor(self._listener.sock, service, admission, limits)
         refusals = Refusals(service.rpc, service.libuuid)
-        line = StatusLine(service, admission, self._timelines, saver, self._clock.read, keeper)
+        line = StatusLine(
+            service,
+            admission,
+            self._timelines,
+            saver,
+            self._clock.read,
+            keeper,
+            self._listener.unreachable,
+        )
 
         self._clock.on_step = partial(_both, self._clock.on_step, alarms.stepped)
         with alarms, trio.open_signal_receiver(*SIGNALS) as signals:
@@ -189,6 +205,8 @@ class Daemon:
             self._manager.notify(ready=1)
 
     async def _save(self, state: State) -> None:
+        # Where no service manager hears a line: while the daemon is in use, and not for itself.
+        self._listener.unreachable()
         # Abandoned only at the end of a stop, if the disk hangs for too long.
         try:
             await trio.to_thread.run_sync(partial(self._write, state), abandon_on_cancel=True)

@@ -45,7 +45,36 @@ class Listener:
         bar_descriptors(sock)
         self.sock = sock
         self.path = path
-        self._file = _identity(path) if path else None
+        self._place = path or _place(sock)
+        self._file = _identity(self._place) if self._place else None
+        self._trouble = ""
+
+    def unreachable(self) -> str:
+        """Return a line on why no program can connect, and the way out; "" if programs can.
+
+        The socket's file may have been removed, or replaced. Each change of that is logged.
+        """
+        if self._place is None:
+            return ""
+        trouble = ""
+        if not self._has_file_at(self._place):
+            way = "restart uuidd" if self.path else "systemctl restart uuidd.socket"
+            trouble = f"no program can connect: the socket is no longer at {self._place}; {way}"
+        if trouble and not self._trouble:
+            log.error("unreachable: %s", trouble)
+        elif self._trouble and not trouble:
+            log.info("programs can connect again: the socket is at %s", self._place)
+        self._trouble = trouble
+        return trouble
+
+    def _has_file_at(self, place: Path) -> bool:
+        try:
+            return _identity_of(place.lstat()) == self._file
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError:
+            # As in a folder that this user cannot look into, and others can.
+            return True
 
     def stop_listening(self) -> None:
         """Remove the file, if it is still this socket's, and refuse further connections.
@@ -53,13 +82,13 @@ class Listener:
         Connections that are queued can still be accepted. A socket that systemd made stays as it
         is, for the next daemon.
         """
-        if self._file is None:
+        # Only once: an inode number that is free again may be that of another daemon's socket.
+        file, self._place, self._file = self._file, None, None
+        if self.path is None or file is None:
             return
-        if self.path and _identity(self.path) == self._file:
+        if _identity(self.path) == file:
             with contextlib.suppress(OSError):
                 self.path.unlink()
-        # Only once: an inode number that is free again may be that of another daemon's socket.
-        self._file = None
         # This also stops callers that opened the file before, or find one that was not removed.
         self.sock.shutdown(socket.SHUT_RD)
 
@@ -201,9 +230,24 @@ def _clear(path: Path) -> None:
         ) from error
 
 
+def _place(sock: socket.socket) -> Path | None:
+    """Return where programs look for a socket; None if that is not known here.
+
+    A container may have got it from outside, where its folder is another.
+    """
+    name = sock.getsockname()
+    if not isinstance(name, str) or not name.startswith("/"):
+        return None
+    place = Path(name)
+    return place if place.parent.is_dir() else None
+
+
 def _identity(path: Path) -> tuple[int, int] | None:
     try:
-        found = path.lstat()
+        return _identity_of(path.lstat())
     except OSError:
         return None
+
+
+def _identity_of(found: os.stat_result) -> tuple[int, int]:
     return found.st_dev, found.st_ino

@@ -47,7 +47,9 @@ class Report:
         trust: Trust,
         clones: Clones,
         keeper: Keeper | None = None,
+        unreachable: Callable[[], str] = str,
     ) -> None:
+        self._unreachable = unreachable
         self._trust = trust
         self._clones = clones
         self._keeper = keeper
@@ -70,6 +72,7 @@ class Report:
             "node": f"0x{utc.node.value:012x}",
             "node_source": utc.node.source,
             "volatile": utc.volatile is not None,
+            "unreachable": self._unreachable(),
             "connections": self._admission.open,
             "connections_highest": self._admission.highest,
             "connections_rejected": self._admission.rejected,
@@ -208,7 +211,9 @@ class StatusLine:
         saver: Saver,
         read: Callable[[], Reading],
         keeper: Keeper | None = None,
+        unreachable: Callable[[], str] = str,
     ) -> None:
+        self._unreachable = unreachable
         self._keeper = keeper
         self._service = service
         self._admission = admission
@@ -226,6 +231,8 @@ class StatusLine:
         line = f"Serving {counted(self._admission.open, 'connection')}, {rate:,.0f} ids/s"
         if out := self._timelines.utc.leases.out:
             line += f", {counted(out, 'lease')}"
+        if trouble := self._unreachable():
+            line += f"; {trouble}"
         if self._saver.failed_since_last:
             line += f"; saves fail ({self._saver.trouble})"
         if self._timelines.utc.volatile is not None:

@@ -38,6 +38,11 @@ def _daemon(status: dict[str, Any]) -> Iterator[Gauge]:
         status["connections_highest"],
     )
     yield (
+        "unreachable",
+        "Whether the socket is no longer where programs look for it: 1 if so, 0 if not.",
+        int(bool(status["unreachable"])),
+    )
+    yield (
         "saves_failing",
         "Whether saves of the state fail: 1 if they do, 0 if not.",
         int(saves["failing"]),

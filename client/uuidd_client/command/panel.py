@@ -43,6 +43,8 @@ def rate(before: dict[str, Any], after: dict[str, Any], seconds: float) -> float
 def faults(status: dict[str, Any]) -> Iterator[str]:
     """Return what keeps some callers from getting the ids that they ask for, most urgent first."""
     saves, steady, clock = status["saves"], status["steady"], status["clock"]
+    if status["unreachable"]:
+        yield status["unreachable"]
     if saves["failing"]:
         yield f"saves of the state fail ({saves['trouble']})"
     elif saves["under_way_seconds"] > SAVE_SECONDS:
@@ -97,7 +99,9 @@ def draw(status: dict[str, Any], rate: float | None, *, width: int, coloured: bo
 
 def _head(status: dict[str, Any], width: int) -> Iterator[Line]:
     utc, saves = status["utc"], status["saves"]
-    if status["volatile"]:
+    if status["unreachable"]:
+        state = Span("serving, but no program can connect", RED)
+    elif status["volatile"]:
         state = Span("serving, v1 and v6 from a volatile node", RED)
     elif saves["failing"]:
         state = Span("serving, but saves fail", YELLOW)

@@ -1,0 +1,94 @@
+"""What the package uuid-runtime, whose units have our units' names, does to our service."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.rig import until
+from tests.system import booted_service
+from tests.system.booted import UUIDCTL, Booted
+
+pytestmark = pytest.mark.thorough
+
+REPACK = r"""
+mkdir -p /opt/deb/DEBIAN && cd /opt/deb
+mkdir -p var/lib/libuuid
+dpkg-query --listfiles uuid-runtime | while read -r path; do
+    [ ! -f "$path" ] || cp --archive --parents "$path" .
+done
+for name in conffiles preinst prerm postinst postrm; do
+    cp /var/lib/dpkg/info/uuid-runtime.$name DEBIAN/$name
+done
+dpkg-query --status uuid-runtime | sed '/^Status:/d; /^Conffiles:/,/^[^ ]/{/^Conffiles:/d; /^ /d}' \
+    >DEBIAN/control
+dpkg-deb --build . /opt/same.deb
+sed -i 's/^Version: .*/&+newer/' DEBIAN/control
+dpkg-deb --build . /opt/newer.deb
+"""
+"""Makes packages of the installed one, as there is no network: the same, and a newer one."""
+
+STEPS = {
+    "remove": "dpkg --remove uuid-runtime",
+    "purge": "dpkg --purge uuid-runtime",
+    "purge-later": "dpkg --remove uuid-runtime && sleep 3 && dpkg --purge uuid-runtime",
+    "reinstall": "dpkg --install /opt/same.deb",
+    "upgrade": "dpkg --install /opt/newer.deb",
+    "install-again": "dpkg --purge uuid-runtime && dpkg --install /opt/same.deb",
+}
+
+
+@pytest.fixture(scope="module")
+def packages(booted: Booted) -> Booted:
+    """The booted system, with packages to install."""
+    booted.run("sh", "-euc", REPACK)
+    return booted
+
+
+@pytest.fixture
+def installed(packages: Booted) -> Iterator[Booted]:
+    """Our service runs, and the package is installed beside it."""
+    packages.run("dpkg", "--install", "/opt/same.deb")
+    with booted_service.running(packages):
+        packages.run("systemctl", "start", "uuidd-keep.path")
+        yield packages
+
+
+def serves(booted: Booted) -> bool:
+    """Whether our service answers at its socket, to a program inside."""
+    done = booted.tried(UUIDCTL, "status", "--check")
+    return done.returncode == 0 and "all is well" in done.stdout
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_the_socket_is_open_again_soon_and_after_a_boot(installed: Booted, step: str) -> None:
+    """Whatever apt does to the package, by the same steps of dpkg."""
+    installed.run("sh", "-euc", STEPS[step])
+    until(lambda: serves(installed))
+    assert booted_service.is_ours(installed)
+    installed.reboot()
+    until(lambda: serves(installed))
+    assert booted_service.is_ours(installed)
+
+
+def test_a_socket_that_was_stopped_stays_closed(installed: Booted) -> None:
+    """What watches for the package is not in an administrator's way."""
+    watched = installed.shown("ExecMainStartTimestampMonotonic", "uuidd-keep.service")
+    installed.run("systemctl", "stop", "uuidd.socket", "uuidd.service")
+    # systemd comes to what happened before this when it answers.
+    installed.run("systemctl", "daemon-reload")
+    assert installed.shown("ExecMainStartTimestampMonotonic", "uuidd-keep.service") == watched
+    assert installed.shown("ActiveState", "uuidd.socket") == "inactive"
+
+
+def test_a_daemon_that_no_program_can_reach_says_so(installed: Booted) -> None:
+    """In its line for systemctl and in the journal, without a request; what it names helps."""
+    installed.run("systemctl", "stop", "uuidd-keep.path", "uuidd-keep.service")
+    since = installed.now()
+    installed.run("rm", "-r", "/run/uuidd")
+    line = "the socket is no longer at /run/uuidd/request; systemctl restart uuidd.socket"
+    until(lambda: line in installed.shown("StatusText"))
+    assert installed.logged(since, line, level="err").startswith("unreachable: ")
+    installed.run("sh", "-euc", line.partition("; ")[2])
+    until(lambda: serves(installed))

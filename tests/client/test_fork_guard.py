@@ -11,6 +11,7 @@ from types import FrameType
 
 import pytest
 
+from tests.client.breaking import profiled
 from tests.client.raw import raw_fork
 from uuidd_client import fork_guard
 from uuidd_client.fork_guard import ForkGuard, alive, wipe_all
@@ -152,7 +153,6 @@ def test_two_threads_at_once_find_the_same_slot() -> None:
             other.append(alive())
 
     wipe_all()
-    sys.setprofile(overtake)
-    found = alive()
+    found = profiled(alive, overtake)
     wipe_all()
     assert (found[0], *(slot[0] for slot in other)) == (0.0, 0.0)

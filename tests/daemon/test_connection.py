@@ -266,6 +266,33 @@ async def test_half_a_request_is_closed_upon_after_five_seconds(
         assert await closed_at(peer) == 5
 
 
+@pytest.mark.parametrize("half", [HALF, b"\x04\x01\x00\x00"], ids=["rpc", "libuuid"])
+async def test_a_caller_that_leaves_in_the_middle_of_a_request_is_not_late(
+    inside: Inside, half: bytes
+) -> None:
+    """Nobody waits for the rest of its request, so the end counts as no refusal."""
+    async with inside.talking() as peer:
+        await peer.send(half)
+        await trio.testing.wait_all_tasks_blocked()
+        await peer.end_sending()
+        assert await closed_at(peer) == 0
+    assert inside.service.rpc.refused == inside.service.libuuid.refused == {}
+
+
+@pytest.mark.parametrize("asked", [3, 60], ids=["at once", "after a part of the replies"])
+async def test_a_caller_that_leaves_has_no_unread_replies(inside: Inside, asked: int) -> None:
+    """Replies that nobody is there to read count as no refusal, also if a part of them waits."""
+    many = b"".join(request("make", "v4", 1000, msgid=n) for n in range(asked))
+    async with inside.talking() as peer:
+        await peer.send(many)
+        if asked > 3:
+            await trio.testing.wait_all_tasks_blocked()
+        peer.sock.close()
+        await trio.testing.wait_all_tasks_blocked()
+    assert inside.service.rpc.requests > 0
+    assert inside.service.rpc.refused == {}
+
+
 async def test_half_a_request_behind_a_whole_one_has_five_seconds(inside: Inside) -> None:
     """What follows a request in the same piece gets its own 5 s."""
     async with inside.talking() as peer:

@@ -89,6 +89,19 @@ def test_a_signal_ends_it_in_order(daemon: Daemon, number: signal.Signals) -> No
     ]
 
 
+def test_clients_that_leave_cause_no_warning(daemon: Daemon) -> None:
+    """Neither replies that nobody waits for nor half a request are counted as refused or logged."""
+    make = msgpack.packb([0, 1, "make", ["v4", 1000]])
+    for sent in (3 * make, make[:-3], b"\x04\x01"):
+        with daemon.connect() as leaving:
+            leaving.sock.sendall(sent)
+    until(lambda: daemon.call("status")["connections"] == 1)
+    requests = daemon.call("status")["requests"]
+    assert [tally["refused"] for tally in requests.values()] == [{}, {}]
+    assert daemon.stop() == 0
+    assert not [line for line in daemon.lines if "WARNING" in line]
+
+
 def test_a_start_that_fails_leaves_nothing(tmp_path: Path) -> None:
     """Neither a pid file, which would name a process that is gone, nor a socket."""
     state = tmp_path / "state"

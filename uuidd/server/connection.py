@@ -11,7 +11,8 @@ Theory of operation
    wait does so outside of the turn. Replies keep the order of requests.
 4. Each wait for the client has a deadline. A request has to arrive whole within
    ``request_seconds`` of its first byte, and replies have to be read within ``reply_seconds``;
-   otherwise the connection ends. Only so many connections of one user may leave replies unread.
+   otherwise the connection ends, and is counted as refused. A client that has gone is not counted.
+   Only so many connections of one user may leave replies unread.
 5. A connection over a limit is read too before it is closed: a caller of libuuid is killed by
    SIGPIPE when it writes to a closed socket.
 """
@@ -71,8 +72,9 @@ async def _libuuid(
     try:
         while (ask := libuuid.unpack_request(data)) is None:
             more = await stream.receive_until(deadline)
-            if not more:
+            if more is None:
                 service.libuuid.refuse(TOO_LATE)
+            if not more:
                 return
             data += more
     except libuuid.ProtocolError:
@@ -125,8 +127,9 @@ async def _rpc(
                 return True
         if stopped_by is PARTIAL:
             more = await stream.receive_until(deadline)
-            if not more:
+            if more is None:
                 service.rpc.refuse(TOO_LATE)
+            if not more:
                 return False
             data += more
 
@@ -136,18 +139,18 @@ async def _flush(
 ) -> bool:
     """Send *replies*, and return whether they could be sent in time."""
     sent = service.leasing.reply_now(stream, replies) if replies else 0
-    if sent == len(replies):
-        return True
+    unsent = memoryview(replies)[max(sent, 0) :]
     uid = stream.uid
-    if sent >= 0 and turns.unread[uid] < limits.unread_per_uid:
+    if sent >= 0 and unsent and turns.unread[uid] < limits.unread_per_uid:
         turns.unread[uid] += 1
         try:
-            if await stream.send(memoryview(replies)[sent:], seconds=limits.reply_seconds):
-                return True
+            sent = await stream.send(unsent, seconds=limits.reply_seconds)
         finally:
             turns.unread[uid] -= 1
-    service.rpc.refuse(UNREAD)
-    return False
+        unsent = unsent[max(sent, 0) :]
+    if sent >= 0 and unsent:
+        service.rpc.refuse(UNREAD)
+    return not unsent
 
 
 async def reject(stream: Stream, data: bytes, reason: str, limits: Limits) -> None:
@@ -157,7 +160,7 @@ async def reject(stream: Stream, data: bytes, reason: str, limits: Limits) -> No
     """
     until = trio.current_time() + limits.request_seconds
     if not data:
-        data = await stream.receive_until(until)
+        data = await stream.receive_until(until) or b""
     if not data or data[0] not in RPC_FIRST:
         return
     while True:

@@ -108,35 +108,36 @@ class Stream:
         passed = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd]))
         return self.sock.sendmsg([data], [passed], socket.MSG_DONTWAIT)
 
-    async def receive(self) -> bytes:
-        """Return what arrives next, however late; "" at the end or when the peer is gone."""
+    async def receive(self) -> bytes | None:
+        """Return what arrives next, however late; "" at the end or when the peer is gone.
+
+        None if the system allows no more waiting (fs.epoll.max_user_watches).
+        """
         while (data := self.receive_now()) is None:
             try:
                 await trio.lowlevel.wait_readable(self.sock)
             except OSError:
-                # The system allows no more waiting (fs.epoll.max_user_watches).
-                return b""
+                return None
         return data
 
-    async def receive_until(self, deadline: float) -> bytes:
-        """Return what arrives next; "" at the end, when the peer is gone, or past *deadline*."""
+    async def receive_until(self, deadline: float) -> bytes | None:
+        """Return what arrives next as ``receive``; None also past *deadline*."""
         with trio.move_on_at(deadline):
             return await self.receive()
-        return b""
+        return None
 
-    async def send(self, data: bytes | bytearray | memoryview, *, seconds: float) -> bool:
-        """Send *data* within *seconds*, and return whether all of it could be sent."""
+    async def send(self, data: bytes | bytearray | memoryview, *, seconds: float) -> int:
+        """Send *data* within *seconds*, and return how many bytes; -1 when the peer is gone."""
         view = memoryview(data)
-        sent = self.send_now(view)
-        if sent == len(view):
-            return True
+        done = 0
         with trio.move_on_after(seconds):
-            while 0 <= sent < len(view):
-                view = view[sent:]
+            while (sent := self.send_now(view[done:])) >= 0:
+                done += sent
+                if done == len(view):
+                    return done
                 try:
                     await trio.lowlevel.wait_writable(self.sock)
                 except OSError:
-                    return False
-                sent = self.send_now(view)
-            return sent == len(view)
-        return False
+                    return done
+            return -1
+        return done

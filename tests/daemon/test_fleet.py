@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -11,6 +12,7 @@ import pytest
 import trio
 
 from tests.rig import Daemon, ended, until
+from tests.workers.offline import SOCKET_CALLS, offline
 from tests.workers.spans import Seen
 from uuidd.core.ids.snowflake import TWITTER_EPOCH
 from uuidd.workers.address import Access, parse
@@ -118,6 +120,26 @@ def test_daemons_with_copies_of_one_state_use_no_tick_twice(tmp_path: Path) -> N
     (line,) = fenced
     assert f"worker number {number} was taken by another daemon of" in line
     assert "a copy of this state" in line
+
+
+@pytest.mark.skipif(platform.machine() not in SOCKET_CALLS, reason="a call without a number here")
+@pytest.mark.parametrize("url", ["etcd://h1/uuidd", "zk://[::1]/uuidd", "postgresql://u@h1/ids"])
+def test_a_service_without_network_says_how_to_allow_it(url: str) -> None:
+    """In the one line of its log on the engine, and in its status."""
+    with Daemon(f"--worker={url}", wrap=offline) as daemon:
+        away = until(lambda: [line for line in daemon.lines if " away: " in line])
+        why = daemon.call("status")["worker"]["why"]
+    assert len(away) == 1
+    assert "run uuidd install-units --coordinator, systemctl daemon-reload and" in away[0]
+    assert "this process may use no network: Address family not supported by protocol;" in why
+
+
+@pytest.mark.skipif(platform.machine() not in SOCKET_CALLS, reason="a call without a number here")
+def test_a_database_on_this_host_needs_no_network(tmp_path: Path) -> None:
+    """Its Unix socket is asked also by a service without network."""
+    with Daemon(f"--worker=postgresql:///ids?host={tmp_path}", wrap=offline) as daemon:
+        (away,) = until(lambda: [line for line in daemon.lines if " away: " in line])
+    assert f"{tmp_path}/.s.PGSQL.5432" in away
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,7 @@ def test_the_drop_in_lets_the_service_claim_a_number_and_nothing_else_does(
     alone = exposure(service)
     options(service, f"--worker {FLEET}")
     service.run("systemctl", "restart", "uuidd.service")
-    reaches(service, "away")
+    assert "run uuidd install-units --coordinator" in reaches(service, "away")
     with service.connect() as connection:
         assert len(connection.call("make", "v7", 2)) == 2
     since = service.now()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, closing, suppress
 from functools import partial
 from pathlib import Path
 from threading import Timer
@@ -16,7 +17,7 @@ import trio.testing
 
 from uuidd.workers.address import Access, parse
 from uuidd.workers.connecting import connect
-from uuidd.workers.coordinator import ATTEMPT_SECONDS, Away, Changed, Coordinator
+from uuidd.workers.coordinator import ATTEMPT_SECONDS, Away, Changed, Coordinator, reason
 from uuidd.workers.record import Meta, Record, UnreadableError, register_name
 
 URLS = ("zk://{}/uuidd", "etcd://{}/uuidd", "postgresql://me@{}/ids")
@@ -40,6 +41,12 @@ async def served(serve: Serve) -> AsyncIterator[str]:
         yield f"127.0.0.1:{listeners[0].socket.getsockname()[1]}"
         nursery.cancel_scope.cancel()
     gc.collect()
+
+
+def caused(error: Exception, cause: BaseException) -> Exception:
+    """Return an error that has this cause."""
+    error.__cause__ = cause
+    return error
 
 
 async def asked(url: str) -> str:
@@ -103,6 +110,49 @@ async def test_an_engine_that_nobody_serves_is_away(url: str) -> None:
     async with served(nothing) as host:
         pass
     assert "connect" in (await asked(url.format(host))).lower()
+
+
+async def test_why_no_host_of_etcd_was_reached_is_one_cause() -> None:
+    """The system's word, which the library has in a group of errors."""
+    async with served(nothing) as host:
+        pass
+    line = await asked(f"etcd://{host}/uuidd")
+    assert line == f"ConnectError: all attempts to connect to {host} failed: Connection refused"
+
+
+async def test_a_host_of_etcd_that_lets_nobody_connect_is_one_cause(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """Also where the library has the error of a group that it cancelled."""
+    with closing(socket.socket()) as full, ExitStack() as stack:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        for _ in range(2):
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(full.getsockname())
+        line = await asked(f"etcd://127.0.0.1:{full.getsockname()[1]}/uuidd")
+    assert line == "ConnectTimeout"
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (ExceptionGroup("a nursery", [ValueError("bad\nkey")]), "ValueError: bad key"),
+        (
+            caused(OSError("no host"), ExceptionGroup("", [OSError(111, "refused"), OSError("x")])),
+            "OSError: no host: [Errno 111] refused, x",
+        ),
+        (
+            caused(KeyError("k"), BaseExceptionGroup("", [KeyboardInterrupt("a cancellation")])),
+            "KeyError: 'k'",
+        ),
+        (caused(TimeoutError(), TimeoutError()), "TimeoutError"),
+    ],
+)
+def test_a_reason_is_that_of_the_causes(error: Exception, line: str) -> None:
+    """Of all in a group; a cancellation is none."""
+    assert reason(error) == line
 
 
 @pytest.mark.parametrize(

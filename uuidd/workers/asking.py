@@ -1,9 +1,12 @@
-"""What all engines over a network share: patience, and TLS."""
+"""What all engines over a network share: patience, the right to a network, and TLS."""
 
 from __future__ import annotations
 
+import os
+import socket
 import ssl
 from collections.abc import Awaitable, Callable
+from errno import EAFNOSUPPORT
 from typing import TypeVar
 
 import trio
@@ -25,6 +28,28 @@ async def in_time(ask: Callable[[], Awaitable[_Answer]]) -> _Answer:
     with trio.move_on_after(ATTEMPT_SECONDS):
         return await ask()
     raise Away(f"no answer within {ATTEMPT_SECONDS:g} s")
+
+
+def check_network() -> None:
+    """Check that this process may open a socket of IPv4 or IPv6. Raises Away with the way out.
+
+    The sandbox of the service forbids both, and libraries of engines do not all pass that error on.
+    """
+    if not any(map(_is_allowed, (socket.AF_INET, socket.AF_INET6))):
+        raise Away(
+            f"this process may use no network: {os.strerror(EAFNOSUPPORT)}; if it is the service,"
+            " run uuidd install-units --coordinator, systemctl daemon-reload and systemctl restart"
+            " uuidd.service"
+        )
+
+
+def _is_allowed(family: int) -> bool:
+    try:
+        socket.socket(family).close()
+    except OSError as error:
+        # Other errors, as with no descriptor left, say nothing of the network.
+        return error.errno != EAFNOSUPPORT
+    return True
 
 
 def tls_context(access: Access) -> ssl.SSLContext:

@@ -6,7 +6,8 @@ writes that were confirmed before it began. Nothing else is asked of it, neither
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -120,8 +121,39 @@ def one_line(text: object) -> str:
     return "".join(each if each.isprintable() else "?" for each in words)[:200]
 
 
-def reason(error: Exception) -> str:
-    """Return as one line why an engine gave no answer; *error* may be one of its library."""
+def reason(error: BaseException) -> str:
+    """Return as one line why an engine gave no answer; *error* may be one of its library.
+
+    Libraries say only in a cause, which may be a group of errors, that a connection was refused.
+    """
     if isinstance(error, (Away, UnreadableError)):
         return str(error)
-    return f"{type(error).__name__}: {one_line(error)}"
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    kind, said = type(error).__name__, str(error)
+    causes = ", ".join(dict.fromkeys(filter(None, _words_of_causes(error))))
+    if causes not in said:
+        said = f"{said}: {causes}" if said else causes
+    return f"{kind}: {one_line(said)}" if said else kind
+
+
+def _words_of_causes(error: BaseException) -> Iterator[str]:
+    """Yield what the deepest causes of an error say; more than one if there is a group."""
+    if isinstance(error, BaseExceptionGroup):
+        causes = error.exceptions
+    elif (cause := error.__cause__ or error.__context__) is not None:
+        causes = (cause,)
+    else:
+        # A cancellation is no Exception, and no cause: somebody wanted it.
+        if isinstance(error, Exception):
+            yield _system_words(error) or str(error)
+        return
+    for cause in causes:
+        yield from _words_of_causes(cause)
+
+
+def _system_words(error: Exception) -> str:
+    """Return the system's words for an error without those around it, "" if there are none."""
+    number = error.errno if isinstance(error, OSError) else None
+    words = os.strerror(number) if number else ""
+    return words if words and str(error).endswith(words) else ""

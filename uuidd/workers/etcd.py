@@ -17,7 +17,7 @@ import httpx2
 import trio
 
 from uuidd.workers.address import Access, Address, host_and_port, secret
-from uuidd.workers.asking import CONNECT_SECONDS, HOST_SECONDS, in_time, tls_context
+from uuidd.workers.asking import CONNECT_SECONDS, HOST_SECONDS, check_network, in_time, tls_context
 from uuidd.workers.coordinator import (
     Away,
     Changed,
@@ -27,8 +27,9 @@ from uuidd.workers.coordinator import (
     is_let_go,
     known_id,
     one_line,
+    reason,
 )
-from uuidd.workers.etcd_json import base64, message, number_of, put, reason, text, understood
+from uuidd.workers.etcd_json import base64, message, number_of, put, text, understood
 from uuidd.workers.record import (
     Meta,
     Record,
@@ -243,6 +244,7 @@ class EtcdCoordinator:
                         raise Away(reason(error)) from error
             raise AssertionError("there is a host")
 
+        check_network()
         return await in_time(ask)
 
     async def _ask_host(self, method: str, body: dict[str, Any]) -> dict[str, Any]:

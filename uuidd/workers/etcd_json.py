@@ -23,16 +23,6 @@ class understood:  # noqa: N801 - used as a function is
             raise Away(f"its answer about {self._where} is not etcd's") from error
 
 
-def reason(error: BaseException) -> str:
-    """Return why a host was not reached, which may be said by a cause of the error only."""
-    if isinstance(error, Away):
-        return str(error)
-    kind, cause = type(error).__name__, error
-    while not str(cause) and (deeper := cause.__cause__ or cause.__context__) is not None:
-        cause = deeper
-    return f"{kind}: {one_line(cause)}" if str(cause) else kind
-
-
 def message(answer: dict[str, Any]) -> str:
     """Return why etcd refuses a request, as one line."""
     return one_line(answer.get("message") or answer.get("error") or "no reason")

@@ -14,7 +14,7 @@ from psycopg import errors
 from psycopg.conninfo import make_conninfo
 
 from uuidd.workers.address import Access, Address, AddressError, secret
-from uuidd.workers.asking import HOST_SECONDS, in_time
+from uuidd.workers.asking import HOST_SECONDS, check_network, in_time
 from uuidd.workers.coordinator import ATTEMPT_SECONDS, Away, Changed, one_line
 
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -29,6 +29,7 @@ class PostgresqlSession:
         self._hosts: list[dict[str, Any]] = [
             {"host": host, "port": port} for host, port in address.hosts
         ] or [{}]
+        self._is_remote = bool(address.hosts)
         self._connection: Connection | None = None
 
     def close(self) -> None:
@@ -62,6 +63,8 @@ class PostgresqlSession:
         async def ask_in_thread() -> _Answer:
             return await trio.to_thread.run_sync(work, abandon_on_cancel=True)
 
+        if self._is_remote:
+            check_network()
         if self._connection is not None:
             used, self._connection = [self._connection], None
         try:

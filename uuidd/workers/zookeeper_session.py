@@ -53,7 +53,7 @@ class KazooSession:
             return await ask()
 
         connected = self._is_connected.is_set()
-
+        asking.check_network()
         try:
             return await asking.in_time(ask_connected)
         except (NodeExistsError, BadVersionError, NoNodeError):

@@ -15,3 +15,12 @@ def version() -> str:
             return file.read()
     except OSError:
         return __version__
+
+
+def installing(extra: str) -> str:
+    """Return the command that installs an extra into the environment of this installation."""
+    # Not at the start: most programs need neither.
+    import shlex
+    import sys
+
+    return f"{shlex.quote(f'{sys.prefix}/bin/pip')} install 'uuidd[{extra}]'"

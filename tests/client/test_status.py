@@ -281,7 +281,7 @@ def test_the_screen_of_a_daemon_that_serves() -> None:
         == """\
 uuidd 1.2.3  serving, pid 4711, up 26 h 3 min
 node         44:88:99:36:57:32 (mac eth0)
-worker       5, Snowflakes count from 2010-11-04, held for 8 min 0 s
+worker       5, Snowflakes count from 2010-11-04, held, 8 min 0 s left
 
 ids          ███░░░░░░░░░░░░░░░░░░░  1,234,567 a second, 12.3% of 10 million
 horizon      ████████████████░░░░░░  15.0 s until the next save is needed
@@ -395,10 +395,11 @@ def test_a_rate_that_is_not_known_yet() -> None:
         (
             AWAY,
             [
-                "worker 5, Snowflakes count from 2010-11-04, away for 3 min 20 s: etcd h1:2379 does"
-                " not answer (refused)"
+                "worker 5, Snowflakes count from 2010-11-04, away, 3 min 20 s left: etcd h1:2379"
+                " does not answer (refused)"
             ],
         ),
+        (OVER, ["2010-11-04, away, no time left: etcd h1:2379 does not answer (refused)"]),
         (LEAP, ["to 0.013 s, a leap second comes at the end of the day; set back"]),
         (UNKNOWN, ["clock quality not known (adjtimex: Operation not permitted); set back"]),
     ],
@@ -685,7 +686,8 @@ def test_without_the_library_a_line_says_what_to_install(
     monkeypatch.delitem(sys.modules, "uuidd_client.command.metrics")
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
     message = (
-        "uuidctl: --prometheus needs the package prometheus_client: pip install 'uuidd[metrics]'\n"
+        "uuidctl: --prometheus needs the package prometheus_client; install it with"
+        f" {sys.prefix}/bin/pip install 'uuidd[metrics]'\n"
     )
     assert uuidctl("status", "--prometheus", socket=daemon.socket) == (1, "", message)
 

@@ -122,6 +122,21 @@ def test_daemons_with_copies_of_one_state_use_no_tick_twice(tmp_path: Path) -> N
     assert "a copy of this state" in line
 
 
+def test_snowflakes_refused_in_a_fleet_are_logged_without_advice_that_was_followed(
+    tmp_path: Path,
+) -> None:
+    """The daemon has the option --worker already, and no number only for now."""
+    with Daemon(f"--worker=folder://{tmp_path}/none") as daemon:
+        with daemon.connect() as connection:
+            _, _, error, _ = connection.ask("make", "snowflake")
+        assert error.startswith("no_worker_id: ")
+        assert daemon.stop() == 0
+    (line,) = [line for line in daemon.lines if "refused within" in line]
+    assert line.endswith(
+        ": 1 request for Snowflakes while there was no worker number (no_worker_id)"
+    )
+
+
 @pytest.mark.skipif(platform.machine() not in SOCKET_CALLS, reason="a call without a number here")
 @pytest.mark.parametrize("url", ["etcd://h1/uuidd", "zk://[::1]/uuidd", "postgresql://u@h1/ids"])
 def test_a_service_without_network_says_how_to_allow_it(url: str) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
 
-from uuidd.workers import address, connecting
+from uuidd.cli import main
+from uuidd.workers import connecting
 from uuidd.workers.address import Access, AddressError, check, parse, place, secret
 
 ZOOKEEPER = parse("zk://h1,[::1]:2182/uuidd/prod")
@@ -90,11 +92,17 @@ def test_a_password_in_the_url_is_refused_and_not_shown(url: str) -> None:
     assert "dden" not in str(caught.value)
 
 
-def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the command that installs it."""
-    monkeypatch.setattr(address, "find_spec", lambda _: None)
-    with pytest.raises(AddressError, match=r"needs the package kazoo; .* 'uuidd\[zookeeper\]'"):
-        check(ZOOKEEPER, Access())
+def test_a_missing_extra_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the command that installs it into the environment of this uuidd."""
+    monkeypatch.setitem(sys.modules, "kazoo", None)
+    monkeypatch.setattr(sys, "prefix", "/opt/my uuidd")
+    assert main(["workers", "init", "zk://h1/uuidd"]) == 1
+    assert capsys.readouterr().err == (
+        "uuidd: zk:// needs the package kazoo; install it with"
+        " '/opt/my uuidd/bin/pip' install 'uuidd[zookeeper]'\n"
+    )
 
 
 def written(folder: Path, text: str = "hidden\n", mode: int = 0o600) -> Path:

@@ -33,7 +33,7 @@ MEANINGS = {
         "that the kernel has no room to watch (fs.epoll.max_user_watches)",
     ),
     "not_permitted": ("request", "of a user that may not make it"),
-    "no_worker_id": ("request", "for Snowflakes, which need --worker"),
+    "no_worker_id": ("request", "for Snowflakes while there was no worker number"),
     "silent": ("connection", "without a request for long, closed to make room"),
     "too_late": ("connection", "whose request was not complete in time"),
     "unavailable": ("request", "for ids that cannot be given out now"),

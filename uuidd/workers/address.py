@@ -10,6 +10,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote
 
+from uuidd import installing
+
 _SCHEMES = {
     "zk": ("zookeeper", 2181, False),
     "zks": ("zookeeper", 2181, True),
@@ -145,8 +147,7 @@ def check(address: Address, access: Access, *, unseen: Path | None = None) -> No
     if package is not None and find_spec(package) is None:
         scheme = address.url.partition(":")[0]
         raise AddressError(
-            f"{scheme}:// needs the package {package}; install it with"
-            f" pip install 'uuidd[{address.engine}]'"
+            f"{scheme}:// needs the package {package}; install it with {installing(address.engine)}"
         )
     files = {"ca": access.ca, "cert": access.cert, "key": access.key}
     given = [f"--worker-{name}" for name, path in files.items() if path is not None]

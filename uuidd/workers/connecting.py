@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from uuidd import installing
 from uuidd.workers import address as addresses
 from uuidd.workers.address import Access, Address, AddressError
 from uuidd.workers.coordinator import Coordinator
@@ -27,7 +28,7 @@ def check(address: Address, access: Access, *, unseen: Path | None = None) -> No
             from uuidd.workers.postgresql_session import check_query
         except ImportError as error:  # psycopg without the library of PostgreSQL
             raise AddressError(
-                f"psycopg cannot be used: {error}; install it with pip install 'uuidd[postgresql]'"
+                f"psycopg cannot be used: {error}; install it with {installing('postgresql')}"
             ) from error
         check_query(address)
 

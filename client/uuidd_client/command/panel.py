@@ -126,7 +126,8 @@ def _head(status: dict[str, Any], width: int) -> Iterator[Line]:
     if worker["until_in"] is not None:
         left = worker["until_in"]
         colour = RED if left < 0 else YELLOW if left < 0.4 * worker["window"] else ""
-        said += [Span(", "), Span(f"{worker['state']} for {_span(max(left, 0.0))}", colour)]
+        time_left = f"{_span(left)} left" if left > 0 else "no time left"
+        said += [Span(", "), Span(f"{worker['state']}, {time_left}", colour)]
     if worker["why"]:
         said += [Span(": "), Span(plain(worker["why"]), YELLOW)]
     yield from row("worker", said, width)

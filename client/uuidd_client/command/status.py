@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from uuidd import installing
 from uuidd_client.client import Client
 from uuidd_client.command import common, panel
 from uuidd_client.command.common import CommandError
@@ -100,7 +101,7 @@ def _prometheus(status: dict[str, Any]) -> str:
         from uuidd_client.command import metrics
     except ImportError as error:
         raise CommandError(
-            f"--prometheus needs the package {error.name}: pip install 'uuidd[metrics]'"
+            f"--prometheus needs the package {error.name}; install it with {installing('metrics')}"
         ) from error
     with _of_our_version():
         return metrics.text(status)

@@ -13,12 +13,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 from unittest.mock import patch
 
+from tests.judge import Repeated
+
 NONE = 255
 """A byte that stands for None."""
-
-
-class Repeated(AssertionError):
-    """A tick was given out that must not be."""
 
 
 class OutOfBounds(Exception):

@@ -13,9 +13,9 @@ How it works
    which may have reached the disk or not. A crash finds any one of them, or one that cannot be
    read. A start does not narrow the set: a power cut may still take back what the start read from
    the page cache.
-5. For each clock sequence, a state keeps the end of what was given out. A block must begin there or
-   later, so no tick can come twice. A generation that is no longer open has one end for all its
-   lanes, which asks for more than P1 does.
+5. For each clock sequence, a state keeps the end of what was given out, in place of all spans, so
+   that a state is small. ``tests.judge`` compares a block with the span from 0 to that end. A
+   generation that is no longer open has one end for all its lanes. That asks for more than P1.
 6. Random nodes are always new, and one that neither memory nor disk holds is forgotten. The
    exceptions of P1 are kept out: after a lost state a fixed node comes back only with UTC past all
    that it gave out before, and the state is lost only where steady led UTC by 20 s at most.
@@ -34,8 +34,9 @@ from functools import partial
 from typing import NamedTuple
 
 from tests.core import exploring
-from tests.core.exploring import NONE, OutOfBounds, Repeated, Seen
+from tests.core.exploring import NONE, OutOfBounds, Seen
 from tests.core.switching import take
+from tests.judge import Repeated, Span, compare, of_block
 from uuidd.core.ids.nodes import MULTICAST, NODE_BITS
 from uuidd.core.timeline import Generation, NoneFree
 from uuidd.core.timeline.fence import Fence
@@ -381,8 +382,7 @@ class Host:
             raise OutOfBounds
         end = block.first + block.count
         row = self.ends.setdefault((block.node, number), [0] * (self.bounds.lanes + 1))
-        if block.first < row[lane]:
-            raise Repeated(f"{block}, and ticks below {row[lane]} were given before")
+        compare(of_block(block), [Span((block.node, block.clock_seq), 0, row[lane])])
         row[lane] = end
         if block.count < 1 or block.count > count or (whole and block.count < count):
             raise Repeated(f"{block} for {count}")
@@ -407,8 +407,7 @@ class Host:
                 return
             raise
         end = block.first + block.count
-        if block.first < self.steady_end:
-            raise Repeated(f"{block}, and ticks below {self.steady_end} were given before")
+        compare(Span("steady", block.first, end), [Span("steady", 0, self.steady_end)])
         self.steady_end = end
         if block.count < 1 or block.count > count or (whole and block.count < count):
             raise Repeated(f"{block} for {count}")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.core import leased_world
-from tests.core.exploring import Repeated
 from tests.core.leased_world import Bounds
+from tests.judge import Repeated
 from uuidd.core.timeline.leases import Lease, Leases
 from uuidd.core.timeline.timelines import Timelines
 
@@ -68,7 +68,7 @@ def test_a_holder_that_goes_on_after_its_lane_was_leased_again_is_found(
         leases.snapshot().rests.clear()
 
     monkeypatch.setattr(Leases, "release", release_without_rest)
-    with pytest.raises(Repeated, match="were used before") as caught:
+    with pytest.raises(Repeated, match="came twice") as caught:
         leased_world.explore(Bounds(ticks=2, restarts=0))
     assert any("hang up" in note for note in caught.value.__notes__)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.core import small_world
-from tests.core.exploring import Repeated
 from tests.core.small_world import Bounds
+from tests.judge import Repeated
 from uuidd.core.timeline import Generation
 from uuidd.core.timeline.horizon import Horizon
 

@@ -28,9 +28,10 @@ from hypothesis.stateful import (
 from tests.core.disk import FATES, Disk
 from tests.core.draws import Draws
 from tests.core.switching import take
-from tests.core.test_timeline_machine import PICKS, REACHES, START, STEPS, Given
+from tests.core.test_timeline_machine import PICKS, REACHES, START, STEPS
+from tests.judge import Judge, Span, of_block
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
-from uuidd.core.timeline import LANES, Block, NoneFree
+from uuidd.core.timeline import LANES, NoneFree
 from uuidd.core.timeline.fence import Fence
 from uuidd.core.timeline.leases import HORIZON_AT, PAGE_WORDS, TOKENS_AT, Lease, Leases, NoLease
 from uuidd.core.timeline.outcomes import NeedsSave, TooFarAhead
@@ -65,8 +66,7 @@ class Host(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.given = Given()
-        self.by_lane = Given()
+        self.judge = Judge()
         self.disk = Disk()
         self.holders: list[Holder] = []
         self.connected: list[Holder] = []
@@ -110,13 +110,13 @@ class Host(RuleBasedStateMachine):
     def take(self, count: int, whole: bool) -> None:
         """A client asks for blocks of both timelines."""
         with suppress(NoneFree, NeedsSave):
-            self.given.add(take(self.timelines.utc, count, now=self.now, whole=whole))
+            self.judge.note(of_block(take(self.timelines.utc, count, now=self.now, whole=whole)))
         try:
             block = self.timelines.take_steady(count, at=self._at, whole=whole)
         except (NoneFree, NeedsSave, TooFarAhead):
             return
-        self.by_lane.add(Block(block.first, block.count, 0, 0))
         self.steady_end = block.first + block.count
+        self.judge.note(Span("lane 0", block.first, self.steady_end))
 
     @rule(reach=REACHES)
     def save(self, reach: int) -> None:
@@ -343,8 +343,8 @@ class Host(RuleBasedStateMachine):
             return
         lease = holder.lease
         self.end = max(self.end, end)
-        self.given.add(Block(first, end - first, lease.clock_seq, lease.node))
-        self.by_lane.add(Block(first, end - first, lease.lane, 0))
+        self.judge.note(Span((lease.node, lease.clock_seq), first, end))
+        self.judge.note(Span(f"lane {lease.lane}", first, end))
         if not holder.state_lost:
             self.used.append((lease.clock_seq // LANES, end))
 

@@ -9,14 +9,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-
 from hypothesis import settings, stateful
 from hypothesis import strategies as st
 
 from tests.core.disk import FATES, Disk
 from tests.core.draws import Draws
 from tests.core.switching import take
+from tests.judge import Judge, of_block
 from uuidd.core.timeline import Block, NoneFree, SteadyBlock
 from uuidd.core.timeline.fence import Fence
 from uuidd.core.timeline.outcomes import Closed, NeedsSave, TooFarAhead
@@ -50,8 +49,8 @@ class Host(stateful.RuleBasedStateMachine):
         self.disk = Disk()
         self.end = self.forgotten = 0
         """Past the last steady tick ever given, and past those from before a loss of the state."""
-        self.runs: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
-        """All that utc ever gave, by node and clock sequence."""
+        self.judge = Judge()
+        """Of all that utc ever gave."""
 
     @stateful.initialize(way=WAYS)
     def first_start(self, way: Way) -> None:
@@ -224,9 +223,7 @@ class Host(stateful.RuleBasedStateMachine):
         assert block.count == count if whole else 1 <= block.count <= count
         last = block.first + block.count - 1
         if isinstance(block, Block):
-            runs = self.runs[block.node, block.clock_seq]
-            assert all(last < first or end <= block.first for first, end in runs)
-            runs.append((block.first, last + 1))
+            self.judge.note(of_block(block))
             return
         assert block.first >= max(self.end, self.begin), "not after all that was given before"
         assert last == s, "not the latest ticks up to S"

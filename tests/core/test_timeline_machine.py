@@ -13,9 +13,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections import defaultdict
-
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -30,6 +27,7 @@ from hypothesis.stateful import (
 from tests.core.disk import FATES, Disk
 from tests.core.draws import Draws
 from tests.core.switching import take
+from tests.judge import Judge, of_block
 from uuidd.core.ids.nodes import MULTICAST
 from uuidd.core.timeline import LANES, Block, Generation, NoneFree
 from uuidd.core.timeline.outcomes import Closed, NeedsSave
@@ -56,22 +54,6 @@ KEEP = "keep"
 NODES = st.sampled_from([KEEP, KEEP, KEEP, None, *FIXED])
 
 
-class Given:
-    """Every tick ever given out, by node and clock sequence."""
-
-    def __init__(self) -> None:
-        self._runs: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
-
-    def add(self, block: Block) -> None:
-        """Note a block. It is P1 that none of its ticks was noted before."""
-        runs = self._runs[block.node, block.clock_seq]
-        run = (block.first, block.first + block.count)
-        place = bisect_left(runs, run)
-        for other in runs[max(place - 1, 0) : place + 1]:
-            assert run[1] <= other[0] or other[1] <= run[0], f"{block} repeats ticks of {other}"
-        runs.insert(place, run)
-
-
 class Timeline(RuleBasedStateMachine):
     """One host's utc timeline, through all its lives."""
 
@@ -79,7 +61,7 @@ class Timeline(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.given = Given()
+        self.judge = Judge()
         self.ends: dict[tuple[int, int], int] = {}
         """Past the last tick given since the state was last lost, by node and generation."""
         self.forgotten: dict[int, int] = {}
@@ -455,7 +437,7 @@ class Timeline(RuleBasedStateMachine):
             )
             assert block.node & MULTICAST
             self.volatile_nodes.add(block.node)
-        self.given.add(block)
+        self.judge.note(of_block(block))
 
     def _look_at_what_is_open(self) -> None:
         """A generation is opened at its mark, not past now, and is not held on to past a step."""

@@ -114,8 +114,8 @@ def test_daemons_with_copies_of_one_state_use_no_tick_twice(tmp_path: Path) -> N
             for daemon in (first, copy):
                 used, begin, end = taken(daemon)
                 seen.use(used, begin, end, str(daemon.pid))
-        assert seen.overlaps() == []
-        assert len(seen.spans) == 2
+        assert seen.overlaps == []
+        assert len(seen.judge.spans) == 2
         fenced = [line for each in (first, copy) for line in each.lines if "fenced" in line]
     (line,) = fenced
     assert f"worker number {number} was taken by another daemon of" in line

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import uuid
-from bisect import bisect
 from typing import Any
 
 from tests.core.ticked import tick_of, value_of
-from tests.fuzzing.target import require
+from tests.fuzzing.target import Broken, require
+from tests.judge import Judge, Repeated, Span
 from uuidd.core.ids.ticks import TICKS_PER_MS, UNIX_EPOCH
 from uuidd.core.timeline.leases import Lease
 
@@ -21,7 +21,7 @@ class GivenOut:
     """Blocks and ids, of all rounds for what comes twice, and of the last for what moved."""
 
     def __init__(self) -> None:
-        self._blocks: dict[Key, list[tuple[int, int]]] = {}
+        self._judge = Judge()
         self._ids: set[str] = set()
         self._tokens: set[int] = set()
         # When the last lease of each lane begins: of earlier rounds, and of this one.
@@ -98,12 +98,11 @@ class GivenOut:
 
     def block(self, key: Key, first: int, count: int) -> None:
         """Note a block. Raises Broken when one of its ticks was given out before."""
-        blocks = self._blocks.setdefault(key, [])
         end = first + count
-        place = bisect(blocks, (first, end))
-        require(not place or blocks[place - 1][1] <= first, "no tick is given out twice")
-        require(place == len(blocks) or end <= blocks[place][0], "no tick is given out twice")
-        blocks.insert(place, (first, end))
+        try:
+            self._judge.note(Span(key, first, end))
+        except Repeated as repeated:
+            raise Broken("no tick is given out twice") from repeated
         self.ends[key] = max(end, self.ends.get(key, 0))
 
     def check(self, *, now: int) -> None:

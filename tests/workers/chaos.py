@@ -265,9 +265,9 @@ def main() -> int:
     seen = run(
         given.engine, given.seconds, given.seed, say=lambda line: sys.stdout.write(f"{line}\n")
     )
-    for line in seen.overlaps()[:20]:
+    for line in seen.overlaps[:20]:
         sys.stdout.write(f"{line}\n")
-    return 1 if seen.overlaps() else 0
+    return 1 if seen.overlaps else 0
 
 
 if __name__ == "__main__":

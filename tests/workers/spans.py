@@ -4,34 +4,29 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from itertools import pairwise
+
+from tests.judge import Judge, Repeated, Span
 
 
 @dataclass(slots=True)
 class Seen:
-    """What happened. *spans* are, for each number, the ticks that somebody used, and who."""
+    """What happened. *overlaps* says of each span that it overlaps one that came before."""
 
-    spans: dict[int, list[tuple[int, int, str]]] = field(default_factory=dict)
+    judge: Judge = field(default_factory=Judge)
+    overlaps: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     refusals: Counter[str] = field(default_factory=Counter)
 
     def use(self, number: int, first: int, end: int, who: str) -> None:
         """Note that *who* may have used the ticks from *first* to before *end*."""
-        self.spans.setdefault(number, []).append((first, end, who))
-
-    def overlaps(self) -> list[str]:
-        """Return a line for each two neighbouring spans of a number that overlap."""
-        found = []
-        for number, spans in sorted(self.spans.items()):
-            spans.sort()
-            for (_, end, who), (first, _, other) in pairwise(spans):
-                if first < end:
-                    found.append(f"number {number}: {end - first} ticks of {who} and {other}")
-        return found
+        try:
+            self.judge.note(Span(number, first, end, who))
+        except Repeated as repeated:
+            self.overlaps.append(str(repeated))
 
     def report(self) -> str:
         """Return all of it as text."""
-        taken = sum(len(spans) for spans in self.spans.values())
-        ticks = sum(end - first for spans in self.spans.values() for first, end, _ in spans)
+        spans = [span for some in self.judge.spans.values() for span in some]
+        ticks = sum(span.end - span.first for span in spans)
         counts = ", ".join(f"{name} {count}" for name, count in sorted(self.counts.items()))
-        return f"{taken} spans, {ticks} ticks; {counts}; overlaps {len(self.overlaps())}"
+        return f"{len(spans)} spans, {ticks} ticks; {counts}; overlaps {len(self.overlaps)}"

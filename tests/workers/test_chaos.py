@@ -19,6 +19,6 @@ def test_no_tick_of_a_number_is_two_hosts(name: str) -> None:
     """Though hosts are stopped, killed and robbed, and writes are lost, or done late."""
     seed = random.randrange(1 << 32)
     seen = chaos.run(name, SECONDS, seed, say=print)
-    assert seen.overlaps() == [], f"seed {seed}"
+    assert seen.overlaps == [], f"seed {seed}"
     assert seen.counts["blocks"] > 0
     assert seen.counts["log:claimed"] > chaos.NUMBERS

@@ -30,8 +30,8 @@ def run(steps: Steps) -> Seen:
 def test_no_number_is_used_twice_for_one_tick(steps: Steps) -> None:
     """And the other steady kinds are never refused, which a step of the world checks."""
     seen = run(steps)
-    event(f"numbers used: {len(seen.spans)}")
-    assert seen.overlaps() == []
+    event(f"numbers used: {len(seen.judge.spans)}")
+    assert seen.overlaps == []
 
 
 def test_the_world_gives_out_snowflakes_of_both_numbers() -> None:
@@ -40,6 +40,6 @@ def test_the_world_gives_out_snowflakes_of_both_numbers() -> None:
     for change in [("stop", 0, 0.0), ("stop", 1, 0.0), ("start", 0, 0.0)]:
         steps += [change, ("sleep", 0, 10.0), ("take", 0, 0.0)]
     seen = run(steps)
-    users = {who for spans in seen.spans.values() for _, _, who in spans}
-    assert len(seen.spans) == 2
-    assert {who.split(",")[0] for who in users} == {"host 0", "host 1", "host 2"}, seen.spans
+    users = {span.taker for spans in seen.judge.spans.values() for span in spans}
+    assert len(seen.judge.spans) == 2
+    assert {who.split(",")[0] for who in users} == {"host 0", "host 1", "host 2"}, seen.judge.spans

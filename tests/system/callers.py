@@ -10,8 +10,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from tests.judge import Judge, Span, assert_rising, of_block, of_id
 from tests.rig import PATIENCE, Connection, Daemon
-from tests.system.takers import Given, assert_apart, given_by, given_in
+from tests.system.takers import given_in
 from uuidd.core.ids import uuids, versions
 from uuidd.core.ids.ticks import UNIX_EPOCH
 from uuidd.core.wire import libuuid
@@ -57,9 +58,9 @@ class Callers:
     """Callers of every sort at *daemon*: ``take`` and ``make`` by rpc, libuuid's, and our client's.
 
     *ahead* returns by how many seconds at most the daemon's UTC is ahead of ours; no tick of utc
-    may lie past that. *max_age* is our client's. *faults* are what was out of order, or in the
-    future. A test that ends the daemon while they draw does so in the context ``down``, and starts
-    another daemon there.
+    may lie past that. *max_age* is our client's. *faults* are the ticks in the future. A draw fails
+    with Repeated if a tick came before. A test that ends the daemon while they draw does so in the
+    context ``down``, and starts another daemon there.
     """
 
     def __init__(
@@ -71,11 +72,10 @@ class Callers:
     ) -> None:
         self._daemon = daemon
         self._ahead = ahead
-        self._utc: list[Given] = []
-        self._steady: list[Given] = []
+        self._judge = Judge()
+        self._firsts: dict[str, list[int]] = {}
         self.faults: list[str] = []
         self._connections: dict[str, Connection] = {}
-        self._ends: dict[str, int] = {}
         self._came = threading.Condition()
         self._up = threading.RLock()
         self._downs = 0
@@ -107,7 +107,7 @@ class Callers:
     @property
     def spaces(self) -> set[tuple[int, ...]]:
         """The nodes and clock sequences of all that utc gave."""
-        return {given.space for given in self._utc}
+        return {place for place in self._judge.spans if len(place) == 2}
 
     @property
     def nodes(self) -> set[int]:
@@ -214,12 +214,12 @@ class Callers:
         for name in list(self._connections):
             self._forget(name)
 
-    def assert_nothing_twice(self) -> None:
-        """Fail if a tick came twice, if steady went back for one caller, or was utc's ahead."""
+    def assert_sound(self) -> None:
+        """Fail if steady went back for one caller, utc was ahead, or one of both gave nothing."""
         assert not self.faults, self.faults[:5]
-        for given in (self._utc, self._steady):
-            assert given
-            assert_apart(given)
+        for firsts in self._firsts.values():
+            assert_rising(firsts)
+        assert {len(place) for place in self._judge.spans} == {1, 2}
 
     def take_steady(self, count: int) -> None:
         """Take of the steady timeline."""
@@ -230,13 +230,13 @@ class Callers:
         before = self._ahead()
         block = self._ask(name, "take", "utc", count, whole)
         self._check(name, block["first"] + block["count"] - 1, before)
-        self._utc.append(given_in(block))
+        self._judge.note(given_in(block)._replace(taker=name))
 
     def _make_v1(self) -> None:
         before = self._ahead()
         ids = [uuids.from_text(text) for text in self._ask("make v1", "make", "v1", 10)]
         self._check("make v1", max(versions.gregorian_fields(id).tick for id in ids), before)
-        self._note_v1(ids)
+        self._note_v1("make v1", ids)
 
     def _libuuid(self) -> None:
         before = self._ahead()
@@ -249,11 +249,10 @@ class Callers:
             raise EOFError
         given = libuuid.unpack_block(reply)
         self._check("libuuid", given.first + given.count - 1, before)
-        space = given.node, given.clock_seq
-        self._utc.append(Given(space, given.first, given.count))
+        self._judge.note(of_block(given)._replace(taker="libuuid"))
 
     def _client_v1(self) -> None:
-        self._note_v1([id.int for id in self._by_client("v1")])
+        self._note_v1("client v1", [id.int for id in self._by_client("v1")])
 
     def _make_v7(self) -> None:
         self._note_v7(
@@ -291,17 +290,14 @@ class Callers:
         if last > latest:
             self.faults.append(f"{name}: {last - latest} ticks past now")
 
-    def _note_v1(self, ids: list[int]) -> None:
+    def _note_v1(self, name: str, ids: list[int]) -> None:
         for id in ids:
-            found = versions.gregorian_fields(id)
-            self._utc.append(Given((found.node, found.clock_seq), found.tick, 1))
+            self._judge.note(of_id(id)._replace(taker=name))
 
     def _note_v7(self, name: str, ids: list[int]) -> None:
         for id in ids:
-            self._note_steady(name, given_by(id))
+            self._note_steady(name, of_id(id))
 
-    def _note_steady(self, name: str, given: Given) -> None:
-        if given.first < self._ends.get(name, 0):
-            self.faults.append(f"{name}: {self._ends[name] - given.first} ticks back")
-        self._ends[name] = given.first + given.ticks
-        self._steady.append(given)
+    def _note_steady(self, name: str, span: Span) -> None:
+        self._judge.note(span._replace(taker=name))
+        self._firsts.setdefault(name, []).append(span.first)

@@ -18,9 +18,9 @@ from struct import Struct
 from typing import Any, NamedTuple
 
 from tests.forks import Program
+from tests.judge import Span, assert_apart, assert_rising, of_id
 from tests.rig import Daemon, until
 from tests.system.children import each_child
-from uuidd.core.ids import versions
 from uuidd_client import Client, DaemonUnavailable
 from uuidd_client.source import utc_tick
 
@@ -54,14 +54,14 @@ class Drawn(NamedTuple):
     @property
     def tick(self) -> int:
         """The tick of the id."""
-        return versions.gregorian_fields(self.id).tick if self.is_v1 else versions.v7_tick(self.id)
+        return of_id(self.id).first
 
     @property
-    def place(self) -> tuple[int, ...]:
-        """What no other id may share: of a v7, the tick and the lane."""
-        if self.is_v1 or not self.safe:
-            return (self.id,)
-        return self.tick, self.id >> versions.V7_RANDOM_BITS - versions.LANE_BITS & 0xFF
+    def span(self) -> Span:
+        """What no other id may share: of a v7 of the fallback, the whole id."""
+        if self.is_v1 or self.safe:
+            return of_id(self.id)
+        return Span("v7 of the fallback", self.id, self.id + 1)
 
 
 class Holder(Program):
@@ -128,26 +128,22 @@ def await_leases(daemon: Daemon, count: int) -> None:
 
 
 def assert_sound(drawn: Iterable[list[Drawn]], *, utc_set_back: bool = False) -> None:
-    """Fail if an id or its place came twice, lay in the future, or was out of order.
+    """Fail if an id or its tick came twice, lay in the future, or was out of order.
 
     *drawn* is what each process drew. Once UTC was set back, v1 may be out of order where it was,
     and v7 lie in the future.
     """
-    seen: set[tuple[int, ...]] = set()
-    for some in drawn:
-        places = [each.place for each in some]
-        fresh = set(places)
-        assert len(fresh) == len(places), "a process was given a place twice"
-        assert not seen & fresh, f"two processes were given {min(seen & fresh)}"
-        seen |= fresh
-        v7 = [each.id for each in some if not each.is_v1]
-        assert all(one < next for one, next in itertools.pairwise(v7))
+    spans: list[Span] = []
+    for number, some in enumerate(drawn):
+        spans += [each.span._replace(taker=f"process {number}") for each in some]
+        assert_rising(each.id for each in some if not each.is_v1)
         v1 = [each for each in some if each.is_v1]
         for one, next in itertools.pairwise(v1):
             assert one.tick < next.tick or (utc_set_back and next.at < one.at), (one, next)
         late = [each for each in some if each.tick > each.at and (each.is_v1 or not utc_set_back)]
         assert not late, late[:5]
-    assert seen
+    assert spans
+    assert_apart(spans)
 
 
 def main(words: list[str]) -> None:

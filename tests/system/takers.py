@@ -13,16 +13,16 @@ import select
 import socket
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from struct import Struct
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from tests.forks import Program
+from tests.judge import Span, of_id
 from tests.rig import until
 from tests.system.children import each_child
-from uuidd.core.ids import uuids, versions
 from uuidd.core.wire import libuuid
 from uuidd_client import Client, DaemonUnavailable, places
 from uuidd_client.source import utc_tick
@@ -38,30 +38,11 @@ AT_ONCE, EACH = 64, 20
 """How many children of ``forks`` live at once, and ids of each."""
 
 
-class Given(NamedTuple):
-    """A run of ticks that was given out in *space*: a node and clock_seq, or a lane of steady."""
-
-    space: tuple[int, ...]
-    first: int
-    ticks: int
-
-    @property
-    def is_steady(self) -> bool:
-        """Whether this is of the steady timeline."""
-        return len(self.space) == 1
-
-
-def given_in(block: dict[str, Any]) -> Given:
+def given_in(block: dict[str, Any]) -> Span:
     """Return what was given out in a block, as the wire has it."""
     steady = "clock_seq" not in block
-    space = (0,) if steady else (int.from_bytes(block["node"], "big"), block["clock_seq"])
-    return Given(space, block["first"], block["count"])
-
-
-def given_by(v7: int) -> Given:
-    """Return what was given out for a v7."""
-    lane = versions.v7_fields(v7).rand_b >> versions.V7_RANDOM_BITS - versions.LANE_BITS & 0xFF
-    return Given((lane,), versions.v7_tick(v7), 1)
+    place = (0,) if steady else (int.from_bytes(block["node"], "big"), block["clock_seq"])
+    return Span(place, block["first"], block["first"] + block["count"])
 
 
 class Taker(Program):
@@ -88,22 +69,11 @@ class Taker(Program):
         read = RECORD.iter_unpack(self._file.read_bytes())
         return [(int.from_bytes(id, "big"), number) for id, number in read]
 
-    def given(self) -> Iterator[Given]:
+    def given(self) -> Iterator[Span]:
         """Yield what it was given, in order."""
         for id, count in self.records():
-            if uuids.version(id) == 7:
-                yield given_by(id)._replace(ticks=count)
-            else:
-                tick, clock_seq, node = versions.gregorian_fields(id)
-                yield Given((node, clock_seq), tick, count)
-
-
-def assert_apart(given: Iterable[Given]) -> None:
-    """Fail if any tick of a space was given twice."""
-    ends: dict[tuple[int, ...], int] = {}
-    for space, first, ticks in sorted(given, key=lambda each: each.first):
-        assert first >= ends.get(space, 0), f"tick {first} was given twice in {space}"
-        ends[space] = first + ticks
+            span = of_id(id)
+            yield span._replace(end=span.first + count, taker=self._file.name)
 
 
 def made(kind: Kind) -> Callable[[Path], Callable[[], list[bytes]]]:

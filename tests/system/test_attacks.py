@@ -13,9 +13,9 @@ from typing import Any
 import msgpack
 import pytest
 
+from tests.judge import Span, assert_apart
 from tests.rig import PATIENCE, SOON, Daemon, until
 from tests.system.attacker import FIRST_BYTES, GREED, Actor, libuuid
-from tests.system.takers import Given, assert_apart
 from uuidd.core.timeline.leases import PER_USER
 
 pytestmark = pytest.mark.usefixtures("as_root")
@@ -79,8 +79,11 @@ def served(daemon: Daemon, rounds: int = ROUNDS) -> dict[str, Any]:
 
 def assert_disjoint(*seen: dict[str, Any]) -> None:
     """Fail if a (node, clock_seq, tick) is in two blocks, or one was from the future."""
-    blocks = [block for each in seen for block in each["blocks"]]
-    assert_apart(Given((node, clock_seq), *run) for node, clock_seq, *run in blocks)
+    assert_apart(
+        Span((node, clock_seq), first, first + count)
+        for each in seen
+        for node, clock_seq, first, count in each["blocks"]
+    )
     assert max(each["ahead"] for each in seen) <= 0
 
 

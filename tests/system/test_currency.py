@@ -10,6 +10,7 @@ import pytest
 
 from tests.core.ticked import tick_of
 from tests.forks import Program
+from tests.judge import first_inversion
 from tests.rig import PATIENCE, Daemon
 from tests.system.dated import ENTRY, FEW
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
@@ -107,21 +108,11 @@ of_leases = pytest.mark.parametrize("kind", ["v1"], indirect=True, scope="module
 of_blocks = pytest.mark.parametrize("kind", ["flake"], indirect=True, scope="module")
 
 
-def first_inversion(drawn: list[list[Drawn]], by: int) -> tuple[Drawn, Drawn] | None:
-    """Return ids of which the first was had before the second was asked for, and yet is later.
-
-    Later by *by* ticks or more; None when there are none such.
-    """
-    each = [one for some in drawn for one in some]
-    had = sorted(each, key=lambda one: one.had_ns)
-    latest, index = had[0], 0
-    for one in sorted(each, key=lambda one: one.asked_ns):
-        while index < len(had) and had[index].had_ns < one.asked_ns:
-            latest = max(latest, had[index])
-            index += 1
-        if index and latest.tick - one.tick >= by:
-            return latest, one
-    return None
+def inversion(drawn: list[list[Drawn]], by: int) -> object:
+    """Return ids that are inverted by *by* ticks or more, or None."""
+    return first_inversion(
+        ((one.asked_ns, one.had_ns, one.tick) for some in drawn for one in some), by
+    )
 
 
 def test_they_drew_at_once(rounds: int, drawn: list[list[Drawn]]) -> None:
@@ -155,20 +146,20 @@ def test_ids_of_leases_are_a_millisecond_old_at_most(drawn: list[list[Drawn]]) -
     by = int((LEASE_AGE + SLEW) * TICKS_PER_SECOND)
     assert sum(map(len, leased)) > sum(map(len, drawn)) / 2
     assert all(one.asked - one.tick < by for each in leased for one in each)
-    assert first_inversion(leased, by) is None
+    assert inversion(leased, by) is None
 
 
 def test_ids_of_two_processes_are_inverted_by_max_age_at_most(drawn: list[list[Drawn]]) -> None:
     """What was had before another id was asked for is later by less than max_age, if at all."""
     by = int((MAX_AGE + SLEW) * TICKS_PER_SECOND)
-    assert first_inversion(drawn, by) is None
+    assert inversion(drawn, by) is None
 
 
 def test_without_blocks_ids_of_two_processes_are_in_order(
     at_once: list[list[Drawn]],
 ) -> None:
     """With a max_age of 0, what was had before another id was asked for is earlier than that."""
-    assert first_inversion(at_once, 0) is None
+    assert inversion(at_once, 0) is None
 
 
 def test_without_blocks_no_id_is_of_the_future(at_once: list[list[Drawn]]) -> None:

@@ -88,7 +88,7 @@ def test_power_cuts_repeat_nothing(
             assert daemon.stop() == 0
     finally:
         fake_time.forget(re.findall(r" pid=(\d+) ", "\n".join(daemon.lines)))
-    callers.assert_nothing_twice()
+    callers.assert_sound()
     # On a slow machine a daemon may come to its horizon between the cut and its end.
     assert all("could not be saved" in refused for refused in callers.refused)
     nodes = {re.findall(r" node=(\w+)", line)[0] for line in daemon.lines if "started:" in line}
@@ -163,7 +163,7 @@ def test_a_disk_that_fails_stops_no_caller_and_heals(mounts: Mounts, name: str) 
             assert connection.call("take", "steady", 1)["count"] == 1
         callers.hang_up()
         assert daemon.stop() == 0
-    callers.assert_nothing_twice()
+    callers.assert_sound()
     assert len(callers.nodes) == 2
     assert not [refused for caller in callers.of_utc for refused in caller.refused]
     assert all(caller.refused for caller in callers.of_steady)
@@ -219,7 +219,7 @@ def test_a_start_on_a_full_disk_serves_and_heals(mounts: Mounts, used: bool) -> 
         callers.draw(2)
         callers.hang_up()
         assert daemon.stop() == 0
-    callers.assert_nothing_twice()
+    callers.assert_sound()
     assert callers.refused == refused
     start = f"starting, although the state cannot be saved in {daemon.state}: {cause}; make room"
     assert [line for line in daemon.lines if start in line]
@@ -255,7 +255,7 @@ def test_a_sync_that_hangs_delays_no_caller(seconds: float, mounts: Mounts) -> N
         callers.hang_up()
         assert int.from_bytes(daemon.call("take", "utc", 1)["node"], "big") == stored
         assert daemon.stop() == 0
-    callers.assert_nothing_twice()
+    callers.assert_sound()
     assert took > seconds - 1
     assert status["saves"]["failed"] == 0
     assert not [refused for caller in callers.of_utc for refused in caller.refused]

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.judge import assert_apart, assert_no_id_twice
 from tests.rig import Daemon, until
 from tests.system.fake_time import HOUR, FakeTime
 from tests.system.holders import Drawn, Holder, assert_sound, await_leases, holders, leases
@@ -170,8 +171,7 @@ def test_leases_end_when_the_state_folder_is_moved_away(tmp_path: Path) -> None:
     drawn = [holder.drawn() for holder in drawing + others]
     # The lanes of two daemons are apart by their nodes; of v7, only the whole ids are.
     assert_sound([[each for each in some if each.is_v1] for some in drawn])
-    whole = [each.id for some in drawn for each in some]
-    assert len(set(whole)) == len(whole)
+    assert_no_id_twice([each.id for each in some] for some in drawn)
 
 
 @pytest.mark.parametrize("offset", [-0.001, -0.02, -HOUR, HOUR])
@@ -245,7 +245,7 @@ def test_clients_that_are_killed_as_they_draw_leave_their_lanes_to_others(
         await_leases(daemon, 2)
         steady.more()
     assert_sound([*drawn, steady.drawn()])
-    assert len({each.place[1] for some in drawn for each in some if not each.is_v1}) > 16
+    assert len({each.span.place for some in drawn for each in some if not each.is_v1}) > 16
 
 
 @pytest.mark.parametrize("children", [60, pytest.param(600, marks=pytest.mark.thorough)])
@@ -257,7 +257,6 @@ def test_forks_of_a_client_with_leases_lease_for_themselves(children: int, tmp_p
         until(lambda: leases(daemon)["out"] == 0)
     drawn = forks.drawn()
     # Those of all the processes are mixed in the file.
-    places = [each.place for each in drawn]
-    assert len(set(places)) == len(places)
+    assert_apart(each.span for each in drawn)
     assert all(each.tick <= each.at for each in drawn)
     assert all_safe(drawn)

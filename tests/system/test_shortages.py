@@ -12,9 +12,10 @@ from pathlib import Path
 
 import msgpack
 
+from tests.judge import Span, assert_apart
 from tests.rig import PATIENCE, SOON, Connection, Daemon, until
 from tests.system.attacker import connected
-from tests.system.takers import Given, assert_apart, given_in
+from tests.system.takers import given_in
 
 DESCRIPTORS = 224
 """Of which the daemon keeps 96 for itself, so that 128 are left for connections."""
@@ -23,7 +24,7 @@ ROOM = 1 << 20
 """Bytes of memory that it may have beside those that it has when it has served a little."""
 
 
-def takes(connection: Connection, seconds: float) -> Iterator[tuple[Given, float]]:
+def takes(connection: Connection, seconds: float) -> Iterator[tuple[Span, float]]:
     """Take of both timelines for *seconds*; yield each block, and how long it took."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:

@@ -14,10 +14,10 @@ import pytest
 
 from tests.core.draws import Draws
 from tests.core.switching import take
+from tests.judge import Span, assert_apart, of_block
 from tests.rig import Daemon, until
 from tests.system.callers import Callers
 from tests.system.fake_time import FakeTime
-from tests.system.takers import Given, assert_apart
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.generation import LANE_BITS
 from uuidd.core.timeline.outcomes import NeedsSave, NoneFree
@@ -47,7 +47,7 @@ class Host:
         self._node = node
         # Random nodes never come again; generations do, which is the worst case.
         self._random = Draws(step=0)
-        self.given: list[Given] = []
+        self.given: list[Span] = []
         """Of utc."""
         self.steady: list[int] = []
         """The ends of blocks of the steady timeline."""
@@ -80,7 +80,7 @@ class Host:
             blocks = [take(utc, 1000, now=now)]
         with contextlib.suppress(NoneFree):
             blocks.append(take(utc, 1000, now=now, whole=True))
-        self.given += [Given((b.node, b.clock_seq), b.first, b.count) for b in blocks]
+        self.given += map(of_block, blocks)
         with contextlib.suppress(NoneFree):
             first, count = steady.take(1000, now=now, elapsed=0)
             assert not self.steady or first >= self.steady[-1], "steady went back"
@@ -103,7 +103,7 @@ def in_use(folder: Path, node: Node | None) -> tuple[Host, bytes]:
         for now in (BACK + LEAD, BACK + LEAD + 1000, BACK, BACK + 500):
             host.save(store, utc, steady, now=now)
             host.draw(store, utc, steady, now=now)
-    assert len({each.space[1] >> LANE_BITS for each in host.given if not each.is_steady}) == 2
+    assert len({each.place[1] >> LANE_BITS for each in host.given}) == 2
     assert len(host.steady) > 1
     return host, (folder / "state").read_bytes()
 
@@ -159,7 +159,7 @@ def test_a_file_torn_at_any_byte_repeats_nothing_under_a_fixed_node(memory: Path
         begin_from(host, data, now=now + 1)
         now += AFTER + 1
     assert_apart(host.given)
-    assert {each.space[0] for each in host.given if not each.is_steady} == {FIXED.value}
+    assert {each.place[0] for each in host.given} == {FIXED.value}
 
 
 def signed(body: bytes, version: int = FORMAT) -> bytes:
@@ -218,7 +218,7 @@ def test_a_daemon_sets_aside_what_it_cannot_use(
     callers.hang_up()
     assert all(len({*caller.refused}) == 1 for caller in callers.of_steady)
     assert all(not caller.refused for caller in callers.of_utc)
-    callers.assert_nothing_twice()
+    callers.assert_sound()
 
 
 @pytest.mark.parametrize("kill", [False, True])
@@ -242,7 +242,7 @@ def test_an_older_state_of_the_same_host_repeats_nothing_while_utc_goes_on(
     callers.draw(3)
     callers.take_wide()
     callers.hang_up()
-    callers.assert_nothing_twice()
+    callers.assert_sound()
     assert not callers.refused
     assert len(callers.nodes) == 1
     assert not [path for path in daemon.state.iterdir() if "unusable" in path.name]

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.core.ticked import value_of
+from tests.judge import assert_no_id_twice, assert_rising
 from tests.system.storm import (
     CLIENTS,
     EACH,
@@ -129,15 +130,14 @@ def test_steady_is_as_far_ahead_as_utc_was_set_back(storm: Storm) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_id_came_twice(storm: Storm, kind: str) -> None:
     """Ids of the daemon, of the fallback and of libuuid's own differ, all of them."""
-    ids = storm.v1 if kind == "v1" else [id for drawn in storm.ids[kind] for id in drawn]
-    assert len(set(ids)) == len(ids)
+    assert_no_id_twice(storm.ids[kind] + (storm.stdlib if kind == "v1" else []))
 
 
 @pytest.mark.parametrize("kind", STEADY)
 def test_in_each_process_a_steady_kind_rises(storm: Storm, kind: str) -> None:
     """Without exception: over kills, restarts, fallback and steps back."""
     for ids in storm.ids[kind]:
-        assert ids == sorted(ids)
+        assert_rising(ids)
 
 
 def test_every_timestamp_is_of_the_run(storm: Storm) -> None:

@@ -9,6 +9,7 @@ from uuid import UUID, SafeUUID
 
 from tests.client.fakes import NODE, START
 from tests.client.lanes import Lanes
+from tests.kinds import KINDS, UTC
 from uuidd.core.ids.layouts import Origin
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd_client import extension
@@ -46,7 +47,7 @@ class Hand:
         self.between: Callable[[], object] = lambda: None
         self.guard = ForkGuard()
         self.used, self.latest = core.Mark(), core.Mark()
-        latest = None if kind in ("v1", "v6") else self.latest
+        latest = None if kind in UTC else self.latest
         uuids = (uuid, SafeUUID.safe, SafeUUID.unknown, by_slots)
         self.cutter = core.Cutter(
             kind,
@@ -59,7 +60,7 @@ class Hand:
             uuids,
         )
         self.leased: Holding | None = None
-        self.form = "text" if kind in ("ksuid", "push_id") else "uuid"
+        self.form = "uuid" if "uuid" in KINDS[kind].forms else "text"
 
     def _clock(self) -> int:
         self.readings += 1

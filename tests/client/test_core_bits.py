@@ -1,4 +1,4 @@
-"""What the C extension makes is bit for bit what the kinds' plain functions make."""
+"""What the C extension makes is bit for bit what ``tests/kinds.py`` says."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.client.cutters import Hand
-from tests.client.draws import bits, check_draws, random_size, range_of
-from tests.client.test_fast_paths import BYTES, EPOCH, formed, seen
-from uuidd.core.ids.kinds import KINDS
+from tests.client.draws import bits, check_draws, range_of
+from tests.client.test_fast_paths import EPOCH, formed, seen
+from tests.kinds import FORMS, KINDS, random_size
 from uuidd.core.ids.layouts import Origin
 
-FORMS = [(kind, form) for kind in KINDS for form in KINDS[kind].forms]
 origins = st.builds(
     Origin,
     st.integers(0, (1 << 48) - 1),
@@ -56,7 +55,7 @@ def test_ids_at_the_edges_of_their_fields(
     """A field that runs into another shows with all its neighbours zeros, or all ones."""
     hand = Hand(kind, random=lambda count: fill * count)
     begin, end = range_of(kind)
-    random = fill * random_size(kind, origin)
+    random = fill * random_size(kind, origin.lane)
     for place in sorted({place for place in edges(kind) if begin <= place < end}):
         (made,) = hand.cutter.many(form, place, 1, origin, True)
         expected = formed(kind, form, bits(kind, place, origin, random))
@@ -84,7 +83,7 @@ def test_many_ids_have_random_bits_of_their_own(kind: str, form: str, count: int
     first = begin + (end - begin) // 3
     hand = Hand(kind, random=read)
     made = hand.cutter.many(form, first, count, ORIGINS[2], True)
-    size = random_size(kind, ORIGINS[2])
+    size = random_size(kind, ORIGINS[2].lane)
     tails = [tail for part in drawn for tail in _pieces(part, size)]
     assert len(tails) == count * bool(size)
     expected = [
@@ -109,7 +108,7 @@ def test_packed_ids_are_those_of_a_list(kind: str, count: int) -> None:
     packed = fills[0].packed(first, count, ORIGINS[1])
     listed = fills[1].many("bytes", first, count, ORIGINS[1], True)
     assert packed == b"".join(listed)
-    assert len(packed) == count * BYTES.get(kind, 16)
+    assert len(packed) == count * KINDS[kind].size
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "v4"])
@@ -145,8 +144,8 @@ def test_an_id_alone_is_that_of_a_list(
         origin = origin._replace(lane=None)
     one.lend(first, 1, origin=origin)
     alone = one.one(shape)
-    size = random_size(kind, origin)
-    whole = random_size(kind, origin._replace(lane=None))
+    size = random_size(kind, origin.lane)
+    whole = random_size(kind)
     tail = bytes(range(256))[-whole:][whole - size :]
     assert seen(alone) == formed(kind, shape, bits(kind, first, origin, tail), safe=safe)
 

@@ -1,8 +1,7 @@
-"""What the client gives at memory speed is bit for bit what the kinds' plain functions give.
+"""What the client gives at memory speed is bit for bit what ``tests/kinds.py`` says.
 
-Nothing is timed here. The plain functions make one id of its fields, and are held to published
-values elsewhere; the client cuts blocks into runs, and makes those by loops in C, by tables and by
-columns.
+Nothing is timed here. The client cuts blocks into runs, and makes those by loops in C, by tables
+and by columns.
 """
 
 from __future__ import annotations
@@ -21,11 +20,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests import kinds
 from tests.client.fakes import START, Time, Unwatched
-from uuidd.core.ids import flake, ksuid, push_id, snowflake, ulid, uuids, versions
-from uuidd.core.ids.kinds import KINDS
+from tests.kinds import FORMS, KINDS, LANED, MS, SECOND, TIMED, UTC
 from uuidd.core.ids.layouts import Origin
-from uuidd.core.ids.ticks import UNIX_EPOCH
 from uuidd.core.timeline import Block, SteadyBlock
 from uuidd_client import Client, channel, compiled, supply
 
@@ -34,54 +32,15 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.usefixtures("implementation")
 
-MS, SECOND = 10_000, 10_000_000
 EPOCH = 1_600_000_000_000
 
-PLAIN: dict[str, Callable[[int, Origin, int], int]] = {
-    "v1": lambda tick, origin, _: versions.v1(tick, origin.clock_seq, origin.node),
-    "v6": lambda tick, origin, _: versions.v6(tick, origin.clock_seq, origin.node),
-    "v7": lambda tick, _, random: versions.v7_of_tick(tick, random),
-    "snowflake": lambda place, origin, _: snowflake.of_place(
-        place, origin.worker or 0, epoch=origin.epoch
-    ),
-    "flake": lambda tick, origin, _: flake.of_tick(tick, origin.node),
-    "ulid": lambda tick, _, random: ulid.of_tick(tick, random),
-    "ksuid": lambda tick, _, random: ksuid.of_tick(tick, random),
-    "push_id": lambda tick, _, random: push_id.of_tick(tick, random),
-}
-"""The plain functions, of a place (a tick or, for Snowflakes, a slot), an origin and randomness."""
+TIMED_FORMS = [(kind, form) for kind, form in FORMS if kind in TIMED]
+UTC_FORMS = [(kind, form) for kind, form in FORMS if kind in UTC]
 
-RANDOM_BITS = {
-    "v7": versions.V7_RANDOM_BITS,
-    "ulid": ulid.RANDOM_BITS,
-    "ksuid": ksuid.RANDOM_BITS,
-    "push_id": push_id.RANDOM_BITS,
-}
-"""The bits after the tick: the lane, and random ones. Other kinds have none."""
 
-TEXT: dict[str, Callable[[int], str]] = {
-    "snowflake": snowflake.to_text,
-    "flake": flake.to_text,
-    "ulid": ulid.to_text,
-    "ksuid": ksuid.to_text,
-    "push_id": push_id.to_text,
-}
-BYTES = {"snowflake": 8, "ksuid": ksuid.BYTES}
-
-TIMED = [kind for kind, found in KINDS.items() if found.timeline]
-FORMS = [(kind, form) for kind in TIMED for form in KINDS[kind].forms]
-UTC_FORMS = [(kind, form) for kind, form in FORMS if KINDS[kind].timeline == "utc"]
-PACKED: dict[str, Form] = {kind: "text" if kind == "push_id" else "bytes" for kind in TIMED}
-METHODS = {
-    "v1": Client.uuid1,
-    "v6": Client.uuid6,
-    "v7": Client.uuid7,
-    "snowflake": Client.snowflake,
-    "flake": Client.flake,
-    "ulid": Client.ulid,
-    "ksuid": Client.ksuid,
-    "push_id": Client.push_id,
-}
+def compact(kind: str) -> Any:
+    """Return the form whose ids ``make`` packs: bytes, or else text."""
+    return "bytes" if "bytes" in KINDS[kind].forms else "text"
 
 
 class Fill(NamedTuple):
@@ -118,7 +77,7 @@ STRETCHES = {
     "end of a millisecond": _around(START + 7 * MS, 400, 400),
     "end of a second": _around(START + 3 * SECOND, 400, 400),
 }
-EACH_FORM = pytest.mark.parametrize(("kind", "form"), FORMS)
+EACH_FORM = pytest.mark.parametrize(("kind", "form"), TIMED_FORMS)
 EACH_FILL = pytest.mark.parametrize("fill", [ZEROS, ONES], ids=["zeros", "ones"])
 
 
@@ -164,26 +123,23 @@ def client_of(source: Any, random: Callable[[int], bytes] = os.urandom) -> Itera
 def places(kind: str, stretch: Stretch) -> Sequence[int]:
     """Return the places on a stretch: its ticks, or for Snowflakes the slots on them."""
     ticks = range(stretch.first, stretch.first + stretch.size)
-    if kind != "snowflake":
+    if KINDS[kind].timeline != "snowflake":
         return ticks
-    begin, end = ((tick - UNIX_EPOCH) // MS for tick in (ticks[0], ticks[-1]))
-    slots = range(begin * snowflake.SLOTS, (end + 1) * snowflake.SLOTS)
-    return [place for place in slots if snowflake.tick_of_place(place) in ticks]
+    # No tick has two slots.
+    first, last = ((tick - kinds.UNIX) * kinds.SLOTS // MS for tick in (ticks[0], ticks[-1]))
+    return [place for place in range(first, last + 1) if kinds.tick_of_place(kind, place) in ticks]
 
 
-def plain(kind: str, form: str, stretch: Stretch, fill: Fill, *, safe: bool = True) -> list[Any]:
-    """Return the ids of a stretch as the plain functions make them."""
-    return [formed(kind, form, value, safe=safe) for value in plain_bits(kind, stretch, fill)]
+def ids_of(kind: str, form: str, stretch: Stretch, fill: Fill, *, safe: bool = True) -> list[Any]:
+    """Return the ids of a stretch as they are to be."""
+    return [formed(kind, form, value, safe=safe) for value in bits_of(kind, stretch, fill)]
 
 
 @cache
-def plain_bits(kind: str, stretch: Stretch, fill: Fill) -> list[int]:
-    """Return the bits of the ids of a stretch as the plain functions make them."""
-    bits = RANDOM_BITS.get(kind, 0)
-    random = (1 << bits) - 1 if fill.byte else 0
-    if bits and fill.origin.lane is not None:
-        random = fill.origin.lane << bits - 8 | random >> 8
-    return [PLAIN[kind](place, fill.origin, random) for place in places(kind, stretch)]
+def bits_of(kind: str, stretch: Stretch, fill: Fill) -> list[int]:
+    """Return the bits of the ids of a stretch."""
+    random = int.from_bytes(fill.random(kinds.random_size(kind)), "big")
+    return [kinds.made(kind, place, fill.origin, random) for place in places(kind, stretch)]
 
 
 def formed(kind: str, form: str, value: int, *, safe: bool = True) -> Any:
@@ -192,8 +148,8 @@ def formed(kind: str, form: str, value: int, *, safe: bool = True) -> Any:
         mark = SafeUUID.safe if safe else SafeUUID.unknown
         return UUID(int=value, is_safe=mark), mark
     if form == "text":
-        return TEXT.get(kind, uuids.to_text)(value)
-    return value if form == "int" else value.to_bytes(BYTES.get(kind, 16), "big")
+        return kinds.text(kind, value)
+    return value if form == "int" else kinds.octets(kind, value)
 
 
 def seen(id: Any) -> Any:
@@ -211,7 +167,7 @@ def made(client: Client, kind: Kind, form: Form, count: int) -> list[Any]:
     """Return *count* ids made at once; packed ones are cut."""
     found = client.make(kind, count, form)
     if isinstance(found, bytes):
-        size = BYTES.get(kind, 16)
+        size = KINDS[kind].size
         return [found[at : at + size] for at in range(0, len(found), size)]
     return [seen(id) for id in found]
 
@@ -219,34 +175,32 @@ def made(client: Client, kind: Kind, form: Form, count: int) -> list[Any]:
 # --- one block
 
 
-@pytest.mark.parametrize("kind", METHODS)
+@pytest.mark.parametrize("kind", TIMED)
 @EACH_FILL
-def test_a_method_gives_what_the_plain_function_gives(kind: str, fill: Fill) -> None:
+def test_a_method_gives_what_the_oracle_says(kind: str, fill: Fill) -> None:
     """One at a time, in the form in which the kind is mostly used."""
     for stretch in STRETCHES.values():
-        expected = plain(kind, KINDS[kind].forms[0], stretch, fill)
+        expected = ids_of(kind, KINDS[kind].forms[0], stretch, fill)
         with client_of(Told((stretch, fill.origin)), fill.random) as client:
-            assert [seen(METHODS[kind](client)) for _ in expected] == expected
+            assert [seen(getattr(client, KINDS[kind].method)()) for _ in expected] == expected
 
 
 @EACH_FORM
 @EACH_FILL
-def test_an_iterator_gives_what_the_plain_function_gives(
-    kind: Kind, form: Form, fill: Fill
-) -> None:
+def test_an_iterator_gives_what_the_oracle_says(kind: Kind, form: Form, fill: Fill) -> None:
     """In every form, run after run."""
     for stretch in STRETCHES.values():
-        expected = plain(kind, form, stretch, fill)
+        expected = ids_of(kind, form, stretch, fill)
         with client_of(Told((stretch, fill.origin)), fill.random) as client:
             assert drawn(client, kind, form, len(expected)) == expected
 
 
 @EACH_FORM
 @EACH_FILL
-def test_make_gives_what_the_plain_function_gives(kind: Kind, form: Form, fill: Fill) -> None:
+def test_make_gives_what_the_oracle_says(kind: Kind, form: Form, fill: Fill) -> None:
     """In every form, and packed in one piece of bytes."""
     for stretch in STRETCHES.values():
-        expected = plain(kind, form, stretch, fill)
+        expected = ids_of(kind, form, stretch, fill)
         with client_of(Told((stretch, fill.origin)), fill.random) as client:
             assert made(client, kind, form, len(expected)) == expected
 
@@ -259,7 +213,7 @@ def test_ids_without_the_daemon_have_another_mark_and_random_bits_for_a_lane(
 ) -> None:
     """The fast ways of making a UUID set its mark too."""
     without = ONES._replace(origin=ONES.origin._replace(lane=None))
-    expected = plain(kind, form, stretch, without, safe=False)
+    expected = ids_of(kind, form, stretch, without, safe=False)
     with client_of(Told((stretch, ONES.origin), safe=False), ONES.random) as client:
         assert way(client, kind, form, len(expected)) == expected
 
@@ -267,28 +221,27 @@ def test_ids_without_the_daemon_have_another_mark_and_random_bits_for_a_lane(
 @pytest.mark.parametrize("form", KINDS["v4"].forms)
 @pytest.mark.parametrize("way", [drawn, made])
 @EACH_FILL
-def test_v4_gives_what_the_plain_function_gives(
+def test_v4_gives_what_the_oracle_says(
     form: str, way: Callable[..., list[Any]], fill: Fill
 ) -> None:
     """Version and variant are put over random bits, whatever those are."""
-    bits = (1 << versions.V4_RANDOM_BITS) - 1 if fill.byte else 0
-    expected = formed("v4", form, versions.v4(bits), safe=False)
+    random = int.from_bytes(fill.random(16), "big")
+    expected = formed("v4", form, kinds.made("v4", 0, fill.origin, random), safe=False)
     with client_of(Told(), fill.random) as client:
         assert way(client, "v4", form, 5000) == [expected] * 5000
 
 
-@pytest.mark.parametrize("kind", RANDOM_BITS)
+@pytest.mark.parametrize("kind", LANED)
 def test_each_id_has_its_tick_over_random_bits_of_its_own(kind: Kind) -> None:
-    """All that is not random is as the plain function has it; what is, differs from id to id."""
+    """All that is not random is as the oracle has it; what is, differs from id to id."""
     stretch = _around(START + 3 * SECOND, 300, 300)
-    form, bits = PACKED[kind], RANDOM_BITS[kind]
+    form = compact(kind)
     with client_of(Told((stretch, ONES.origin)), Random(1).randbytes) as client:
         ids = made(client, kind, form, stretch.size)
-    read = push_id.from_text if form == "text" else lambda id: int.from_bytes(id, "big")
-    randoms = [read(id) & (1 << bits) - 1 for id in ids]
+    randoms = [kinds.fields(kind, id)["random"] for id in ids]
     assert len(set(randoms)) == stretch.size
     assert ids == [
-        formed(kind, form, PLAIN[kind](place, ONES.origin, random))
+        formed(kind, form, kinds.made(kind, place, ONES.origin, random))
         for place, random in zip(places(kind, stretch), randoms, strict=True)
     ]
 
@@ -309,7 +262,7 @@ def test_each_id_has_the_clock_sequence_of_its_own_block(
         (Stretch(WRAP - 1000 + second, 1500), Origin(2, 1)),
     ]
     expected = [
-        id for stretch, origin in blocks for id in plain(kind, form, stretch, Fill(origin, 0))
+        id for stretch, origin in blocks for id in ids_of(kind, form, stretch, Fill(origin, 0))
     ]
     with client_of(Told(*blocks)) as client:
         assert way(client, kind, form, 5000) == expected
@@ -322,7 +275,7 @@ def test_blocks_that_follow_each_other_leave_no_seam(
 ) -> None:
     """However the ticks are cut into blocks, the ids are the same, over a wrap of time_low."""
     stretch = _around(WRAP, 600, 600)
-    expected = plain(kind, form, stretch, ZEROS)
+    expected = ids_of(kind, form, stretch, ZEROS)
     end = stretch.first + stretch.size
     ends = [*range(stretch.first, end, 97), end]
     cut = [Stretch(first, end - first) for first, end in pairwise(ends)]
@@ -335,9 +288,9 @@ def test_blocks_that_follow_each_other_leave_no_seam(
 def test_ids_of_another_node_or_worker_go_on_at_the_next_millisecond(
     kind: str, way: Callable[..., list[Any]]
 ) -> None:
-    """They are its plain ids from there on, for the node comes before the sequence."""
+    """They are its ids from there on, for the node comes before the sequence."""
     first, rest = Stretch(START, 500), Stretch(START + MS, 700)
-    expected = [*plain(kind, "int", first, ONES), *plain(kind, "int", rest, ZEROS)]
+    expected = [*ids_of(kind, "int", first, ONES), *ids_of(kind, "int", rest, ZEROS)]
     blocks = (first, ONES.origin), (Stretch(START + 500, MS + 200), ZEROS.origin)
     with client_of(Told(*blocks)) as client:
         assert way(client, kind, "int", len(expected)) == expected
@@ -356,7 +309,7 @@ def test_forms_and_ways_in_any_turn_give_each_place_once(
     whole = Stretch(first, sum(sizes))
     ends = [first + sum(sizes[:number]) for number in range(len(sizes) + 1)]
     told = [(Stretch(begin, end - begin), ONES.origin) for begin, end in pairwise(ends)]
-    bits = plain_bits(kind, whole, ONES)
+    bits = bits_of(kind, whole, ONES)
     found: list[Any] = []
     expected: list[Any] = []
     with client_of(Told(*told), ONES.random) as client:
@@ -414,11 +367,11 @@ class Shared(Unwatched):
 @pytest.mark.process
 @pytest.mark.parametrize("kind", TIMED)
 @pytest.mark.parametrize("way", [drawn, made])
-def test_after_a_fork_parent_and_child_give_the_plain_ids_of_blocks_of_their_own(
+def test_after_a_fork_parent_and_child_give_the_ids_of_blocks_of_their_own(
     kind: str, way: Callable[..., list[Any]]
 ) -> None:
     """Bit for bit in both, and none in common: the child leaves what its parent holds."""
-    form = PACKED[kind]
+    form = compact(kind)
     source = Shared(40)
     read, write = os.pipe()
     with client_of(source, ONES.random) as client, contextlib.closing(source):
@@ -438,10 +391,10 @@ def test_after_a_fork_parent_and_child_give_the_plain_ids_of_blocks_of_their_own
             theirs, taken = json.load(pipe)
         assert os.waitpid(pid, 0)[1] == 0
         after = way(client, kind, form, 1000)
-    assert before + after == _plain_of(kind, form, source, source.taken)[: len(before + after)]
-    assert theirs == [str(id) for id in _plain_of(kind, form, source, taken)[: len(theirs)]]
+    assert before + after == _ids_of(kind, form, source, source.taken)[: len(before + after)]
+    assert theirs == [str(id) for id in _ids_of(kind, form, source, taken)[: len(theirs)]]
     assert not {str(id) for id in before + after} & set(theirs)
 
 
-def _plain_of(kind: str, form: str, source: Shared, numbers: list[int]) -> list[Any]:
-    return [id for number in numbers for id in plain(kind, form, source.stretch(number), ONES)]
+def _ids_of(kind: str, form: str, source: Shared, numbers: list[int]) -> list[Any]:
+    return [id for number in numbers for id in ids_of(kind, form, source.stretch(number), ONES)]

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests import kinds
 from tests.core.draws import Draws, zeros
-from tests.core.ticked import tick_of
 from uuidd.core.ids import snowflake, versions
 from uuidd.core.ids.at_time import AT_TIME_KINDS, field_of
 from uuidd.core.ids.backfill import Backfill
@@ -33,7 +33,7 @@ def backfill(kind: str, **given: Any) -> Backfill:
 @pytest.mark.parametrize("kind", AT_TIME_KINDS)
 def test_the_first_id_of_a_time_is_at_exactly_that_time(kind: str) -> None:
     """All its microseconds are kept; a Snowflake takes the slot that is at it."""
-    tick = tick_of(kind, backfill(kind).take(TIME))
+    tick = kinds.tick(kind, backfill(kind).take(TIME))
     if kind == "snowflake":
         assert snowflake.slot_at(milliseconds(tick)[1]) == snowflake.slot_at(REST)
     else:
@@ -44,7 +44,7 @@ def test_the_first_id_of_a_time_is_at_exactly_that_time(kind: str) -> None:
 def test_a_repeat_is_on_the_next_free_place(kind: str) -> None:
     """Three in a row are on three places in a row; a Snowflake's are 3 ticks apart at most."""
     ids = backfill(kind)
-    ticks = [tick_of(kind, ids.take(TIME)) for _ in range(3)]
+    ticks = [kinds.tick(kind, ids.take(TIME)) for _ in range(3)]
     steps = [later - earlier for earlier, later in pairwise(ticks)]
     assert all(1 <= step <= 3 for step in steps)
     assert kind == "snowflake" or steps == [1, 1]
@@ -87,7 +87,7 @@ def test_a_unit_has_all_its_places_and_then_an_error(
     made = {ids.take(time) for _ in range(places)}
     assert len(made) == places
     span = places if kind != "snowflake" else TICKS_PER_MS
-    assert {tick_of(kind, value) // span for value in made} == {TICK // span}
+    assert {kinds.tick(kind, value) // span for value in made} == {TICK // span}
     message = rf"all {places} places of the \S+ 2022-02-22T.* use a coarser unit or another {other}"
     with pytest.raises(ValueError, match=message):
         ids.take(time)
@@ -113,13 +113,13 @@ def test_a_refused_call_changes_nothing() -> None:
     broken = Backfill("ulid", random=failing_once)
     with pytest.raises(OSError, match="66"):
         broken.take(TIME)
-    assert tick_of("ulid", broken.take(TIME)) == TICK
+    assert kinds.tick("ulid", broken.take(TIME)) == TICK
     full = backfill("v1")
     first = full.take(TICK)
     for _ in range(2):
         with pytest.raises(ValueError, match="all 1 places"):
             full.take(TICK)
-    assert [tick_of("v1", id) for id in (first, full.take(TICK + 1))] == [TICK, TICK + 1]
+    assert [kinds.tick("v1", id) for id in (first, full.take(TICK + 1))] == [TICK, TICK + 1]
 
 
 @pytest.mark.parametrize("kind", AT_TIME_KINDS)
@@ -133,7 +133,7 @@ def test_no_id_comes_twice_and_each_keeps_its_unit(kind: str, offsets: list[int]
     unit = field_of(kind).unit if kind == "ksuid" else TICKS_PER_MS
     first = TICK - TICK % 10_000_000
     for offset, value in made:
-        assert tick_of(kind, value) // unit == (first + offset * 10) // unit
+        assert kinds.tick(kind, value) // unit == (first + offset * 10) // unit
 
 
 @given(

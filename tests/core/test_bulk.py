@@ -1,4 +1,4 @@
-"""Many ids at once: bit for bit what each kind's own functions return, one at a time."""
+"""Many ids at once: bit for bit what ``tests/kinds.py`` says of each."""
 
 from __future__ import annotations
 
@@ -11,62 +11,31 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from uuidd.core.ids import bulk, ksuid, push_id, ulid, uuids, versions
+from tests import kinds
+from tests.kinds import FORMS, LANED, MS, SECOND, UNIX, UTC
+from uuidd.core.ids import bulk
 from uuidd.core.ids.bulk import RandomBytes
-from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND, UNIX_EPOCH, TimeField
+from uuidd.core.ids.layouts import LAYOUTS, Origin
 
-TICK = UNIX_EPOCH + 1_700_000_000 * TICKS_PER_SECOND
+TICK = UNIX + 1_700_000_000 * SECOND
 """The first of a second, so also of a millisecond."""
 
 
 class Many(NamedTuple):
-    """Draws many ids, and makes one of a tick; *free* bits follow it: a lane, and random ones."""
+    """The ids of a *kind* that ends in random bits, drawn in a *form*."""
 
-    draw: Callable[[int, int, int | None, RandomBytes], list[int]]
-    of_tick: Callable[[int, int], int]
-    field: TimeField
-    free: int
-    run: int
+    kind: str
+    form: str
 
-
-def numbers(
-    packed: bulk.Packed, width: int = 16
-) -> Callable[[int, int, int | None, RandomBytes], list[int]]:
-    """Return as ints the ids of *packed*, of *width* bytes each."""
-
-    def draw(first: int, count: int, lane: int | None, random: RandomBytes) -> list[int]:
-        raw = packed(first, count, lane, random)
-        assert len(raw) == width * count
-        return [int.from_bytes(raw[at : at + width], "big") for at in range(0, len(raw), width)]
-
-    return draw
+    def draw(self, first: int, count: int, lane: int | None, random: RandomBytes) -> list[int]:
+        """Return the ids of ticks as ints."""
+        drawn = LAYOUTS[self.kind].forms[self.form](first, count, Origin(1, lane=lane), random)
+        return [kinds.number(self.kind, id) for id in drawn]
 
 
-def parsed(
-    texts: bulk.Ids[str], from_text: Callable[[str], int]
-) -> Callable[[int, int, int | None, RandomBytes], list[int]]:
-    """Return as ints the ids of *texts*."""
-    return lambda first, count, lane, random: [
-        from_text(text) for text in texts(first, count, lane, random)
-    ]
-
-
-MANY = {
-    "v7": Many(numbers(bulk.v7), versions.v7_of_tick, versions.V7_TIME, 60, TICKS_PER_MS),
-    "ulid": Many(numbers(bulk.ulids), ulid.of_tick, ulid.TIME, 66, TICKS_PER_MS),
-    "ulid text": Many(
-        parsed(bulk.ulid_texts, ulid.from_text), ulid.of_tick, ulid.TIME, 66, TICKS_PER_MS
-    ),
-    "ksuid": Many(numbers(bulk.ksuids, 20), ksuid.of_tick, ksuid.TIME, 104, TICKS_PER_SECOND),
-    "push_id text": Many(
-        parsed(bulk.push_id_texts, push_id.from_text),
-        push_id.of_tick,
-        push_id.TIME,
-        58,
-        TICKS_PER_MS,
-    ),
-}
-EACH = pytest.mark.parametrize("many", MANY.values(), ids=MANY.keys())
+EACH = pytest.mark.parametrize(
+    "many", [Many(*each) for each in FORMS if each[0] in LANED], ids=" ".join
+)
 
 
 LANES = st.none() | st.integers(0, 255)
@@ -77,10 +46,10 @@ def zeros(count: int) -> bytes:
     return bytes(count)
 
 
-def one_by_one(many: Many, first: int, found: list[int]) -> list[int]:
-    """Return the ids of the ticks from *first* with the lane and random bits of those found."""
-    mask = (1 << many.free) - 1
-    return [many.of_tick(first + at, value & mask) for at, value in enumerate(found)]
+def one_by_one(many: Many, first: int, lane: int | None, found: list[int]) -> list[int]:
+    """Return the ids of the ticks from *first* that have the random bits of those found."""
+    origin = Origin(1, lane=lane)
+    return [kinds.made(many.kind, first + at, origin, id) for at, id in enumerate(found)]
 
 
 def reached(draw: Callable[[RandomBytes], list[int]]) -> list[tuple[int, int]]:
@@ -116,34 +85,33 @@ def reached(draw: Callable[[RandomBytes], list[int]]) -> list[tuple[int, int]]:
 @given(st.data())
 def test_any_ticks_of_a_run_are_right(many: Many, data: st.DataObject) -> None:
     """Anywhere in the time field, and in order."""
-    field = many.field
-    first = data.draw(st.integers(field.epoch, field.end - 1))
-    room = many.run - (first - field.epoch) % many.run
+    begin, end = kinds.places(many.kind)
+    first = data.draw(st.integers(begin, end - 1))
+    unit = kinds.KINDS[many.kind].unit
+    room = unit - (first - begin) % unit
     count = data.draw(st.integers(0, min(room, 40)))
     lane = data.draw(LANES)
     found = many.draw(first, count, lane, Random(data.draw(st.integers(0, 99))).randbytes)
     assert len(found) == count
-    assert found == one_by_one(many, first, found)
+    assert found == one_by_one(many, first, lane, found)
     assert found == sorted(set(found))
 
 
 @EACH
 def test_a_whole_millisecond_is_right(many: Many) -> None:
     """All 10,000 ticks, at the end of a second."""
-    first = TICK + TICKS_PER_SECOND - TICKS_PER_MS
-    found = many.draw(first, TICKS_PER_MS, 0xA5, Random(1).randbytes)
-    assert len(found) == TICKS_PER_MS
-    assert found == one_by_one(many, first, found)
+    first = TICK + SECOND - MS
+    found = many.draw(first, MS, 0xA5, Random(1).randbytes)
+    assert len(found) == MS
+    assert found == one_by_one(many, first, 0xA5, found)
 
 
 @EACH
-@pytest.mark.parametrize(("lane", "laned"), [(None, 0), (0, 8), (0xA5, 8)])
-def test_each_random_bit_comes_from_a_bit_of_its_own(
-    many: Many, lane: int | None, laned: int
-) -> None:
+@pytest.mark.parametrize("lane", [None, 0, 0xA5])
+def test_each_random_bit_comes_from_a_bit_of_its_own(many: Many, lane: int | None) -> None:
     """No bit of the source is used twice, so that no two random bits depend on each other."""
     found = reached(lambda random: many.draw(TICK + 77, 3, lane, random))
-    random_bits = many.free - laned
+    random_bits = kinds.tail(many.kind, lane)
     assert sorted(found) == [(at, 1 << bit) for at in range(3) for bit in range(random_bits)]
 
 
@@ -152,7 +120,7 @@ def test_the_lane_comes_right_after_the_tick(many: Many) -> None:
     """Each lane has its own 8 bits there, and 256 is none."""
     for lane in range(256):
         assert many.draw(TICK + 77, 2, lane, zeros) == [
-            many.of_tick(TICK + 77 + at, lane << many.free - 8) for at in range(2)
+            kinds.made(many.kind, TICK + 77 + at, Origin(1, lane=lane)) for at in range(2)
         ]
     with pytest.raises(ValueError, match=r"^lane is 256;"):
         many.draw(TICK + 77, 2, 256, zeros)
@@ -161,10 +129,11 @@ def test_the_lane_comes_right_after_the_tick(many: Many) -> None:
 @EACH
 def test_a_tick_fits_up_to_the_ends_of_the_field(many: Many) -> None:
     """A tick before the epoch or past the end is an error that names kind and tick."""
-    for tick in (many.field.epoch, many.field.end - 1):
-        assert many.draw(tick, 1, 0, zeros) == [many.of_tick(tick, 0)]
-    for tick in (many.field.epoch - 1, many.field.end):
-        message = f"^tick is {tick}; the time of a {many.field.kind} is "
+    begin, end = kinds.places(many.kind)
+    for tick in (begin, end - 1):
+        assert many.draw(tick, 1, 0, zeros) == [kinds.made(many.kind, tick, Origin(1))]
+    for tick in (begin - 1, end):
+        message = f"^tick is {tick}; the time of a {many.kind} is "
         with pytest.raises(ValueError, match=message):
             many.draw(tick, 1, 0, zeros)
 
@@ -172,26 +141,17 @@ def test_a_tick_fits_up_to_the_ends_of_the_field(many: Many) -> None:
 @given(st.integers(0, 60), st.integers(0, 99))
 def test_each_v4_has_its_random_bits_and_nothing_else(count: int, seed: int) -> None:
     """Version and variant replace bits of the source, which has 16 bytes for each v4."""
-    found = numbers(bulk.v4)(0, count, 0xFF, Random(seed).randbytes)
-    assert found == [versions.v4(versions.v4_bits(value)) for value in found]
-    mask = versions.v4((1 << versions.V4_RANDOM_BITS) - 1) ^ versions.v4(0)
+    drawn = bulk.v4(0, count, 0xFF, Random(seed).randbytes)
     raw = Random(seed).randbytes(16 * count)
-    assert [value & mask for value in found] == [
-        int.from_bytes(raw[at : at + 16], "big") & mask for at in range(0, 16 * count, 16)
-    ]
-
-
-@pytest.mark.parametrize("packed", [bulk.v4, bulk.v7, bulk.ulids])
-def test_texts_of_uuids_are_those_of_their_ints(packed: bulk.Packed) -> None:
-    """The text of each is the one that ``uuids.to_text`` returns."""
-    assert list(bulk.uuid_texts(packed)(TICK, 50, 0xA5, Random(4).randbytes)) == [
-        uuids.to_text(value) for value in numbers(packed)(TICK, 50, 0xA5, Random(4).randbytes)
-    ]
+    assert drawn == b"".join(
+        kinds.octets("v4", kinds.made("v4", 0, Origin(1), int.from_bytes(raw[at : at + 16], "big")))
+        for at in range(0, 16 * count, 16)
+    )
 
 
 @pytest.mark.parametrize(
     ("room", "run"),
-    [(bulk.room_in_ms, TICKS_PER_MS), (bulk.room_in_second, TICKS_PER_SECOND)],
+    [(bulk.room_in_ms, MS), (bulk.room_in_second, SECOND)],
     ids=["millisecond", "second"],
 )
 @given(tick=st.integers(0, 2**60))
@@ -200,13 +160,12 @@ def test_room_goes_up_to_the_next_unix_unit(
 ) -> None:
     """The last tick with room is in the same unit as the first, the one after it is not."""
     last = tick + room(tick) - 1
-    assert (last - UNIX_EPOCH) // run == (tick - UNIX_EPOCH) // run
-    assert (last + 1 - UNIX_EPOCH) % run == 0
+    assert (last - UNIX) // run == (tick - UNIX) // run
+    assert (last + 1 - UNIX) % run == 0
 
 
 # --- v1 and v6
 
-GREGORIAN = {"v1": versions.v1, "v6": versions.v6}
 GREGORIAN_TICKS = st.integers(0, 2**60 - 1) | st.builds(
     # Near the ends of runs.
     lambda high, back: (high << 12) - back,
@@ -218,10 +177,11 @@ GREGORIAN_TICKS = st.integers(0, 2**60 - 1) | st.builds(
 def check_run(kind: str, first: int, count: int, clock_seq: int, node: int) -> None:
     """Assert that all forms of a run are those of each tick."""
     arguments = (kind, first, count, clock_seq, node)
-    values = [GREGORIAN[kind](tick, clock_seq, node) for tick in range(first, first + count)]
-    raw = [value.to_bytes(16, "big") for value in values]
+    origin = Origin(node, clock_seq)
+    values = [kinds.made(kind, tick, origin) for tick in range(first, first + count)]
+    raw = [kinds.octets(kind, value) for value in values]
     assert list(bulk.gregorian_ints(*arguments)) == values
-    assert list(bulk.gregorian_texts(*arguments)) == [uuids.to_text(value) for value in values]
+    assert list(bulk.gregorian_texts(*arguments)) == [kinds.text(kind, value) for value in values]
     assert list(bulk.gregorian_bytes(*arguments)) == raw
     assert bulk.gregorian_packed(*arguments) == b"".join(raw)
 
@@ -235,7 +195,7 @@ def test_room_goes_up_to_where_the_low_12_bits_wrap(first: int) -> None:
 
 
 @given(
-    st.sampled_from(["v1", "v6"]),
+    st.sampled_from(UTC),
     GREGORIAN_TICKS,
     st.integers(0, 20),
     st.integers(0, 2**14 - 1),
@@ -250,7 +210,7 @@ def test_any_part_of_a_run_is_right(
     check_run(kind, first, min(count, bulk.room_in_run(first)), clock_seq, node)
 
 
-@pytest.mark.parametrize("kind", ["v1", "v6"])
+@pytest.mark.parametrize("kind", UTC)
 def test_whole_runs_are_right(kind: str) -> None:
     """Nothing is kept of a run of another clock sequence, node or time."""
     for high, clock_seq, node in [(1, 0, 0), (1, 1, 0), (1, 0, 1), (2, 0, 0), (1 << 47, 0, 0)]:

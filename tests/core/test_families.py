@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests import kinds
+from tests.kinds import KINDS, UNIX
 from uuidd.core.ids import bases, flake, ksuid, push_id, snowflake, ulid, uuids, versions
 from uuidd.core.ids.inspect import foreign
+from uuidd.core.ids.layouts import Origin
 
 TWITTER = snowflake.TWITTER_EPOCH
 
@@ -23,18 +28,51 @@ class Part(NamedTuple):
     high: int
 
 
-def bits(name: str, count: int) -> Part:
-    """A field of that many bits."""
-    return Part(name, 0, (1 << count) - 1)
-
-
 class Family(NamedTuple):
-    """How a kind is made of its *parts*; *fields* returns the same, in the same order."""
+    """What makes an id of a *layout* of its fields, the first of which counts from *begin*.
+
+    *fields* returns what *make* takes. *of_tick* makes an id of uuidd of a tick, and of the bits
+    that follow it or, for a Flake, of a node.
+    """
 
     kind: str
+    layout: str
     make: Callable[..., int]
     fields: Callable[[int], tuple[int, ...]]
-    parts: tuple[Part, ...]
+    of_tick: Callable[[int, int], int] | None = None
+    begin: int = 0
+
+    @property
+    def parts(self) -> list[Part]:
+        """The fields that *make* takes, with the names of its parameters."""
+        sizes = [size for field, size in kinds.sizes(self.layout).items() if field not in FIXED]
+        begins = [self.begin, *[0] * len(sizes)]
+        named = zip(inspect.signature(self.make).parameters, begins, sizes, strict=False)
+        return [Part(name, begin, begin + (1 << size) - 1) for name, begin, size in named]
+
+    def packed(self, *parts: int) -> int:
+        """Return the id that *make* is to return."""
+        names = [field for field in kinds.sizes(self.layout) if field not in FIXED]
+        fixed = {"version": int(self.kind[1:]) if self.kind[0] == "v" else 0, "variant": 0b10}
+        values = (parts[0] - self.begin, *parts[1:])
+        return kinds.packed(self.layout, dict(zip(names, values, strict=True)) | fixed)
+
+    @property
+    def field(self) -> str:
+        """What ``of_tick`` calls the bits beside the tick, which is the layout's name for them."""
+        return "random" if kinds.tail(self.kind) else "node"
+
+    @property
+    def free(self) -> int:
+        """How many bits ``of_tick`` takes beside the tick."""
+        return kinds.tail(self.kind) or kinds.sizes(self.layout)["node"]
+
+    def of_place(self, tick: int, free: int) -> int:
+        """Return the id that ``of_tick`` is to return."""
+        return kinds.made(self.kind, tick, Origin(free, lane=None), free)
+
+
+FIXED = ("version", "variant")
 
 
 def ksuid_parts(value: int) -> tuple[int, ...]:
@@ -52,54 +90,40 @@ def snowflake_parts(value: int) -> tuple[int, ...]:
     return found.ms, found.worker, found.sequence
 
 
-TIME_PARTS = (bits("tick", 60), bits("clock_seq", 14), bits("node", 48))
+def published(
+    kind: str,
+    make: Callable[..., int],
+    fields: Callable[[int], tuple[int, ...]],
+    of_tick: Callable[[int, int], int] | None = None,
+    begin: int = 0,
+) -> Family:
+    """Return the family of a kind that uuidd makes."""
+    layout = KINDS[kind].published or KINDS[kind].layout
+    return Family(kind, layout, make, fields, of_tick, begin)
+
 
 FAMILIES = [
-    Family("v1", versions.v1, versions.gregorian_fields, TIME_PARTS),
-    Family("v6", versions.v6, versions.gregorian_fields, TIME_PARTS),
-    Family("v4", versions.v4, lambda value: (versions.v4_bits(value),), (bits("random", 122),)),
-    Family(
-        "v7",
-        versions.v7,
-        versions.v7_fields,
-        (bits("ms", 48), bits("rand_a", 12), bits("rand_b", 62)),
-    ),
+    published("v1", versions.v1, versions.gregorian_fields),
+    published("v6", versions.v6, versions.gregorian_fields),
+    published("v4", versions.v4, lambda value: (versions.v4_bits(value),)),
+    published("v7", versions.v7, versions.v7_fields, versions.v7_of_tick),
+    published("flake", flake.flake, flake.fields, flake.of_tick),
+    published("ulid", ulid.ulid, ulid.fields, ulid.of_tick),
+    published("push_id", push_id.push_id, push_id.fields, push_id.of_tick),
+    published("ksuid", ksuid.ksuid, ksuid_parts, ksuid.of_tick, ksuid.EPOCH),
+    published("snowflake", snowflake.snowflake, snowflake_parts, begin=TWITTER),
     Family(
         "v8",
+        "custom_a[47:0] version[3:0] custom_b[11:0] variant[1:0] custom_c[61:0]",
         versions.v8,
         versions.v8_fields,
-        (bits("custom_a", 48), bits("custom_b", 12), bits("custom_c", 62)),
-    ),
-    Family(
-        "flake",
-        flake.flake,
-        flake.fields,
-        (bits("ms", 64), bits("node", 48), bits("sequence", 16)),
-    ),
-    Family("ulid", ulid.ulid, ulid.fields, (bits("ms", 48), bits("random", 80))),
-    Family("push_id", push_id.push_id, push_id.fields, (bits("ms", 48), bits("random", 72))),
-    Family(
-        "ksuid",
-        ksuid.ksuid,
-        ksuid_parts,
-        (
-            Part("seconds", ksuid.EPOCH, ksuid.EPOCH + (1 << 32) - 1),
-            bits("payload", 128),
-        ),
-    ),
-    Family(
-        "snowflake",
-        snowflake.snowflake,
-        snowflake_parts,
-        (
-            Part("ms", TWITTER, TWITTER + (1 << 41) - 1),
-            bits("worker", 10),
-            bits("sequence", 12),
-        ),
     ),
 ]
 
+TICKED = [family for family in FAMILIES if family.of_tick]
+
 EACH = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.kind)
+EACH_TICKED = pytest.mark.parametrize("family", TICKED, ids=lambda family: family.kind)
 EACH_PART = pytest.mark.parametrize(
     ("family", "place"),
     [
@@ -120,6 +144,12 @@ class Writing(NamedTuple):
     width: int | None = None
 
 
+def of_kind(kind: str, functions: ModuleType, name: str) -> Writing:
+    """How a kind is written that uuidd makes."""
+    found = KINDS[kind]
+    return Writing(functions.to_text, functions.from_text, found.bits, name, found.width or None)
+
+
 def in_base(base: str) -> Writing:
     """How Snowflakes are written in a base."""
     return Writing(
@@ -131,11 +161,12 @@ def in_base(base: str) -> Writing:
 
 
 WRITINGS = {
-    "uuid": Writing(uuids.to_text, uuids.from_text, 128, "UUID", 36),
-    "flake": Writing(flake.to_text, flake.from_text, 128, "Flake"),
-    "ulid": Writing(ulid.to_text, ulid.from_text, 128, "ULID", 26),
-    "push_id": Writing(push_id.to_text, push_id.from_text, 120, "Push ID", 20),
-    "ksuid": Writing(ksuid.to_text, ksuid.from_text, 160, "KSUID", 27),
+    "v4": of_kind("v4", uuids, "UUID"),
+    "flake": of_kind("flake", flake, "Flake"),
+    "ulid": of_kind("ulid", ulid, "ULID"),
+    "push_id": of_kind("push_id", push_id, "Push ID"),
+    "ksuid": of_kind("ksuid", ksuid, "KSUID"),
+    "snowflake": of_kind("snowflake", snowflake, "Snowflake"),
     "uid": Writing(foreign.apollo_to_text, foreign.apollo_from_text, 64, "Apollo UID", 17),
 } | {base: in_base(base) for base in snowflake.ALPHABETS}
 
@@ -153,9 +184,11 @@ def lows(family: Family) -> list[Any]:
 @EACH
 @given(data=st.data())
 def test_fields_come_back(family: Family, data: st.DataObject) -> None:
-    """All fields that fit go into an id, and come out of it."""
+    """All fields that fit go into an id, each into its own bits, and come out of it."""
     parts = tuple(data.draw(st.integers(part.low, part.high)) for part in family.parts)
-    assert family.fields(family.make(*parts)) == parts
+    made = family.make(*parts)
+    assert family.fields(made) == parts
+    assert made == family.packed(*parts)
 
 
 @EACH_PART
@@ -202,20 +235,13 @@ def test_ids_sort_by_their_time(family: Family, data: st.DataObject) -> None:
 @pytest.mark.parametrize(
     ("read", "count"),
     [
-        (versions.gregorian_fields, 128),
-        (versions.v7_fields, 128),
+        *((family.fields, sum(kinds.sizes(family.layout).values())) for family in FAMILIES),
         (versions.v7_tick, 128),
-        (versions.v8_fields, 128),
         (foreign.ncs_fields, 128),
         (foreign.ncs_to_text, 128),
         (foreign.apollo_fields, 64),
         (foreign.sonyflake_fields, 63),
         (foreign.uidgenerator_fields, 63),
-        (flake.fields, 128),
-        (ulid.fields, 128),
-        (push_id.fields, 120),
-        (ksuid.fields, 160),
-        (snowflake.fields, 63),
     ],
 )
 def test_a_value_of_too_many_bits_is_not_read(read: Callable[[int], object], count: int) -> None:
@@ -241,7 +267,77 @@ def test_another_version_is_not_read(read: Callable[[int], object], version: int
         read(version << 76)
 
 
+# --- ids of a tick
+
+
+@EACH_TICKED
+@given(data=st.data())
+def test_an_id_of_a_tick_has_it_and_a_later_one_is_higher(
+    family: Family, data: st.DataObject
+) -> None:
+    """One tick is enough, whatever the random bits are; a Flake's node comes before its tick."""
+    assert family.of_tick is not None
+    free = st.integers(0, (1 << family.free) - 1)
+    if family.field == "node":
+        free = st.just(data.draw(free))
+    begin, end = kinds.places(family.kind)
+    tick = data.draw(st.integers(begin, end - 2))
+    later = data.draw(st.integers(tick + 1, end - 1) | st.just(tick + 1))
+    one, other = (tick, data.draw(free)), (later, data.draw(free))
+    assert family.of_tick(*one) == family.of_place(*one)
+    assert family.of_tick(*one) < family.of_tick(*other)
+
+
+@EACH_TICKED
+def test_a_tick_fits_up_to_the_ends_of_the_field(family: Family) -> None:
+    """With all free bits clear and set; beyond, the error names the tick and the range."""
+    assert family.of_tick is not None
+    begin, end = kinds.places(family.kind)
+    for tick in (begin, end - 1):
+        for free in (0, (1 << family.free) - 1):
+            assert family.of_tick(tick, free) == family.of_place(tick, free)
+    for tick in (begin - 1, end):
+        message = f"^tick is {tick}; the time of a .* is from tick {begin} to {end - 1}$"
+        with pytest.raises(ValueError, match=message):
+            family.of_tick(tick, 0)
+
+
+@EACH_TICKED
+@pytest.mark.parametrize("tick", [True, float(UNIX * 2), None])
+def test_a_tick_that_is_not_an_int_is_refused(family: Family, tick: object) -> None:
+    """A float is not exact, and a bool is not a number."""
+    assert family.of_tick is not None
+    with pytest.raises(TypeError, match=r"^tick is .*; it must be an int$"):
+        family.of_tick(tick, 0)  # type: ignore[arg-type]  # that is what is tested
+
+
+@EACH_TICKED
+def test_free_bits_that_do_not_fit_are_refused(family: Family) -> None:
+    """They never run over into the tick; the error names the field, the value and the range."""
+    assert family.of_tick is not None
+    for free in (-1, 1 << family.free):
+        message = f"^{family.field} is {free}; it must be 0 to {(1 << family.free) - 1} "
+        with pytest.raises(ValueError, match=message):
+            family.of_tick(kinds.places(family.kind)[0], free)
+
+
+def test_a_v7_that_carries_no_tick_is_refused() -> None:
+    """14 bits above 9999 are not a tick of a millisecond; the error names the UUID and the bits."""
+    assert versions.v7_tick(versions.v7(0, 9999 >> 2, (9999 & 3) << 60)) == UNIX + 9999
+    value = versions.v7(0, 10_000 >> 2, (10_000 & 3) << 60)
+    with pytest.raises(ValueError, match=f"^{uuids.to_text(value)} carries no tick: 10000 is not"):
+        versions.v7_tick(value)
+
+
 # --- text
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind in WRITINGS])
+@given(data=st.data())
+def test_a_text_has_the_digits_of_the_kinds_alphabet(kind: str, data: st.DataObject) -> None:
+    """So many of them as the kind has."""
+    value = data.draw(st.integers(0, (1 << KINDS[kind].bits) - 1))
+    assert WRITINGS[kind].to_text(value) == kinds.text(kind, value)
 
 
 @EACH_WRITING
@@ -301,9 +397,7 @@ def test_a_text_one_too_long_or_too_short_is_refused(writing: Writing) -> None:
 @pytest.mark.parametrize(
     ("kind", "alphabet"),
     [
-        ("flake", bases.BASE62),
-        ("ulid", bases.CROCKFORD),
-        ("ksuid", bases.BASE62),
+        *((kind, KINDS[kind].alphabet) for kind in ("flake", "ulid", "ksuid")),
         *snowflake.ALPHABETS.items(),
     ],
 )

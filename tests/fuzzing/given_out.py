@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-from tests.core.ticked import tick_of, value_of
+from tests import kinds
 from tests.fuzzing.target import Broken, require
 from tests.judge import Judge, Repeated, Span
 from uuidd.core.ids.ticks import TICKS_PER_MS, UNIX_EPOCH
@@ -64,9 +64,9 @@ class GivenOut:
             self._ids.add(text)
         if kind == "v4":
             return
-        values = [value_of(kind, text) for text in ids]
-        ticks = [tick_of(kind, value) for value in values]
-        if kind in ("v1", "v6"):
+        values = [kinds.number(kind, text) for text in ids]
+        ticks = [kinds.tick(kind, value) for value in values]
+        if kind in kinds.UTC:
             tails = {value & (1 << 62) - 1 for value in values}
             require(len(tails) == 1, "ids made together share clock sequence and node")
             tail = tails.pop()

@@ -22,6 +22,7 @@ from tests.fuzzing.mutations import Mutations
 from tests.fuzzing.scripts import ENDINGS, Ending, Script, fewer, packed, unpacked
 from tests.fuzzing.spans import of_messagepack
 from tests.fuzzing.target import Target, require
+from tests.kinds import TIMED
 from uuidd.server.acceptor import Acceptor
 from uuidd.server.descriptors import bar_descriptors
 from uuidd.server.page import Page
@@ -187,10 +188,8 @@ async def _emptied(inside: Inside) -> None:
     require(False, "each connection is counted out")
 
 
-_MAKES = ("v1", "v6", "v7", "ulid", "flake", "ksuid", "push_id", "snowflake")
-
 _RIGHT = [
-    *(request("make", kind, count) for kind in _MAKES for count in (1, 3)),
+    *(request("make", kind, count) for kind in TIMED for count in (1, 3)),
     *(request("take", timeline, 1) for timeline in ("utc", "steady")),
     *(request("take", timeline, 1000, True) for timeline in ("utc", "steady")),
     request("take", "utc", 1_000_000, True),

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from random import Random
 
+from tests.core.test_families import WRITINGS
 from tests.fuzzing import corpus
 from tests.fuzzing.mutations import Mutations
 from tests.fuzzing.spans import of_words
 from tests.fuzzing.target import Broken, Target
-from uuidd.core.ids import flake, ksuid, push_id, snowflake, ulid, uuids, versions
+from uuidd.core.ids import uuids, versions
 from uuidd.core.ids.inspect import ALIASES, INSPECTED_KINDS, ORDER, foreign, readings
 
 _ASKED = (None, *INSPECTED_KINDS, *ALIASES, "v9", "")
@@ -21,22 +22,10 @@ Parser = tuple[Callable[[str], int], Callable[[int], str] | None]
 """What reads a text, and what writes it again."""
 
 
-def _snowflakes(base: str) -> Parser:
-    return (lambda text: snowflake.from_text(text, base)), (
-        lambda value: snowflake.to_text(value, base)
-    )
-
-
 PARSERS: tuple[Parser, ...] = (
-    (uuids.from_text, uuids.to_text),
-    (ulid.from_text, ulid.to_text),
-    (ksuid.from_text, ksuid.to_text),
-    (push_id.from_text, push_id.to_text),
-    (flake.from_text, flake.to_text),
+    *((writing.from_text, writing.to_text) for writing in WRITINGS.values()),
     (foreign.ncs_from_text, foreign.ncs_to_text),
-    (foreign.apollo_from_text, foreign.apollo_to_text),
     (versions.namespace, uuids.to_text),
-    *(_snowflakes(base) for base in snowflake.ALPHABETS),
 )
 
 _PARTS = [

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.core.ticked import tick_of
 from tests.forks import Program
 from tests.judge import first_inversion
+from tests.kinds import tick
 from tests.rig import PATIENCE, Daemon
 from tests.system.dated import ENTRY, FEW
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
@@ -64,7 +64,7 @@ def draw_side_by_side(
 def _read(kind: str, path: Path) -> list[Drawn]:
     return [
         Drawn(
-            tick_of(kind, int.from_bytes(id)),
+            tick(kind, id),
             # The low byte of its clock sequence.
             kind == "v1" and id[9] >= BLOCK_LANES,
             asked // 100 + UNIX_EPOCH,

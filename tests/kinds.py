@@ -232,12 +232,13 @@ KINDS: Mapping[str, Kind] = {
 
 FORMS = [(kind, form) for kind, found in KINDS.items() for form in found.forms]
 TIMED = [kind for kind, found in KINDS.items() if found.timeline]
-UTC = [kind for kind in TIMED if KINDS[kind].timeline == "utc"]
+GREGORIAN = [kind for kind in TIMED if KINDS[kind].timeline == "utc"]
 STEADY = [kind for kind in TIMED if KINDS[kind].timeline == "steady"]
 LANED = [kind for kind, found in KINDS.items() if found.has("lane")]
 """The kinds whose random bits follow a lane."""
-LEASED = [*UTC, *LANED]
+LEASED = [*GREGORIAN, *LANED]
 """The kinds that are made of leases. In v1 and v6 the lane is in the clock sequence."""
+UNLEASED = [kind for kind in TIMED if kind not in LEASED]
 
 
 # --- ids

@@ -9,7 +9,7 @@ from uuid import UUID, SafeUUID
 
 from tests.client.fakes import NODE, START
 from tests.client.lanes import Lanes
-from tests.kinds import KINDS, UTC
+from tests.kinds import GREGORIAN, KINDS
 from uuidd.core.ids.layouts import Origin
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd_client import extension
@@ -47,7 +47,7 @@ class Hand:
         self.between: Callable[[], object] = lambda: None
         self.guard = ForkGuard()
         self.used, self.latest = core.Mark(), core.Mark()
-        latest = None if kind in UTC else self.latest
+        latest = None if kind in GREGORIAN else self.latest
         uuids = (uuid, SafeUUID.safe, SafeUUID.unknown, by_slots)
         self.cutter = core.Cutter(
             kind,

@@ -19,8 +19,8 @@ import pytest
 
 from tests.client.fakes import Server, granted, grants, result
 from tests.client.lanes import Clock, World
+from tests.kinds import KINDS, TIMED
 from tests.rig import Daemon
-from uuidd.core.ids.kinds import KINDS
 from uuidd_client import Client, DaemonUnavailable, NoWorkerId, RateExceeded, notices, transport
 from uuidd_client.aio import PIECE, SHORT_LIST, AsyncClient
 from uuidd_client.event_loop import MAX_THREADS
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.usefixtures("implementation")
 Result = TypeVar("Result")
 Run = Callable[[Callable[[], Awaitable[Result]]], Result]
 
-DRAWS = ["uuid1", "uuid6", "uuid7", "snowflake", "flake", "ulid", "ksuid", "push_id"]
+DRAWS = [KINDS[kind].method for kind in TIMED]
 TEN_MINUTES = 600.0
 
 
@@ -136,7 +136,7 @@ def test_each_kind_is_made_by_the_daemon(run: Run[Any], daemon: Daemon, name: st
     if isinstance(made[0], uuid.UUID):
         assert {id.is_safe for id in made} == {uuid.SafeUUID.safe}
     if name != "uuid1":
-        assert made == sorted(made, key=lambda id: (len(str(id)), id) if name == "flake" else id)
+        assert made == sorted(made, key=lambda id: (len(str(id)), id))
 
 
 def test_an_id_that_needs_no_daemon_does_not_let_go_of_the_loop(run: Run[Any], path: Path) -> None:

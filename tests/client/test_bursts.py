@@ -11,6 +11,7 @@ import pytest
 
 from tests.client.fakes import Server, Time, granted, result
 from tests.client.lanes import World
+from tests.kinds import LEASED
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd_client import Client
 
@@ -78,7 +79,7 @@ def test_without_any_age_each_id_of_a_burst_is_a_round_trip(server: Server, time
     assert {msgpack.unpackb(request)[3][1] for request in server.requests} == {1}
 
 
-@pytest.mark.parametrize("kind", ["v1", "v6", "v7", "ulid", "ksuid", "push_id"])
+@pytest.mark.parametrize("kind", LEASED)
 @pytest.mark.parametrize("max_age", [0, 0.1])
 def test_with_a_lease_a_burst_is_no_round_trip(
     tmp_path: Path, time: Time, kind: Kind, max_age: float

@@ -13,9 +13,10 @@ from tests.client.cutters import BLOCK, FOREVER, Hand, core
 from tests.client.fakes import START
 from tests.client.lanes import Lanes
 from tests.client.raw import raw_fork
-from uuidd.core.ids import ksuid, push_id, ulid, versions
+from tests.kinds import LANED, UNLEASED, places
+from uuidd.core.ids import versions
 from uuidd.core.ids.layouts import Origin
-from uuidd.core.ids.ticks import UNIX_EPOCH, TimeField
+from uuidd.core.ids.ticks import UNIX_EPOCH
 from uuidd.core.timeline.leases import HORIZON_AT
 from uuidd_client.fork_guard import ForkGuard
 from uuidd_client.watch import NO_EPOCHS
@@ -255,17 +256,18 @@ def test_none_is_made_past_the_end_of_the_time_field(lanes: Lanes) -> None:
     assert hand.one() is None
 
 
-@pytest.mark.parametrize("field", [versions.V7_TIME, ulid.TIME, ksuid.TIME, push_id.TIME])
+@pytest.mark.parametrize("kind", LANED)
 @pytest.mark.parametrize("lagging", [False, True])
-def test_none_is_made_before_the_time_field(lanes: Lanes, field: TimeField, lagging: bool) -> None:
+def test_none_is_made_before_the_time_field(lanes: Lanes, kind: str, lagging: bool) -> None:
     """It would be read as a time far in the future. Nor does an id lag behind UTC into it."""
-    hand = Hand(field.kind).hold(lanes)
-    hand.now = field.epoch - 1
+    hand = Hand(kind).hold(lanes)
+    begin, _ = places(kind)
+    hand.now = begin - 1
     assert hand.one("text") is None
-    hand.used.end = field.epoch - 1 if lagging else 0
-    hand.now = field.epoch
+    hand.used.end = begin - 1 if lagging else 0
+    hand.now = begin
     hand.one("text")
-    assert hand.used.end == field.epoch + 1
+    assert hand.used.end == begin + 1
 
 
 def test_no_steady_tick_before_the_latest_is_used(lanes: Lanes) -> None:
@@ -403,7 +405,7 @@ def test_places_end_when_an_id_of_the_lane_was_made(lanes: Lanes) -> None:
     assert tick(hand.one()) > START + 10
 
 
-@pytest.mark.parametrize("kind", ["snowflake", "flake"])
+@pytest.mark.parametrize("kind", UNLEASED)
 def test_kinds_without_a_lane_are_made_of_blocks(kind: str) -> None:
     """There is no room for the lane's number in them."""
     hand = Hand(kind)

@@ -15,7 +15,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -23,12 +23,10 @@ import uuidd_client
 from tests.client.cutters import FOREVER, Hand, core
 from tests.client.fakes import Server, grants
 from tests.client.lanes import Clock, Lanes, World
+from tests.kinds import KINDS
 from uuidd_client import Client
 from uuidd_client.drawing import function
 from uuidd_client.errors import DaemonUnavailable
-
-if TYPE_CHECKING:
-    from uuidd_client.client import Kind
 
 PATIENCE = 60.0
 
@@ -287,14 +285,13 @@ def test_a_client_that_is_dropped_closes_its_connections_at_once(tmp_path: Path)
         gc.enable()
 
 
-KINDS: tuple[Kind, ...] = ("v1", "v4", "v6", "v7", "ulid", "ksuid", "push_id", "flake", "snowflake")
-
-
 def use(server: Server, count: int) -> None:
     """Draw in all ways from a client of its own, and drop it."""
     with Client(server.path, fallback=False, max_age=0.001) as client:
-        for kind in KINDS:
-            draw, ids = client.factory(kind), client.iter(kind, "text")
+        kinds: Any = KINDS
+        for kind in kinds:
+            draw: Callable[[], Any] = client.factory(kind)
+            ids = client.iter(kind, "text")
             for _ in range(count):
                 draw()
                 next(ids)

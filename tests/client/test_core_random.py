@@ -12,8 +12,9 @@ import pytest
 from tests.client.cutters import BLOCK, FOREVER, Hand, core
 from tests.client.fakes import START
 from tests.client.lanes import Lanes
+from tests.kinds import FORMS, MS, random_size
 
-MS = 10_000
+RANDOM = [kind for kind, form in FORMS if form == "bytes" and random_size(kind)]
 MOST = 1024
 """Bytes that are read at once."""
 
@@ -63,10 +64,10 @@ def test_more_is_read_the_more_is_used(reads: Reads, lanes: Lanes) -> None:
     assert reads.sizes == [128, 256, 512, MOST, MOST, MOST]
 
 
-@pytest.mark.parametrize(("kind", "size"), [("v4", 16), ("v7", 8), ("ulid", 9), ("ksuid", 13)])
-def test_whole_ids_are_read(reads: Reads, lanes: Lanes, kind: str, size: int) -> None:
+@pytest.mark.parametrize("kind", RANDOM)
+def test_whole_ids_are_read(reads: Reads, lanes: Lanes, kind: str) -> None:
     """Nothing of a read is left that is too little for an id."""
-    hand = Hand(kind, random=reads)
+    hand, size = Hand(kind, random=reads), random_size(kind)
     if kind != "v4":
         hand.hold(lanes)
     drawn(hand, 300)
@@ -185,13 +186,13 @@ def test_what_was_read_ends_with_the_token_alone(reads: Reads, lanes: Lanes) -> 
     assert reads.sizes == [128, 128]
 
 
-@pytest.mark.parametrize("kind", ["v4", "v7", "ulid", "ksuid"])
+@pytest.mark.parametrize("kind", RANDOM)
 def test_what_was_used_is_wiped(reads: Reads, lanes: Lanes, kind: str) -> None:
     """Whoever reads the memory does not find the bits of ids that were made."""
     hand = Hand(kind, random=reads)
     if kind != "v4":
         hand.hold(lanes)
-    size = {"v4": 16, "v7": 8, "ulid": 9, "ksuid": 13}[kind]
+    size = random_size(kind)
     for _ in range(200):
         drawn(hand, 1)
         last = reads.sizes[-1]

@@ -13,6 +13,7 @@ from uuid import UUID, SafeUUID
 
 import pytest
 
+from tests import kinds
 from tests.client.breaking import come_between
 from tests.client.fakes import START, Blocks, Time, block
 from tests.client.lanes import Clock, Lanes, World
@@ -136,7 +137,7 @@ def _tick(value: int) -> int:
     return versions.gregorian_fields(value).tick
 
 
-@pytest.mark.parametrize("kind", ["ulid", "ksuid", "push_id", "snowflake", "flake", "v4"])
+@pytest.mark.parametrize("kind", [kind for kind in kinds.KINDS if kind not in KINDS])
 def test_other_kinds_are_made_in_runs(lanes: Lanes, time: Time, kind: str) -> None:
     """For them there is no such function; nor for the bytes of a UUID."""
     one = One(lanes, "v1")

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from tests import kinds
 from tests.client.fakes import START, Time, Unwatched
-from tests.kinds import FORMS, KINDS, LANED, MS, SECOND, TIMED, UTC
+from tests.kinds import FORMS, GREGORIAN, KINDS, LANED, MS, SECOND, TIMED
 from uuidd.core.ids.layouts import Origin
 from uuidd.core.timeline import Block, SteadyBlock
 from uuidd_client import Client, channel, compiled, supply
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.usefixtures("implementation")
 EPOCH = 1_600_000_000_000
 
 TIMED_FORMS = [(kind, form) for kind, form in FORMS if kind in TIMED]
-UTC_FORMS = [(kind, form) for kind, form in FORMS if kind in UTC]
+UTC_FORMS = [(kind, form) for kind, form in FORMS if kind in GREGORIAN]
 
 
 def compact(kind: str) -> Any:

@@ -15,6 +15,7 @@ import pytest
 from tests.client.fakes import START, Blocks, Server, Time
 from tests.client.lanes import Clock, World
 from tests.client.raw import raw_fork
+from tests.kinds import KINDS, LANED, LEASED, SECOND
 from uuidd.core.ids import ksuid, versions
 from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND
 from uuidd.core.timeline.leases import HORIZON_AT
@@ -27,7 +28,6 @@ from uuidd_client.source import Source
 if TYPE_CHECKING:
     from uuidd_client.client import Kind
 
-LEASED = ["v1", "v6", "v7", "ulid", "ksuid", "push_id"]
 TICK = 1 / TICKS_PER_SECOND
 HOUR = 3600 * TICKS_PER_SECOND
 
@@ -89,7 +89,7 @@ def test_ids_rise_from_lease_to_block_to_fallback_and_back(
     """In each form of drawing, at each change of where they come from (P4)."""
     found: list[Any] = []
     # A whole second, and more, at each change: a KSUID says no more of its time.
-    pause = 1.5 if kind == "ksuid" else 0.002
+    pause = 1.5 if KINDS[kind].unit == SECOND else 0.002
 
     with Client(world.path) as client:
         draw = client.factory(kind)
@@ -284,7 +284,7 @@ def test_no_id_comes_twice_when_utc_steps_back(
     assert len(set(found)) == len(found)
 
 
-@pytest.mark.parametrize("kind", ["v7", "ulid", "ksuid", "push_id"])
+@pytest.mark.parametrize("kind", LANED)
 def test_steady_ids_rise_when_utc_steps_back(world: World, time: Time, kind: Kind) -> None:
     """The lane has no such time, and the daemon's steady timeline goes on."""
     with leasing(world, kind) as (_, client):

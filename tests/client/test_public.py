@@ -25,20 +25,12 @@ import pytest_uuidd
 import uuidd
 import uuidd_client
 from tests.client.spawned import draw_of, draw_with
+from tests.kinds import KINDS, TIMED
 from uuidd_client import Backfill, Client
 
 pytestmark = pytest.mark.usefixtures("implementation")
 
-FUNCTIONS = {
-    "uuid1": UUID,
-    "uuid6": UUID,
-    "uuid7": UUID,
-    "snowflake": int,
-    "flake": str,
-    "ulid": str,
-    "ksuid": str,
-    "push_id": str,
-}
+FUNCTIONS = {KINDS[kind].method: KINDS[kind].type for kind in TIMED}
 """The functions that draw, each with the type of its ids."""
 
 METHODS = [

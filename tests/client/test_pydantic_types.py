@@ -10,18 +10,18 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 import uuidd_client
-from uuidd_client.pydantic import Flake, Ksuid, PushId, Snowflake, Ulid
+from tests.kinds import KINDS
+from uuidd_client import pydantic
+from uuidd_client.pydantic import Snowflake, Ulid
 from uuidd_client.testing import fixed_ids
 
 if TYPE_CHECKING:
     from uuidd_client.client import Kind
 
 TYPES: dict[str, Any] = {
-    "ulid": Ulid,
-    "ksuid": Ksuid,
-    "push_id": PushId,
-    "flake": Flake,
-    "snowflake": Snowflake,
+    kind: getattr(pydantic, kind.title().replace("_", ""))
+    for kind, found in KINDS.items()
+    if found.alphabet
 }
 
 each_kind = pytest.mark.parametrize("kind", TYPES)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import itertools
 from functools import partial
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
 from tests.client.breaking import break_off
 from tests.client.fakes import NODE, START, UNAVAILABLE, Time, Unwatched
-from uuidd.core.ids import flake, snowflake, versions
+from tests.kinds import KINDS, MS, STEADY, UNLEASED, fields
+from uuidd.core.ids import snowflake, versions
 from uuidd.core.timeline import SteadyBlock
 from uuidd_client import DaemonUnavailable, RateExceeded, TimeOutOfRange
 from uuidd_client.blocks import MAX_NODES
@@ -21,8 +22,6 @@ from uuidd_client.source import Source
 from uuidd_client.supply import SLOW_RUNS, Supply
 
 pytestmark = pytest.mark.usefixtures("implementation", "time")
-
-MS = 10_000
 
 
 class Blocks(Unwatched):
@@ -73,13 +72,13 @@ def test_a_block_without_a_slot_is_followed_by_another() -> None:
     """Fewer than three ticks may be free."""
     source = Blocks(block(1, 1), block(2, 1), block(3, 1))
     (id,) = supply_of(source, "snowflake").make(1, "int")
-    assert snowflake.fields(id).sequence == 1
+    assert fields("snowflake", id)["rest"] == 1
     assert not source.left
 
 
 def test_only_snowflakes_have_no_fallback() -> None:
     """Random bits, or a random node, tell the others apart."""
-    for kind in ("v7", "ulid", "ksuid", "push_id", "flake", "snowflake"):
+    for kind in (*STEADY, "snowflake"):
         source = Blocks(block(0, 3))
         supply_of(source, kind).make(1, "text")
         assert source.without_fallback == (kind == "snowflake")
@@ -121,25 +120,20 @@ def test_a_failure_in_the_middle_is_raised() -> None:
         supply.make(11, "uuid")
 
 
-@pytest.mark.parametrize(
-    ("kind", "other"),
-    [
-        ("flake", {"node": 1}),
-        ("snowflake", {"worker": 1}),
-    ],
-)
+@pytest.mark.parametrize("kind", UNLEASED)
 def test_under_another_node_or_worker_ids_go_on_in_the_next_millisecond(
-    kind: str, other: dict[str, Any], time: Time
+    kind: str, time: Time
 ) -> None:
     """Within one a lower node or worker would put them before those already used."""
+    other = {field: 1 for field in ("node", "worker") if KINDS[kind].has(field)}
     source = Blocks(block(0, 3), block(10, 10, **other), block(MS - 3, 10, **other))
     supply = supply_of(source, kind)
     found = supply.make(1, "int")
     time.move(1)
     found += supply.make(1, "int")
     assert found == sorted(found)
-    read = flake.fields if kind == "flake" else snowflake.fields
-    assert [read(id).ms - read(found[0]).ms for id in found] == [0, 1]
+    first, second = (fields(kind, id)["time"] for id in found)
+    assert second - first == 1
     assert not source.left
 
 
@@ -164,7 +158,7 @@ def test_a_fetch_that_is_broken_off_anywhere_leaves_only_ticks_of_a_block() -> N
 
 
 @pytest.mark.parametrize("ahead_ms", [7_200_000, 3_599_999])
-@pytest.mark.parametrize("kind", ["flake", "snowflake"])
+@pytest.mark.parametrize("kind", UNLEASED)
 def test_ids_of_a_source_that_begins_again_are_not_waited_for(
     kind: str, ahead_ms: int, time: Time
 ) -> None:
@@ -174,8 +168,7 @@ def test_ids_of_a_source_that_begins_again_are_not_waited_for(
     (ahead,) = supply.make(1, "int")
     time.move(1)
     (after,) = supply.make(1, "int")
-    read = flake.fields if kind == "flake" else snowflake.fields
-    assert read(ahead).ms - read(after).ms == ahead_ms
+    assert fields(kind, ahead)["time"] - fields(kind, after)["time"] == ahead_ms
 
 
 # --- a daemon that is wrong, and times that no id can tell

@@ -5,16 +5,18 @@ import re
 import threading
 import warnings
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, get_args
 from uuid import UUID
 
 import pytest
 
 import uuidd_client
+from tests import kinds
 from tests.client.raw import raw_fork
 from tests.documents import text
-from uuidd.core.ids import flake, ksuid, push_id, snowflake, ulid, versions
+from tests.kinds import GREGORIAN, KINDS, STEADY, TIMED
+from uuidd.core.ids import flake, snowflake, ulid, versions
 from uuidd_client import times
 
 TIME = datetime(2022, 2, 22, 19, 22, 22, 123456, tzinfo=UTC)
@@ -25,6 +27,12 @@ TICK = 138648505420000000 + 1_234_560
 # Published: RFC 9562, A.1 and A.6.
 RFC_V1 = UUID("c232ab00-9414-11ec-b3c8-9f6bdeced846")
 RFC_V6 = UUID("1ec9414c-232a-6b00-b3c8-9f6bdeced846")
+
+
+def made_at(kind: str) -> Any:
+    """Return an id of TIME, of the type that a program has it in."""
+    worker = {"worker": 5} if KINDS[kind].has("worker") else {}
+    return times.at_time(kind, TIME, **worker)
 
 
 def test_a_take_in_the_midst_of_a_take_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,10 +71,9 @@ def test_a_uuid_is_formed_as_a_uuid() -> None:
 
 
 def test_a_text_is_formed_as_a_text() -> None:
-    """Each in its own alphabet, with the milliseconds or seconds of the time."""
-    assert ulid.fields(ulid.from_text(times.at_time("ulid", TIME))).ms == MS
-    assert ksuid.fields(ksuid.from_text(times.at_time("ksuid", TIME))).seconds == MS // 1000
-    assert push_id.fields(push_id.from_text(times.at_time("push_id", TIME))).ms == MS
+    """Each in its own alphabet, with the tick of the time."""
+    for kind in (kind for kind in STEADY if KINDS[kind].type is str):
+        assert kinds.tick(kind, times.at_time(kind, TIME)) == TICK
     made = times.at_time("flake", TIME, node=7, sequence=9)
     assert flake.fields(flake.from_text(made)) == (MS, 7, 9)
 
@@ -80,7 +87,7 @@ def test_a_snowflake_is_formed_as_an_int() -> None:
 
 def test_what_is_not_given_is_random() -> None:
     """Two ids of one time are two."""
-    for kind in ("v1", "v6", "v7", "ulid", "ksuid", "flake", "push_id"):
+    for kind in (*GREGORIAN, *STEADY):
         assert times.at_time(kind, TIME) != times.at_time(kind, TIME)
 
 
@@ -178,13 +185,11 @@ def test_bounds_are_of_the_kinds_own_type() -> None:
     assert times.bounds("snowflake", snowflake.TWITTER_EPOCH)[0] == 0
 
 
-@pytest.mark.parametrize("kind", ["v6", "v7", "ulid", "ksuid", "push_id", "snowflake"])
+@pytest.mark.parametrize("kind", [kind for kind in TIMED if kind not in ("v1", "flake")])
 def test_an_id_is_within_the_bounds_of_its_time(kind: str) -> None:
     """Compared as a database would: UUIDs, texts and ints alike sort by time."""
-    worker: dict[str, Any] = {"worker": 5} if kind == "snowflake" else {}
     low, high = times.bounds(kind, TIME)
-    made: Any = times.at_time(kind, TIME, **worker)
-    assert low <= made <= high
+    assert low <= made_at(kind) <= high
 
 
 def test_a_sort_key_takes_the_kinds_own_type() -> None:
@@ -199,40 +204,22 @@ def test_a_sort_key_takes_the_kinds_own_type() -> None:
             times.sort_key(kind, id)
 
 
-TIMED: dict[str, Callable[[], Any]] = {
-    "v1": lambda: times.at_time("v1", TIME),
-    "v6": lambda: times.at_time("v6", TIME),
-    "v7": lambda: times.at_time("v7", TIME),
-    "ulid": lambda: times.at_time("ulid", TIME),
-    "ksuid": lambda: times.at_time("ksuid", TIME),
-    "push_id": lambda: times.at_time("push_id", TIME),
-    "flake": lambda: times.at_time("flake", TIME),
-    "snowflake": lambda: times.at_time("snowflake", TIME, worker=5),
-}
-"""Ids of a time, of the type that a program has them in."""
-
-EXACT = {"v1": TIME, "v6": TIME, "ksuid": RFC_TIME}
-"""The times in them; those of the other kinds are exact to the millisecond."""
-
-
 @pytest.mark.parametrize("kind", TIMED)
 def test_the_time_in_an_id_is_that_for_which_it_was_made(kind: str) -> None:
     """In UTC; the kind of an int has to be told."""
-    made = TIMED[kind]()
-    found = uuidd_client.time_of(made, kind=kind if kind == "snowflake" else None)
-    assert found == EXACT.get(kind, TIME.replace(microsecond=123_000))
+    found = uuidd_client.time_of(made_at(kind), kind=kind if kind == "snowflake" else None)
+    assert found == TIME - timedelta(microseconds=TIME.microsecond % max(1, KINDS[kind].unit // 10))
     assert found.tzinfo is UTC
 
 
-@pytest.mark.parametrize("kind", [kind for kind in TIMED if kind != "push_id"])
+@pytest.mark.parametrize("kind", [kind for kind in TIMED if "bytes" in KINDS[kind].forms])
 def test_an_id_has_its_time_also_as_bytes_and_as_a_number(kind: str) -> None:
     """In the forms in which ``make`` makes them and databases store them."""
-    made = TIMED[kind]()
+    made = made_at(kind)
     expected = uuidd_client.time_of(made, kind=kind)
     [reading] = uuidd_client.inspect(made if kind != "snowflake" else str(made), kind=kind)
-    size = {"ksuid": 20, "snowflake": 8}.get(kind, 16)
     assert uuidd_client.time_of(reading.value, kind=kind) == expected
-    assert uuidd_client.time_of(reading.value.to_bytes(size, "big"), kind=kind) == expected
+    assert uuidd_client.time_of(kinds.octets(kind, reading.value), kind=kind) == expected
     assert uuidd_client.time_of(str(made), kind=kind) == expected
 
 

@@ -17,15 +17,16 @@ from typing import TYPE_CHECKING, Any
 import freezegun
 import time_machine
 
+from uuidd.core.ids import kinds
 from uuidd.core.ids.versions import v7_tick
 from uuidd_client import Client
 from uuidd_client.source import utc_tick
 from uuidd_client.system import elapsed
 
 if TYPE_CHECKING:
-    from uuidd_client.client import Kind
+    pass
 
-KINDS: tuple[Kind, ...] = ("v1", "v4", "v6", "v7", "flake", "ulid", "ksuid", "push_id")
+KINDS: Any = [kind for kind in kinds.KINDS if kind != "snowflake"]
 EACH = 100
 BACK_THEN = datetime(2015, 1, 14, tzinfo=UTC)
 TO_COME = datetime(2040, 1, 14, tzinfo=UTC)

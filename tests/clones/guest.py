@@ -20,12 +20,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgpack
 
+from uuidd.core.ids.kinds import KINDS
 from uuidd_client import Client, DaemonUnavailable
 
 if TYPE_CHECKING:
     from uuidd_client.client import Kind
-
-KINDS: tuple[Kind, ...] = ("v1", "v4", "v6", "v7", "snowflake", "flake", "ulid", "ksuid", "push_id")
 
 AT_ONCE = 16
 """Ids of a list, of which each turn has one for each kind."""
@@ -59,15 +58,16 @@ def drawn(client: Client, one: Callable[[], Any], kind: Kind) -> list[str]:
 def main(port: str, path: str) -> None:
     """Print turns without an end."""
     client, asked = Client(path, fallback=False), Asked(path)
-    ones = {kind: client.factory(kind) for kind in KINDS}
+    kinds: Any = KINDS
+    ones = {kind: client.factory(kind) for kind in kinds}
     with open(port, "w", encoding="ascii", buffering=1 << 16) as out:
         for number in count():
             noticed = client.status().get("clones", {}).get("noticed", 0) > 0
             turn = {
                 "turn": number,
                 "noticed": noticed,
-                "client": {kind: drawn(client, ones[kind], kind) for kind in KINDS},
-                "daemon": {kind: asked.make(kind) for kind in KINDS},
+                "client": {kind: drawn(client, ones[kind], kind) for kind in kinds},
+                "daemon": {kind: asked.make(kind) for kind in kinds},
             }
             print(json.dumps(turn), file=out)
             out.flush()

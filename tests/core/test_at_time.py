@@ -8,9 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests import kinds
 from tests.core.draws import ones, zeros
-from uuidd.core.ids import at_time, flake, ksuid, push_id, snowflake, ulid, uuids, versions
+from tests.kinds import KINDS, LANED, TIMED
+from uuidd.core.ids import at_time, flake, snowflake, uuids, versions
 from uuidd.core.ids.at_time import AT_TIME_KINDS, field_of, id_at_time
+from uuidd.core.ids.layouts import Origin
 from uuidd.core.ids.nodes import MULTICAST
 from uuidd.core.ids.ticks import UNIX_EPOCH
 
@@ -55,13 +58,12 @@ def test_only_missing_fields_are_drawn(
     assert versions.gregorian_fields(value) == expected
 
 
-def test_a_datetimes_microseconds_are_kept_in_the_kinds_of_milliseconds() -> None:
+@pytest.mark.parametrize("kind", LANED)
+def test_a_datetimes_microseconds_are_kept(kind: str) -> None:
     """They are in the tick that ours carry, with random bits after it."""
-    assert id_at_time("v7", TIME, random=ones) == versions.v7_of_tick(TICK, ones(60))
-    assert id_at_time("ulid", TIME, random=ones) == ulid.of_tick(TICK, ones(66))
-    assert id_at_time("ksuid", TIME, random=ones) == ksuid.of_tick(TICK, ones(104))
-    assert id_at_time("push_id", TIME, random=ones) == push_id.of_tick(TICK, ones(58))
-    assert versions.v7_tick(id_at_time("v7", TIME, random=zeros)) == TICK
+    for random, bits in ((zeros, 0), (ones, -1)):
+        made = kinds.made(kind, TICK, Origin(0, lane=None), bits)
+        assert id_at_time(kind, TIME, random=random) == made
 
 
 def test_a_snowflake_takes_its_sequence_from_the_time() -> None:
@@ -93,21 +95,15 @@ def test_a_flake_takes_its_sequence_from_the_time() -> None:
     assert flake.fields(id_at_time("flake", MS, random=zeros)).node == MULTICAST
 
 
-@pytest.mark.parametrize(
-    ("kind", "fields"),
-    [
-        ("v1", {"clock_seq", "node"}),
-        ("v6", {"clock_seq", "node"}),
-        ("v7", set()),
-        ("ulid", set()),
-        ("ksuid", set()),
-        ("push_id", set()),
-        ("snowflake", {"worker", "datacenter", "sequence", "epoch"}),
-        ("flake", {"node", "sequence"}),
-    ],
-)
-def test_a_field_that_the_kind_does_not_have_is_refused(kind: str, fields: set[str]) -> None:
+@pytest.mark.parametrize("kind", TIMED)
+def test_a_field_that_the_kind_does_not_have_is_refused(kind: str) -> None:
     """The error names it, and those that the kind has; all others are accepted."""
+    found = KINDS[kind]
+    fields = {name for name in ("clock_seq", "node", "worker") if found.has(name)}
+    if found.has("rest") and not kinds.tail(kind):
+        fields.add("sequence")
+    if found.has("worker"):
+        fields |= {"datacenter", "epoch"}
     for name in ("clock_seq", "node", "worker", "datacenter", "sequence", "epoch"):
         given: dict[str, Any] = {**REQUIRED.get(kind, {}), name: 0}
         if name in fields:

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.core.draws import ones, zeros
-from uuidd.core.ids import flake, ksuid, snowflake, ulid, versions
-from uuidd.core.ids.at_time import IdFields, template
+from tests import kinds
+from tests.kinds import KINDS
+from uuidd.core.ids import snowflake, versions
 from uuidd.core.ids.bounds import (
     BOUNDED_KINDS,
     UNITS,
@@ -31,42 +31,19 @@ TICKS = st.integers(138_000_000_000_000_000, 145_000_000_000_000_000)
 
 
 def extremes(kind: str, tick: int) -> list[int]:
-    """Return the ids of *kind* at a tick whose every other bit is zero, and one."""
+    """Return the ids of *kind* in the unit of a tick whose every other bit is zero, and one."""
     if kind == "cassandra":
         return [
             versions.v1(tick, 0x0080, 0x808080808080),
             versions.v1(tick, 0x3F7F, 0x7F7F7F7F7F7F),
         ]
-    if kind == "snowflake":
-        return [
-            template(kind, IdFields(worker=worker, sequence=sequence), zeros).at(tick)
-            for worker, sequence in ((0, 0), (1023, 4095))
-        ]
-    if kind == "flake":
-        return [
-            template(kind, IdFields(node=node, sequence=sequence), zeros).at(tick)
-            for node, sequence in ((0, 0), ((1 << 48) - 1, 0xFFFF))
-        ]
-    if kind == "v6":
-        return [versions.v6(tick, 0, 0), versions.v6(tick, 0x3FFF, (1 << 48) - 1)]
-    if kind == "v7":
-        ms = versions.V7_TIME.raw(tick)
-        return [versions.v7(ms, 0, 0), versions.v7(ms, 0xFFF, (1 << 62) - 1)]
-    return [template(kind, IdFields(), random).at(tick) for random in (zeros, ones)]
+    return [*kinds.bounds(kind, tick)]
 
 
-def test_a_bound_is_all_zeros_or_all_ones_after_the_time() -> None:
-    """For the kinds whose every bit after the time is free."""
-    zeros_after, ones_after = bounds("ulid", MS)
-    assert (ulid.fields(zeros_after), ulid.fields(ones_after)) == ((MS, 0), (MS, (1 << 80) - 1))
-    low, high = bounds("ksuid", MS // 1000)
-    assert (low, high) == (ksuid.ksuid(MS // 1000, 0), ksuid.ksuid(MS // 1000, (1 << 128) - 1))
-    assert bounds("snowflake", MS) == (
-        snowflake.snowflake(MS, 0, 0),
-        snowflake.snowflake(MS, 1023, 4095),
-    )
-    assert bounds("flake", MS) == (MS << 64, flake.flake(MS, (1 << 48) - 1, 0xFFFF))
-    assert bounds("push_id", MS) == (MS << 72, (MS + 1 << 72) - 1)
+@pytest.mark.parametrize("kind", [kind for kind in BOUNDED_KINDS if kind in KINDS])
+def test_a_bound_is_all_zeros_or_all_ones_after_the_time(kind: str) -> None:
+    """In each bit that is free."""
+    assert bounds(kind, TIME) == kinds.bounds(kind, TICK)
 
 
 @pytest.mark.parametrize("kind", BOUNDED_KINDS)
@@ -217,19 +194,11 @@ def test_the_key_of_cassandra_is_its_order(rows: list[tuple[int, int, int]]) -> 
     assert sorted(ids, key=lambda value: sort_key("cassandra", value)) == sorted(ids, key=order)
 
 
-@pytest.mark.parametrize(
-    ("kind", "width"),
-    [
-        *((kind, 16) for kind in ("v6", "v7", "ulid", "flake")),
-        ("ksuid", 20),
-        ("push_id", 15),
-        ("snowflake", 8),
-    ],
-)
-def test_the_key_of_the_others_is_their_bytes(kind: str, width: int) -> None:
+@pytest.mark.parametrize("kind", [kind for kind in BOUNDED_KINDS if kind in KINDS])
+def test_the_key_of_the_others_is_their_bytes(kind: str) -> None:
     """As many as the kind has, the highest first."""
     value = extremes(kind, TICK)[1]
-    assert sort_key(kind, value) == value.to_bytes(width, "big")
+    assert sort_key(kind, value) == kinds.octets(kind, value)
 
 
 @pytest.mark.parametrize(
@@ -240,11 +209,7 @@ def test_the_key_of_the_others_is_their_bytes(kind: str, width: int) -> None:
         ("v6", bounds("v7", TIME)[0]),
         ("v7", bounds("v6", TIME)[0]),
         ("cassandra", bounds("v6", TIME)[0]),
-        ("ulid", 1 << 128),
-        ("flake", 1 << 128),
-        ("ksuid", 1 << 160),
-        ("push_id", 1 << 120),
-        ("snowflake", 1 << 63),
+        *((kind, 1 << found.bits) for kind, found in KINDS.items() if not found.version),
         ("snowflake", -1),
     ],
 )

@@ -3,18 +3,18 @@ from __future__ import annotations
 import itertools
 import socket
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 
 import pytest
 import trio
 from trio.testing import MockClock
 
+from tests import kinds
 from tests.daemon.fakes import BEGIN, HOUR, UID, Inside
-from uuidd.core.ids import flake, ksuid, push_id, snowflake, ulid, versions
-from uuidd.core.ids.kinds import KINDS
-from uuidd.core.ids.snowflake import TWITTER_EPOCH
-from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
+from tests.kinds import KINDS, MS, SECOND, STEADY, TIMED, UNIX
+from uuidd.core.ids import snowflake
+from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline import Block, SteadyBlock
 from uuidd.core.wire import methods, rpc
 from uuidd.server.fairness import Turns
@@ -25,8 +25,6 @@ pytestmark = pytest.mark.usefixtures("autojump_clock")
 
 WORKER = 345
 
-TIMED = [kind for kind, told in KINDS.items() if told.timeline]
-STEADY = [kind for kind, told in KINDS.items() if told.timeline == "steady"]
 BOUNDS = [0.5, 1.00005, 214.7, 429.49674]
 """Seconds after which the last 1,000 ticks lie within a millisecond or run over the bounds of
 milliseconds, of a second, and of the low 32 bits of a tick."""
@@ -62,24 +60,6 @@ def millisecond(text: str) -> int:
     return uuid.UUID(text).int >> 80
 
 
-TIMES: dict[str, Callable[[str], float]] = {
-    "v1": lambda text: (versions.gregorian_fields(uuid.UUID(text).int).tick - UNIX_EPOCH) / 1e7,
-    "v6": lambda text: (versions.gregorian_fields(uuid.UUID(text).int).tick - UNIX_EPOCH) / 1e7,
-    "v7": lambda text: (uuid.UUID(text).int >> 80) / 1e3,
-    "snowflake": lambda text: ((int(text) >> 22) + TWITTER_EPOCH) / 1e3,
-    "flake": lambda text: (flake.from_text(text) >> 64) / 1e3,
-    "ulid": lambda text: (ulid.from_text(text) >> 80) / 1e3,
-    "ksuid": lambda text: (ksuid.from_text(text) >> 128) + 1_400_000_000.0,
-    "push_id": lambda text: (push_id.from_text(text) >> 72) / 1e3,
-}
-"""The Unix seconds that a text tells, read by the formats' own words."""
-
-
-def test_there_is_a_time_to_read_of_every_kind_that_has_one() -> None:
-    """These tests leave no kind out."""
-    assert list(TIMES) == TIMED
-
-
 @pytest.mark.parametrize("at", BOUNDS)
 @pytest.mark.parametrize("kind", list(KINDS))
 async def test_make_gives_exactly_so_many_ids(kind: str, at: float, inside: Inside) -> None:
@@ -106,14 +86,14 @@ async def test_made_ids_are_of_now(kind: str, at: float, inside: Inside) -> None
     """A thousand ids tell the last part of a millisecond before now, in order."""
     await trio.sleep(at)
     now = BEGIN + trio.current_time()
-    found = [TIMES[kind](text) for text in await make(inside, kind, 1000)]
-    unit = 1 if kind == "ksuid" else 1e-7 if kind in ("v1", "v6") else 1e-3
+    texts = await make(inside, kind, 1000)
+    found = [(kinds.tick(kind, text) - UNIX) / SECOND for text in texts]
     # A float of so many seconds is good to a quarter of a microsecond.
-    assert all(now - 2442e-7 - unit < time + 5e-7 and time < now + 5e-7 for time in found)
+    assert all(now - 2442e-7 < time + 5e-7 and time < now + 5e-7 for time in found)
     assert found == sorted(found)
-    if at in (0.5, 1.00005) and unit == 1e-3 and kind != "snowflake":
+    if at in (0.5, 1.00005) and KINDS[kind].unit == MS and kind != "snowflake":
         # Just past a millisecond: these tests do see runs that go over its bound.
-        assert len(set(found)) == 2
+        assert len({kinds.fields(kind, text)["time"] for text in texts}) == 2
 
 
 @pytest.mark.parametrize("at", BOUNDS)
@@ -165,18 +145,18 @@ async def test_snowflakes_have_the_worker_number_and_fill_slot_after_slot(inside
 async def test_flakes_have_the_node_and_the_tick(inside: Inside) -> None:
     """The low 16 bits are the tick within the millisecond, those before them the node."""
     (text,) = await make(inside, "flake", 1)
-    value = flake.from_text(text)
-    tick = inside.steady.next - 1 - UNIX_EPOCH
-    assert value & 0xFFFF == tick % 10_000
-    assert value >> 64 == tick // 10_000
-    assert value >> 16 & (1 << 48) - 1 == inside.timeline.node.value
+    found = kinds.fields("flake", text)
+    assert kinds.tick("flake", text) == inside.steady.next - 1
+    assert found["node"] == inside.timeline.node.value
 
 
-@pytest.mark.parametrize(("kind", "version"), [("v1", 1), ("v4", 4), ("v6", 6), ("v7", 7)])
-async def test_made_uuids_are_of_their_version(kind: str, version: int, inside: Inside) -> None:
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if KINDS[kind].version])
+async def test_made_uuids_are_of_their_version(kind: str, inside: Inside) -> None:
     """Every one has RFC 9562's variant and the version of its kind."""
     found = [uuid.UUID(text) for text in await make(inside, kind, 1000)]
-    assert {(each.variant, each.version) for each in found} == {(uuid.RFC_4122, version)}
+    assert {(each.variant, each.version) for each in found} == {
+        (uuid.RFC_4122, KINDS[kind].version)
+    }
 
 
 # In pieces
@@ -279,18 +259,8 @@ async def test_a_kind_whose_time_field_is_full_is_refused(inside: Inside) -> Non
 
 
 async def test_status_tells_the_day_on_which_each_kind_is_full(inside: Inside) -> None:
-    """Every kind that has a time has a last day; the published ones are as published."""
+    """Every kind that has a time has a last day, as documented."""
     async with inside.talking() as peer:
         full_on = (await peer.call("status")).result["full_on"]
-    assert list(full_on) == ["v1", "v6", "v7", "snowflake", "flake", "ulid", "ksuid", "push_id"]
-    assert set(full_on) == set(TIMED)
-    del full_on["flake"]
-    assert full_on == {
-        "v1": "5236-03-31",
-        "v6": "5236-03-31",
-        "v7": "+10889-08-02",
-        "snowflake": "2080-07-10",
-        "ulid": "+10889-08-02",
-        "ksuid": "2150-06-19",
-        "push_id": "+10889-08-02",
-    }
+    last = [(kind, KINDS[kind].last.partition("T")[0]) for kind in TIMED]
+    assert list(full_on.items()) == last

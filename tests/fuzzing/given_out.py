@@ -66,7 +66,7 @@ class GivenOut:
             return
         values = [kinds.number(kind, text) for text in ids]
         ticks = [kinds.tick(kind, value) for value in values]
-        if kind in kinds.UTC:
+        if kind in kinds.GREGORIAN:
             tails = {value & (1 << 62) - 1 for value in values}
             require(len(tails) == 1, "ids made together share clock sequence and node")
             tail = tails.pop()

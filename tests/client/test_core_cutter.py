@@ -409,8 +409,7 @@ def test_places_end_when_an_id_of_the_lane_was_made(lanes: Lanes) -> None:
 def test_kinds_without_a_lane_are_made_of_blocks(kind: str) -> None:
     """There is no room for the lane's number in them."""
     hand = Hand(kind)
-    place = START if kind == "flake" else 1_700_000_000_000 << 12
-    hand.lend(place, 2)
+    hand.lend(places(kind)[0] + 10**12, 2)
     ids = [hand.one("int") for _ in range(3)]
     assert ids[1] == ids[0] + 1
     assert ids[2] is None

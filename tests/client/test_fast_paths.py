@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from tests import kinds
 from tests.client.fakes import START, Time, Unwatched
-from tests.kinds import FORMS, GREGORIAN, KINDS, LANED, MS, SECOND, TIMED
+from tests.kinds import FORMS, GREGORIAN, KINDS, LANED, MS, SECOND, TIMED, UNLEASED
 from uuidd.core.ids.layouts import Origin
 from uuidd.core.timeline import Block, SteadyBlock
 from uuidd_client import Client, channel, compiled, supply
@@ -283,7 +283,7 @@ def test_blocks_that_follow_each_other_leave_no_seam(
         assert way(client, kind, form, len(expected)) == expected
 
 
-@pytest.mark.parametrize("kind", ["flake", "snowflake"])
+@pytest.mark.parametrize("kind", UNLEASED)
 @pytest.mark.parametrize("way", [drawn, made])
 def test_ids_of_another_node_or_worker_go_on_at_the_next_millisecond(
     kind: str, way: Callable[..., list[Any]]

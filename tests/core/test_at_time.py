@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests import kinds
 from tests.core.draws import ones, zeros
-from tests.kinds import KINDS, LANED, TIMED
+from tests.kinds import KINDS, LANED, TIMED, UNLEASED
 from uuidd.core.ids import at_time, flake, snowflake, uuids, versions
 from uuidd.core.ids.at_time import AT_TIME_KINDS, field_of, id_at_time
 from uuidd.core.ids.layouts import Origin
@@ -183,7 +183,7 @@ def test_of_two_times_the_later_has_the_higher_id(kind: str, earlier: int, later
     settled = at_time.template(kind, at_time.IdFields(**REQUIRED.get(kind, {})), zeros)
     above = at_time.template(kind, at_time.IdFields(**REQUIRED.get(kind, {})), ones)
     # A Snowflake's slots are wider than a tick, and a Flake's node comes before its tick.
-    unit = field.unit if kind in ("snowflake", "flake") else 1
+    unit = field.unit if kind in UNLEASED else 1
     assert above.at(field.epoch + first * unit) < settled.at(field.epoch + second * unit)
 
 

@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uuidd.core.ids import flake, push_id, times, ulid, uuids, versions
+from tests.kinds import GREGORIAN, KINDS, MS, STEADY, fields, made, places
+from tests.kinds import text as written
+from uuidd.core.ids import flake, times, ulid, uuids, versions
 from uuidd.core.ids.inspect import (
     FROM,
     INSPECTED_KINDS,
@@ -20,6 +22,7 @@ from uuidd.core.ids.inspect import (
     foreign,
     readings,
 )
+from uuidd.core.ids.layouts import Origin
 
 V1 = "c232ab00-9414-11ec-b3c8-9f6bdeced846"
 V7 = "017f22e2-79b0-7cc3-98c4-dc0c0c07398f"
@@ -500,26 +503,21 @@ def test_a_text_is_a_str() -> None:
 TICKS = st.integers(FROM, UNTIL - 1)
 
 
-@given(tick=TICKS, node=st.integers(0, (1 << 48) - 1), random=st.integers(0, (1 << 58) - 1))
-def test_each_kind_of_ours_is_read_as_what_it_is(tick: int, node: int, random: int) -> None:
+@pytest.mark.parametrize("kind", [*GREGORIAN, *STEADY])
+@given(tick=TICKS, node=st.integers(0, (1 << 48) - 1), random=st.integers(0, (1 << 104) - 1))
+def test_each_kind_of_ours_is_read_as_what_it_is(
+    kind: str, tick: int, node: int, random: int
+) -> None:
     """Its own text is first read as its kind, with the time that it was made of."""
-    made = {
-        "v1": uuids.to_text(versions.v1(tick, 5, node)),
-        "v6": uuids.to_text(versions.v6(tick, 5, node)),
-        "v7": uuids.to_text(versions.v7_of_tick(tick, random)),
-        "ulid": ulid.to_text(ulid.of_tick(tick, random)),
-        "push_id": push_id.to_text(push_id.of_tick(tick, random)),
-        "flake": flake.to_text(flake.of_tick(tick, node)),
-    }
-    lanes = {"v7": 52, "ulid": 58, "push_id": 50}
-    for kind, text in made.items():
-        found = readings(text)[0]
-        assert (found.kind, found.text) == (kind, text)
-        unit = 1 if kind in ("v1", "v6") else 10_000
-        assert found.fields["time"] == times.text(tick, unit)
-        assert unit == 1 or found.fields["tick"] == (tick - versions.V7_TIME.epoch) % 10_000
-        if kind in lanes:
-            assert found.fields["lane"] == random >> lanes[kind]
+    tick = max(tick, places(kind)[0])
+    id = made(kind, tick, Origin(node, 5, lane=None), random)
+    found = readings(written(kind, id))[0]
+    assert (found.kind, found.text) == (kind, written(kind, id))
+    assert found.fields["time"] == times.text(tick, KINDS[kind].unit)
+    told = fields(kind, id)
+    if KINDS[kind].unit == MS:
+        assert found.fields["tick"] == told["rest"]
+        assert found.fields.get("lane") == told.get("lane")
 
 
 @given(st.text(max_size=48) | st.from_regex(r"[0-9a-fxA-Z.{}:-]{1,45}", fullmatch=True))

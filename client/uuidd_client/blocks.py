@@ -8,7 +8,6 @@ from uuidd.core.timeline import Block, SteadyBlock
 from uuidd_client.demand import Demand
 from uuidd_client.errors import DaemonUnavailable, TimeOutOfRange
 from uuidd_client.source import Source, utc_tick
-from uuidd_client.system import elapsed
 
 MAX_NODES = 8
 """Blocks in a row of one call, each under another node, after which the daemon counts as broken."""
@@ -26,6 +25,7 @@ class Blocks:
         self._timeline = KINDS[kind].timeline
         self._ticks = LAYOUTS[kind].ticks
         self._source = source
+        self._clock = source.clock
         self._demand = Demand(max_age, least=self._ticks(1))
         self.origin = Origin(0)
         self.times = time_fields(self.origin.epoch).get(kind)
@@ -42,11 +42,11 @@ class Blocks:
 
         Raises DaemonUnavailable, TimeOutOfRange, or MustWait if the call may not wait.
         """
-        asked_at = elapsed()
+        asked_at = self._clock.elapsed()
         self._source.check_may_wait()
         asked = self._demand.size(self._ticks(needed), self._ticks(used), asked_at)
         block, from_daemon = self._take(asked)
-        self._demand.came(elapsed())
+        self._demand.came(self._clock.elapsed())
         origin = block.origin if from_daemon else block.origin._replace(lane=None)
         if origin == self.origin:
             self._nodes = 0
@@ -87,6 +87,6 @@ class Blocks:
         if times.epoch <= block.first and last < times.end:
             return
         error = TimeOutOfRange(self._kind, last, times.epoch, times.end)
-        if from_daemon and times.epoch <= utc_tick() < times.end:
+        if from_daemon and times.epoch <= utc_tick(self._clock) < times.end:
             raise self.broken(str(error)) from error
         raise error

@@ -18,6 +18,7 @@ from uuidd_client.per_process import Forked
 from uuidd_client.places import Places
 from uuidd_client.source import LatestSteady, Source
 from uuidd_client.supply import Direct, Run, Supply
+from uuidd_client.system import ClientClock
 from uuidd_client.transport import MustWait, Silence
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class Common(NamedTuple):
     new_places: Callable[..., Places]
     latest: LatestSteady
     utc: Mark
+    clock: ClientClock
     core: ModuleType | None
 
 
@@ -60,7 +62,9 @@ class Channel:
         self._notices = notices
         self._lock = threading.RLock()
         self._busy = self._interrupted = self._interrupts = False
-        self.connection = Connection(common.path, common.timeout, common.silence)
+        self.connection = Connection(
+            common.path, common.timeout, common.silence, clock=common.clock
+        )
         self._source = Source(
             self.connection,
             fallback=common.fallback,

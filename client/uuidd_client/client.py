@@ -9,7 +9,7 @@ from uuidd_client import extension, lazy
 from uuidd_client.arguments import counted, known, path_of, seconds
 from uuidd_client.drawing import Drawing
 from uuidd_client.per_process import PerProcess
-from uuidd_client.system import default_path
+from uuidd_client.system import SYSTEM_CLOCK, ClientClock, default_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,6 +79,7 @@ class Client:
         timeout: float | None = None,
         *,
         wait: bool = True,
+        _clock: ClientClock | None = None,
     ) -> None:
         age = seconds("max_age", max_age)
         patience = None if timeout is None else seconds("timeout", timeout)
@@ -89,14 +90,17 @@ class Client:
         path = None if socket is None else path_of(socket)
         self._settings = (path, fallback, age, patience)
         self._wait = wait
+        # Tests of this project set it. A copy of the client has the system's clock again.
+        self._clock = clock = _clock or SYSTEM_CLOCK
         # Once, so that all of it makes ids in the same way.
         self._core = extension.core
         shared: dict[str, tuple[LatestSteady, Mark]] = {}
         settings = (*self._settings, wait, self._core, shared)
         self._session: PerProcess[Session] = PerProcess(
-            lambda: lazy.session_type()(*settings), drop=lambda session: session.drop()
+            lambda: lazy.session_type()(*settings, clock=clock),
+            drop=lambda session: session.drop(),
         )
-        self._drawing = Drawing(self._session, self._core)
+        self._drawing = Drawing(self._session, self._core, clock)
         self._compiled = self._core is not None
         draws: abc.Callable[[Kind], typing.Any] = self.factory
         self._uuid1: Draws[uuid.UUID] = draws("v1")

@@ -15,7 +15,7 @@ from uuid import UUID, SafeUUID
 
 from uuidd_client.places import Places
 from uuidd_client.supply import Supply
-from uuidd_client.system import random_bytes, utc_ns
+from uuidd_client.system import random_bytes
 from uuidd_client.uuid_objects import is_right
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class CompiledSupply(Supply):
             places.reserved,
             latest,
             places.max_age,
-            utc_ns,
+            places.clock.utc_ns,
             random_bytes,
             (UUID, SafeUUID.safe, SafeUUID.unknown, _by_slots(core)),
         )

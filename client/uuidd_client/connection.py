@@ -10,7 +10,7 @@ from uuidd.core.timeline import Block, SteadyBlock
 from uuidd.core.wire import libuuid, methods, rpc
 from uuidd_client.errors import DaemonUnavailable, NoWorkerId
 from uuidd_client.lease import Holding
-from uuidd_client.system import elapsed
+from uuidd_client.system import SYSTEM_CLOCK, ClientClock
 from uuidd_client.transport import LATER, Closed, Silence, Transport
 from uuidd_client.watch import NEVER, Watch
 
@@ -36,8 +36,15 @@ class Connection(Transport):
     *watch* is that of the last block.
     """
 
-    def __init__(self, path: str, timeout: float | None, silence: Silence | None = None) -> None:
-        super().__init__(path, timeout, silence)
+    def __init__(
+        self,
+        path: str,
+        timeout: float | None,
+        silence: Silence | None = None,
+        *,
+        clock: ClientClock = SYSTEM_CLOCK,
+    ) -> None:
+        super().__init__(path, timeout, silence, clock)
         self._closes_on_rpc = False
         self._libuuid_until = 0.0
         self._of_snowflakes = "snowflake"
@@ -77,7 +84,7 @@ class Connection(Transport):
     def take(self, count: int) -> Block:
         """Return a block of up to *count* ticks of UTC."""
         deadline = self._deadline()
-        if elapsed() < self._libuuid_until:
+        if self.clock.elapsed() < self._libuuid_until:
             return self._take_by_libuuid(count, deadline)
         try:
             result = self._take("utc", count, deadline)
@@ -86,7 +93,7 @@ class Connection(Transport):
             # own protocol. This project's daemon may do both, if it is restarted during this call.
             block = self._take_by_libuuid(count, deadline)
             if self._closes_on_rpc:
-                self._libuuid_until = elapsed() + LIBUUID_SECONDS
+                self._libuuid_until = self.clock.elapsed() + LIBUUID_SECONDS
             self._closes_on_rpc = True
             return block
         self._closes_on_rpc = False
@@ -98,7 +105,7 @@ class Connection(Transport):
         Raises DaemonUnavailable also if the daemon, or this system, has no leases. A lease whose
         page did not come is given back, because the connection is closed.
         """
-        if elapsed() < self._libuuid_until:
+        if self.clock.elapsed() < self._libuuid_until:
             raise DaemonUnavailable(self.path, NO_LEASES, "closed")
         self._wants_page = True
         try:

@@ -17,7 +17,7 @@ from uuidd.core.ids.ticks import TICKS_PER_MS, UNIX_EPOCH
 from uuidd.core.timeline.leases import HORIZON_AT
 from uuidd_client.lease import Holding
 from uuidd_client.places import Places
-from uuidd_client.system import random_bytes, utc_ns
+from uuidd_client.system import random_bytes
 from uuidd_client.uuid_objects import new_uuid
 
 MANY = 32
@@ -65,6 +65,7 @@ def _reserving(places: Places, lease: Holding) -> Callable[[], int]:
     """Return a function that reserves the tick of now; it returns 0 if a run has to serve."""
     words, at, token, begin = lease.words, lease.at, lease.token, lease.begin
     reserved, times = places.reserved, places.blocks.times
+    utc_ns = places.clock.utc_ns
     latest = None
     if places.lane is not None and places.lane.latest is not None:
         latest = places.lane.latest.mark

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 
 from uuidd_client import extension, lazy
-from uuidd_client.system import utc
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from uuidd_client.per_process import PerProcess
     from uuidd_client.session import Session
     from uuidd_client.supply import Direct, Run
+    from uuidd_client.system import ClientClock
 
     Draw = TypeVar("Draw", bound=abc.Callable[[], typing.Any])
 else:
@@ -47,11 +47,17 @@ class _Ids:
 
 
 class Drawing:
-    """Draws ids of *session*, by the extension *core*, or without it if that is None."""
+    """Draws ids of *session*, by the extension *core*, or without it if that is None.
 
-    def __init__(self, session: PerProcess[Session], core: types.ModuleType | None) -> None:
+    *clock* is that of the session.
+    """
+
+    def __init__(
+        self, session: PerProcess[Session], core: types.ModuleType | None, clock: ClientClock
+    ) -> None:
         self._session = session
         self._core = core
+        self._clock = clock
         self._cells: dict[tuple[str, str], list[typing.Any]] = {}
 
     def forget_runs(self) -> None:
@@ -75,14 +81,14 @@ class Drawing:
         if not _GIL:
             return self._locked(kind, form, wait)
         cell, refill = self._cell(kind, form, wait)
-        clock = utc
+        utc = self._clock.utc_seconds
 
         def draw() -> typing.Any:
             """Return the next id."""
             take, begin, deadline, epochs, epoch = cell[0]
             try:
                 drawn = take()
-                if begin <= clock() < deadline[0] and epochs[0] == epoch and drawn is not None:
+                if begin <= utc() < deadline[0] and epochs[0] == epoch and drawn is not None:
                     return drawn
             except IndexError:
                 pass

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 import warnings
 from collections import deque
 
 from uuidd_client.callers import caller
 from uuidd_client.errors import DaemonUnavailable
-from uuidd_client.system import elapsed
+from uuidd_client.system import ClientClock
 
 LOGGER = "uuidd_client"
 
@@ -24,7 +23,7 @@ DEBUG, INFO, WARNING = 10, 20, 30
 LINES, MINUTE = 4, 60.0
 
 _lines_at = deque([-MINUTE] * LINES, maxlen=LINES)
-"""When the last lines of this process were logged, by ``elapsed``."""
+"""When the last lines of this process were logged, by the time elapsed."""
 
 _warned_in = 0
 """The process that has warned."""
@@ -39,8 +38,9 @@ class Notices:
     *error_at* is in Unix seconds. A race between threads costs a line.
     """
 
-    def __init__(self, ids: str = "ids") -> None:
+    def __init__(self, ids: str, clock: ClientClock) -> None:
         self._ids = ids
+        self._clock = clock
         self.error = ""
         self.error_at: float | None = None
         self.pending: list[tuple[int, str] | DaemonUnavailable] = []
@@ -50,7 +50,7 @@ class Notices:
 
     def failed(self, error: DaemonUnavailable, *, fallback: bool) -> None:
         """Note a request without a usable answer; with *fallback*, ids are made all the same."""
-        self.error, self.error_at = str(error), time.time()
+        self.error, self.error_at = str(error), self._clock.utc_seconds()
         if error.reason == "no_worker_id":
             # That is no trouble of the daemon's, which has answered.
             self.answered(error.path)
@@ -58,10 +58,10 @@ class Notices:
         if fallback:
             self.pending.append(error)
         if not self._trouble:
-            self._since = elapsed()
+            self._since = self._clock.elapsed()
         # Not the text: that of the daemon may say how long a cause lasts.
         self._trouble = error.reason
-        if self._trouble != self._told and _has_room():
+        if self._trouble != self._told and _has_room(self._clock.elapsed()):
             self._told = self._trouble
             what = "are made in this process" if fallback else "cannot be made"
             self.pending.append((WARNING, f"{error}; {self._ids} {what} until it answers"))
@@ -69,9 +69,9 @@ class Notices:
     def answered(self, path: str) -> None:
         """Note that the daemon at *path* has given a block or a lease."""
         if self._trouble:
-            self._lasted = elapsed() - self._since
+            self._lasted = self._clock.elapsed() - self._since
             self._trouble = ""
-        if self._told and _has_room():
+        if self._told and _has_room(self._clock.elapsed()):
             self._told = ""
             line = f"uuidd at {path} answers again for {self._ids}, after {self._lasted:.1f} s"
             self.pending.append((INFO, line))
@@ -98,9 +98,8 @@ class Notices:
                 _log(*what)
 
 
-def _has_room() -> bool:
-    """Whether the log has room for a line now, which then counts as logged."""
-    now = elapsed()
+def _has_room(now: float) -> bool:
+    """Whether the log has room for a line at *now*, which then counts as logged."""
     if now - _lines_at[0] < MINUTE:
         return False
     _lines_at.append(now)

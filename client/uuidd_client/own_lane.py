@@ -13,7 +13,6 @@ from uuidd_client.errors import DaemonUnavailable
 from uuidd_client.lease import Holding
 from uuidd_client.notices import Notices
 from uuidd_client.source import LatestSteady, utc_tick
-from uuidd_client.system import elapsed
 from uuidd_client.watch import NEVER, Watch
 
 LEASE_AGE = 0.001
@@ -40,10 +39,11 @@ class OwnLane:
         self, connection: Connection, latest: LatestSteady | None, notices: Notices | None = None
     ) -> None:
         self._connection = connection
+        self._clock = connection.clock
         self.latest = latest
         self.lease: Holding | None = None
         self.leases = 0
-        self._notices = notices or Notices()
+        self._notices = notices or Notices("ids", connection.clock)
         self._ask_at = inf
         self._stalled = False
         self.begin = 0
@@ -58,7 +58,7 @@ class OwnLane:
         lease = self.lease or self._ask()
         if lease is None:
             return 0
-        now = utc_tick()
+        now = utc_tick(self._clock)
         if not lease.allows(now):
             # The page of a daemon that has ended stays as it was.
             if lease.ended or lease.page is not self._connection.page:
@@ -82,7 +82,7 @@ class OwnLane:
 
     def end(self) -> int:
         """Return a tick that lies after all that this process has used until now."""
-        now = utc_tick() + 1
+        now = utc_tick(self._clock) + 1
         return now if self.latest is None else max(now, self.latest.end)
 
     def drop(self) -> None:
@@ -106,7 +106,7 @@ class OwnLane:
 
         Not at the first call: a program that makes a few ids, and ends, leaves the lanes to others.
         """
-        now = elapsed()
+        now = self._clock.elapsed()
         if self._ask_at == inf:
             self._connection.check_may_wait()
             self._ask_at = 0.0

@@ -27,7 +27,6 @@ from uuidd_client.fork_guard import ForkGuard
 from uuidd_client.mark import Mark
 from uuidd_client.own_lane import LEASE_AGE, OwnLane
 from uuidd_client.source import Source, utc_tick
-from uuidd_client.system import pause, utc
 from uuidd_client.watch import NEVER, latest
 
 LEASABLE = {"v1", "v6", "v7", "ulid", "ksuid", "push_id"}
@@ -87,6 +86,7 @@ class Places:
         self.layout = LAYOUTS[kind]
         self.lane = lane if kind in LEASABLE else None
         self._source = source
+        self.clock = source.clock
         self.blocks = Blocks(kind, source, max_age)
         self.guard = guard
         self.max_age = max_age
@@ -111,7 +111,7 @@ class Places:
 
     def used_end(self) -> int:
         """Return the end of the ticks that were used, or now if UTC has gone back since."""
-        return min(max(self.first, self.reserved.end), utc_tick() + 1)
+        return min(max(self.first, self.reserved.end), utc_tick(self.clock) + 1)
 
     def ensure_at_once(self, count: int) -> None:
         """Ensure that there are *count* places, all valid. Raises RateExceeded."""
@@ -190,7 +190,7 @@ class Places:
         """
         watch = self.watch
         return (
-            self.begin <= utc() < self.deadline[0]
+            self.begin <= self.clock.utc_seconds() < self.deadline[0]
             and self.reserved.end == self.marked
             and watch.epochs[0] == watch.epoch
         )
@@ -201,11 +201,11 @@ class Places:
             self.wait
             and self.max_age
             and needed >= SPARSE
-            and utc_tick() - self.reserved.end < SPARSE
+            and utc_tick(self.clock) - self.reserved.end < SPARSE
         ):
             # So that a long list is not made of a few ids at a time.
-            pause(min(needed, 16 * SPARSE) / TICKS_PER_SECOND)
-        begin, max_age = utc(), self.max_age
+            self.clock.pause(min(needed, 16 * SPARSE) / TICKS_PER_SECOND)
+        begin, max_age = self.clock.utc_seconds(), self.max_age
         # With a max_age of 0 each id has a reading of its own.
         count = min(max(needed, ahead), int(AT_ONCE * max_age * TICKS_PER_SECOND)) or 1
         now = lane.now()
@@ -240,13 +240,13 @@ class Places:
                 # another node, ids go on in the next run.
                 if not self.wait:
                     raise RateExceeded(self.kind, needed, 0)
-                pause(EMPTY_PAUSE)
+                self.clock.pause(EMPTY_PAUSE)
                 self._fetch(needed)
             raise self.blocks.broken(f"{MAX_EMPTY} blocks in a row have no place for a {self.kind}")
         last_used = max(self.first, self.reserved.end) - 1
         for tries_left in reversed(range(FETCHES)):
             self._fetch(needed)
-            if self.first > last_used or utc_tick() < last_used:
+            if self.first > last_used or utc_tick(self.clock) < last_used:
                 # Later than all before it; or UTC stepped back, and there can be no order.
                 return
             if self.end - 1 > last_used:
@@ -257,7 +257,7 @@ class Places:
 
     def _fetch(self, needed: int) -> None:
         layout = self.layout
-        begin = utc()
+        begin = self.clock.utc_seconds()
         if not self.timeline:
             # Random bits of this process. With a max_age of 0 none are made ahead.
             size = RANDOM_BLOCK if self.max_age else needed

@@ -16,7 +16,7 @@ from uuidd_client.notices import Notices
 from uuidd_client.places import Places
 from uuidd_client.source import LatestSteady
 from uuidd_client.supply import Direct, Run
-from uuidd_client.system import default_path, given_timeout, may_fall_back
+from uuidd_client.system import ClientClock, default_path, given_timeout, may_fall_back
 from uuidd_client.transport import Silence
 
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ class Session:
         wait: bool,
         core: ModuleType | None = None,
         shared: dict[str, tuple[LatestSteady, Mark]] | None = None,
+        *,
+        clock: ClientClock,
     ) -> None:
         # First, for a handler may fork in the middle of this.
         self.alive = alive()
@@ -64,6 +66,7 @@ class Session:
             partial(Places, max_age=max_age, wait=wait),
             latest,
             utc,
+            clock,
             core,
         )
 
@@ -140,4 +143,6 @@ class Session:
             return channel
         ids = ", ".join(kind for kind in KINDS if KINDS[kind].timeline == name)
         # Atomic, so that all threads get the same one.
-        return self._channels.setdefault(name, Channel(self._common, name, Notices(ids)))
+        return self._channels.setdefault(
+            name, Channel(self._common, name, Notices(ids, self._common.clock))
+        )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from copy import copy
 from functools import partial
@@ -15,7 +14,7 @@ from uuidd_client.errors import DaemonUnavailable
 from uuidd_client.fallback import MAX_LEAD, Fallback, local_fallback
 from uuidd_client.mark import Mark
 from uuidd_client.notices import Notices
-from uuidd_client.system import elapsed, pause
+from uuidd_client.system import ClientClock
 from uuidd_client.watch import NEVER
 
 AnyBlock = TypeVar("AnyBlock", Block, SteadyBlock)
@@ -24,9 +23,9 @@ RETRY_SECONDS = 0.25
 """Seconds after which a daemon that was not there, or that refused, is asked again."""
 
 
-def utc_tick() -> int:
-    """Return the current tick of UTC, by the same clock as ``utc``."""
-    return time.clock_gettime_ns(time.CLOCK_REALTIME) // 100 + UNIX_EPOCH
+def utc_tick(clock: ClientClock) -> int:
+    """Return the tick that the UTC of *clock* is in."""
+    return clock.utc_ns() // 100 + UNIX_EPOCH
 
 
 class LatestSteady:
@@ -72,12 +71,13 @@ class Source:
         notices: Notices | None = None,
     ) -> None:
         self.connection = connection
+        self.clock = connection.clock
         self._fallback = fallback
         # For each timeline, when to ask again, and the error until then.
         self._refused: dict[str, tuple[float, DaemonUnavailable]] = {}
         self._latest = latest
         self.watch = NEVER
-        self.notices = notices or Notices()
+        self.notices = notices or Notices("ids", connection.clock)
         self.blocks = self.fallback_blocks = 0
 
     def check_may_wait(self) -> None:
@@ -93,16 +93,18 @@ class Source:
         if block is not None:
             self.watch = self.connection.watch
             return block, True
-        begun = elapsed()
+        clock = self.clock
+        begun = clock.elapsed()
         self.fallback_blocks += 1
         while True:
             fallback = _current_fallback()
-            taken = fallback.take(count, now=utc_tick(), waited=elapsed() - begun)
+            waited = clock.elapsed() - begun
+            taken = fallback.take(count, now=utc_tick(clock), waited=waited)
             if not isinstance(taken, int):
                 self.watch = fallback.watch
                 return taken, False
             # UTC stepped back, but by 10 ms at most: otherwise there would be another node.
-            pause(taken / TICKS_PER_SECOND)
+            clock.pause(taken / TICKS_PER_SECOND)
 
     def take_snowflake(self, count: int) -> SteadyBlock:
         """Return up to *count* ticks of the steady timeline, with a worker number.
@@ -130,13 +132,13 @@ class Source:
         self.fallback_blocks += not safe
         self.watch = self.connection.watch
         while block is None:
-            ticks = int(elapsed() * TICKS_PER_SECOND)
+            ticks = int(self.clock.elapsed() * TICKS_PER_SECOND)
             past = self._latest.end
             fallback = _current_fallback()
             self.watch = fallback.watch
-            taken = fallback.take_steady(count, past=past, now=utc_tick(), elapsed=ticks)
+            taken = fallback.take_steady(count, past=past, now=utc_tick(self.clock), elapsed=ticks)
             if isinstance(taken, int):
-                pause(taken / TICKS_PER_SECOND)
+                self.clock.pause(taken / TICKS_PER_SECOND)
             else:
                 block = taken
         self._latest.note(block.first + block.count)
@@ -152,7 +154,7 @@ class Source:
         connection checks at each call whether it has answered, which costs next to nothing.
         """
         retry_at, refused = self._refused.get(timeline, (0.0, None))
-        if refused is not None and elapsed() < retry_at:
+        if refused is not None and self.clock.elapsed() < retry_at:
             if fallback:
                 return None
             raise copy(refused)
@@ -161,7 +163,7 @@ class Source:
         except DaemonUnavailable as unavailable:
             if unavailable.code is not None or (fallback and unavailable.reason != "silent"):
                 # A copy, because the traceback would keep all that the caller's frames have.
-                self._refused[timeline] = elapsed() + RETRY_SECONDS, copy(unavailable)
+                self._refused[timeline] = self.clock.elapsed() + RETRY_SECONDS, copy(unavailable)
             self.notices.failed(unavailable, fallback=fallback)
             if fallback:
                 return None

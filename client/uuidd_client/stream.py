@@ -10,7 +10,7 @@ from struct import Struct
 
 from uuidd_client.fork_guard import alive
 from uuidd_client.per_process import Forked
-from uuidd_client.system import elapsed
+from uuidd_client.system import ClientClock
 
 _INT = Struct("i")
 
@@ -42,9 +42,10 @@ class Stream(_socket.socket):
     close_descriptor = staticmethod(os.close)
     both_ways = _socket.SHUT_RDWR
 
-    def __init__(self) -> None:
+    def __init__(self, clock: ClientClock) -> None:
         # First: a child must not inherit a descriptor for which it is alive.
         self.alive = alive()
+        self._clock = clock
         super().__init__(_socket.AF_UNIX, _socket.SOCK_STREAM)
         # The program may have called setdefaulttimeout.
         self.setblocking(True)
@@ -61,7 +62,7 @@ class Stream(_socket.socket):
         Raises BlockingIOError or TimeoutError if it stays full; other OSErrors as connect(2).
         """
         while True:
-            left = deadline - elapsed()
+            left = deadline - self._clock.elapsed()
             # connect(2) waits for room in the backlog only if the socket blocks.
             self.setblocking(left > 0)
             if left > 0:
@@ -75,7 +76,7 @@ class Stream(_socket.socket):
                 return
             except OSError:
                 # A signal interrupted the wait, and Python returned as if connected.
-                if elapsed() >= deadline:
+                if self._clock.elapsed() >= deadline:
                     raise TimeoutError from None
 
     def send_all(self, data: bytes) -> None:

@@ -8,22 +8,11 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from functools import partial
 else:
     # All that functools takes it from; functools itself would take longer to import than this.
     from _functools import partial
-
-elapsed = partial(time.clock_gettime, time.CLOCK_BOOTTIME)
-"""Seconds on a clock that is never set and that counts a suspend: for time-outs and rates."""
-
-utc = partial(time.time)
-"""Seconds of UTC since 1970: for ages, so that a step of UTC in either direction ends a block.
-
-This is the fastest reading of the system clock. time-machine sets that clock for a whole process.
-freezegun does not find it here, behind a partial."""
-
-utc_ns = partial(time.clock_gettime_ns, time.CLOCK_REALTIME)
-"""Nanoseconds of UTC since 1970, by the same clock as ``utc``."""
 
 YEAR = 3e7
 """The longest time-out, in seconds: Python's own time-outs overflow at some 292 years."""
@@ -35,6 +24,34 @@ random_bytes = os.urandom
 def pause(seconds: float) -> None:
     """Wait *seconds*. Under libfaketime the system call of ``time.sleep`` may fail."""
     select.select([], [], [], seconds)
+
+
+class ClientClock:
+    """The time that a client reads and waits for: that of the system, unless a test overrides it.
+
+    time-machine sets the clock of UTC for a whole process. freezegun does not find these functions,
+    because none of them is an attribute of a module.
+    """
+
+    elapsed: Callable[[], float] = staticmethod(partial(time.clock_gettime, time.CLOCK_BOOTTIME))
+    """Seconds on a clock that is never set and that counts a suspend: for time-outs and rates."""
+
+    utc_seconds: Callable[[], float] = staticmethod(time.time)
+    """Seconds of UTC since 1970: for ages, so that a step of UTC in either direction ends a block.
+
+    This is the fastest reading of the system's clock."""
+
+    utc_ns: Callable[[], int] = staticmethod(partial(time.clock_gettime_ns, time.CLOCK_REALTIME))
+    """Nanoseconds of UTC since 1970, by the same clock as ``utc_seconds``.
+
+    The C extension knows this partial, and reads the clock without a call of Python."""
+
+    pause: Callable[[float], None] = staticmethod(pause)
+    """Waits so many seconds."""
+
+
+SYSTEM_CLOCK = ClientClock()
+"""The clock of all clients but those of tests."""
 
 
 def random_bits(count: int) -> int:

@@ -30,7 +30,7 @@ from uuidd_client.errors import DaemonUnavailable
 from uuidd_client.lease import Page, PageError
 from uuidd_client.per_process import Forked
 from uuidd_client.stream import Stream
-from uuidd_client.system import elapsed
+from uuidd_client.system import ClientClock
 from uuidd_client.watch import page_of
 
 Answer = TypeVar("Answer")
@@ -115,8 +115,11 @@ class Transport:
     has to give up; see ``check_may_wait``.
     """
 
-    def __init__(self, path: str, timeout: float | None, silence: Silence | None = None) -> None:
+    def __init__(
+        self, path: str, timeout: float | None, silence: Silence | None, clock: ClientClock
+    ) -> None:
         self.path = path
+        self.clock = clock
         self._timeout = IMPATIENCE if timeout is None else timeout
         self._patience = PATIENCE if timeout is None else timeout
         self._silence = silence or Silence()
@@ -162,7 +165,7 @@ class Transport:
             else:
                 self.close()
             self._mark_answered()
-        now = self._asked_at = elapsed()
+        now = self._asked_at = self.clock.elapsed()
         if self._silence.known(now):
             return now
         return now + (self._patience if patient or self._silence.patient else self._timeout)
@@ -172,7 +175,7 @@ class Transport:
         other = self._other
         if other is not None and not other.is_quiet():
             return True
-        now = elapsed()
+        now = self.clock.elapsed()
         if now >= self._try_at:
             self._try_at = now + ANOTHER_SECONDS
             if other is not None:
@@ -180,7 +183,7 @@ class Transport:
                 self._other = None
             # If there is no room, or no daemon, the silence goes on.
             with suppress(OSError):
-                other = Stream()
+                other = Stream(self.clock)
                 other.connect_until(self.path, 0)
                 other.send_all(rpc.pack_request(0, "take", ["utc", 1, False, False]))
                 self._other = other
@@ -188,7 +191,7 @@ class Transport:
 
     def _mark_answered(self) -> None:
         asked_at = self._asked_at if self._unanswered is None else self._unanswered
-        if elapsed() - asked_at < self._patience:
+        if self.clock.elapsed() - asked_at < self._patience:
             # A long wait is worth it, for one has heard this answer, or would have.
             self._silence.patient = True
         self._unanswered = None
@@ -196,7 +199,7 @@ class Transport:
 
     def _silent(self) -> DaemonUnavailable:
         """Note that the daemon is silent; return the error that says so."""
-        now = elapsed()
+        now = self.clock.elapsed()
         if self._unanswered is None:
             self._unanswered = self._asked_at
             self._try_at = now + ANOTHER_SECONDS
@@ -238,7 +241,7 @@ class Transport:
         self._send(request)
         data = b""
         while (answer := unpack(data)) is None:
-            if data and elapsed() >= deadline:
+            if data and self.clock.elapsed() >= deadline:
                 raise self._silent()
             data += self._receive(deadline)
         self._mark_answered()
@@ -247,7 +250,7 @@ class Transport:
     def _open(self, deadline: float) -> None:
         self.close()
         try:
-            sock = Stream()
+            sock = Stream(self.clock)
         except OSError as error:
             raise self._failed(error) from error
         try:
@@ -289,7 +292,7 @@ class Transport:
         """
         sock = self._opened()
         try:
-            left = max(deadline - elapsed(), 0.0)
+            left = max(deadline - self.clock.elapsed(), 0.0)
             if self._wants_page or self._is_new:
                 data, passed = sock.receive_passed(65536, left)
                 for descriptor in passed:

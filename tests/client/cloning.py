@@ -26,8 +26,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
-import pytest
-
 
 class Kept(mmap.mmap):
     """Memory that a child keeps."""
@@ -40,6 +38,7 @@ mmap.mmap = Kept  # type: ignore[misc]
 with mock.patch("os.register_at_fork"):
     import uuidd_client
     from uuidd_client import session  # noqa: F401  (so that it is imported in this thread)
+    from uuidd_client.drawing import function
 
 from tests.client.fakes import Time  # noqa: E402  (after what it imports of the client)
 from tests.client.lanes import Clock, World  # noqa: E402
@@ -71,7 +70,8 @@ def ways(client: uuidd_client.Client, kind: Kind) -> Iterator[tuple[str, Draws]]
     if kind != "v4":
         name = kind.replace("v", "uuid") if kind in ("v1", "v6", "v7") else kind
         yield "method", partial(called, getattr(client, name))
-        yield "module", partial(called, getattr(uuidd_client, name))
+        # As the functions of the module are made.
+        yield "function", partial(called, function(client.factory(kind)))
 
 
 def called(draw: Callable[[], Any]) -> list[Any]:
@@ -134,7 +134,7 @@ def main(how: str, folder: Path) -> None:
     warnings.simplefilter("ignore")
     *where, signal = how.split(",")
     with ExitStack() as ends:
-        time: Time | Clock = Clock() if "real" in where else Time(pytest.MonkeyPatch())
+        time: Time | Clock = Clock() if "real" in where else Time()
         time.move(10)
         world = World(folder / "s", time)
         path, renew = world.path, world.lanes.renew
@@ -151,7 +151,7 @@ def main(how: str, folder: Path) -> None:
             if "alone" in where and kind == "snowflake":
                 # It has no fallback.
                 continue
-            for name, draw in ways(uuidd_client.Client(), kind):
+            for name, draw in ways(uuidd_client.Client(_clock=time), kind):
                 drawn(draw, time, BEFORE)
                 found[f"{kind}, {name}"] = cloned(draw, time, signals[signal])
     json.dump(found, sys.stdout)

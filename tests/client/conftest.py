@@ -80,17 +80,15 @@ def daemon() -> Iterator[Daemon]:
 
 
 @pytest.fixture
-def time(monkeypatch: pytest.MonkeyPatch) -> Time:
+def time() -> Time:
     """A clock that is moved by hand, ten seconds past START."""
-    time = Time(monkeypatch)
-    time.move(10)
-    return time
+    return Time(10)
 
 
 @pytest.fixture
-def lanes() -> Iterator[Lanes]:
+def lanes(time: Time) -> Iterator[Lanes]:
     """The page of a daemon, and leases of its lanes."""
-    lanes = Lanes()
+    lanes = Lanes(clock=time)
     yield lanes
     lanes.close()
 

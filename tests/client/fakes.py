@@ -15,25 +15,14 @@ from struct import pack
 from typing import Any
 
 import msgpack
-import pytest
 
 from uuidd.core.ids import versions
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline import Block
 from uuidd.core.wire import methods
 from uuidd.core.wire.rpc import pack_notification
-from uuidd_client import (
-    blocks,
-    compiled,
-    connection,
-    direct,
-    drawing,
-    own_lane,
-    places,
-    source,
-    transport,
-)
 from uuidd_client.errors import DaemonUnavailable
+from uuidd_client.system import ClientClock
 from uuidd_client.watch import NEVER
 
 UUIDCTL = [
@@ -49,32 +38,41 @@ NODE = 0x0123_4567_89AB
 UNAVAILABLE = DaemonUnavailable("/nowhere", "it is a fake")
 
 
-class Time:
-    """UTC and the time elapsed, both moved by hand, and together unless UTC is set."""
+class Time(ClientClock):
+    """A client's clock, moved by hand, and by whoever pauses; *seconds* past START at first.
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    UTC and the time elapsed move together, unless UTC is set. UTC moves on by *step* ticks whenever
+    its nanoseconds are read.
+    """
+
+    def __init__(self, seconds: float = 0.0) -> None:
         self.ticks = 0
         self.utc = START
-        for module in (connection, transport, source, blocks, own_lane):
-            monkeypatch.setattr(module, "elapsed", self.elapsed)
-        for module in (drawing, places):
-            monkeypatch.setattr(module, "utc", self.seconds)
-        for module in (source, blocks, places, own_lane):
-            monkeypatch.setattr(module, "utc_tick", lambda: self.utc)
-        for module in (direct, compiled):
-            monkeypatch.setattr(module, "utc_ns", lambda: (self.utc - UNIX_EPOCH) * 100)
+        self.step = 0
+        self.move(seconds)
 
     def elapsed(self) -> float:
         """Return the seconds elapsed, from 1000 on."""
         return 1000.0 + self.ticks / TICKS_PER_SECOND
 
-    def seconds(self) -> float:
+    def utc_seconds(self) -> float:
         """Return UTC in seconds since 1970."""
         return (self.utc - UNIX_EPOCH) / TICKS_PER_SECOND
 
+    def utc_ns(self) -> int:
+        """Return UTC in nanoseconds since 1970."""
+        self._move(self.step)
+        return (self.utc - UNIX_EPOCH) * 100
+
+    def pause(self, seconds: float) -> None:
+        """Let so much time pass, at once."""
+        self.move(seconds)
+
     def move(self, seconds: float) -> None:
         """Let so much time pass."""
-        ticks = round(seconds * TICKS_PER_SECOND)
+        self._move(round(seconds * TICKS_PER_SECOND))
+
+    def _move(self, ticks: int) -> None:
         self.ticks += ticks
         self.utc += ticks
 
@@ -83,15 +81,22 @@ class Unwatched:
     """Where blocks come from that no page is about, and where each call may wait."""
 
     watch = NEVER
+    clock: ClientClock
 
     def check_may_wait(self) -> None:
         """Raise nothing."""
 
 
 class Blocks(Unwatched):
-    """A source that gives the blocks told to it in turn, or raises; notes what it was asked."""
+    """A source that gives the blocks told to it in turn, or raises; notes what it was asked.
 
-    def __init__(self, *blocks: Block | BaseException, safe: bool = True) -> None:
+    Without a *clock*, ten seconds past START, it has one that stands still there.
+    """
+
+    def __init__(
+        self, *blocks: Block | BaseException, safe: bool = True, clock: ClientClock | None = None
+    ) -> None:
+        self.clock = clock or Time(10)
         self.left = list(blocks)
         self.asked: list[int] = []
         self.safe = safe

@@ -32,23 +32,30 @@ from uuidd.core.timeline.leases import (
 )
 from uuidd.core.wire.methods import pack_lease
 from uuidd.server import page as server_page
-from uuidd_client import source
 from uuidd_client.connection import Connection
 from uuidd_client.lease import Holding, Page
 from uuidd_client.own_lane import OwnLane
-from uuidd_client.source import LatestSteady
+from uuidd_client.source import LatestSteady, utc_tick
+from uuidd_client.system import ClientClock
 
 
 class Lanes:
     """The page of a daemon, and leases of its lanes, one after another, from *begin* on.
 
-    It is also a connection that leases them: *asked* and *told* count what was asked and told. For
-    a server, *passed* are the descriptors that it passes, *answer* is what it says instead.
+    It is also a connection with *clock* that leases them: *asked* and *told* count what was asked
+    and told. For a server, *passed* are the descriptors that it passes, *answer* is what it says
+    instead.
     """
 
     path = "/path"
 
-    def __init__(self, horizon: int = START + 1000 * TICKS_PER_SECOND) -> None:
+    def __init__(
+        self,
+        horizon: int = START + 1000 * TICKS_PER_SECOND,
+        *,
+        clock: ClientClock | None = None,
+    ) -> None:
+        self.clock = clock or Time()
         self._page = server_page.Page()
         self.fd = self._page.fd
         self.words = self._page.words
@@ -115,13 +122,13 @@ class Lanes:
         self._page.close()
 
 
-class Clock:
+class Clock(ClientClock):
     """The system's clock, as ``Time`` has it."""
 
     @property
     def utc(self) -> int:
         """The tick of now."""
-        return source.utc_tick()
+        return utc_tick(self)
 
     def move(self, seconds: float) -> None:
         """Do nothing: it goes by itself."""
@@ -132,7 +139,7 @@ class World:
 
     def __init__(self, path: Path, time: Time | Clock) -> None:
         self.path, self.time = path, time
-        self.lanes = Lanes(time.utc + 1000 * TICKS_PER_SECOND)
+        self.lanes = Lanes(time.utc + 1000 * TICKS_PER_SECOND, clock=time)
         self.ahead = self._next = 0
 
     def server(self) -> Server:

@@ -39,7 +39,7 @@ from uuidd_client import stream, transport
 from uuidd_client.connection import MAX_FROM_LIBUUID, Connection
 from uuidd_client.errors import DaemonUnavailable, NoWorkerId
 from uuidd_client.per_process import Forked
-from uuidd_client.system import elapsed
+from uuidd_client.system import SYSTEM_CLOCK, ClientClock
 from uuidd_client.watch import page_of
 
 PATIENCE = 10.0
@@ -52,9 +52,11 @@ def path(tmp_path: Path) -> Path:
 
 
 @contextlib.contextmanager
-def connect(path: Path, timeout: float = PATIENCE) -> Iterator[Connection]:
+def connect(
+    path: Path, timeout: float = PATIENCE, clock: ClientClock = SYSTEM_CLOCK
+) -> Iterator[Connection]:
     """Return a connection that is closed in the end."""
-    found = Connection(str(path), timeout)
+    found = Connection(str(path), timeout, clock=clock)
     try:
         yield found
     finally:
@@ -75,9 +77,11 @@ def warnings_while_collected() -> Iterator[list[str]]:
 
 
 @contextlib.contextmanager
-def served(path: Path, answer: Answer) -> Iterator[tuple[Server, Connection]]:
+def served(
+    path: Path, answer: Answer, clock: ClientClock = SYSTEM_CLOCK
+) -> Iterator[tuple[Server, Connection]]:
     """Return a server and a connection to it."""
-    with Server(path, answer) as server, connect(path) as found:
+    with Server(path, answer) as server, connect(path, clock=clock) as found:
         yield server, found
 
 
@@ -155,7 +159,7 @@ def test_a_daemon_that_waits_has_its_own_time_for_that(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The time-out is for silence; what the daemon may wait for its disk comes on top."""
-    time = Time(monkeypatch)
+    time = Time()
     left: list[float] = []
     receive = Connection._receive
 
@@ -165,7 +169,7 @@ def test_a_daemon_that_waits_has_its_own_time_for_that(
         return receive(self, deadline)
 
     monkeypatch.setattr(Connection, "_receive", measured)
-    with served(path, in_turn(must_wait, grants())) as (_, found):
+    with served(path, in_turn(must_wait, grants()), time) as (_, found):
         found.take(1)
     assert left == [pytest.approx(PATIENCE), pytest.approx(PATIENCE - 0.05 + 0.8)]
 
@@ -382,7 +386,7 @@ def test_what_comes_after_the_time_out_is_not_waited_for(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who sends byte after byte is late all the same, though there is always one to be read."""
-    time = Time(monkeypatch)
+    time = Time()
     # The beginning of a megabyte.
     pieces = itertools.chain([b"\xc6\x00\x0f\xff\xff"], itertools.repeat(b"\x00", 20))
 
@@ -390,7 +394,7 @@ def test_what_comes_after_the_time_out_is_not_waited_for(
         time.move(PATIENCE / 5)
         return next(pieces)
 
-    with served(path, lambda _: b"") as (_, found):
+    with served(path, lambda _: b"", time) as (_, found):
         monkeypatch.setattr(found, "_receive", trickled)
         with pytest.raises(DaemonUnavailable, match="silent for longer") as caught:
             found.take(1)
@@ -400,10 +404,10 @@ def test_what_comes_after_the_time_out_is_not_waited_for(
 def test_a_silence_after_a_piece_ends_with_the_time_out_of_the_whole(path: Path) -> None:
     """A piece of an answer gives its sender no more time than was left."""
     with Server(path, lambda _: b""), connect(path) as found:
-        found._open(elapsed() + PATIENCE)
+        found._open(SYSTEM_CLOCK.elapsed() + PATIENCE)
         begun = real_time.monotonic()
         with pytest.raises(DaemonUnavailable, match="silent for"):
-            found._receive(elapsed() + 0.01)
+            found._receive(SYSTEM_CLOCK.elapsed() + 0.01)
         assert real_time.monotonic() - begun < PATIENCE / 2
 
 
@@ -460,7 +464,7 @@ def test_a_connect_that_is_broken_off_anywhere_leaves_no_socket(path: Path) -> N
         before = os.listdir("/proc/self/fd")
         found = Connection(str(path), PATIENCE)
         for at in itertools.count(1):
-            broken = break_off(lambda: found._open(elapsed() + PATIENCE), at)
+            broken = break_off(lambda: found._open(SYSTEM_CLOCK.elapsed() + PATIENCE), at)
             if broken is None:
                 break
             del broken
@@ -479,7 +483,7 @@ def test_a_hanging_up_that_is_broken_off_anywhere_leaves_no_socket(path: Path) -
         before = os.listdir("/proc/self/fd")
         for at in itertools.count(1):
             found = Connection(str(path), PATIENCE)
-            found._open(elapsed() + PATIENCE)
+            found._open(SYSTEM_CLOCK.elapsed() + PATIENCE)
             broken = break_off(found.close, at)
             if broken is None:
                 break
@@ -512,7 +516,7 @@ def test_without_a_descriptor_left_the_error_says_so(
 ) -> None:
     """It is an error of the one kind, so that the fallback can stand in."""
 
-    def none_left() -> stream.Stream:
+    def none_left(_: ClientClock) -> stream.Stream:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
     monkeypatch.setattr(transport, "Stream", none_left)
@@ -530,10 +534,10 @@ def test_a_daemon_that_hangs_up_on_rpc_is_asked_in_libuuids_dialect(path: Path) 
     assert server.requests[1] == b"\x04" + pack("=i", 100)
 
 
-def test_the_dialect_is_kept_for_a_minute(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_dialect_is_kept_for_a_minute(path: Path) -> None:
     """Rpc is not tried before each block, but after a minute it is: ours may have come."""
-    time = Time(monkeypatch)
-    with served(path, util_linux) as (server, found):
+    time = Time()
+    with served(path, util_linux, time) as (server, found):
         found.take(1)
         found.take(1)
         time.move(59)

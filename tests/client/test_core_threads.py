@@ -24,7 +24,8 @@ from tests.client.test_core_draw import EACH_WAY, WAYS
 from uuidd.core.ids import versions
 from uuidd.core.ids.layouts import Origin
 from uuidd.core.ids.ticks import UNIX_EPOCH
-from uuidd_client.system import utc_ns
+from uuidd_client.source import utc_tick
+from uuidd_client.system import SYSTEM_CLOCK
 
 THREADS = 4
 PATIENCE = 60.0
@@ -34,7 +35,10 @@ Found = TypeVar("Found")
 COUNTS = pytest.mark.parametrize("count", [2000, pytest.param(200_000, marks=pytest.mark.thorough)])
 """How many ids each thread draws."""
 
-CLOCKS: dict[str, Callable[[], int]] = {"system": utc_ns, "function": lambda: utc_ns()}
+CLOCKS: dict[str, Callable[[], int]] = {
+    "system": SYSTEM_CLOCK.utc_ns,
+    "function": lambda: SYSTEM_CLOCK.utc_ns(),
+}
 """The system's clock, read in C, and by a function of Python that lets other threads go on."""
 
 SOURCES: dict[str, Callable[[int], bytes]] = {
@@ -86,7 +90,7 @@ def tick(id: UUID) -> int:
 
 def now() -> int:
     """Return the tick of now."""
-    return UNIX_EPOCH + utc_ns() // 100
+    return utc_tick(SYSTEM_CLOCK)
 
 
 @COUNTS
@@ -169,7 +173,7 @@ def test_threads_never_have_the_same_random_bits(
     lanes: Lanes, kind: str, source: str, count: int
 ) -> None:
     """Nor those that were wiped, while another thread drops what was read ahead."""
-    hand = Hand(kind, clock=utc_ns, random=SOURCES[source]).hold(lanes)
+    hand = Hand(kind, clock=SYSTEM_CLOCK.utc_ns, random=SOURCES[source]).hold(lanes)
     lease = hand.leased
     assert lease is not None
 

@@ -22,7 +22,7 @@ from uuidd.core.ids import versions
 from uuidd.core.ids.layouts import LAYOUTS
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline.leases import DUE_AT, HORIZON_AT
-from uuidd_client import Client, direct, own_lane
+from uuidd_client import Client, direct
 from uuidd_client.direct import MANY, PAUSE
 from uuidd_client.fork_guard import ForkGuard
 from uuidd_client.places import Places
@@ -47,9 +47,9 @@ TICKS = [
 
 
 @pytest.fixture
-def lanes() -> Iterator[Lanes]:
+def lanes(time: Time) -> Iterator[Lanes]:
     """Return what leases lanes, without an end."""
-    lanes = Lanes((1 << 60) - 1)
+    lanes = Lanes((1 << 60) - 1, clock=time)
     lanes.begin = 0
     yield lanes
     lanes.close()
@@ -62,7 +62,7 @@ class One:
         self.latest = LatestSteady()
         lane = lanes.own_lane(self.latest if kind == "v7" else None)
         self.guard = ForkGuard()
-        self.blocks = Blocks(block(0, 1))
+        self.blocks = Blocks(block(0, 1), clock=lanes.clock)
         source = cast(Source, self.blocks)
         self.places = Places(kind, source, self.guard, max_age, lane=lane)
         assert lane.lease is not None
@@ -270,15 +270,9 @@ def test_a_child_does_not_use_its_parents_lease(
 
 
 @pytest.fixture
-def ticking(time: Time, monkeypatch: pytest.MonkeyPatch) -> Time:
-    """Return the clock, which goes on by a tick whenever a lane reads it."""
-
-    def utc_tick() -> int:
-        time.move(1 / TICKS_PER_SECOND)
-        return time.utc
-
-    monkeypatch.setattr(own_lane, "utc_tick", utc_tick)
-    monkeypatch.setattr(direct, "utc_ns", lambda: (utc_tick() - UNIX_EPOCH) * 100)
+def ticking(time: Time) -> Time:
+    """Return the clock, which goes on by a tick whenever its tick is read."""
+    time.step = 1
     return time
 
 
@@ -286,7 +280,7 @@ def ticking(time: Time, monkeypatch: pytest.MonkeyPatch) -> Time:
 def leased(tmp_path: Path, ticking: Time) -> Iterator[Client]:
     """Return a client that has leased lanes for v1 and v7."""
     world = World(tmp_path / "s", ticking)
-    with world.server() as server, Client(world.path, fallback=False) as client:
+    with world.server() as server, Client(world.path, fallback=False, _clock=world.time) as client:
         for kind in ("v1", "v7"):
             client.make(kind, 1)
             ticking.move(1)
@@ -410,7 +404,7 @@ def test_a_handler_may_find_no_tick_in_the_middle_of_a_draw(
 ) -> None:
     """Nor may another thread, of which it stands for: CPython 3.11.2 raised SystemError then."""
     world = World(tmp_path / "s", time)
-    with world.server(), Client(world.path, fallback=False) as client:
+    with world.server(), Client(world.path, fallback=False, _clock=world.time) as client:
         client.make(kind, 1)
         time.move(1)
         draw = client.iter(kind).__next__ if way == "iter" else client.factory(kind)

@@ -143,7 +143,7 @@ def test_a_refused_snowflake_is_asked_for_again_after_a_pause(
     """Calls in between fail at once: a program that tries again and again loads no daemon."""
     raised = []
     with Server(tmp_path / "s", lambda request: refused(request, error)) as server:
-        client = Client(tmp_path / "s")
+        client = Client(tmp_path / "s", _clock=time)
         for asked in range(1, 4):
             for _ in range(10):
                 with pytest.raises(DaemonUnavailable, match=error) as caught:

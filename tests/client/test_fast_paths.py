@@ -111,11 +111,11 @@ def client_of(source: Any, random: Callable[[int], bytes] = os.urandom) -> Itera
     before it.
     """
     with pytest.MonkeyPatch.context() as patch:
-        Time(patch)
+        source.clock = time = Time()
         patch.setattr(channel, "Source", lambda *_, **__: source)
         for module in (supply, compiled):
             patch.setattr(module, "random_bytes", random)
-        with Client("/nowhere") as client:
+        with Client("/nowhere", _clock=time) as client:
             yield client
 
 

@@ -11,30 +11,41 @@ from uuid import UUID
 
 import pytest
 
-from uuidd.core.ids.ticks import TICKS_PER_SECOND
-from uuidd_client import Client, source
+from uuidd_client import Client
+from uuidd_client.system import SYSTEM_CLOCK, ClientClock
 
 pytestmark = pytest.mark.usefixtures("implementation")
 
 SECONDS = 0.3
 
 
-def test_ids_after_a_signal_handlers_are_above_them_without_a_daemon(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+class Set(ClientClock):
+    """The system's clock, whose UTC is set back by *back* seconds."""
+
+    back = 0
+
+    def utc_seconds(self) -> float:
+        """Return UTC in seconds since 1970."""
+        return SYSTEM_CLOCK.utc_seconds() - self.back
+
+    def utc_ns(self) -> int:
+        """Return UTC in nanoseconds since 1970."""
+        return SYSTEM_CLOCK.utc_ns() - self.back * 1_000_000_000
+
+
+def test_ids_after_a_signal_handlers_are_above_them_without_a_daemon(tmp_path: Path) -> None:
     """What the handler got in the middle of a request is below all that is drawn later."""
-    client = Client(tmp_path / "absent")
-    utc_tick = source.utc_tick
     inside: list[UUID] = []
     signals = iter([signal.SIGUSR1] * 10)
 
-    def interrupted() -> int:
-        for number in signals:
-            signal.raise_signal(number)
-            break
-        return utc_tick()
+    class Interrupted(ClientClock):
+        def utc_ns(self) -> int:
+            for number in signals:
+                signal.raise_signal(number)
+                break
+            return SYSTEM_CLOCK.utc_ns()
 
-    monkeypatch.setattr(source, "utc_tick", interrupted)
+    client = Client(tmp_path / "absent", _clock=Interrupted())
     before = signal.signal(signal.SIGUSR1, lambda *_: inside.append(client.uuid7()))
     try:
         for number in range(1, 10):
@@ -50,7 +61,6 @@ def test_ids_after_a_signal_handlers_are_above_them_without_a_daemon(
 @pytest.mark.parametrize("draw", [Client.uuid7, Client.ulid])
 def test_ids_rise_under_signals_without_a_daemon(
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
     draw: Callable[[Client], UUID | str],
     back: int,
 ) -> None:
@@ -59,10 +69,10 @@ def test_ids_rise_under_signals_without_a_daemon(
     Also when UTC has stepped back, so that what is drawn leads it.
     """
     # Blocks are short-lived, so that many signals come in the middle of a request for one.
-    client = Client(tmp_path / "absent", max_age=0.0001)
+    clock = Set()
+    client = Client(tmp_path / "absent", max_age=0.0001, _clock=clock)
     highest = draw(client)
-    utc_tick = source.utc_tick
-    monkeypatch.setattr(source, "utc_tick", lambda: utc_tick() - back * TICKS_PER_SECOND)
+    clock.back = back
     handled = fallen = 0
     found = [highest]
 

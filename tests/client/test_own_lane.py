@@ -17,9 +17,6 @@ from uuidd_client.own_lane import NO_LEASE_SECONDS, TELL_TICKS, OwnLane
 from uuidd_client.source import LatestSteady
 from uuidd_client.transport import LATER
 
-pytestmark = pytest.mark.usefixtures("time")
-
-
 # --- when a lease is asked for
 
 

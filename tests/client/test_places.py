@@ -19,7 +19,7 @@ from tests.kinds import KINDS, LANED, LEASED, SECOND
 from uuidd.core.ids import ksuid, versions
 from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND
 from uuidd.core.timeline.leases import HORIZON_AT
-from uuidd_client import Client, RateExceeded, places
+from uuidd_client import Client, RateExceeded
 from uuidd_client.fork_guard import ForkGuard
 from uuidd_client.own_lane import LEASE_AGE, NO_LEASE_SECONDS
 from uuidd_client.places import LIST_AHEAD, Places
@@ -33,13 +33,6 @@ HOUR = 3600 * TICKS_PER_SECOND
 
 
 @pytest.fixture
-def time(time: Time, monkeypatch: pytest.MonkeyPatch) -> Time:
-    """Return a clock that is moved by hand, and by the pauses of the client."""
-    monkeypatch.setattr(places, "pause", time.move)
-    return time
-
-
-@pytest.fixture
 def world(tmp_path: Path, time: Time) -> Iterator[World]:
     """Return a daemon that is not there yet."""
     world = World(tmp_path / "s", time)
@@ -50,7 +43,7 @@ def world(tmp_path: Path, time: Time) -> Iterator[World]:
 @contextmanager
 def leasing(world: World, kind: Kind, **settings: Any) -> Iterator[tuple[Server, Client]]:
     """Return a daemon, and a client that has leased a lane of it for *kind*."""
-    with world.server() as server, Client(world.path, **settings) as client:
+    with world.server() as server, Client(world.path, _clock=world.time, **settings) as client:
         client.make(kind, 1)
         # Then nothing is left of its block.
         world.time.move(20)
@@ -91,7 +84,7 @@ def test_ids_rise_from_lease_to_block_to_fallback_and_back(
     # A whole second, and more, at each change: a KSUID says no more of its time.
     pause = 1.5 if KINDS[kind].unit == SECOND else 0.002
 
-    with Client(world.path) as client:
+    with Client(world.path, _clock=world.time) as client:
         draw = client.factory(kind)
 
         def more() -> None:
@@ -135,7 +128,7 @@ def test_ids_rise_from_lease_to_block_to_fallback_and_back(
 
 def test_what_was_used_of_a_block_is_behind_the_lane(world: World, time: Time) -> None:
     """A long list does not reach back to before it."""
-    with world.server(), Client(world.path) as client:
+    with world.server(), Client(world.path, _clock=world.time) as client:
         block = client.make("v1", 10_000)
         found = client.make("v1", 50_000)
     assert rising("v1", block + found)
@@ -157,7 +150,7 @@ def test_a_list_does_not_reach_back_to_before_the_lease(world: World, time: Time
     """The last holder of the lane may have used what is there."""
     world.lanes.begin = time.utc - 100
     lane = world.lanes.own_lane()
-    places = Places("v1", cast(Source, Blocks()), ForkGuard(), 0.1, lane=lane)
+    places = Places("v1", cast(Source, Blocks(clock=time)), ForkGuard(), 0.1, lane=lane)
     places.ensure(1000)
     assert (places.first, places.end) == (world.lanes.begin, time.utc + 1)
 
@@ -219,7 +212,7 @@ def test_a_long_list_begins_after_what_was_made_before_a_renewal(
     world: World, time: Time, kind: Kind, source: str
 ) -> None:
     """Also if it is made of another lane, or of blocks (P4)."""
-    with Client(world.path) as client:
+    with Client(world.path, _clock=world.time) as client:
         with contextlib.nullcontext() if source == "fallback" else world.server():
             found = made_before(world, client, kind, source)
             client.renew()
@@ -244,7 +237,7 @@ def test_a_long_list_of_a_child_begins_after_what_its_parent_made(
 ) -> None:
     """Also if it is made of another lane (P4)."""
     world = World(tmp_path / "s", Clock())
-    with world.server(), Client(world.path) as client:
+    with world.server(), Client(world.path, _clock=world.time) as client:
         found = [id for count in (1, 1, 20_000) for id in client.make(kind, count)]
         pid = fork()
         if not pid:
@@ -354,18 +347,10 @@ def test_without_any_age_an_id_has_its_own_reading_of_utc(
         assert not server.requests
 
 
-def test_without_any_age_each_id_of_a_list_has_its_own_reading(
-    world: World, time: Time, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_any_age_each_id_of_a_list_has_its_own_reading(world: World, time: Time) -> None:
     """The list takes as long as they do."""
     with leasing(world, "v1", max_age=0) as (server, client):
-        begun = time.utc
-
-        def ticking() -> int:
-            time.move(TICK)
-            return time.utc
-
-        monkeypatch.setattr("uuidd_client.own_lane.utc_tick", ticking)
+        begun, time.step = time.utc, 1
         assert [tick(id) - begun for id in client.make("v1", 5)] == [1, 2, 3, 4, 5]
         assert not server.requests
 
@@ -439,9 +424,7 @@ def test_a_client_that_does_not_wait_is_told_how_many_are_free(world: World, tim
 # --- what a kind cannot hold
 
 
-def test_a_time_past_the_field_of_a_kind_is_not_made_of_the_lane(
-    world: World, time: Time, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_time_past_the_field_of_a_kind_is_not_made_of_the_lane(world: World, time: Time) -> None:
     """The daemon's answer, which cannot hold it either, is the error that says so."""
     with leasing(world, "ksuid", fallback=False) as (_, client):
         end = ksuid.TIME.end

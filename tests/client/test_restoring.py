@@ -107,7 +107,7 @@ def test_a_list_is_made_again_if_the_machine_is_cloned_meanwhile(
 
     for module in (supply, compiled):
         monkeypatch.setattr(module, "random_bytes", random)
-    with world.server(), Client(world.path) as client:
+    with world.server(), Client(world.path, _clock=time) as client:
         assert len(client.make("v7", 3, form)) in (3, 48)
         assert attempts == 2
         with pytest.raises(DaemonUnavailable, match="its epoch changed 8 times in one call"):
@@ -117,7 +117,7 @@ def test_a_list_is_made_again_if_the_machine_is_cloned_meanwhile(
 
 def test_steady_ids_rise_over_a_renewal(time: Time) -> None:
     """Here they are ahead of UTC, which was set back, and there is no daemon."""
-    client = Client(socket="/nowhere/s")
+    client = Client(socket="/nowhere/s", _clock=time)
     ids = [client.uuid7()]
     time.utc -= 10_000_000
     ids.append(client.uuid7())
@@ -214,7 +214,7 @@ def kept_by(step: Callable[[], None], count: int) -> tuple[int, int, int]:
 
 def test_restarts_of_the_daemon_leave_nothing_behind(tmp_path: Path, time: Time) -> None:
     """Neither the page of the last daemon, nor anything of the fallback's time between two."""
-    client = Client(tmp_path / "s")
+    client = Client(tmp_path / "s", _clock=time)
     draws = [client.factory(kind) for kind in ("v1", "v4", "v7")]
 
     def draw() -> None:
@@ -240,7 +240,7 @@ def test_restarts_of_the_daemon_leave_nothing_behind(tmp_path: Path, time: Time)
 def test_renewals_leave_nothing_behind(tmp_path: Path, time: Time) -> None:
     """Neither connections, nor what made ids before."""
     world = World(tmp_path / "s", time)
-    client = Client(world.path, fallback=False)
+    client = Client(world.path, fallback=False, _clock=time)
     draws = [client.factory(kind) for kind in ("v1", "v4", "v7")]
 
     def renew() -> None:

@@ -30,7 +30,7 @@ from tests.rig import PATIENCE, Daemon, until
 from uuidd_client import Client, DaemonUnavailable, fork_guard, transport
 from uuidd_client.connection import Connection
 from uuidd_client.stream import Stream
-from uuidd_client.system import elapsed, pause
+from uuidd_client.system import SYSTEM_CLOCK, pause
 from uuidd_client.transport import Silence
 
 pytestmark = pytest.mark.usefixtures("implementation")
@@ -154,14 +154,12 @@ def test_what_one_connection_found_the_others_do_not_wait_for(path: Path) -> Non
         other.close()
 
 
-def test_silence_is_known_for_as_long_as_it_lasts(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_silence_is_known_for_as_long_as_it_lasts(path: Path) -> None:
     """Who calls once an hour does not wait each time: his request is still out."""
-    time = Time(monkeypatch)
+    time = Time()
     silence = Silence()
     with Stopped(path, both):
-        found = Connection(str(path), TEN_MINUTES, silence)
+        found = Connection(str(path), TEN_MINUTES, silence, clock=time)
         silence.found(time.elapsed(), time.elapsed())
         for _ in range(3):
             with pytest.raises(DaemonUnavailable, match="silent for"):
@@ -170,16 +168,14 @@ def test_silence_is_known_for_as_long_as_it_lasts(
         found.close()
 
 
-def test_what_another_connection_found_long_ago_is_not_heeded(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_another_connection_found_long_ago_is_not_heeded(path: Path) -> None:
     """Nobody may have looked since, so a connection that has found nothing asks, and waits."""
-    time = Time(monkeypatch)
+    time = Time()
     silence = Silence()
     silence.found(time.elapsed(), time.elapsed())
     time.move(1.0)
     with Server(path, both):
-        found = Connection(str(path), TEN_MINUTES, silence)
+        found = Connection(str(path), TEN_MINUTES, silence, clock=time)
         assert found.take(1).count == 1
         found.close()
 
@@ -217,14 +213,12 @@ def test_an_answer_that_came_while_the_process_was_held_up_is_used(path: Path) -
         signal.signal(signal.SIGALRM, before)
 
 
-def test_another_connection_is_tried_once_a_second(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_connection_is_tried_once_a_second(path: Path) -> None:
     """However many calls there are meanwhile, and all of them are late."""
-    time = Time(monkeypatch)
+    time = Time()
     silence = Silence()
     with Stopped(path, both) as stopped:
-        found = Connection(str(path), TEN_MINUTES, silence)
+        found = Connection(str(path), TEN_MINUTES, silence, clock=time)
         silence.found(time.elapsed(), time.elapsed())
         for _ in range(14):
             with pytest.raises(DaemonUnavailable, match="silent for"):
@@ -259,7 +253,7 @@ def silenced(path: Path, wait: float = TEN_MINUTES) -> Iterator[Connection]:
     """Return a connection whose request has no answer; later ones may wait for *wait* seconds."""
     silence = Silence()
     found = Connection(str(path), wait, silence)
-    silence.found(elapsed(), elapsed())
+    silence.found(SYSTEM_CLOCK.elapsed(), SYSTEM_CLOCK.elapsed())
     try:
         with pytest.raises(DaemonUnavailable, match="silent for"):
             found.take(1)
@@ -332,7 +326,7 @@ def test_a_silent_util_linux_daemon_is_waited_for_once(path: Path) -> None:
         stopped.awake.set()
         assert [heard(found) for _ in range(3)] == [True] * 3
         stopped.awake.clear()
-        silence.found(0, elapsed())
+        silence.found(0, SYSTEM_CLOCK.elapsed())
         assert [heard(found) for _ in range(3)] == [False] * 3
         stopped.awake.set()
         until(lambda: heard(found))
@@ -419,7 +413,7 @@ def test_a_daemon_that_hangs_costs_one_long_wait(
 ) -> None:
     """Not where there is no fallback, and no longer once an answer has come in time."""
     monkeypatch.delenv("UUIDD_TIMEOUT")
-    time = Time(monkeypatch)
+    time = Time()
     waits: list[float] = []
     answered = len(calls) == 3
 
@@ -430,7 +424,7 @@ def test_a_daemon_that_hangs_costs_one_long_wait(
 
     monkeypatch.setattr(transport, "Stream", Watched)
     answer = in_turn(said_nothing, both if answered else said_nothing, said_nothing)
-    with Server(path, answer), Client(path, fallback=fallback) as client:
+    with Server(path, answer), Client(path, fallback=fallback, _clock=time) as client:
         for call in calls:
             # Each asks over a connection of its own.
             with contextlib.suppress(DaemonUnavailable):
@@ -444,7 +438,7 @@ def test_a_late_answer_is_worth_a_long_wait_if_that_had_heard_it(
     path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, wait: float
 ) -> None:
     """A busy daemon is waited for again, and one that takes longer than any wait is not."""
-    time = Time(monkeypatch)
+    time = Time()
     waits: list[float] = []
 
     class Watched(Stream):
@@ -454,7 +448,7 @@ def test_a_late_answer_is_worth_a_long_wait_if_that_had_heard_it(
 
     monkeypatch.setattr(transport, "Stream", Watched)
     with Stopped(path, both) as stopped:
-        found = Connection(str(path), None)
+        found = Connection(str(path), None, clock=time)
         assert not heard(found)
         time.move(seconds)
         stopped.awake.set()

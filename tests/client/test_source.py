@@ -26,7 +26,7 @@ class FakeDaemon(Unwatched):
         self.steady_asked = 0
         self.steady_from = START
         self.asked_at: list[float] = []
-        self._time = time
+        self.clock = self._time = time
         self._first = 0
 
     def take(self, count: int) -> Block:
@@ -51,11 +51,9 @@ class FakeDaemon(Unwatched):
 
 
 @pytest.fixture
-def time(monkeypatch: pytest.MonkeyPatch) -> Time:
-    """Return a clock that is moved by hand; who sleeps moves it too."""
-    time = Time(monkeypatch)
-    monkeypatch.setattr("uuidd_client.source.pause", time.move)
-    return time
+def time() -> Time:
+    """Return a clock that is moved by hand."""
+    return Time()
 
 
 @pytest.fixture
@@ -339,7 +337,9 @@ def test_a_daemon_more_than_an_hour_behind_is_used(fake: FakeDaemon, time: Time)
     assert found.take_steady(10)[0].first == START + 10
 
 
-def test_a_clock_that_stands_still_is_not_waited_for(fake: FakeDaemon, time: Time) -> None:
+def test_a_clock_that_stands_still_is_not_waited_for(
+    fake: FakeDaemon, time: Time, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Ticks come again under another node, after 20 ms the first time and at once from then on."""
     found = source_of(fake)
     stopped, slept = time.utc, 0.0
@@ -350,9 +350,8 @@ def test_a_clock_that_stands_still_is_not_waited_for(fake: FakeDaemon, time: Tim
         slept += max(seconds, 0.001)
         time.ticks += round(max(seconds, 0.001) * TICKS_PER_SECOND)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("uuidd_client.source.pause", sleep)
-        blocks = [found.take(1)[0] for _ in range(50)]
+    monkeypatch.setattr(time, "pause", sleep)
+    blocks = [found.take(1)[0] for _ in range(50)]
     assert {(block.first, block.count) for block in blocks} == {(stopped, 1)}
     assert len({block.node for block in blocks}) == 50
     assert 0.01 < slept < 0.1

@@ -26,7 +26,7 @@ class Now(Unwatched):
     """A source whose blocks end at the UTC of the request, and that counts the requests."""
 
     def __init__(self, time: Time) -> None:
-        self._time = time
+        self.clock = self._time = time
         self.asked = 0
 
     def take(self, _: int) -> tuple[Block, bool]:
@@ -45,9 +45,9 @@ class Now(Unwatched):
 
 
 @pytest.fixture
-def time(monkeypatch: pytest.MonkeyPatch) -> Time:
+def time() -> Time:
     """Return a clock that is moved by hand."""
-    return Time(monkeypatch)
+    return Time()
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_v4_are_made_a_millisecond_ahead(time: Time, monkeypatch: pytest.MonkeyP
 
     for module in (supply, compiled):
         monkeypatch.setattr(module, "random_bytes", random)
-    draw = Client().factory("v4")
+    draw = Client(_clock=time).factory("v4")
     for _ in range(500):
         draw()
     time.move(0.000_9)
@@ -107,7 +107,7 @@ def test_a_step_of_utc_ends_a_block(
     source: Now, time: Time, way: Callable[..., Callable[[], Any]], kind: str, step: float
 ) -> None:
     """In either direction: otherwise ids would tell times ahead of UTC, or long past."""
-    draw = way(Client("/nowhere"), kind)
+    draw = way(Client("/nowhere", _clock=time), kind)
     ids = {draw() for _ in range(3)}
     assert source.asked == 1
     time.utc += round(step * 10_000_000)
@@ -121,7 +121,7 @@ def test_no_v1_is_ahead_of_utc_after_a_step_back(
     source: Now, time: Time, way: Callable[..., Callable[[], Any]]
 ) -> None:
     """What is left of the block in hand would lie an hour in the future."""
-    draw = way(Client("/nowhere"), "v1")
+    draw = way(Client("/nowhere", _clock=time), "v1")
     draw()
     time.utc -= 3600 * 10_000_000
     assert source.asked == 1
@@ -134,7 +134,7 @@ def test_a_block_lasts_while_utc_stands_still(
     source: Now, time: Time, way: Callable[..., Callable[[], Any]], kind: str
 ) -> None:
     """A clock that a test has frozen costs no request an id."""
-    draw = way(Client("/nowhere"), kind)
+    draw = way(Client("/nowhere", _clock=time), kind)
     for _ in range(300):
         draw()
         time.ticks += 10_000_000
@@ -159,12 +159,11 @@ def random(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 @WAYS
-@pytest.mark.usefixtures("time")
 def test_few_v4_ids_wait_in_memory(
-    random: list[int], way: Callable[..., Callable[[], Any]]
+    time: Time, random: list[int], way: Callable[..., Callable[[], Any]]
 ) -> None:
     """However many were drawn, whoever reads the memory finds no more than a run of the next."""
-    draw = way(Client("/nowhere"), "v4")
+    draw = way(Client("/nowhere", _clock=time), "v4")
     for drawn in range(1, 3000):
         draw()
         assert sum(random) // 16 - drawn < supply.RANDOM_RUN <= 128
@@ -176,7 +175,7 @@ def test_v4_ids_that_wait_are_dropped_with_time(
     time: Time, random: list[int], way: Callable[..., Callable[[], Any]], step: float
 ) -> None:
     """What a core dump or a snapshot held is no id of a later time."""
-    draw = way(Client("/nowhere", max_age=0.1), "v4")
+    draw = way(Client("/nowhere", max_age=0.1, _clock=time), "v4")
     for _ in range(40):
         draw()
     reads = len(random)
@@ -185,12 +184,11 @@ def test_v4_ids_that_wait_are_dropped_with_time(
 
 
 @WAYS
-@pytest.mark.usefixtures("time")
 def test_without_any_age_no_v4_is_made_ahead(
-    random: list[int], way: Callable[..., Callable[[], Any]]
+    time: Time, random: list[int], way: Callable[..., Callable[[], Any]]
 ) -> None:
     """With max_age=0 nothing is kept for later."""
-    draw = way(Client("/nowhere", max_age=0), "v4")
+    draw = way(Client("/nowhere", max_age=0, _clock=time), "v4")
     for _ in range(40):
         draw()
     assert random == list(itertools.repeat(16, 40))

@@ -10,6 +10,7 @@ import threading
 import time
 import warnings
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -235,7 +236,10 @@ def test_a_lease_that_can_be_used_again_ends_the_trouble(
     words[DUE_AT] = words[HORIZON_AT] = time.utc + 25_000_000
     disk = Disk()
     disk.well = True
-    with Server(path, disk, world.lanes.answered, [world.lanes.fd]), Client(path) as client:
+    with (
+        Server(path, disk, world.lanes.answered, [world.lanes.fd]),
+        Client(path, _clock=time) as client,
+    ):
         for seconds in range(1, 5):
             if seconds == 3:
                 assert client.stats().leased
@@ -263,17 +267,16 @@ def test_a_missing_worker_number_is_no_trouble(path: Path, log: pytest.LogCaptur
 
 @pytest.mark.usefixtures("no_pause")
 def test_the_log_has_four_lines_a_minute_at_most(
-    path: Path, log: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    path: Path, log: pytest.LogCaptureFixture, time: Time
 ) -> None:
     """However the daemon's answers change, for all clients together; then a line says how it is."""
-    seconds = [1000.0]
-    monkeypatch.setattr(notices, "elapsed", lambda: seconds[0])
+    new = partial(Client, path, max_age=0, _clock=time)
     disk = Disk()
-    with Server(path, disk), Client(path, max_age=0) as one, Client(path, max_age=0) as other:
+    with Server(path, disk), new() as one, new() as other:
 
         def change(well: bool) -> None:
             disk.well = well
-            seconds[0] += 1.0
+            time.move(1)
             one.uuid7()
             other.uuid7()
 
@@ -281,7 +284,7 @@ def test_the_log_has_four_lines_a_minute_at_most(
             change(well)
         assert len(lines(log)) == 4
         change(False)
-        seconds[0] += 60
+        time.move(60)
         change(False)
         assert [level for level, _ in lines(log)[4:]] == ["WARNING", "WARNING"]
 

@@ -20,8 +20,9 @@ from uuidd_client.fork_guard import ForkGuard
 from uuidd_client.places import MAX_EMPTY, Places
 from uuidd_client.source import Source
 from uuidd_client.supply import SLOW_RUNS, Supply
+from uuidd_client.system import ClientClock
 
-pytestmark = pytest.mark.usefixtures("implementation", "time")
+pytestmark = pytest.mark.usefixtures("implementation")
 
 
 class Blocks(Unwatched):
@@ -32,7 +33,10 @@ class Blocks(Unwatched):
 
         path = "/path"
 
-    def __init__(self, *blocks: SteadyBlock | BaseException) -> None:
+    def __init__(
+        self, *blocks: SteadyBlock | BaseException, clock: ClientClock | None = None
+    ) -> None:
+        self.clock = clock or Time(10)
         self.left = list(blocks)
         self.asked: list[int] = []
         self.without_fallback = 0
@@ -126,7 +130,7 @@ def test_under_another_node_or_worker_ids_go_on_in_the_next_millisecond(
 ) -> None:
     """Within one a lower node or worker would put them before those already used."""
     other = {field: 1 for field in ("node", "worker") if KINDS[kind].has(field)}
-    source = Blocks(block(0, 3), block(10, 10, **other), block(MS - 3, 10, **other))
+    source = Blocks(block(0, 3), block(10, 10, **other), block(MS - 3, 10, **other), clock=time)
     supply = supply_of(source, kind)
     found = supply.make(1, "int")
     time.move(1)
@@ -163,7 +167,7 @@ def test_ids_of_a_source_that_begins_again_are_not_waited_for(
     kind: str, ahead_ms: int, time: Time
 ) -> None:
     """The supply follows, also under another node, however far the source had got."""
-    source = Blocks(block(ahead_ms * MS, 3), block(10, 10, node=1, worker=1))
+    source = Blocks(block(ahead_ms * MS, 3), block(10, 10, node=1, worker=1), clock=time)
     supply = supply_of(source, kind)
     (ahead,) = supply.make(1, "int")
     time.move(1)
@@ -174,20 +178,16 @@ def test_ids_of_a_source_that_begins_again_are_not_waited_for(
 # --- a daemon that is wrong, and times that no id can tell
 
 
-def test_a_daemon_whose_blocks_have_no_place_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_daemon_whose_blocks_have_no_place_is_given_up() -> None:
     """A Snowflake is not waited for without an end; the error says why."""
-    monkeypatch.setattr("uuidd_client.places.pause", lambda _: None)
     source = Blocks(*(block(1, 1) for _ in range(1000)))
     with pytest.raises(DaemonUnavailable, match="32 blocks in a row have no place for a snowflake"):
         supply_of(source, "snowflake").make(1, "int")
     assert len(source.asked) == 1 + MAX_EMPTY
 
 
-def test_a_daemon_whose_node_is_another_each_time_is_given_up(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_daemon_whose_node_is_another_each_time_is_given_up() -> None:
     """Each would cost a millisecond, for ids go on with the next one."""
-    monkeypatch.setattr("uuidd_client.places.pause", lambda _: None)
     source = Blocks(*(block(number * MS, 1, node=number) for number in range(1000)))
     with pytest.raises(DaemonUnavailable, match="9 answers in a row each have another node"):
         supply_of(source, "flake").make(500, "int")
@@ -220,7 +220,7 @@ def test_a_time_that_the_kind_cannot_tell_is_named(
     """With what it can tell; nothing is made."""
     time.utc += years * YEAR
     with pytest.raises(TimeOutOfRange, match=words) as caught:
-        supply_of(Blocks(block(years * YEAR, 3)), kind).make(1, "text")
+        supply_of(Blocks(block(years * YEAR, 3), clock=time), kind).make(1, "text")
     assert caught.value.kind == kind
 
 

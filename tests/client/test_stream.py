@@ -16,7 +16,7 @@ from tests.client.breaking import come_between
 from uuidd_client.fork_guard import alive
 from uuidd_client.per_process import Forked
 from uuidd_client.stream import Stream
-from uuidd_client.system import elapsed
+from uuidd_client.system import SYSTEM_CLOCK
 
 ANSWER = b"answer"
 
@@ -32,8 +32,8 @@ def pair(tmp_path: Path) -> Iterator[tuple[Stream, socket.socket]]:
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(tmp_path / "s"))
         listener.listen()
-        stream = Stream()
-        stream.connect_until(str(tmp_path / "s"), elapsed() + 10.0)
+        stream = Stream(SYSTEM_CLOCK)
+        stream.connect_until(str(tmp_path / "s"), SYSTEM_CLOCK.elapsed() + 10.0)
         daemon, _ = listener.accept()
         with contextlib.closing(stream), daemon:
             yield stream, daemon

@@ -25,7 +25,7 @@ from uuidd_client.supply import LONG_RUNS, Run, Supply
 if TYPE_CHECKING:
     from uuidd_client.client import Form, Kind
 
-pytestmark = pytest.mark.usefixtures("implementation", "time")
+pytestmark = pytest.mark.usefixtures("implementation")
 
 FORMS: list[Form] = ["uuid", "text", "bytes"]
 KINDS: list[Kind] = ["v1", "v6"]
@@ -134,7 +134,7 @@ def test_many_ids_are_asked_for_at_once() -> None:
 
 def test_what_was_taken_back_is_no_demand(time: Time) -> None:
     """Demand is measured by the ids that were used, not by those that a run had ready."""
-    source = Blocks(block(0, 1000), block(2_000_000, 1000))
+    source = Blocks(block(0, 1000), block(2_000_000, 1000), clock=time)
     supply = supply_of(source)
     for form in ("text", "bytes", "uuid") * 20:
         supply.run(form)
@@ -145,7 +145,7 @@ def test_what_was_taken_back_is_no_demand(time: Time) -> None:
 
 def test_a_block_is_used_until_it_is_too_old(time: Time) -> None:
     """The age of a block is that of its first tick: it was that old when it was asked for."""
-    source = Blocks(block(0, 300_000), block(2_000_000, 1))
+    source = Blocks(block(0, 300_000), block(2_000_000, 1), clock=time)
     supply = supply_of(source)
     supply.make(1, "text")
     time.move(0.0699)
@@ -156,7 +156,7 @@ def test_a_block_is_used_until_it_is_too_old(time: Time) -> None:
 
 def test_a_blocks_age_counts_from_the_request(time: Time) -> None:
     """Its ticks were chosen at any time between request and answer."""
-    source = Blocks(block(0, 10), block(2_000_000, 1))
+    source = Blocks(block(0, 10), block(2_000_000, 1), clock=time)
     source.before = lambda: time.move(0.06)
     supply = supply_of(source)
     supply.make(1, "text")
@@ -168,13 +168,13 @@ def test_a_blocks_age_counts_from_the_request(time: Time) -> None:
 
 def test_a_run_tells_until_when_it_may_be_drawn_from(time: Time) -> None:
     """Who draws reads the deadline without the supply."""
-    run, _ = supply_of(Blocks(block(0, 100_000))).run("text")
-    assert _deadline(run) == pytest.approx(time.seconds() + 0.09, abs=1e-6)
+    run, _ = supply_of(Blocks(block(0, 100_000), clock=time)).run("text")
+    assert _deadline(run) == pytest.approx(time.utc_seconds() + 0.09, abs=1e-6)
 
 
 def test_the_deadline_of_a_block_given_up_has_passed(time: Time) -> None:
     """A thread that still draws from it drops what it draws."""
-    supply = supply_of(Blocks(block(0, 100), block(2_000_000, 100)))
+    supply = supply_of(Blocks(block(0, 100), block(2_000_000, 100), clock=time))
     run, _ = supply.run("text")
     time.move(0.2)
     supply.run("text")
@@ -234,7 +234,7 @@ def test_what_is_drawn_from_a_run_while_it_is_taken_back_is_not_made_again() -> 
 
 def test_the_time_that_a_block_took_to_come_is_no_lack_of_demand(time: Time) -> None:
     """What was used up at once is wanted fast, however long a busy host took to answer."""
-    source = Blocks(block(0, 1), block(10_000, 1000))
+    source = Blocks(block(0, 1), block(10_000, 1000), clock=time)
     source.before = lambda: time.move(0.05)
     supply = supply_of(source)
     supply.make(1, "text")
@@ -281,7 +281,7 @@ def test_requests_for_later_ticks_are_bounded() -> None:
 
 def test_a_step_back_of_utc_is_followed_at_once(time: Time) -> None:
     """When UTC itself went back, order is not to be had, and no request is wasted."""
-    source = Blocks(block(100, 10), block(-900, 10))
+    source = Blocks(block(100, 10), block(-900, 10), clock=time)
     supply = supply_of(source)
     supply.make(10, "text")
     time.utc = START - 890
@@ -310,7 +310,7 @@ def test_a_failed_call_loses_its_own_ids_only() -> None:
 
 def test_a_failed_draw_loses_nothing(time: Time) -> None:
     """After a refusal ids go on after the last one used, trimmed as ever."""
-    supply = supply_of(Blocks(block(0, 10), UNAVAILABLE, block(0, 30)))
+    supply = supply_of(Blocks(block(0, 10), UNAVAILABLE, block(0, 30), clock=time))
     assert drawn(supply, "text", 10) == list(range(10))
     time.move(1)
     with pytest.raises(DaemonUnavailable):
@@ -320,13 +320,13 @@ def test_a_failed_draw_loses_nothing(time: Time) -> None:
 
 def test_a_failed_request_leaves_no_block_that_is_too_old(time: Time) -> None:
     """What was left of a block that was given up is not used when there is no other."""
-    supply = supply_of(Blocks(block(0, 10), UNAVAILABLE, UNAVAILABLE))
+    supply = supply_of(Blocks(block(0, 10), UNAVAILABLE, UNAVAILABLE, clock=time))
     run, _ = supply.run("text")
     time.move(1)
     for _ in range(2):
         with pytest.raises(DaemonUnavailable):
             supply.run("text")
-    assert _deadline(run) <= time.seconds()
+    assert _deadline(run) <= time.utc_seconds()
 
 
 def test_ids_rise_though_a_second_request_failed() -> None:
@@ -340,13 +340,13 @@ def test_ids_rise_though_a_second_request_failed() -> None:
 
 def test_a_block_stays_too_old_while_another_kind_goes_on(time: Time) -> None:
     """However many blocks other kinds have had, an id lags by max_age at most."""
-    idle = supply_of(Blocks(block(0, 100)))
-    busy = supply_of(Blocks(*(block(n, 1) for n in range(600))), "v6")
+    idle = supply_of(Blocks(block(0, 100), clock=time))
+    busy = supply_of(Blocks(*(block(n, 1) for n in range(600)), clock=time), "v6")
     run, _ = idle.run("uuid")
     for _ in range(600):
         time.move(1)
         busy.make(1, "text")
-        assert _deadline(run) < time.seconds()
+        assert _deadline(run) < time.utc_seconds()
 
 
 # --- all together
@@ -359,7 +359,7 @@ class Changing(Unwatched):
     """
 
     def __init__(self, time: Time, sizes: list[int], turns: list[int]) -> None:
-        self._time = time
+        self.clock = self._time = time
         self._sizes = sizes
         self._turns = turns
         self._takes = 0
@@ -400,7 +400,7 @@ def play(time: Time, steps: list[Step], sizes: list[int], turns: list[int]) -> d
     found: dict[str, list[int]] = {kind: [] for kind in KINDS}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(channel, "Source", lambda *_, **__: Changing(time, sizes, turns))
-        client = Client("/nowhere")
+        client = Client("/nowhere", _clock=time)
         iters: dict[tuple[str, str], Iterator[Any]] = {
             (kind, form): client.iter(kind, form) for kind in KINDS for form in FORMS
         }
@@ -428,8 +428,7 @@ def test_no_id_comes_twice_and_all_rise(
     steps: list[Step], sizes: list[int], turns: list[int]
 ) -> None:
     """Drawn in any order and form, through fallbacks and failures, the ids of a kind rise."""
-    with pytest.MonkeyPatch.context() as patch:
-        found = play(Time(patch), steps, sizes, turns)
+    found = play(Time(), steps, sizes, turns)
     for ids in found.values():
         ticks = [versions.gregorian_fields(id).tick for id in ids]
         assert ticks == sorted(set(ticks))

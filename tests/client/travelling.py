@@ -21,7 +21,7 @@ from uuidd.core.ids import kinds
 from uuidd.core.ids.versions import v7_tick
 from uuidd_client import Client
 from uuidd_client.source import utc_tick
-from uuidd_client.system import elapsed
+from uuidd_client.system import SYSTEM_CLOCK
 
 if TYPE_CHECKING:
     pass
@@ -49,9 +49,9 @@ def main(tool: str, socket: str) -> None:
         for kind in KINDS:
             ids = client.iter(kind)
             for _ in range(EACH):
-                begun = elapsed()
+                begun = SYSTEM_CLOCK.elapsed()
                 found[kind].append(next(ids))
-                longest = max(longest, elapsed() - begun)
+                longest = max(longest, SYSTEM_CLOCK.elapsed() - begun)
             found[kind] += client.make(kind, EACH)
 
     draw()
@@ -61,9 +61,9 @@ def main(tool: str, socket: str) -> None:
             draw()
             # Twice, for a clock that stands still is known the second time.
             draw()
-            lags.append(utc_tick() - v7_tick(client.uuid7().int))
+            lags.append(utc_tick(SYSTEM_CLOCK) - v7_tick(client.uuid7().int))
         draw()
-        lags.append(utc_tick() - v7_tick(client.uuid7().int))
+        lags.append(utc_tick(SYSTEM_CLOCK) - v7_tick(client.uuid7().int))
     told = {
         "again": sum(len(ids) - len(set(ids)) for ids in found.values()),
         "drawn": sum(map(len, found.values())),

@@ -23,6 +23,7 @@ from tests.rig import Daemon, until
 from tests.system.children import each_child
 from uuidd_client import Client, DaemonUnavailable
 from uuidd_client.source import utc_tick
+from uuidd_client.system import SYSTEM_CLOCK
 
 ENTRY = Struct("=16s?QQ")
 """An id, whether it is marked safe, a tick that its own may not lie past, and how many nanoseconds
@@ -171,14 +172,14 @@ def _burst(draws: list[Callable[[], uuid.UUID]], count: int) -> bytes:
     entries = []
     for draw in draws:
         for _ in range(count // 4 + 1):
-            wanted, begun = utc_tick(), time.monotonic_ns()
+            wanted, begun = utc_tick(SYSTEM_CLOCK), time.monotonic_ns()
             try:
                 drawn = draw()
             except DaemonUnavailable:
                 break
             took = time.monotonic_ns() - begun
             # UTC may have been set back in the midst of it.
-            at = max(wanted + took // 100, utc_tick())
+            at = max(wanted + took // 100, utc_tick(SYSTEM_CLOCK))
             entries.append(ENTRY.pack(drawn.bytes, drawn.is_safe is uuid.SafeUUID.safe, at, took))
     return b"".join(entries)
 

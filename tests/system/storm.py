@@ -25,6 +25,7 @@ from tests.system.far import far_reaching
 from uuidd.core.ids.kinds import KINDS
 from uuidd_client import Client, DaemonUnavailable, places
 from uuidd_client.source import utc_tick
+from uuidd_client.system import SYSTEM_CLOCK
 
 SOCKET = Path("/run/uuidd/request")
 
@@ -168,7 +169,7 @@ def rage(folder: Path, kills: int, fewer: int, *, back: bool) -> None:
     The standard library's processes are left out where UTC is set *back*: what libuuid does then
     without the daemon is its own matter.
     """
-    begin = utc_tick()
+    begin = utc_tick(SYSTEM_CLOCK)
     fake_time = FakeTime(folder)
     environment = fake_time.environment if back else {}
     options = "--worker=5"
@@ -205,7 +206,7 @@ def rage(folder: Path, kills: int, fewer: int, *, back: bool) -> None:
         daemon.stop()
         record = {
             "begin": begin,
-            "end": utc_tick(),
+            "end": utc_tick(SYSTEM_CLOCK),
             "failed": failed,
             "kills": killed,
             "parts": (kills + 1) * len(drawers) * PARTS,

@@ -26,6 +26,7 @@ from tests.system.children import each_child
 from uuidd.core.wire import libuuid
 from uuidd_client import Client, DaemonUnavailable, places
 from uuidd_client.source import utc_tick
+from uuidd_client.system import SYSTEM_CLOCK
 
 if TYPE_CHECKING:
     from uuidd_client.client import Kind
@@ -119,7 +120,7 @@ def timely(path: Path) -> Callable[[], list[bytes]]:
     def take() -> list[bytes]:
         found = []
         for draw in (client.uuid1, client.uuid7) * 5:
-            wanted = utc_tick()
+            wanted = utc_tick(SYSTEM_CLOCK)
             found.append(RECORD.pack(draw().bytes, wanted))
         return found
 

@@ -15,6 +15,7 @@ from tests.system.far import far_reaching
 from tests.system.holders import Holder, assert_sound, await_leases, holders, leases
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd_client.source import utc_tick
+from uuidd_client.system import SYSTEM_CLOCK
 
 CLIENTS = 8
 
@@ -37,7 +38,7 @@ def restart(
     """
     # Right after a save.
     until(lambda: leases(daemon)["horizon_in"] > 0.9 * reach)
-    horizon = utc_tick() + int(leases(daemon)["horizon_in"] * TICKS_PER_SECOND)
+    horizon = utc_tick(SYSTEM_CLOCK) + int(leases(daemon)["horizon_in"] * TICKS_PER_SECOND)
     if ending == signal.SIGKILL:
         daemon.kill()
     else:
@@ -48,7 +49,7 @@ def restart(
     for holder in drawing:
         holder.more(100)
     asked = requests(daemon)
-    in_time = utc_tick() < horizon
+    in_time = utc_tick(SYSTEM_CLOCK) < horizon
     await_leases(daemon, 2 * len(drawing))
     return asked if in_time else None
 

@@ -33,6 +33,7 @@ from uuidd.core.timeline.leases import (
 from uuidd_client import Client
 from uuidd_client.lease import SEALS
 from uuidd_client.source import utc_tick
+from uuidd_client.system import SYSTEM_CLOCK
 from uuidd_client.watch import page_of
 
 FAR = 1 << 60
@@ -117,7 +118,7 @@ LIES: dict[str, Callable[[], Reply]] = {
     "a token that nobody has": with_page({**GOOD, "token": 0}, token=0),
     "a node of too many bytes": with_page({**GOOD, "node": b"a liar!"}),
     "a lease that begins tomorrow": lambda: (
-        {**GOOD, "begin": utc_tick() + DAY},
+        {**GOOD, "begin": utc_tick(SYSTEM_CLOCK) + DAY},
         [page()[0]],
     ),
     "nothing, and hangs up": hang_up,
@@ -189,7 +190,7 @@ class Liar:
     def _block(self, count: int) -> dict[str, object]:
         with self._lock:
             self.blocks += 1
-            while (now := utc_tick()) <= self._end:
+            while (now := utc_tick(SYSTEM_CLOCK)) <= self._end:
                 pass
             first = max(self._end, now + 1 - count)
             self._end = now + 1
@@ -219,7 +220,7 @@ def draw(client: Client, count: int) -> None:
     for number in range(count):
         ones.append(client.uuid1().time)
         sevens.append(client.uuid7().bytes)
-        now = utc_tick()
+        now = utc_tick(SYSTEM_CLOCK)
         assert ones[-1] <= now
         assert versions.v7_tick(int.from_bytes(sevens[-1], "big")) <= now
         if number % 20 == 0:
@@ -251,8 +252,8 @@ def test_a_page_of_noise_does_no_harm(place: Path) -> None:
     def scribble() -> None:
         words = memoryview(memory).cast("Q")
         while not done.is_set():
-            words[HORIZON_AT] = noise.choice((0, utc_tick() + 100, FAR, (1 << 64) - 1))
-            words[DUE_AT] = noise.choice((0, utc_tick(), FAR))
+            words[HORIZON_AT] = noise.choice((0, utc_tick(SYSTEM_CLOCK) + 100, FAR, (1 << 64) - 1))
+            words[DUE_AT] = noise.choice((0, utc_tick(SYSTEM_CLOCK), FAR))
             words[TOKENS_AT + LANE] = noise.choice((TOKEN, TOKEN, TOKEN, 0))
         words.release()
 

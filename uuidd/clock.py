@@ -22,24 +22,28 @@ _read_boottime = partial(time.clock_gettime_ns, time.CLOCK_BOOTTIME)
 class Clock:
     """Reads UTC in ticks, and counts its steps.
 
-    *on_step*, which may be set later, is called at each step, before the reading that found it is
-    returned, with the nanoseconds by which UTC jumped, negative for back.
-    *utc* and *boottime* read the two clocks, in nanoseconds.
+    *on_step* is called at each step, before the reading that found it is returned, with the
+    nanoseconds by which UTC jumped, negative for back. With *since*, an earlier reading, the first
+    one finds a step that came after that. *utc* and *boottime* read the two clocks, in nanoseconds.
     """
 
     def __init__(
         self,
         on_step: Callable[[int], None] = lambda _: None,
         *,
+        since: Reading | None = None,
         utc: Callable[[], int] = time.time_ns,
         boottime: Callable[[], int] = _read_boottime,
     ) -> None:
-        self.on_step = on_step
+        self._on_step = on_step
         self._utc = utc
         self._boottime = boottime
         self.steps_back = 0
         self.steps_forward = 0
-        now, self._last_boottime = self._settled(utc(), boottime())
+        if since is None:
+            now, self._last_boottime = self._settled(utc(), boottime())
+        else:
+            now, self._last_boottime = (since.now - UNIX_EPOCH) * 100, since.elapsed * 100
         self._offset = now - self._last_boottime
 
     def now(self) -> int:
@@ -69,7 +73,7 @@ class Clock:
                 self.steps_forward += 1
             # It may read the clock, and finds no step then.
             self._offset, self._last_boottime = utc - boottime, boottime
-            self.on_step(jump)
+            self._on_step(jump)
         return utc, boottime
 
     def _settled(self, utc: int, boottime: int) -> tuple[int, int]:

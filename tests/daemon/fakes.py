@@ -11,6 +11,8 @@ import socket
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import msgpack
@@ -18,33 +20,27 @@ import trio
 
 from tests.core.draws import Draws
 from uuidd.clock import Clock
-from uuidd.core.ids.snowflake import TWITTER_EPOCH
+from uuidd.clones import NoSignal
+from uuidd.clones.clock_sets import ClockSets
+from uuidd.clones.kernel_log import KernelLog
+from uuidd.clones.vmclock import VmClock
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline import MAX_BLOCK, Block, Generation, SteadyBlock
-from uuidd.core.timeline.fence import Fence
 from uuidd.core.timeline.generation import BLOCK_LANES
-from uuidd.core.timeline.leases import Lease, Leases
-from uuidd.core.timeline.ring import Opening
+from uuidd.core.timeline.leases import Lease
 from uuidd.core.timeline.state import Node, State
-from uuidd.core.timeline.steady import Rollback, Steady
-from uuidd.core.timeline.timelines import Timelines
-from uuidd.core.timeline.utc import Utc
+from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.core.wire import methods
 from uuidd.kernel_clock import Quality
-from uuidd.server.admission import Admission
-from uuidd.server.allocator import Allocator
-from uuidd.server.clones import Clones
+from uuidd.server.assembly import Assembly, timelines_from
 from uuidd.server.connection import serve_connection
 from uuidd.server.entropy import Entropy
 from uuidd.server.fairness import Turns
-from uuidd.server.leasing import Leasing
+from uuidd.server.keeper import Keeper
 from uuidd.server.page import Page
 from uuidd.server.saver import FIRST_REACH, Saver
-from uuidd.server.service import Service
-from uuidd.server.settings import Limits
-from uuidd.server.status import Report
+from uuidd.server.settings import Limits, Settings
 from uuidd.server.stream import Stream
-from uuidd.server.trust import Trust, withheld
 
 BEGIN = 1_800_000_000
 """The Unix second at which the fake clocks begin."""
@@ -152,110 +148,73 @@ class Disk:
         return [later - sooner for sooner, later in zip(self.begun, self.begun[1:], strict=False)]
 
 
-class Recorded(Utc):
-    """A utc timeline that keeps the openings that were told."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.told: list[Opening] = []
-
-    def new_openings(self) -> list[Opening]:
-        """Note the openings that the daemon logs."""
-        new = super().new_openings()
-        self.told += new
-        return new
+def no_signal() -> Any:
+    """Open none of the signals of a clone. Raises NoSignal."""
+    raise NoSignal("none here")
 
 
-class Inside:
-    """A timeline with all that serves from it, as the daemon puts them together."""
+class Inside(Assembly):
+    """A daemon's parts on a host whose clock, disk and entropy tests move and break.
+
+    *chosen* are settings. The others are as in ``timelines_from`` and ``Assembly``.
+    """
 
     def __init__(
         self,
         limits: Limits | None = None,
         *,
         own_uid: int = 0,
-        worker: int | None = None,
         lost: bool = False,
-        rollback: Rollback = "slew",
         node: Node | None = None,
         page: Page | None = None,
-        require_sync: float | None = None,
         quality: Quality = GOOD,
+        keeper: Callable[[Timelines, Callable[[], Reading], Saver], Keeper] | None = None,
+        unreachable: Callable[[], str] = str,
+        vmclock: Callable[[], VmClock] = no_signal,
+        log: Callable[[], KernelLog] = no_signal,
+        sets: Callable[[], ClockSets] = no_signal,
+        **chosen: Any,
     ) -> None:
-        self.limits = limits or Limits()
         self.quality = quality
         self.wall = Wall()
         self.disk = Disk()
-        self.timeline = Recorded(
+        self.libuuid_clock_seq: int | None = None
+        settings = Settings(None, Path("/none"), limits=limits or Limits(), **chosen)
+        clock = partial(Clock, utc=self.wall.utc, boottime=self.wall.boottime)
+        at = clock().read()
+        timelines = timelines_from(
             None,
-            machine="host",
+            settings,
             # A second ago, so that short blocks have some room from the first test step on.
-            now=self.wall.now() - TICKS_PER_SECOND,
+            at._replace(now=at.now - TICKS_PER_SECOND),
+            machine="host",
             random=Draws(),
             node=node,
-            leases=Leases(0, None if page is None else page.words),
-        )
-        self.openings = self.timeline.told
-        self.timeline.new_openings()
-        self.clock = Clock(self._stepped, utc=self.wall.utc, boottime=self.wall.boottime)
-        at = self.clock.read()
-        self.steady = Steady(
-            None,
-            now=at.now - TICKS_PER_SECOND,
-            elapsed=0,
             lost=lost,
-            rollback=rollback,
-            withheld=withheld(require_sync, lambda: self.quality),
+            page=page,
+            ask=lambda: self.quality,
         )
-        self.timelines = Timelines(
-            self.timeline, self.steady, fence=Fence(worker), epoch=TWITTER_EPOCH
-        )
-        first = self.timelines.begin_save(
-            at=at, reach=int(FIRST_REACH * TICKS_PER_SECOND), bare_reach=0
-        )
-        self.timelines.end_save(first, completed=True)
-        self.saver = Saver(self.timelines, self.disk.save, self.clock.read, self.disk.check)
-        self.libuuid_clock_seq: int | None = None
-        self.allocator = Allocator(
-            self.timelines,
-            self.saver,
-            self.clock.read,
-            self.limits,
-            lambda: self.libuuid_clock_seq,
-        )
-        self.admission = Admission(self.limits, own_uid=own_uid)
-        self.trust = Trust(self.timelines, self.clock.read, require_sync, lambda: self.quality)
-        self.entropy = entropy = Entropy(random.Random(1).randbytes, lambda: 0.0)
-        self.clones = Clones(
-            self.timelines,
-            self.saver,
-            self.clock.read,
-            entropy,
+        self.timeline, self.steady = timelines.utc, timelines.steady
+        self.timeline.new_openings()
+        first = timelines.begin_save(at=at, reach=int(FIRST_REACH * TICKS_PER_SECOND), bare_reach=0)
+        timelines.end_save(first, completed=True)
+        super().__init__(
+            settings,
+            timelines,
+            clock=partial(clock, since=at),
+            save=self.disk.save,
+            unusable=self.disk.check,
+            page=page,
+            own_uid=own_uid,
+            keeper=keeper,
+            unreachable=unreachable,
+            ask=lambda: self.quality,
+            entropy=Entropy(random.Random(1).randbytes, lambda: 0.0),
             libuuid_clock_seq=lambda: self.libuuid_clock_seq,
+            vmclock=vmclock,
+            log=log,
+            sets=sets,
         )
-        self.report = Report(
-            self.timelines,
-            self.saver,
-            self.clock,
-            self.admission,
-            self.limits,
-            self.trust,
-            self.clones,
-        )
-        descriptor = None if page is None else page.fd
-        self.leasing = Leasing(self.timelines, self.saver, self.clock.read, descriptor)
-        self.service = Service(
-            self.allocator,
-            self.leasing,
-            entropy,
-            self.report.status,
-            self.clones,
-            self.admission.trusted,
-        )
-
-    def _stepped(self, nanoseconds: int) -> None:
-        if nanoseconds < 0:
-            self.timelines.step_back(-nanoseconds // 100, at=self.clock.read())
 
     def save_ahead(self, seconds: float = 10) -> None:
         """Let a horizon so far ahead be saved, for both timelines, as if that had taken no time."""
@@ -272,7 +231,7 @@ class Inside:
     def standing(self) -> tuple[Any, ...]:
         """Return all that changes when something is given out."""
         volatile = self.timeline.volatile
-        return self.steady.next, self.lanes, volatile, list(self.openings)
+        return self.steady.next, self.lanes, volatile, self.timeline.openings
 
     @contextlib.asynccontextmanager
     async def needing_a_save(self, *, broken: bool = False) -> AsyncIterator[trio.Event]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from random import Random
+from typing import Any
 
 import trio
 
@@ -15,7 +16,9 @@ from uuidd.core.ids.snowflake import TWITTER_EPOCH
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline import SteadyBlock
 from uuidd.core.timeline.fence import Claim, Kept
+from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.server.keeper import Keeper
+from uuidd.server.saver import Saver
 from uuidd.server.standing import Terms
 from uuidd.workers.claiming import Holder
 from uuidd.workers.coordinator import (
@@ -135,6 +138,8 @@ class Engine:
 class Host:
     """A host that is to have one of the numbers *low* to *high*, with what its state has.
 
+    *how* is as in ``Inside``.
+
     While *saving* is an event, a save for which the host waits is over when it is set; *kept* is
     what such a save holds of the number.
     """
@@ -148,36 +153,44 @@ class Host:
         high: int = 1023,
         claim: Claim | None = None,
         had: int | None = None,
-        inside: Inside | None = None,
         seed: int = 7,
+        **how: Any,
     ) -> None:
         self.name = name
-        self.inside = inside or Inside()
         self.saves = 0
         self.saving: trio.Event | None = None
         self.kept: Kept = None
-        fence = self.inside.timelines.fence
-        fence.had = had
-        if claim is not None:
-            fence.keep(claim)
-        self.keeper = Keeper(
-            lambda: _connected(engine),
-            Terms(
-                "folder:///fleet",
-                WINDOW * TICKS_PER_SECOND,
-                HOLD * TICKS_PER_SECOND,
-                TWITTER_EPOCH,
-                low,
-                high,
-            ),
-            self.inside.timelines,
-            self.inside.clock.read,
-            self._save,
-            self._saved,
-            Holder(name),
-            name=engine.name,
-            random=Random(seed),
-        )
+
+        def keeper(timelines: Timelines, read: Callable[[], Reading], _: Saver) -> Keeper:
+            timelines.fence.had = had
+            if claim is not None:
+                timelines.fence.keep(claim)
+            return Keeper(
+                lambda: _connected(engine),
+                Terms(
+                    "folder:///fleet",
+                    WINDOW * TICKS_PER_SECOND,
+                    HOLD * TICKS_PER_SECOND,
+                    TWITTER_EPOCH,
+                    low,
+                    high,
+                ),
+                timelines,
+                read,
+                self._save,
+                self._saved,
+                Holder(name),
+                name=engine.name,
+                random=Random(seed),
+            )
+
+        self.inside = Inside(keeper=keeper, **how)
+
+    @property
+    def keeper(self) -> Keeper:
+        """What keeps the number."""
+        assert self.inside.keeper is not None
+        return self.inside.keeper
 
     @property
     def number(self) -> int | None:

@@ -14,7 +14,7 @@ import trio
 
 from tests.daemon.fakes import HOUR, Inside, Peer, notification, request
 from tests.tools import need_root
-from uuidd.server.acceptor import GRACE, GRACE_LOOK, NEW_GRACE, Acceptor
+from uuidd.server.acceptor import GRACE, GRACE_LOOK, NEW_GRACE
 from uuidd.server.descriptors import bar_descriptors
 from uuidd.server.page import Page
 from uuidd.server.requests import ACCEPTS
@@ -55,7 +55,7 @@ class Serving:
     def __init__(self, inside: Inside, listener: Listener) -> None:
         self.inside = inside
         self.listener = listener
-        self.acceptor = Acceptor(listener, inside.service, inside.admission, inside.limits)
+        self.acceptor = inside.acceptor(listener)
         self.ended = trio.Event()
 
     def connect(self) -> Peer:

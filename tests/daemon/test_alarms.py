@@ -14,14 +14,13 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from tests.daemon.fakes import Inside, Reply
+from tests.daemon.fakes import UID, Inside, Reply
 from uuidd.clones import NoSignal, kernel_log
 from uuidd.clones.clock_sets import ClockSets
 from uuidd.clones.kernel_log import AT_ONCE, KernelLog
 from uuidd.clones.vmclock import TRIES, VmClock
 from uuidd.core.wire.methods import unpack_block
-from uuidd.server.alarms import CONFIRM_SECONDS, JUMP, LOOK_SECONDS, Alarms
-from uuidd.server.service import Service
+from uuidd.server.alarms import CONFIRM_SECONDS, JUMP, LOOK_SECONDS
 
 GENERATION, DISRUPTION, FLAGS, SEQUENCE = 104, 16, 24, 12
 """Where the numbers are in the page, by linux/vmclock-abi.h."""
@@ -390,32 +389,16 @@ class Host:
         page: Callable[[], VmClock] = missing,
         log: Callable[[], KernelLog] = unreadable,
     ) -> None:
-        self.inside = Inside()
-        self.inside.save_ahead()
         self.sets = Sets()
-        inside = self.inside
-        self.alarms = Alarms(
-            inside.clones,
-            inside.clock.read,
-            lambda: 1,
-            page=page,
-            log=log,
-            sets=lambda: self.sets,
-        )
-        stepped = inside.clock.on_step
-
-        def on_step(nanoseconds: int) -> None:
-            stepped(nanoseconds)
-            self.alarms.stepped(nanoseconds)
-
-        inside.clock.on_step = on_step
+        self.inside = Inside(vmclock=page, log=log, sets=lambda: self.sets)
+        self.inside.save_ahead()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Listen meanwhile."""
-        with self.alarms:
+        with self.inside.alarms:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self.alarms.run)
+                nursery.start_soon(self.inside.alarms.run)
                 await trio.testing.wait_all_tasks_blocked()
                 yield
                 nursery.cancel_scope.cancel()
@@ -485,7 +468,8 @@ async def test_the_status_says_which_signals_there_are(autojump_clock: MockClock
     """And of the others, why they are not."""
     host = Host()
     async with host.running():
-        assert host.inside.clones.status()["signals"] == {
+        status = host.inside.report.status(host.inside.service)
+        assert status["clones"]["signals"] == {
             "vmclock": "none here",
             "vmgenid": "not here",
             "clock": "",
@@ -495,14 +479,17 @@ async def test_the_status_says_which_signals_there_are(autojump_clock: MockClock
 async def test_nothing_is_looked_at_where_there_is_no_page(autojump_clock: MockClock) -> None:
     """Requests cost nothing more there."""
     host = Host()
-    with host.alarms:
-        assert host.alarms.changed is None
+    with host.inside.alarms:
+        assert host.inside.alarms.changed is None
 
 
 async def test_holders_of_leases_are_told_soon(autojump_clock: MockClock, page: Page) -> None:
     """They send no requests, so the page is looked at for them."""
     host = Host(page=lambda: VmClock(page.path))
     async with host.running():
+        host.inside.timelines.lease(at=host.inside.clock.read(), uid=UID)
+        # The look that was due while nobody held one has passed.
+        await trio.sleep(10.5 * LOOK_SECONDS)
         page.restore()
         await trio.sleep(2 * LOOK_SECONDS)
         assert host.inside.clones.last_by == "vmclock"
@@ -516,17 +503,7 @@ async def test_no_answer_is_of_before_the_clone(
     """What was taken just before the page changed is thrown away, and taken anew."""
     host = Host(page=lambda: VmClock(page.path))
     inside = host.inside
-    with host.alarms:
-        service = Service(
-            inside.allocator,
-            inside.leasing,
-            inside.entropy,
-            inside.report.status,
-            inside.clones,
-            inside.admission.trusted,
-            host.alarms.changed,
-        )
-        monkeypatch.setattr(inside, "service", service)
+    with inside.alarms:
         before = inside.take().node
         await trio.sleep(0.1)
         take = inside.allocator.take

@@ -226,9 +226,22 @@ def test_a_clock_made_by_a_process_held_up_sees_no_step(held_up: list[int]) -> N
 def test_who_is_told_of_a_step_may_read_the_clock() -> None:
     """What it reads is after the step, which is told once."""
     host = Host()
-    clock = host.clock()
     read: list[int] = []
-    clock.on_step = lambda _: read.append(clock.now())
+    clock = Clock(
+        lambda _: read.append(clock.now()), utc=host.read_utc, boottime=host.read_boottime
+    )
     host.steps(-SECOND)
     assert [clock.now()] == read
     assert seen(clock) == (0, 1)
+
+
+@pytest.mark.parametrize("seconds", [0, -60, 60])
+def test_a_clock_made_since_an_earlier_reading_finds_a_step_after_it(seconds: int) -> None:
+    """The start of a daemon has read the clock, and UTC may be set before the daemon serves."""
+    host = Host()
+    earlier = host.clock().read()
+    host.passes(SECOND)
+    host.steps(seconds * SECOND)
+    clock = Clock(host.told.append, since=earlier, utc=host.read_utc, boottime=host.read_boottime)
+    clock.read()
+    assert host.told == [seconds * SECOND] * bool(seconds)

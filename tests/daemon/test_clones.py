@@ -17,7 +17,7 @@ from uuidd.core.timeline.outcomes import NeedsSave
 from uuidd.core.timeline.state import Node
 from uuidd.core.wire import rpc
 from uuidd.core.wire.methods import RefusedError
-from uuidd.server.clones import SPAN, Clones
+from uuidd.server.clones import SPAN
 from uuidd.server.entropy import Entropy, of_this_moment
 from uuidd.workers.coordinator import Version
 from uuidd.workers.record import Record
@@ -115,7 +115,6 @@ async def test_the_status_tells_of_clones(inside: Inside) -> None:
         "last_by": "vmclock",
         "last_age": 3.0,
         "after_clone": "refuse",
-        "signals": {},
     }
 
 
@@ -212,25 +211,12 @@ async def test_a_worker_number_set_by_hand_goes_on_if_that_was_chosen(
     autojump_clock: MockClock,
 ) -> None:
     """With --after-clone go-on."""
-    inside = Inside(worker=5)
+    inside = Inside(worker=5, go_on_after_clone=True)
     inside.save_ahead()
-    clones = Clones(inside.timelines, inside.saver, inside.clock.read, Entropy(), go_on=True)
-    clones.notice("test")
+    inside.clones.notice("test")
     async with inside.saving():
         block = await inside.allocator.take_waiting("snowflake", 1, False, uid=UID)
     assert block.worker == 5  # type: ignore[union-attr]
-
-
-def cloned(host: Host) -> Clones:
-    """Return what answers clones of a host of a fleet."""
-    inside = host.inside
-    return Clones(
-        inside.timelines,
-        inside.saver,
-        inside.clock.read,
-        Entropy(),
-        dropped=host.keeper.dropped,
-    )
 
 
 async def test_a_claimed_number_is_dropped_and_another_is_claimed(
@@ -240,9 +226,8 @@ async def test_a_claimed_number_is_dropped_and_another_is_claimed(
     engine = Engine()
     host = Host(engine)
     async with host.running(), host.inside.saving():
-        clones = cloned(host)
         before = host.number
-        clones.notice("test")
+        host.inside.clones.notice("test")
         held = [host.number]
         await trio.sleep(1)
         held.append(host.number)
@@ -278,11 +263,10 @@ async def test_a_renewal_of_the_claim_that_was_under_way_counts_for_nothing(
     engine = Slow()
     host = Host(engine)
     async with host.running(), host.inside.saving():
-        clones = cloned(host)
         before = host.number
         engine.hold()
         await engine.wrote.wait()
-        clones.notice("test")
+        host.inside.clones.notice("test")
         assert engine.answering is not None
         engine.answering.set()
         await trio.sleep(2)
@@ -294,10 +278,9 @@ async def test_alarms_do_not_use_up_the_numbers_of_a_fleet(autojump_clock: MockC
     engine = Engine()
     host = Host(engine)
     async with host.running(), host.inside.saving(), trio.open_nursery() as nursery:
-        clones = cloned(host)
-        nursery.start_soon(clones.run)
+        nursery.start_soon(host.inside.clones.run)
         for _ in range(60):
-            clones.notice("test")
+            host.inside.clones.notice("test")
             await trio.sleep(1)
         assert 2 <= len(engine.kept) <= 14
         nursery.cancel_scope.cancel()

@@ -615,7 +615,7 @@ async def test_status_tells_how_the_daemon_does(inside: Inside) -> None:
             "last_by": "",
             "last_age": None,
             "after_clone": "refuse",
-            "signals": {},
+            "signals": {"vmclock": "none here", "vmgenid": "none here", "clock": "none here"},
         },
         "uptime": 60.0,
         "node": f"0x{inside.timeline.node.value:012x}",

@@ -10,8 +10,10 @@ import trio
 import trio.testing
 from trio.testing import MockClock
 
+from tests.daemon.fakes import UID, Inside
 from tests.rig import Daemon
 from uuidd.core.timeline.ring import Opening
+from uuidd.core.wire import rpc
 from uuidd.core.wire.methods import RefusedError
 from uuidd.server import events
 from uuidd.server.acceptor import DESCRIPTORS
@@ -105,9 +107,10 @@ async def test_a_burst_is_one_line_with_numbers(
     autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     """By reason, over both dialects, some seconds after the first."""
-    one, other = Tally(), Tally()
+    refusals = Refusals()
+    one, other = Tally(refusals.note), Tally(refusals.note)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(Refusals(one, other).run)
+        nursery.start_soon(refusals.run)
         await trio.sleep(100)
         for _ in range(7):
             one.refuse("busy")
@@ -131,9 +134,10 @@ async def test_there_is_a_line_in_ten_seconds_at_most(
     autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     """However many are refused; and each is in exactly one line."""
-    tally = Tally()
+    refusals = Refusals()
+    tally = Tally(refusals.note)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(Refusals(tally).run)
+        nursery.start_soon(refusals.run)
         for _ in range(10_000):
             tally.refuse("busy")
             await trio.sleep(0.01)
@@ -148,9 +152,10 @@ async def test_while_nobody_is_refused_nothing_is_told_and_no_timer_runs(
     autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     """After a line it waits for the next refusal, however long that takes."""
-    tally = Tally()
+    refusals = Refusals()
+    tally = Tally(refusals.note)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(Refusals(tally).run)
+        nursery.start_soon(refusals.run)
         await trio.testing.wait_all_tasks_blocked()
         assert trio.lowlevel.current_statistics().seconds_to_next_deadline == float("inf")
         tally.refuse("busy")
@@ -170,8 +175,8 @@ async def test_the_end_tells_what_was_not_told(
     autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A stop does not wait for the span, and tells nothing twice."""
-    tally = Tally()
-    refusals = Refusals(tally)
+    refusals = Refusals()
+    tally = Tally(refusals.note)
     refusals.log()
     tally.refuse("busy")
     await trio.sleep(3)
@@ -184,11 +189,23 @@ async def test_a_caller_that_would_not_wait_is_no_news(
     autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Our client asks so first, and again with more patience."""
-    tally = Tally()
-    refusals = Refusals(tally)
+    refusals = Refusals()
+    tally = Tally(refusals.note)
     tally.refuse("must_wait")
     refusals.log()
     assert caplog.messages == []
+
+
+async def test_a_daemon_tells_what_it_refuses_in_either_protocol(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What is refused in both is one line."""
+    inside = Inside()
+    inside.service.answer(rpc.Request(1, "make", []), uid=UID)
+    inside.service.libuuid.refuse("busy")
+    inside.refusals.log()
+    told = ", ".join(meaning(reason, 1) for reason in ("bad_params", "busy"))
+    assert caplog.messages == [f"refused within 1 s: {told}"]
 
 
 def test_each_reason_is_told_in_words() -> None:

@@ -52,6 +52,25 @@ async def test_a_new_host_claims_a_number(engine: Engine, autojump_clock: MockCl
         assert host.saves > 0
 
 
+async def test_a_request_for_snowflakes_waits_for_the_claim(engine: Engine) -> None:
+    """It is answered as soon as the host has a number."""
+    host = Host(engine)
+    host.saving = trio.Event()
+    async with host.inside.saving(), trio.open_nursery() as nursery:
+        nursery.start_soon(host.keeper.run)
+
+        async def claimed() -> None:
+            await trio.sleep(SAVE_WAIT / 2)
+            assert host.saving is not None
+            host.saving.set()
+
+        nursery.start_soon(claimed)
+        block = await host.inside.allocator.take_waiting("snowflake", 1, False, uid=UID)
+        assert block.worker == host.number  # type: ignore[union-attr]
+        assert trio.current_time() == pytest.approx(SAVE_WAIT / 2)
+        nursery.cancel_scope.cancel()
+
+
 async def test_a_number_is_used_once_the_state_holds_the_claim(engine: Engine) -> None:
     """So a host that made a Snowflake makes more after a crash, while the engine is down."""
     host = Host(engine)
@@ -438,7 +457,7 @@ async def test_a_claim_of_another_fleet_is_not_used_once_that_is_known(engine: E
 
 async def test_nothing_is_claimed_by_a_clock_that_is_not_trusted(engine: Engine) -> None:
     """It would mark a number as used up to a wrong time."""
-    bad = Inside(require_sync=0.5, quality=Quality(synchronised=False, max_error=16.0))
-    host = Host(engine, inside=bad)
+    bad = Quality(synchronised=False, max_error=16.0)
+    host = Host(engine, require_sync=0.5, quality=bad)
     async with host.running():
         assert engine.questions == 0

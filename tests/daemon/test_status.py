@@ -20,7 +20,6 @@ from uuidd.kernel_clock import Quality
 from uuidd.server.listeners import open_listener
 from uuidd.server.page import Page
 from uuidd.server.settings import Limits
-from uuidd.server.status import Report
 from uuidd_client.command import metrics
 
 pytestmark = pytest.mark.usefixtures("autojump_clock")
@@ -88,22 +87,20 @@ class Seen:
 @pytest.fixture
 async def seen(place: Path) -> Seen:
     """What was seen of a daemon to which everything happens that the status tells of."""
-    inside = Inside(
-        Limits(connections_per_uid=3),
+    engine = Engine(slow=0.01)
+    reached = open_listener(place / "s")
+    host = Host(
+        engine,
+        limits=Limits(connections_per_uid=3),
         own_uid=-1,
         page=(page := Page()),
         lost=True,
         require_sync=0.1,
         quality=Quality(synchronised=False, max_error=16.0, leap="insert"),
+        unreachable=reached.unreachable,
     )
-    engine = Engine(slow=0.01)
-    host = Host(engine, inside=inside)
-    reached = open_listener(place / "s")
-    report = Report(
-        *(inside.timelines, inside.saver, inside.clock, inside.admission, inside.limits),
-        *(inside.trust, inside.clones, host.keeper, reached.unreachable),
-    )
-    seen = Seen(lambda: report.status(inside.service))
+    inside = host.inside
+    seen = Seen(lambda: inside.report.status(inside.service))
     async with AsyncExitStack() as stack:
         listener = stack.enter_context(Listener())
         nursery = await stack.enter_async_context(trio.open_nursery())

@@ -23,7 +23,6 @@ from tests.fuzzing.scripts import ENDINGS, Ending, Script, fewer, packed, unpack
 from tests.fuzzing.spans import of_messagepack
 from tests.fuzzing.target import Target, require
 from tests.kinds import TIMED
-from uuidd.server.acceptor import Acceptor
 from uuidd.server.descriptors import bar_descriptors
 from uuidd.server.page import Page
 from uuidd.server.settings import Limits
@@ -97,7 +96,7 @@ async def _life(data: bytes, page: Page, outcomes: list[str]) -> None:
             bar_descriptors(listener)
         listener.bind("")
         listener.listen(1000)
-        acceptor = Acceptor(listener, inside.service, inside.admission, inside.limits)
+        acceptor = inside.acceptor(listener)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(inside.saver.run)
             nursery.start_soon(acceptor.run)

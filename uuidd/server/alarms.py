@@ -24,7 +24,7 @@ import trio
 
 from uuidd.clones import NoSignal
 from uuidd.clones.clock_sets import ClockSets
-from uuidd.clones.kernel_log import KernelLog, kernel_log
+from uuidd.clones.kernel_log import KernelLog
 from uuidd.clones.vmclock import VmClock
 from uuidd.core.timeline.timelines import Reading
 from uuidd.server.clones import Clones
@@ -55,9 +55,9 @@ class Alarms:
         read: Callable[[], Reading],
         leased: Callable[[], int],
         *,
-        page: Callable[[], VmClock] = VmClock,
-        log: Callable[[], KernelLog] = kernel_log,
-        sets: Callable[[], ClockSets] = ClockSets,
+        page: Callable[[], VmClock],
+        log: Callable[[], KernelLog],
+        sets: Callable[[], ClockSets],
     ) -> None:
         self._clones = clones
         self._read = read
@@ -69,7 +69,6 @@ class Alarms:
         self._sets = self._opened("clock", sets)
         self._jumped = trio.Event()
         self._was_set = False
-        clones.signals = self.status
 
     def __enter__(self) -> Alarms:
         return self

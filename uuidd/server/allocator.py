@@ -38,7 +38,6 @@ from uuidd.core.timeline.outcomes import (
 )
 from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.core.wire.methods import SAVE_SECONDS, RefusedError
-from uuidd.libuuid_clock import libuuid_clock_seq
 from uuidd.server import events
 from uuidd.server.fairness import OverShare, Shares
 from uuidd.server.saver import Saver
@@ -72,8 +71,8 @@ class Allocator:
         saver: Saver,
         read: Callable[[], Reading],
         limits: Limits,
-        libuuid_clock_seq: Callable[[], int | None] = libuuid_clock_seq,
-        renewed: Callable[[], Awaitable[None]] | None = None,
+        libuuid_clock_seq: Callable[[], int | None],
+        renewed: Callable[[], Awaitable[None]] | None,
     ) -> None:
         self._limits = limits
         self._timelines = timelines

@@ -25,7 +25,6 @@ import trio
 
 from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.core.wire.methods import SAVE_SECONDS, RefusedError
-from uuidd.libuuid_clock import libuuid_clock_seq
 from uuidd.server import events
 from uuidd.server.entropy import Entropy, of_this_moment
 from uuidd.server.fences import shared_with_a_clone
@@ -60,8 +59,8 @@ class Clones:
     called after a claimed number was dropped, with the time on trio's clock before which no other
     one is to be claimed. *libuuid_clock_seq* is as in ``Allocator``.
 
-    *signals* returns for each signal why this host does not have it, "" if it does. *noticed*
-    counts those that came, *saved* the renewals that were saved, and *last_by* names the last.
+    *noticed* counts the signals, *saved* the renewals that were saved, and *last_by* names the last
+    signal.
     """
 
     def __init__(
@@ -71,9 +70,9 @@ class Clones:
         read: Callable[[], Reading],
         entropy: Entropy,
         *,
-        go_on: bool = False,
-        dropped: Callable[[float], None] = lambda _: None,
-        libuuid_clock_seq: Callable[[], int | None] = libuuid_clock_seq,
+        go_on: bool,
+        dropped: Callable[[float], None],
+        libuuid_clock_seq: Callable[[], int | None],
     ) -> None:
         self._timelines = timelines
         self._saver = saver
@@ -84,7 +83,6 @@ class Clones:
         self._libuuid_clock_seq = libuuid_clock_seq
         self._joined = trio.Event()
         self._saved_at = self._last_at = -inf
-        self.signals: Callable[[], dict[str, str]] = dict
         self.noticed = self.saved = 0
         self.last_by = ""
 
@@ -153,7 +151,6 @@ class Clones:
             "last_by": self.last_by,
             "last_age": round(age, 3) if self.noticed else None,
             "after_clone": "go-on" if self._go_on else "refuse",
-            "signals": self.signals(),
         }
 
     @property

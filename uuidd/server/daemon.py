@@ -9,22 +9,14 @@ import signal
 import time
 from collections.abc import AsyncIterator, Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 import trio
 
 from uuidd.clock import Clock
 from uuidd.clones.kernel_log import KernelLog
 from uuidd.core.timeline.state import State
-from uuidd.core.timeline.timelines import Timelines
-from uuidd.server.acceptor import Acceptor
-from uuidd.server.admission import Admission
-from uuidd.server.alarms import Alarms
-from uuidd.server.allocator import Allocator
-from uuidd.server.clones import Clones
-from uuidd.server.entropy import Entropy
-from uuidd.server.events import Refusals
-from uuidd.server.leasing import Leasing
+from uuidd.core.timeline.timelines import Reading, Timelines
+from uuidd.server.assembly import Assembly
 from uuidd.server.listeners import Listener
 from uuidd.server.page import Page
 from uuidd.server.peers import outsiders_uid
@@ -38,8 +30,7 @@ from uuidd.server.settings import (
     RereadError,
     Settings,
 )
-from uuidd.server.status import Report, StatusLine, supervise
-from uuidd.server.trust import Trust
+from uuidd.server.status import supervise
 from uuidd.store import FolderStore
 from uuidd.systemd import Notifier
 
@@ -50,21 +41,21 @@ SIGNALS = (*STOP_SIGNALS, signal.SIGHUP)
 IDLE_CHECKS = 10
 """How many times in its idle time-out the daemon checks whether requests came."""
 
-if TYPE_CHECKING:
-    from uuidd.server.keeper import Keeper
-
 log = logging.getLogger("uuidd")
 
 
 class Daemon:
-    """A daemon that holds its socket, its store and a saved horizon, ready to serve."""
+    """A daemon that holds its socket, its store and a saved horizon, ready to serve.
+
+    *since* is the clock when *timelines* began. They hear of each step of UTC after it.
+    """
 
     def __init__(
         self,
         listener: Listener,
         store: FolderStore,
         timelines: Timelines,
-        clock: Clock,
+        since: Reading,
         manager: Notifier,
         settings: Settings,
         page: Page | None,
@@ -73,7 +64,7 @@ class Daemon:
         self._listener = listener
         self._store = store
         self._timelines = timelines
-        self._clock = clock
+        self._since = since
         self._manager = manager
         self._settings = settings
         self._page = page
@@ -84,76 +75,44 @@ class Daemon:
         return trio.run(self._serve)
 
     async def _serve(self) -> bool:
-        limits = self._settings.limits
-        _keep_below_descriptors(limits)
-        admission = Admission(limits, own_uid=os.geteuid(), outsiders=outsiders_uid())
-        saver = Saver(self._timelines, self._save, self._clock.read, self._store.moved_away)
-        trust = Trust(self._timelines, self._clock.read, self._settings.require_sync)
-        keeper = self._keeper(saver)
-        entropy = Entropy()
-        clones = Clones(
-            self._timelines,
-            saver,
-            self._clock.read,
-            entropy,
-            go_on=self._settings.go_on_after_clone,
-            dropped=(lambda _: None) if keeper is None else keeper.dropped,
-        )
-        leases = self._timelines.utc.leases
-        alarms = Alarms(clones, self._clock.read, lambda: leases.out, log=self._kernel_log)
-        report = Report(
-            self._timelines,
-            saver,
-            self._clock,
-            admission,
-            limits,
-            trust,
-            clones,
-            keeper,
-            self._listener.unreachable,
-        )
-        renewed = None if keeper is None else keeper.renewed
-        allocator = Allocator(self._timelines, saver, self._clock.read, limits, renewed=renewed)
-        page = None if self._page is None else self._page.fd
-        leasing = Leasing(self._timelines, saver, self._clock.read, page)
-        service = Service(
-            allocator,
-            leasing,
-            entropy,
-            report.status,
-            clones,
-            admission.trusted,
-            alarms.changed,
-        )
-        acceptor = Acceptor(self._listener.sock, service, admission, limits)
-        refusals = Refusals(service.rpc, service.libuuid)
-        line = StatusLine(
-            service,
-            admission,
-            self._timelines,
-            saver,
-            self._clock.read,
-            keeper,
-            self._listener.unreachable,
-        )
+        settings = self._settings
+        _keep_below_descriptors(settings.limits)
+        keeper_of = None
+        if settings.fleet is not None:
+            # Only hosts of a fleet pay for it.
+            from uuidd.server.keeping import keeper
 
-        self._clock.on_step = partial(_both, self._clock.on_step, alarms.stepped)
-        with alarms, trio.open_signal_receiver(*SIGNALS) as signals:
+            keeper_of = partial(keeper, settings.fleet, settings.epoch)
+        parts = Assembly(
+            settings,
+            self._timelines,
+            clock=partial(Clock, since=self._since),
+            save=self._save,
+            unusable=self._store.moved_away,
+            page=self._page,
+            own_uid=os.geteuid(),
+            outsiders=outsiders_uid(),
+            keeper=keeper_of,
+            unreachable=self._listener.unreachable,
+            log=self._kernel_log,
+        )
+        acceptor = parts.acceptor(self._listener.sock)
+        with parts.alarms, trio.open_signal_receiver(*SIGNALS) as signals:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
             async with trio.open_nursery() as saving:
-                saving.start_soon(saver.run)
-                saving.start_soon(refusals.run)
-                saving.start_soon(trust.run)
-                saving.start_soon(clones.run)
-                saving.start_soon(alarms.run)
-                if keeper is not None:
-                    saving.start_soon(keeper.run)
+                saving.start_soon(parts.saver.run)
+                saving.start_soon(parts.refusals.run)
+                saving.start_soon(parts.trust.run)
+                saving.start_soon(parts.clones.run)
+                saving.start_soon(parts.alarms.run)
+                if parts.keeper is not None:
+                    saving.start_soon(parts.keeper.run)
                 async with trio.open_nursery() as serving:
                     serving.start_soon(acceptor.run)
                     async with trio.open_nursery() as watched:
-                        watched.start_soon(supervise, self._manager, line)
+                        watched.start_soon(supervise, self._manager, parts.line)
                         await _until_stopped(
-                            signals, service, self._settings.idle_timeout, self._reload
+                            signals, parts.service, settings.idle_timeout, self._reload
                         )
                         watched.cancel_scope.cancel()
                     self._manager.notify(stopping=1, status="Stopping")
@@ -161,26 +120,17 @@ class Daemon:
                     acceptor.stop(drain=self._listener.path is not None)
                     serving.cancel_scope.deadline = trio.current_time() + STOP_SECONDS
                 self._listener.close()
-                refusals.log()
-                if keeper is not None:
-                    await keeper.prepare_stop()
-                saved = await saver.finish(LAST_SAVE_SECONDS)
-                if keeper is not None:
-                    await keeper.release(saved=saved)
+                parts.refusals.log()
+                if parts.keeper is not None:
+                    await parts.keeper.prepare_stop()
+                saved = await parts.saver.finish(LAST_SAVE_SECONDS)
+                if parts.keeper is not None:
+                    await parts.keeper.release(saved=saved)
                 saving.cancel_scope.cancel()
             # At the end of this block trio raises signals again that came meanwhile: block them.
             signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
-        _note_stop(saved, saver)
+        _note_stop(saved, parts.saver)
         return saved
-
-    def _keeper(self, saver: Saver) -> Keeper | None:
-        fleet = self._settings.fleet
-        if fleet is None:
-            return None
-        # Only hosts of a fleet pay for it.
-        from uuidd.server.keeping import keeper
-
-        return keeper(fleet, self._settings.epoch, self._timelines, self._clock.read, saver)
 
     def _reload(self) -> None:
         """Take over the limits and the log level that are chosen now, if all options are right."""
@@ -218,11 +168,6 @@ class Daemon:
         # This thread outlives the handlers. A signal that it took then would end the process.
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         self._store.save(state)
-
-
-def _both(one: Callable[[int], None], other: Callable[[int], None], value: int) -> None:
-    one(value)
-    other(value)
 
 
 async def _until_stopped(

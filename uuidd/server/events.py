@@ -177,30 +177,29 @@ def counted(count: int, noun: str) -> str:
 
 @dataclass(slots=True)
 class Tally:
-    """What came in one dialect: requests, ids or ticks given out, and refusals by reason."""
+    """What came in one dialect: requests, ids or ticks given out, and refusals by reason.
 
+    *on_refusal* is called with the reason of each refusal.
+    """
+
+    on_refusal: Callable[[str], None]
     requests: int = 0
     ids: int = 0
     refused: Counter[str] = field(default_factory=Counter)
-    on_refusal: Callable[[], None] = lambda: None
-    """Called after each refusal."""
 
     def refuse(self, reason: str) -> None:
         """Count a refusal."""
         self.refused[reason] += 1
-        self.on_refusal()
+        self.on_refusal(reason)
 
 
 class Refusals:
-    """Logs what *tallies* count as refused, by reason and over both dialects."""
+    """Logs what was refused, by reason and over both dialects."""
 
-    def __init__(self, *tallies: Tally) -> None:
-        self._tallies = tallies
-        self._logged = self._count()
+    def __init__(self) -> None:
+        self._new: Counter[str] = Counter()
         self._first = trio.Event()
         self._since = 0.0
-        for tally in tallies:
-            tally.on_refusal = self._note
 
     async def run(self) -> None:
         """Log the refusals of each ``SPAN`` that has any, until it is cancelled."""
@@ -211,22 +210,17 @@ class Refusals:
 
     def log(self) -> None:
         """Log at once the refusals that were not logged yet, if there are any."""
-        count = self._count()
-        new = count - self._logged
+        new, self._new = self._new, Counter()
         if new:
             seconds = max(1, round(trio.current_time() - self._since))
             refused = ", ".join(meaning(reason, number) for reason, number in sorted(new.items()))
             log.warning("refused within %d s: %s", seconds, refused)
-        self._logged = count
         self._first = trio.Event()
 
-    def _note(self) -> None:
+    def note(self, reason: str) -> None:
+        """Take note of a refusal."""
+        if reason not in ROUTINE:
+            self._new[reason] += 1
         if not self._first.is_set():
             self._since = trio.current_time()
             self._first.set()
-
-    def _count(self) -> Counter[str]:
-        count: Counter[str] = sum((tally.refused for tally in self._tallies), Counter())
-        for reason in ROUTINE:
-            del count[reason]
-        return count

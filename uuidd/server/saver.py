@@ -59,7 +59,7 @@ class Saver:
         timelines: Timelines,
         save: Callable[[State], Awaitable[None]],
         read: Callable[[], Reading],
-        unusable: Callable[[], str] = lambda: "",
+        unusable: Callable[[], str],
     ) -> None:
         self._timelines = timelines
         self._unusable = unusable

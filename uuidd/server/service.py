@@ -34,7 +34,7 @@ class Service:
 
     *changed* is called after each answer is made, and returns whether it has to be made anew,
     because the machine was cloned. None if nothing tells that so soon. *trusted* are the uids that
-    may have the daemon renewed.
+    may have the daemon renewed. *refused* is called with the reason of each refusal.
 
     For each dialect there are two methods. One answers at once, or returns None when the request
     has to wait; then the other one, which waits, has to be called.
@@ -48,7 +48,8 @@ class Service:
         status: Callable[[Service], dict[str, Any]],
         clones: Clones,
         trusted: Collection[int],
-        changed: Callable[[], bool] | None = None,
+        refused: Callable[[str], None],
+        changed: Callable[[], bool] | None,
     ) -> None:
         self._allocator = allocator
         self._entropy = entropy
@@ -58,8 +59,8 @@ class Service:
         self._trusted = trusted
         self._changed = changed
         self.leasing = leasing
-        self.rpc = Tally()
-        self.libuuid = Tally()
+        self.rpc = Tally(refused)
+        self.libuuid = Tally(refused)
 
     def answer(self, request: rpc.Request, *, uid: int) -> bytes | None:
         """Return the reply to an rpc request, "" for a notification; None when it has to wait.

@@ -10,7 +10,6 @@ import select
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
 
 from uuidd import version
@@ -19,26 +18,24 @@ from uuidd.clones import NoSignal
 from uuidd.clones.kernel_log import KernelLog, kernel_log
 from uuidd.core.ids import snowflake, times
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
-from uuidd.core.timeline.leases import Leases
 from uuidd.core.timeline.state import NO_EPOCHS, LaterEpoch, Node, State, with_epoch
-from uuidd.core.timeline.steady import LOST_SECONDS, Steady
 from uuidd.core.timeline.timelines import Reading, Timelines
-from uuidd.core.timeline.utc import Utc
 from uuidd.libuuid_clock import LIBUUID_CLOCK, LIBUUID_CONT, libuuid_clock_seq, libuuid_mark
 from uuidd.node import choose
 from uuidd.privileges import acting_as, become, hand_over
 from uuidd.product import product_hash
 from uuidd.server import events
+from uuidd.server.assembly import timelines_from
 from uuidd.server.daemon import SIGNALS, Daemon
 from uuidd.server.entropy import Entropy
-from uuidd.server.fences import begin_fence, check_fleet
+from uuidd.server.fences import check_fleet
 from uuidd.server.listeners import Listener, open_listener
 from uuidd.server.page import Page, PageError
 from uuidd.server.peers import outsiders_uid
 from uuidd.server.pidfile import pid_file
 from uuidd.server.saver import CHECK_SECONDS, FIRST_REACH
 from uuidd.server.settings import SPARE_DESCRIPTORS, Settings
-from uuidd.server.trust import check_sync, withheld
+from uuidd.server.trust import check_sync
 from uuidd.server.witness import earlier_run
 from uuidd.statefile import machine_hash
 from uuidd.store import FULL, FolderStore, StoreError
@@ -118,7 +115,6 @@ def started(settings: Settings) -> Iterator[Daemon]:
             timelines, at, marks = begin_timelines(
                 settings, node, store, clock, page, product, used
             )
-        clock.on_step = partial(_stepped, timelines, clock)
         if user is not None:
             become(user)
             # The kernel counts these by user.
@@ -147,7 +143,7 @@ def started(settings: Settings) -> Iterator[Daemon]:
             timelines.utc.node.source,
         )
         ready = True
-        yield Daemon(listener, store, timelines, clock, manager, settings, page, opened_log)
+        yield Daemon(listener, store, timelines, at, manager, settings, page, opened_log)
 
 
 def _kernel_log(undo: contextlib.ExitStack) -> Callable[[], KernelLog]:
@@ -174,14 +170,6 @@ def _page(undo: contextlib.ExitStack) -> Page | None:
         return None
     undo.callback(page.close)
     return page
-
-
-def _stepped(timelines: Timelines, clock: Clock, nanoseconds: int) -> None:
-    """End all leases if UTC was set back, and log the step."""
-    ended = timelines.step_back(-nanoseconds // 100, at=clock.read()) if nanoseconds < 0 else 0
-    events.step(nanoseconds)
-    if ended:
-        events.leases_ended(ended)
 
 
 def begin_timelines(
@@ -214,33 +202,20 @@ def begin_timelines(
     # A state of the same fixed node has marks of its own.
     begins = node is not None and (loaded is None or not node.same_as(loaded.node))
     marks = libuuid_marks(at.now) if begins else []
-    steady = Steady(
-        None if loaded is None else loaded.steady,
-        now=at.now,
-        elapsed=at.elapsed,
-        lost=lost,
-        rollback=settings.rollback,
-        max_lead=max(1, int(settings.max_lead * TICKS_PER_SECOND)),
-        withheld=withheld(settings.require_sync),
-    )
-    # What was leased under a lost state lies before that, too. A fixed node may have had a state
-    # of which nothing is left, not even the folder.
-    leased = at.now + LOST_SECONDS * TICKS_PER_SECOND if node is not None and loaded is None else 0
-    utc = Utc(
+    timelines = timelines_from(
         loaded,
+        settings,
+        at,
         machine=store.machine,
-        product=product,
-        now=at.now,
         random=Entropy().bits,
+        product=product,
         node=node,
+        lost=lost,
+        epochs=epochs,
         avoid=None if node is None else libuuid_clock_seq(),
         floor=max((at.now + ahead for _, ahead in marks if ahead <= MAX_MARK_AHEAD), default=None),
-        leases=Leases(max(steady.held_until, leased), None if page is None else page.words),
+        page=page,
     )
-    fence = begin_fence(settings, loaded, product)
-    timelines = Timelines(utc, steady, fence=fence, epoch=settings.epoch, epochs=epochs)
-    if loaded is not None:
-        timelines.notice_step_since(loaded, at=at)
     _save_first(timelines, store, at)
     return timelines, at, marks
 

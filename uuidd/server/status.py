@@ -17,6 +17,7 @@ from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.generation import Generation
 from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.server.admission import Admission
+from uuidd.server.alarms import Alarms
 from uuidd.server.clones import Clones
 from uuidd.server.events import Tally, counted
 from uuidd.server.leasing import Leasing
@@ -46,12 +47,14 @@ class Report:
         limits: Limits,
         trust: Trust,
         clones: Clones,
-        keeper: Keeper | None = None,
-        unreachable: Callable[[], str] = str,
+        alarms: Alarms,
+        keeper: Keeper | None,
+        unreachable: Callable[[], str],
     ) -> None:
         self._unreachable = unreachable
         self._trust = trust
         self._clones = clones
+        self._alarms = alarms
         self._keeper = keeper
         self._timelines = timelines
         self._saver = saver
@@ -83,7 +86,7 @@ class Report:
             "worker": self._worker(),
             "leases": self._leases(service.leasing),
             "saves": self._saves(),
-            "clones": self._clones.status(),
+            "clones": {**self._clones.status(), "signals": self._alarms.status()},
             "limits": asdict(self._limits),
             "full_on": {
                 kind: times.day(field.end)
@@ -210,8 +213,8 @@ class StatusLine:
         timelines: Timelines,
         saver: Saver,
         read: Callable[[], Reading],
-        keeper: Keeper | None = None,
-        unreachable: Callable[[], str] = str,
+        keeper: Keeper | None,
+        unreachable: Callable[[], str],
     ) -> None:
         self._unreachable = unreachable
         self._keeper = keeper

@@ -9,10 +9,12 @@ import socket
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from struct import unpack
 
 import pytest
 
 from tests.client.breaking import come_between
+from tests.client.fakes import Time
 from uuidd_client.fork_guard import alive
 from uuidd_client.per_process import Forked
 from uuidd_client.stream import Stream
@@ -37,6 +39,19 @@ def pair(tmp_path: Path) -> Iterator[tuple[Stream, socket.socket]]:
         daemon, _ = listener.accept()
         with contextlib.closing(stream), daemon:
             yield stream, daemon
+
+
+def test_a_connect_waits_until_its_deadline(tmp_path: Path) -> None:
+    """By the clock that the socket was given: the kernel waits for what is left."""
+    time = Time(5)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "s"))
+        listener.listen()
+        with contextlib.closing(Stream(time)) as stream:
+            stream.connect_until(str(tmp_path / "s"), time.elapsed() + 10.0)
+            timeval = stream.getsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, 16)
+    seconds, _ = unpack("@ll", timeval)
+    assert seconds == 10
 
 
 def unread(stream: Stream) -> bytes:

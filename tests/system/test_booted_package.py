@@ -74,6 +74,8 @@ def test_the_socket_is_open_again_soon_and_after_a_boot(installed: Booted, step:
 
 def test_a_socket_that_was_stopped_stays_closed(installed: Booted) -> None:
     """What watches for the package is not in an administrator's way."""
+    # It still looks after the package's installation.
+    until(lambda: installed.shown("ActiveState", "uuidd-keep.service") == "inactive")
     watched = installed.shown("ExecMainStartTimestampMonotonic", "uuidd-keep.service")
     installed.run("systemctl", "stop", "uuidd.socket", "uuidd.service")
     # systemd comes to what happened before this when it answers.

@@ -8,8 +8,11 @@ Hypothesis profiles: ``dev`` draws other examples each time, ``ci`` the same, ``
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import signal
+import stat
 import sys
 import tempfile
 from collections.abc import Generator, Iterator
@@ -48,8 +51,9 @@ _STARTS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.sy
 _running_quick = False
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Refuse to test an extension that was compiled from other sources than these."""
+    _end_after_a_crash(config)
     if extension.core is not None:
         files = sorted(path for path in _SOURCES.iterdir() if path.suffix in (".c", ".h"))
         digest = sha256(b"\0".join(path.read_bytes() for path in files)).hexdigest()
@@ -58,6 +62,35 @@ def pytest_configure() -> None:
                 f"{extension.core.__file__} was compiled from other sources than client/extension:"
                 " run .venv/bin/pip install -e '.[test,lint]' again, or set UUIDD_EXTENSION=off"
             )
+
+
+def _end_after_a_crash(config: pytest.Config) -> None:
+    """Let a run of pytest-xdist end when one of its processes crashes: it might wait for ever."""
+    if getattr(config.option, "maxworkerrestart", "") is None:
+        # With --dist loadfile, version 3.8 may wait for a process that took the place of another.
+        config.option.maxworkerrestart = "0"
+    if hasattr(config, "workerinput"):
+        # The end of a process is seen at the end of this pipe, which its forks hold open too.
+        pipes = _pipes_to_write_to()
+        null = os.open(os.devnull, os.O_WRONLY)
+
+        def let_go() -> None:
+            while pipes:
+                os.dup2(null, pipes.pop(), inheritable=False)
+
+        os.register_at_fork(after_in_child=let_go)
+
+
+def _pipes_to_write_to() -> list[int]:
+    """Return the descriptors of this process that lead into a pipe, but for standard error's."""
+    found = []
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):
+            told = os.fstat(int(name))
+            writes = fcntl.fcntl(int(name), fcntl.F_GETFL) & os.O_ACCMODE == os.O_WRONLY
+            if stat.S_ISFIFO(told.st_mode) and writes and not os.path.samestat(told, os.fstat(2)):
+                found.append(int(name))
+    return found
 
 
 def pytest_report_header() -> str:

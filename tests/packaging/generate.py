@@ -9,12 +9,11 @@ import argparse
 import sys
 from pathlib import Path
 
-import uuidd
 from tests.packaging import completion, manual
 from uuidd.cli import arguments, installing, workers
 from uuidd_client import command
 
-SHARE = Path(uuidd.__file__).parent / "share"
+SHARE = Path(__file__).parents[2] / "uuidd" / "share"
 
 PARSERS = {"uuidd": (arguments.parser, 8), "uuidctl": (command.parser, 1)}
 """The parser of each command, and the section that its manual page is in."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
 
 from tests.mutations.auto import auto
 from tests.mutations.catalogue import MUTATIONS
+from tests.mutations.executed import executed
 from tests.mutations.matrix import lost, matrix, needed
-from tests.mutations.run import JOBS, check, run, sample
+from tests.mutations.run import JOBS, check, end_by_signal, run, sample
 
 
 def main() -> int:
@@ -32,6 +32,15 @@ def main() -> int:
         "--lost", nargs="+", metavar="TEST", help="print what nobody sees without these tests"
     )
     which.add_argument("--for", dest="path", metavar="FILE", help="print the quick tests of a file")
+    which.add_argument(
+        "--map", action="store_true", help="see again which quick tests execute which lines"
+    )
+    parser.add_argument(
+        "--again", action="store_true", help="only mutants by rule that survived before a change"
+    )
+    parser.add_argument(
+        "--entries", type=int, metavar="N", help="N entries for the matrix; default: all"
+    )
     parser.add_argument("--paths", nargs="+", default=[], help="only mutants by rule of these")
     parser.add_argument("--changed", metavar="COMMIT", help="only of lines changed since then")
     parser.add_argument("--seconds", type=float, help="begin no mutant by rule after so long")
@@ -40,19 +49,28 @@ def main() -> int:
         "--check", action="store_true", help="only see whether each finds its place and its tests"
     )
     given = parser.parse_args()
-    # As on Ctrl-C: no other run is begun, and the copies are removed.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    end_by_signal()
     if given.auto is not None:
         done = auto(
             given.auto,
             given.seed,
             paths=given.paths,
             changed=given.changed,
+            again=given.again,
             seconds=given.seconds,
             jobs=given.jobs,
         )
     elif given.matrix is not None:
-        done = matrix(given.matrix, given.seed, seconds=given.seconds, jobs=given.jobs)
+        done = matrix(
+            given.matrix,
+            given.seed,
+            entries=given.entries,
+            paths=given.paths,
+            seconds=given.seconds,
+            jobs=given.jobs,
+        )
+    elif given.map:
+        done = bool(executed().seconds)
     elif given.lost:
         done = lost(given.lost)
     elif given.path:

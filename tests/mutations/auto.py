@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.mutations.executed import Executed, executed
+from tests.mutations.executed import KEPT, Executed, executed
 from tests.mutations.place import Module, modules
-from tests.mutations.rules import Mutant, mutants
+from tests.mutations.results import Results
+from tests.mutations.rules import Mutant, is_real, mutants
 from tests.mutations.run import in_copies, say
 from tests.mutations.trial import PASSED, TOP, Trial, copied, run, run_broken
+from tests.mutations.warm import Warm, warm
 
 FIRST_SECONDS = 4.0
 """The quickest tests that take so long together run first: most mutants die there."""
@@ -25,20 +30,28 @@ EXIT_OF_NO_TESTS = 5
 EQUAL = Path(__file__).with_name("equal.txt")
 """Survivors that no test can see: ``path | rule: old -> new | reason``, one a line."""
 
+FILE = KEPT / "outcomes"
+
 
 class Verdict(StrEnum):
     """What came of a mutant."""
 
     KILLED = "killed"
+    BY_TIME = "killed by time"
+    BY_MEMORY = "killed by memory"
     SURVIVED = "SURVIVED"
     EQUAL = "equal"
     NOT_RUN = "no quick test executes it"
 
 
-class Outcome(NamedTuple):
-    """A mutant, what came of it, and by whom or why."""
+HOW = {"time": Verdict.BY_TIME, "memory": Verdict.BY_MEMORY}
+"""The verdict on a mutant, by how a test failed under it."""
 
-    mutant: Mutant
+
+class Outcome(NamedTuple):
+    """A mutant, what came of it, by which test or why, and the seconds that it took."""
+
+    mutant: str
     verdict: Verdict
     by: str
     seconds: float
@@ -46,21 +59,21 @@ class Outcome(NamedTuple):
 
 def chosen(
     sources: Sequence[Module], seed: str, *, paths: Sequence[str] = (), changed: str | None = None
-) -> list[Mutant]:
-    """Return all mutants of files below *paths* in the order that *seed* draws.
+) -> Iterator[tuple[Module, Mutant]]:
+    """Yield all mutants of files below *paths* in the order that *seed* draws.
 
     With *changed*, those of the lines that differ from that commit.
     """
     lines = None if changed is None else _changed(changed)
     found = [
-        mutant
+        (module, mutant)
         for module in sources
         if not paths or module.path.startswith(tuple(paths))
         for mutant in mutants(module)
         if lines is None or mutant.line in lines.get(module.path, ())
     ]
     random.Random(seed).shuffle(found)
-    return found
+    return ((module, mutant) for module, mutant in found if is_real(mutant, module))
 
 
 def auto(
@@ -69,63 +82,111 @@ def auto(
     *,
     paths: Sequence[str] = (),
     changed: str | None = None,
+    again: bool = False,
     seconds: float | None = None,
     jobs: int = 2,
 ) -> bool:
-    """Try *count* mutants, or those that *seconds* allow; print each; True if none survived."""
-    sources = {module.path: module for module in modules(TOP)}
-    wanted = chosen(list(sources.values()), seed, paths=paths, changed=changed)[:count]
-    say(f"seed {seed}: {len(wanted)} mutants")
-    if not wanted:
-        return True
-    tests, equal = executed(), _equal()
-    ends = None if seconds is None else time.monotonic() + seconds
+    """Try *count* mutants, or those that *seconds* allow; print each; True if none survived.
 
-    def tried(mutant: Mutant, tree: Path) -> Outcome | None:
-        if ends is not None and time.monotonic() > ends:
-            return None
-        return _outcome(mutant, sources[mutant.path].source, tests, equal, tree)
-
-    outcomes = []
-    with copied() as whole:
-        # Compiles what the runs need.
-        run(whole, ["--collect-only", "tests"], compiling=True)
-        for outcome in in_copies(tried, wanted, whole, jobs):
-            if outcome is not None:
-                outcomes.append(outcome)
-                told = outcome.mutant.told(sources[outcome.mutant.path].source)
-                say(f"{outcome.seconds:5.1f} s  {told}: {outcome.verdict} {outcome.by}".rstrip())
-    survivors = [outcome for outcome in outcomes if outcome.verdict is Verdict.SURVIVED]
-    say("")
-    for outcome in survivors:
-        say(f"SURVIVED: {outcome.mutant.told(sources[outcome.mutant.path].source)}")
-    verdicts = [outcome.verdict for outcome in outcomes]
-    say(", ".join(f"{verdicts.count(verdict)} {verdict.lower()}" for verdict in Verdict))
+    What is known of a mutant counts, and it is not run. With *again*, those that survived the last
+    run before a change are tried.
+    """
+    results = Results(FILE)
+    drawn = chosen(modules(TOP), seed, paths=paths, changed=changed)
+    if again:
+        before = {**results.former, **results.rows}
+        survived = {
+            _key(name) for name, (verdict, *_) in before.items() if verdict == Verdict.SURVIVED
+        }
+        drawn = (pair for pair in drawn if _key(_told(pair)) in survived)
+    pairs = list(islice(drawn, count))
+    wanted = [pair for pair in pairs if _told(pair) not in results.rows]
+    say(f"seed {seed}: {len(pairs)} mutants, of which {len(pairs) - len(wanted)} are known")
+    for outcome in _outcomes(wanted, seconds, jobs):
+        results.add(outcome.mutant, [outcome.verdict, outcome.by, round(outcome.seconds, 2)])
+        say(f"{outcome.seconds:5.1f} s  {outcome.mutant}: {outcome.verdict} {outcome.by}".rstrip())
+    names = [name for name in map(_told, pairs) if name in results.rows]
+    survivors = [name for name in names if results.rows[name][0] == Verdict.SURVIVED]
+    say("\n".join(["", *(f"SURVIVED: {name}" for name in sorted(survivors))]))
+    verdicts = Counter(results.rows[name][0] for name in names)
+    say(", ".join(f"{verdicts[verdict]} {verdict.lower()}" for verdict in Verdict))
     return not survivors
 
 
+def _outcomes(
+    wanted: Sequence[tuple[Module, Mutant]], seconds: float | None, jobs: int
+) -> Iterator[Outcome]:
+    if not wanted:
+        return
+    tests, equal = executed(), _equal()
+    ends = None if seconds is None else time.monotonic() + seconds
+    with trials(tests, {module.path for module, _ in wanted}, jobs) as (tried, whole):
+
+        def outcome(pair: tuple[Module, Mutant], tree: Path) -> Outcome | None:
+            if ends is not None and time.monotonic() > ends:
+                return None
+            if (key := _key(_told(pair))) in equal:
+                return Outcome(_told(pair), Verdict.EQUAL, equal[key], 0.0)
+            return _outcome(*pair, tests, tried, tree)
+
+        for found in in_copies(outcome, wanted, whole, jobs):
+            if found is not None:
+                yield found
+
+
+@contextlib.contextmanager
+def trials(tests: Executed, paths: set[str], jobs: int) -> Iterator[tuple[Warm, Path]]:
+    """Provide the quick tests of some files of the product, collected, and a whole copy."""
+    files = {test.partition("::")[0] for path in paths for test in tests.tests(path, ())}
+    with copied() as whole:
+        # Compiles what the runs need.
+        run(whole, ["--collect-only", *sorted(files)], compiling=True)
+        with warm(whole, tests, sorted(files), jobs) as collected:
+            yield collected, whole
+
+
 def _outcome(
-    mutant: Mutant, source: bytes, executed: Executed, equal: dict[str, str], tree: Path
+    module: Module, mutant: Mutant, executed: Executed, collected: Warm, tree: Path
 ) -> Outcome:
-    key = mutant.told(source).replace(f":{mutant.line}:", " |", 1)
-    if key in equal:
-        return Outcome(mutant, Verdict.EQUAL, equal[key], 0.0)
-    tests = executed.tests(mutant.path, lines_of(mutant, source))
+    begun = time.monotonic()
+    told, broken, lines = (
+        _told((module, mutant)),
+        mutant.applied(module.source),
+        lines_of(mutant, module),
+    )
+    tests = executed.tests(mutant.path, lines)
+
+    def came(verdict: Verdict, by: str) -> Outcome:
+        return Outcome(told, verdict, by, time.monotonic() - begun)
+
     if not tests:
-        return Outcome(mutant, Verdict.NOT_RUN, "", 0.0)
-    taken = 0.0
-    for part in _parts(tests, executed):
-        limit = 15 + 4 * sum(executed.seconds.get(test, 0.0) for test in part)
-        trial = run_broken(tree, mutant.path, mutant.applied(source), part, seconds=limit)
-        taken += trial.seconds
-        if trial.status not in (PASSED, EXIT_OF_NO_TESTS):
-            return Outcome(mutant, Verdict.KILLED, _killer(trial), taken)
-    return Outcome(mutant, Verdict.SURVIVED, f"{len(tests)} tests", taken)
+        return came(Verdict.NOT_RUN, "")
+    killers = collected.killers(mutant.path, module.source, broken, tests)
+    for test, how in (killers or {}).items():
+        return came(HOW.get(how, Verdict.KILLED), f"by {test}{' (crash)' * (how == 'crash')}")
+    if killers is None or executed.is_imported(mutant.path, lines):
+        for part in _parts(tests, executed):
+            limit = 15 + 4 * sum(executed.seconds.get(test, 0.0) for test in part)
+            trial = run_broken(tree, mutant.path, broken, part, seconds=limit)
+            if trial.status not in (PASSED, EXIT_OF_NO_TESTS):
+                return came(*_killer(trial))
+    return came(Verdict.SURVIVED, f"{len(tests)} tests")
 
 
-def lines_of(mutant: Mutant, source: bytes) -> range:
+def lines_of(mutant: Mutant, module: Module) -> range:
     """Return the lines that a mutant changes."""
-    return range(mutant.line, mutant.line + source[mutant.begin : mutant.end].count(b"\n") + 1)
+    more = module.source[mutant.begin : mutant.end].count(b"\n")
+    return range(mutant.line, mutant.line + more + 1)
+
+
+def _told(pair: tuple[Module, Mutant]) -> str:
+    return pair[1].told(pair[0].source)
+
+
+def _key(told: str) -> str:
+    """Return what is told of a mutant, without its line."""
+    place, _, rest = told.partition(": ")
+    return f"{place.rpartition(':')[0]} | {rest}"
 
 
 def _parts(tests: Sequence[str], executed: Executed) -> Iterator[list[str]]:
@@ -139,12 +200,13 @@ def _parts(tests: Sequence[str], executed: Executed) -> Iterator[list[str]]:
         yield list(tests[first:])
 
 
-def _killer(trial: Trial) -> str:
+def _killer(trial: Trial) -> tuple[Verdict, str]:
+    by = f"by {trial.failed[0].partition('[')[0]}" if trial.failed else "at the import"
     if trial.status is None:
-        return "by time"
-    if trial.crashed:
-        return "by a crash"
-    return f"by {trial.failed[0].partition('[')[0]}" if trial.failed else "at the import"
+        return Verdict.BY_TIME, by if trial.failed else ""
+    if trial.ate_memory:
+        return Verdict.BY_MEMORY, by
+    return Verdict.KILLED, "by a crash" if trial.crashed else by
 
 
 def _equal() -> dict[str, str]:

@@ -1,7 +1,7 @@
 """Which quick tests execute which line of the product, as coverage saw it.
 
-The map is kept in the folder `.mutations` of the checkout, and made anew when the product or the
-tests have changed.
+The map is kept in the folder `.mutations` of the checkout. After a change, only those files of
+tests run again that differ, or that execute a file of the product which differs.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
@@ -19,10 +18,15 @@ from typing import NamedTuple
 from coverage import CoverageData
 
 from tests.mutations.recording import FOLDER
-from tests.mutations.trial import TOP
+from tests.mutations.trial import TOP, folder
 
 KEPT = TOP / ".mutations"
 """What is made, and no part of the repository."""
+
+FILE = KEPT / "executed.json"
+
+IMPORT = ""
+"""Stands for a test, where a line runs while its module, or a module of tests, is imported."""
 
 _SETTINGS = """
 [run]
@@ -49,71 +53,163 @@ class Executed(NamedTuple):
         anything of the file may see a change of it.
         """
         file = self.by_line.get(path, {})
-        found = {test for line in lines for test in file.get(line, ())}
+        found = {test for line in lines for test in file.get(line, ())} - {IMPORT}
         if not found:
             found = {test for tests in file.values() for test in tests}
-        found.difference_update(self.failed)
+        found.difference_update(self.failed, [IMPORT])
         return sorted(found, key=lambda test: (self.seconds.get(test, 0.0), test))
+
+    def is_imported(self, path: str, lines: Sequence[int]) -> bool:
+        """Return whether one of the lines runs outside of tests too."""
+        file = self.by_line.get(path, {})
+        return any(IMPORT in file.get(line, ()) for line in lines)
+
+
+class Kept(NamedTuple):
+    """A map, and what it was made of: the digest of each file."""
+
+    executed: Executed
+    files: dict[str, str]
 
 
 def executed() -> Executed:
-    """Return the map of this checkout; run the quick tests under coverage if there is none yet."""
-    kept = KEPT / "executed.json"
-    now = state()
-    if kept.exists():
-        found = json.loads(kept.read_text())
-        if found["state"] == now:
-            by_line = {
-                path: {int(line): tests for line, tests in lines.items()}
-                for path, lines in found["by_line"].items()
-            }
-            return Executed(by_line, found["seconds"], found["failed"])
-    recorded = _recorded()
-    KEPT.mkdir(exist_ok=True)
-    kept.write_text(json.dumps({"state": now, **recorded._asdict()}))
-    return recorded
+    """Return the map of this checkout; run what differs under coverage if it was kept before."""
+    before, now = kept(), digests()
+    if before is None:
+        found = _recorded(["tests"])
+    elif before.files == now:
+        return before.executed
+    else:
+        again = _again(before, now)
+        files = sorted(path for path in again if (TOP / path).exists())
+        new = _recorded(files) if files else Executed({}, {}, [])
+        found = _merged(before.executed, new, without=again)
+    _keep(Kept(found, now))
+    return found
+
+
+def kept() -> Kept | None:
+    """Return the map that was made last, if there is one, whatever has changed since then."""
+    if not FILE.exists():
+        return None
+    found = json.loads(FILE.read_text())
+    names = found["tests"]
+    by_line = {
+        path: {int(line): [names[number] for number in tests] for line, tests in lines.items()}
+        for path, lines in found["by_line"].items()
+    }
+    return Kept(Executed(by_line, found["seconds"], found["failed"]), found["files"])
+
+
+def digests() -> dict[str, str]:
+    """Return a digest of each file that the tests depend on."""
+    paths = [path for part in ("uuidd", "client", "tests") for path in (TOP / part).rglob("*.py")]
+    found = {"": sys.version}
+    for path in sorted(paths):
+        if Path(__file__).parent not in path.parents:
+            found[str(path.relative_to(TOP))] = sha256(path.read_bytes()).hexdigest()
+    return found
 
 
 def state() -> str:
     """Return a text that changes with the product, the tests and the Python."""
-    digest = sha256(sys.version.encode())
-    paths = [path for part in ("uuidd", "client", "tests") for path in (TOP / part).rglob("*.py")]
-    for path in sorted(paths):
-        if Path(__file__).parent not in path.parents:
-            digest.update(f"{path.relative_to(TOP)}\0".encode() + path.read_bytes())
-    return digest.hexdigest()
+    return sha256(json.dumps(digests()).encode()).hexdigest()
 
 
-def _recorded() -> Executed:
-    with tempfile.TemporaryDirectory(prefix="executed-") as folder:
-        settings = Path(folder, "coveragerc")
-        settings.write_text(_SETTINGS.format(folder=folder))
+def _keep(new: Kept) -> None:
+    names = sorted(
+        {test for lines in new.executed.by_line.values() for t in lines.values() for test in t}
+    )
+    numbers = {name: number for number, name in enumerate(names)}
+    by_line = {
+        path: {line: [numbers[test] for test in tests] for line, tests in lines.items()}
+        for path, lines in new.executed.by_line.items()
+    }
+    KEPT.mkdir(exist_ok=True)
+    rest = {"seconds": new.executed.seconds, "failed": new.executed.failed, "files": new.files}
+    written = FILE.with_suffix(".new")
+    written.write_text(json.dumps({"tests": names, "by_line": by_line, **rest}))
+    written.replace(FILE)
+
+
+def _again(before: Kept, now: Mapping[str, str]) -> set[str]:
+    """Return the files of tests that may execute other lines than before."""
+    differing = {
+        path for path in before.files.keys() | now.keys() if before.files.get(path) != now.get(path)
+    }
+    tests = {path for path in differing if _is_of_tests(path)}
+    if (
+        differing
+        - tests
+        - before.executed.by_line.keys()
+        - {path for path in now if _is_product(path)}
+    ):
+        # A helper, which any test may use.
+        return {path for path in before.files.keys() | now.keys() if _is_of_tests(path)}
+    for path in differing - tests:
+        for found in before.executed.by_line.get(path, {}).values():
+            tests.update(test.partition("::")[0] for test in found)
+    return tests - {IMPORT}
+
+
+def _is_of_tests(path: str) -> bool:
+    return path.startswith("tests/") and Path(path).name.startswith("test_")
+
+
+def _is_product(path: str) -> bool:
+    return path.startswith(("uuidd/", "client/uuidd_client/"))
+
+
+def _merged(old: Executed, new: Executed, *, without: set[str]) -> Executed:
+    """Return the *old* map *without* some files of tests, and what the *new* one says of them."""
+
+    def stays(test: str) -> bool:
+        return test.partition("::")[0] not in without
+
+    by_line: dict[str, dict[int, list[str]]] = {}
+    for path in old.by_line.keys() | new.by_line.keys():
+        lines = by_line.setdefault(path, {})
+        before, after = old.by_line.get(path, {}), new.by_line.get(path, {})
+        for line in before.keys() | after.keys():
+            tests = {*filter(stays, before.get(line, ())), *after.get(line, ())}
+            if tests:
+                lines[line] = sorted(tests)
+    seconds = {test: took for test, took in old.seconds.items() if stays(test)}
+    failed = {*filter(stays, old.failed), *new.failed}
+    return Executed(by_line, {**seconds, **new.seconds}, sorted(failed))
+
+
+def _recorded(files: Sequence[str]) -> Executed:
+    with folder() as place:
+        settings = place / "coveragerc"
+        settings.write_text(_SETTINGS.format(folder=place))
         command = [sys.executable, "-m", "coverage", "run", f"--rcfile={settings}"]
         command += ["-m", "pytest", "-q", "-m", "quick", "-n", "2", "--dist", "loadfile"]
         command += ["--continue-on-collection-errors", "-p", "no:cacheprovider"]
-        command += ["-p", "tests.mutations.recording"]
-        environment = {**os.environ, FOLDER: folder, "CI": "true"}
+        command += ["-p", "tests.mutations.recording", *files]
+        environment = {**os.environ, FOLDER: f"{place}/", "CI": "true"}
         ended = subprocess.run(
             command, cwd=TOP, env=environment, capture_output=True, text=True, check=False
         )
-        if ended.returncode not in (0, 1):
+        if ended.returncode not in (0, 1, 5):
             raise RuntimeError(f"pytest cannot run:\n{ended.stdout[-5000:]}{ended.stderr}")
-        by_line: dict[str, dict[int, list[str]]] = {}
-        for file in Path(folder).glob("data*"):
-            _add(file, by_line)
-        seconds: dict[str, float] = {}
-        failed: set[str] = set()
-        for file in Path(folder).glob("tests-*.json"):
-            found = json.loads(file.read_text())
-            seconds.update(found["seconds"])
-            failed.update(found["failed"])
-        return Executed(by_line, seconds, sorted(failed))
+        return read(place)
 
 
-def _add(file: Path, by_line: dict[str, dict[int, list[str]]]) -> None:
-    data = CoverageData(str(file))
-    data.read()
-    for path in data.measured_files():
-        lines = by_line.setdefault(str(Path(path).relative_to(TOP)), {})
-        for line, tests in data.contexts_by_lineno(path).items():
-            lines[line] = sorted({*lines.get(line, ()), *filter(None, tests)})
+def read(place: Path) -> Executed:
+    """Return what coverage and the plugin have written in a folder."""
+    by_line: dict[str, dict[int, list[str]]] = {}
+    for file in place.glob("data*"):
+        data = CoverageData(str(file))
+        data.read()
+        for path in data.measured_files():
+            lines = by_line.setdefault(str(Path(path).relative_to(TOP)), {})
+            for line, tests in data.contexts_by_lineno(path).items():
+                lines[line] = sorted({*lines.get(line, ()), *tests})
+    seconds: dict[str, float] = {}
+    failed: set[str] = set()
+    for file in place.glob("tests-*.json"):
+        found = json.loads(file.read_text())
+        seconds.update(found["seconds"])
+        failed.update(found["failed"])
+    return Executed(by_line, seconds, sorted(failed))

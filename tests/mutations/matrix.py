@@ -7,67 +7,114 @@ already has, as long as the product and the tests are the same.
 from __future__ import annotations
 
 import difflib
-import json
+import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.mutations.auto import EXIT_OF_NO_TESTS, chosen, lines_of
+from tests.mutations.auto import EXIT_OF_NO_TESTS, chosen, lines_of, trials
 from tests.mutations.catalogue import MUTATIONS
-from tests.mutations.executed import KEPT, Executed, executed, state
+from tests.mutations.executed import KEPT, Executed, digests, executed, kept
 from tests.mutations.mutation import breaks
 from tests.mutations.place import modules
 from tests.mutations.recording import function
-from tests.mutations.run import in_copies, say
-from tests.mutations.trial import PASSED, TOP, copied, run, run_broken
+from tests.mutations.results import Results
+from tests.mutations.run import in_copies, sample, say
+from tests.mutations.trial import PASSED, TOP, run_broken
+from tests.mutations.warm import Warm
 
-FILE = KEPT / "matrix.json"
+FILE = KEPT / "matrix"
 
 OTHERWISE = "(the import, a crash or the time limit)"
 """What kills a mutant, if no test does."""
 
 
 class Row(NamedTuple):
-    """A broken file, what it is called, and the tests that may see it."""
+    """A broken file, what it is called, the lines that differ, and the tests that may see it.
+
+    *slow* are those of them that are not of the quick tier.
+    """
 
     name: str
     path: str
     source: bytes
-    tests: list[str]
+    lines: list[int]
+    quick: list[str]
+    slow: list[str]
 
 
-def matrix(count: int, seed: str, *, seconds: float | None = None, jobs: int = 2) -> bool:
-    """Find what kills each entry of the catalogue, and *count* mutants by rule, and keep it."""
-    tests = executed()
-    found = _kept()
-    rows = [row for row in _rows(count, seed, tests) if row.name not in found]
-    say(f"{len(found)} mutants are known, {len(rows)} are to be run")
+def matrix(
+    count: int,
+    seed: str,
+    *,
+    entries: int | None = None,
+    paths: Sequence[str] = (),
+    seconds: float | None = None,
+    jobs: int = 2,
+) -> bool:
+    """Find what kills *entries* of the catalogue, or all, and *count* mutants by rule; keep it."""
+    tests, results = executed(), Results(FILE)
+    every = _rows(count, seed, tests, entries=entries, paths=paths)
+    rows = [row for row in every if row.name not in results.rows]
+    say(f"{len(results.rows)} mutants are known, {len(rows)} are to be run")
     ends = None if seconds is None else time.monotonic() + seconds
+    with trials(tests, {row.path for row in rows if row.quick}, jobs) as (collected, whole):
 
-    def killers(row: Row, tree: Path) -> tuple[str, list[str]] | None:
-        if ends is not None and time.monotonic() > ends:
-            return None
-        limit = 30 + 4 * sum(tests.seconds.get(test, 0.0) for test in row.tests)
-        trial = run_broken(
-            tree, row.path, row.source, row.tests, seconds=limit, until_one_fails=False
-        )
-        failed = sorted({function(test) for test in trial.failed} - {*tests.failed})
-        if not failed and trial.status not in (PASSED, EXIT_OF_NO_TESTS):
-            failed = [OTHERWISE]
-        return row.name, failed
+        def killers(row: Row, tree: Path) -> tuple[Row, list[str], float] | None:
+            begun = time.monotonic()
+            if ends is not None and begun > ends:
+                return None
+            failed = _killers(row, tests, collected, tree)
+            return row, sorted(failed), time.monotonic() - begun
 
-    with copied() as whole:
-        run(whole, ["--collect-only", "tests"], compiling=True)
         for answer in in_copies(killers, rows, whole, jobs):
             if answer is not None:
-                found[answer[0]] = answer[1]
-                say(f"{answer[0]}: {len(answer[1])} tests")
-                _keep(found)
-    idle = sorted({*tests.seconds} - {test for killers in found.values() for test in killers})
-    say("\n".join(["", *(f"kills nothing: {test}" for test in idle)]))
-    say(f"of {len(tests.seconds)} quick tests {len(idle)} kill none of {len(found)} mutants")
+                row, failed, took = answer
+                results.add(row.name, [failed, row.path, row.lines])
+                say(f"{took:5.1f} s  {row.name}: {len(failed)} of {_count(row)} tests")
+    _tell_idle(results, tests)
     return True
+
+
+def _count(row: Row) -> int:
+    return len(row.quick) + len(row.slow)
+
+
+def _killers(row: Row, tests: Executed, collected: Warm, tree: Path) -> set[str]:
+    found = None
+    if row.quick and row.path.endswith(".py"):
+        before = (TOP / row.path).read_bytes()
+        found = collected.killers(row.path, before, row.source, row.quick, until_one_fails=False)
+    failed = {*(found or ())}
+    cold = row.slow if found is not None else row.slow + row.quick
+    if found == {} and tests.is_imported(row.path, row.lines):
+        cold = row.slow + row.quick
+    if cold:
+        limit = 30 + 4 * sum(tests.seconds.get(test, 1.0) for test in cold)
+        trial = run_broken(tree, row.path, row.source, cold, seconds=limit, until_one_fails=False)
+        failed |= {function(test) for test in trial.failed} - {*tests.failed}
+        if not failed and trial.status not in (PASSED, EXIT_OF_NO_TESTS):
+            failed = {OTHERWISE}
+    return failed
+
+
+def _tell_idle(results: Results, tests: Executed) -> None:
+    """Print the quick tests that kill nothing, and how many mutants each could have killed."""
+    useful = {test for killers, *_ in results.rows.values() for test in killers}
+    exposed = Counter(
+        test for _, path, lines in results.rows.values() for test in tests.tests(path, lines)
+    )
+    idle = sorted({*tests.seconds} - useful, key=lambda test: (-exposed[test], test))
+    for test in idle:
+        say(f"kills nothing: {exposed[test]:4d} mutants  {test}")
+    never = sum(not exposed[test] for test in idle)
+    say(
+        f"of {len(tests.seconds)} quick tests {len(idle)} kill none of {len(results.rows)} mutants;"
+        f" {never} of these execute none of them"
+    )
 
 
 def lost(tests: Sequence[str]) -> bool:
@@ -75,7 +122,7 @@ def lost(tests: Sequence[str]) -> bool:
 
     A test is named as pytest names it, without parameters; a file or a folder stands for its tests.
     """
-    found = _kept()
+    found = {name: killers for name, (killers, *_) in Results(FILE).rows.items()}
     gone = tuple(tests)
     unseen = [
         name
@@ -89,27 +136,47 @@ def lost(tests: Sequence[str]) -> bool:
 
 
 def needed(path: str) -> bool:
-    """Print the quick tests that execute anything of a file, one a line; True if there are any."""
-    found = executed()
+    """Print the quick tests that execute anything of a file, one a line; True if there are any.
+
+    A file of which all tests are needed stands for them. The map may be one of before a change.
+    """
+    before = kept()
+    found = executed() if before is None else before.executed
+    if before is not None and (
+        differing := sum(before.files.get(name) != digest for name, digest in digests().items())
+    ):
+        sys.stderr.write(f"{differing} files differ since the map was made; --map makes it again\n")
     tests = found.tests(path, ())
-    for test in sorted(tests):
-        say(test)
+    by_file: dict[str, set[str]] = {}
+    for test in found.seconds:
+        by_file.setdefault(test.partition("::")[0], set()).add(test)
+    for file, every in sorted(by_file.items()):
+        wanted = every.intersection(tests)
+        for line in [file] if wanted == every else sorted(wanted):
+            say(line)
     return bool(tests)
 
 
-def _rows(count: int, seed: str, tests: Executed) -> list[Row]:
-    sources = {module.path: module for module in modules(TOP)}
-    rows = []
-    for broken in breaks(MUTATIONS, TOP):
-        before = (TOP / broken.path).read_bytes()
-        seen = tests.tests(broken.path, _differing(before, broken.source))
-        named = [test for test in broken.tests if test not in seen]
-        rows.append(Row(broken.mutation.name, broken.path, broken.source, named + seen))
-    for mutant in chosen(list(sources.values()), seed)[:count]:
-        source = sources[mutant.path].source
-        seen = tests.tests(mutant.path, lines_of(mutant, source))
-        rows.append(Row(mutant.told(source), mutant.path, mutant.applied(source), seen))
-    return [row for row in rows if row.tests]
+def _rows(
+    count: int, seed: str, tests: Executed, *, entries: int | None, paths: Sequence[str]
+) -> list[Row]:
+    """Return the rows of both kinds, one of each in turn."""
+    by_name = []
+    for broken in breaks(MUTATIONS if entries is None else sample(entries, seed), TOP):
+        lines = _differing((TOP / broken.path).read_bytes(), broken.source)
+        quick = tests.tests(broken.path, lines)
+        known = {*quick, *(test.partition("::")[0] for test in quick)}
+        quick += [test for test in broken.tests if test in tests.seconds and test not in known]
+        slow = [test for test in broken.tests if test not in known and test not in tests.seconds]
+        by_name.append(Row(broken.mutation.name, broken.path, broken.source, lines, quick, slow))
+    by_rule = []
+    for module, mutant in islice(chosen(modules(TOP), seed, paths=paths), count):
+        lines = [*lines_of(mutant, module)]
+        quick = tests.tests(mutant.path, lines)
+        told, broken_source = mutant.told(module.source), mutant.applied(module.source)
+        by_rule.append(Row(told, mutant.path, broken_source, lines, quick, []))
+    rows = [row for pair in zip_longest(by_rule, by_name) for row in pair if row is not None]
+    return [row for row in rows if _count(row)]
 
 
 def _differing(before: bytes, after: bytes) -> list[int]:
@@ -124,16 +191,3 @@ def _differing(before: bytes, after: bytes) -> list[int]:
 
 def _is_one_of(test: str, gone: tuple[str, ...]) -> bool:
     return any(test == one or test.startswith((f"{one}::", f"{one}/")) for one in gone)
-
-
-def _kept() -> dict[str, list[str]]:
-    if not FILE.exists():
-        return {}
-    found = json.loads(FILE.read_text())
-    rows: dict[str, list[str]] = found["killers"] if found["state"] == state() else {}
-    return rows
-
-
-def _keep(found: dict[str, list[str]]) -> None:
-    KEPT.mkdir(exist_ok=True)
-    FILE.write_text(json.dumps({"state": state(), "killers": found}, indent=0))

@@ -9,6 +9,7 @@ from hypothesis import Phase, settings
 
 import uuidd
 import uuidd_client
+from tests.mutations.ending import end_with_parent
 
 # Without the phase that looks for a smaller failing example: that there is one is enough here.
 settings.register_profile(
@@ -21,7 +22,8 @@ settings.register_profile(
 
 
 def pytest_configure() -> None:
-    """Check that what is tested is the copy, not what is installed."""
+    """Check that what is tested is the copy, not what is installed; end with who asked for it."""
+    end_with_parent()
     for package in (uuidd, uuidd_client):
         if Path.cwd() not in Path(package.__file__ or "").parents:
             raise pytest.UsageError(f"{package.__file__} is not of the copy in {Path.cwd()}")

@@ -11,6 +11,8 @@ from pathlib import Path
 import coverage
 import pytest
 
+from tests.mutations.ending import end_with_parent
+
 FOLDER = "UUIDD_RECORDED"
 """The variable of the environment that names the folder for the times."""
 
@@ -21,6 +23,12 @@ _failed: set[str] = set()
 def function(nodeid: str) -> str:
     """Return the name of a test without its parameters, which may be random."""
     return nodeid.partition("[")[0]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """End with the command that asked for it; what runs side by side ends with this process."""
+    if not hasattr(config, "workerinput"):
+        end_with_parent()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -56,8 +56,9 @@ class Mutant(NamedTuple):
     rule: str
 
     def applied(self, source: bytes) -> bytes:
-        """Return the whole file, broken."""
-        return source[: self.begin] + self.new.encode() + source[self.end :]
+        """Return the whole file, broken. All that follows keeps its line."""
+        fewer = source[self.begin : self.end].count(b"\n") - self.new.count("\n")
+        return source[: self.begin] + self.new.encode() + b"\n" * fewer + source[self.end :]
 
     def told(self, source: bytes) -> str:
         """Return a line for people: where, by which rule, and what becomes of what."""
@@ -66,17 +67,18 @@ class Mutant(NamedTuple):
 
 
 def mutants(module: Module) -> list[Mutant]:
-    """Return all mutants of a file, in the order of their places; each of them can be parsed."""
-    found = []
-    for mutant in _Rules(module).visited(module.tree):
-        broken = mutant.applied(module.source)
-        try:
-            tree = ast.parse(broken)
-        except SyntaxError:
-            continue
-        if ast.dump(tree) != ast.dump(module.tree):
-            found.append(mutant)
-    return sorted(set(found), key=lambda mutant: (mutant.begin, mutant.end, mutant.new))
+    """Return all mutants of a file, in the order of their places."""
+    found = {*_Rules(module).visited(module.tree)}
+    return sorted(found, key=lambda mutant: (mutant.begin, mutant.end, mutant.new))
+
+
+def is_real(mutant: Mutant, module: Module) -> bool:
+    """Return whether a mutant of a file can be parsed, and differs from the file."""
+    try:
+        tree = ast.parse(mutant.applied(module.source))
+    except SyntaxError:
+        return False
+    return ast.dump(tree) != ast.dump(module.tree)
 
 
 class _Rules:

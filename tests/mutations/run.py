@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +14,16 @@ from typing import TypeVar
 
 from tests.mutations.catalogue import MUTATIONS
 from tests.mutations.mutation import Break, FaultyError, Mutation, breaks
-from tests.mutations.trial import CANNOT_COMPILE, FAILED, PASSED, TOP, Trial, copied, run_broken
+from tests.mutations.trial import (
+    CANNOT_COMPILE,
+    FAILED,
+    PASSED,
+    TOP,
+    Trial,
+    copied,
+    end_all,
+    run_broken,
+)
 from tests.mutations.trial import run as run_tests
 
 JOBS = 2
@@ -93,7 +103,8 @@ def _verdict(trial: Trial) -> str:
         return "NO TEST: IT SURVIVES"
     if trial.status == FAILED and trial.failed:
         # Parameters of a test may have spaces and be long.
-        return trial.failed[0].partition("[")[0]
+        test = trial.failed[0].partition("[")[0]
+        return f"{test} (no memory)" if trial.ate_memory else test
     if trial.status == CANNOT_COMPILE:
         return f"NOT TESTED: it cannot be compiled: {trial.output}"
     return f"NOT TESTED: pytest exited with {trial.status}"
@@ -106,8 +117,8 @@ def in_copies(
     with contextlib.ExitStack() as stack:
         # With what the tests have compiled there.
         trees: SimpleQueue[Path] = SimpleQueue()
-        for tree in (whole, *(stack.enter_context(copied(whole)) for _ in range(jobs - 1))):
-            trees.put(tree)
+        for _ in range(jobs):
+            trees.put(stack.enter_context(copied(whole)))
 
         def run(item: _Given) -> _Found:
             tree = trees.get()
@@ -126,8 +137,18 @@ def _side_by_side(
     pool = ThreadPoolExecutor(jobs)
     try:
         yield from pool.map(work, items)
+    except BaseException:
+        # Such as Ctrl-C. What runs is not waited for.
+        pool.shutdown(wait=False, cancel_futures=True)
+        end_all()
+        raise
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def end_by_signal() -> None:
+    """Let SIGTERM end this process as Ctrl-C does: nothing else begins, and nothing is left."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
 
 def say(line: str) -> None:

@@ -5,14 +5,15 @@ import ast
 import pytest
 
 from tests.mutations.place import Module
-from tests.mutations.rules import mutants
+from tests.mutations.rules import is_real, mutants
 
 
 def broken(source: str) -> list[str]:
     """Return what the rules make of a file, each mutant a whole file."""
     code = source.encode()
     module = Module("m", "m.py", code, ast.parse(code))
-    return [mutant.applied(code).decode() for mutant in mutants(module)]
+    found = [mutant for mutant in mutants(module) if is_real(mutant, module)]
+    return [mutant.applied(code).decode() for mutant in found]
 
 
 @pytest.mark.parametrize(
@@ -61,3 +62,8 @@ def test_what_no_test_is_to_see_is_left_alone(source: str) -> None:
 def test_a_mutant_keeps_the_text_around_it() -> None:
     """Its place counts bytes, and not characters."""
     assert broken("é = 'ü'; x = (a\n     < b)  # ö\n") == ["é = 'ü'; x = (a\n     <= b)  # ö\n"]
+
+
+def test_what_follows_a_mutant_keeps_its_line() -> None:
+    """Although a dropped statement was written in several lines."""
+    assert broken("f(\n)  # ö\n") == ["pass\n  # ö\n"]

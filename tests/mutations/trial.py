@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import re
 import resource
@@ -27,8 +28,11 @@ PARTS = ("uuidd", "client", "tests", "systemd", "pyproject.toml")
 MAX_SECONDS = 50.0
 """A run that takes longer hangs, and that counts as seen."""
 
-MAX_BYTES = 8 << 30
+MAX_BYTES = 2 << 30
 """The address space of a run: one that eats more has a MemoryError, and fails."""
+
+PREFIX = "mutation-"
+"""Of the folders that a run makes."""
 
 PASSED, FAILED = 0, 1
 """What pytest exits with; more is an error of another kind, as a module that cannot be imported."""
@@ -36,6 +40,11 @@ PASSED, FAILED = 0, 1
 CANNOT_COMPILE = 100
 
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
+
+_NO_MEMORY = re.compile(r"^E .*\bMemoryError\b", re.MULTILINE)
+
+_running: set[subprocess.Popen[str]] = set()
+_broken_off = False
 
 
 class Trial(NamedTuple):
@@ -52,22 +61,76 @@ class Trial(NamedTuple):
         return self.status is not None and self.status < 0
 
     @property
+    def ate_memory(self) -> bool:
+        """Whether a test failed because there was no memory."""
+        return _NO_MEMORY.search(self.output) is not None
+
+    @property
     def caught(self) -> bool:
         """Whether a test failed, hung or crashed; a warning when all have passed is not enough."""
         failed = self.status == FAILED and bool(self.failed)
         return self.status is None or self.crashed or failed
 
 
+def memory() -> Path:
+    """Return where the folders are: in memory if possible, for tests are tried and no disk is."""
+    shm = Path("/dev/shm")
+    return shm if shm.is_dir() else Path(tempfile.gettempdir())
+
+
+@contextlib.contextmanager
+def folder(parent: Path | None = None) -> Iterator[Path]:
+    """Provide an empty folder; first remove what runs have left that SIGKILL ended."""
+    parent = parent or memory()
+    remove_left(parent)
+    with contextlib.ExitStack() as stack:
+        while True:
+            path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
+            lock = os.open(path, os.O_RDONLY)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if path.exists():
+                break
+            # Another run took it for one that was left.
+            os.close(lock)
+        stack.callback(os.close, lock)
+        stack.callback(shutil.rmtree, path, ignore_errors=True)
+        yield path
+
+
+def remove_left(parent: Path) -> None:
+    """Remove the folders in *parent* whose runs have ended, and end the processes that use them."""
+    for path in parent.glob(f"{PREFIX}*"):
+        try:
+            lock = os.open(path, os.O_RDONLY)
+        except FileNotFoundError:
+            continue
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            continue
+        else:
+            for process in _users(path):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
+            shutil.rmtree(path, ignore_errors=True)
+        finally:
+            os.close(lock)
+
+
+def _users(path: Path) -> Iterator[int]:
+    """Yield the processes that a run has started: a variable of theirs names its folder."""
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if f"={path}/".encode() in (process / "environ").read_bytes():
+                yield int(process.name)
+
+
 @contextlib.contextmanager
 def copied(origin: Path = TOP) -> Iterator[Path]:
     """Provide a copy of the checkout, or of a copy with what was compiled of it."""
-    # In memory where that can be: it is the tests that are tried, not a busy disk.
-    shm = "/dev/shm" if os.path.isdir("/dev/shm") else None
     compiled = shutil.ignore_patterns("__pycache__") if origin == TOP else None
-    with tempfile.TemporaryDirectory(
-        prefix="mutation-", dir=shm, ignore_cleanup_errors=True
-    ) as folder:
-        tree = Path(folder) / "tree"
+    with folder() as around:
+        tree = around / "tree"
         tree.mkdir()
         for part in PARTS:
             if (origin / part).is_dir():
@@ -128,12 +191,9 @@ def run(
 
     What is compiled is kept if *compiling*, and then there is no limit of *seconds*.
     """
-    command = [sys.executable, "-m", "pytest", "-q", "-rfE", "--tb=short", "--color=no"]
-    command += ["-x"] if until_one_fails else []
-    # Profile and import check are in a plugin; no cache is kept, and nothing runs side by side.
-    command += ["-p", "tests.mutations.profile", "--hypothesis-profile=mutations"]
     # A test that is named is run, of whichever tier it is.
-    command += ["-p", "no:cacheprovider", "-p", "no:xdist", "-m", "", *tests]
+    command = pytest_command("-rfE", "--tb=short", "-m", "", *tests)
+    command += ["-x"] if until_one_fails else []
     begun = time.monotonic()
     with _started(command, tree, compiling=compiling) as process:
         status: int | None
@@ -144,6 +204,14 @@ def run(
             output, status = _ended(process), None
     failed = tuple(dict.fromkeys(_FAILED.findall(output)))
     return Trial(status, failed, time.monotonic() - begun, output)
+
+
+def pytest_command(*arguments: str) -> list[str]:
+    """Return what runs pytest on a copy: it keeps no cache, and nothing runs side by side."""
+    command = [sys.executable, "-m", "pytest", "-q", "--color=no"]
+    # Profile and import check are in a plugin.
+    command += ["-p", "tests.mutations.profile", "--hypothesis-profile=mutations"]
+    return [*command, "-p", "no:cacheprovider", "-p", "no:xdist", *arguments]
 
 
 def environment(tree: Path, temporary: str) -> dict[str, str]:
@@ -172,12 +240,32 @@ def _started(command: list[str], tree: Path, *, compiling: bool) -> Iterator[sub
             text=True,
             start_new_session=True,
         )
-        try:
+        with started(process):
             with contextlib.suppress(ProcessLookupError):
                 resource.prlimit(process.pid, resource.RLIMIT_AS, (MAX_BYTES, MAX_BYTES))
             yield process
-        finally:
-            _end_group(process.pid)
+
+
+@contextlib.contextmanager
+def started(process: subprocess.Popen[str]) -> Iterator[None]:
+    """End a process, and all of the session that was made for it, after the context or before."""
+    _running.add(process)
+    try:
+        if _broken_off:
+            raise RuntimeError("broken off")
+        yield
+    finally:
+        _running.discard(process)
+        _end_group(process.pid)
+        process.wait()
+
+
+def end_all() -> None:
+    """End what runs, and let nothing else begin; the threads that wait for it go on."""
+    global _broken_off
+    _broken_off = True
+    for process in list(_running):
+        _end_group(process.pid)
 
 
 def _ended(process: subprocess.Popen[str]) -> str:

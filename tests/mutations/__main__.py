@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from tests.mutations.auto import auto
+from tests.mutations.auto import SLOWEST, auto
 from tests.mutations.catalogue import MUTATIONS
 from tests.mutations.executed import executed
 from tests.mutations.matrix import lost, matrix, needed
@@ -43,6 +43,13 @@ def main() -> int:
     )
     parser.add_argument("--paths", nargs="+", default=[], help="only mutants by rule of these")
     parser.add_argument("--changed", metavar="COMMIT", help="only of lines changed since then")
+    parser.add_argument(
+        "--slowest",
+        type=float,
+        default=SLOWEST,
+        metavar="SECONDS",
+        help="run no test that takes longer; default: %(default)s",
+    )
     parser.add_argument("--seconds", type=float, help="begin no mutant by rule after so long")
     parser.add_argument("--jobs", type=int, default=JOBS, help="side by side; default: %(default)s")
     parser.add_argument(
@@ -57,6 +64,7 @@ def main() -> int:
             paths=given.paths,
             changed=given.changed,
             again=given.again,
+            slowest=given.slowest,
             seconds=given.seconds,
             jobs=given.jobs,
         )
@@ -66,6 +74,7 @@ def main() -> int:
             given.seed,
             entries=given.entries,
             paths=given.paths,
+            slowest=given.slowest,
             seconds=given.seconds,
             jobs=given.jobs,
         )

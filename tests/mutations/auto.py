@@ -13,16 +13,20 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.mutations.executed import KEPT, Executed, executed
+from tests.mutations.executed import KEPT, Executed, executed, state
 from tests.mutations.place import Module, modules
+from tests.mutations.recording import function
 from tests.mutations.results import Results
 from tests.mutations.rules import Mutant, is_real, mutants
 from tests.mutations.run import in_copies, say
-from tests.mutations.trial import PASSED, TOP, Trial, copied, run, run_broken
+from tests.mutations.trial import PASSED, TOP, Trial, copied, run_broken
 from tests.mutations.warm import Warm, warm
 
 FIRST_SECONDS = 4.0
 """The quickest tests that take so long together run first: most mutants die there."""
+
+SLOWEST = 10.0
+"""A test that takes more seconds is not run: each mutant that survives would cost as much."""
 
 EXIT_OF_NO_TESTS = 5
 """What pytest exits with, if it finds no test."""
@@ -83,15 +87,16 @@ def auto(
     paths: Sequence[str] = (),
     changed: str | None = None,
     again: bool = False,
+    slowest: float = SLOWEST,
     seconds: float | None = None,
     jobs: int = 2,
 ) -> bool:
     """Try *count* mutants, or those that *seconds* allow; print each; True if none survived.
 
     What is known of a mutant counts, and it is not run. With *again*, those that survived the last
-    run before a change are tried.
+    run before a change are tried. Tests that take longer than *slowest* seconds are left out.
     """
-    results = Results(FILE)
+    results = Results(FILE, state())
     drawn = chosen(modules(TOP), seed, paths=paths, changed=changed)
     if again:
         before = {**results.former, **results.rows}
@@ -102,7 +107,7 @@ def auto(
     pairs = list(islice(drawn, count))
     wanted = [pair for pair in pairs if _told(pair) not in results.rows]
     say(f"seed {seed}: {len(pairs)} mutants, of which {len(pairs) - len(wanted)} are known")
-    for outcome in _outcomes(wanted, seconds, jobs):
+    for outcome in _outcomes(wanted, slowest, seconds, jobs):
         results.add(outcome.mutant, [outcome.verdict, outcome.by, round(outcome.seconds, 2)])
         say(f"{outcome.seconds:5.1f} s  {outcome.mutant}: {outcome.verdict} {outcome.by}".rstrip())
     names = [name for name in map(_told, pairs) if name in results.rows]
@@ -114,11 +119,11 @@ def auto(
 
 
 def _outcomes(
-    wanted: Sequence[tuple[Module, Mutant]], seconds: float | None, jobs: int
+    wanted: Sequence[tuple[Module, Mutant]], slowest: float, seconds: float | None, jobs: int
 ) -> Iterator[Outcome]:
     if not wanted:
         return
-    tests, equal = executed(), _equal()
+    tests, equal = executed().without_slow(slowest), _equal()
     ends = None if seconds is None else time.monotonic() + seconds
     with trials(tests, {module.path for module, _ in wanted}, jobs) as (tried, whole):
 
@@ -138,11 +143,8 @@ def _outcomes(
 def trials(tests: Executed, paths: set[str], jobs: int) -> Iterator[tuple[Warm, Path]]:
     """Provide the quick tests of some files of the product, collected, and a whole copy."""
     files = {test.partition("::")[0] for path in paths for test in tests.tests(path, ())}
-    with copied() as whole:
-        # Compiles what the runs need.
-        run(whole, ["--collect-only", *sorted(files)], compiling=True)
-        with warm(whole, tests, sorted(files), jobs) as collected:
-            yield collected, whole
+    with copied() as whole, warm(whole, tests, sorted(files), jobs) as collected:
+        yield collected, whole
 
 
 def _outcome(
@@ -166,11 +168,24 @@ def _outcome(
         return came(HOW.get(how, Verdict.KILLED), f"by {test}{' (crash)' * (how == 'crash')}")
     if killers is None or executed.is_imported(mutant.path, lines):
         for part in _parts(tests, executed):
-            limit = 15 + 4 * sum(executed.seconds.get(test, 0.0) for test in part)
-            trial = run_broken(tree, mutant.path, broken, part, seconds=limit)
+            trial = _cold(mutant.path, broken, part, executed, collected, tree)
             if trial.status not in (PASSED, EXIT_OF_NO_TESTS):
                 return came(*_killer(trial))
     return came(Verdict.SURVIVED, f"{len(tests)} tests")
+
+
+def _cold(
+    path: str, broken: bytes, tests: list[str], executed: Executed, collected: Warm, tree: Path
+) -> Trial:
+    """Run tests that import the broken file, without those that fail with the whole code too."""
+    limit = 15 + 4 * sum(executed.seconds.get(test, 0.0) for test in tests)
+    while True:
+        trial = run_broken(tree, path, broken, tests, seconds=limit)
+        failed = {function(test) for test in trial.failed}
+        unsound = failed - collected.sound(failed)
+        if not unsound:
+            return trial
+        tests = [test for test in tests if test not in unsound]
 
 
 def lines_of(mutant: Mutant, module: Module) -> range:

@@ -40,11 +40,19 @@ disable_warnings = no-data-collected
 
 
 class Executed(NamedTuple):
-    """The tests of each line of each file, what each took, and those that fail in any case."""
+    """The tests of each line of each file, the seconds of each, and those that are of no use.
+
+    The seconds are of the processor, and with coverage.
+    """
 
     by_line: dict[str, dict[int, list[str]]]
     seconds: dict[str, float]
     failed: list[str]
+
+    def without_slow(self, most: float) -> Executed:
+        """Return the map without tests that take more seconds than *most*."""
+        slow = [test for test, took in self.seconds.items() if took > most]
+        return self._replace(failed=sorted({*self.failed, *slow}))
 
     def tests(self, path: str, lines: Sequence[int]) -> list[str]:
         """Return the tests of lines of a file, the fastest first; of the file, if they have none.
@@ -80,10 +88,10 @@ def executed() -> Executed:
     elif before.files == now:
         return before.executed
     else:
-        again = _again(before, now)
+        again = to_run(before, now)
         files = sorted(path for path in again if (TOP / path).exists())
         new = _recorded(files) if files else Executed({}, {}, [])
-        found = _merged(before.executed, new, without=again)
+        found = merged(before.executed, new, without=again)
     _keep(Kept(found, now))
     return found
 
@@ -132,7 +140,7 @@ def _keep(new: Kept) -> None:
     written.replace(FILE)
 
 
-def _again(before: Kept, now: Mapping[str, str]) -> set[str]:
+def to_run(before: Kept, now: Mapping[str, str]) -> set[str]:
     """Return the files of tests that may execute other lines than before."""
     differing = {
         path for path in before.files.keys() | now.keys() if before.files.get(path) != now.get(path)
@@ -160,7 +168,7 @@ def _is_product(path: str) -> bool:
     return path.startswith(("uuidd/", "client/uuidd_client/"))
 
 
-def _merged(old: Executed, new: Executed, *, without: set[str]) -> Executed:
+def merged(old: Executed, new: Executed, *, without: set[str]) -> Executed:
     """Return the *old* map *without* some files of tests, and what the *new* one says of them."""
 
     def stays(test: str) -> bool:

@@ -15,9 +15,9 @@ from itertools import islice, zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.mutations.auto import EXIT_OF_NO_TESTS, chosen, lines_of, trials
+from tests.mutations.auto import EXIT_OF_NO_TESTS, SLOWEST, chosen, lines_of, trials
 from tests.mutations.catalogue import MUTATIONS
-from tests.mutations.executed import KEPT, Executed, digests, executed, kept
+from tests.mutations.executed import KEPT, Executed, digests, executed, kept, state
 from tests.mutations.mutation import breaks
 from tests.mutations.place import modules
 from tests.mutations.recording import function
@@ -52,11 +52,12 @@ def matrix(
     *,
     entries: int | None = None,
     paths: Sequence[str] = (),
+    slowest: float = SLOWEST,
     seconds: float | None = None,
     jobs: int = 2,
 ) -> bool:
     """Find what kills *entries* of the catalogue, or all, and *count* mutants by rule; keep it."""
-    tests, results = executed(), Results(FILE)
+    tests, results = executed().without_slow(slowest), Results(FILE, state())
     every = _rows(count, seed, tests, entries=entries, paths=paths)
     rows = [row for row in every if row.name not in results.rows]
     say(f"{len(results.rows)} mutants are known, {len(rows)} are to be run")
@@ -95,7 +96,7 @@ def _killers(row: Row, tests: Executed, collected: Warm, tree: Path) -> set[str]
     if cold:
         limit = 30 + 4 * sum(tests.seconds.get(test, 1.0) for test in cold)
         trial = run_broken(tree, row.path, row.source, cold, seconds=limit, until_one_fails=False)
-        failed |= {function(test) for test in trial.failed} - {*tests.failed}
+        failed |= collected.sound({function(test) for test in trial.failed})
         if not failed and trial.status not in (PASSED, EXIT_OF_NO_TESTS):
             failed = {OTHERWISE}
     return failed
@@ -107,12 +108,13 @@ def _tell_idle(results: Results, tests: Executed) -> None:
     exposed = Counter(
         test for _, path, lines in results.rows.values() for test in tests.tests(path, lines)
     )
-    idle = sorted({*tests.seconds} - useful, key=lambda test: (-exposed[test], test))
+    tried = tests.seconds.keys() - {*tests.failed}
+    idle = sorted(tried - useful, key=lambda test: (-exposed[test], test))
     for test in idle:
         say(f"kills nothing: {exposed[test]:4d} mutants  {test}")
     never = sum(not exposed[test] for test in idle)
     say(
-        f"of {len(tests.seconds)} quick tests {len(idle)} kill none of {len(results.rows)} mutants;"
+        f"of {len(tried)} quick tests {len(idle)} kill none of {len(results.rows)} mutants;"
         f" {never} of these execute none of them"
     )
 
@@ -122,7 +124,7 @@ def lost(tests: Sequence[str]) -> bool:
 
     A test is named as pytest names it, without parameters; a file or a folder stands for its tests.
     """
-    found = {name: killers for name, (killers, *_) in Results(FILE).rows.items()}
+    found = {name: killers for name, (killers, *_) in Results(FILE, state()).rows.items()}
     gone = tuple(tests)
     unseen = [
         name

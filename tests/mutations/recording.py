@@ -1,4 +1,4 @@
-"""A pytest plugin: coverage learns which test runs, and what each test took is written down."""
+"""A pytest plugin: coverage learns which test runs, and what each took is written down."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Record what a test executes, with its fixtures, and how long it takes."""
+    """Record what a test executes, with its fixtures, and the processor time that it takes."""
     name = function(item.nodeid)
     measuring = coverage.Coverage.current()
     if measuring is not None:
         measuring.switch_context(name)
-    begun = time.monotonic()
+    begun = time.process_time()
     try:
         return (yield)
     finally:
-        _seconds[name] = _seconds.get(name, 0.0) + time.monotonic() - begun
+        _seconds[name] = _seconds.get(name, 0.0) + time.process_time() - begun
         if measuring is not None:
             measuring.switch_context("")
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from typing import NamedTuple
 
 from tests.mutations.place import Module
@@ -78,7 +79,12 @@ def is_real(mutant: Mutant, module: Module) -> bool:
         tree = ast.parse(mutant.applied(module.source))
     except SyntaxError:
         return False
-    return ast.dump(tree) != ast.dump(module.tree)
+    return ast.dump(tree) != _dumped(module.tree)
+
+
+@cache
+def _dumped(tree: ast.Module) -> str:
+    return ast.dump(tree)
 
 
 class _Rules:

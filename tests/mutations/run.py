@@ -7,7 +7,7 @@ import random
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from queue import SimpleQueue
 from typing import TypeVar
@@ -113,7 +113,7 @@ def _verdict(trial: Trial) -> str:
 def in_copies(
     work: Callable[[_Given, Path], _Found], items: Iterable[_Given], whole: Path, jobs: int
 ) -> Iterator[_Found]:
-    """Yield what comes of each item, in order; *work* has a copy of *whole* for itself."""
+    """Yield what comes of each item, as it comes; *work* has a copy of *whole* for itself."""
     with contextlib.ExitStack() as stack:
         # With what the tests have compiled there.
         trees: SimpleQueue[Path] = SimpleQueue()
@@ -133,10 +133,11 @@ def in_copies(
 def _side_by_side(
     work: Callable[[_Given], _Found], items: Iterable[_Given], jobs: int
 ) -> Iterator[_Found]:
-    """Yield what comes of each item, in order; after an error no other item is begun."""
+    """Yield what comes of each item, as it comes; after an error no other item is begun."""
     pool = ThreadPoolExecutor(jobs)
     try:
-        yield from pool.map(work, items)
+        for future in as_completed([pool.submit(work, item) for item in items]):
+            yield future.result()
     except BaseException:
         # Such as Ctrl-C. What runs is not waited for.
         pool.shutdown(wait=False, cancel_futures=True)

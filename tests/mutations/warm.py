@@ -7,14 +7,15 @@ import json
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
 from tests.mutations.executed import Executed
 from tests.mutations.forking import SOCKETS
-from tests.mutations.trial import environment, pytest_command, started
+from tests.mutations.recording import function
+from tests.mutations.trial import environment, pytest_command, run, started
 
 FORK_BYTES = 1 << 30
 """The address space that a fork may take: one that eats more has a MemoryError, and fails."""
@@ -43,6 +44,7 @@ class Warm:
         for link in links:
             self._free.put((link, link.makefile("rw")))
         self._sound: dict[str, bool] = {}
+        self._alone: dict[str, bool] = {}
 
     def killers(
         self,
@@ -67,6 +69,15 @@ class Warm:
             real = {test: how for test, how in found.items() if self._sound[test]}
             if real or not found or not until_one_fails:
                 return real
+
+    def sound(self, tests: Collection[str]) -> set[str]:
+        """Return those of the tests that pass with the whole code in a process of their own."""
+        wanted = [test for test in tests if test not in self._alone]
+        if wanted:
+            trial = run(self._tree, wanted, until_one_fails=False)
+            failed = {function(test) for test in trial.failed}
+            self._alone |= {test: test not in failed for test in wanted}
+        return {test for test in tests if self._alone[test]}
 
     def _asked(
         self,
@@ -112,6 +123,7 @@ def warm(
 ) -> Iterator[Warm]:
     """Provide a process for each job that has collected the quick tests of *files*.
 
+    What it has imported is compiled in *tree* from then on.
     A test may take *seconds*, and five times what it takes with the whole code. A fork may take
     *memory* bytes more than it had at its start.
     """
@@ -136,4 +148,7 @@ def warm(
         for _, other in pairs:
             other.close()
         with started(process):
-            yield Warm(tree, executed, links, seconds=seconds, memory=memory)
+            found = Warm(tree, executed, links, seconds=seconds, memory=memory)
+            # Which is answered as soon as all tests are collected.
+            found.killers("", b"", b"", [])
+            yield found

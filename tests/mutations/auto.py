@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import random
 import subprocess
@@ -167,7 +168,9 @@ def _outcome(
     for test, how in (killers or {}).items():
         return came(HOW.get(how, Verdict.KILLED), f"by {test}{' (crash)' * (how == 'crash')}")
     if killers is None or executed.is_imported(mutant.path, lines):
-        for part in _parts(tests, executed):
+        quick, *slower = _parts(tests, executed)
+        # After all tests have passed with the broken function, the import alone is left.
+        for part in [quick, *slower] if killers is None else [quick]:
             trial = _cold(mutant.path, broken, part, executed, collected, tree)
             if trial.status not in (PASSED, EXIT_OF_NO_TESTS):
                 return came(*_killer(trial))
@@ -189,9 +192,17 @@ def _cold(
 
 
 def lines_of(mutant: Mutant, module: Module) -> range:
-    """Return the lines that a mutant changes."""
-    more = module.source[mutant.begin : mutant.end].count(b"\n")
-    return range(mutant.line, mutant.line + more + 1)
+    """Return the lines of the statement that a mutant changes, or of its head."""
+    inside = [
+        node
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.stmt) and node.lineno <= mutant.line <= (node.end_lineno or 0)
+    ]
+    last = max(inside, key=lambda node: node.lineno)
+    body: list[ast.stmt] = getattr(last, "body", [])
+    end = body[0].lineno if body else (last.end_lineno or 0) + 1
+    # Of a later part of a statement, as an "except", only the line is known.
+    return range(last.lineno, end) if mutant.line < end else range(mutant.line, mutant.line + 1)
 
 
 def _told(pair: tuple[Module, Mutant]) -> str:

@@ -55,14 +55,14 @@ class Executed(NamedTuple):
         return self._replace(failed=sorted({*self.failed, *slow}))
 
     def tests(self, path: str, lines: Sequence[int]) -> list[str]:
-        """Return the tests of lines of a file, the fastest first; of the file, if they have none.
+        """Return the tests of lines of a file, or without lines of the file, the fastest first.
 
-        A line that runs when its module is imported belongs to no test, so all tests that execute
-        anything of the file may see a change of it.
+        A line that only runs when its module is imported belongs to no test, so all tests that
+        execute anything of the file may see a change of it.
         """
         file = self.by_line.get(path, {})
-        found = {test for line in lines for test in file.get(line, ())} - {IMPORT}
-        if not found:
+        found = {test for line in lines for test in file.get(line, ())}
+        if not lines or found == {IMPORT}:
             found = {test for tests in file.values() for test in tests}
         found.difference_update(self.failed, [IMPORT])
         return sorted(found, key=lambda test: (self.seconds.get(test, 0.0), test))

@@ -41,7 +41,8 @@ def test_the_map_forgets_what_ran_again() -> None:
     assert found.failed == []
 
 
-def test_a_line_without_tests_has_those_of_its_file() -> None:
-    """It runs while the module is imported. Tests that always fail are of no use."""
+def test_a_line_of_an_import_has_the_tests_of_its_file() -> None:
+    """A line that nothing executes has none. Tests that always fail are of no use."""
     assert MAP.tests("uuidd/a.py", [1]) == ["tests/test_a.py::f"]
+    assert MAP.tests("uuidd/a.py", [3]) == []
     assert MAP.tests("uuidd/b.py", [2]) == ["tests/test_a.py::f"]

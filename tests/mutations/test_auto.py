@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from tests.mutations.auto import lines_of
+from tests.mutations.place import Module
+from tests.mutations.rules import mutants
+
+SOURCE = b"""
+X = (
+    1,
+)
+
+def f(a, b=
+      2):
+    if (a and
+        b):
+        g(
+            3)
+    try:
+        pass
+    except E[4]:
+        pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("constant", "lines"), [("1", [2, 3, 4]), ("2", [6, 7]), ("3", [10, 11]), ("4", [14])]
+)
+def test_a_mutant_changes_the_lines_of_its_statement(constant: str, lines: list[int]) -> None:
+    """Of a statement with others inside, those of its head."""
+    module = Module("m", "m.py", SOURCE, ast.parse(SOURCE))
+    (mutant,) = (one for one in mutants(module) if SOURCE[one.begin : one.end].decode() == constant)
+    assert [*lines_of(mutant, module)] == lines

@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import socket
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import trio
@@ -126,6 +128,30 @@ async def test_descriptors_are_closed_once_a_thread_can_be_started(
         with trio.fail_after(20):
             await trio.lowlevel.wait_readable(place.watched)
         nursery.cancel_scope.cancel()
+
+
+async def test_the_thread_that_may_outlive_a_stop_gets_no_signal(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The handlers of the daemon have ended then, so the signal would end the process."""
+    place.send_descriptor(b"with")
+    place.stream.close()
+    before, masks, close = {*threading.enumerate()}, [], os.close
+
+    def look(fd: int) -> None:
+        for thread in {*threading.enumerate()} - before:
+            status = Path(f"/proc/self/task/{thread.native_id}/status").read_text()
+            masks.append(int(status.partition("SigBlk:")[2].split()[0], 16))
+        close(fd)
+
+    async with trio.open_nursery() as nursery:
+        monkeypatch.setattr(os, "close", look)
+        nursery.start_soon(place.dropper.run)
+        with trio.fail_after(20):
+            await trio.lowlevel.wait_readable(place.watched)
+        nursery.cancel_scope.cancel()
+    assert masks
+    assert all(mask >> signal.SIGTERM - 1 & 1 for mask in masks)
 
 
 async def test_after_its_end_the_dropper_leaves_all_to_the_process(place: Place) -> None:

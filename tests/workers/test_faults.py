@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import gc
+import json
 import os
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -18,7 +20,7 @@ import trio.testing
 from uuidd.workers.address import Access, parse
 from uuidd.workers.connecting import connect
 from uuidd.workers.coordinator import ATTEMPT_SECONDS, Away, Changed, Coordinator, reason
-from uuidd.workers.record import Meta, Record, UnreadableError, register_name
+from uuidd.workers.record import Meta, Record, UnreadableError, encode, register_name
 
 URLS = ("zk://{}/uuidd", "etcd://{}/uuidd", "postgresql://me@{}/ids")
 
@@ -215,6 +217,45 @@ async def test_a_write_that_may_have_been_done_is_not_repeated() -> None:
         with pytest.raises(Away):
             await engine.create(Meta("0" * 16, 0), {})
     assert len(requests) == 1
+
+
+async def test_a_write_to_etcd_names_what_it_replaces() -> None:
+    """Register 7, at the revision and with the value that were read; else nothing is written."""
+
+    def sent(data: bytes | str) -> str:
+        return base64.b64encode(data.encode() if isinstance(data, str) else data).decode()
+
+    meta = Meta("0" * 16, 0)
+    kept = {"key": sent("/uuidd/meta"), "value": sent(encode(meta)), "mod_revision": "1"}
+    answers = iter([{"kvs": [kept]}, {"header": {"revision": "6"}, "succeeded": True}])
+    requests = []
+
+    async def serve(stream: trio.SocketStream) -> None:
+        received = b""
+        while not received.endswith(b"}"):
+            received += await stream.receive_some()
+        requests.append(json.loads(received.partition(b"\r\n\r\n")[2]))
+        body = json.dumps(next(answers)).encode()
+        head = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n"
+        await stream.send_all(head % len(body) + body)
+
+    record = Record("0" * 16, 5, held=True, host="db")
+    async with (
+        served(serve) as host,
+        connect(parse(f"etcd://{host}/uuidd"), Access()) as engine,
+    ):
+        await engine.meta()
+        assert await engine.write(7, record, (5, b"before")) == (6, encode(record))
+    key = sent(f"/uuidd/{meta.id}/{register_name(7)}")
+    equal = {"result": "EQUAL"}
+    assert requests[1] == {
+        "compare": [
+            {**equal, "key": kept["key"], "target": "VALUE", "value": kept["value"]},
+            {**equal, "key": key, "target": "MOD", "mod_revision": "5"},
+            {**equal, "key": key, "target": "VALUE", "value": sent(b"before")},
+        ],
+        "success": [{"request_put": {"key": key, "value": sent(encode(record))}}],
+    }
 
 
 async def test_a_refused_transaction_is_no_error() -> None:

@@ -113,6 +113,16 @@ def test_nobody_waits_longer_for_a_clock_that_stands_still() -> None:
     assert second.node != first.node
 
 
+def test_a_clock_that_has_reached_the_next_tick_needs_no_other_node() -> None:
+    """However long the caller has waited for that."""
+    here = Fallback()
+    first = here.take(1, now=START)
+    second = here.take(1, now=START + 1, waited=STILL_SECONDS)
+    assert isinstance(first, Block)
+    assert isinstance(second, Block)
+    assert (second.first, second.node) == (START + 1, first.node)
+
+
 def test_a_clock_known_to_stand_still_is_not_waited_for_again() -> None:
     """As long as it shows the same time; when it goes on it is waited for as ever."""
     here = Fallback()

@@ -18,6 +18,7 @@ from uuidd.core.timeline.generation import BLOCK_LANES
 from uuidd.core.timeline.leases import EPOCH_AT, HORIZON_AT, PER_USER, RESERVED, TOKENS_AT
 from uuidd.core.wire import methods, rpc
 from uuidd.core.wire.methods import MOST_ASK_AGAIN
+from uuidd.server.events import SPAN
 from uuidd.server.leasing import SECONDS
 from uuidd.server.page import PAGE_BYTES, Page
 from uuidd.server.poller import ENDS
@@ -194,6 +195,21 @@ async def test_a_client_that_takes_no_descriptor_gets_no_lease(page: Page) -> No
         holder.sock.setsockopt(socket.SOL_SOCKET, 83, 1)
         await holder.lease()
         assert len(holder.passed) == 1
+
+
+async def test_a_kernel_that_passes_no_descriptors_is_told_now_and_then(
+    page: Page, caplog: pytest.LogCaptureFixture
+) -> None:
+    """However many clients ask for leases meanwhile."""
+    async with holding(page) as (served, holder):
+        served.inside.leasing.page = -1
+        for _ in range(3):
+            await refusal(holder)
+        told = "the page could not be passed, so clients get no leases: Bad file descriptor"
+        assert caplog.messages == [told]
+        await trio.sleep(SPAN)
+        await refusal(holder)
+        assert caplog.messages == [told] * 2
 
 
 # A page that is not read

@@ -33,7 +33,7 @@ EXIT_OF_NO_TESTS = 5
 """What pytest exits with, if it finds no test."""
 
 EQUAL = Path(__file__).with_name("equal.txt")
-"""Survivors that no test can see: ``path | rule: old -> new | reason``, one a line."""
+"""Survivors that no test can see: ``path | rule: code [old -> new] | reason``, one a line."""
 
 FILE = KEPT / "outcomes"
 

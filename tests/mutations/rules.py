@@ -62,9 +62,15 @@ class Mutant(NamedTuple):
         return source[: self.begin] + self.new.encode() + b"\n" * fewer + source[self.end :]
 
     def told(self, source: bytes) -> str:
-        """Return a line for people: where, by which rule, and what becomes of what."""
-        old = " ".join(source[self.begin : self.end].decode().split())
-        return f"{self.path}:{self.line}: {self.rule}: {old!r} -> {self.new!r}"
+        """Return a line for people: where, by which rule, and what becomes of what in its line."""
+        first = source.rfind(b"\n", 0, self.begin) + 1
+        last = source.find(b"\n", self.end) % (len(source) + 1)
+        before, old, after = (
+            source[begin:end].decode()
+            for begin, end in ((first, self.begin), (self.begin, self.end), (self.end, last))
+        )
+        text = f"{before} [{old.strip()} -> {self.new.strip()}] {after}"
+        return f"{self.path}:{self.line}: {self.rule}: {' '.join(text.split())}"
 
 
 def mutants(module: Module) -> list[Mutant]:

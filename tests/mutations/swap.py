@@ -60,11 +60,11 @@ def _differing(old: CodeType, new: CodeType) -> list[Change] | None:
     if old == new:
         return []
     alike = _own(old) == _own(new)
-    if not alike and _inner(old) != _inner(new):
+    if not alike and not _lasting(new) <= _lasting(old):
         # Which function inside has become which cannot be told.
         return None
     found = []
-    for change in map(_differing, _inner(old), _inner(new)):
+    for change in map(_differing, _inner(old), _inner(new)) if alike else ():
         if change is None:
             return None
         found += change
@@ -82,6 +82,12 @@ def _own(code: CodeType) -> CodeType:
 
 def _inner(code: CodeType) -> list[CodeType]:
     return [one for one in code.co_consts if isinstance(one, CodeType)]
+
+
+def _lasting(code: CodeType) -> set[CodeType]:
+    """Return the functions inside that can still be called when the code has ended."""
+    passing = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
+    return {one for one in _inner(code) if one.co_name not in passing}
 
 
 def _all(code: CodeType) -> Iterator[CodeType]:

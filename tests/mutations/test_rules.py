@@ -67,3 +67,14 @@ def test_a_mutant_keeps_the_text_around_it() -> None:
 def test_what_follows_a_mutant_keeps_its_line() -> None:
     """Although a dropped statement was written in several lines."""
     assert broken("f(\n)  # ö\n") == ["pass\n  # ö\n"]
+
+
+def test_a_mutant_is_told_within_its_line() -> None:
+    """So that of two like it, in one line or in one file, it is clear which is meant."""
+    code = b"if a < b or (c <\n  d):\n  x"
+    module = Module("m", "m.py", code, ast.parse(code))
+    told = [one.told(code) for one in mutants(module) if one.rule == "comparison"]
+    assert told == [
+        "m.py:1: comparison: if a [< -> <=] b or (c <",
+        "m.py:1: comparison: if a < b or (c [< -> <=] d):",
+    ]

@@ -264,7 +264,7 @@ def test_an_answer_to_another_request_is_refused(path: Path, answered: int) -> N
     """A block for another request may be another's; the connection, out of step, is closed."""
     other = msgpack.packb([1, answered, None, granted(0, 1)])
     with served(path, in_turn(lambda _: other, grants())) as (server, found):
-        with pytest.raises(DaemonUnavailable, match="another request"):
+        with pytest.raises(DaemonUnavailable, match=f"uuidd at {path}: an answer to another req"):
             found.take(1)
         found.take(1)
     assert server.connections == 2
@@ -606,7 +606,9 @@ def test_util_linux_s_uuidd_has_no_status(path: Path) -> None:
     """The error says that it may be util-linux's, and has none."""
     with (
         served(path, util_linux) as (_, found),
-        pytest.raises(DaemonUnavailable, match="if it is util-linux's, it has no status"),
+        pytest.raises(
+            DaemonUnavailable, match=f"uuidd at {path}: .*if it is util-linux's, it has no status"
+        ),
     ):
         found.status()
 

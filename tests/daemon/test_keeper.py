@@ -21,10 +21,11 @@ from uuidd.core.wire.methods import RefusedError
 from uuidd.kernel_clock import Quality
 from uuidd.server.claimant import SAVE_SECONDS, SPREAD
 from uuidd.server.fences import begin_fence
+from uuidd.server.finding import TRIES
 from uuidd.server.keeper import RESUME_SECONDS
 from uuidd.server.settings import Fleet, Settings
 from uuidd.workers.address import Access, parse
-from uuidd.workers.coordinator import Found
+from uuidd.workers.coordinator import Changed, Found, Version
 from uuidd.workers.record import Record
 
 pytestmark = pytest.mark.usefixtures("autojump_clock")
@@ -109,6 +110,23 @@ async def test_hosts_that_begin_at_the_same_place_get_different_numbers(engine: 
     first, second = Host(engine), Host(engine)
     async with first.running(), second.running():
         assert first.number != second.number
+
+
+async def test_a_host_that_others_outran_looks_again_soon(engine: Engine) -> None:
+    """Each number that it tried is another's by now. It does not take the others for used."""
+
+    async def outrun(number: int, record: Record, version: Version | None) -> Version:
+        engine.replace(number, replace(record, claim="f" * 16, host=f"other{number}"))
+        if len(engine.kept) == TRIES:
+            del engine.write  # type: ignore[method-assign]
+        raise Changed
+
+    engine.write = outrun  # type: ignore[method-assign]
+    host = Host(engine)
+    async with host.running():
+        assert len(engine.kept) == TRIES + 1
+        assert host.number in engine.kept
+        assert engine.looks == 0
 
 
 async def test_a_claim_begins_where_the_record_before_it_ends(engine: Engine) -> None:

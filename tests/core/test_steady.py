@@ -88,6 +88,13 @@ def test_a_lost_mark_holds_everything_back_for_20_s() -> None:
     assert steady.held_until == 0
 
 
+def test_a_lost_mark_holds_nothing_back_once_a_later_tick_was_passed_over() -> None:
+    """Then all that the lost run may have given out lies before."""
+    steady = Steady(None, now=NOW, elapsed=0, lost=True)
+    steady.pass_over(NOW + HELD + 5, now=NOW, elapsed=0)
+    assert steady.held_until == 0
+
+
 def test_a_wait_for_a_lost_mark_is_no_lead() -> None:
     """S is UTC while the state's loss holds it back, and a small max_lead does not refuse it."""
     steady = Steady(None, now=NOW, elapsed=0, lost=True, max_lead=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -164,7 +165,8 @@ def test_a_naive_datetime_is_refused(time: datetime) -> None:
 )
 def test_a_datetime_outside_the_field_is_refused(time: datetime) -> None:
     """So is one that is past Python's own range in UTC."""
-    message = r"the time of a v1 is from 1582-10-15T00:00:00.0000000Z to 5236-03-31T"
+    ends = "1582-10-15T00:00:00.0000000Z to 5236-03-31T21:21:00.6846975Z"
+    message = f"the time of a v1 is from {re.escape(ends)}$"
     with pytest.raises(ValueError, match=message):
         tick_of(time, V1)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import random
 
 import pytest
 import trio
@@ -17,8 +18,9 @@ from uuidd.core.timeline.outcomes import NeedsSave
 from uuidd.core.timeline.state import Node
 from uuidd.core.wire import rpc
 from uuidd.core.wire.methods import RefusedError
-from uuidd.server.clones import SPAN
-from uuidd.server.entropy import Entropy, of_this_moment
+from uuidd.server.clones import SPAN, Clones
+from uuidd.server.entropy import READ_AHEAD, Entropy, of_this_moment
+from uuidd.server.saver import FIRST_REACH
 from uuidd.workers.coordinator import Version
 from uuidd.workers.record import Record
 
@@ -78,6 +80,23 @@ async def test_random_bytes_that_were_read_ahead_are_dropped() -> None:
     assert entropy.take(4) == bytes([2]) * 4
 
 
+async def test_a_clone_draws_other_random_bits_than_its_copy(inside: Inside) -> None:
+    """What was read ahead before the clone is in both."""
+    ahead = random.Random(1).randbytes(READ_AHEAD)
+    used = ahead.index(inside.entropy.take(8)) + 8
+    inside.clones.notice("test")
+    assert inside.entropy.take(8) != ahead[used : used + 8]
+
+
+async def test_a_clone_reaches_no_further_ahead_than_after_a_start(inside: Inside) -> None:
+    """So a machine that is cloned again and again does not run ahead of UTC."""
+    async with inside.saving():
+        await trio.sleep(100)
+        inside.clones.notice("test")
+        await inside.take_waiting()
+        assert inside.saver.reach == pytest.approx(FIRST_REACH)
+
+
 def test_a_generator_that_the_copy_has_too_draws_other_bytes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -107,6 +126,7 @@ async def test_with_a_fixed_node_the_log_says_what_is_left(
 
 async def test_the_status_tells_of_clones(inside: Inside) -> None:
     """How many, when the last one was, and which signal told it."""
+    await trio.sleep(5)
     inside.clones.notice("vmclock")
     await trio.sleep(3)
     assert inside.clones.status() == {

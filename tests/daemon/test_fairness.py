@@ -123,6 +123,15 @@ def test_an_account_gathers_for_a_hundredth_of_a_second() -> None:
         shares.check(GREEDY, at=CONTENDED - 1)
 
 
+def test_what_a_user_has_overdrawn_is_not_forgotten_while_others_want_ticks() -> None:
+    """Only users who have taken nothing for some time are forgotten."""
+    shares = contended(15, GREEDY, OTHER)
+    shares.draw(GREEDY, asked=1, given=20 * MAX_CREDIT * 15, at=CONTENDED - 1)
+    shares.draw(OTHER, asked=2, given=1, at=CONTENDED)
+    with pytest.raises(OverShare):
+        shares.check(GREEDY, at=CONTENDED + 1)
+
+
 def test_what_was_drawn_before_a_shortage_does_not_count() -> None:
     """Only what is drawn while it lasts."""
     shares = Shares(15)

@@ -149,6 +149,19 @@ def test_nothing_is_connected_before_the_first_id() -> None:
     Client("/nowhere/s", fallback=False).close()
 
 
+def test_close_hangs_up(tmp_path: Path) -> None:
+    """Also while blocks are left; the next id needs another connection."""
+    with Server(tmp_path / "s", grants()) as server:
+        client = Client(tmp_path / "s", max_age=0)
+        client.uuid1()
+        client.uuid1()
+        assert server.connections == 1
+        client.close()
+        client.uuid1()
+        assert server.connections == 2
+        client.close()
+
+
 def test_a_closed_client_connects_anew(client: Client) -> None:
     """close() hangs up, and no more."""
     before = client.uuid1()

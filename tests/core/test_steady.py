@@ -74,6 +74,22 @@ def test_without_a_mark_nothing_before_the_start_is_given() -> None:
     assert steady.take(1000, now=NOW + 9, elapsed=9) == (NOW, 10)
 
 
+def test_what_is_released_without_a_mark_begins_then() -> None:
+    """A clock that was not synchronised before may have been ahead."""
+    steady = Steady(None, now=NOW - 9, elapsed=0, withheld="not synchronised")
+    steady.release(now=NOW, elapsed=9)
+    save(steady, now=NOW, elapsed=9)
+    assert steady.take(1000, now=NOW, elapsed=9) == (NOW, 1)
+
+
+def test_what_is_released_with_a_mark_goes_on_there() -> None:
+    """As after any start."""
+    steady = Steady(NOW - 9, now=NOW, elapsed=0, withheld="not synchronised")
+    steady.release(now=NOW, elapsed=0)
+    save(steady, now=NOW)
+    assert steady.take(1000, now=NOW, elapsed=0) == (NOW - 9, 10)
+
+
 def test_a_lost_mark_holds_everything_back_for_20_s() -> None:
     """What the lost run gave out lies before, so the first tick is the one 20 s past the start."""
     steady = Steady(None, now=NOW, elapsed=0, lost=True)

@@ -473,6 +473,20 @@ async def test_a_claim_of_another_fleet_is_not_used_once_that_is_known(engine: E
         assert host.number != 17
 
 
+async def test_a_claim_of_another_fleet_is_not_used_while_this_one_is_full(engine: Engine) -> None:
+    """It was, while the engine was silent. In this fleet 17 may be another host's."""
+    claim = replace(before_restart(engine), namespace="9" * 16)
+    host = Host(engine, low=17, high=17, claim=claim)
+    engine.steal(17)
+    engine.away = "connection refused"
+    async with host.running():
+        assert host.take().worker == 17
+        engine.away = ""
+        await trio.sleep(6)
+        with pytest.raises(NoNumber):
+            host.take()
+
+
 async def test_nothing_is_claimed_by_a_clock_that_is_not_trusted(engine: Engine) -> None:
     """It would mark a number as used up to a wrong time."""
     bad = Quality(synchronised=False, max_error=16.0)

@@ -13,6 +13,7 @@ from trio.testing import MockClock
 from tests.daemon.fakes import Inside
 from tests.daemon.fleet import HOLD, WINDOW, Engine, Host
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
+from uuidd.server.seeking import next_due
 from uuidd.server.waiting import LOOK_SECONDS, SHARE_SECONDS, UNTOLD_SECONDS
 from uuidd.workers.coordinator import Found
 from uuidd.workers.record import Record
@@ -62,6 +63,16 @@ async def test_the_refusal_says_which_number_is_next_and_when(engine: Engine) ->
         )
         assert host.keeper.status()["why"] == why
         assert host.inside.timelines.fence.why == f"{why}; all other kinds go on"
+
+
+def test_a_number_that_is_kept_free_or_cannot_be_read_is_never_next() -> None:
+    """The earliest of the others is."""
+    reserved = Found(Record("0" * 16, 5, held=False, reserved=True), "1")
+    later, sooner = (Found(Record("0" * 16, until, held=True), "1") for until in (9, 8))
+    registers = {3: "garbage", 4: reserved, 5: later, 6: sooner}
+    due = next_due(registers, [2, 3, 4, 5, 6], hold=0)
+    assert due is not None
+    assert due.number == 6
 
 
 async def test_the_log_says_once_that_all_are_taken(

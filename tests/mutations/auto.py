@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.mutations.executed import KEPT, Executed, executed, state
-from tests.mutations.place import Module, modules
+from tests.mutations.place import Function, Module, modules
 from tests.mutations.recording import function
 from tests.mutations.results import Results
 from tests.mutations.rules import Mutant, is_real, mutants
@@ -192,13 +192,18 @@ def _cold(
 
 
 def lines_of(mutant: Mutant, module: Module) -> range:
-    """Return the lines of the statement that a mutant changes, or of its head."""
+    """Return the lines of the statement that a mutant changes, or of its head.
+
+    They are none where the statement is not in a function, so that it runs at the import.
+    """
     inside = [
         node
         for node in ast.walk(module.tree)
         if isinstance(node, ast.stmt) and node.lineno <= mutant.line <= (node.end_lineno or 0)
     ]
-    last = max(inside, key=lambda node: node.lineno)
+    *around, last = sorted(inside, key=lambda node: node.lineno)
+    if not any(isinstance(node, Function) for node in around):
+        return range(0)
     body: list[ast.stmt] = getattr(last, "body", [])
     end = body[0].lineno if body else (last.end_lineno or 0) + 1
     # Of a later part of a statement, as an "except", only the line is known.

@@ -57,8 +57,8 @@ class Executed(NamedTuple):
     def tests(self, path: str, lines: Sequence[int]) -> list[str]:
         """Return the tests of lines of a file, or without lines of the file, the fastest first.
 
-        A line that only runs when its module is imported belongs to no test, so all tests that
-        execute anything of the file may see a change of it.
+        What only runs when its module is imported belongs to no test, so all tests that execute
+        anything of the file may see a change of it.
         """
         file = self.by_line.get(path, {})
         found = {test for line in lines for test in file.get(line, ())}

@@ -139,6 +139,21 @@ def test_each_kind_is_made_by_the_daemon(run: Run[Any], daemon: Daemon, name: st
         assert made == sorted(made, key=lambda id: (len(str(id)), id))
 
 
+def test_aclose_hangs_up(run: Run[Any], path: Path) -> None:
+    """The next id needs another connection."""
+
+    async def main() -> None:
+        ids = AsyncClient(Client(path, max_age=0))
+        await ids.uuid1()
+        await ids.aclose()
+        await ids.uuid1()
+        await ids.aclose()
+
+    with Server(path, grants()) as server:
+        run(main)
+        assert server.connections == 2
+
+
 def test_an_id_that_needs_no_daemon_does_not_let_go_of_the_loop(run: Run[Any], path: Path) -> None:
     """A client with a lease seldom does."""
 

@@ -213,6 +213,15 @@ def test_an_answer_that_came_while_the_process_was_held_up_is_used(path: Path) -
         signal.signal(signal.SIGALRM, before)
 
 
+def test_silence_begins_with_the_first_request_that_has_no_answer() -> None:
+    """And anew with the first one after an answer."""
+    silence = Silence()
+    assert silence.found(5.0, 5.2) == pytest.approx(0.2)
+    assert silence.found(5.1, 5.3) == pytest.approx(0.3)
+    silence.over()
+    assert silence.found(5.4, 5.5) == pytest.approx(0.1)
+
+
 def test_another_connection_is_tried_once_a_second(path: Path) -> None:
     """However many calls there are meanwhile, and all of them are late."""
     time = Time()

@@ -296,6 +296,12 @@ def test_a_flake_with_the_mark_of_a_uuid_is_more_likely_a_flake() -> None:
     assert kinds(f"{value:032x}") == ["flake", "v4"]
 
 
+def test_a_whole_number_of_more_than_128_bits_may_be_a_ksuid() -> None:
+    """If its time is one at which KSUIDs are made."""
+    value = 0x0669F7EFB5A1CD34B5F99D1154FB6853345C9735
+    assert [reading.kind for reading in readings(str(value))] == ["ksuid"]
+
+
 def test_a_whole_number_of_63_bits_may_be_of_many_kinds() -> None:
     """Twitter's before Sony's before Baidu's; the fields are those of a published id."""
     found = readings(str(SNOWFLAKE))

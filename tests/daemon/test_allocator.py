@@ -354,6 +354,23 @@ async def test_a_user_whose_share_is_used_up_is_told_so(inside: Inside) -> None:
     )
 
 
+async def test_requests_that_have_waited_do_not_count(inside: Inside) -> None:
+    """Nor do they make room for more than the limit."""
+    inside.save_ahead()
+    inside.use_up()
+    inside.limits.waiting_per_uid = 1
+    take = partial(inside.allocator.take_waiting, "utc", MAX_BLOCK, True, uid=1)
+    for _ in range(3):
+        with pytest.raises(NoneFree):
+            inside.allocator.take("utc", MAX_BLOCK, True, uid=1)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(take)
+            await trio.testing.wait_all_tasks_blocked()
+            with pytest.raises(RefusedError, match="uid 1 has 1 requests waiting"):
+                inside.allocator.take("utc", MAX_BLOCK, True, uid=1)
+            nursery.cancel_scope.cancel()
+
+
 @pytest.mark.parametrize(
     ("lack", "most", "what"),
     [(NoneFree, 3, "waiting for free ticks, the most"), (NeedsSave, MOST_WAITING, "waiting, the")],

@@ -13,7 +13,7 @@ from trio.testing import MockClock
 from tests.daemon.fakes import Inside
 from tests.daemon.fleet import HOLD, WINDOW, Engine, Host
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
-from uuidd.server.seeking import next_due
+from uuidd.server.seeking import FAR, next_due, used
 from uuidd.server.waiting import LOOK_SECONDS, SHARE_SECONDS, UNTOLD_SECONDS
 from uuidd.workers.coordinator import Found
 from uuidd.workers.record import Record
@@ -73,6 +73,13 @@ def test_a_number_that_is_kept_free_or_cannot_be_read_is_never_next() -> None:
     due = next_due(registers, [2, 3, 4, 5, 6], hold=0)
     assert due is not None
     assert due.number == 6
+
+
+def test_only_numbers_that_can_be_read_and_begin_soon_are_tried() -> None:
+    """One whose ticks begin a minute ahead was used by a wrong clock."""
+    free, ahead = (Found(Record("0" * 16, until, held=False), "1") for until in (5, FAR + 6))
+    founds = {3: "garbage", 4: ahead, 5: free}
+    assert used(founds, [3, 4, 5], steady=5, hold=0) == [(5, free)]
 
 
 async def test_the_log_says_once_that_all_are_taken(

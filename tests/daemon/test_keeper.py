@@ -118,7 +118,7 @@ async def test_a_host_that_others_outran_looks_again_soon(engine: Engine) -> Non
     async def outrun(number: int, record: Record, version: Version | None) -> Version:
         engine.replace(number, replace(record, claim="f" * 16, host=f"other{number}"))
         if len(engine.kept) == TRIES:
-            del engine.write  # type: ignore[method-assign]
+            del engine.write
         raise Changed
 
     engine.write = outrun  # type: ignore[method-assign]

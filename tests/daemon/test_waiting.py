@@ -69,7 +69,7 @@ def test_a_number_that_is_kept_free_or_cannot_be_read_is_never_next() -> None:
     """The earliest of the others is."""
     reserved = Found(Record("0" * 16, 5, held=False, reserved=True), "1")
     later, sooner = (Found(Record("0" * 16, until, held=True), "1") for until in (9, 8))
-    registers = {3: "garbage", 4: reserved, 5: later, 6: sooner}
+    registers: dict[int, Found | str] = {3: "garbage", 4: reserved, 5: later, 6: sooner}
     due = next_due(registers, [2, 3, 4, 5, 6], hold=0)
     assert due is not None
     assert due.number == 6
@@ -78,7 +78,7 @@ def test_a_number_that_is_kept_free_or_cannot_be_read_is_never_next() -> None:
 def test_only_numbers_that_can_be_read_and_begin_soon_are_tried() -> None:
     """One whose ticks begin a minute ahead was used by a wrong clock."""
     free, ahead = (Found(Record("0" * 16, until, held=False), "1") for until in (5, FAR + 6))
-    founds = {3: "garbage", 4: ahead, 5: free}
+    founds: dict[int, Found | str] = {3: "garbage", 4: ahead, 5: free}
     assert used(founds, [3, 4, 5], steady=5, hold=0) == [(5, free)]
 
 

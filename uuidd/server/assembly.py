@@ -131,12 +131,12 @@ class Assembly:
         self.admission = Admission(limits, own_uid=own_uid, outsiders=outsiders)
         self.trust = Trust(timelines, read, settings.require_sync, ask)
         self.keeper = None if keeper is None else keeper(timelines, read, self.saver)
-        entropy = entropy or Entropy()
+        self.entropy = entropy or Entropy()
         self.clones = Clones(
             timelines,
             self.saver,
             read,
-            entropy,
+            self.entropy,
             go_on=settings.go_on_after_clone,
             dropped=(lambda _: None) if self.keeper is None else self.keeper.dropped,
             libuuid_clock_seq=libuuid_clock_seq,
@@ -164,7 +164,7 @@ class Assembly:
         self.service = Service(
             self.allocator,
             self.leasing,
-            entropy,
+            self.entropy,
             self.report.status,
             self.clones,
             self.admission.trusted,

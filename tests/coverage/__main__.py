@@ -42,9 +42,7 @@ WORLDS = [
 """Quick tests that visit so many states that measuring them takes long, and shows nothing new."""
 
 PROCESSES = [
-    # Not of test_output, whose processes have no descriptor for what they execute.
     "tests/daemon",
-    "--ignore=tests/daemon/test_output.py",
     *(
         f"tests/client/test_{name}.py"
         for name in (
@@ -66,7 +64,7 @@ PROCESSES = [
         )
     ),
 ]
-"""pytest's arguments for tests with processes that execute what no quick test does."""
+"""Where the tests with processes are that execute what no quick test does."""
 
 
 def main() -> int:

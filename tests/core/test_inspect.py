@@ -353,6 +353,11 @@ def test_a_snowflake_in_letters_has_a_reading_for_each_base() -> None:
     assert only("b8wjm1zroyyyy").text == "1427970479175499776"
 
 
+def test_a_snowflake_in_letters_has_these_readings_too_if_its_kind_is_named() -> None:
+    """Where several bases are possible, the kind does not say which it is."""
+    assert readings("4jgmnx8Js8A", kind="snowflake") == readings("4jgmnx8Js8A")
+
+
 def test_a_number_may_be_an_apollo_uid_without_reserved_bits() -> None:
     """With them, too many numbers would be plausible."""
     value = 3_000_000_000 << 32 | 5 << 28 | 0xD00

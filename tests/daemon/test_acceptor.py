@@ -6,6 +6,7 @@ import logging
 import os
 import socket
 from collections.abc import AsyncIterator, Iterator
+from itertools import pairwise
 from struct import pack
 from typing import Any
 
@@ -592,6 +593,19 @@ async def test_stop_does_not_wait_for_the_silence_of_who_was_rejected() -> None:
                 assert await one.rest() == await other.rest() == b""
             await served.ended.wait()
             assert trio.current_time() == GRACE
+
+
+async def test_many_who_connect_at_once_hold_nobody_up() -> None:
+    """All others have a turn after each few of them."""
+    async with serving() as served, contextlib.AsyncExitStack() as stack:
+        await trio.testing.wait_all_tasks_blocked()
+        for _ in range(3 * ACCEPTS):
+            await stack.enter_async_context(served.connect())
+        open_ones = [0]
+        while open_ones[-1] < 3 * ACCEPTS:
+            await trio.lowlevel.checkpoint()
+            open_ones.append(served.inside.admission.open)
+        assert max(later - before for before, later in pairwise(open_ones)) <= ACCEPTS
 
 
 @pytest.mark.parametrize("drain", [False, True])

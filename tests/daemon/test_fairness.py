@@ -132,6 +132,17 @@ def test_what_a_user_has_overdrawn_is_not_forgotten_while_others_want_ticks() ->
         shares.check(GREEDY, at=CONTENDED + 1)
 
 
+def test_a_user_who_wants_nothing_any_more_has_no_share() -> None:
+    """The others have more, even while none of them is given anything."""
+    shares = contended(15, GREEDY, OTHER, THIRD)
+    shares.last = OTHER
+    shares.draw(GREEDY, asked=10**9, given=10**8, at=CONTENDED // 2)
+    for at, parts in ((CONTENDED // 2, 3), (CONTENDED + 1, 2)):
+        with pytest.raises(OverShare) as caught:
+            shares.check(GREEDY, at=at)
+        assert caught.value.parts == parts
+
+
 def test_what_was_drawn_before_a_shortage_does_not_count() -> None:
     """Only what is drawn while it lasts."""
     shares = Shares(15)

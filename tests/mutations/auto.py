@@ -8,7 +8,7 @@ import random
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from enum import StrEnum
 from itertools import islice
 from pathlib import Path
@@ -63,11 +63,17 @@ class Outcome(NamedTuple):
 
 
 def chosen(
-    sources: Sequence[Module], seed: str, *, paths: Sequence[str] = (), changed: str | None = None
+    sources: Sequence[Module],
+    seed: str,
+    *,
+    paths: Sequence[str] = (),
+    changed: str | None = None,
+    keys: Container[str] | None = None,
 ) -> Iterator[tuple[Module, Mutant]]:
     """Yield all mutants of files below *paths* in the order that *seed* draws.
 
-    With *changed*, those of the lines that differ from that commit.
+    With *changed*, those of the lines that differ from that commit; with *keys*, those of a key
+    that is among them.
     """
     lines = None if changed is None else _changed(changed)
     found = [
@@ -78,7 +84,9 @@ def chosen(
         if lines is None or mutant.line in lines.get(module.path, ())
     ]
     random.Random(seed).shuffle(found)
-    return ((module, mutant) for module, mutant in found if is_real(mutant, module))
+    for module, mutant in found:
+        if (keys is None or _key(_told((module, mutant))) in keys) and is_real(mutant, module):
+            yield module, mutant
 
 
 def auto(
@@ -98,14 +106,10 @@ def auto(
     run before a change are tried. Tests that take longer than *slowest* seconds are left out.
     """
     results = Results(FILE, state())
-    drawn = chosen(modules(TOP), seed, paths=paths, changed=changed)
-    if again:
-        before = {**results.former, **results.rows}
-        survived = {
-            _key(name) for name, (verdict, *_) in before.items() if verdict == Verdict.SURVIVED
-        }
-        drawn = (pair for pair in drawn if _key(_told(pair)) in survived)
-    pairs = list(islice(drawn, count))
+    before = {**results.former, **results.rows}
+    survived = {_key(name) for name, (verdict, *_) in before.items() if verdict == Verdict.SURVIVED}
+    keys = survived if again else None
+    pairs = list(islice(chosen(modules(TOP), seed, paths=paths, changed=changed, keys=keys), count))
     wanted = [pair for pair in pairs if _told(pair) not in results.rows]
     say(f"seed {seed}: {len(pairs)} mutants, of which {len(pairs) - len(wanted)} are known")
     for outcome in _outcomes(wanted, slowest, seconds, jobs):

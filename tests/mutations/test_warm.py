@@ -16,6 +16,7 @@ import pytest
 from tests.mutations.executed import Executed
 from tests.mutations.trial import TOP, memory, remove_left
 from tests.mutations.warm import Warm, warm
+from tests.rig import PATIENCE
 
 pytestmark = pytest.mark.process
 
@@ -79,9 +80,10 @@ def tree(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def collected(tree: Path) -> Iterator[Warm]:
-    """Provide the tests of the small project, of which each may take half a second and 64 MiB."""
-    with warm(tree, Executed({}, {}, []), ["test_it.py"], 1, seconds=0.5, memory=1 << 26) as found:
+def collected(tree: Path, seconds: float = PATIENCE) -> Iterator[Warm]:
+    """Provide the tests of the small project, each of which may take so long, and 64 MiB."""
+    executed = Executed({}, {}, [])
+    with warm(tree, executed, ["test_it.py"], 1, seconds=seconds, memory=1 << 26) as found:
         yield found
 
 
@@ -96,18 +98,26 @@ def killers(warm: Warm, new: bytes, *tests: str, old: bytes = b"return 1") -> di
     return found and {test.partition("::")[2]: how for test, how in found.items()}
 
 
+BOTH = ("test_type", "test_value")
+
+
 def test_each_test_says_how_it_sees_a_mutant(tree: Path) -> None:
-    """By its failure, by the time or the memory that it takes, or by a crash."""
-    both = ("test_type", "test_value", "test_other")
+    """By its failure, by the memory that it takes, or by a crash; the others pass."""
+    every = (*BOTH, "test_other")
     with collected(tree) as warm:
-        assert killers(warm, b"return 3", *both) == {"test_value": "fail"}
-        assert killers(warm, b"while True: pass", *both) == dict.fromkeys(both[:2], "time")
-        assert killers(warm, b"return [0] * 10**12", *both) == dict.fromkeys(both[:2], "memory")
+        assert killers(warm, b"return 3", *every) == {"test_value": "fail"}
+        assert killers(warm, b"return [0] * 10**12", *every) == dict.fromkeys(BOTH, "memory")
         eats = b"x = [0]\n    while True: x += x"
-        assert killers(warm, eats, *both) == dict.fromkeys(both[:2], "memory")
+        assert killers(warm, eats, *every) == dict.fromkeys(BOTH, "memory")
         exits = b"import os; os._exit(0)"
-        assert killers(warm, exits, *both) == dict.fromkeys(both[:2], "crash")
-        assert killers(warm, b"return 1 + 0", *both) == {}
+        assert killers(warm, exits, *every) == dict.fromkeys(BOTH, "crash")
+        assert killers(warm, b"return 1 + 0", *every) == {}
+
+
+def test_a_test_that_hangs_is_ended(tree: Path) -> None:
+    """And the next one runs."""
+    with collected(tree, seconds=0.2) as warm:
+        assert killers(warm, b"while True: pass", *BOTH) == dict.fromkeys(BOTH, "time")
 
 
 def test_a_test_that_fails_with_the_whole_code_sees_nothing(tree: Path) -> None:
@@ -138,7 +148,7 @@ def test_a_run_that_is_broken_off_leaves_nothing(tree: Path, number: signal.Sign
         finally:
             run.send_signal(number)
     try:
-        assert select.select([fork], [], [], 30)[0]
+        assert select.select([fork], [], [], PATIENCE)[0]
     finally:
         os.close(fork)
     assert folder.parent == memory()

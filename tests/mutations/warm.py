@@ -23,6 +23,9 @@ FORK_BYTES = 1 << 30
 SECONDS = 10.0
 """So long a test may take, and longer if it takes long with the whole code."""
 
+WHOLE_SECONDS = 60.0
+"""So long a test may take with the whole code."""
+
 
 class Warm:
     """Runs tests of the copy in *tree* in processes that have collected *files* of it."""
@@ -65,7 +68,8 @@ class Warm:
             if found is None:
                 return None
             for test in found.keys() - self._sound.keys():
-                self._sound[test] = not self._asked(None, b"", b"", [test])
+                whole = self._asked(None, b"", b"", [test], seconds=WHOLE_SECONDS)
+                self._sound[test] = not whole
             real = {test: how for test, how in found.items() if self._sound[test]}
             if real or not found or not until_one_fails:
                 return real
@@ -86,15 +90,15 @@ class Warm:
         after: bytes,
         tests: Sequence[str],
         *,
+        seconds: float | None = None,
         until_one_fails: bool = True,
     ) -> dict[str, str] | None:
+        least = self._seconds if seconds is None else seconds
         request = {
             "path": None if path is None else str(self._tree / path),
             "before": before.decode(),
             "after": after.decode(),
-            "tests": {
-                test: self._seconds + 5 * self._executed.seconds.get(test, 0.0) for test in tests
-            },
+            "tests": {test: least + 5 * self._executed.seconds.get(test, 0.0) for test in tests},
             "until_one_fails": until_one_fails,
             "bytes": self._memory,
         }

@@ -120,8 +120,6 @@ def test_new_ends_quietly_when_its_reader_ends(daemon: Daemon) -> None:
             "new -k v7 --name x",
             "bounds v7 1 --unit day",
         ),
-        *("bench -k v2", "bench -k", "bench --seconds 0", "bench --seconds -1"),
-        *("bench --seconds 60.1", "bench --seconds nan", "bench --seconds soon"),
         *("inspect -k v9 1", "inspect --epoch x 1", "inspect --epoch -5 1"),
         # Standard input among other ids, and bits of no kind.
         *("inspect - 1", "inspect --raw 1"),
@@ -159,7 +157,7 @@ def test_a_status_that_json_cannot_hold_is_one_line(tmp_path: Path, uuidctl: Uui
     assert err.startswith("uuidctl: the daemon's status cannot be written as JSON: ")
 
 
-@pytest.mark.parametrize("command", ["new", "status", "bench"])
+@pytest.mark.parametrize("command", ["new", "status"])
 def test_a_bad_time_out_in_the_environment_is_one_line(
     command: str, monkeypatch: pytest.MonkeyPatch, uuidctl: Uuidctl
 ) -> None:

@@ -47,7 +47,6 @@ PROCESSES = [
         f"tests/client/test_{name}.py"
         for name in (
             "aio",
-            "bench",
             "errors",
             "familiar",
             "inspect",

@@ -93,7 +93,7 @@ def test_defaults_that_are_not_there_are_told_of(tmp_path: Path) -> None:
     [
         (UUIDD, ["--help"]),
         (UUIDD, ["--version"]),
-        (UUIDCTL, ["bench", "--help"]),
+        (UUIDCTL, ["status", "--help"]),
     ],
 )
 def test_a_help_that_cannot_be_written_is_told_in_a_line(

@@ -54,8 +54,8 @@ function _shtab_uuidctl_using
   test "$_shtab_uuidctl_cmdpath" = "$argv"
 end
 
-set -g _shtab_uuidctl_commands new bounds inspect status renew bench run
-set -g _shtab_uuidctl_opts_with_value --count --epoch --kind --name --namespace --seconds --socket --unit --worker -C -f -k -n -o -s
+set -g _shtab_uuidctl_commands new bounds inspect status renew run
+set -g _shtab_uuidctl_opts_with_value --count --epoch --kind --name --namespace --socket --unit --worker -C -f -k -n -o -s
 
 complete -c uuidctl -e
 complete -c uuidctl -f
@@ -101,11 +101,6 @@ complete -c uuidctl -n '_shtab_uuidctl_using status' -l watch -d 'refresh the sc
 complete -c uuidctl -n '_shtab_uuidctl_using status' -l check -d 'print one line; exit with 2 if the daemon does not serve all kinds of ids normally, and with 1 if it soon will not'
 complete -c uuidctl -n '_shtab_uuidctl_using; and test $_shtab_uuidctl_npos -eq 0' -a renew -d 'tell the daemon that this machine was cloned'
 complete -c uuidctl -n '_shtab_uuidctl_using renew' -s h -l help -d 'show this help message and exit'
-complete -c uuidctl -n '_shtab_uuidctl_using; and test $_shtab_uuidctl_npos -eq 0' -a bench -d 'measure how fast the daemon answers and how fast ids are made'
-complete -c uuidctl -n '_shtab_uuidctl_using bench' -s h -l help -d 'show this help message and exit'
-complete -c uuidctl -n '_shtab_uuidctl_using bench' -s k -l kind -xka "v1 v4 v6 v7 snowflake flake ulid ksuid push_id" -d 'the kinds of ids: v1, v4, v6, v7, snowflake, flake, ulid, ksuid, push_id (default: all)'
-complete -c uuidctl -n '_shtab_uuidctl_using bench' -l seconds -x -d 'seconds for each measurement, at most 60 (default: 0.25)'
-complete -c uuidctl -n '_shtab_uuidctl_using bench' -l json -d 'print one JSON object'
 complete -c uuidctl -n '_shtab_uuidctl_using; and test $_shtab_uuidctl_npos -eq 0' -a run -d 'run a command with a private daemon'
 complete -c uuidctl -n '_shtab_uuidctl_using run' -s h -l help -d 'show this help message and exit'
 complete -c uuidctl -n '_shtab_uuidctl_using run' -l worker -x -d 'the daemon'"'"'s worker number, which Snowflakes need'

@@ -21,7 +21,7 @@ from uuidd import __version__ as __version__
 from uuidd_client import extension, lazy
 from uuidd_client.client import Client
 from uuidd_client.drawing import function
-from uuidd_client.errors import DaemonUnavailable, NoWorkerId, RateExceeded, TimeOutOfRange
+from uuidd_client.errors import DaemonUnavailable, NoWorkerId, TimeOutOfRange
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,7 +45,6 @@ __all__ = [
     "Client",
     "DaemonUnavailable",
     "NoWorkerId",
-    "RateExceeded",
     "TimeOutOfRange",
     "at_time",
     "bounds",

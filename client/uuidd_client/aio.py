@@ -151,13 +151,11 @@ class AsyncClient:
         stopped = False
 
         def pieces() -> list[Any]:
-            # A client that must not wait has to know how many are wanted in all.
-            most = PIECE if self._client._wait else count
             parts = []
-            for first in range(0, count, most):
+            for first in range(0, count, PIECE):
                 if stopped:
                     break
-                parts.append(self._part(kind, min(most, count - first), form))
+                parts.append(self._part(kind, min(PIECE, count - first), form))
             return parts
 
         def make() -> list[Any] | bytes:

@@ -66,9 +66,9 @@ class Client:
     *timeout*: seconds to wait for the daemon's answer (default: $UUIDD_TIMEOUT; if not set 5, or
     after a wait in vain 0.2 where there is a fallback). After a time-out, calls fall back or fail
     at once until the daemon answers again.
-    *wait*: wait if more ids are wanted than there is time for: 10 million a second of each kind (v1
+
+    A call waits if more ids are wanted than there is time for: 10 million a second of each kind (v1
     and v6 together) with a lease, and otherwise of all processes together (4,096,000 Snowflakes).
-    Without it, RateExceeded is raised.
     """
 
     def __init__(
@@ -78,7 +78,6 @@ class Client:
         max_age: float = 0.1,
         timeout: float | None = None,
         *,
-        wait: bool = True,
         _clock: ClientClock | None = None,
     ) -> None:
         age = seconds("max_age", max_age)
@@ -89,13 +88,12 @@ class Client:
             raise ValueError(f"timeout is {shown(timeout)}; it must be more than 0 seconds")
         path = None if socket is None else path_of(socket)
         self._settings = (path, fallback, age, patience)
-        self._wait = wait
         # Tests of this project set it. A copy of the client has the system's clock again.
         self._clock = clock = _clock or SYSTEM_CLOCK
         # Once, so that all of it makes ids in the same way.
         self._core = extension.core
         shared: dict[str, tuple[LatestSteady, Mark]] = {}
-        settings = (*self._settings, wait, self._core, shared)
+        settings = (*self._settings, self._core, shared)
         self._session: PerProcess[Session] = PerProcess(
             lambda: lazy.session_type()(*settings, clock=clock),
             drop=lambda session: session.drop(),
@@ -251,9 +249,7 @@ class Client:
         return f"<{type(self).__name__} of {self._settings[0] or default_path()!r}>"
 
     def __reduce__(self) -> tuple[typing.Any, ...]:
-        from functools import partial
-
-        return partial(type(self), wait=self._wait), self._settings
+        return type(self), self._settings
 
     def __enter__(self) -> Client:
         return self

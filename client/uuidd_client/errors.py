@@ -85,25 +85,6 @@ class TimeOutOfRange(Exception):
         return _rebuild, (type(self), self.args), self.__dict__
 
 
-class RateExceeded(Exception):
-    """More ids of *kind* were wanted than are free now, from a client that does not wait.
-
-    None was made: *free* of *wanted* can be made at once.
-    """
-
-    def __init__(self, kind: str, wanted: int, free: int) -> None:
-        super().__init__(
-            f"{wanted} ids of kind {kind} are more than the {free} that are free now: make fewer,"
-            " try again later, or use a Client(wait=True)"
-        )
-        self.kind = kind
-        self.wanted = wanted
-        self.free = free
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (type(self), self.args), self.__dict__
-
-
 def _rebuild(kind: type[Exception], args: tuple[Any, ...]) -> Exception:
     error = kind.__new__(kind)
     error.args = args

@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace import id_generator
 
 import uuidd_client
 from uuidd_client.client import Client
-from uuidd_client.errors import DaemonUnavailable, RateExceeded, TimeOutOfRange
+from uuidd_client.errors import DaemonUnavailable, TimeOutOfRange
 
 __all__ = ["IdGenerator"]
 
@@ -40,7 +40,7 @@ class IdGenerator(id_generator.IdGenerator):
         while not made:
             try:
                 made = self._trace().int
-            except (DaemonUnavailable, RateExceeded, TimeOutOfRange):
+            except (DaemonUnavailable, TimeOutOfRange):
                 made = _alone()
         return made
 

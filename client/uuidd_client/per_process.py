@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from uuidd_client.errors import DaemonUnavailable, RateExceeded
+from uuidd_client.errors import DaemonUnavailable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class PerProcess(Generic[Value]):
                 value = self.get()
             try:
                 result = use(value)
-            except (Forked, DaemonUnavailable, RateExceeded):
+            except (Forked, DaemonUnavailable):
                 if value.alive[0]:
                     raise
             else:

@@ -22,7 +22,6 @@ from uuidd.core.ids.layouts import LAYOUTS
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd_client.blocks import Blocks
 from uuidd_client.demand import AT_ONCE
-from uuidd_client.errors import RateExceeded
 from uuidd_client.fork_guard import ForkGuard
 from uuidd_client.mark import Mark
 from uuidd_client.own_lane import LEASE_AGE, OwnLane
@@ -59,8 +58,6 @@ EMPTY_PAUSE = 0.0001
 class Places:
     """The places of *kind*, from *lane*, if it has any, or from *source*. Not for two threads.
 
-    *wait* is whether a call may wait for ticks that are not free yet.
-
     Those in ``first .. end`` are free. Their ids have *origin*, are marked *safe*, and are valid
     while UTC is in the span from *begin* to ``deadline[0]``, which is memory that a fork's child
     finds empty, and until *watch* has moved. *used* counts those that were used of the last block,
@@ -77,7 +74,6 @@ class Places:
         guard: ForkGuard,
         max_age: float,
         *,
-        wait: bool = True,
         lane: OwnLane | None = None,
         reserved: Mark | None = None,
     ) -> None:
@@ -90,7 +86,6 @@ class Places:
         self.blocks = Blocks(kind, source, max_age)
         self.guard = guard
         self.max_age = max_age
-        self.wait = wait
         self.first = self.end = self._not_before = 0
         self.reserved = reserved or Mark()
         self.marked = 0
@@ -112,16 +107,6 @@ class Places:
     def used_end(self) -> int:
         """Return the end of the ticks that were used, or now if UTC has gone back since."""
         return min(max(self.first, self.reserved.end), utc_tick(self.clock) + 1)
-
-    def ensure_at_once(self, count: int) -> None:
-        """Ensure that there are *count* places, all valid. Raises RateExceeded."""
-        if self.end - self.first >= count and self.valid():
-            return
-        self.deadline[0] = 0.0
-        self.ensure(count)
-        free = self.end - self.first
-        if free < count:
-            raise RateExceeded(self.kind, count, free)
 
     def use(self, count: int) -> tuple[int, int]:
         """Use up to *count* places that lie within one run: return the first, and how many."""
@@ -197,12 +182,7 @@ class Places:
 
     def _cut(self, lane: OwnLane, needed: int, ahead: int) -> bool:
         """Take the latest ticks of *lane*, and return whether any can be used now."""
-        if (
-            self.wait
-            and self.max_age
-            and needed >= SPARSE
-            and utc_tick(self.clock) - self.reserved.end < SPARSE
-        ):
+        if self.max_age and needed >= SPARSE and utc_tick(self.clock) - self.reserved.end < SPARSE:
             # So that a long list is not made of a few ids at a time.
             self.clock.pause(min(needed, 16 * SPARSE) / TICKS_PER_SECOND)
         begin, max_age = self.clock.utc_seconds(), self.max_age
@@ -238,8 +218,6 @@ class Places:
                     return
                 # Of three ticks in a row one has a place, but fewer may have been free; and under
                 # another node, ids go on in the next run.
-                if not self.wait:
-                    raise RateExceeded(self.kind, needed, 0)
                 self.clock.pause(EMPTY_PAUSE)
                 self._fetch(needed)
             raise self.blocks.broken(f"{MAX_EMPTY} blocks in a row have no place for a {self.kind}")

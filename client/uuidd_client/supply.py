@@ -122,7 +122,7 @@ class Supply:
     def make(self, count: int, form: str) -> list[Any]:
         """Return exactly *count* ids in *form*.
 
-        Raises DaemonUnavailable; the ids made so far are lost. Raises RateExceeded; none was made.
+        Raises DaemonUnavailable; the ids made so far are lost.
         """
         for _ in _TRIES:
             made: list[Any] = []
@@ -179,8 +179,6 @@ class Supply:
         """
         self._take_back()
         places = self.places
-        if not places.wait:
-            places.ensure_at_once(count)
         watch = None
         while count:
             places.ensure(count)

@@ -134,8 +134,8 @@ def _rest(client: Client, sessions: PerProcess[Any]) -> None:
 def _session_at(socket: Path, client: Client) -> Session:
     """Return a session with the settings of *client*, but of the daemon at *socket*."""
     _, fallback, max_age, timeout = client._settings
-    wait, core, clock = client._wait, client._core, client._clock
-    return session_type()(str(socket), fallback, max_age, timeout, wait, core, clock=clock)
+    core, clock = client._core, client._clock
+    return session_type()(str(socket), fallback, max_age, timeout, core, clock=clock)
 
 
 @contextlib.contextmanager

@@ -21,7 +21,7 @@ from tests.client.fakes import Server, granted, grants, result
 from tests.client.lanes import Clock, World
 from tests.kinds import KINDS, TIMED
 from tests.rig import Daemon
-from uuidd_client import Client, DaemonUnavailable, NoWorkerId, RateExceeded, notices, transport
+from uuidd_client import Client, DaemonUnavailable, NoWorkerId, notices, transport
 from uuidd_client.aio import PIECE, SHORT_LIST, AsyncClient
 from uuidd_client.event_loop import MAX_THREADS
 from uuidd_client.stream import Stream
@@ -380,19 +380,6 @@ def test_a_list_that_is_cancelled_is_not_made_to_its_end(
 
     run(main)
     assert pieces[True] <= 2
-
-
-def test_a_client_that_does_not_wait_makes_a_long_list_or_none(
-    run: Run[Any], daemon: Daemon
-) -> None:
-    """Of the whole list, not of a piece."""
-
-    async def main() -> None:
-        async with AsyncClient(Client(daemon.socket, wait=False)) as ids:
-            await ids.make("v7", 5_000_000)
-
-    with pytest.raises(RateExceeded, match="5000000"):
-        run(main)
 
 
 def test_an_endless_iterator_lets_others_have_their_turn(run: Run[Any], path: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from tests.client.fakes import Answer, Server, Time, granted, in_turn, refused, result
 from tests.documents import text
-from uuidd_client import Client, DaemonUnavailable, NoWorkerId, RateExceeded, TimeOutOfRange
+from uuidd_client import Client, DaemonUnavailable, NoWorkerId, TimeOutOfRange
 from uuidd_client.errors import CODES, REASONS
 from uuidd_client.source import RETRY_SECONDS
 from uuidd_client.testing import fixed_ids
@@ -30,7 +30,6 @@ NOBODY = 65534
     [
         DaemonUnavailable("/path", "no answer yet", "silent"),
         NoWorkerId("/path"),
-        RateExceeded("v1", 10, 3),
         TimeOutOfRange("ksuid", 10, 20, 30),
     ],
 )

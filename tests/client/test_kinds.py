@@ -19,7 +19,7 @@ from tests.kinds import KINDS, SECOND, STEADY, TIMED, UNIX, bounds, fields, numb
 from tests.rig import Daemon
 from uuidd.core.ids import flake, snowflake, versions
 from uuidd.core.ids.nodes import MULTICAST
-from uuidd_client import Client, DaemonUnavailable, NoWorkerId, RateExceeded, source
+from uuidd_client import Client, DaemonUnavailable, NoWorkerId, source
 from uuidd_client.fallback import Fallback
 from uuidd_client.per_process import PerProcess
 
@@ -248,14 +248,3 @@ def test_beyond_the_rate_a_caller_waits(client: Client) -> None:
     spans = snowflake.fields(found[-1]).ms - snowflake.fields(found[0]).ms
     assert spans >= 600_000 // 4096 - 1
     assert spans <= (time.monotonic() - begun + 0.3) * 1000
-
-
-def test_beyond_the_rate_a_caller_is_told_if_it_does_not_wait(daemon: Daemon) -> None:
-    """The error says how many are free; nothing was given out, and those can be had."""
-    with Client(daemon.socket, fallback=False, wait=False) as client:
-        client.make("snowflake", 1)
-        with pytest.raises(RateExceeded, match="make fewer, try again later") as caught:
-            client.make("snowflake", 10_000_000)
-        free = caught.value.free
-        assert 0 < free < 10_000_000
-        assert len(client.make("snowflake", min(free, 100))) == min(free, 100)

@@ -19,7 +19,7 @@ from tests.kinds import KINDS, LANED, LEASED, SECOND
 from uuidd.core.ids import ksuid, versions
 from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND
 from uuidd.core.timeline.leases import HORIZON_AT
-from uuidd_client import Client, RateExceeded
+from uuidd_client import Client
 from uuidd_client.fork_guard import ForkGuard
 from uuidd_client.own_lane import LEASE_AGE, NO_LEASE_SECONDS
 from uuidd_client.places import LIST_AHEAD, Places
@@ -402,23 +402,19 @@ def test_short_lists_in_a_row_use_ticks_from_before_the_first(
     world: World, time: Time, kind: Kind
 ) -> None:
     """All at one moment: so a burst of lists may need more ticks than come while it lasts."""
-    with leasing(world, kind, wait=False) as (server, client):
+    with leasing(world, kind) as (server, client):
+        begun = time.utc
         found = [id for _ in range(LIST_AHEAD // 1000) for id in client.make(kind, 1000)]
-        assert not server.requests
+        assert (time.utc, server.requests) == (begun, [])
     assert rising(kind, found)
 
 
-def test_a_client_that_does_not_wait_is_told_how_many_are_free(world: World, time: Time) -> None:
-    """In the lane, as in a block; none is made then."""
-    with leasing(world, "v1", wait=False) as (server, client):
-        assert len(client.make("v1", 100_000)) == 100_000
-        time.move(70 * TICK)
+def test_a_long_list_is_made_at_once_of_ticks_that_have_passed(world: World, time: Time) -> None:
+    """And without the daemon."""
+    with leasing(world, "v1") as (server, client):
         begun = time.utc
-        with pytest.raises(RateExceeded, match="2000 ids of kind v1 are more than the 70 that"):
-            client.make("v1", 2000)
-        assert time.utc == begun
-        assert len(client.make("v1", 70)) == 70
-        assert not server.requests
+        assert len(client.make("v1", 100_000)) == 100_000
+        assert (time.utc, server.requests) == (begun, [])
 
 
 # --- what a kind cannot hold

@@ -119,9 +119,9 @@ def test_a_client_comes_out_of_a_pickle_with_its_settings(
     way: Callable[[Client], Client],
 ) -> None:
     """It connects, and draws, on its own."""
-    client = Client("/nowhere/s", False, 0.5, 0.25, wait=False)
+    client = Client("/nowhere/s", False, 0.5, 0.25)
     again = way(client)
-    assert (again._settings, again._wait) == (("/nowhere/s", False, 0.5, 0.25), False)
+    assert again._settings == ("/nowhere/s", False, 0.5, 0.25)
     assert again._session is not client._session
 
 

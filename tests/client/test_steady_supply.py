@@ -14,7 +14,7 @@ from tests.client.fakes import NODE, START, UNAVAILABLE, Time, Unwatched
 from tests.kinds import KINDS, MS, STEADY, UNLEASED, fields
 from uuidd.core.ids import snowflake, versions
 from uuidd.core.timeline import SteadyBlock
-from uuidd_client import DaemonUnavailable, RateExceeded, TimeOutOfRange
+from uuidd_client import DaemonUnavailable, TimeOutOfRange
 from uuidd_client.blocks import MAX_NODES
 from uuidd_client.fork_guard import ForkGuard
 from uuidd_client.places import MAX_EMPTY, Places
@@ -60,9 +60,9 @@ def block(first: int, count: int, *, node: int = NODE, worker: int | None = 5) -
     return SteadyBlock(START + first, count, node, worker, snowflake.TWITTER_EPOCH)
 
 
-def supply_of(source: Blocks, kind: str, *, wait: bool = True) -> Supply:
+def supply_of(source: Blocks, kind: str) -> Supply:
     """Return a supply from *source*."""
-    return Supply(Places(kind, cast(Source, source), ForkGuard(), 0.1, wait=wait))
+    return Supply(Places(kind, cast(Source, source), ForkGuard(), 0.1))
 
 
 def test_a_snowflake_without_any_age_asks_for_three_ticks() -> None:
@@ -99,22 +99,6 @@ def test_runs_of_slow_ids_stay_short() -> None:
             while draw():
                 lengths[-1] += 1
     assert max(lengths) == SLOW_RUNS["ksuid", "text"]
-
-
-def test_who_does_not_wait_is_told_what_is_free() -> None:
-    """And can have that, without another block."""
-    supply = supply_of(Blocks(block(0, 10)), "v7", wait=False)
-    with pytest.raises(RateExceeded, match="11 ids of kind v7 are more than the 10") as caught:
-        supply.make(11, "uuid")
-    assert (caught.value.wanted, caught.value.free) == (11, 10)
-    assert len(supply.make(10, "uuid")) == 10
-
-
-def test_who_does_not_wait_is_told_when_not_even_one_is_free() -> None:
-    """A block without a slot is of no use."""
-    supply = supply_of(Blocks(block(1, 1)), "snowflake", wait=False)
-    with pytest.raises(RateExceeded, match="more than the 0 that are free"):
-        supply.make(1, "int")
 
 
 def test_a_failure_in_the_middle_is_raised() -> None:

@@ -24,7 +24,6 @@ from uuidd_client import (
     Client,
     DaemonUnavailable,
     NoWorkerId,
-    RateExceeded,
     TimeOutOfRange,
     command,
 )
@@ -125,7 +124,6 @@ def test_each_option_that_is_named_exists(name: str) -> None:
         DaemonUnavailable(SOCKET, "silent for longer than the time-out"),
         DaemonUnavailable(SOCKET, "unavailable: ...", code="unavailable"),
         NoWorkerId(SOCKET, f"no_worker_id: {NO_NUMBER}"),
-        RateExceeded("snowflake", 10_000_000, 368_640),
         TimeOutOfRange("snowflake", IN_2090, SNOWFLAKE.epoch, SNOWFLAKE.end),
     ],
 )

@@ -18,7 +18,9 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 from types import FunctionType
 from typing import Any
 
@@ -27,7 +29,7 @@ from _pytest.main import pytest_runtestloop as run_items
 
 from tests.mutations.ending import end_with_parent
 from tests.mutations.recording import function
-from tests.mutations.swap import Change, Key, changes, imported, swap
+from tests.mutations.swap import Change, Key, changes, imported, is_imported, swap
 
 SOCKETS = "UUIDD_FORKING"
 """The variable of the environment that names the descriptors of the sockets."""
@@ -45,6 +47,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
     items: dict[str, list[pytest.Item]] = {}
     for item in session.items:
         items.setdefault(function(item.nodeid), []).append(item)
+    _import_all()
     functions = imported()
     # So that the forks share the memory of all that.
     gc.freeze()
@@ -56,6 +59,16 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
             os._exit(0)
     _answer(session, items, functions, first)
     return True
+
+
+def _import_all() -> None:
+    """Import the modules that the product imports late, so that their functions can be swapped."""
+    for package in ("uuidd", "uuidd_client"):
+        for module in walk_packages(import_module(package).__path__, f"{package}."):
+            if not module.name.endswith("__main__"):
+                # What a module needs may not be installed.
+                with suppress(ImportError):
+                    import_module(module.name)
 
 
 def _answer(
@@ -72,7 +85,7 @@ def _answer(
                 before, after = (request[name].encode() for name in ("before", "after"))
                 found = changes(request["path"], before, after)
             answer = None
-            if found is not None:
+            if found is not None and is_imported(functions, found):
                 swapped = _Swapped(session, functions, found, request, link)
                 answer = swapped.run(
                     [one for test in request["tests"] for one in items.get(test, ())]

@@ -49,6 +49,13 @@ def imported() -> dict[Key, list[FunctionType]]:
     return found
 
 
+def is_imported(functions: dict[Key, list[FunctionType]], found: list[Change]) -> bool:
+    """Return whether *functions* has all that are changed, but for those that others make."""
+    return all(
+        key(change.old) in functions or "<locals>" in change.old.co_qualname for change in found
+    )
+
+
 def swap(functions: dict[Key, list[FunctionType]], found: list[Change]) -> None:
     """Give *functions* their broken code."""
     for change in found:

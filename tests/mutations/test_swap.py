@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.mutations.swap import changes, imported, swap
+from tests.mutations.swap import changes, imported, is_imported, swap
 
 FILE = "swapped.py"
 
@@ -48,6 +48,7 @@ def test_imported_functions_get_their_broken_code(
     one, some, three = names["one"], names["Some"], names["three"]
     swapped = changes(FILE, SOURCE, SOURCE.replace(old, new))
     assert swapped is not None
+    assert is_imported(imported(), swapped)
     swap(imported(), swapped)
     assert (one(), some().two, three()) == found  # type: ignore[operator]
 
@@ -70,3 +71,10 @@ def test_what_is_done_while_a_module_is_imported_cannot_be_swapped(
 ) -> None:
     """Nor can what a function closes over, or which of two lambdas in a line is meant."""
     assert changes(FILE, before, after) is None
+
+
+def test_a_function_that_is_not_imported_yet_cannot_be_swapped() -> None:
+    """Its import would give it the whole code."""
+    found = changes("elsewhere.py", SOURCE, SOURCE.replace(b"return 2", b"return 3"))
+    assert found is not None
+    assert not is_imported(imported(), found)

@@ -102,8 +102,8 @@ def auto(
 ) -> bool:
     """Try *count* mutants, or those that *seconds* allow; print each; True if none survived.
 
-    What is known of a mutant counts, and it is not run. With *again*, those that survived the last
-    run before a change are tried. Tests that take longer than *slowest* seconds are left out.
+    What is known of a mutant counts, and it is not run. With *again*, those that survived when they
+    were last tried are drawn. Tests that take longer than *slowest* seconds are left out.
     """
     results = Results(FILE, state())
     before = {**results.former, **results.rows}

@@ -1,4 +1,4 @@
-"""What runs have found, kept as long as the product and the tests are the same."""
+"""What runs have found: it counts as long as the product and the tests are the same."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from typing import Any
 class Results:
     """Rows by name, in a *file* of lines of JSON; each is there as soon as it is added.
 
-    *state* stands for the product and the tests, as ``executed.state`` returns it.
-
-    *former* are the rows of the last state of the product and the tests, if that was another one.
+    *state* stands for the product and the tests, as ``executed.state`` returns it. *rows* are of
+    this state; *former* are the last ones of other states, for names that have none of this one.
     """
 
     def __init__(self, file: Path, state: str) -> None:
@@ -21,21 +20,19 @@ class Results:
         self._state = state
         self.rows: dict[str, Any] = {}
         self.former: dict[str, Any] = {}
-        lines = file.read_text().splitlines() if file.exists() else []
-        for line in lines[1:]:
+        for line in file.read_text().splitlines() if file.exists() else ():
             # One may have been broken off.
             with suppress(json.JSONDecodeError):
-                name, row = json.loads(line)
-                self.former[name] = row
-        if lines and lines[0] == self._state:
-            self.rows, self.former = self.former, {}
+                found, name, row = json.loads(line)
+                (self.rows if found == state else self.former)[name] = row
+        for name in self.rows.keys() & self.former.keys():
+            del self.former[name]
 
     def add(self, name: str, row: Any) -> None:
-        """Keep a row; the first one of this state replaces those of another."""
-        if not self.rows:
-            self._file.parent.mkdir(exist_ok=True)
-            self._file.write_text(self._state)
+        """Keep a row."""
         self.rows[name] = row
+        self.former.pop(name, None)
+        self._file.parent.mkdir(exist_ok=True)
         with self._file.open("a") as file:
             # After a line break, because the line before may have been broken off.
-            file.write("\n" + json.dumps([name, row]))
+            file.write("\n" + json.dumps([self._state, name, row]))

@@ -6,7 +6,7 @@ from tests.mutations.results import Results
 
 
 def test_results_stay_until_the_code_differs(tmp_path: Path) -> None:
-    """The rows of the state before can still be read."""
+    """A row of a state before can be read until there is another of its name."""
     file = tmp_path / "made" / "rows"
     first = Results(file, "state 1")
     first.add("a", ["killed"])
@@ -15,7 +15,8 @@ def test_results_stay_until_the_code_differs(tmp_path: Path) -> None:
     later = Results(file, "state 2")
     assert (later.rows, later.former) == ({}, {"a": ["killed"], "b": ["survived"]})
     later.add("a", ["survived"])
-    assert Results(file, "state 2").rows == {"a": ["survived"]}
+    again = Results(file, "state 2")
+    assert (again.rows, again.former) == ({"a": ["survived"]}, {"b": ["survived"]})
 
 
 def test_a_row_that_was_broken_off_is_left_out(tmp_path: Path) -> None:
@@ -23,7 +24,7 @@ def test_a_row_that_was_broken_off_is_left_out(tmp_path: Path) -> None:
     file = tmp_path / "rows"
     Results(file, "state").add("a", ["killed"])
     with file.open("a") as lines:
-        lines.write('\n["b", ["kil')
+        lines.write('\n["state", "b", ["kil')
     again = Results(file, "state")
     assert again.rows == {"a": ["killed"]}
     again.add("c", ["killed"])

@@ -5,7 +5,7 @@
 3. A condition is negated: of an `if`, a `while`, a choice, a comprehension or an assertion.
 4. A sum becomes a difference, and the like.
 5. A statement is dropped: a call, an assignment to an attribute or an item, a `raise`, a `del`.
-6. A `return` returns nothing.
+6. A `return` of anything but False returns nothing.
 7. The first two arguments of a call change places, where their order matters.
 8. Code that only names types, documents or logs is left alone: no test is to see it.
 """
@@ -131,7 +131,7 @@ class _Rules:
                 yield self._negated(test)
             case ast.comprehension(ifs=[test, *_]):
                 yield self._negated(test)
-            case ast.Return(value=ast.expr() as value) if not _is_none(value):
+            case ast.Return(value=ast.expr() as value) if not _is_nothing(value):
                 yield self._in_place(node, "return None", "returns nothing")
             case ast.Expr(value=ast.Call() | ast.Await() | ast.YieldFrom()) | ast.Raise():
                 yield self._in_place(node, "pass", "dropped statement")
@@ -180,7 +180,9 @@ def _is_left_alone(node: ast.AST) -> bool:
             return True
         case ast.Expr(value=ast.Call(func=ast.Attribute(attr=name))):
             return name in _LOGS
-        case ast.Assign(targets=[ast.Name(id="__all__" | "__slots__")]):
+        case ast.Assign(targets=[ast.Name(id="__all__" | "__slots__" | "TYPE_CHECKING")]):
+            return True
+        case ast.Call(func=ast.Name(id="TypeVar" | "NewType" | "ParamSpec" | "cast")):
             return True
         case _:
             return False
@@ -190,5 +192,6 @@ def _is_symmetric(function: ast.expr) -> bool:
     return isinstance(function, ast.Name) and function.id in ("min", "max")
 
 
-def _is_none(value: ast.expr) -> bool:
-    return isinstance(value, ast.Constant) and value.value is None
+def _is_nothing(value: ast.expr) -> bool:
+    # False is as good as None to almost all who call, and another rule turns it into True.
+    return isinstance(value, ast.Constant) and value.value in (None, False)

@@ -35,6 +35,7 @@ def broken(source: str) -> list[str]:
         ("if a:\n    b", ["if (not (a)):\n    b"]),
         ("x = [a for a in b if c]", ["x = [a for a in b if (not (c))]"]),
         ("def f():\n    return a", ["def f():\n    return None"]),
+        ("def f():\n    return False", ["def f():\n    return True"]),
         ("def f():\n    raise a", ["def f():\n    pass"]),
     ],
 )
@@ -52,6 +53,8 @@ def test_each_rule_makes_its_mutants(source: str, found: list[str]) -> None:
         'x = f"{a + b}"',
         '__all__ = ["a", "b"]',
         "if TYPE_CHECKING:\n    a = 1",
+        "TYPE_CHECKING = False",
+        'A = TypeVar("A", int, str)',
     ],
 )
 def test_what_no_test_is_to_see_is_left_alone(source: str) -> None:

@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any, BinaryIO
 
 from uuidd.core.ids.inspect import ALIASES, INSPECTED_KINDS, Reading, readings
-from uuidd_client.command import as_ksuid, as_uuidparse
 from uuidd_client.command.common import CommandError
 
 STANDARD_INPUT = "-"
@@ -66,8 +65,6 @@ def add_to(commands: Any) -> None:
         action="store_true",
         help="print one JSON array, or with - one JSON object per line",
     )
-    as_uuidparse.add_to(command)
-    as_ksuid.add_to(command)
     command.is_value = _is_push_id
     command.set_defaults(do=partial(_do, command))
 
@@ -80,17 +77,6 @@ def _is_push_id(word: str) -> bool:
 def _do(command: argparse.ArgumentParser, given: argparse.Namespace) -> int:
     if given.raw and given.kind is None:
         command.error("--raw needs --kind; without a kind, ids are accepted in all forms anyway")
-    chosen = [
-        given.json or given.raw or given.kind is not None or given.epoch is not None,
-        as_uuidparse.chosen(given),
-        given.format is not None,
-    ]
-    if sum(chosen) > 1:
-        command.error("-J, -n, -r and -o, -f, and the options for all kinds exclude each other")
-    if as_uuidparse.chosen(given):
-        texts = _words() if given.ids == [STANDARD_INPUT] else given.ids
-        print(as_uuidparse.shown(texts, given), end="")
-        return 0
     if given.ids == [STANDARD_INPUT]:
         return _from_input(given)
     if STANDARD_INPUT in given.ids:
@@ -100,10 +86,6 @@ def _do(command: argparse.ArgumentParser, given: argparse.Namespace) -> int:
         found = [(text, _read(text, given)) for text in given.ids]
     except ValueError as error:
         raise CommandError(str(error)) from error
-    if given.format in as_ksuid.PARTS:
-        for _, some in found:
-            as_ksuid.show(some[0], given.format)
-        return 0
     if given.json:
         print(json.dumps([_for_programs(text, some) for text, some in found], indent=2))
     else:
@@ -128,9 +110,6 @@ def _from_input(given: argparse.Namespace) -> int:
             if sys.stderr is not None:
                 print(f"uuidctl: line {number}: {error}", file=sys.stderr)
             continue
-        if given.format in as_ksuid.PARTS:
-            as_ksuid.show(some[0], given.format)
-            continue
         if given.json:
             shown = json.dumps(_for_programs(text, some))
         else:
@@ -139,14 +118,6 @@ def _from_input(given: argparse.Namespace) -> int:
         # Flushed, so that each id comes through a pipe at once.
         print(shown, flush=True)
     return int(refused)
-
-
-def _words() -> Iterator[str]:
-    """Return the words of standard input."""
-    if sys.stdin is None:
-        raise CommandError("standard input cannot be read: it is closed")
-    for line in _lines(sys.stdin.buffer):
-        yield from line.decode("utf-8", "replace").split()
 
 
 def _lines(file: BinaryIO) -> Iterator[bytes]:
@@ -179,20 +150,30 @@ def _beginning(line: bytes) -> str:
 
 
 def _read(text: str, given: argparse.Namespace) -> list[Reading]:
-    kind = given.kind if given.format is None else "ksuid"
-    return readings(text, kind=kind, epoch=given.epoch, raw=given.raw)
+    return readings(text, kind=given.kind, epoch=given.epoch, raw=given.raw)
 
 
 def _for_people(some: list[Reading]) -> str:
     first = some[0]
     if first.kind == "ksuid":
-        return as_ksuid.inspected(first)
+        return _as_segment(first)
     lines = [first.text, *_rows({"kind": first.kind}, first)]
     for other in some[1:]:
         article = "an" if other.kind == "apollo" else "a"
         text = "" if other.text == first.text else f" {other.text}"
         lines += [f"or, as {article} {other.kind}:{text}", *_rows({}, other)]
     return "\n".join(lines)
+
+
+def _as_segment(reading: Reading) -> str:
+    """Return what Segment's ``ksuid -f inspect`` prints of a KSUID."""
+    fields = reading.fields
+    time = str(fields["time"]).replace("T", " ").replace("Z", " +0000 UTC")
+    return (
+        f"REPRESENTATION:\n\n  String: {reading.text}\n     Raw: {reading.value:040X}\n\n"
+        f"COMPONENTS:\n\n       Time: {time}\n  Timestamp: {fields['timestamp']}\n"
+        f"    Payload: {fields['payload']}"
+    )
 
 
 def _rows(before: dict[str, str], reading: Reading) -> Iterator[str]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from uuidd.core.ids import uuids, versions
 from uuidd.core.ids.kinds import KINDS
 from uuidd_client.client import Client
-from uuidd_client.command import as_ksuid, common
+from uuidd_client.command import common
 from uuidd_client.command.common import CommandError
 
 if TYPE_CHECKING:
@@ -56,14 +56,11 @@ def add_to(commands: Any) -> None:
         f" {', '.join(versions.NAMESPACES)}",
     )
     command.add_argument("--name", help="for v3 and v5: the name that the id is made from")
-    as_ksuid.add_to(command)
     command.set_defaults(do=partial(_do, command))
 
 
 def _do(command: argparse.ArgumentParser, given: argparse.Namespace) -> int:
     warnings.showwarning = _show_warning
-    if given.format is not None and (given.kind != "ksuid" or given.json):
-        command.error("-f is for --kind ksuid, and excludes --json")
     named = given.namespace is not None or given.name is not None
     if given.kind in NAME_BASED:
         if given.namespace is None or given.name is None:
@@ -77,8 +74,6 @@ def _do(command: argparse.ArgumentParser, given: argparse.Namespace) -> int:
         ids = _ids(given.kind, given.count or 1, common.client(given.socket))
     if given.json:
         print(json.dumps([text for some in ids for text in some]))
-    elif given.format is not None:
-        _show_parts(ids, given.format)
     else:
         for some in ids:
             print("\n".join(some))
@@ -90,16 +85,6 @@ def _ids(kind: Kind, count: int, client: Client) -> Iterator[list[str]]:
         part = min(count, AT_ONCE)
         yield client.make(kind, part, form="text")
         count -= part
-
-
-def _show_parts(ids: Iterator[list[str]], form: str) -> None:
-    # Not at the start: most commands need no readings.
-    from uuidd.core.ids.inspect import readings
-
-    for some in ids:
-        for text in some:
-            (reading,) = readings(text, kind="ksuid")
-            as_ksuid.show(reading, form)
 
 
 def _of_name(kind: str, namespace: str, name: str) -> str:

@@ -55,7 +55,7 @@ function _shtab_uuidctl_using
 end
 
 set -g _shtab_uuidctl_commands new bounds inspect status renew run
-set -g _shtab_uuidctl_opts_with_value --count --epoch --kind --name --namespace --socket --unit --worker -C -f -k -n -o -s
+set -g _shtab_uuidctl_opts_with_value --count --epoch --kind --name --namespace --socket --unit --worker -C -k -n -s
 
 complete -c uuidctl -e
 complete -c uuidctl -f
@@ -74,7 +74,6 @@ complete -c uuidctl -n '_shtab_uuidctl_using new' -s n -s C -l count -x -d 'how 
 complete -c uuidctl -n '_shtab_uuidctl_using new' -l json -d 'print one JSON array'
 complete -c uuidctl -n '_shtab_uuidctl_using new' -l namespace -xka "dns url oid x500" -d 'for v3 and v5: the namespace of the name: a UUID, or dns, url, oid, x500'
 complete -c uuidctl -n '_shtab_uuidctl_using new' -l name -x -d 'for v3 and v5: the name that the id is made from'
-complete -c uuidctl -n '_shtab_uuidctl_using new' -s f -xka "inspect string time timestamp payload raw" -d 'for KSUIDs: print this, as ksuid does, in UTC: string, inspect, time or timestamp, or the bytes of the payload or (raw) of the whole'
 complete -c uuidctl -n '_shtab_uuidctl_using; and test $_shtab_uuidctl_npos -eq 0' -a bounds -d 'show the lowest and the highest id of a span of time'
 complete -c uuidctl -n '_shtab_uuidctl_using bounds' -s h -l help -d 'show this help message and exit'
 complete -c uuidctl -n '_shtab_uuidctl_using bounds' -l unit -xka "tick us ms s" -d 'extend the span to whole units: a time becomes the whole second, for example (default: the unit in which the kind counts time)'
@@ -88,11 +87,6 @@ complete -c uuidctl -n '_shtab_uuidctl_using inspect' -s k -l kind -xka "v1 v2 v
 complete -c uuidctl -n '_shtab_uuidctl_using inspect' -l raw -d 'with --kind: also accept the bits of an id, as an integer or as bytes in hex'
 complete -c uuidctl -n '_shtab_uuidctl_using inspect' -l epoch -x -d 'the epoch of Snowflakes, or of the kind in --kind, in Unix milliseconds'
 complete -c uuidctl -n '_shtab_uuidctl_using inspect' -l json -d 'print one JSON array, or with - one JSON object per line'
-complete -c uuidctl -n '_shtab_uuidctl_using inspect' -s J -d 'show UUIDs as uuidparse does, as JSON'
-complete -c uuidctl -n '_shtab_uuidctl_using inspect' -s n -d 'show UUIDs as uuidparse does, without headings'
-complete -c uuidctl -n '_shtab_uuidctl_using inspect' -s r -d 'show UUIDs as uuidparse does, with one space between columns, and other spaces as \x20'
-complete -c uuidctl -n '_shtab_uuidctl_using inspect' -s o -x -d 'show these columns of UUIDs, as uuidparse does: UUID, VARIANT, TYPE, TIME, or all and more after a +'
-complete -c uuidctl -n '_shtab_uuidctl_using inspect' -s f -xka "inspect string time timestamp payload raw" -d 'for KSUIDs: print this, as ksuid does, in UTC: string, inspect, time or timestamp, or the bytes of the payload or (raw) of the whole'
 complete -c uuidctl -n '_shtab_uuidctl_using; and test $_shtab_uuidctl_npos -eq 0' -a status -d 'show the status of the daemon'
 complete -c uuidctl -n '_shtab_uuidctl_using status' -s h -l help -d 'show this help message and exit'
 complete -c uuidctl -n '_shtab_uuidctl_using status' -l json -d 'print all fields as JSON'

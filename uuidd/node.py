@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,7 +31,7 @@ LOOPBACK_TYPE = "772"
 _NUMBER = re.compile(r"0[xX][0-9a-fA-F]+")
 _OCTETS = re.compile(r"[0-9a-fA-F]{2}(?:(?::[0-9a-fA-F]{2}){5}|(?:-[0-9a-fA-F]{2}){5})")
 
-_FORMS = "random, mac, mac:IFACE, ip:ADDR, a number like 0x448899365732, or 44:88:99:36:57:32"
+_FORMS = "random, mac, mac:IFACE, a number like 0x448899365732, or 44:88:99:36:57:32"
 _WAY_OUT = "use --node random (the default), or give the node itself with --node 0x..."
 
 Adapters = Callable[[], Iterable["Adapter"]]
@@ -55,9 +54,9 @@ class _Interface:
     mac: str
     fault: str
 
-    def node(self, form: str) -> Node:
-        """Return its MAC as a node whose source is *form* and the name."""
-        return Node(_number(self.mac), f"{form} {_printable(self.name)}")
+    def node(self) -> Node:
+        """Return its MAC as a node whose source names the interface."""
+        return Node(_number(self.mac), f"mac {_printable(self.name)}")
 
     def __str__(self) -> str:
         return f"{_printable(self.name)} ({self.fault or f'{self.mac}, usable'})"
@@ -77,12 +76,11 @@ def choose(
     """Return the node that *spec* names, or None for ``random``, which is then kept in the state.
 
     ``mac`` is the MAC of the first interface, by the kernel's index, that has a usable one;
-    ``mac:IFACE`` is that of this interface; ``ip:ADDR`` is that of the interface with this address,
-    however the address is spelled. 48 bits in hex are used as they are, also with the local or the
-    multicast bit.
+    ``mac:IFACE`` is that of this interface. 48 bits in hex are used as they are, also with the
+    local or the multicast bit.
 
-    Raises NodeError for anything else, for an interface or address that this host does not have
-    (the error lists those that it has), and for an interface whose MAC other hosts may have too.
+    Raises NodeError for anything else, for an interface that this host does not have (the error
+    lists those that it has), and for an interface whose MAC other hosts may have too.
     """
     form, colon, value = spec.partition(":")
     if spec == "random":
@@ -91,8 +89,6 @@ def choose(
         return _first_mac(spec, _interfaces(net, _allowed(adapters)))
     if colon and form == "mac":
         return _mac_of(spec, value, _interfaces(net, _allowed(adapters)))
-    if colon and form == "ip":
-        return _mac_at(spec, value, net, adapters)
     return Node(_given(spec), "given")
 
 
@@ -113,7 +109,7 @@ def _given(spec: str) -> int:
 def _first_mac(spec: str, interfaces: list[_Interface]) -> Node:
     for interface in interfaces:
         if not interface.fault:
-            return interface.node("mac")
+            return interface.node()
     raise NodeError(
         spec, f"no interface has a usable MAC; there are: {_listed(interfaces)}; {_WAY_OUT}"
     )
@@ -122,32 +118,8 @@ def _first_mac(spec: str, interfaces: list[_Interface]) -> Node:
 def _mac_of(spec: str, name: str, interfaces: list[_Interface]) -> Node:
     for interface in interfaces:
         if interface.name == name:
-            return _usable(spec, interface).node("mac")
+            return _usable(spec, interface).node()
     raise NodeError(spec, f"there is no such interface; there are: {_listed(interfaces)}")
-
-
-def _mac_at(spec: str, text: str, net: Path, adapters: Adapters) -> Node:
-    try:
-        wanted = _address(text)
-    except ValueError:
-        raise NodeError(
-            spec, "ip: takes one IPv4 or IPv6 address, like ip:10.0.0.5 or ip:fd00::5"
-        ) from None
-    try:
-        listed = list(adapters())
-    except (OSError, UnicodeError) as error:
-        raise NodeError(
-            spec, f"cannot list this host's addresses ({error}); name the interface with mac:IFACE"
-        ) from error
-    addresses = _addresses(listed)
-    owners = {name for address, name in addresses if address == wanted}
-    having = [each for each in _interfaces(net, listed) if each.name in owners]
-    if not having:
-        there = ", ".join(f"{address} ({_printable(name)})" for address, name in addresses)
-        raise NodeError(spec, f"no interface has this address; there are: {there or 'none'}")
-    # A link-local address may be on several interfaces, and any usable one of them will do.
-    best = next((each for each in having if not each.fault), having[0])
-    return _usable(spec, best).node(f"ip {wanted}")
 
 
 def _usable(spec: str, interface: _Interface) -> _Interface:
@@ -162,21 +134,6 @@ def _usable(spec: str, interface: _Interface) -> _Interface:
 
 def _listed(interfaces: list[_Interface]) -> str:
     return ", ".join(map(str, interfaces)) or "none"
-
-
-def _address(text: str) -> IPv4Address | IPv6Address:
-    """Return the address without its scope id. Raises ValueError if it is not an address."""
-    address = ip_address(text)
-    return IPv6Address(int(address)) if isinstance(address, IPv6Address) else address
-
-
-def _addresses(adapters: Iterable[Adapter]) -> list[tuple[IPv4Address | IPv6Address, str]]:
-    """Return every address of the host with the name of the interface that has it."""
-    return [
-        (_address(ip.ip[0] if isinstance(ip.ip, tuple) else ip.ip), _name(adapter))
-        for adapter in adapters
-        for ip in adapter.ips
-    ]
 
 
 def _name(adapter: Adapter) -> str:

@@ -80,8 +80,7 @@ def parser(kind: type[argparse.ArgumentParser] = Parser) -> argparse.ArgumentPar
         metavar="NODE",
         help="the 48 bits that stand for this host in v1, v6 and Flakes: random (drawn once, then"
         " kept), mac (the address of the first network card that has a usable one), mac:IFACE (the"
-        " address of this card), ip:ADDR (the address of the card that has this IP address), or a"
-        " number in hex, 0x... (default: random)",
+        " address of this card), or a number in hex, 0x... (default: random)",
     )
     _add_steady(made)
     _add_limits(made)

@@ -26,6 +26,10 @@ from tests.mutations.warm import Warm, warm
 FIRST_SECONDS = 4.0
 """The quickest tests that take so long together run first: most mutants die there."""
 
+COLD_SECONDS = 60.0
+"""So long tests that import the broken file may take, besides what they take with the whole code:
+the machine may be busy, and what is killed by its time alone would be no survivor."""
+
 SLOWEST = 10.0
 """A test that takes more seconds is not run: each mutant that survives would cost as much."""
 
@@ -185,7 +189,7 @@ def _cold(
     path: str, broken: bytes, tests: list[str], executed: Executed, collected: Warm, tree: Path
 ) -> Trial:
     """Run tests that import the broken file, without those that fail with the whole code too."""
-    limit = 15 + 4 * sum(executed.seconds.get(test, 0.0) for test in tests)
+    limit = COLD_SECONDS + 4 * sum(executed.seconds.get(test, 0.0) for test in tests)
     while True:
         trial = run_broken(tree, path, broken, tests, seconds=limit)
         failed = {function(test) for test in trial.failed}

@@ -15,7 +15,7 @@ from itertools import islice, zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.mutations.auto import EXIT_OF_NO_TESTS, SLOWEST, chosen, lines_of, trials
+from tests.mutations.auto import COLD_SECONDS, EXIT_OF_NO_TESTS, SLOWEST, chosen, lines_of, trials
 from tests.mutations.catalogue import MUTATIONS
 from tests.mutations.executed import KEPT, Executed, digests, executed, kept, state
 from tests.mutations.mutation import breaks
@@ -94,7 +94,7 @@ def _killers(row: Row, tests: Executed, collected: Warm, tree: Path) -> set[str]
     if found == {} and tests.is_imported(row.path, row.lines):
         cold = row.slow + row.quick
     if cold:
-        limit = 30 + 4 * sum(tests.seconds.get(test, 1.0) for test in cold)
+        limit = COLD_SECONDS + 4 * sum(tests.seconds.get(test, 1.0) for test in cold)
         trial = run_broken(tree, row.path, row.source, cold, seconds=limit, until_one_fails=False)
         failed |= collected.sound({function(test) for test in trial.failed})
         if not failed and trial.status not in (PASSED, EXIT_OF_NO_TESTS):

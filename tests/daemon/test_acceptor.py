@@ -599,13 +599,15 @@ async def test_many_who_connect_at_once_hold_nobody_up() -> None:
     """All others have a turn after each few of them."""
     async with serving() as served, contextlib.AsyncExitStack() as stack:
         await trio.testing.wait_all_tasks_blocked()
-        for _ in range(3 * ACCEPTS):
+        for _ in range(6 * ACCEPTS):
             await stack.enter_async_context(served.connect())
         open_ones = [0]
-        while open_ones[-1] < 3 * ACCEPTS:
+        while open_ones[-1] < 6 * ACCEPTS:
             await trio.lowlevel.checkpoint()
             open_ones.append(served.inside.admission.open)
-        assert max(later - before for before, later in pairwise(open_ones)) <= ACCEPTS
+        # Trio draws the order, so two turns of the acceptor may lie between two of this test.
+        most = max(later - before for before, later in pairwise(open_ones))
+        assert most <= 2 * ACCEPTS
 
 
 @pytest.mark.parametrize("drain", [False, True])

@@ -28,10 +28,8 @@ X = 1
 """
 
 TESTS = """
-import pytest
 import uuidd
-
-pytestmark = pytest.mark.quick
+import pytest; pytestmark = pytest.mark.quick
 
 def test_type():
     assert isinstance(uuidd.f(), int)

@@ -7,13 +7,12 @@ from uuid import UUID
 
 from uuidd.core.ids import inspect
 from uuidd.core.ids.checks import check_bits, shown
-from uuidd.core.ids.inspect.kinds import EPOCHS
 from uuidd.core.ids.inspect.plausible import of_integer
 
 LONGEST_BITS = 160
 """Bits of the longest id, a KSUID."""
 
-_BYTES = {"ksuid": 20, "apollo": 8, **dict.fromkeys(EPOCHS, 8)}
+_BYTES = {"ksuid": 20, "apollo": 8, "snowflake": 8}
 """How many bytes an id has, for the kinds that do not have 16."""
 
 
@@ -50,7 +49,8 @@ def time_of(
 
     Raises ValueError if the id contains no time, if it can be of several kinds and *kind* is None,
     if it is not of *kind*, and for a time after the year 9999; TypeError for anything else than an
-    id. *kind* and *epoch* are as for ``readings``. An int, or bytes, can always be of several.
+    id. *kind* and *epoch* are as for ``readings``. An int, its digits, or bytes can always be of
+    several.
     """
     if kind is None and (isinstance(id, bytes) or type(id) is int):
         raise ValueError(
@@ -63,7 +63,9 @@ def time_of(
     if isinstance(id, bytes) and len(id) != (size := _BYTES.get(found[0].kind, 16)):
         raise ValueError(f"id is {shown(id)}; a {found[0].kind} has {size} bytes, not {len(id)}")
     told = {str(reading.fields.get("time", "")): reading for reading in found}
-    if len(told) > 1:
+    # Other generators' integers, with another epoch or other bits, look the same.
+    number = kind is None and any(each.kind == "snowflake" and each.base is None for each in found)
+    if number or len(told) > 1:
         ways = ", ".join(f"a {each.kind} of {time or 'no time'}" for time, each in told.items())
         raise ValueError(f"id is {shown(id)}, which may be {ways}: pass the kind, or the id as int")
     [(time, reading)] = told.items()

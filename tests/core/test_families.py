@@ -240,8 +240,6 @@ def test_ids_sort_by_their_time(family: Family, data: st.DataObject) -> None:
         (foreign.ncs_fields, 128),
         (foreign.ncs_to_text, 128),
         (foreign.apollo_fields, 64),
-        (foreign.sonyflake_fields, 63),
-        (foreign.uidgenerator_fields, 63),
     ],
 )
 def test_a_value_of_too_many_bits_is_not_read(read: Callable[[int], object], count: int) -> None:

@@ -1,4 +1,4 @@
-"""Ids that are only read: Sonyflakes, those of uid-generator, and the two of Apollo."""
+"""Ids that are only read: the two of Apollo."""
 
 from __future__ import annotations
 
@@ -8,46 +8,6 @@ from hypothesis import strategies as st
 
 from uuidd.core.ids import uuids
 from uuidd.core.ids.inspect import foreign
-
-# --- Sonyflake
-
-
-@given(st.integers(0, (1 << 39) - 1), st.integers(0, 255), st.integers(0, 65535))
-def test_the_fields_of_a_sonyflake(timestamp: int, sequence: int, machine: int) -> None:
-    """Time, sequence and machine, in this order."""
-    value = timestamp << 24 | sequence << 16 | machine
-    assert foreign.sonyflake_fields(value) == (timestamp, sequence, machine)
-
-
-# --- uid-generator
-
-
-@given(
-    st.integers(0, 63).flatmap(
-        lambda time: st.integers(0, 63 - time).map(
-            lambda worker: (time, worker, 63 - time - worker)
-        )
-    ),
-    st.integers(0, (1 << 63) - 1),
-)
-def test_an_id_of_uid_generator_is_read_by_any_layout(
-    bits: tuple[int, int, int], value: int
-) -> None:
-    """The three fields make up the id again, and each fits into its bits."""
-    found = foreign.uidgenerator_fields(value, bits)
-    time, worker, sequence = bits
-    assert found.timestamp << worker + sequence | found.worker << sequence | found.sequence == value
-    assert found.timestamp >> time == found.worker >> worker == found.sequence >> sequence == 0
-
-
-@pytest.mark.parametrize("bits", [(28, 22, 12), (28, 22, 14), (64, -1, 0), (-1, 32, 32)])
-def test_a_layout_of_other_than_63_bits_is_refused(bits: tuple[int, int, int]) -> None:
-    """The sign bit is not in it, and no field has fewer than 0 bits."""
-    with pytest.raises(ValueError, match=r"^bits are \(.*\); time, worker and sequence must have"):
-        foreign.uidgenerator_fields(0, bits)
-
-
-# --- Apollo
 
 
 def test_an_ncs_uuid_in_the_text_of_its_time() -> None:

@@ -37,8 +37,6 @@ FIELDS = time_fields(TWITTER) | {
     "v2": versions.V2_TIME,
     "ncs": foreign.NCS_TIME,
     "apollo": foreign.APOLLO_TIME,
-    "sonyflake": foreign.sonyflake_time(),
-    "uidgenerator": foreign.uidgenerator_time(),
 }
 EACH_FIELD = pytest.mark.parametrize("field", FIELDS.values(), ids=FIELDS.keys())
 
@@ -46,8 +44,6 @@ SPANS = {kind: (KINDS[kind].first, KINDS[kind].last) for kind in TIMED} | {
     "v2": ("1582-10-15T00:00:00Z", "5236-03-31T21:13:51Z"),
     "ncs": ("1980-01-01T00:00:00Z", "2015-09-05T05:58:26Z"),
     "apollo": ("1980-01-01T00:00:00Z", "2015-09-05T05:58:26Z"),
-    "sonyflake": ("2014-09-01T00:00:00Z", "2188-11-16T03:28:58Z"),
-    "uidgenerator": ("2016-05-19T16:00:00Z", "2024-11-20T13:24:15Z"),
 }
 
 

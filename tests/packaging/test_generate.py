@@ -221,7 +221,7 @@ SHELLS = pytest.mark.parametrize("offered", [in_bash, in_fish, in_zsh])
         ("uuidctl inspec", ["inspect"]),
         ("uuidctl new -k ul", ["ulid"]),
         ("uuidctl new --namespace d", ["dns"]),
-        ("uuidctl inspect --kind sonyflake", ["sonyflake", "sonyflake2"]),
+        ("uuidctl inspect --kind snow", ["snowflake"]),
         ("uuidctl bounds cass", ["cassandra"]),
         ("uuidctl bounds v7 2022-02-22T19:22:22Z --unit m", ["ms"]),
         ("uuidd --rollback sl", ["slew"]),

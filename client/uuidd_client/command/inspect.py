@@ -58,7 +58,7 @@ def add_to(commands: Any) -> None:
         "--epoch",
         type=_milliseconds,
         metavar="MS",
-        help="the epoch of Snowflakes, or of the kind in --kind, in Unix milliseconds",
+        help="the epoch of Snowflakes, in Unix milliseconds",
     )
     command.add_argument(
         "--json",
@@ -160,8 +160,7 @@ def _for_people(some: list[Reading]) -> str:
     lines = [first.text, *_rows({"kind": first.kind}, first)]
     for other in some[1:]:
         article = "an" if other.kind == "apollo" else "a"
-        text = "" if other.text == first.text else f" {other.text}"
-        lines += [f"or, as {article} {other.kind}:{text}", *_rows({}, other)]
+        lines += [f"or, as {article} {other.kind}: {other.text}", *_rows({}, other)]
     return "\n".join(lines)
 
 

@@ -223,10 +223,11 @@ OTHER_FIELDS: dict[str, Callable[[int], Fields]] = {
 }
 
 
-# --- kinds whose users choose an epoch
+# --- Snowflakes, whose users choose an epoch
 
 
-def _snowflake(value: int, field: TimeField) -> Fields:
+def of_snowflake(value: int, field: TimeField) -> Fields:
+    """Return the fields of a Snowflake whose time is in *field*."""
     found = snowflake.fields(value)
     return {
         **_time(field, found.timestamp),
@@ -234,36 +235,8 @@ def _snowflake(value: int, field: TimeField) -> Fields:
         "datacenter_id": found.datacenter_id,
         "worker_id": found.worker_id,
         "sequence": found.sequence,
+        "full_on": full_on(field),
     }
-
-
-def _leaf(value: int, field: TimeField) -> Fields:
-    found = snowflake.fields(value)
-    return {
-        **_time(field, found.timestamp),
-        "worker": found.worker,
-        "sequence": found.sequence,
-    }
-
-
-def _sonyflake(value: int, field: TimeField) -> Fields:
-    timestamp, sequence, machine = foreign.sonyflake_fields(value)
-    return {**_time(field, timestamp), "sequence": sequence, "machine": machine}
-
-
-def _uidgenerator(value: int, field: TimeField) -> Fields:
-    timestamp, worker, sequence = foreign.uidgenerator_fields(value)
-    return {**_time(field, timestamp), "worker": worker, "sequence": sequence}
-
-
-EPOCH_FIELDS: dict[str, Callable[[int, TimeField], Fields]] = {
-    "snowflake": _snowflake,
-    "leaf": _leaf,
-    "sonyflake": _sonyflake,
-    "sonyflake2": _sonyflake,
-    "uidgenerator": _uidgenerator,
-}
-"""The fields of the kinds of ``kinds.EPOCHS``, except ``full_on``."""
 
 
 # --- texts

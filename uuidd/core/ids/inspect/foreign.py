@@ -1,13 +1,11 @@
-"""Ids that are only read: Sonyflakes, those of Baidu's uid-generator, and those of Apollo and NCS.
+"""Ids that are only read: those of Apollo and NCS.
 
 ::
 
-    Sonyflake          | 0 | 10 ms since an epoch 39 | sequence 8 | machine 16 |
-    uid-generator      | 0 | seconds since an epoch 28 | worker 22 | sequence 13 |   (by default)
     Apollo's UID       | clock 32 (units of 262.144 ms) | counter 4 | reserved 8 | node 20 |
     NCS UUID           | clock 48 (units of 4 us) | reserved 16 | family 8 | host 56 |
 
-The last two are the ancestors of the UUID. Both count from 1980-01-01T00:00:00Z. The UUID of
+They are the ancestors of the UUID. Both count from 1980-01-01T00:00:00Z. The UUID of
 Apollo's Network Computing System is what variant 0 of RFC 9562 stands for (4.1): its family is 0 to
 13, so its variant bit is 0.
 """
@@ -18,74 +16,7 @@ import re
 from typing import NamedTuple
 
 from uuidd.core.ids.checks import check_bits
-from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND, TimeField, unix_field
-
-# --- Sonyflakes
-
-SONYFLAKE_EPOCHS = {"sonyflake": 1_409_529_600_000, "sonyflake2": 1_735_689_600_000}
-"""The default epochs of the library's versions 1 and 2, in Unix milliseconds: 2014-09-01 and
-2025-01-01."""
-
-
-class SonyflakeFields(NamedTuple):
-    """The fields of a Sonyflake; *timestamp* counts 10 milliseconds since its epoch."""
-
-    timestamp: int
-    sequence: int
-    machine: int
-
-
-def sonyflake_time(epoch: int = SONYFLAKE_EPOCHS["sonyflake"]) -> TimeField:
-    """Return the time field of Sonyflakes whose epoch is at *epoch*, in Unix milliseconds."""
-    return unix_field("sonyflake", 10 * TICKS_PER_MS, 39, epoch_ms=epoch)
-
-
-def sonyflake_fields(value: int) -> SonyflakeFields:
-    """Return the fields of a Sonyflake. Raises ValueError if it has more than 63 bits."""
-    check_bits("a Sonyflake", value, 63)
-    return SonyflakeFields(value >> 24, value >> 16 & 0xFF, value & 0xFFFF)
-
-
-# --- uid-generator
-
-UIDGENERATOR_EPOCH = 1_463_673_600_000
-"""The default epoch, in Unix milliseconds: 2016-05-20T00:00:00+08:00."""
-
-UIDGENERATOR_BITS = (28, 22, 13)
-"""The default bits of time, worker and sequence."""
-
-
-class UidGeneratorFields(NamedTuple):
-    """The fields of a uid-generator's id; *timestamp* counts seconds since its epoch."""
-
-    timestamp: int
-    worker: int
-    sequence: int
-
-
-def uidgenerator_time(
-    epoch: int = UIDGENERATOR_EPOCH, bits: int = UIDGENERATOR_BITS[0]
-) -> TimeField:
-    """Return the time field of ids whose epoch is at *epoch*, in Unix milliseconds."""
-    return unix_field("uidgenerator", TICKS_PER_SECOND, bits, epoch_ms=epoch)
-
-
-def uidgenerator_fields(
-    value: int, bits: tuple[int, int, int] = UIDGENERATOR_BITS
-) -> UidGeneratorFields:
-    """Return the fields of an id. Raises ValueError if it or *bits* does not make 63 bits."""
-    if min(bits) < 0 or sum(bits) != 63:
-        raise ValueError(f"bits are {bits}; time, worker and sequence must have 63 together")
-    check_bits("an id", value, 63)
-    _, worker, sequence = bits
-    return UidGeneratorFields(
-        value >> worker + sequence,
-        value >> sequence & (1 << worker) - 1,
-        value & (1 << sequence) - 1,
-    )
-
-
-# --- Apollo and NCS
+from uuidd.core.ids.ticks import unix_field
 
 _CLOCK_TICKS = 40
 _EPOCH_1980_MS = 315_532_800_000

@@ -8,31 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from uuidd.core.ids import snowflake
-from uuidd.core.ids.inspect import foreign
-from uuidd.core.ids.inspect.fields import (
-    EPOCH_FIELDS,
-    OTHER_FIELDS,
-    TEXTS,
-    UUID_FIELDS,
-    Fields,
-    full_on,
-)
+from uuidd.core.ids.inspect.fields import OTHER_FIELDS, TEXTS, UUID_FIELDS, Fields, of_snowflake
 from uuidd.core.ids.ticks import TimeField
-
-EPOCHS = {
-    "snowflake": snowflake.TWITTER_EPOCH,
-    "leaf": snowflake.TWITTER_EPOCH,
-    **foreign.SONYFLAKE_EPOCHS,
-    "uidgenerator": foreign.UIDGENERATOR_EPOCH,
-}
-"""The kinds whose users choose an epoch, with the default epoch, in Unix milliseconds.
-
-``leaf`` is Meituan's: a Snowflake with a worker of 10 bits.
-"""
 
 UUID_KINDS = tuple(kind for kind in UUID_FIELDS if kind != "unknown")
 
-INSPECTED_KINDS = (*UUID_KINDS, *OTHER_FIELDS, *EPOCHS)
+INSPECTED_KINDS = (*UUID_KINDS, *OTHER_FIELDS, "snowflake")
 """All kinds that a caller can name."""
 
 ORDER = (
@@ -47,7 +28,6 @@ ORDER = (
     "worker_id",
     "sequence",
     "payload",
-    "machine",
     "domain",
     "local_id",
     "family",
@@ -68,13 +48,9 @@ ORDER = (
 _FIELDS = {**UUID_FIELDS, **OTHER_FIELDS}
 
 
-def time_field(kind: str, epoch: int) -> TimeField:
-    """Return the time field of a kind of ``EPOCHS`` whose epoch is *epoch*."""
-    if kind == "uidgenerator":
-        return foreign.uidgenerator_time(epoch)
-    if kind in foreign.SONYFLAKE_EPOCHS:
-        return foreign.sonyflake_time(epoch)
-    return snowflake.time_field(epoch)
+def snowflake_time(epoch: int | None) -> TimeField:
+    """Return the time field of Snowflakes whose epoch is *epoch*; None stands for Twitter's."""
+    return snowflake.time_field(snowflake.TWITTER_EPOCH if epoch is None else epoch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +58,8 @@ class Reading:
     """An id read as one kind. Its text and fields are computed at each access.
 
     *kind* is one of ``INSPECTED_KINDS``, or ``unknown`` for a UUID whose version or variant is not
-    in use. *epoch*, in Unix milliseconds, replaces the one of ``EPOCHS``. *base* names the base of
-    the text that was read, if that is not decimal.
+    in use. *epoch*, in Unix milliseconds, is that of a Snowflake, by default Twitter's. *base*
+    names the base of the text that was read, if that is not decimal.
     """
 
     kind: str
@@ -101,11 +77,9 @@ class Reading:
         """The fields that the kind has, in the order of ``ORDER``."""
         if fields_of := _FIELDS.get(self.kind):
             return fields_of(self.value)
-        epoch = EPOCHS[self.kind] if self.epoch is None else self.epoch
-        field = time_field(self.kind, epoch)
-        base: Fields = {} if self.base is None else {"base": self.base}
-        return {
-            **EPOCH_FIELDS[self.kind](self.value, field),
-            **base,
-            "full_on": full_on(field),
-        }
+        found = of_snowflake(self.value, snowflake_time(self.epoch))
+        if self.base is not None:
+            # Before the last, as in ``ORDER``.
+            full_on = found.pop("full_on")
+            found |= {"base": self.base, "full_on": full_on}
+        return found

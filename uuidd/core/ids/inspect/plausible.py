@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
-from uuidd.core.ids import flake, ksuid, ulid, uuids
+from uuidd.core.ids import flake, ksuid, snowflake, ulid, uuids
 from uuidd.core.ids.inspect import foreign
 from uuidd.core.ids.inspect.fields import kind_of_uuid
-from uuidd.core.ids.inspect.kinds import EPOCHS, Reading, time_field
+from uuidd.core.ids.inspect.kinds import Reading, snowflake_time
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH, TimeField
 
 FROM = UNIX_EPOCH + 946_684_800 * TICKS_PER_SECOND
@@ -23,8 +23,6 @@ Of the kinds without a mark only Apollo's is older than 2000, and 2100 leaves ro
 epoch that is far off. A century is one in ninety of the times in 48 bits of milliseconds, so few
 bits are plausible by chance.
 """
-
-_NUMBERS = ("snowflake", "sonyflake", "sonyflake2", "uidgenerator")
 
 
 def of_integer(value: int, epoch: int | None) -> Iterator[Reading]:
@@ -39,10 +37,9 @@ def of_integer(value: int, epoch: int | None) -> Iterator[Reading]:
     if not value:
         yield Reading("nil", value)
     if not value >> 63:
-        for kind in _NUMBERS:
-            found = Reading(kind, value, epoch if kind == "snowflake" else None)
-            if is_plausible(found):
-                yield found
+        found = Reading("snowflake", value, epoch)
+        if is_plausible(found):
+            yield found
     uid = foreign.apollo_fields(value)
     # Without the rule that reserved bits are 0, two in five integers would be plausible.
     if not uid.reserved and uid.timestamp in _plausible(foreign.APOLLO_TIME):
@@ -86,14 +83,8 @@ def is_marked(kind: str) -> bool:
 
 
 def is_plausible(reading: Reading) -> bool:
-    """Return whether the time of a Snowflake, or of a kind like it, is plausible."""
-    kind, epoch = reading.kind, reading.epoch
-    raw = reading.value >> _SHIFTS[kind]
-    return raw in _plausible_since(kind, EPOCHS[kind] if epoch is None else epoch)
-
-
-_SHIFTS = {"snowflake": 22, "sonyflake": 24, "sonyflake2": 24, "uidgenerator": 35}
-"""Bits to the right of a kind's time."""
+    """Return whether the time of a Snowflake is plausible."""
+    return snowflake.fields(reading.value).timestamp in _plausible_since(reading.epoch)
 
 
 def _plausible_ulid(value: int) -> Iterator[Reading]:
@@ -126,5 +117,5 @@ def _plausible(field: TimeField) -> range:
 
 
 @lru_cache(maxsize=64)
-def _plausible_since(kind: str, epoch: int) -> range:
-    return _plausible(time_field(kind, epoch))
+def _plausible_since(epoch: int | None) -> range:
+    return _plausible(snowflake_time(epoch))

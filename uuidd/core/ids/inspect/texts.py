@@ -16,7 +16,7 @@ from uuidd.core.ids import flake, ksuid, push_id, snowflake, ulid, uuids
 from uuidd.core.ids.checks import check_bits, check_name, shown
 from uuidd.core.ids.inspect import foreign, plausible
 from uuidd.core.ids.inspect.fields import kind_of_uuid
-from uuidd.core.ids.inspect.kinds import EPOCHS, INSPECTED_KINDS, Reading
+from uuidd.core.ids.inspect.kinds import INSPECTED_KINDS, Reading
 from uuidd.core.ids.inspect.kinds import UUID_KINDS as UUID_KINDS
 
 LONGEST = 100
@@ -30,7 +30,8 @@ ALIASES = {"cassandra": "v1"}
 
 _ACCEPTED = (
     "it must be a UUID, a ULID (26 characters), a KSUID (27), a Push ID (20), a Flake,"
-    " a Snowflake, 16 or 20 bytes in hex, or an integer"
+    " a Snowflake, 16 or 20 bytes in hex, or an integer that is one of these, with a"
+    " time from 2000 to 2099"
 )
 
 _WIDTHS: dict[int, tuple[str, Callable[[str], int]]] = {
@@ -72,7 +73,7 @@ def readings(
     if that is not plausible. It must be written as the kind is; a Snowflake in letters has a
     reading for each base that fits. With *raw* it may also be the id's bits: an integer, bytes in
     hex, or the text of another kind of the same number of bits. *epoch*, in Unix milliseconds, is
-    that of *kind*, by default that of Snowflakes. Whitespace around the text is ignored.
+    that of Snowflakes, by default Twitter's. Whitespace around the text is ignored.
 
     Raises ValueError, naming the text, if no reading is plausible or it cannot be of *kind*, and
     for an unknown *kind* or an *epoch* out of range; TypeError if the text is not a str.
@@ -141,7 +142,7 @@ def _letters(bare: str, epoch: int | None) -> Iterator[Reading]:
     """Yield the plausible readings of a number's digits in a base above ten."""
     for base, widths in _SNOWFLAKE_DIGITS.items():
         if len(bare) in widths:
-            for found in _snowflakes(bare, base, "snowflake", epoch):
+            for found in _snowflakes(bare, base, epoch):
                 if plausible.is_plausible(found):
                     yield found
     if len(bare) <= _FLAKE_DIGITS:
@@ -152,21 +153,21 @@ def _letters(bare: str, epoch: int | None) -> Iterator[Reading]:
         yield from plausible.as_flake(value)
 
 
-def _snowflakes(bare: str, base: str, kind: str, epoch: int | None) -> Iterator[Reading]:
+def _snowflakes(bare: str, base: str, epoch: int | None) -> Iterator[Reading]:
     """Yield the reading of a text as a Snowflake in a base, if it is one."""
     try:
         value = snowflake.from_text(bare, base)
     except ValueError:
         return
-    yield Reading(kind, value, epoch, base)
+    yield Reading("snowflake", value, epoch, base)
 
 
 def _as_kind(bare: str, kind: str, epoch: int | None, raw: bool) -> list[Reading]:
     """Return the readings as one kind. Raises ValueError, saying why, if there are none."""
-    if epoch is not None and kind not in EPOCHS:
+    if epoch is not None and kind != "snowflake":
         raise ValueError(f"epoch is {shown(epoch)}; the epoch of a {kind} is fixed")
-    if kind in EPOCHS:
-        found = _as_number(bare, kind, epoch)
+    if kind == "snowflake":
+        found = _as_snowflake(bare, epoch)
         _check_form(bare, kind, raw)
         return found
     value = _PARSERS[kind](bare)
@@ -180,7 +181,7 @@ def _check_form(bare: str, kind: str, raw: bool) -> None:
     """Raise ValueError unless a text is written as the kind's own tools write it, or is *raw*."""
     if kind in UUID_KINDS:
         fits = bool(_UUID_MARKS.search(bare) or _PLAIN_UUID.match(bare) or "." in bare)
-    elif kind in EPOCHS:
+    elif kind == "snowflake":
         fits = not _HEX.match(bare)
     else:
         fits = kind == "push_id" or bool(_FORMS[kind].match(bare))
@@ -197,20 +198,19 @@ def _said(kind: str, value: int) -> str:
     return ", ".join(f"{name} {told}" for name, told in Reading(kind, value).fields.items())
 
 
-def _as_number(bare: str, kind: str, epoch: int | None) -> list[Reading]:
-    if kind in ("snowflake", "leaf") and bare.isalnum() and not bare.isdecimal():
+def _as_snowflake(bare: str, epoch: int | None) -> list[Reading]:
+    if bare.isalnum() and not bare.isdecimal():
         found = [
-            reading
-            for base in _SNOWFLAKE_DIGITS
-            for reading in _snowflakes(bare, base, kind, epoch)
+            reading for base in _SNOWFLAKE_DIGITS for reading in _snowflakes(bare, base, epoch)
         ]
         if not _HEX.match(bare):
             if not found:
                 raise ValueError(
-                    f"{bare!r} is not of kind {kind}: in no base is it a number of 63 bits or less"
+                    f"{bare!r} is not of kind snowflake: in no base is it a number of 63 bits or"
+                    " less"
                 )
             return found
-    return [Reading(kind, _integer(bare, kind, 63), epoch)]
+    return [Reading("snowflake", _integer(bare, "snowflake", 63), epoch)]
 
 
 def _integer(bare: str, kind: str, bits: int) -> int:

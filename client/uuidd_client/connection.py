@@ -47,7 +47,6 @@ class Connection(Transport):
         super().__init__(path, timeout, silence, clock)
         self._closes_on_rpc = False
         self._libuuid_until = 0.0
-        self._of_snowflakes = "snowflake"
         self.watch = NEVER
 
     def take_snowflake(self, count: int) -> SteadyBlock:
@@ -57,17 +56,12 @@ class Connection(Transport):
         Raises NoWorkerId if the daemon has no worker number.
         """
         try:
-            block = self.take_steady(count, self._of_snowflakes, patient=True)
+            block = self.take_steady(count, "snowflake", patient=True)
         except DaemonUnavailable as refusal:
             if refusal.code == "no_worker_id":
                 raise NoWorkerId(self.path, refusal.cause) from None
-            if refusal.code != "bad_params":
-                raise
-            # An earlier version knows only the whole steady timeline.
-            self._of_snowflakes = "steady"
-            block = self.take_steady(count, self._of_snowflakes, patient=True)
+            raise
         if block.worker is None:
-            self._of_snowflakes = "snowflake"
             raise NoWorkerId(self.path)
         return block
 

@@ -106,42 +106,33 @@ def must_wait(request: bytes) -> bytes:
     return refused(request, "must_wait: the state is being saved; ask again with wait")
 
 
-def refusing(timeline: str, code: str, **fields: object) -> Answer:
-    """Refuse ticks of *timeline* with *code*, and give 4 of another, with other *fields*."""
-
-    def answer(request: bytes) -> bytes:
-        if msgpack.unpackb(request)[3][0] == timeline:
-            return refused(request, f"{code}: the reason")
-        return result(request, granted(3, 4) | fields)
-
-    return answer
-
-
 def test_a_daemon_says_why_it_has_no_worker_number(path: Path) -> None:
     """The error has the daemon's own words."""
     with (
-        served(path, refusing("snowflake", "no_worker_id")) as (_, found),
+        served(path, lambda request: refused(request, "no_worker_id: the reason")) as (_, found),
         pytest.raises(NoWorkerId, match=r"refused: .*the reason"),
     ):
         found.take_snowflake(4)
 
 
-def test_an_earlier_daemon_is_asked_for_steady(path: Path) -> None:
-    """From then on at once."""
-    with served(path, refusing("snowflake", "bad_params", worker=7)) as (server, found):
-        assert [found.take_snowflake(4).worker for _ in range(2)] == [7, 7]
-    asked = [msgpack.unpackb(request)[3][0] for request in server.requests]
-    assert asked == ["snowflake", "steady", "steady"]
+def test_snowflakes_have_a_part_of_the_steady_timeline(path: Path) -> None:
+    """The request names that part."""
+    with served(path, lambda request: result(request, granted(3, 4) | {"worker": 7})) as (
+        server,
+        found,
+    ):
+        assert found.take_snowflake(4).worker == 7
+    assert msgpack.unpackb(server.requests[0])[3][0] == "snowflake"
 
 
-def test_snowflakes_of_an_earlier_daemon_need_a_worker_number(path: Path) -> None:
-    """The error names the daemon's option; the next call asks as at first."""
-    with served(path, refusing("snowflake", "bad_params", worker=None)) as (server, found):
-        for _ in range(2):
-            with pytest.raises(NoWorkerId, match="--worker N"):
-                found.take_snowflake(4)
-    asked = [msgpack.unpackb(request)[3][0] for request in server.requests]
-    assert asked == ["snowflake", "steady", "snowflake", "steady"]
+def test_a_block_for_snowflakes_has_a_worker_number(path: Path) -> None:
+    """A block without one is refused; the error names the daemon's option."""
+    no_number = granted(3, 4) | {"worker": None}
+    with (
+        served(path, lambda request: result(request, no_number)) as (_, found),
+        pytest.raises(NoWorkerId, match="--worker N"),
+    ):
+        found.take_snowflake(4)
 
 
 @pytest.mark.parametrize("timeline", ["utc", "steady"])

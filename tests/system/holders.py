@@ -25,9 +25,9 @@ from uuidd_client import Client, DaemonUnavailable
 from uuidd_client.source import utc_tick
 from uuidd_client.system import SYSTEM_CLOCK
 
-ENTRY = Struct("=16s?QQ")
-"""An id, whether it is marked safe, a tick that its own may not lie past, and how many nanoseconds
-the call took."""
+ENTRY = Struct("=16s?QQ?")
+"""An id, whether it is marked safe, a tick that its own may not lie past, how many nanoseconds the
+call took, and whether UTC was set back meanwhile."""
 
 BURSTS = (5, 20, 100)
 """How many ids are drawn at once: one by one, or from runs that are made ahead."""
@@ -46,6 +46,7 @@ class Drawn(NamedTuple):
     safe: bool
     at: int
     took: int
+    set_back: bool
 
     @property
     def is_v1(self) -> bool:
@@ -140,7 +141,8 @@ def assert_sound(drawn: Iterable[list[Drawn]], *, utc_set_back: bool = False) ->
         assert_rising(each.id for each in some if not each.is_v1)
         v1 = [each for each in some if each.is_v1]
         for one, next in itertools.pairwise(v1):
-            assert one.tick < next.tick or (utc_set_back and next.at < one.at), (one, next)
+            back = utc_set_back and (next.set_back or next.at < one.at)
+            assert one.tick < next.tick or back, (one, next)
         late = [each for each in some if each.tick > each.at and (each.is_v1 or not utc_set_back)]
         assert not late, late[:5]
     assert spans
@@ -178,9 +180,10 @@ def _burst(draws: list[Callable[[], uuid.UUID]], count: int) -> bytes:
             except DaemonUnavailable:
                 break
             took = time.monotonic_ns() - begun
-            # UTC may have been set back in the midst of it.
-            at = max(wanted + took // 100, utc_tick(SYSTEM_CLOCK))
-            entries.append(ENTRY.pack(drawn.bytes, drawn.is_safe is uuid.SafeUUID.safe, at, took))
+            without_step, now = wanted + took // 100, utc_tick(SYSTEM_CLOCK)
+            safe = drawn.is_safe is uuid.SafeUUID.safe
+            at, set_back = max(without_step, now), now < without_step
+            entries.append(ENTRY.pack(drawn.bytes, safe, at, took, set_back))
     return b"".join(entries)
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from tests.judge import Span, assert_apart
 from tests.rig import PATIENCE, SOON, Daemon, until
-from tests.system.attacker import FIRST_BYTES, GREED, Actor, libuuid
+from tests.system.attacker import FIRST_BYTES, GREED, REFUSED, Actor, libuuid
 from uuidd.core.timeline.leases import PER_USER
 
 pytestmark = pytest.mark.usefixtures("as_root")
@@ -355,7 +355,7 @@ def test_greed_shuts_no_other_user_out(greed: str) -> None:
         assert {block[3] for block in wholes["blocks"]} == {100_000}
         assert_disjoint(beside, wholes)
         heard = [error for each in told for error in each["heard"]]
-        if greed in ("short", "whole"):
+        if greed in REFUSED:
             assert {error.partition(": ")[0] for error in heard} == {"busy"}
             # That it waits as often as it may, or has had its share: which, is a matter of time.
             assert [error for error in heard if f"uid {ATTACKER} has " in error]

@@ -16,7 +16,7 @@ from prometheus_client.core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.documents import ROOT, blocks, text
-from tests.rig import Daemon
+from tests.rig import PATIENCE, Daemon
 from tests.tools import need, output, run
 from uuidd_client import Client
 from uuidd_client.command import metrics, panel
@@ -99,7 +99,7 @@ def test_the_alerts_fire_when_they_should(tmp_path: Path) -> None:
         + [_unit({**cases["well"], "alertname": rule["alert"]}, fires=False) for rule in rules],
     }
     file.write_text(yaml.safe_dump(told))
-    output(need("promtool"), "test", "rules", file)
+    output(need("promtool"), "test", "rules", file, timeout=6 * PATIENCE)
 
 
 def test_each_metric_in_the_alerts_is_one_of_ours(status: dict[str, Any]) -> None:

@@ -1,11 +1,12 @@
-"""The autojump clock of trio, for tests that have it from a fixture or a mark.
+"""The root logger, and the autojump clock of trio for tests that have it from a fixture or a mark.
 
 pytest-trio uses a clock only if the test function itself has it as an argument.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+import logging
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from inspect import iscoroutinefunction
 from typing import TypeVar
 
@@ -14,6 +15,16 @@ import trio
 from trio.testing import MockClock
 
 T = TypeVar("T")
+
+
+@pytest.fixture
+def root() -> Iterator[logging.Logger]:
+    """The root logger, as it was before once the test has ended."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield root
+    root.handlers[:] = handlers
+    root.setLevel(level)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

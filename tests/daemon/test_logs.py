@@ -7,7 +7,6 @@ import logging
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,16 +17,6 @@ from uuidd.cli.logs import BURST, SPAN, RateLimit, complaint
 
 LEVELS = [(10, 7), (20, 6), (25, 5), (30, 4), (40, 3), (50, 2)]
 """Python's levels, one between two of them, and the journal's priorities."""
-
-
-@pytest.fixture
-def root() -> Iterator[logging.Logger]:
-    """The root logger, as it was before once the test has ended."""
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    yield root
-    root.handlers[:] = handlers
-    root.setLevel(level)
 
 
 @pytest.fixture

@@ -227,6 +227,20 @@ def test_what_is_refused_to_v7_is_no_trouble_of_v1(
 
 
 @pytest.mark.usefixtures("no_pause")
+def test_trouble_lasts_from_its_first_failure(
+    path: Path, log: pytest.LogCaptureFixture, time: Time
+) -> None:
+    """The line at its end says how long, however many requests have failed meanwhile."""
+    with Client(path, max_age=0, _clock=time) as client:
+        for _ in range(2):
+            client.uuid1()
+            time.move(5)
+        with Server(path, grants()):
+            client.uuid1()
+    assert lines(log)[1][1].endswith(", after 10.0 s")
+
+
+@pytest.mark.usefixtures("no_pause")
 def test_a_lease_that_can_be_used_again_ends_the_trouble(
     path: Path, log: pytest.LogCaptureFixture, time: Time
 ) -> None:

@@ -526,6 +526,16 @@ def test_lanes_that_rest_count_for_their_user(host: Host) -> None:
     host.lease(NOW + wait)
 
 
+def test_who_has_too_many_waits_for_the_lane_that_is_free_first(host: Host) -> None:
+    """Lanes that were let go at different times rest until different horizons."""
+    first, second, *_ = [host.lease() for _ in range(PER_USER)]
+    host.utc.leases.release(first)
+    later = NOW + REACH // 2
+    host.save(later)
+    host.utc.leases.release(second)
+    assert host.refusal(later) == ("user", NOW + REACH - later)
+
+
 def test_all_lanes_can_be_leased_and_no_more(host: Host) -> None:
     """Each has a clock sequence of its own, and none of them is one for blocks."""
     leases = [host.lease(uid=number % 3) for number in range(RESERVED)]

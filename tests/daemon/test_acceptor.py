@@ -16,6 +16,7 @@ import trio
 from tests.daemon.fakes import HOUR, Inside, Peer, notification, request
 from tests.tools import need_root
 from uuidd.server.acceptor import GRACE, GRACE_LOOK, NEW_GRACE
+from uuidd.server.daemon import until_idle
 from uuidd.server.descriptors import bar_descriptors
 from uuidd.server.page import Page
 from uuidd.server.requests import ACCEPTS
@@ -117,6 +118,20 @@ async def test_what_connects_is_served() -> None:
         await trio.testing.wait_all_tasks_blocked()
         assert served.inside.admission.open == 0
         assert served.inside.admission.highest == 1
+
+
+@pytest.mark.parametrize("asked", [request("status"), b"\x01"])
+async def test_requests_in_either_dialect_keep_a_daemon_from_being_idle(asked: bytes) -> None:
+    """It is idle when the time-out has passed since the last of them."""
+    async with serving() as served, trio.open_nursery() as nursery:
+        nursery.start_soon(until_idle, served.inside.service, 10, nursery.cancel_scope)
+        for _ in range(5):
+            await trio.sleep(6)
+            async with served.connect() as peer:
+                await peer.send(asked)
+                await trio.testing.wait_all_tasks_blocked()
+        await trio.sleep_forever()
+    assert trio.current_time() == pytest.approx(40, abs=2)
 
 
 async def test_a_libuuid_request_that_is_there_already_is_answered_on_the_spot() -> None:
@@ -319,6 +334,22 @@ async def test_who_has_as_many_makes_no_room() -> None:
             assert (await one.call("status")).error is None
             assert (await two.call("status")).code == "busy"
             assert (await roots.call("status")).error is None
+
+
+async def test_room_is_made_until_both_users_have_as_many() -> None:
+    """Even if the other user needs the end of more connections than that."""
+    need_root()
+    async with serving(connections=4) as served, contextlib.AsyncExitStack() as stack:
+        with somebody():
+            one = await stack.enter_async_context(served.connect())
+        assert (await one.call("status")).error is None
+        for _ in range(3):
+            peer = await stack.enter_async_context(served.connect())
+            assert (await peer.call("status")).error is None
+        with somebody():
+            two = await stack.enter_async_context(served.connect())
+        assert (await two.call("status")).code == "busy"
+        assert served.inside.service.rpc.refused["made_room"] == 1
 
 
 async def test_a_caller_that_left_is_forgotten() -> None:

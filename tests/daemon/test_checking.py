@@ -169,20 +169,21 @@ def test_what_the_running_daemon_holds_is_not_looked_at_again(tmp_path: Path, st
 
 
 @pytest.mark.process
-def test_a_full_disk_is_told(tmp_path: Path) -> None:
-    """A start could not save its state there, and would refuse most kinds."""
+@pytest.mark.parametrize("limit", ["size=8k", "nr_inodes=2"])
+def test_a_full_disk_is_told(tmp_path: Path, limit: str) -> None:
+    """Without room for a file's bytes, or for a file, a start could not save its state there."""
     script = """
 import subprocess, sys
 from pathlib import Path
 from uuidd.server.checking import problems
 from uuidd.server.settings import Settings
-folder = Path(sys.argv[1])
-subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=0755,size=8k", "none", folder], check=True)
+folder, options = Path(sys.argv[1]), f"mode=0755,{sys.argv[2]}"
+subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", folder], check=True)
 print(problems(Settings(None, folder)))
 (folder / "filler").write_bytes(bytes(8192))
 print(*problems(Settings(None, folder)))
 """
-    told = output(*with_own_mounts(sys.executable, "-c", script, tmp_path))
+    told = output(*with_own_mounts(sys.executable, "-c", script, tmp_path, limit))
     assert told.splitlines() == [
         "[]",
         f"the state folder {tmp_path} is on a full disk; a start would make v1 and v6 with a"

@@ -196,6 +196,22 @@ async def test_a_caller_that_would_not_wait_is_no_news(
     assert caplog.messages == []
 
 
+async def test_what_is_no_news_begins_no_later_line(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A line counts its seconds from the first refusal that it may tell of."""
+    refusals = Refusals()
+    tally = Tally(refusals.note)
+    tally.refuse("must_wait")
+    await trio.sleep(SPAN)
+    refusals.log()
+    await trio.sleep(60)
+    tally.refuse("busy")
+    await trio.sleep(3)
+    refusals.log()
+    assert caplog.messages == [f"refused within 3 s: {meaning('busy', 1)}"]
+
+
 async def test_a_daemon_tells_what_it_refuses_in_either_protocol(
     autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:

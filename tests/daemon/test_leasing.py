@@ -212,6 +212,20 @@ async def test_a_kernel_that_passes_no_descriptors_is_told_now_and_then(
         assert caplog.messages == [told] * 2
 
 
+async def test_a_client_that_is_gone_is_no_fault_of_the_kernels(
+    page: Page, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The page cannot be passed to it, and nobody has to hear of that."""
+    async with serving(page=page) as served:
+        gone = served.connect().sock
+        gone.send(request("status"))
+        gone.close()
+        await trio.testing.wait_all_tasks_blocked()
+        assert served.inside.service.rpc.requests == 1
+        assert served.inside.leasing.unpassed == 0
+        assert caplog.messages == []
+
+
 # A page that is not read
 
 
@@ -308,6 +322,14 @@ async def test_nothing_is_leased_while_steady_is_ahead(page: Page) -> None:
             1,
         )
         assert served.inside.leasing.refused == {"steady": 1}
+
+
+async def test_while_steady_is_far_ahead_a_client_asks_again_in_ten_seconds(page: Page) -> None:
+    """UTC may be set forward long before it has caught up."""
+    async with holding(page) as (served, holder):
+        served.inside.take_steady()
+        served.inside.wall.step(-12)
+        assert (await refusal(holder))[1] == SECONDS
 
 
 async def test_nothing_is_leased_while_a_volatile_node_serves(page: Page) -> None:

@@ -176,7 +176,7 @@ async def _until_stopped(
     """Wait for a signal to stop, or for the idle time-out without a request, if there is one."""
     async with trio.open_nursery() as nursery:
         if idle_timeout:
-            nursery.start_soon(_until_idle, service, idle_timeout, nursery.cancel_scope)
+            nursery.start_soon(until_idle, service, idle_timeout, nursery.cancel_scope)
         async for number in signals:
             if number == signal.SIGHUP:
                 reload()
@@ -186,7 +186,8 @@ async def _until_stopped(
             return
 
 
-async def _until_idle(service: Service, seconds: int, done: trio.CancelScope) -> None:
+async def until_idle(service: Service, seconds: int, done: trio.CancelScope) -> None:
+    """Cancel *done* once no request has come for so many seconds."""
     seen, quiet = -1, 0
     while quiet < IDLE_CHECKS:
         await trio.sleep(seconds / IDLE_CHECKS)

@@ -130,7 +130,7 @@ async def test_requests_in_either_dialect_keep_a_daemon_from_being_idle(asked: b
             async with served.connect() as peer:
                 await peer.send(asked)
                 await trio.testing.wait_all_tasks_blocked()
-        await trio.sleep_forever()
+        await trio.sleep(HOUR)
     assert trio.current_time() == pytest.approx(40, abs=2)
 
 

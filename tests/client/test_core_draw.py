@@ -333,8 +333,9 @@ def test_nothing_leaks(server: Server) -> None:
     finally:
         tracemalloc.stop()
         lanes.close()
-    # There were more than 10,000 ids. The fake daemon keeps a kilobyte of each client.
-    assert after - before < 20_000
+    # There were more than 10,000 ids, of which each would leave 16 bytes or more. The fake daemon
+    # keeps a kilobyte of each client, and more where sanitizers slow the client down: it asks more.
+    assert after - before < 40_000
     assert abs(sys.getrefcount(core.Cutter) - yes) < 20
     assert sys.version_info >= (3, 12) or abs(sys.getrefcount(None) - none) < 500
 

@@ -14,7 +14,7 @@ from uuid import UUID, SafeUUID
 
 from uuidd.core.ids import uuids, versions
 from uuidd.core.ids.ticks import TICKS_PER_MS, UNIX_EPOCH
-from uuidd.core.timeline.leases import HORIZON_AT
+from uuidd.core.timeline.page import HORIZON_AT
 from uuidd_client.lease import Holding
 from uuidd_client.places import Places
 from uuidd_client.system import random_bytes

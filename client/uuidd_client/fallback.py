@@ -10,12 +10,12 @@ from collections.abc import Callable
 from copy import copy
 from typing import Generic, NamedTuple, TypeVar
 
+from uuidd.core.ids.nodes import random_node
 from uuidd.core.ids.snowflake import TWITTER_EPOCH
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.ids.versions import CLOCK_SEQ_BITS
 from uuidd.core.timeline import Block, Lane, NoneFree, SteadyBlock
-from uuidd.core.timeline.state import random_node
-from uuidd.core.timeline.steady import MAX_LEAD_SECONDS, Slew
+from uuidd.core.timeline.slew import MAX_LEAD_SECONDS, Slew
 from uuidd.core.timeline.volatile import TOLERANCE
 from uuidd_client.fork_guard import ForkGuard
 from uuidd_client.per_process import PerProcess
@@ -154,11 +154,11 @@ class _Link(Generic[Value]):
 
 
 def _fresh_utc(still: int) -> _Utc:
-    return _Utc(random_node(random_bits).value, random_bits(CLOCK_SEQ_BITS), Lane(0), still)
+    return _Utc(random_node(random_bits), random_bits(CLOCK_SEQ_BITS), Lane(0), still)
 
 
 def _fresh_steady() -> _Steady:
-    return _Steady(random_node(random_bits).value, Slew(0, now=0, elapsed=0), Lane(0))
+    return _Steady(random_node(random_bits), Slew(0, now=0, elapsed=0), Lane(0))
 
 
 local_fallback = PerProcess(Fallback)

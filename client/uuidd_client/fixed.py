@@ -15,9 +15,9 @@ from uuid import SafeUUID
 
 from uuidd.core.ids.kinds import KINDS
 from uuidd.core.ids.layouts import LAYOUTS, Origin, time_fields
+from uuidd.core.ids.nodes import random_node
 from uuidd.core.ids.ticks import TICKS_PER_MS, UNIX_EPOCH
 from uuidd.core.ids.versions import CLOCK_SEQ_BITS
-from uuidd.core.timeline.state import random_node
 from uuidd_client.counts import Stats
 from uuidd_client.errors import DaemonUnavailable, TimeOutOfRange
 from uuidd_client.fork_guard import ForkGuard
@@ -74,7 +74,7 @@ class FixedSession:
         self._seed = seed
         self._at, self._clock = at, clock
         draw = random.Random(f"{seed}/origin")  # noqa: S311  (repeatable is what is wanted)
-        node = random_node(draw.getrandbits).value
+        node = random_node(draw.getrandbits)
         self._origin = Origin(node, draw.getrandbits(CLOCK_SEQ_BITS), worker, lane=None)
         self._kinds: dict[str, _FixedKind] = {}
 

@@ -1,8 +1,8 @@
 """A lease: a lane of the daemon's that this process takes ticks from by itself, as time passes.
 
-``core/timeline/leases.py`` has the rules, and what the words of a page mean. A page is memory that
-the daemon writes, and passes as a descriptor. It is sealed: nobody can shorten it, or write to it
-but the daemon, so a read of it cannot fail.
+``core/timeline/leases.py`` has the rules, and ``core/timeline/page.py`` what the words of a page
+mean. A page is memory that the daemon writes, and passes as a descriptor. It is sealed: nobody can
+shorten it, or write to it but the daemon, so a read of it cannot fail.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from uuidd.core.ids.layouts import Origin
-from uuidd.core.timeline.leases import (
+from uuidd.core.timeline.page import (
     EPOCH_AT,
     HORIZON_AT,
     MAGIC_AT,
@@ -24,7 +24,7 @@ from uuidd.core.timeline.leases import (
 )
 
 if TYPE_CHECKING:
-    from uuidd.core.timeline.leases import Lease
+    from uuidd.core.timeline.page import Lease
 
 PAGE_BYTES = 8 * PAGE_WORDS
 

@@ -6,7 +6,7 @@ from math import inf
 
 from uuidd.core.ids.layouts import Origin
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
-from uuidd.core.timeline.leases import DUE_AT, HORIZON_AT, TOKENS_AT
+from uuidd.core.timeline.page import DUE_AT, HORIZON_AT, TOKENS_AT
 from uuidd.core.wire.methods import seconds_to_ask_again
 from uuidd_client.connection import Connection
 from uuidd_client.errors import DaemonUnavailable

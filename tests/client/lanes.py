@@ -21,7 +21,7 @@ from tests.client.fakes import (
     result,
 )
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
-from uuidd.core.timeline.leases import (
+from uuidd.core.timeline.page import (
     DUE_AT,
     EPOCH_AT,
     HORIZON_AT,

@@ -17,7 +17,7 @@ from tests.kinds import LANED, UNLEASED, places
 from uuidd.core.ids import versions
 from uuidd.core.ids.layouts import Origin
 from uuidd.core.ids.ticks import UNIX_EPOCH
-from uuidd.core.timeline.leases import HORIZON_AT
+from uuidd.core.timeline.page import HORIZON_AT
 from uuidd_client.fork_guard import ForkGuard
 from uuidd_client.watch import NO_EPOCHS
 

@@ -21,7 +21,7 @@ from tests.client.raw import raw_fork
 from uuidd.core.ids import versions
 from uuidd.core.ids.layouts import LAYOUTS
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
-from uuidd.core.timeline.leases import DUE_AT, HORIZON_AT
+from uuidd.core.timeline.page import DUE_AT, HORIZON_AT
 from uuidd_client import Client, direct
 from uuidd_client.direct import MANY, PAUSE
 from uuidd_client.fork_guard import ForkGuard

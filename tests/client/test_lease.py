@@ -15,7 +15,7 @@ import pytest
 
 from tests.client.fakes import START
 from tests.client.lanes import Lanes
-from uuidd.core.timeline.leases import HORIZON_AT, MAGIC_AT, PAGE_MAGIC
+from uuidd.core.timeline.page import HORIZON_AT, MAGIC_AT, PAGE_MAGIC
 from uuidd_client.lease import PAGE_BYTES, SEALS, Holding, Page, PageError
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.client.fakes import Time
 from tests.client.lanes import Lanes
-from uuidd.core.timeline.leases import DUE_AT, HORIZON_AT
+from uuidd.core.timeline.page import DUE_AT, HORIZON_AT
 from uuidd.core.wire.methods import MOST_ASK_AGAIN
 from uuidd_client.connection import Connection
 from uuidd_client.errors import DaemonUnavailable

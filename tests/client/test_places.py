@@ -18,7 +18,7 @@ from tests.client.raw import raw_fork
 from tests.kinds import KINDS, LANED, LEASED, SECOND
 from uuidd.core.ids import ksuid, versions
 from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND
-from uuidd.core.timeline.leases import HORIZON_AT
+from uuidd.core.timeline.page import HORIZON_AT
 from uuidd_client import Client
 from uuidd_client.fork_guard import ForkGuard
 from uuidd_client.own_lane import LEASE_AGE, NO_LEASE_SECONDS

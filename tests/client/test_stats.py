@@ -20,7 +20,7 @@ import uuidd_client
 from tests.client.fakes import Server, Time, grants, in_turn, refused
 from tests.client.lanes import Clock, World
 from tests.rig import Daemon
-from uuidd.core.timeline.leases import DUE_AT, HORIZON_AT
+from uuidd.core.timeline.page import DUE_AT, HORIZON_AT
 from uuidd_client import Client, DaemonUnavailable, NoWorkerId, notices, source
 from uuidd_client.counts import Stats
 from uuidd_client.testing import fixed_ids

@@ -50,14 +50,9 @@ from uuidd.core.timeline import Generation, NoneFree
 from uuidd.core.timeline.fence import Fence
 from uuidd.core.timeline.generation import BLOCK_LANES
 from uuidd.core.timeline.horizon import Horizon
-from uuidd.core.timeline.leases import (
-    HORIZON_AT,
-    TOKENS_AT,
-    Lease,
-    Leases,
-    NoLease,
-)
+from uuidd.core.timeline.leases import Leases, NoLease
 from uuidd.core.timeline.outcomes import NeedsSave
+from uuidd.core.timeline.page import HORIZON_AT, TOKENS_AT, Lease
 from uuidd.core.timeline.snapshots import LeasesSnapshot, SteadySnapshot, UtcSnapshot
 from uuidd.core.timeline.state import Node, State
 from uuidd.core.timeline.steady import Steady

@@ -7,7 +7,8 @@ import pytest
 from tests.core import leased_world
 from tests.core.leased_world import Bounds
 from tests.judge import Repeated
-from uuidd.core.timeline.leases import Lease, Leases
+from uuidd.core.timeline.leases import Leases
+from uuidd.core.timeline.page import Lease
 from uuidd.core.timeline.timelines import Timelines
 
 SMALL = {

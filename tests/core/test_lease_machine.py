@@ -33,8 +33,9 @@ from tests.judge import Judge, Span, of_block
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline import LANES, NoneFree
 from uuidd.core.timeline.fence import Fence
-from uuidd.core.timeline.leases import HORIZON_AT, PAGE_WORDS, TOKENS_AT, Lease, Leases, NoLease
+from uuidd.core.timeline.leases import Leases, NoLease
 from uuidd.core.timeline.outcomes import NeedsSave, TooFarAhead
+from uuidd.core.timeline.page import HORIZON_AT, PAGE_WORDS, TOKENS_AT, Lease
 from uuidd.core.timeline.state import State
 from uuidd.core.timeline.steady import LOST_SECONDS, Steady
 from uuidd.core.timeline.timelines import Reading, Timelines

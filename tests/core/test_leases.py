@@ -12,21 +12,18 @@ from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline import LANES
 from uuidd.core.timeline.fence import Fence
 from uuidd.core.timeline.generation import BLOCK_LANES, Generation
-from uuidd.core.timeline.leases import (
+from uuidd.core.timeline.leases import PER_USER, RESERVED, Leases, NoLease
+from uuidd.core.timeline.outcomes import Closed
+from uuidd.core.timeline.page import (
     DUE_AT,
     EPOCH_AT,
     HORIZON_AT,
     MAGIC_AT,
     PAGE_MAGIC,
     PAGE_WORDS,
-    PER_USER,
-    RESERVED,
     TOKENS_AT,
     Lease,
-    Leases,
-    NoLease,
 )
-from uuidd.core.timeline.outcomes import Closed
 from uuidd.core.timeline.state import Node, State
 from uuidd.core.timeline.steady import Steady
 from uuidd.core.timeline.timelines import Reading, Timelines

@@ -14,8 +14,9 @@ from uuidd.core.ids.nodes import MULTICAST
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline import LANES
 from uuidd.core.timeline.fence import Claim, Fence, Shared
-from uuidd.core.timeline.leases import PAGE_WORDS, TOKENS_AT, Leases, NoLease
+from uuidd.core.timeline.leases import Leases, NoLease
 from uuidd.core.timeline.outcomes import NeedsSave, NoneFree, NoNumber
+from uuidd.core.timeline.page import PAGE_WORDS, TOKENS_AT
 from uuidd.core.timeline.state import Node, State
 from uuidd.core.timeline.steady import Steady
 from uuidd.core.timeline.timelines import Reading, Timelines

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uuidd.core.timeline.steady import Slew
+from uuidd.core.timeline.slew import Slew
 
 NOW = 1_000_000
 

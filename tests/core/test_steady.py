@@ -6,7 +6,8 @@ import pytest
 
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.outcomes import Closed, NeedsSave, NoneFree, TooFarAhead
-from uuidd.core.timeline.steady import LOST_SECONDS, MAX_LEAD_SECONDS, Rollback, Steady
+from uuidd.core.timeline.slew import MAX_LEAD_SECONDS
+from uuidd.core.timeline.steady import LOST_SECONDS, Rollback, Steady
 from uuidd.core.timeline.volatile import TOLERANCE
 
 NOW = 1_000_000_000_000

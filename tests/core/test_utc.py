@@ -6,13 +6,13 @@ import pytest
 
 from tests.core.draws import Draws
 from tests.core.switching import take
-from uuidd.core.ids.nodes import MULTICAST
+from uuidd.core.ids.nodes import MULTICAST, random_node
 from uuidd.core.timeline import GENERATIONS, LANES, Block, NoneFree
 from uuidd.core.timeline.generation import LANE_BITS
 from uuidd.core.timeline.outcomes import Closed, NeedsSave
 from uuidd.core.timeline.ring import Opening
 from uuidd.core.timeline.start import COPIED
-from uuidd.core.timeline.state import Node, State, random_node
+from uuidd.core.timeline.state import Node, State
 from uuidd.core.timeline.utc import Utc
 from uuidd.core.timeline.volatile import TOLERANCE
 
@@ -98,8 +98,8 @@ def test_without_a_state_the_generation_is_random() -> None:
 
 def test_a_random_node_has_the_multicast_bit() -> None:
     """No network card has an address with that bit."""
-    assert random_node(lambda bits: (1 << bits) - 1).value == (1 << 48) - 1
-    assert random_node(lambda _: 0) == Node(MULTICAST, "random")
+    assert random_node(lambda bits: (1 << bits) - 1) == (1 << 48) - 1
+    assert random_node(lambda _: 0) == MULTICAST
 
 
 def test_only_a_random_node_is_not_fixed() -> None:

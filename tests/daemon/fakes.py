@@ -27,7 +27,7 @@ from uuidd.clones.vmclock import VmClock
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline import MAX_BLOCK, Block, Generation, SteadyBlock
 from uuidd.core.timeline.generation import BLOCK_LANES
-from uuidd.core.timeline.leases import Lease
+from uuidd.core.timeline.page import Lease
 from uuidd.core.timeline.state import Node, State
 from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.core.wire import methods

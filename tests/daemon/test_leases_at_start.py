@@ -13,7 +13,7 @@ import pytest
 from tests.daemon.test_statefile import STATE
 from uuidd.clock import Clock
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
-from uuidd.core.timeline.leases import HORIZON_AT, MAGIC_AT, PAGE_MAGIC
+from uuidd.core.timeline.page import HORIZON_AT, MAGIC_AT, PAGE_MAGIC
 from uuidd.core.timeline.state import Node
 from uuidd.server import startup
 from uuidd.server.page import Page, PageError

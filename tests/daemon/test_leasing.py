@@ -15,7 +15,8 @@ from tests.daemon.test_acceptor import Serving, serving, somebody
 from tests.tools import need_root
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.generation import BLOCK_LANES
-from uuidd.core.timeline.leases import EPOCH_AT, HORIZON_AT, PER_USER, RESERVED, TOKENS_AT
+from uuidd.core.timeline.leases import PER_USER, RESERVED
+from uuidd.core.timeline.page import EPOCH_AT, HORIZON_AT, TOKENS_AT
 from uuidd.core.wire import methods, rpc
 from uuidd.core.wire.methods import MOST_ASK_AGAIN
 from uuidd.server.events import SPAN

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from uuidd.core.timeline.leases import PAGE_WORDS
+from uuidd.core.timeline.page import PAGE_WORDS
 from uuidd.server.page import MFD_NOEXEC_SEAL, PAGE_BYTES, Page, PageError
 
 FALLOC_FL_PUNCH_HOLE, FALLOC_FL_KEEP_SIZE = 2, 1

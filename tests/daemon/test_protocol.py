@@ -18,14 +18,14 @@ from tests.tools import need, output
 from uuidd.core.ids import versions
 from uuidd.core.ids.kinds import KINDS
 from uuidd.core.timeline import Block, SteadyBlock
-from uuidd.core.timeline.leases import (
+from uuidd.core.timeline.leases import RESERVED
+from uuidd.core.timeline.page import (
     DUE_AT,
     EPOCH_AT,
     HORIZON_AT,
     MAGIC_AT,
     PAGE_MAGIC,
     PAGE_WORDS,
-    RESERVED,
     TOKENS_AT,
     Lease,
 )

@@ -239,11 +239,11 @@ def _judge(each: rpc.Request, reply: list[Any], given_out: GivenOut) -> str:
         return refused.code
     if error is not None:
         code = _code(error)
-        if isinstance(call, methods.AskLease):
+        if call is methods.Bare.LEASE:
             may_be = {"no_lease"}
-        elif isinstance(call, methods.Renew):
+        elif call is methods.Bare.RENEW:
             may_be = {"unavailable", "not_permitted"}
-        elif isinstance(call, methods.Status) or call.wait:
+        elif call is methods.Bare.STATUS or call.wait:
             may_be = ERRORS
         else:
             may_be = {*ERRORS, "must_wait"}
@@ -255,9 +255,9 @@ def _judge(each: rpc.Request, reply: list[Any], given_out: GivenOut) -> str:
         case methods.Make(kind, count, _):
             require(len(result) == count, "as many ids are made as were asked for")
             given_out.make(kind, result)
-        case methods.AskLease():
+        case methods.Bare.LEASE:
             given_out.lease(methods.unpack_lease(result))
-        case methods.Renew():
+        case methods.Bare.RENEW:
             require(type(result) is dict and {*result} == {"leases", "saved"}, "a renewal")
         case _:
             require(type(result) is dict and "version" in result, "a status is a map")

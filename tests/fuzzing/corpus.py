@@ -98,7 +98,7 @@ CALLS: list[Case] = [
     (b"\x92\xa4make\x93\xa2v1\x01\xc2", "Make"),
     (b"\x92\xa4make\x91\xa2v1", "Make"),
     (b"\x92\xa4make\x92\xa7push_id\xcd\x03\xe8", "Make"),
-    (b"\x92\xa6status\x90", "Status"),
+    (b"\x92\xa6status\x90", "status"),
     (b"\x92\xa4take\x90", "bad_params"),
     (b"\x92\xa4take\x92\xa3utc\x00", "bad_params"),
     (b"\x92\xa4take\x92\xa3utc\xc3", "bad_params"),

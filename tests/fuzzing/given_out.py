@@ -9,7 +9,7 @@ from tests import kinds
 from tests.fuzzing.target import Broken, require
 from tests.judge import Judge, Repeated, Span
 from uuidd.core.ids.ticks import TICKS_PER_MS, UNIX_EPOCH
-from uuidd.core.timeline.leases import Lease
+from uuidd.core.timeline.page import Lease
 
 Key = tuple[int, int]
 """A node and a clock sequence; of the steady timeline ``STEADY``."""

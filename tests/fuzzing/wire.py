@@ -127,7 +127,7 @@ def calls(data: bytes) -> Sequence[str]:
             require(type(wait) is bool, "wait is true or false")
             require(kind in KINDS, "a kind is a known one")
             require(type(count) is int and 1 <= count <= methods.MAX_MAKE, "a make is in range")
-    return (type(call).__name__,)
+    return (call.value if isinstance(call, methods.Bare) else type(call).__name__,)
 
 
 def _calls(random: Random) -> Iterator[bytes]:

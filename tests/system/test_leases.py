@@ -17,14 +17,7 @@ import pytest
 
 from tests.rig import PATIENCE, Daemon, until
 from tests.system.fake_time import FakeTime
-from uuidd.core.timeline.leases import (
-    HORIZON_AT,
-    MAGIC_AT,
-    PAGE_MAGIC,
-    PAGE_WORDS,
-    TOKENS_AT,
-    Lease,
-)
+from uuidd.core.timeline.page import HORIZON_AT, MAGIC_AT, PAGE_MAGIC, PAGE_WORDS, TOKENS_AT, Lease
 from uuidd.core.wire.methods import unpack_lease
 
 

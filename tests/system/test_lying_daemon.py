@@ -22,14 +22,7 @@ import pytest
 from tests.rig import PATIENCE, dice
 from uuidd.core.ids import versions
 from uuidd.core.timeline.generation import BLOCK_LANES
-from uuidd.core.timeline.leases import (
-    DUE_AT,
-    HORIZON_AT,
-    MAGIC_AT,
-    PAGE_MAGIC,
-    PAGE_WORDS,
-    TOKENS_AT,
-)
+from uuidd.core.timeline.page import DUE_AT, HORIZON_AT, MAGIC_AT, PAGE_MAGIC, PAGE_WORDS, TOKENS_AT
 from uuidd_client import Client
 from uuidd_client.lease import SEALS
 from uuidd_client.source import utc_tick

@@ -12,7 +12,7 @@ from uuidd import version
 from uuidd.cli import engine
 from uuidd.cli.values import path, seconds, unix_ms, whole, worker
 from uuidd.core.ids.snowflake import TWITTER_EPOCH, WORKER_ID_BITS
-from uuidd.core.timeline.steady import MAX_LEAD_SECONDS
+from uuidd.core.timeline.slew import MAX_LEAD_SECONDS
 from uuidd.server.settings import LEAST, Limits
 
 SOCKET = Path("/run/uuidd/request")

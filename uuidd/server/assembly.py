@@ -10,9 +10,10 @@ from uuidd.clock import Clock
 from uuidd.clones.clock_sets import ClockSets
 from uuidd.clones.kernel_log import KernelLog, kernel_log
 from uuidd.clones.vmclock import VmClock
+from uuidd.core.ids.nodes import RandomBits
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.leases import Leases
-from uuidd.core.timeline.state import NO_EPOCHS, Node, RandomBits, State
+from uuidd.core.timeline.state import NO_EPOCHS, Node, State
 from uuidd.core.timeline.steady import LOST_SECONDS, Steady
 from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.core.timeline.utc import Utc

@@ -26,8 +26,9 @@ from typing import TypeVar
 import trio
 
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
-from uuidd.core.timeline.leases import PER_USER, RESERVED, Lease, NoLease
+from uuidd.core.timeline.leases import PER_USER, RESERVED, NoLease
 from uuidd.core.timeline.outcomes import Closed
+from uuidd.core.timeline.page import Lease
 from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.core.wire.methods import MOST_ASK_AGAIN, RefusedError, ask_again_in
 from uuidd.server import events

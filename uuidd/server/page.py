@@ -15,7 +15,7 @@ import stat
 import struct
 from collections.abc import Callable
 
-from uuidd.core.timeline.leases import PAGE_WORDS
+from uuidd.core.timeline.page import PAGE_WORDS
 
 WORD_BYTES = 8
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from uuidd.core.ids import versions
 from uuidd.core.timeline import Block, SteadyBlock
-from uuidd.core.timeline.leases import Lease
 from uuidd.core.timeline.outcomes import NotNow
+from uuidd.core.timeline.page import Lease
 from uuidd.core.wire import libuuid, methods, rpc
 from uuidd.core.wire.libuuid import Op
-from uuidd.core.wire.methods import IN_USE, AskLease, Make, RefusedError, Renew, Take
+from uuidd.core.wire.methods import IN_USE, Bare, Make, RefusedError, Take
 from uuidd.server.allocator import Allocator
 from uuidd.server.clones import Clones, Renewed
 from uuidd.server.entropy import Entropy
@@ -26,7 +26,6 @@ MALFORMED = "malformed"
 """The reason, in counts of refusals, for bytes that are not a request of either dialect."""
 
 AnyBlock = Block | SteadyBlock
-Call = methods.Take | methods.Make | methods.Status | methods.AskLease | methods.Renew
 
 
 class Service:
@@ -89,11 +88,11 @@ class Service:
             if type(call) is Make:
                 ids = self._maker.make(call, uid=uid)
                 return None if ids is None else self._reply_ids(msgid, ids)
-            if type(call) is AskLease:
+            if call is Bare.LEASE:
                 self.leasing.check(uid)
                 # A lease is for a connection, and may wait for a save: a task sees to both.
                 return None
-            if type(call) is Renew:
+            if call is Bare.RENEW:
                 self._check_permitted(uid)
                 return None
             return self._reply_status(msgid)
@@ -131,10 +130,10 @@ class Service:
             if type(call) is Make:
                 ids = await self._maker.make_waiting(call, uid=uid, turns=turns)
                 return self._reply_ids(msgid, ids), None
-            if type(call) is AskLease:
+            if call is Bare.LEASE:
                 lease = await self.leasing.grant(stream)
                 return self._reply_lease(msgid, lease), self.leasing.page
-            if type(call) is Renew:
+            if call is Bare.RENEW:
                 self._check_permitted(uid)
                 return self._reply_renewed(msgid, await self._clones.renew()), None
             return self._reply_status(msgid), None

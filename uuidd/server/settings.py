@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from uuidd.core.ids.snowflake import TWITTER_EPOCH
-from uuidd.core.timeline.steady import MAX_LEAD_SECONDS, Rollback
+from uuidd.core.timeline.slew import MAX_LEAD_SECONDS
+from uuidd.core.timeline.steady import Rollback
 
 if TYPE_CHECKING:
     from uuidd.privileges import User

@@ -15,7 +15,7 @@ from struct import Struct
 
 import trio
 
-from uuidd.core.timeline.leases import Lease
+from uuidd.core.timeline.page import Lease
 
 UNREAD_BYTES = 16384
 """Bytes of replies that the system keeps for one connection, without its own overhead, which is as

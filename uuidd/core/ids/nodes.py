@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from uuidd.core.ids.checks import check_bits, shown
+
+RandomBits = Callable[[int], int]
+"""Returns an int of as many random bits as asked for."""
 
 NODE_BITS = 48
 
@@ -30,6 +35,11 @@ def node(given: int | str) -> int:
             f"node is {shown(given)}; it must be six octets in hex, as 44:88:99:36:57:32, or an int"
         )
     return int(digits, 16)
+
+
+def random_node(random: RandomBits) -> int:
+    """Return a node of 47 random bits and the multicast bit (RFC 9562, 6.10)."""
+    return random(NODE_BITS) | MULTICAST
 
 
 def to_text(value: int) -> str:

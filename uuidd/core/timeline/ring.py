@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from uuidd.core.ids.nodes import RandomBits, random_node
 from uuidd.core.timeline.generation import GENERATION_BITS, LANE_BITS, Generation
 from uuidd.core.timeline.horizon import Horizon
-from uuidd.core.timeline.state import Node, RandomBits, random_node
+from uuidd.core.timeline.state import Node
 
 
 class Opening(NamedTuple):
@@ -104,7 +105,7 @@ class Ring:
         # The copy may have given out all that the disk allows.
         self.leave(max(end, self.horizon.highest))
         if not self.node.fixed:
-            self.node = random_node(random)
+            self.node = Node(random_node(random), "random")
         first = random(GENERATION_BITS) % self.size
         if self.node.fixed and avoid is not None and first == avoid >> LANE_BITS:
             first += 1

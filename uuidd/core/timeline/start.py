@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from uuidd.core.ids.nodes import RandomBits, random_node
 from uuidd.core.timeline.generation import GENERATION_BITS, LANE_BITS
 from uuidd.core.timeline.ring import Opening, Ring
-from uuidd.core.timeline.state import Node, RandomBits, State, random_node
+from uuidd.core.timeline.state import Node, State
 
 COPIED = "the state was copied"
 """The reason of the opening at a start with another product UUID than the state's."""
@@ -32,7 +33,7 @@ def begin_ring(
     known = loaded is not None and loaded.machine == machine and not copied
     if loaded is not None and known and not loaded.node.fixed:
         kept = loaded.node
-    node = node or kept or random_node(random)
+    node = node or kept or Node(random_node(random), "random")
     if loaded is None:
         drawn = random(GENERATION_BITS) % size
         ring = Ring(node, drawn, marks={}, floor=_floor(node, now, floor), size=size)

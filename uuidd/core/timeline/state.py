@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from uuidd.core.ids.nodes import MULTICAST, NODE_BITS
 from uuidd.core.timeline.fence import Kept
-
-RandomBits = Callable[[int], int]
-"""Returns an int of as many random bits as asked for."""
 
 NO_EPOCHS: Mapping[int, int] = {}
 """The epochs of a host that has made no Snowflakes."""
@@ -94,8 +90,3 @@ def with_epoch(epochs: Mapping[int, int], worker: int, epoch: int) -> Mapping[in
     if epoch > earliest:
         raise LaterEpoch(earliest)
     return {**epochs, worker: epoch}
-
-
-def random_node(random: RandomBits) -> Node:
-    """Return a node of 47 random bits and the multicast bit (RFC 9562, 6.10)."""
-    return Node(random(NODE_BITS) | MULTICAST, "random")

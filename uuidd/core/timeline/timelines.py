@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from uuidd.core.ids.nodes import RandomBits
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.block import SteadyBlock
 from uuidd.core.timeline.fence import Fence
-from uuidd.core.timeline.leases import Lease, NoLease
+from uuidd.core.timeline.leases import NoLease
 from uuidd.core.timeline.outcomes import NoneFree, NoNumber, Withheld
-from uuidd.core.timeline.state import NO_EPOCHS, RandomBits, State
+from uuidd.core.timeline.page import Lease
+from uuidd.core.timeline.state import NO_EPOCHS, State
 from uuidd.core.timeline.steady import Steady
 from uuidd.core.timeline.utc import Utc
 from uuidd.core.timeline.volatile import TOLERANCE

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from uuidd.core.ids.nodes import RandomBits
 from uuidd.core.timeline.block import Block
 from uuidd.core.timeline.fence import Kept
 from uuidd.core.timeline.generation import GENERATIONS, LANES, Generation
-from uuidd.core.timeline.leases import Lease, Leases, NoLease
+from uuidd.core.timeline.leases import Leases, NoLease
 from uuidd.core.timeline.outcomes import Closed, NeedsSave, NeedsSwitch
+from uuidd.core.timeline.page import Lease
 from uuidd.core.timeline.ring import Opening
 from uuidd.core.timeline.snapshots import UtcSnapshot
 from uuidd.core.timeline.start import begin_ring
-from uuidd.core.timeline.state import NO_EPOCHS, Node, RandomBits, State
+from uuidd.core.timeline.state import NO_EPOCHS, Node, State
 from uuidd.core.timeline.volatile import TOLERANCE, Volatile
 
 RENEWED = "the machine was cloned"

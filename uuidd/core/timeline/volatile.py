@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from uuidd.core.ids.nodes import RandomBits, random_node
 from uuidd.core.timeline.block import Block
 from uuidd.core.timeline.generation import GENERATION_BITS, Generation
-from uuidd.core.timeline.state import RandomBits, random_node
 
 TOLERANCE = 100_000
 """How far UTC may step back without another generation: 10 ms, in ticks.
@@ -45,4 +45,4 @@ class Volatile:
 
     def _draw(self) -> Generation:
         number = self._random(GENERATION_BITS)
-        return Generation(number, node=random_node(self._random).value, begin=0)
+        return Generation(number, node=random_node(self._random), begin=0)

@@ -6,9 +6,9 @@ own byte order, UUIDs 16 bytes in the RFC's. There is no error reply.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from struct import Struct
+from typing import NamedTuple
 
 from uuidd.core.ids import uuids, versions
 from uuidd.core.timeline import MAX_BLOCK, Block
@@ -38,12 +38,11 @@ class ProtocolError(Exception):
     """A request that libuuid never sends. The connection is closed without a reply."""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """A request to reserve or send *count* UUIDs; *echo* is the count as the caller sent it."""
 
     op: Op
-    count: int
+    count: int  # type: ignore[assignment]  # a tuple has a method of that name, which is not used
     echo: int
 
 

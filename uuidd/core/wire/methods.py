@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection
+from enum import Enum
 from math import ceil
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ from uuidd.core.ids.ticks import TICK_BITS, TICKS_PER_MS, UNIX_EPOCH
 from uuidd.core.ids.versions import CLOCK_SEQ_BITS
 from uuidd.core.timeline import MAX_BLOCK, Block, SteadyBlock
 from uuidd.core.timeline.generation import BLOCK_LANES, LANES
-from uuidd.core.timeline.leases import TOKEN_BITS, Lease
+from uuidd.core.timeline.page import TOKEN_BITS, Lease
 
 TIMELINES = ("utc", "steady", "snowflake")
 METHODS = ("lease", "make", "renew", "status", "take")
@@ -71,30 +71,23 @@ class Make(NamedTuple):
     wait: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
+class Bare(Enum):
+    """The calls without params, by their methods."""
+
+    STATUS = "status"
     """Return the daemon's status."""
 
-
-@dataclass(frozen=True, slots=True)
-class AskLease:
+    LEASE = "lease"
     """Lease a lane to the connection that the request came over."""
 
-
-@dataclass(frozen=True, slots=True)
-class Renew:
+    RENEW = "renew"
     """Share nothing any longer with a copy of this machine."""
 
 
-_BARE: Mapping[str, type[Status | AskLease | Renew]] = {
-    "status": Status,
-    "lease": AskLease,
-    "renew": Renew,
-}
-"""The calls without params, by their methods."""
+_BARE = {each.value: each for each in Bare}
 
 
-def parse(method: Any, params: Any) -> Take | Make | Status | AskLease | Renew:
+def parse(method: Any, params: Any) -> Take | Make | Bare:
     """Return the call that a method and its params, as they were unpacked, stand for.
 
     Bytes that are UTF-8 count as text, because some clients send text so. Raises RefusedError,
@@ -122,7 +115,7 @@ def parse(method: Any, params: Any) -> Take | Make | Status | AskLease | Renew:
     if type(method) is str and method in _BARE:
         if params:
             raise _too_many(params, f"{method} takes none")
-        return _BARE[method]()
+        return _BARE[method]
     raise RefusedError(
         "unknown_method", f"no method is called {_show(method)}; there are {', '.join(METHODS)}"
     )

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -100,8 +99,7 @@ def pack_notification(method: str, params: list[Any]) -> bytes:
     return packed
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(NamedTuple):
     """The answer to a request: *error* is None, or ``code: message``."""
 
     msgid: int

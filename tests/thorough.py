@@ -92,8 +92,8 @@ def parts(seed: int, *, whole: bool) -> list[list[Part]]:
     ]
     in_python = [
         Part(
-            "ids made in Python: tests/system, tests/client/test_lazy.py",
-            ["env", "UUIDD_EXTENSION=off", *pytest, "tests/system", "tests/client/test_lazy.py"],
+            "ids made in Python: tests/system",
+            ["env", "UUIDD_EXTENSION=off", *pytest, "tests/system"],
         )
     ]
     draws = [

@@ -7,10 +7,10 @@ pytest loads this module in each run, so it imports uuidd_client only when a fix
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from uuidd_client import Client
     from uuidd_client.testing import PrivateDaemon

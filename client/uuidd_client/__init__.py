@@ -17,28 +17,23 @@ name of a module of Python's, so ``from uuidd_client import *`` leaves it out.
 
 from __future__ import annotations
 
+import datetime
+import uuid
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
 from uuidd import __version__ as __version__
-from uuidd_client import extension, lazy
+from uuidd_client import extension, restoring
 from uuidd_client.client import Client
+from uuidd_client.counts import Stats
 from uuidd_client.drawing import function
 from uuidd_client.errors import DaemonUnavailable, NoWorkerId, TimeOutOfRange
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import datetime
-    import uuid
-    from collections.abc import Callable
-    from typing import Any, TypeVar
-
-    from uuidd.core.ids import inspect as inspecting
-    from uuidd_client import counts, readings
+    from uuidd.core.ids.inspect import Reading
     from uuidd_client.times import Backfill, at_time, bounds, sort_key
 
-    _Draw = TypeVar("_Draw", bound=Callable[[], Any])
-else:
-    datetime, uuid = map(lazy.Module, ("datetime", "uuid"))
-    inspecting = lazy.Module("uuidd.core.ids.inspect")
-    counts, readings = map(lazy.Module, ("uuidd_client.counts", "uuidd_client.readings"))
+_Draw = TypeVar("_Draw", bound=Callable[[], Any])
 
 __all__ = [
     "Backfill",
@@ -63,6 +58,8 @@ __all__ = [
 ]
 
 implementation = extension.implementation
+
+restoring.register()
 
 _shared = Client()
 
@@ -95,7 +92,7 @@ def renew() -> None:
     _shared.renew()
 
 
-def stats() -> counts.Stats:
+def stats() -> Stats:
     """Return what these functions have done in this process; see ``Client.stats``."""
     return _shared.stats()
 
@@ -111,6 +108,8 @@ def time_of(
     Raises ValueError, naming the id, if it contains no time, as a v4, or one after the year 9999,
     if its kind has to be told, and if it is not of *kind*; TypeError for anything but an id.
     """
+    from uuidd_client import readings
+
     return readings.time_of(id, kind=kind, epoch=epoch)
 
 
@@ -120,7 +119,7 @@ def inspect(
     kind: str | None = None,
     epoch: int | None = None,
     raw: bool = False,
-) -> list[inspecting.Reading]:
+) -> list[Reading]:
     """Return what an id may mean: at least one reading, the most likely first.
 
     With *kind*, return the reading as that kind, likely or not; a text must be written as that kind
@@ -131,6 +130,8 @@ def inspect(
     Raises ValueError, naming the id, if it is not an id, or not one of *kind*, and for an unknown
     *kind* and an *epoch* out of range; TypeError for anything but a str, a UUID and an int.
     """
+    from uuidd_client import readings
+
     return readings.readings(id, kind=kind, epoch=epoch, raw=raw)
 
 

@@ -36,8 +36,6 @@ from uuidd_client.client import Client
 from uuidd_client.counts import Stats
 from uuidd_client.drawing import function
 from uuidd_client.event_loop import this_loop
-
-# Here, and not with the first id: the event loop would have to wait for it.
 from uuidd_client.session import Session
 from uuidd_client.transport import MustWait
 from uuidd_client.watch import latest

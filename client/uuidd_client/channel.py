@@ -1,7 +1,5 @@
 """A channel to the daemon: who may use it, and what it has for the kinds of its timeline."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from types import ModuleType
@@ -37,7 +35,7 @@ class Common(NamedTuple):
     which are made of the same ticks.
     """
 
-    alive: memoryview[float]
+    alive: "memoryview[float]"
     path: str
     timeout: float | None
     silence: Silence
@@ -76,7 +74,7 @@ class Channel:
         self._interrupting = Stats()
         self._supplies: dict[str, Supply] = {}
 
-    def turn(self, wait: bool, use: Callable[[Channel], Result]) -> Result:
+    def turn(self, wait: bool, use: Callable[["Channel"], Result]) -> Result:
         """Return what *use* returns for the channel; without *wait*, it may raise MustWait."""
         try:
             return self.in_turn(use) if wait else self.at_once(use)
@@ -84,7 +82,7 @@ class Channel:
             if self._notices.pending:
                 self._notices.tell()
 
-    def in_turn(self, use: Callable[[Channel], Result]) -> Result:
+    def in_turn(self, use: Callable[["Channel"], Result]) -> Result:
         """Return what *use* returns for the channel, for one thread at a time.
 
         A signal handler or a finalizer that has interrupted a use by its own thread gets a channel
@@ -117,7 +115,7 @@ class Channel:
                 # The lock was not acquired yet when an exception came.
                 pass
 
-    def at_once(self, use: Callable[[Channel], Result]) -> Result:
+    def at_once(self, use: Callable[["Channel"], Result]) -> Result:
         """As ``in_turn``; raise MustWait if another thread or the daemon has to be awaited."""
         try:
             if not self._lock.acquire(blocking=False):
@@ -130,7 +128,7 @@ class Channel:
                 # Another thread holds it.
                 pass
 
-    def without_waiting(self, use: Callable[[Channel], Result]) -> Result:
+    def without_waiting(self, use: Callable[["Channel"], Result]) -> Result:
         """Return what *use* returns. Raises MustWait if it has to ask the daemon."""
         try:
             self.connection.may_wait = False
@@ -138,7 +136,7 @@ class Channel:
         finally:
             self.connection.may_wait = True
 
-    def _interrupt(self, use: Callable[[Channel], Result]) -> Result:
+    def _interrupt(self, use: Callable[["Channel"], Result]) -> Result:
         # The ids of the other channel will be later than the blocks of this one.
         self._interrupted = True
         other = Channel(self._common, self._name, self._notices)
@@ -156,7 +154,7 @@ class Channel:
         run, drawn = supply.run(form)
         return run, supply.direct(form), drawn
 
-    def one(self, kind: str, form: str) -> tuple[Cutter | None, Any]:
+    def one(self, kind: str, form: str) -> "tuple[Cutter | None, Any]":
         """Return one id of *kind* in *form*, and a refilled cutter to go on with.
 
         There is none for a caller that has interrupted another.

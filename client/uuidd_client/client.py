@@ -1,35 +1,29 @@
 """The client: ids of any kind and form, made of time that the daemon leases or gives in blocks."""
 
-from __future__ import annotations
-
 import os
+import types
+import uuid
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, overload
 
 from uuidd.core.ids.checks import shown
-from uuidd_client import extension, lazy
+from uuidd_client import extension, restoring
 from uuidd_client.arguments import counted, known, path_of, seconds
+from uuidd_client.counts import Stats
 from uuidd_client.drawing import Drawing
+from uuidd_client.mark import Mark
 from uuidd_client.per_process import PerProcess
+from uuidd_client.session import Session
+from uuidd_client.source import LatestSteady
 from uuidd_client.system import SYSTEM_CLOCK, ClientClock, default_path
 
-TYPE_CHECKING = False
+UuidKind = Literal["v1", "v4", "v6", "v7"]
+TextKind = Literal["flake", "ulid", "ksuid", "push_id"]
+IntKind = Literal["snowflake"]
+Kind = UuidKind | TextKind | IntKind
+Form = Literal["uuid", "text", "int", "bytes"]
+
 if TYPE_CHECKING:
-    import types
-    import typing
-    import uuid
-    from collections import abc
-    from typing import Literal, Protocol, TypeVar, overload
-
-    from uuidd_client import counts
-    from uuidd_client.mark import Mark
-    from uuidd_client.session import Session
-    from uuidd_client.source import LatestSteady
-
-    UuidKind = Literal["v1", "v4", "v6", "v7"]
-    TextKind = Literal["flake", "ulid", "ksuid", "push_id"]
-    IntKind = Literal["snowflake"]
-    Kind = UuidKind | TextKind | IntKind
-    Form = Literal["uuid", "text", "int", "bytes"]
-
     Id = TypeVar("Id", covariant=True)
 
     class Draws(Protocol[Id]):
@@ -41,11 +35,6 @@ if TYPE_CHECKING:
         @property
         def next(self) -> Id:
             """Return the next id without a call, after which a handler of a signal could fork."""
-
-else:
-    # For those who ask what the annotations name. To import these takes longer than all the rest.
-    abc, types, typing, uuid = map(lazy.Module, ("collections.abc", "types", "typing", "uuid"))
-    counts = lazy.Module("uuidd_client.counts")
 
 
 class Client:
@@ -95,12 +84,12 @@ class Client:
         shared: dict[str, tuple[LatestSteady, Mark]] = {}
         settings = (*self._settings, self._core, shared)
         self._session: PerProcess[Session] = PerProcess(
-            lambda: lazy.session_type()(*settings, clock=clock),
+            lambda: Session(*settings, clock=clock),
             drop=lambda session: session.drop(),
         )
         self._drawing = Drawing(self._session, self._core, clock)
         self._compiled = self._core is not None
-        draws: abc.Callable[[Kind], typing.Any] = self.factory
+        draws: Callable[[Kind], Any] = self.factory
         self._uuid1: Draws[uuid.UUID] = draws("v1")
         self._uuid6: Draws[uuid.UUID] = draws("v6")
         self._uuid7: Draws[uuid.UUID] = draws("v7")
@@ -153,28 +142,24 @@ class Client:
         """Return a Push ID: 20 characters that sort by time. Raises as uuid1."""
         return self._push_id.next if self._compiled else self._push_id()
 
-    if TYPE_CHECKING:
+    @overload
+    def make(self, kind: UuidKind, count: int, form: None = None) -> list[uuid.UUID]: ...
+    @overload
+    def make(self, kind: TextKind, count: int, form: None = None) -> list[str]: ...
+    @overload
+    def make(self, kind: IntKind, count: int, form: None = None) -> list[int]: ...
+    @overload
+    def make(self, kind: Kind, count: int, form: Literal["uuid"]) -> list[uuid.UUID]: ...
+    @overload
+    def make(self, kind: Kind, count: int, form: Literal["text"]) -> list[str]: ...
+    @overload
+    def make(self, kind: Kind, count: int, form: Literal["int"]) -> list[int]: ...
+    @overload
+    def make(self, kind: Kind, count: int, form: Literal["bytes"]) -> bytes: ...
+    @overload
+    def make(self, kind: Kind, count: int, form: Form | None = None) -> list[Any] | bytes: ...
 
-        @overload
-        def make(self, kind: UuidKind, count: int, form: None = None) -> list[uuid.UUID]: ...
-        @overload
-        def make(self, kind: TextKind, count: int, form: None = None) -> list[str]: ...
-        @overload
-        def make(self, kind: IntKind, count: int, form: None = None) -> list[int]: ...
-        @overload
-        def make(self, kind: Kind, count: int, form: Literal["uuid"]) -> list[uuid.UUID]: ...
-        @overload
-        def make(self, kind: Kind, count: int, form: Literal["text"]) -> list[str]: ...
-        @overload
-        def make(self, kind: Kind, count: int, form: Literal["int"]) -> list[int]: ...
-        @overload
-        def make(self, kind: Kind, count: int, form: Literal["bytes"]) -> bytes: ...
-        @overload
-        def make(
-            self, kind: Kind, count: int, form: Form | None = None
-        ) -> list[typing.Any] | bytes: ...
-
-    def make(self, kind: str, count: int, form: str | None = None) -> list[typing.Any] | bytes:
+    def make(self, kind: str, count: int, form: str | None = None) -> list[Any] | bytes:
         """Return exactly *count* ids of *kind*, rising if the kind sorts by time.
 
         *form* is ``uuid``, ``text`` or ``int`` for a list, ``bytes`` for all ids in one bytes
@@ -192,26 +177,24 @@ class Client:
             return self._session.call(lambda session: session.join(kind, count))
         return self._session.call(lambda session: session.make(kind, count, form))
 
-    if TYPE_CHECKING:
+    @overload
+    def iter(self, kind: UuidKind, form: None = None) -> Iterator[uuid.UUID]: ...
+    @overload
+    def iter(self, kind: TextKind, form: None = None) -> Iterator[str]: ...
+    @overload
+    def iter(self, kind: IntKind, form: None = None) -> Iterator[int]: ...
+    @overload
+    def iter(self, kind: Kind, form: Literal["uuid"]) -> Iterator[uuid.UUID]: ...
+    @overload
+    def iter(self, kind: Kind, form: Literal["text"]) -> Iterator[str]: ...
+    @overload
+    def iter(self, kind: Kind, form: Literal["int"]) -> Iterator[int]: ...
+    @overload
+    def iter(self, kind: Kind, form: Literal["bytes"]) -> Iterator[bytes]: ...
+    @overload
+    def iter(self, kind: Kind, form: Form | None = None) -> Iterator[Any]: ...
 
-        @overload
-        def iter(self, kind: UuidKind, form: None = None) -> abc.Iterator[uuid.UUID]: ...
-        @overload
-        def iter(self, kind: TextKind, form: None = None) -> abc.Iterator[str]: ...
-        @overload
-        def iter(self, kind: IntKind, form: None = None) -> abc.Iterator[int]: ...
-        @overload
-        def iter(self, kind: Kind, form: Literal["uuid"]) -> abc.Iterator[uuid.UUID]: ...
-        @overload
-        def iter(self, kind: Kind, form: Literal["text"]) -> abc.Iterator[str]: ...
-        @overload
-        def iter(self, kind: Kind, form: Literal["int"]) -> abc.Iterator[int]: ...
-        @overload
-        def iter(self, kind: Kind, form: Literal["bytes"]) -> abc.Iterator[bytes]: ...
-        @overload
-        def iter(self, kind: Kind, form: Form | None = None) -> abc.Iterator[typing.Any]: ...
-
-    def iter(self, kind: str, form: str | None = None) -> abc.Iterator[typing.Any]:
+    def iter(self, kind: str, form: str | None = None) -> Iterator[Any]:
         """Return an endless iterator over ids of *kind*; each is as current as if made alone.
 
         *form* is as for ``make``, but with ``bytes`` each id is an object. Threads may share the
@@ -220,7 +203,7 @@ class Client:
         """
         return self._drawing.iterate(kind, known(kind, form))
 
-    def status(self) -> dict[str, typing.Any]:
+    def status(self) -> dict[str, Any]:
         """Return the daemon's status. Raises DaemonUnavailable if no daemon answers."""
         return self._session.call(lambda session: session.status())
 
@@ -229,11 +212,9 @@ class Client:
 
         A snapshot is one of all clients of the process, so this is not for this one alone.
         """
-        from uuidd_client import restoring
-
         restoring.renew()
 
-    def stats(self) -> counts.Stats:
+    def stats(self) -> Stats:
         """Return what this client has done in this process: how many ids of which origin, and more.
 
         It counts all threads. It waits for a thread that is just asking the daemon.
@@ -248,10 +229,10 @@ class Client:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self._settings[0] or default_path()!r}>"
 
-    def __reduce__(self) -> tuple[typing.Any, ...]:
+    def __reduce__(self) -> tuple[Any, ...]:
         return type(self), self._settings
 
-    def __enter__(self) -> Client:
+    def __enter__(self) -> "Client":
         return self
 
     def __exit__(
@@ -262,18 +243,16 @@ class Client:
     ) -> None:
         self.close()
 
-    if TYPE_CHECKING:
+    @overload
+    def factory(self, kind: UuidKind, form: None = None) -> Callable[[], uuid.UUID]: ...
+    @overload
+    def factory(self, kind: TextKind, form: None = None) -> Callable[[], str]: ...
+    @overload
+    def factory(self, kind: IntKind, form: None = None) -> Callable[[], int]: ...
+    @overload
+    def factory(self, kind: Kind, form: Form | None = None) -> Callable[[], Any]: ...
 
-        @overload
-        def factory(self, kind: UuidKind, form: None = None) -> abc.Callable[[], uuid.UUID]: ...
-        @overload
-        def factory(self, kind: TextKind, form: None = None) -> abc.Callable[[], str]: ...
-        @overload
-        def factory(self, kind: IntKind, form: None = None) -> abc.Callable[[], int]: ...
-        @overload
-        def factory(self, kind: Kind, form: Form | None = None) -> abc.Callable[[], typing.Any]: ...
-
-    def factory(self, kind: str, form: str | None = None) -> abc.Callable[[], typing.Any]:
+    def factory(self, kind: str, form: str | None = None) -> Callable[[], Any]:
         """Return a function that returns one id of *kind* in *form*, faster than the methods.
 
         It cannot be pickled; the client, its methods and the functions of the module can.

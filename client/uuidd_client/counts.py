@@ -1,7 +1,5 @@
 """What a client has done in this process."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 
@@ -28,7 +26,7 @@ class Stats(NamedTuple):
     last_error: str = ""
     last_error_at: float | None = None
 
-    def plus(self, other: Stats) -> Stats:
+    def plus(self, other: "Stats") -> "Stats":
         """Return the sum of the counts; the error is the later one."""
         later = max(self, other, key=lambda each: each.last_error_at or 0)
         return Stats(

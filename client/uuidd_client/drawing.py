@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from uuidd_client import extension, lazy
+from uuidd_client import extension
+from uuidd_client.per_process import PerProcess
+from uuidd_client.session import Session
+from uuidd_client.supply import Direct, Run
+from uuidd_client.system import ClientClock
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import types
-    import typing
-    from collections import abc
-    from typing import TypeVar
-
     from uuidd_client._core import Cutter
-    from uuidd_client.per_process import PerProcess
-    from uuidd_client.session import Session
-    from uuidd_client.supply import Direct, Run
-    from uuidd_client.system import ClientClock
 
-    Draw = TypeVar("Draw", bound=abc.Callable[[], typing.Any])
-else:
-    # For those who ask what the annotations name: also those of a method, which its function has.
-    abc, types, typing, uuid = map(lazy.Module, ("collections.abc", "types", "typing", "uuid"))
+Draw = TypeVar("Draw", bound=Callable[[], Any])
 
 _GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
 
@@ -35,13 +29,13 @@ class _Ids:
 
     __slots__ = ("_draw",)
 
-    def __init__(self, draw: abc.Callable[[], typing.Any]) -> None:
+    def __init__(self, draw: Callable[[], Any]) -> None:
         self._draw = draw
 
     def __iter__(self) -> _Ids:
         return self
 
-    def __next__(self) -> typing.Any:
+    def __next__(self) -> Any:
         # Both are of Python, so no handler of a signal can fork between the two.
         return self._draw()
 
@@ -53,37 +47,37 @@ class Drawing:
     """
 
     def __init__(
-        self, session: PerProcess[Session], core: types.ModuleType | None, clock: ClientClock
+        self, session: PerProcess[Session], core: ModuleType | None, clock: ClientClock
     ) -> None:
         self._session = session
         self._core = core
         self._clock = clock
-        self._cells: dict[tuple[str, str], list[typing.Any]] = {}
+        self._cells: dict[tuple[str, str], list[Any]] = {}
 
     def forget_runs(self) -> None:
         """Ask the session for the next id of each kind."""
         for cell in list(self._cells.values()):
             cell[:] = _EMPTY, None
 
-    def iterate(self, kind: str, form: str) -> abc.Iterator[typing.Any]:
+    def iterate(self, kind: str, form: str) -> Iterator[Any]:
         """Return an endless iterator over ids of *kind* in *form*."""
         if self._core is not None:
-            ids: abc.Iterator[typing.Any] = self._core.Ids(form, self._refill(kind, form))
+            ids: Iterator[Any] = self._core.Ids(form, self._refill(kind, form))
             return ids
         return _Ids(self.factory(kind, form))
 
-    def factory(self, kind: str, form: str, wait: bool = True) -> abc.Callable[[], typing.Any]:
+    def factory(self, kind: str, form: str, wait: bool = True) -> Callable[[], Any]:
         """Return a function that returns one id; without *wait*, it may raise MustWait."""
         if self._core is not None:
             refill = self._refill(kind, form, wait)
-            compiled: abc.Callable[[], typing.Any] = self._core.Draw(form, refill)
+            compiled: Callable[[], Any] = self._core.Draw(form, refill)
             return compiled
         if not _GIL:
             return self._locked(kind, form, wait)
         cell, refill = self._cell(kind, form, wait)
         utc = self._clock.utc_seconds
 
-        def draw() -> typing.Any:
+        def draw() -> Any:
             """Return the next id."""
             take, begin, deadline, epochs, epoch = cell[0]
             try:
@@ -98,40 +92,38 @@ class Drawing:
 
     def _refill(
         self, kind: str, form: str, wait: bool = True
-    ) -> abc.Callable[[], tuple[Cutter | None, typing.Any]]:
+    ) -> Callable[[], tuple[Cutter | None, Any]]:
         """Return a function that returns a cutter for ids of *kind*, and one id, in *form*."""
 
-        def one(session: Session) -> tuple[Cutter | None, typing.Any]:
+        def one(session: Session) -> tuple[Cutter | None, Any]:
             return session.one(kind, form, wait=wait)
 
         call = self._session.call
         return lambda: call(one)
 
-    def _locked(self, kind: str, form: str, wait: bool = True) -> abc.Callable[[], typing.Any]:
+    def _locked(self, kind: str, form: str, wait: bool = True) -> Callable[[], Any]:
         """Return a factory for an interpreter without the GIL, which takes the session's lock."""
         session = self._session
 
-        def draw() -> typing.Any:
+        def draw() -> Any:
             """Return the next id."""
             return session.call(lambda session: session.make(kind, 1, form, wait=wait))[0]
 
         return draw
 
-    def _cell(
-        self, kind: str, form: str, wait: bool = True
-    ) -> tuple[list[typing.Any], abc.Callable[[], typing.Any]]:
+    def _cell(self, kind: str, form: str, wait: bool = True) -> tuple[list[Any], Callable[[], Any]]:
         """Return a list that holds the run which all factories of *kind* and *form* share.
 
         The function beside it returns the next id if the run has none: one that is made directly,
         or the first of a new run, which it puts there.
         """
-        cell: list[typing.Any] = self._cells.setdefault((kind, form), [_EMPTY, None])
+        cell: list[Any] = self._cells.setdefault((kind, form), [_EMPTY, None])
         session = self._session
 
-        def run(session: Session) -> tuple[Run, Direct, typing.Any]:
+        def run(session: Session) -> tuple[Run, Direct, Any]:
             return session.run(kind, form, wait=wait)
 
-        def refill() -> typing.Any:
+        def refill() -> Any:
             if cell[1] is not None:
                 direct, always = cell[1]
                 # So the next call of draw finds its id without an exception, which would take
@@ -156,7 +148,7 @@ def function(draw: Draw) -> Draw:
     if core is None or not isinstance(draw, core.Draw):
         return draw
 
-    def drawn() -> typing.Any:
+    def drawn() -> Any:
         """Return the next id."""
         return draw.next
 

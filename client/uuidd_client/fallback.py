@@ -4,8 +4,6 @@ A process has one fallback, which all its clients, threads and signal handlers s
 that one of them gets are later than those that the others got before.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from copy import copy
 from typing import Generic, NamedTuple, TypeVar
@@ -18,7 +16,7 @@ from uuidd.core.timeline import Block, Lane, NoneFree, SteadyBlock
 from uuidd.core.timeline.slew import MAX_LEAD_SECONDS, Slew
 from uuidd.core.timeline.volatile import TOLERANCE
 from uuidd_client.fork_guard import ForkGuard
-from uuidd_client.per_process import PerProcess
+from uuidd_client.per_process import Owned, PerProcess
 from uuidd_client.system import random_bits
 from uuidd_client.watch import latest
 
@@ -33,7 +31,7 @@ Value = TypeVar("Value")
 Result = TypeVar("Result")
 
 
-class Fallback:
+class Fallback(Owned):
     """Blocks under random nodes. Where there is none yet, an int says how many ticks to wait.
 
     Any thread may use it, and a signal handler that interrupts the thread. *alive* and *child* are

@@ -7,7 +7,7 @@ import os
 import weakref
 from math import inf
 
-from uuidd_client.per_process import PerProcess
+from uuidd_client.per_process import Owned, PerProcess
 
 MADV_WIPEONFORK = 18
 """From <linux/mman.h>; Linux 4.14 or newer."""
@@ -15,7 +15,7 @@ MADV_WIPEONFORK = 18
 _SLOTS = mmap.PAGESIZE // 8
 
 
-class ForkGuard:
+class ForkGuard(Owned):
     """Slots of one number each, all 0.0 in a child of the process that set them.
 
     A slot is a memoryview of one double: ``slot[0]`` reads it as fast as an attribute is read.

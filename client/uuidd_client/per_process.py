@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
 from uuidd_client.errors import DaemonUnavailable
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, Generic, Protocol, TypeVar
 
-    class Owned(Protocol):
-        """A value that belongs to the process that made it."""
+class Owned:
+    """A value that belongs to the process that made it."""
 
-        alive: memoryview[float]
-        """Holds 1.0 in the process that made the value, and 0.0 in that process's children."""
+    alive: memoryview[float]
+    """Holds 1.0 in the process that made the value, and 0.0 in that process's children."""
 
-        child: dict[str, Any]
-        """The place for the value that a child makes instead."""
+    child: dict[str, Any]
+    """The place for the value that a child makes instead."""
 
-    Value = TypeVar("Value", bound=Owned)
-    Result = TypeVar("Result")
-else:
-    # For the class below, without an import of typing.
-    Generic, Value = {None: object}, None
+
+Value = TypeVar("Value", bound=Owned)
+Result = TypeVar("Result")
 
 
 class Forked(Exception):

@@ -11,8 +11,6 @@ from uuidd_client.fork_guard import wipe_all
 _HOOKS = "snapshot_restore_py"
 """The library of AWS Lambda for hooks of a snapshot (SnapStart), which its runtimes contain."""
 
-_registered = False
-
 
 def renew() -> None:
     """Drop all ids, leases, blocks and random bits that any client of this process has.
@@ -25,10 +23,6 @@ def renew() -> None:
 
 def register() -> None:
     """Let AWS Lambda call ``renew`` after it has restored a snapshot, where its library is."""
-    global _registered
-    if _registered:
-        return
-    _registered = True
     try:
         # Not importlib, which would take longer than all of this.
         hooks = __import__(_HOOKS)

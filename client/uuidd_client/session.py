@@ -13,6 +13,7 @@ from uuidd_client.counts import Stats
 from uuidd_client.fork_guard import alive
 from uuidd_client.mark import Mark, new_mark
 from uuidd_client.notices import Notices
+from uuidd_client.per_process import Owned
 from uuidd_client.places import Places
 from uuidd_client.source import LatestSteady
 from uuidd_client.supply import Direct, Run
@@ -26,7 +27,7 @@ STATUS = "status"
 """The channel of requests for the status, beside those of the timelines."""
 
 
-class Session:
+class Session(Owned):
     """The ids of one process, and its connections to the daemon.
 
     *socket* and *timeout* are None for the default; the rest is as for ``Client``. The ids of a

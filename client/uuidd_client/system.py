@@ -5,14 +5,8 @@ from __future__ import annotations
 import os
 import select
 import time
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from functools import partial
-else:
-    # All that functools takes it from; functools itself would take longer to import than this.
-    from _functools import partial
+from collections.abc import Callable
+from functools import partial
 
 YEAR = 3e7
 """The longest time-out, in seconds: Python's own time-outs overflow at some 292 years."""

@@ -15,18 +15,15 @@ import os
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import uuidd_client
 from uuidd.core.ids.checks import shown
 from uuidd_client import fixed
 from uuidd_client import private_daemon as daemons
 from uuidd_client.client import Client
-from uuidd_client.lazy import session_type
 from uuidd_client.per_process import PerProcess
-
-if TYPE_CHECKING:
-    from uuidd_client.session import Session
+from uuidd_client.session import Session
 
 __all__ = ["DEFAULT_TIME", "PrivateDaemon", "fixed_ids", "private_daemon"]
 
@@ -135,7 +132,7 @@ def _session_at(socket: Path, client: Client) -> Session:
     """Return a session with the settings of *client*, but of the daemon at *socket*."""
     _, fallback, max_age, timeout = client._settings
     core, clock = client._core, client._clock
-    return session_type()(str(socket), fallback, max_age, timeout, core, clock=clock)
+    return Session(str(socket), fallback, max_age, timeout, core, clock=clock)
 
 
 @contextlib.contextmanager

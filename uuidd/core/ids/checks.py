@@ -1,16 +1,11 @@
-"""Checks of values that callers pass, and how the errors show these values.
-
-The client imports this module at once, so it imports nothing itself, not even ``typing``.
-"""
+"""Checks of values that callers pass, and how the errors show these values."""
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-    from typing import TypeVar
+from collections.abc import Collection, Mapping
+from typing import TypeVar
 
-    Value = TypeVar("Value")
+Value = TypeVar("Value")
 
 LONGEST = 60
 """Characters of a value that an error shows."""

@@ -7,8 +7,6 @@
 Ours carry the node as the worker, and the tick within the millisecond as the sequence.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from uuidd.core.ids.bases import BASE62, decode, encode

@@ -1,14 +1,11 @@
 """The kinds of ids that the daemon and the client make, each with its timeline and its forms.
 
-The client imports this module at once, so it imports nothing itself, not even ``typing``. How each
-kind is made is in ``layouts``, which the client imports with its first id.
+How each kind is made is in ``layouts``.
 """
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from collections.abc import Mapping
 
 
 class Kind:

@@ -8,8 +8,6 @@ In ours the payload begins with the tick within the second, 24 bits; 8 bits for 
 random ones follow.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from uuidd.core.ids.bases import BASE62, check_width, decode, encode

@@ -5,8 +5,6 @@ holds 4,096, it is a slot. The ids of several places in a row are drawn at once,
 *run* is the stretch of places that one such call may cover (see ``bulk``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from itertools import count as count_up
 from itertools import islice, repeat

@@ -8,8 +8,6 @@ In ours the random bits begin with the tick within the millisecond, 14 bits; 8 b
 50 that are random follow.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from uuidd.core.ids.bases import PUSH, check_width, decode, encode

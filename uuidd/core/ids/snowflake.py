@@ -11,8 +11,6 @@ ceil(s * 10000 / 4096). So any three ticks in a row hold at least one slot, and 
 one per millisecond do not all have sequence 0.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from uuidd.core.ids.bases import BASE32, BASE58, BASE62, decode, encode

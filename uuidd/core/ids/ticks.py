@@ -3,8 +3,6 @@
 A tick is 100 ns, counted from 1582-10-15T00:00:00Z (RFC 9562, 5.1).
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from uuidd.core.ids.checks import check_bits, shown

@@ -9,8 +9,6 @@ In ours the random bits begin with the tick within the millisecond, 14 bits; 8 b
 A ULID and a UUID both have 128 bits, so one converts to the other by its text alone.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from uuidd.core.ids.bases import CROCKFORD, check_width, decode, encode

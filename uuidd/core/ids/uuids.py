@@ -13,8 +13,8 @@ NIL = 0
 MAX = (1 << 128) - 1
 """The UUIDs of all zeros and of all ones (5.9, 5.10)."""
 
-_HEX = re.compile(r"[0-9a-f]{32}\Z")
-_HYPHENATED = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
+_TEXT = r"[0-9a-f]{8}(-?)[0-9a-f]{4}\1[0-9a-f]{4}\1[0-9a-f]{4}\1[0-9a-f]{12}"
+"""The digits of a UUID, with all hyphens or with none. It is compiled when the first is read."""
 
 
 def stamp(value: int, version: int) -> int:
@@ -48,7 +48,7 @@ def from_text(text: str) -> int:
     bare = text.strip().lower().removeprefix("urn:uuid:")
     if bare.startswith("{") and bare.endswith("}"):
         bare = bare[1:-1]
-    if not (_HYPHENATED.match(bare) or _HEX.match(bare)):
+    if not re.fullmatch(_TEXT, bare):
         raise ValueError(
             f"{shown(text)} is not a UUID: it takes 32 hex digits, plain or as 8-4-4-4-12"
             " (braces and urn:uuid: are fine)"

@@ -15,8 +15,6 @@ A function that builds a UUID raises ValueError, naming field, value and range, 
 fit. A function that reads one raises ValueError, naming the UUID, if it is of another version.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from uuidd.core.ids import uuids

@@ -1,7 +1,5 @@
 """A block: the ticks that a caller is given to make ids from."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from uuidd.core.ids.layouts import Origin

@@ -1,7 +1,5 @@
 """What a lease's holder knows: the lease, and the layout of the page (``leases`` has the rules)."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 PAGE_MAGIC = 0x7575_6964_6C6E_0001

@@ -4,8 +4,6 @@ One connection carries one request and one reply. Counts and lengths are int32 i
 own byte order, UUIDs 16 bytes in the RFC's. There is no error reply.
 """
 
-from __future__ import annotations
-
 from enum import IntEnum
 from struct import Struct
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The rpc methods: params to calls, blocks to results and back."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from enum import Enum
 from math import ceil

@@ -7,8 +7,6 @@ Anything of one of these shapes is unpacked, so that a request with a mistake ca
 that is not UTF-8 comes with U+FFFD in it, and a map, which no method takes, without its items.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterable, Iterator
 from functools import partial

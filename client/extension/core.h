@@ -23,7 +23,7 @@ enum form { AS_UUID, AS_TEXT, AS_INT, AS_BYTES, FORMS };
 #define store_release(place, value) __atomic_store_n(place, value, __ATOMIC_RELEASE)
 
 /* Steps that read a word and change it. With the GIL no other thread comes between, so they need no
- * locked instruction of the processor: there are up to four in an id, and each takes some 8 ns. */
+ * locked instruction of the processor: there are up to three in an id, and each takes some 8 ns. */
 #ifdef Py_GIL_DISABLED
 
 static inline bool replace(int64_t *place, int64_t was, int64_t now)
@@ -206,8 +206,6 @@ typedef struct {
     const uint64_t **epochs; /* That of the State. */
     uint64_t changes;
     int64_t floor, lag;
-    /* Ids of the lane, and v4. */
-    int64_t singles;
     struct lane lane;
     struct run run;
     struct pool pool;

@@ -104,11 +104,6 @@ static int Cutter_set_floor(Cutter *cut, PyObject *value, void *Py_UNUSED(closur
     return 0;
 }
 
-static PyObject *Cutter_get_singles(Cutter *cut, void *Py_UNUSED(closure))
-{
-    return PyLong_FromLongLong(load(&cut->singles));
-}
-
 static int Cutter_traverse(Cutter *cut, visitproc visit, void *arg)
 {
     Py_VISIT(Py_TYPE(cut));
@@ -171,8 +166,6 @@ static PyMethodDef cutter_methods[] = {
 static PyGetSetDef cutter_attributes[] = {
     {"floor", (getter)Cutter_get_floor, (setter)Cutter_set_floor,
      "The first tick after all that were used of blocks.", NULL},
-    {"singles", (getter)Cutter_get_singles, NULL,
-     "How many ids were made of the lane; of v4, how many one by one.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

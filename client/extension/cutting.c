@@ -172,7 +172,6 @@ static enum found cut_lane(Cutter *cut, int64_t now, struct cut *made)
         return AGAIN;
     if (cut->latest)
         mark_raise(cut->latest, tick + 1);
-    take_next(&cut->singles);
     made->place = tick;
     made->safe = true;
     load_origin(&lane->origin, &made->origin);
@@ -195,10 +194,8 @@ static enum found cut_place(Cutter *cut, struct cut *made, uint8_t *random)
             if (read)
                 continue;
         }
-        if (cut->kind == V4) {
-            take_next(&cut->singles);
+        if (cut->kind == V4)
             return FOUND;
-        }
         uint64_t changes = load_acquire(&cut->changes);
         if (changes & 1)
             continue;

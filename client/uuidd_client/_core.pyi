@@ -20,8 +20,6 @@ def watch(epochs: memoryview[int], /) -> None: ...
 
 class Cutter:
     floor: int
-    @property
-    def singles(self) -> int: ...
     def __init__(
         self,
         kind: str,

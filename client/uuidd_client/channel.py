@@ -182,15 +182,8 @@ class Channel:
 
     def stats(self) -> Stats:
         """Return what was done here."""
-        self.rest()
-        found, source, lane = self._interrupting, self._source, self._lane
-        for supply in self._supplies.values():
-            of_daemon, of_process = supply.made()
-            timed = bool(supply.places.timeline)
-            found = found.plus(
-                Stats(of_daemon, of_process if timed else 0, 0 if timed else of_process)
-            )
-        return found.plus(
+        source, lane = self._source, self._lane
+        return self._interrupting.plus(
             Stats(
                 leases=lane.leases,
                 blocks=source.blocks,

@@ -215,9 +215,9 @@ class Client:
         restoring.renew()
 
     def stats(self) -> Stats:
-        """Return what this client has done in this process: how many ids of which origin, and more.
+        """Return what this client has got in this process: leases, blocks, errors; see ``Stats``.
 
-        It counts all threads. It waits for a thread that is just asking the daemon.
+        It waits for a thread that is just asking the daemon.
         """
         return self._session.call(lambda session: session.stats())
 

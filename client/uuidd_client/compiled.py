@@ -89,14 +89,6 @@ class CompiledSupply(Supply):
         if self.cutter.floor != NEVER:
             self._floor, self.cutter.floor = self.cutter.floor, NEVER
 
-    def made(self) -> tuple[int, int]:
-        """See ``Supply``."""
-        of_daemon, of_process = super().made()
-        singles = self.cutter.singles
-        return (
-            (of_daemon + singles, of_process) if self.places.timeline else (0, of_process + singles)
-        )
-
     def join(self, count: int) -> bytes:
         """Return the bytes of exactly *count* ids, in one piece. Raises as ``make``."""
         return self._joined(

@@ -6,19 +6,11 @@ from typing import NamedTuple
 class Stats(NamedTuple):
     """What a client has done in this process since it began there: a fork's child begins at 0.
 
-    *daemon*, *fallback* and *random* count ids: those made of the daemon's time (UUIDs of them are
-    marked safe), those made without it, and v4. *leases* and *blocks* count what the daemon has
-    granted, *fallback_blocks* what took its place. *leased* is whether there is a lease now.
-    *last_error* says why a request had no usable answer, "" if all had, and *last_error_at* when
-    that was, in Unix seconds.
-
-    Ids count when they are made. Without the C extension the client makes some ahead: those that it
-    drops after a pause, because they are too old by then, have been counted.
+    *leases* and *blocks* count what the daemon has granted, *fallback_blocks* what took its place.
+    *leased* is whether there is a lease now. *last_error* says why a request had no usable answer,
+    "" if all had, and *last_error_at* when that was, in Unix seconds.
     """
 
-    daemon: int = 0
-    fallback: int = 0
-    random: int = 0
     leases: int = 0
     blocks: int = 0
     fallback_blocks: int = 0
@@ -30,9 +22,6 @@ class Stats(NamedTuple):
         """Return the sum of the counts; the error is the later one."""
         later = max(self, other, key=lambda each: each.last_error_at or 0)
         return Stats(
-            self.daemon + other.daemon,
-            self.fallback + other.fallback,
-            self.random + other.random,
             self.leases + other.leases,
             self.blocks + other.blocks,
             self.fallback_blocks + other.fallback_blocks,

@@ -82,7 +82,7 @@ def _reserving(places: Places, lease: Holding) -> Callable[[], int]:
         if now < places.first or (latest is not None and latest.end > now + 1):
             return 0
         if now - reserved.end > PAUSE:
-            places.end_burst()
+            places.direct = 0
         elif places.direct >= MANY and not alone:
             return 0
         tick_end = now + 1

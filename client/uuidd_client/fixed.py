@@ -100,11 +100,8 @@ class FixedSession:
         return b"".join(self.make(kind, count, "bytes"))
 
     def stats(self) -> Stats:
-        """Return how many ids were made: all without a daemon."""
-        with self._lock:
-            made = {kind: each.made for kind, each in self._kinds.items()}
-        random = made.pop("v4", 0)
-        return Stats(fallback=sum(made.values()), random=random)
+        """Return zeros: no daemon was asked."""
+        return Stats()
 
     def prepare(self, kind: str) -> None:
         """Do nothing: no daemon has to be asked."""
@@ -150,7 +147,6 @@ class _FixedKind:
         # The places that are used: sorted spans, none of which touches another.
         self._firsts: list[int] = []
         self._ends: list[int] = []
-        self.made = 0
 
     def make(self, count: int, form: str, now: int) -> Iterator[Any]:
         """Return *count* ids in *form*, of the first free places at or after the tick *now*."""
@@ -163,7 +159,6 @@ class _FixedKind:
             ids = self._layout.forms[form](first, part, self._origin, self._random)
             yield from new_uuids(ids, part, SafeUUID.unknown) if form == "uuid" else ids
             count -= part
-            self.made += part
 
     def _use(self, place: int, count: int) -> tuple[int, int]:
         """Use up to *count* places of one run, from *place* on: return the first, and how many."""

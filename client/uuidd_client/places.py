@@ -62,9 +62,7 @@ class Places:
     while UTC is in the span from *begin* to ``deadline[0]``, which is memory that a fork's child
     finds empty, and until *watch* has moved. *used* counts those that were used of the last block,
     *leased* is whether they are of the own lane, and *marked* where the mark was when they were
-    taken. *direct* counts the ids that were made one by one since the last pause,
-    *burst* those before it, *of_daemon* and *of_process* all others: those of the daemon's ticks,
-    and those that were made without it.
+    taken. *direct* counts the ids that were made one by one since the last pause.
     """
 
     def __init__(
@@ -89,7 +87,7 @@ class Places:
         self.first = self.end = self._not_before = 0
         self.reserved = reserved or Mark()
         self.marked = 0
-        self.direct = self.burst = self.of_daemon = self.of_process = 0
+        self.direct = 0
         self.origin = self.blocks.origin
         self.leased = False
         self.safe = SafeUUID.unknown
@@ -114,14 +112,12 @@ class Places:
         count = min(count, self.end - first, self.layout.room(first))
         self.first += count
         self.used += count
-        self._count(count)
         return first, count
 
     def use_all(self) -> tuple[int, int]:
         """Use up all places, of whatever run: return the first, and their end."""
         first = self.first
         self.used += self.end - first
-        self._count(self.end - first)
         self.first = self.end
         return first, self.end
 
@@ -132,18 +128,7 @@ class Places:
     def give_back(self, first: int) -> None:
         """Take back the places from *first* on that were used last."""
         self.used -= self.first - first
-        self._count(first - self.first)
         self.first = first
-
-    def end_burst(self) -> None:
-        """Begin another burst of ids that are made one by one."""
-        self.burst, self.direct = self.burst + self.direct, 0
-
-    def _count(self, ids: int) -> None:
-        if self.safe is SafeUUID.safe:
-            self.of_daemon += ids
-        else:
-            self.of_process += ids
 
     def ensure(self, needed: int, *, ahead: int = LIST_AHEAD) -> None:
         """Ensure that there are valid places. *needed* is how many the caller wants.

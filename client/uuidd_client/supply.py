@@ -148,14 +148,6 @@ class Supply:
         """Let no id be drawn from the run that is out."""
         self._take_back()
 
-    def made(self) -> tuple[int, int]:
-        """Return how many ids were made of the daemon's ticks, and how many without it.
-
-        Call ``rest`` before, because what is out counts as made.
-        """
-        places = self.places
-        return places.of_daemon + places.burst + places.direct, places.of_process
-
     def drop_block(self) -> None:
         """Drop what is left of the block. The next ids are later than all that were made so far."""
         self.places.drop()
@@ -208,7 +200,7 @@ class Supply:
             # What is left can never be drawn, and the lane has newer ticks, or there are none.
             if places.deadline[0]:
                 # It was not drawn in time: so few ids are made one by one.
-                places.end_burst()
+                places.direct = 0
                 self._length = SHORT_RUN
             self._out = None
             return

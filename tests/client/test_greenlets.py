@@ -40,7 +40,7 @@ def draw(_):
     return made
 
 made = [each for some in pool.imap(draw, range(300)) for each in some]
-print(json.dumps([len(made), len(set(made)), bool(stats().fallback)]))
+print(json.dumps([len(made), len(set(made)), bool(stats().fallback_blocks)]))
 """
 
 

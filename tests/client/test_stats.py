@@ -64,46 +64,36 @@ def test_a_client_that_did_nothing_has_done_nothing(path: Path) -> None:
     assert Client(path).stats() == Stats()
 
 
-def test_ids_count_where_they_come_from(path: Path) -> None:
-    """Of the daemon, of this process, and of random bits alone."""
+def test_the_blocks_of_a_daemon_count(path: Path) -> None:
+    """And there is no error."""
     with Server(path, grants()), Client(path) as client:
         client.uuid1()
         client.make("v7", 10)
-        client.make("v7", 10, "bytes")
-        client.make("v4", 3)
         stats = client.stats()
-    assert (stats.daemon, stats.fallback, stats.random) == (21, 0, 3)
     assert stats.blocks > 0
     assert (stats.fallback_blocks, stats.last_error) == (0, "")
 
 
-def test_ids_without_a_daemon_count_apart(path: Path) -> None:
+@pytest.mark.parametrize("kind", ["v1", "ulid"])
+def test_blocks_without_a_daemon_count_apart(path: Path, kind: Kind) -> None:
     """And the error says why."""
     before = time.time()
     client = Client(path)
-    client.uuid1()
-    client.make("ulid", 10)
+    client.make(kind, 10)
     stats = client.stats()
-    assert (stats.daemon, stats.fallback, stats.blocks) == (0, 11, 0)
-    assert stats.fallback_blocks > 0
+    assert (stats.blocks, stats.fallback_blocks) == (0, 1)
     assert stats.last_error == f"no answer from uuidd at {path}: No such file or directory"
     assert stats.last_error_at is not None
     assert before <= stats.last_error_at <= time.time()
 
 
-def test_ids_of_a_lease_count_one_by_one(path: Path, implementation: str) -> None:
-    """In Python, some that were made ahead and dropped count too."""
+def test_a_lease_counts(path: Path) -> None:
+    """And it is told that there is one."""
     with World(path, Clock()).server() as server, Client(path) as client:
-        drawn = 0
         while not server.asked:
             client.ulid()
-            drawn += 1
-        for _ in range(1000):
-            client.ulid()
+        client.ulid()
         stats = client.stats()
-        assert client.ulid()
-    drawn += 1000
-    assert stats.daemon == drawn if implementation == "c" else stats.daemon >= drawn
     assert (stats.leases, stats.leased) == (1, True)
 
 
@@ -141,12 +131,18 @@ def test_the_last_error_is_the_later_one_of_all_kinds(path: Path, kinds: tuple[K
     assert "no disk" in client.stats().last_error
 
 
-def test_the_functions_of_the_module_count_too() -> None:
-    """With fixed ids, all are made without a daemon."""
-    with fixed_ids():
-        uuidd_client.ulid()
-        uuidd_client._shared.make("v4", 2)
-        assert uuidd_client.stats() == Stats(fallback=1, random=2)
+def test_the_functions_of_the_module_count_too(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What they have in common is a client."""
+    monkeypatch.setattr(uuidd_client, "_shared", Client(path))
+    uuidd_client._shared.ulid()
+    assert uuidd_client.stats().fallback_blocks == 1
+
+
+def test_fixed_ids_come_of_no_block() -> None:
+    """No daemon is asked, and no fallback takes its place."""
+    with fixed_ids() as client:
+        client.ulid()
+        assert client.stats() == Stats()
 
 
 _CHILD = """
@@ -156,20 +152,19 @@ client = Client(sys.argv[1])
 client.make("v7", 100)
 child = os.fork()
 if not child:
-    client.make("v7", 3)
-    print(client.stats().daemon, flush=True)
+    print(client.stats().blocks, flush=True)
     os._exit(0)
 os.waitpid(child, 0)
-print(client.stats().daemon)
+print(client.stats().blocks)
 """
 
 
 @pytest.mark.process
 def test_the_child_of_a_fork_begins_anew(daemon: Daemon) -> None:
-    """What the parent has made is the parent's."""
+    """What the parent has got is the parent's."""
     words = [sys.executable, "-c", _CHILD, str(daemon.socket)]
     said = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60)
-    assert said.stdout.split() == ["3", "100"]
+    assert said.stdout.split() == ["0", "1"]
 
 
 @pytest.mark.usefixtures("no_pause")

@@ -35,7 +35,7 @@ def test_without_a_socket(tmp_path: Path) -> None:
     assert client.uuid1().is_safe is SafeUUID.unknown
     with pytest.raises(DaemonUnavailable, match="No such file"):
         client.snowflake()
-    assert client.stats().fallback == 1
+    assert client.stats().fallback_blocks == 1
 
 
 def test_without_a_right_to_the_socket(daemon: Daemon) -> None:
@@ -77,7 +77,7 @@ def test_a_restart_with_a_lease(daemon: Daemon) -> None:
         assert client.uuid7().is_safe is SafeUUID.safe
         daemon.start()
         assert client.uuid7().is_safe is SafeUUID.safe
-        assert client.stats().fallback == 0
+        assert client.stats().fallback_blocks == 0
 
 
 def test_a_daemon_without_a_worker_number() -> None:

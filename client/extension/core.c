@@ -202,9 +202,6 @@ static PyObject *core_watch(PyObject *module, PyObject *value)
 }
 
 static PyMethodDef core_methods[] = {
-    {"new_uuid", core_new_uuid, METH_VARARGS,
-     "new_uuid(kind, value, safe, /)\n--\n\n"
-     "Return a UUID of type *kind*. Raises TypeError if its slots cannot be written."},
     {"shortcut", shortcut, METH_VARARGS,
      "shortcut(function, draw, /)\n--\n\n"
      "Let calls of *function* go to *draw* directly, if Python can (3.12 or newer).\n\n"

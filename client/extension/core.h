@@ -140,8 +140,6 @@ PyObject *new_uuid(const struct uuids *uuids);
 PyObject *id_object(const struct uuids *uuids, enum kind kind, enum form form,
                     const struct bits *id, bool safe, PyObject *uuid);
 
-PyObject *core_new_uuid(PyObject *module, PyObject *args);
-
 /* Reads an Origin (layouts.py), which has to have what ids of the kind need; -1 with an exception. */
 int read_origin(enum kind kind, PyObject *value, struct origin *origin);
 

@@ -11,12 +11,11 @@ static PyObject *Cutter_new(PyTypeObject *type, PyObject *args, PyObject *names)
     const char *kind_name;
     PyObject *memory, *used, *latest, *clock, *random, *uuid, *safe, *unknown;
     double max_age;
-    int by_slots;
     State *state = state_of(type);
 
-    if (!PyArg_ParseTupleAndKeywords(args, names, "sOO!OdOO(O!OOp):Cutter", keywords, &kind_name,
+    if (!PyArg_ParseTupleAndKeywords(args, names, "sOO!OdOO(O!OO):Cutter", keywords, &kind_name,
                                      &memory, state->mark, &used, &latest, &max_age, &clock,
-                                     &random, &PyType_Type, &uuid, &safe, &unknown, &by_slots))
+                                     &random, &PyType_Type, &uuid, &safe, &unknown))
         return NULL;
     int kind = kind_of(kind_name);
     if (kind < 0)
@@ -41,8 +40,7 @@ static PyObject *Cutter_new(PyTypeObject *type, PyObject *args, PyObject *names)
     cut->uuids.type = (PyTypeObject *)Py_NewRef(uuid);
     cut->uuids.safe = Py_NewRef(safe);
     cut->uuids.unknown = Py_NewRef(unknown);
-    if (by_slots)
-        find_slots(&cut->uuids);
+    find_slots(&cut->uuids);
     if (!(cut->held = PyList_New(0)) || !(cut->lent = PyList_New(0))
         || !(cut->memory = PyMemoryView_FromObject(memory)))
         goto failed;

@@ -116,24 +116,6 @@ PyObject *id_object(const struct uuids *uuids, enum kind kind, enum form form,
     }
 }
 
-/* For uuid_objects.py, which compares what this makes with what the type makes. */
-PyObject *core_new_uuid(PyObject *Py_UNUSED(module), PyObject *args)
-{
-    struct uuids uuids = {0};
-    PyObject *value, *mark;
-    if (!PyArg_ParseTuple(args, "O!OO:new_uuid", &PyType_Type, &uuids.type, &value, &mark))
-        return NULL;
-    find_slots(&uuids);
-    if (!uuids.int_at) {
-        PyErr_Format(PyExc_TypeError, "the slots of %R are not where they are expected", uuids.type);
-        return NULL;
-    }
-    PyObject *made = new_uuid(&uuids);
-    if (made)
-        set_uuid(&uuids, made, Py_NewRef(value), mark);
-    return made;
-}
-
 int read_origin(enum kind kind, PyObject *value, struct origin *origin)
 {
     const struct {

@@ -14,7 +14,6 @@ SOURCE: str
 
 Refill = Callable[[], tuple[Cutter | None, Any]]
 
-def new_uuid(kind: type[UUID], value: int, safe: SafeUUID, /) -> UUID: ...
 def shortcut(function: FunctionType, draw: Draw, /) -> bool: ...
 def watch(epochs: memoryview[int], /) -> None: ...
 
@@ -29,7 +28,7 @@ class Cutter:
         max_age: float,
         clock: Callable[[], int],
         random: Callable[[int], bytes],
-        uuids: tuple[type[UUID], SafeUUID, SafeUUID, bool],
+        uuids: tuple[type[UUID], SafeUUID, SafeUUID],
     ) -> None: ...
     def hold(
         self,

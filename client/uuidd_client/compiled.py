@@ -8,7 +8,6 @@ says how. Here it is refilled, and many ids are made at once.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache, partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 from uuid import UUID, SafeUUID
@@ -16,7 +15,6 @@ from uuid import UUID, SafeUUID
 from uuidd_client.places import Places
 from uuidd_client.supply import Supply
 from uuidd_client.system import random_bytes
-from uuidd_client.uuid_objects import is_right
 
 if TYPE_CHECKING:
     from uuidd_client._core import Cutter
@@ -24,12 +22,6 @@ if TYPE_CHECKING:
 
 NEVER = (1 << 63) - 1
 """The floor of a cutter that makes no ids of its lane."""
-
-
-@cache
-def _by_slots(core: ModuleType) -> bool:
-    """Whether the extension *core* may write the slots of a UUID, rather than call its class."""
-    return is_right(partial(core.new_uuid, UUID), UUID)
 
 
 class CompiledSupply(Supply):
@@ -51,7 +43,7 @@ class CompiledSupply(Supply):
             places.max_age,
             places.clock.utc_ns,
             random_bytes,
-            (UUID, SafeUUID.safe, SafeUUID.unknown, _by_slots(core)),
+            (UUID, SafeUUID.safe, SafeUUID.unknown),
         )
 
     def one(self, form: str) -> Any:

@@ -8,19 +8,10 @@ is an error if it cannot be.
 from __future__ import annotations
 
 import os
-import sys
-
-# What importlib.machinery shows of it takes longer to import.
-from _imp import extension_suffixes
+import warnings
+from types import ModuleType
 
 from uuidd import __version__
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from types import ModuleType
-
-_NAME = "uuidd_client._core"
-_PLACE = os.path.join(os.path.dirname(__file__), "_core")
 
 
 def _load() -> ModuleType | None:
@@ -37,12 +28,11 @@ def _load() -> ModuleType | None:
     if wanted == "off":
         return None
     try:
-        _check_size()
-        __import__(_NAME)
-        found = sys.modules[_NAME]
+        import uuidd_client._core as found
+
         _check_version(found)
-    except (ImportError, SystemError) as error:
-        absent = isinstance(error, ModuleNotFoundError) and error.name == _NAME
+    except ImportError as error:
+        absent = isinstance(error, ModuleNotFoundError) and error.name == "uuidd_client._core"
         cause = _why_absent() if absent else " ".join(str(error).split())
         problem = f"the C extension of uuidd_client cannot be used ({cause})"
         if wanted == "require":
@@ -51,8 +41,6 @@ def _load() -> ModuleType | None:
                 " C compiler, or unset UUIDD_EXTENSION"
             ) from None
         if not absent:
-            import warnings
-
             warnings.warn(
                 f"{problem}; ids are made in Python, which takes longer: install uuidd again, or"
                 " set UUIDD_EXTENSION=off",
@@ -64,32 +52,6 @@ def _load() -> ModuleType | None:
     return found
 
 
-def _check_size() -> None:
-    """Raise ImportError if the file is too short, for example since the disk was full.
-
-    The process would get a SIGBUS when it loads the file.
-    """
-    for suffix in extension_suffixes():
-        try:
-            with open(_PLACE + suffix, "rb") as file:
-                # The header of a 64-bit ELF file says where its last part is: the table of its
-                # sections.
-                header = file.read(64)
-                size = os.fstat(file.fileno()).st_size
-        except (FileNotFoundError, NotADirectoryError):
-            # A package in a zip has no folder, and Python loads no extension from one.
-            continue
-        except OSError as error:
-            raise ImportError(f"{_PLACE}{suffix}: {error.strerror}") from error
-        begin, entry, entries = (
-            int.from_bytes(header[at:end], sys.byteorder)
-            for at, end in ((40, 48), (58, 60), (60, 62))
-        )
-        if len(header) < 64 or size < begin + entry * entries:
-            raise ImportError(f"{_PLACE}{suffix}: the file is cut short")
-        return
-
-
 def _check_version(found: ModuleType) -> None:
     """Raise ImportError if the extension is not of this version of the package."""
     version = getattr(found, "VERSION", None)
@@ -98,7 +60,7 @@ def _check_version(found: ModuleType) -> None:
 
 
 def _why_absent() -> str:
-    folder = os.path.dirname(_PLACE)
+    folder = os.path.dirname(__file__)
     if not os.path.isdir(folder):
         return "uuidd_client was imported from a zip"
     others = sorted(name for name in os.listdir(folder) if name.startswith("_core.cpython-"))

@@ -1,9 +1,8 @@
-"""How objects of ``uuid.UUID`` are made fast, and whether that is right in this Python.
+"""How objects of ``uuid.UUID`` are made fast.
 
 A UUID forbids setting its attributes, and its ``__init__`` checks what it is given. To write the
-two attributes where the type keeps them takes a fifth of the time. That relies on how CPython
-writes the class, which a later version may change. So one UUID is made both ways, and they are
-compared; if they differ in anything, the class is called for each.
+two attributes where the type keeps them takes a fifth of the time. In a Python whose UUID has no
+such slots, the class is called for each.
 """
 
 from __future__ import annotations
@@ -19,8 +18,6 @@ One = Callable[[int, SafeUUID], UUID]
 
 Many = Callable[[Iterable[int], int, SafeUUID], list[UUID]]
 """Returns that number of UUIDs, each of the next of these ints, with that mark."""
-
-_SAMPLE = 0x0123_4567_89AB_CDEF_8123_4567_89AB_CDEF
 
 
 def by_slots(kind: type[UUID]) -> tuple[One, Many] | None:
@@ -61,37 +58,4 @@ def by_calling(kind: type[UUID]) -> tuple[One, Many]:
     return one, many
 
 
-def is_right(one: One, kind: type[UUID]) -> bool:
-    """Whether *one* makes what calling *kind* makes."""
-    try:
-        return all(
-            _looks(one(_SAMPLE, safe)) == _looks(kind(int=_SAMPLE, is_safe=safe))
-            for safe in SafeUUID
-        )
-    except (AttributeError, TypeError, SystemError):
-        return False
-
-
-def _looks(made: UUID) -> tuple[object, ...]:
-    """Return all of a UUID that a program can see, and what a pickle of it holds."""
-    reduced = made.__reduce_ex__(4)
-    return (
-        type(made),
-        made.int,
-        made.is_safe,
-        reduced[:2],
-        reduced[2:],
-        hash(made),
-        str(made),
-        made.bytes,
-        made == UUID(int=_SAMPLE),
-    )
-
-
-def makers(kind: type[UUID]) -> tuple[One, Many]:
-    """Return the fastest functions that make what calling *kind* makes: of one, and of many."""
-    found = by_slots(kind)
-    return found if found is not None and is_right(found[0], kind) else by_calling(kind)
-
-
-new_uuid, new_uuids = makers(UUID)
+new_uuid, new_uuids = by_slots(UUID) or by_calling(UUID)

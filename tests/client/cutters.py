@@ -40,7 +40,7 @@ class Hand:
         clock: Callable[[], int] | None = None,
         random: Callable[[int], bytes] = os.urandom,
         uuid: type[UUID] = UUID,
-        by_slots: bool = True,
+        safe: object = SafeUUID.safe,
     ) -> None:
         self.now = START + 10 * TICKS_PER_SECOND
         self.readings = 0
@@ -48,7 +48,7 @@ class Hand:
         self.guard = ForkGuard()
         self.used, self.latest = core.Mark(), core.Mark()
         latest = None if kind in GREGORIAN else self.latest
-        uuids = (uuid, SafeUUID.safe, SafeUUID.unknown, by_slots)
+        uuids = (uuid, safe, SafeUUID.unknown)
         self.cutter = core.Cutter(
             kind,
             self.guard.memory,

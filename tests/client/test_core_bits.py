@@ -150,6 +150,12 @@ def test_an_id_alone_is_that_of_a_list(
     assert seen(alone) == formed(kind, shape, bits(kind, first, origin, tail), safe=safe)
 
 
+class Subclass(UUID):
+    """Its slots are those of another class."""
+
+    __slots__ = ()
+
+
 MAKERS: dict[str, Callable[[Hand], Any]] = {
     "alone": lambda hand: hand.one("uuid"),
     "listed": lambda hand: hand.cutter.many("uuid", 1 << 58, 1, ORIGINS[2], True)[0],
@@ -157,14 +163,16 @@ MAKERS: dict[str, Callable[[Hand], Any]] = {
 
 
 @pytest.mark.parametrize("way", MAKERS)
-@pytest.mark.parametrize("by_slots", [True, False])
-def test_a_uuid_is_made_by_its_slots_or_its_class(way: str, by_slots: bool) -> None:
+@pytest.mark.parametrize("kind", [UUID, Subclass])
+def test_a_uuid_is_made_by_its_slots_or_its_class(way: str, kind: type[UUID]) -> None:
     """The same one."""
-    hand = Hand(by_slots=by_slots)
+    hand = Hand(uuid=kind)
     hand.lend(1 << 58, 1, origin=ORIGINS[2])
     made = MAKERS[way](hand)
-    assert type(made) is UUID
-    assert seen(made) == formed("v1", "uuid", bits("v1", 1 << 58, ORIGINS[2], b""))
+    assert type(made) is kind
+    assert seen(UUID(int=made.int, is_safe=made.is_safe)) == formed(
+        "v1", "uuid", bits("v1", 1 << 58, ORIGINS[2], b"")
+    )
 
 
 @pytest.mark.parametrize("way", MAKERS)
@@ -189,7 +197,7 @@ def test_the_error_of_a_class_is_the_callers(way: str) -> None:
         def __init__(self, **_: Any) -> None:
             raise RuntimeError("not today")
 
-    hand = Hand(uuid=Failing, by_slots=False)
+    hand = Hand(uuid=Failing)
     hand.lend(1 << 58, 1, origin=ORIGINS[2])
     with pytest.raises(RuntimeError, match="not today"):
         MAKERS[way](hand)

@@ -467,7 +467,7 @@ def test_a_fork_while_a_uuid_is_constructed_is_noticed(lanes: Lanes) -> None:
             for guard in guards:
                 guard.wipe()
 
-    hand = Hand("v1", uuid=Forking, by_slots=False).hold(lanes)
+    hand = Hand("v1", uuid=Forking).hold(lanes)
     assert hand.one()
     hand.now += 1000
     guards.append(hand.guard)

@@ -63,10 +63,17 @@ class Slots:
     __slots__ = ("int", "is_safe")
 
 
+class Called(Exception):
+    """A constructor was called."""
+
+
 class Subclass(UUID):
-    """Its slots are those of another class, and it may have a constructor of its own."""
+    """Its slots are those of another class."""
 
     __slots__ = ()
+
+    def __init__(self, **_: object) -> None:
+        raise Called
 
 
 class WithDict:
@@ -74,11 +81,17 @@ class WithDict:
 
     __slots__ = ("__dict__", "int", "is_safe")
 
+    def __init__(self, **_: object) -> None:
+        raise Called
+
 
 class OneSlot:
     """It lacks a slot."""
 
     __slots__ = ("int",)
+
+    def __init__(self, **_: object) -> None:
+        raise Called
 
 
 class Properties:
@@ -86,38 +99,53 @@ class Properties:
 
     int = is_safe = property(lambda self: 5)
 
+    def __init__(self, **_: object) -> None:
+        raise Called
+
+
+class Plain(UUID):
+    """As UUID, but its class has to be called."""
+
+    __slots__ = ()
+
+
+def listed(hand: Hand, count: int) -> list[Any]:
+    """Return *count* UUIDs that *hand* makes."""
+    made: list[Any] = hand.cutter.many("uuid", FIRST, count, ORIGIN, True)
+    return made
+
 
 @pytest.mark.parametrize("kind", [UUID, Slots])
 def test_slots_are_written_where_a_class_has_them(kind: Any) -> None:
     """No constructor is called."""
-    made = core.new_uuid(kind, 1 << 127, SafeUUID.unsafe)
+    (made,) = listed(Hand(uuid=kind), 1)
     assert type(made) is kind
-    assert (made.int, made.is_safe) == (1 << 127, SafeUUID.unsafe)
+    assert (made.int, made.is_safe) == (listed(Hand(), 1)[0].int, SafeUUID.safe)
 
 
-@pytest.mark.parametrize("kind", [Subclass, WithDict, OneSlot, Properties, int])
+@pytest.mark.parametrize("kind", [Subclass, WithDict, OneSlot, Properties])
 def test_slots_are_written_only_of_a_class_that_has_no_more(kind: Any) -> None:
-    """An object of another class would not be whole."""
-    with pytest.raises(TypeError, match="not where they are expected"):
-        core.new_uuid(kind, 1, SafeUUID.safe)
+    """An object of another class would not be whole, so the class is called."""
+    with pytest.raises(Called):
+        listed(Hand(uuid=kind), 1)
 
 
-def test_each_uuid_holds_its_number_and_its_mark() -> None:
+def test_each_uuid_holds_its_mark() -> None:
     """As long as it lives."""
-    # Of a constant in the code Python counts no references, if it has no GIL.
-    parts: list[Any] = [int("9" * 30), object()]
-    before = [sys.getrefcount(part) for part in parts]
-    made = [core.new_uuid(UUID, *parts) for _ in range(10)]
-    assert [sys.getrefcount(part) for part in parts] == [count + 10 for count in before]
+    mark = object()
+    hand = Hand(safe=mark)
+    before = sys.getrefcount(mark)
+    made = listed(hand, 10)
+    assert sys.getrefcount(mark) == before + 10
     del made
-    assert [sys.getrefcount(part) for part in parts] == before
+    assert sys.getrefcount(mark) == before
 
 
 def test_nobody_else_holds_the_number_of_a_uuid() -> None:
     """Neither if its class is called, nor if its slots are written."""
     made = [UUID(bytes=os.urandom(16))]
-    for by_slots in (True, False):
-        made += Hand(by_slots=by_slots).cutter.many("uuid", FIRST, 2, ORIGIN, True)
+    for kind in (UUID, Plain):
+        made += listed(Hand(uuid=kind), 2)
     assert len({sys.getrefcount(id.int) for id in made}) == 1
 
 
@@ -236,7 +264,7 @@ def test_a_cutter_that_ends_lets_go_of_all() -> None:
     memory, used, latest, clock, random, uuid, safe, unknown = parts[:-1]
     gc.collect()
     before = [sys.getrefcount(part) for part in parts]
-    uuids = (uuid, safe, unknown, True)
+    uuids = (uuid, safe, unknown)
     for _ in range(10):
         core.Cutter("v7", memory, used, latest, 0.1, clock, random, uuids)
         with pytest.raises(ValueError, match="no kind"):

@@ -159,26 +159,10 @@ def test_an_extension_for_another_python_is_not_this_ones(package: Path, place: 
     assert refusal(package) == problem(f"it is for another Python: {OTHER}") + REQUIRED
 
 
-@pytest.mark.parametrize("share", [0.001, 0.4, 0.99])
-def test_a_file_that_was_cut_short_is_not_loaded(
-    package: Path, place: Path, compiled: Path, share: float
-) -> None:
-    """The loader of the system would end the process with SIGBUS."""
-    whole = compiled.read_bytes()
-    place.write_bytes(whole[: int(share * len(whole))])
-    assert_unusable(package, f"{place}: the file is cut short")
-
-
 def test_a_file_that_is_no_library_is_not_loaded(package: Path, place: Path) -> None:
     """The loader's own words say why."""
     place.write_bytes(bytes(4096))
     assert_unusable(package, f"{place}: invalid ELF header")
-
-
-def test_a_file_that_cannot_be_read_is_not_loaded(package: Path, place: Path) -> None:
-    """The system's own words say why."""
-    place.mkdir()
-    assert_unusable(package, f"{place}: Is a directory")
 
 
 def test_a_library_that_is_no_extension_is_not_used(

@@ -7,15 +7,32 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uuidd_client.uuid_objects import new_uuids
+from uuidd_client.uuid_objects import by_calling, by_slots, new_uuids
 
-pytestmark = pytest.mark.usefixtures("implementation")
+WAYS = {"slots": by_slots(UUID), "class": by_calling(UUID)}
 
 
-@given(st.lists(st.integers(0, (1 << 128) - 1), max_size=50))
-def test_uuids_are_those_of_the_standard_library(ints: list[int]) -> None:
-    """A UUID made the fast way equals, sorts, hashes and prints like one made the plain way."""
-    made = new_uuids(ints, len(ints), SafeUUID.safe)
+def test_the_faster_way_is_there() -> None:
+    """In each Python that is supported, a UUID has slots."""
+    assert WAYS["slots"] is not None
+
+
+def test_a_class_without_slots_is_called() -> None:
+    """As UUID may be in a later Python."""
+
+    class Another:
+        pass
+
+    assert by_slots(Another) is None  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@given(ints=st.lists(st.integers(0, (1 << 128) - 1), max_size=50))
+def test_uuids_are_those_of_the_standard_library(way: str, ints: list[int]) -> None:
+    """A UUID made either way equals, sorts, hashes and prints like one made the plain way."""
+    one, many = WAYS[way]  # type: ignore[misc]
+    made = many(ints, len(ints), SafeUUID.safe)
+    assert [one(value, SafeUUID.safe) for value in ints] == made
     plain = [UUID(int=value) for value in ints]
     assert made == plain
     assert [hash(id) for id in made] == [hash(id) for id in plain]

@@ -13,7 +13,6 @@ import anyio.lowlevel
 import anyio.to_thread
 
 from uuidd.core.ids.kinds import KINDS
-from uuidd_client.callers import asked_for, caller
 
 Result = TypeVar("Result")
 
@@ -51,13 +50,11 @@ class EventLoop:
         while self._running >= MAX_THREADS:  # noqa: ASYNC110
             await anyio.sleep(FULL_SECONDS)
         self._running += 1
-        token = asked_for.set(caller())
         try:
             made = await anyio.to_thread.run_sync(
                 run, abandon_on_cancel=True, limiter=self._limiter
             )
         finally:
-            asked_for.reset(token)
             if _taken(start):
                 self._running -= 1
         return made  # type: ignore[return-value]  # not None, as this was not cancelled

@@ -11,7 +11,6 @@ import sys
 import warnings
 from collections import deque
 
-from uuidd_client.callers import caller
 from uuidd_client.errors import DaemonUnavailable
 from uuidd_client.system import ClientClock
 
@@ -24,6 +23,8 @@ LINES, MINUTE = 4, 60.0
 
 _lines_at = deque([-MINUTE] * LINES, maxlen=LINES)
 """When the last lines of this process were logged, by the time elapsed."""
+
+_PACKAGE = os.path.dirname(__file__) + os.sep
 
 _warned_in = 0
 """The process that has warned."""
@@ -124,11 +125,12 @@ def _log(level: int, line: str) -> None:
 def _warn(unavailable: DaemonUnavailable) -> None:
     """Warn once in each process, however many clients it has."""
     global _warned_in
-    if _warned_in != os.getpid():
-        _warned_in = os.getpid()
-        warnings.warn_explicit(
-            f"{unavailable}; ids are made in this process, and are not marked safe,"
-            " until it answers",
-            RuntimeWarning,
-            *caller(),
-        )
+    if _warned_in == os.getpid():
+        return
+    _warned_in = os.getpid()
+    text = f"{unavailable}; ids are made in this process, and are not marked safe, until it answers"
+    if sys.version_info >= (3, 12):
+        warnings.warn(text, RuntimeWarning, skip_file_prefixes=(_PACKAGE,))
+    else:
+        # It cannot name the line of the program, which is above a varying number of our own.
+        warnings.warn(text, RuntimeWarning, stacklevel=2)

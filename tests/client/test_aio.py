@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 import uuid
-import warnings
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -21,7 +20,7 @@ from tests.client.fakes import Server, granted, grants, result
 from tests.client.lanes import Clock, World
 from tests.kinds import KINDS, TIMED
 from tests.rig import Daemon
-from uuidd_client import Client, DaemonUnavailable, NoWorkerId, notices, transport
+from uuidd_client import Client, DaemonUnavailable, NoWorkerId, transport
 from uuidd_client.aio import PIECE, SHORT_LIST, AsyncClient
 from uuidd_client.event_loop import MAX_THREADS
 from uuidd_client.stream import Stream
@@ -462,31 +461,6 @@ def test_a_daemon_without_a_worker_number_makes_no_snowflake(run: Run[Any], path
 
     with Server(path, answer):
         run(main)
-
-
-@pytest.mark.parametrize("name", [*DRAWS[:3], "make", "iter", "factory"])
-def test_the_warning_names_the_line_that_awaits(
-    run: Run[Any], path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    """Not one of the thread, or of the event loop."""
-    monkeypatch.setattr(notices, "_warned_in", 0)
-
-    async def main() -> None:
-        ids = AsyncClient(Client(path))
-        if name == "make":
-            await ids.make("v7", 3)
-        elif name == "iter":
-            async for _ in ids.iter("v7"):
-                break
-        elif name == "factory":
-            await ids.factory("v7")()
-        else:
-            await getattr(ids, name)()
-
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        run(main)
-    assert [each.filename for each in caught] == [__file__]
 
 
 def test_ids_of_a_test_are_fixed_here_too(run: Run[Any]) -> None:

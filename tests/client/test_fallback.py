@@ -95,12 +95,14 @@ DRAWS: list[Callable[[Client], object]] = [
 def test_the_warning_names_the_line_that_drew(
     draw: Callable[[Client], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From whatever depth it comes: a line of the program, and none of the client."""
+    """From whatever depth it comes, a line of the program; in Python 3.11 one of the client."""
     monkeypatch.setattr(notices, "_warned_in", 0)
     with pytest.warns(RuntimeWarning, match="/nowhere/s") as warned:
         draw(Client("/nowhere/s"))
     line = draw.__code__.co_firstlineno
-    assert [(each.filename, each.lineno) for each in warned] == [(__file__, line)]
+    assert len(warned) == 1
+    if sys.version_info >= (3, 12):
+        assert (warned[0].filename, warned[0].lineno) == (__file__, line)
 
 
 @pytest.mark.process

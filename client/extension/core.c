@@ -31,9 +31,7 @@
  *    its use. A Draw has a reference to the Cutter that it draws from. The end of a page or a Cutter
  *    runs Python code too, so a Draw lets go of former Cutters before it calls for a refill, while
  *    it has no id. If its Cutter is a former one when the id is made, the id is dropped.
- * 6. The clock is an argument. If it is Python's own, clock_gettime(2) is called here. time-machine
- *    replaces the function in Python's table of methods, so that is compared for each id; libfaketime
- *    replaces clock_gettime itself.
+ * 6. The clock is an argument. If it is None, clock_gettime(2) is called here, which libfaketime replaces.
  * 7. Random bytes are read ahead, 1 KiB at most, and twice as many each time that they are
  *    used up. They are dropped after 1 ms (or max_age), when UTC is set back, when another lane is
  *    leased, and when the machine was cloned, and wiped as they are used. While one thread or handler
@@ -57,8 +55,6 @@
  * digest of the C sources. */
 
 #include "core.h"
-
-#include <dlfcn.h>
 
 static const char *const KIND_NAMES[KINDS] = {"v1",   "v4",    "v6",      "v7", "snowflake", "flake",
                                               "ulid", "ksuid", "push_id"};
@@ -98,36 +94,6 @@ int form_of(const char *name)
     return index_of("form", name, FORM_NAMES, FORMS);
 }
 
-static PyMethodDef *method_of(PyObject *module, const char *name)
-{
-    PyObject *function = attribute(module, name);
-    PyMethodDef *method = function && PyCFunction_Check(function)
-                              ? ((PyCFunctionObject *)function)->m_ml
-                              : NULL;
-    PyErr_Clear();
-    Py_XDECREF(function);
-    return method;
-}
-
-/* Finds Python's own clock_gettime_ns. If somebody has replaced it before we were loaded, its C
- * function lies in another file than its neighbour's, and the clock is always called. */
-static int find_clock(State *state)
-{
-    PyObject *module = PyImport_ImportModule("time");
-    if (!module)
-        return -1;
-    PyMethodDef *clock = method_of(module, "clock_gettime_ns");
-    PyMethodDef *neighbour = method_of(module, "clock_getres");
-    Dl_info ours, its;
-    if (clock && neighbour && dladdr((void *)clock->ml_meth, &ours)
-        && dladdr((void *)neighbour->ml_meth, &its) && ours.dli_fbase == its.dli_fbase) {
-        state->clock = clock;
-        state->clock_function = clock->ml_meth;
-    }
-    Py_DECREF(module);
-    return 0;
-}
-
 static PyTypeObject *add_type(PyObject *module, PyType_Spec *spec)
 {
     PyTypeObject *type = (PyTypeObject *)PyType_FromModuleAndSpec(module, spec, NULL);
@@ -147,7 +113,7 @@ static int core_exec(PyObject *module)
     }
     if (!(state->watched = PyList_New(0))
         || PyModule_AddStringConstant(module, "VERSION", UUIDD_VERSION) < 0
-        || PyModule_AddStringConstant(module, "SOURCE", UUIDD_SOURCE) < 0 || find_clock(state) < 0
+        || PyModule_AddStringConstant(module, "SOURCE", UUIDD_SOURCE) < 0
         || !(state->uuid_fields = Py_BuildValue("(ss)", "int", "is_safe"))
         || !(state->mark = add_type(module, &mark_spec))
         || !(state->cutter = add_type(module, &cutter_spec))

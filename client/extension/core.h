@@ -82,16 +82,12 @@ static inline int drop_former(PyObject *list)
 #endif
 }
 
-/* What the module keeps. *clock* is Python's clock_gettime_ns, and *clock_function* its C function,
- * if nobody had replaced it when the module was loaded. *epochs* points to the word that says whether
- * the machine was cloned, of the page that the process was passed last, or to NULL. The list *watched*
- * ends with that page. */
+/* What the module keeps. *epochs* points to the word that says whether the machine was cloned, of the
+ * page that the process was passed last, or to NULL. The list *watched* ends with that page. */
 typedef struct {
     PyTypeObject *mark, *cutter;
     PyObject *urandom, *uuid_fields, *watched;
     const uint64_t **epochs;
-    PyMethodDef *clock;
-    PyCFunction clock_function;
 } State;
 
 State *state_of(PyTypeObject *type);
@@ -193,10 +189,9 @@ typedef struct {
     PyObject *memory;
     const uint64_t *alive; /* The first word of *memory*. */
     Mark *used, *latest;
-    /* The lists *held* and *lent* end with what *lane* and *run* point into. */
+    /* *clock* is NULL for the system's. The lists *held* and *lent* end with what *lane* and *run*
+     * point into. */
     PyObject *clock, *random, *held, *lent;
-    PyMethodDef *clock_method;
-    PyCFunction clock_function;
     bool system_random;
     /* How many random bytes are taken for an id, and how many of them do not count if it has a lane. */
     size_t random_size, random_spare;

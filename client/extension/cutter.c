@@ -2,8 +2,6 @@
 
 #include "core.h"
 
-#include <time.h>
-
 static PyObject *Cutter_new(PyTypeObject *type, PyObject *args, PyObject *names)
 {
     static char *keywords[] = {"kind",  "memory", "used",  "latest",   "max_age",
@@ -30,7 +28,7 @@ static PyObject *Cutter_new(PyTypeObject *type, PyObject *args, PyObject *names)
     cut->kind = (enum kind)kind;
     cut->used = (Mark *)Py_NewRef(used);
     cut->latest = latest == Py_None ? NULL : (Mark *)Py_NewRef(latest);
-    cut->clock = Py_NewRef(clock);
+    cut->clock = clock == Py_None ? NULL : Py_NewRef(clock);
     cut->random = Py_NewRef(random);
     cut->random_size = random_size(cut->kind, -1);
     cut->random_spare = cut->random_size - random_size(cut->kind, 0);
@@ -54,22 +52,6 @@ static PyObject *Cutter_new(PyTypeObject *type, PyObject *args, PyObject *names)
     cut->pool.bytes = (uint8_t *)buffer->buf + buffer->len / 2;
     cut->lag = max_age < LONGEST_LAG / 1e7 ? (int64_t)(max_age * 1e7) : LONGEST_LAG;
     cut->pool.age = max_age < LONGEST_KEPT / 1e9 ? (int64_t)(max_age * 1e9) : LONGEST_KEPT;
-
-    /* A partial of Python's own function, of the clock that is meant? */
-    PyObject *function = attribute(clock, "func");
-    PyObject *which = function ? attribute(clock, "args") : NULL;
-    PyErr_Clear();
-    if (function && PyCFunction_Check(function) && state->clock_function && which
-        && ((PyCFunctionObject *)function)->m_ml == state->clock && PyTuple_Check(which)
-        && PyTuple_GET_SIZE(which) == 1
-        && PyLong_AsLong(PyTuple_GET_ITEM(which, 0)) == CLOCK_REALTIME) {
-        cut->clock_method = state->clock;
-        cut->clock_function = state->clock_function;
-    }
-    Py_XDECREF(function);
-    Py_XDECREF(which);
-    if (PyErr_Occurred())
-        goto failed;
     return (PyObject *)cut;
 failed:
     Py_DECREF(cut);

@@ -26,7 +26,7 @@ class Cutter:
         used: Mark,
         latest: Mark | None,
         max_age: float,
-        clock: Callable[[], int],
+        clock: Callable[[], int] | None,
         random: Callable[[int], bytes],
         uuids: tuple[type[UUID], SafeUUID, SafeUUID],
     ) -> None: ...

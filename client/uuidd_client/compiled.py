@@ -14,7 +14,7 @@ from uuid import UUID, SafeUUID
 
 from uuidd_client.places import Places
 from uuidd_client.supply import Supply
-from uuidd_client.system import random_bytes
+from uuidd_client.system import SYSTEM_CLOCK, random_bytes
 
 if TYPE_CHECKING:
     from uuidd_client._core import Cutter
@@ -41,7 +41,7 @@ class CompiledSupply(Supply):
             places.reserved,
             latest,
             places.max_age,
-            places.clock.utc_ns,
+            None if places.clock is SYSTEM_CLOCK else places.clock.utc_ns,
             random_bytes,
             (UUID, SafeUUID.safe, SafeUUID.unknown),
         )

@@ -23,8 +23,7 @@ def pause(seconds: float) -> None:
 class ClientClock:
     """The time that a client reads and waits for: that of the system, unless a test overrides it.
 
-    time-machine sets the clock of UTC for a whole process. freezegun does not find these functions,
-    because none of them is an attribute of a module.
+    freezegun does not find these functions, because none of them is an attribute of a module.
     """
 
     elapsed: Callable[[], float] = staticmethod(partial(time.clock_gettime, time.CLOCK_BOOTTIME))
@@ -38,7 +37,7 @@ class ClientClock:
     utc_ns: Callable[[], int] = staticmethod(partial(time.clock_gettime_ns, time.CLOCK_REALTIME))
     """Nanoseconds of UTC since 1970, by the same clock as ``utc_seconds``.
 
-    The C extension knows this partial, and reads the clock without a call of Python."""
+    The C extension reads the system's clock by itself."""
 
     pause: Callable[[float], None] = staticmethod(pause)
     """Waits so many seconds."""

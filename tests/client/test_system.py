@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-import time
-from functools import partial
-
 import pytest
 
 from uuidd_client import Client
-from uuidd_client.system import SYSTEM_CLOCK, given_timeout, may_fall_back
-
-
-def test_the_extension_knows_the_systems_clock() -> None:
-    """It reads this clock of UTC without a call of Python, which would take longer than the id."""
-    read = SYSTEM_CLOCK.utc_ns
-    assert isinstance(read, partial)
-    assert (read.func, read.args) == (time.clock_gettime_ns, (time.CLOCK_REALTIME,))
+from uuidd_client.system import given_timeout, may_fall_back
 
 
 @pytest.mark.parametrize("given", [None, ""])

@@ -7,7 +7,7 @@ import pytest
 from tests.core.draws import Draws
 from uuidd.core.ids.layouts import Origin
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
-from uuidd.core.timeline import Block, LeasedBlock, NoneFree, SteadyBlock
+from uuidd.core.timeline import Block, NoneFree, SteadyBlock
 from uuidd.core.timeline.fence import Fence
 from uuidd.core.timeline.outcomes import Closed, NeedsSave, NeedsSwitch
 from uuidd.core.timeline.state import State
@@ -76,12 +76,11 @@ def test_a_block_of_steady_has_what_its_kinds_need(worker: int | None) -> None:
 
 
 def test_a_block_tells_what_ids_are_made_with() -> None:
-    """Each origin has the node; of steady also worker and epoch, of a lease also the lane."""
+    """Each origin has the node; of steady also worker and epoch."""
     timelines = saved()
     node = timelines.utc.node.value
     assert SteadyBlock(1, 1, node, 5, EPOCH).origin == Origin(node, worker=5, epoch=EPOCH)
     assert Block(1, 1, 77, node).origin == Origin(node, clock_seq=77)
-    assert LeasedBlock(1, 1, 16, 77, node).origin == Origin(node, clock_seq=77, lane=16)
 
 
 def test_whole_is_whole_on_either() -> None:

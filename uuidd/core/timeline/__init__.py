@@ -24,7 +24,7 @@ Nothing here reads a clock, draws a random number, writes a file or logs a line:
 what another program uses are arguments; the state to save and the openings to log are results.
 """
 
-from uuidd.core.timeline.block import MAX_BLOCK, Block, LeasedBlock, SteadyBlock
+from uuidd.core.timeline.block import MAX_BLOCK, Block, SteadyBlock
 from uuidd.core.timeline.generation import GENERATIONS, LANES, Generation, Lane
 from uuidd.core.timeline.outcomes import NoneFree
 
@@ -35,7 +35,6 @@ __all__ = [
     "Block",
     "Generation",
     "Lane",
-    "LeasedBlock",
     "NoneFree",
     "SteadyBlock",
 ]

@@ -43,21 +43,3 @@ class SteadyBlock(NamedTuple):
     def origin(self) -> Origin:
         """What its ids hold beside the time."""
         return Origin(self.node, worker=self.worker, epoch=self.epoch)
-
-
-class LeasedBlock(NamedTuple):
-    """The ticks ``first .. first + count`` of a leased lane, half open, for ids of one kind.
-
-    No id of that kind, of any process of this host, has one of them and the same *lane*.
-    """
-
-    first: int
-    count: int  # type: ignore[assignment]  # likewise
-    lane: int
-    clock_seq: int
-    node: int
-
-    @property
-    def origin(self) -> Origin:
-        """What its ids hold beside the time."""
-        return Origin(self.node, clock_seq=self.clock_seq, lane=self.lane)

@@ -342,8 +342,16 @@ def test_an_ncs_uuid_as_bytes_is_known_by_its_family() -> None:
     """And by reserved bits that are zero; its time may be before 2000."""
     value = foreign.ncs_from_text(NCS)
     assert kinds(f"{value:032x}") == ["ncs"]
-    reserved = 0x01563DF36481 << 80 | 1 << 64 | 0x0D << 56
-    assert kinds(f"{reserved:032x}") == ["ulid"]
+    early = 0x01563DF36481 << 80
+    assert kinds(f"{early | 0x0D << 56:032x}") == ["ulid", "ncs"]
+    assert kinds(f"{early | 0x0E << 56:032x}") == ["ulid"]
+    assert kinds(f"{early | 1 << 64 | 0x0D << 56:032x}") == ["ulid"]
+
+
+def test_an_ncs_uuid_with_reserved_bits_is_shown_as_a_uuid() -> None:
+    """The text of NCS has no place for them."""
+    text = "333a2276-d000-0001-0d00-00809c000000"
+    assert only(text, "ncs").text == text
 
 
 @pytest.mark.parametrize(

@@ -204,6 +204,7 @@ def test_a_long_value_is_shown_short() -> None:
     assert message == f"timeline is '{'x' * 56}...; there are {TIMELINES}"
     assert code == "bad_params"
     assert refused("x" * 58, [])[1].startswith(f"no method is called '{'x' * 58}'; ")
+    assert refused("x" * 59, [])[1].startswith(f"no method is called '{'x' * 56}...; ")
 
 
 @pytest.mark.parametrize("head", [b"\x91", b"\x81\xa0"])

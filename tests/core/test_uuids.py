@@ -207,6 +207,8 @@ def test_the_usual_forms_are_read(text: str) -> None:
         V1.replace("-", "") + "0",  # google/uuid refuses 33 digits too
         "{" + V1,
         V1 + "}",
+        "{" + V1 + "0",
+        "0" + V1 + "}",
         "{{" + V1 + "}}",
         "urn:" + V1,
         V1.replace("-", "", 1),

@@ -2,9 +2,12 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import logging
 import os
 import socket
+import sys
+import termios
 from collections.abc import AsyncIterator, Iterator
 from itertools import pairwise
 from struct import pack
@@ -21,6 +24,7 @@ from uuidd.server.descriptors import bar_descriptors
 from uuidd.server.page import Page
 from uuidd.server.requests import ACCEPTS
 from uuidd.server.settings import MAX_REJECTIONS, Limits
+from uuidd.server.stream import UNREAD_BYTES
 
 pytestmark = pytest.mark.usefixtures("autojump_clock")
 
@@ -530,7 +534,31 @@ async def test_a_caller_that_gave_up_does_not_end_the_daemon(log: pytest.LogCapt
     assert log.messages == []
 
 
+async def test_callers_that_gave_up_hold_nobody_up() -> None:
+    """All others have a turn after each of them."""
+    async with serving() as served, served.connect():
+        await trio.testing.wait_all_tasks_blocked()
+        served.listener.errors = [errno.ECONNABORTED] * 30
+        async with served.connect():
+            left = [30]
+            while left[-1]:
+                await trio.lowlevel.checkpoint()
+                left.append(len(served.listener.errors))
+        # Trio draws the order, so two turns of the acceptor may lie between two of this test.
+        assert max(before - later for before, later in pairwise(left)) <= 2
+
+
 # Stopping
+
+
+async def test_of_replies_that_are_not_read_the_system_keeps_little() -> None:
+    """The rest waits in the daemon, which counts it and has a limit for it."""
+    asked = request("make", "v4", 1000) * 100
+    async with serving() as served, served.connect() as peer:
+        await peer.send(asked)
+        await trio.testing.wait_all_tasks_blocked()
+        unread = fcntl.ioctl(peer.sock, termios.FIONREAD, bytes(4))
+        assert int.from_bytes(unread, sys.byteorder) <= 2 * UNREAD_BYTES
 
 
 async def test_stop_lets_what_was_asked_be_answered() -> None:

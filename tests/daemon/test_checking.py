@@ -192,6 +192,18 @@ print(*problems(Settings(None, folder)))
     ]
 
 
+@pytest.mark.parametrize(("bytes_left", "is_full"), [(0, True), (4096, False)])
+def test_a_disk_whose_last_blocks_are_roots_is_full(
+    state: Path, monkeypatch: pytest.MonkeyPatch, bytes_left: int, is_full: bool
+) -> None:
+    """The daemon is to run without root, so what root alone may fill is no room."""
+    found = list(os.statvfs(state))
+    # Of the blocks, so many are there, are free, and are free for others than root.
+    found[1:5] = [4096, 1000, 50, bytes_left // 4096]
+    monkeypatch.setattr(os, "statvfs", lambda _: os.statvfs_result(found))
+    assert ["full disk" in line for line in problems(Settings(None, state))] == [True] * is_full
+
+
 class NoWatches:
     """An epoll of a user who may watch no descriptor more."""
 

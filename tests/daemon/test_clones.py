@@ -317,6 +317,18 @@ async def test_renew_answers_when_it_is_saved(inside: Inside) -> None:
         assert await inside.clones.renew() == (0, False)
 
 
+async def test_a_renewal_after_those_that_were_joined_is_saved(inside: Inside) -> None:
+    """Once the joined ones are saved, nothing is left of them."""
+    async with inside.saving(), trio.open_nursery() as nursery:
+        nursery.start_soon(inside.clones.run)
+        for _ in range(2):
+            inside.clones.notice("test")
+        await trio.sleep(3 * SPAN)
+        assert inside.clones.saved == 2
+        assert await inside.clones.renew() == (0, True)
+        nursery.cancel_scope.cancel()
+
+
 async def test_renew_says_that_it_is_not_saved(inside: Inside) -> None:
     """It is done all the same."""
     node = inside.timeline.node

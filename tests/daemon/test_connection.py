@@ -692,6 +692,24 @@ async def test_status_shows_trouble(inside: Inside) -> None:
         assert told["utc"]["node"] == f"0x{block['node'].hex()}" != told["node"]
 
 
+async def test_status_shows_how_long_ago_the_last_save_was(inside: Inside) -> None:
+    """Whenever that was."""
+    async with inside.saving(), inside.talking() as peer:
+        await trio.sleep(3 * HOUR)
+        await peer.call("take", "utc", 1)
+        await trio.sleep(60)
+        assert 0 < (await peer.call("status")).result["saves"]["last_age"] <= 60
+
+
+async def test_status_shows_the_save_under_way_in_whole_milliseconds(inside: Inside) -> None:
+    """It is rounded."""
+    async with inside.needing_a_save(), inside.talking() as peer:
+        await peer.call("take", "utc", 1)
+        await trio.sleep(1.0004)
+        seconds = (await peer.call("status")).result["saves"]["under_way_seconds"]
+        assert seconds == round(seconds, 3) > 0
+
+
 async def test_status_shows_steps_of_the_clock(inside: Inside) -> None:
     """A step of UTC in either direction is counted against CLOCK_BOOTTIME."""
     async with inside.saving(), inside.talking() as peer:

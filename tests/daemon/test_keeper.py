@@ -13,7 +13,7 @@ from trio.testing import MockClock
 from tests.daemon.fakes import UID, Inside
 from tests.daemon.fleet import HOLD, META, WINDOW, Engine, Host
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
-from uuidd.core.timeline.fence import Claim
+from uuidd.core.timeline.fence import Claim, Fence
 from uuidd.core.timeline.outcomes import NoneFree, NoNumber
 from uuidd.core.timeline.state import Node, State
 from uuidd.core.wire.methods import SAVE_SECONDS as SAVE_WAIT
@@ -24,6 +24,7 @@ from uuidd.server.fences import begin_fence
 from uuidd.server.finding import TRIES
 from uuidd.server.keeper import RESUME_SECONDS
 from uuidd.server.settings import Fleet, Settings
+from uuidd.server.standing import static_status
 from uuidd.workers.address import Access, parse
 from uuidd.workers.coordinator import Found, Version
 from uuidd.workers.record import Record
@@ -489,6 +490,50 @@ async def test_a_claim_of_another_fleet_is_not_used_while_this_one_is_full(engin
         await trio.sleep(6)
         with pytest.raises(NoNumber):
             host.take()
+
+
+async def test_the_status_has_the_round_trip_in_whole_microseconds(engine: Engine) -> None:
+    """It is rounded."""
+    standing = Host(engine).keeper.standing
+    standing.answered(0.00123456)
+    assert standing.status(None, fenced=False)["round_trip_seconds"] == 0.001235
+
+
+async def test_a_round_trip_is_the_time_from_a_question_to_its_answer(engine: Engine) -> None:
+    """Whenever it is asked."""
+    engine.slow = 0.25
+    host = Host(engine)
+    async with host.running():
+        await trio.sleep(WINDOW)
+        status = host.keeper.standing.status(None, fenced=False)
+        assert status["round_trip_seconds"] == pytest.approx(0.25)
+
+
+async def test_a_host_without_a_number_claims_one_once_the_engine_answers(engine: Engine) -> None:
+    """It is not away any more."""
+    standing = Host(engine).keeper.standing
+    standing.away("no route")
+    standing.answered(0.1)
+    assert (standing.state, standing.trouble) == ("claiming", "")
+
+
+@pytest.mark.parametrize(("number", "state"), [(None, "none"), (0, "static")])
+def test_without_a_fleet_the_status_says_whether_there_is_a_number(
+    number: int | None, state: str
+) -> None:
+    """The number 0 is one."""
+    assert static_status(Fence(number))["state"] == state
+
+
+async def test_the_status_says_why_a_clock_that_is_not_trusted_claims_nothing(
+    engine: Engine,
+) -> None:
+    """In the words of the refusals."""
+    host = Host(engine, require_sync=0.5, quality=Quality(synchronised=False, max_error=16.0))
+    async with host.running():
+        standing = host.keeper.standing
+        assert standing.state == "claiming"
+        assert standing.trouble == host.inside.timelines.steady.withheld != ""
 
 
 async def test_nothing_is_claimed_by_a_clock_that_is_not_trusted(engine: Engine) -> None:

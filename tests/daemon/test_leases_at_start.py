@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import tempfile
 from collections.abc import Iterator
@@ -76,6 +77,20 @@ def test_a_start_marks_the_page(place: Path, page: Page) -> None:
     """With its layout; no horizon is shown before there is a holder."""
     held_for(place, page)
     assert (page.words[MAGIC_AT], page.words[HORIZON_AT]) == (PAGE_MAGIC, 0)
+
+
+def test_the_end_of_a_daemon_closes_the_page(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So a process that starts one daemon after the other keeps none of their descriptors."""
+    page = Page()
+    monkeypatch.setattr(startup, "Page", lambda: page)
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    try:
+        with startup.started(Settings(place / "s", place / "state")):
+            os.fstat(page.fd)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(page.fd)
 
 
 def test_a_start_without_a_page_says_so_and_goes_on(

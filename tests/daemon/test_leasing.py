@@ -633,6 +633,21 @@ async def test_a_disk_that_fails_keeps_no_lease_back(page: Page) -> None:
         assert page.words[HORIZON_AT] > inside.wall.now()
 
 
+async def test_a_lease_at_the_horizon_waits_for_a_save(page: Page) -> None:
+    """The tick of the horizon is the first that its holder may not use."""
+    inside = Inside(page=page)
+    async with inside.saving(), inside.talking() as holder:
+        await trio.sleep(60)
+        await holder.lease()
+        inside.disk.gate = trio.Event()
+        inside.wall.step((page.words[HORIZON_AT] - inside.wall.now()) / TICKS_PER_SECOND)
+        assert inside.wall.now() == page.words[HORIZON_AT]
+        begun = trio.current_time()
+        await holder.lease()
+        assert trio.current_time() - begun == pytest.approx(SOON_SECONDS)
+        inside.disk.gate.set()
+
+
 async def test_a_closed_timeline_leases_nothing(page: Page) -> None:
     """The daemon says that it is stopping."""
     inside = Inside(page=page)

@@ -101,6 +101,17 @@ def test_a_file_that_was_removed_meanwhile_is_no_failure(path: Path) -> None:
         path.unlink()
 
 
+@pytest.mark.parametrize("uid", [1, NOBODY])
+def test_the_file_of_another_user_is_refused_to_root(path: Path, uid: int) -> None:
+    """That user could write into it."""
+    need_root()
+    path.write_text("1\n")
+    os.chown(path, uid, uid)
+    with pytest.raises(PidFileError, match=f"belongs to uid {uid}, or"):
+        pid_file(path).__enter__()
+    assert path.read_text() == "1\n"
+
+
 def test_a_file_that_cannot_be_put_in_place_leaves_nothing(path: Path) -> None:
     """The line says why."""
     need_root()

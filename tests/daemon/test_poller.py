@@ -301,7 +301,7 @@ async def test_a_lone_client_is_polled_for_a_moment(
 
 async def test_with_one_core_nobody_is_polled_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would keep the client from its only core."""
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1} if pid else {0})
     assert default_spins() == 0
 
 
@@ -383,6 +383,13 @@ async def test_who_was_not_reached_in_a_turn_comes_before_who_was() -> None:
     async with always_asking([UID] * 10, most=100, step=0.00004) as answered:
         await trio.testing.wait_all_tasks_blocked()
     assert set(answered[:10]) == set(range(10))
+
+
+async def test_connections_of_a_user_are_served_in_the_order_in_which_they_asked() -> None:
+    """The first one first."""
+    async with always_asking([UID] * 10, most=1, step=0.0) as answered:
+        await trio.testing.wait_all_tasks_blocked()
+    assert answered == list(range(10))
 
 
 async def test_others_have_their_turn_though_there_is_always_a_request() -> None:

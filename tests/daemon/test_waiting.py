@@ -170,6 +170,15 @@ async def test_an_engine_that_tells_nothing_is_looked_at_more_often(engine: Engi
         assert host.number == 4
 
 
+async def test_an_engine_that_tells_nothing_is_not_looked_at_all_the_time(engine: Engine) -> None:
+    """Many hosts may wait for it."""
+    engine.deaf = True
+    (host,) = hosts(engine, 1)
+    async with host.running():
+        await trio.sleep(100)
+        assert engine.looks <= 1 + 101 / UNTOLD_SECONDS
+
+
 async def test_a_number_that_is_not_this_hosts_to_have_is_left(engine: Engine) -> None:
     """Hosts of one fleet may be limited to some of its numbers."""
     host = Host(engine, low=3, high=4)

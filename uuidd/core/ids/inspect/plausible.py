@@ -105,7 +105,7 @@ def _marked_guid(value: int) -> Iterator[Reading]:
 def _is_marked_ncs(value: int) -> bool:
     """Return whether the reserved bits are 0, as always in NCS, and the family is one of NCS's."""
     found = foreign.ncs_fields(value)
-    return not found.reserved and found.family in foreign.NCS_FAMILIES and found.timestamp > 0
+    return not found.reserved and found.family in foreign.NCS_FAMILIES
 
 
 @lru_cache(maxsize=64)

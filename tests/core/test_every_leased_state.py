@@ -11,6 +11,8 @@ from uuidd.core.timeline.leases import Leases
 from uuidd.core.timeline.page import Lease
 from uuidd.core.timeline.timelines import Timelines
 
+pytestmark = pytest.mark.worlds
+
 SMALL = {
     "a crash": (Bounds(ticks=2, holders=1), 5_400),
     "two holders": (Bounds(ticks=1), 450),

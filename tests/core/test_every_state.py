@@ -10,6 +10,8 @@ from tests.judge import Repeated
 from uuidd.core.timeline import Generation
 from uuidd.core.timeline.horizon import Horizon
 
+pytestmark = pytest.mark.worlds
+
 SMALL = {
     "a crash and a failed save": (Bounds(ticks=2, ring=1, restarts=1), 1_700),
     "two generations": (Bounds(ticks=2, ring=2, restarts=0), 1_700),

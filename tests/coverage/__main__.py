@@ -9,37 +9,17 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 import coverage
 
-import pytest_uuidd
-import uuidd
-import uuidd_client
 from tests.coverage.floors import complaints, raised, read, written
-
-TOP = Path(__file__).parents[2]
-"""Of the checkout."""
+from tests.coverage.measuring import SETTINGS, TOP, in_checkout, run_tests
+from tests.mutations import executed
 
 TABLE = Path(__file__).with_name("floors.txt")
-
-PACKAGES = {
-    "uuidd": uuidd,
-    "client/uuidd_client": uuidd_client,
-    "client/pytest_uuidd": pytest_uuidd,
-}
-"""By their folders in the checkout. They may be installed elsewhere."""
-
-WORLDS = [
-    "tests/core/test_every_leased_state.py",
-    "tests/core/test_every_state.py",
-    "tests/workers/test_claims_world.py",
-]
-"""Quick tests that visit so many states that measuring them takes long, and shows nothing new."""
 
 PROCESSES = [
     "tests/daemon",
@@ -73,18 +53,28 @@ def main() -> int:
         "--raise", dest="raising", action="store_true", help="raise floors to what is executed now"
     )
     parser.add_argument("--jobs", type=int, default=2, help="side by side; default: %(default)s")
+    parser.add_argument(
+        "--map", metavar="FILE", help="write which quick test executes which line, for mutants"
+    )
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="coverage-") as folder:
+    with tempfile.TemporaryDirectory(prefix="coverage-") as name:
+        folder = Path(name)
         # Processes write there that have become other users.
-        Path(folder).chmod(0o1777)
+        folder.chmod(0o1777)
+        # To measure the visits of all states takes long, and shows nothing new.
+        quick = ["-m", "quick and not worlds"]
+        if executed.record(quick, folder, jobs=given.jobs, quiet=False).returncode:
+            return 1
+        if given.map:
+            kept = executed.Kept(executed.read(folder), executed.digests())
+            executed.write(kept, Path(given.map))
         for tests, measured in (
-            (["-m", "quick", *(f"--ignore={path}" for path in WORLDS)], True),
-            (["-m", "quick", *WORLDS], False),
+            (["-m", "quick and worlds"], False),
             (["-m", "process", *PROCESSES], True),
         ):
-            if not _passed([*tests, "-n", str(given.jobs)], folder, measured=measured):
+            if run_tests(tests, folder, jobs=given.jobs, measured=measured).returncode:
                 return 1
-        found = _executed(folder)
+        found = _percentages(folder)
     if given.raising:
         TABLE.write_text(written(raised(read(TABLE.read_text()), found)))
     told = complaints(read(TABLE.read_text()), found)
@@ -93,28 +83,18 @@ def main() -> int:
     return 1 if len(told) > 1 else 0
 
 
-def _passed(arguments: list[str], folder: str, *, measured: bool) -> bool:
-    command = [sys.executable, *(["-m", "coverage", "run"] if measured else []), "-m", "pytest"]
-    command += ["-q", "--dist", "loadfile", "-p", "no:cacheprovider", *arguments]
-    environment = {**os.environ, "COVERAGE_FILE": f"{folder}/data"}
-    return subprocess.run(command, cwd=TOP, env=environment, check=False).returncode == 0
-
-
-def _executed(folder: str) -> dict[str, float]:
-    """Return the percentage of each file, by its path in the checkout."""
-    measured = coverage.Coverage(
-        data_file=f"{folder}/data", config_file=str(TOP / "pyproject.toml")
-    )
-    measured.combine([folder])
-    measured.json_report(outfile=f"{folder}/report.json")
-    files = json.loads(Path(folder, "report.json").read_text())["files"]
+def _percentages(folder: Path) -> dict[str, float]:
+    """Return the percentage of each file that is executed, by its path in the checkout."""
+    measured = coverage.Coverage(data_file=str(folder / "data"), config_file=str(SETTINGS))
+    measured.combine([str(folder)])
+    report = folder / "report.json"
+    measured.json_report(outfile=str(report))
+    files = json.loads(report.read_text())["files"]
     found = {}
-    for place, package in PACKAGES.items():
-        base = Path(package.__file__ or "").parent
-        for name, file in files.items():
-            path = TOP / name
-            if base in path.parents:
-                found[f"{place}/{path.relative_to(base)}"] = file["summary"]["percent_covered"]
+    for name, file in files.items():
+        path = in_checkout(TOP / name)
+        if path is not None:
+            found[path] = file["summary"]["percent_covered"]
     return found
 
 

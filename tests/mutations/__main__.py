@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
 from tests.mutations.auto import SLOWEST, auto
 from tests.mutations.catalogue import MUTATIONS
@@ -50,6 +51,12 @@ def main() -> int:
         metavar="SECONDS",
         help="run no test that takes longer; default: %(default)s",
     )
+    parser.add_argument(
+        "--executed",
+        type=Path,
+        metavar="FILE",
+        help="which test executes which line, as python -m tests.coverage --map FILE wrote it",
+    )
     parser.add_argument("--seconds", type=float, help="begin no mutant by rule after so long")
     parser.add_argument("--jobs", type=int, default=JOBS, help="side by side; default: %(default)s")
     parser.add_argument(
@@ -67,6 +74,7 @@ def main() -> int:
             slowest=given.slowest,
             seconds=given.seconds,
             jobs=given.jobs,
+            file=given.executed,
         )
     elif given.matrix is not None:
         done = matrix(

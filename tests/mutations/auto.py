@@ -14,13 +14,14 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.mutations.executed import KEPT, Executed, executed, state
+from tests.coverage.measuring import TOP
+from tests.mutations.executed import KEPT, Executed, executed, loaded, state
 from tests.mutations.place import Function, Module, modules
 from tests.mutations.recording import function
 from tests.mutations.results import Results
 from tests.mutations.rules import Mutant, is_real, mutants
 from tests.mutations.run import in_copies, say
-from tests.mutations.trial import PASSED, TOP, Trial, copied, run_broken
+from tests.mutations.trial import PASSED, Trial, copied, run_broken
 from tests.mutations.warm import Warm, warm
 
 FIRST_SECONDS = 4.0
@@ -103,11 +104,13 @@ def auto(
     slowest: float = SLOWEST,
     seconds: float | None = None,
     jobs: int = 2,
+    file: Path | None = None,
 ) -> bool:
     """Try *count* mutants, or those that *seconds* allow; print each; True if none survived.
 
     What is known of a mutant counts, and it is not run. With *again*, those that survived when they
-    were last tried are drawn. Tests that take longer than *slowest* seconds are left out.
+    were last tried are drawn. Tests that take longer than *slowest* seconds are left out. The map
+    is that of *file*, if one is given, and otherwise that of this checkout.
     """
     results = Results(FILE, state())
     before = {**results.former, **results.rows}
@@ -116,7 +119,7 @@ def auto(
     pairs = list(islice(chosen(modules(TOP), seed, paths=paths, changed=changed, keys=keys), count))
     wanted = [pair for pair in pairs if _told(pair) not in results.rows]
     say(f"seed {seed}: {len(pairs)} mutants, of which {len(pairs) - len(wanted)} are known")
-    for outcome in _outcomes(wanted, slowest, seconds, jobs):
+    for outcome in _outcomes(wanted, slowest, seconds, jobs, file):
         results.add(outcome.mutant, [outcome.verdict, outcome.by, round(outcome.seconds, 2)])
         say(f"{outcome.seconds:5.1f} s  {outcome.mutant}: {outcome.verdict} {outcome.by}".rstrip())
     names = [name for name in map(_told, pairs) if name in results.rows]
@@ -128,11 +131,16 @@ def auto(
 
 
 def _outcomes(
-    wanted: Sequence[tuple[Module, Mutant]], slowest: float, seconds: float | None, jobs: int
+    wanted: Sequence[tuple[Module, Mutant]],
+    slowest: float,
+    seconds: float | None,
+    jobs: int,
+    file: Path | None,
 ) -> Iterator[Outcome]:
     if not wanted:
         return
-    tests, equal = executed().without_slow(slowest), _equal()
+    all_tests = executed() if file is None else loaded(file).executed
+    tests, equal = all_tests.without_slow(slowest), _equal()
     ends = None if seconds is None else time.monotonic() + seconds
     with trials(tests, {module.path for module, _ in wanted}, jobs) as (tried, whole):
 

@@ -7,7 +7,6 @@ tests run again that differ, or that execute a file of the product which differs
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -17,8 +16,9 @@ from typing import NamedTuple
 
 from coverage import CoverageData
 
+from tests.coverage.measuring import TOP, in_checkout, run_tests
+from tests.mutations.folders import folder
 from tests.mutations.recording import FOLDER
-from tests.mutations.trial import TOP, folder
 
 KEPT = TOP / ".mutations"
 """What is made, and no part of the repository."""
@@ -27,16 +27,6 @@ FILE = KEPT / "executed.json"
 
 IMPORT = ""
 """Stands for a test, where a line runs while its module, or a module of tests, is imported."""
-
-_SETTINGS = """
-[run]
-branch = false
-source = uuidd, uuidd_client
-patch = subprocess
-parallel = true
-data_file = {folder}/data
-disable_warnings = no-data-collected
-"""
 
 
 class Executed(NamedTuple):
@@ -92,15 +82,19 @@ def executed() -> Executed:
         files = sorted(path for path in again if (TOP / path).exists())
         new = _recorded(files) if files else Executed({}, {}, [])
         found = merged(before.executed, new, without=again)
-    _keep(Kept(found, now))
+    KEPT.mkdir(exist_ok=True)
+    write(Kept(found, now), FILE)
     return found
 
 
 def kept() -> Kept | None:
     """Return the map that was made last, if there is one, whatever has changed since then."""
-    if not FILE.exists():
-        return None
-    found = json.loads(FILE.read_text())
+    return loaded(FILE) if FILE.exists() else None
+
+
+def loaded(file: Path) -> Kept:
+    """Return the map that ``write`` has written to a file."""
+    found = json.loads(file.read_text())
     names = found["tests"]
     by_line = {
         path: {int(line): [names[number] for number in tests] for line, tests in lines.items()}
@@ -124,7 +118,8 @@ def state() -> str:
     return sha256(json.dumps(digests()).encode()).hexdigest()
 
 
-def _keep(new: Kept) -> None:
+def write(new: Kept, file: Path) -> None:
+    """Write a map to a *file*, which has all of it as soon as it is there."""
     names = sorted(
         {test for lines in new.executed.by_line.values() for t in lines.values() for test in t}
     )
@@ -133,11 +128,10 @@ def _keep(new: Kept) -> None:
         path: {line: [numbers[test] for test in tests] for line, tests in lines.items()}
         for path, lines in new.executed.by_line.items()
     }
-    KEPT.mkdir(exist_ok=True)
     rest = {"seconds": new.executed.seconds, "failed": new.executed.failed, "files": new.files}
-    written = FILE.with_suffix(".new")
+    written = file.with_suffix(".new")
     written.write_text(json.dumps({"tests": names, "by_line": by_line, **rest}))
-    written.replace(FILE)
+    written.replace(file)
 
 
 def to_run(before: Kept, now: Mapping[str, str]) -> set[str]:
@@ -189,19 +183,19 @@ def merged(old: Executed, new: Executed, *, without: set[str]) -> Executed:
 
 def _recorded(files: Sequence[str]) -> Executed:
     with folder() as place:
-        settings = place / "coveragerc"
-        settings.write_text(_SETTINGS.format(folder=place))
-        command = [sys.executable, "-m", "coverage", "run", f"--rcfile={settings}"]
-        command += ["-m", "pytest", "-q", "-m", "quick", "-n", "2", "--dist", "loadfile"]
-        command += ["--continue-on-collection-errors", "-p", "no:cacheprovider"]
-        command += ["-p", "tests.mutations.recording", *files]
-        environment = {**os.environ, FOLDER: f"{place}/", "CI": "true"}
-        ended = subprocess.run(
-            command, cwd=TOP, env=environment, capture_output=True, text=True, check=False
-        )
+        ended = record(["-m", "quick", "--continue-on-collection-errors", *files], place)
         if ended.returncode not in (0, 1, 5):
             raise RuntimeError(f"pytest cannot run:\n{ended.stdout[-5000:]}{ended.stderr}")
         return read(place)
+
+
+def record(
+    arguments: Sequence[str], place: Path, *, jobs: int = 2, quiet: bool = True
+) -> subprocess.CompletedProcess[str]:
+    """Run pytest under coverage, which writes to a folder what ``read`` reads."""
+    arguments = ["-p", "tests.mutations.recording", *arguments]
+    variables = {FOLDER: f"{place}/", "CI": "true"}
+    return run_tests(arguments, place, jobs=jobs, variables=variables, quiet=quiet)
 
 
 def read(place: Path) -> Executed:
@@ -210,9 +204,10 @@ def read(place: Path) -> Executed:
     for file in place.glob("data*"):
         data = CoverageData(str(file))
         data.read()
-        for path in data.measured_files():
-            lines = by_line.setdefault(str(Path(path).relative_to(TOP)), {})
-            for line, tests in data.contexts_by_lineno(path).items():
+        for measured in data.measured_files():
+            path = in_checkout(Path(measured))
+            lines = by_line.setdefault(path, {}) if path is not None else {}
+            for line, tests in data.contexts_by_lineno(measured).items():
                 lines[line] = sorted({*lines.get(line, ()), *tests})
     seconds: dict[str, float] = {}
     failed: set[str] = set()

@@ -15,6 +15,7 @@ from itertools import islice, zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.coverage.measuring import TOP
 from tests.mutations.auto import COLD_SECONDS, EXIT_OF_NO_TESTS, SLOWEST, chosen, lines_of, trials
 from tests.mutations.catalogue import MUTATIONS
 from tests.mutations.executed import KEPT, Executed, digests, executed, kept, state
@@ -23,7 +24,7 @@ from tests.mutations.place import modules
 from tests.mutations.recording import function
 from tests.mutations.results import Results
 from tests.mutations.run import in_copies, sample, say
-from tests.mutations.trial import PASSED, TOP, run_broken
+from tests.mutations.trial import PASSED, run_broken
 from tests.mutations.warm import Warm
 
 FILE = KEPT / "matrix"

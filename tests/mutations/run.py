@@ -12,13 +12,13 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import TypeVar
 
+from tests.coverage.measuring import TOP
 from tests.mutations.catalogue import MUTATIONS
 from tests.mutations.mutation import Break, FaultyError, Mutation, breaks
 from tests.mutations.trial import (
     CANNOT_COMPILE,
     FAILED,
     PASSED,
-    TOP,
     Trial,
     copied,
     end_all,

@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from tests.mutations.executed import IMPORT, Executed, Kept, merged, to_run
+import uuidd
+from tests.coverage.measuring import in_checkout
+from tests.mutations.executed import IMPORT, Executed, Kept, loaded, merged, to_run, write
 
 FILES = {"uuidd/a.py": "1", "uuidd/b.py": "1", "tests/test_a.py": "1", "tests/test_b.py": "1"}
 
@@ -39,6 +43,19 @@ def test_the_map_forgets_what_ran_again() -> None:
     assert found.by_line["uuidd/b.py"] == {2: ["tests/test_a.py::f"], 3: ["tests/test_b.py::h"]}
     assert found.seconds == {"tests/test_a.py::f": 1.0, "tests/test_b.py::h": 2.0}
     assert found.failed == []
+
+
+def test_a_map_is_read_as_it_was_written(tmp_path: Path) -> None:
+    """With the digests of the files that it was made of."""
+    write(Kept(MAP, FILES), tmp_path / "map")
+    assert loaded(tmp_path / "map") == Kept(MAP, FILES)
+
+
+def test_a_measured_file_has_its_path_in_the_checkout() -> None:
+    """Wherever its package is installed; a file of another package has none."""
+    package = Path(uuidd.__file__ or "").parent
+    assert in_checkout(package / "core" / "wire" / "rpc.py") == "uuidd/core/wire/rpc.py"
+    assert in_checkout(Path(pytest.__file__)) is None
 
 
 def test_a_line_of_an_import_has_the_tests_of_its_file() -> None:

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.coverage.measuring import TOP
 from tests.mutations.executed import Executed
-from tests.mutations.trial import TOP, memory, remove_left
+from tests.mutations.folders import memory, remove_left
 from tests.mutations.warm import Warm, warm
 from tests.rig import PATIENCE
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import re
 import resource
@@ -19,9 +18,8 @@ from typing import NamedTuple
 
 import uuidd
 from extension.build_hook import CannotCompile, compiled, place, put_in_place
-
-TOP = Path(__file__).parents[2]
-"""Of the checkout."""
+from tests.coverage.measuring import TOP
+from tests.mutations.folders import folder
 
 PARTS = ("uuidd", "client", "tests", "systemd", "pyproject.toml")
 
@@ -30,9 +28,6 @@ MAX_SECONDS = 50.0
 
 MAX_BYTES = 2 << 30
 """The address space of a run: one that eats more has a MemoryError, and fails."""
-
-PREFIX = "mutation-"
-"""Of the folders that a run makes."""
 
 PASSED, FAILED = 0, 1
 """What pytest exits with; more is an error of another kind, as a module that cannot be imported."""
@@ -70,59 +65,6 @@ class Trial(NamedTuple):
         """Whether a test failed, hung or crashed; a warning when all have passed is not enough."""
         failed = self.status == FAILED and bool(self.failed)
         return self.status is None or self.crashed or failed
-
-
-def memory() -> Path:
-    """Return where the folders are: in memory if possible, for tests are tried and no disk is."""
-    shm = Path("/dev/shm")
-    return shm if shm.is_dir() else Path(tempfile.gettempdir())
-
-
-@contextlib.contextmanager
-def folder(parent: Path | None = None) -> Iterator[Path]:
-    """Provide an empty folder; first remove what runs have left that SIGKILL ended."""
-    parent = parent or memory()
-    remove_left(parent)
-    with contextlib.ExitStack() as stack:
-        while True:
-            path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
-            lock = os.open(path, os.O_RDONLY)
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if path.exists():
-                break
-            # Another run took it for one that was left.
-            os.close(lock)
-        stack.callback(os.close, lock)
-        stack.callback(shutil.rmtree, path, ignore_errors=True)
-        yield path
-
-
-def remove_left(parent: Path) -> None:
-    """Remove the folders in *parent* whose runs have ended, and end the processes that use them."""
-    for path in parent.glob(f"{PREFIX}*"):
-        try:
-            lock = os.open(path, os.O_RDONLY)
-        except FileNotFoundError:
-            continue
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            continue
-        else:
-            for process in _users(path):
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(process, signal.SIGKILL)
-            shutil.rmtree(path, ignore_errors=True)
-        finally:
-            os.close(lock)
-
-
-def _users(path: Path) -> Iterator[int]:
-    """Yield the processes that a run has started: a variable of theirs names its folder."""
-    for process in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if f"={path}/".encode() in (process / "environ").read_bytes():
-                yield int(process.name)
 
 
 @contextlib.contextmanager

@@ -13,6 +13,8 @@ from tests.workers.claims_world import Rules, Twice, World
 from uuidd.core.timeline.fence import Claim
 from uuidd.workers.record import Record
 
+pytestmark = pytest.mark.worlds
+
 
 class BeginsNow(Rules):
     """A new claim begins at the claimant's clock, not where the claim before may have ended."""

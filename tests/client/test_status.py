@@ -603,6 +603,13 @@ def test_the_metrics_know_the_daemon() -> None:
     assert samples(metrics.text(STATUS))[f"uuidd_info,{about}"] == 1
 
 
+def test_a_label_has_any_text() -> None:
+    """Quotes, backslashes and line breaks are escaped, as the format demands."""
+    source = 'file "C:\\n"\nof a host'
+    told = parsed(metrics.text(changed(node_source=source)))
+    assert told[0].samples[0].labels["node_source"] == source
+
+
 def test_a_number_set_by_hand_is_of_no_fleet() -> None:
     """Prometheus takes an empty label for none."""
     by_hand = changed(worker__namespace=None, worker__until_in=None, worker__state="static")
@@ -676,20 +683,6 @@ def test_a_real_daemons_metrics_are_those_of_its_status(daemon: Daemon, uuidctl:
     assert found <= set(WHERE)
     # Its number was set by hand, so it is of no namespace.
     assert {WHERE[way].replace(FLEET, "") for way in found} <= set(samples(out))
-
-
-def test_without_the_library_a_line_says_what_to_install(
-    daemon: Daemon, uuidctl: Uuidctl, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With status 1, and nothing on standard output."""
-    monkeypatch.delattr("uuidd_client.command.metrics")
-    monkeypatch.delitem(sys.modules, "uuidd_client.command.metrics")
-    monkeypatch.setitem(sys.modules, "prometheus_client", None)
-    message = (
-        "uuidctl: --prometheus needs the package prometheus_client; install it with"
-        f" {sys.prefix}/bin/pip install 'uuidd[metrics]'\n"
-    )
-    assert uuidctl("status", "--prometheus", socket=daemon.socket) == (1, "", message)
 
 
 @pytest.mark.parametrize("form", [[], ["--json"], ["--prometheus"], ["--check"]])

@@ -50,7 +50,7 @@ exec chroot --userspec="$user" "$root" env -i "$@"
 """
 
 
-EXTRAS = ("metrics", "etcd", "zookeeper", "postgresql")
+EXTRAS = ("etcd", "zookeeper", "postgresql")
 """Those that the Dockerfile installs."""
 
 

@@ -124,7 +124,7 @@ def test_readiness_is_whether_all_kinds_are_served(image: Image, volumes: Volume
 
 
 def test_metrics_come_from_the_image(image: Image, volumes: Volumes) -> None:
-    """What writes them is installed in it."""
+    """The command of the image writes them."""
     with started(volumes, image.run(volumes, *image.command)):
         done = run(*image.run(volumes, "uuidctl", "status", "--prometheus"))
         assert (done.returncode, done.stderr) == (0, "")

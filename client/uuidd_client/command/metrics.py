@@ -1,62 +1,204 @@
-"""The status as metrics of Prometheus, by the prometheus-client library."""
+"""The status as metrics, in the text format of Prometheus."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from prometheus_client import CollectorRegistry
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.exposition import generate_latest
-from prometheus_client.registry import Collector
+METRICS = """\
+uuidd_info computed.info.{node}.{node_source}.{version}
+    Always 1. The labels name the daemon's version and node.
+uuidd_worker computed.worker.{namespace}
+    This host's worker number in Snowflakes. The label is the id of the fleet, empty if the number
+    was set by hand. Missing when its time is over or another host has claimed it.
+uuidd_uptime_seconds uptime
+    How many seconds the daemon has run.
+uuidd_connections connections
+    The connections that are open now.
+uuidd_connections_highest connections_highest
+    The most connections that were open at one time since the start.
+uuidd_unreachable unreachable
+    Whether the socket is no longer where programs look for it: 1 if so, 0 if not.
+uuidd_saves_failing saves.failing
+    Whether saves of the state fail: 1 if they do, 0 if not.
+uuidd_last_save_age_seconds saves.last_age
+    How many seconds ago the state was last saved. This grows while the daemon is idle.
+uuidd_last_save_seconds saves.last_seconds
+    How many seconds the last save of the state took.
+uuidd_save_under_way_seconds saves.under_way_seconds
+    How many seconds the running save of the state has taken so far, 0 if none is running.
+uuidd_volatile volatile
+    Whether v1 and v6 contain a volatile (temporary, random) node, because the state cannot be saved
+    or no clock sequence is free: 1 if they do, 0 if not.
+uuidd_horizon_seconds utc.horizon_in
+    How many seconds v1 and v6 can be given out before the state must be saved again. Negative while
+    the daemon is idle: the next request then waits for a save.
+uuidd_lanes_in_use utc.lanes_in_use
+    How many of the 16 lanes for blocks (clock sequences of the open generation) gave out v1 or v6
+    in the last second.
+uuidd_clock_seq utc.clock_seq
+    The clock sequence of lane 0, which most v1 and v6 contain.
+uuidd_generation utc.generation
+    The number of the open generation (a group of 256 clock sequences), 0 to 63.
+uuidd_lag_seconds utc.lag
+    How many seconds the last tick given out for v1 and v6 lies in the past.
+uuidd_steady_horizon_seconds steady.horizon_in
+    How many seconds the steady kinds (v7, Snowflake, ULID, ...) can be given out before the state
+    must be saved again. Negative while the daemon is idle: the next request then waits for a save.
+uuidd_steady_lead_seconds steady.lead
+    How many seconds the steady kinds (v7, Snowflake, ULID, ...) are ahead of UTC.
+uuidd_steady_max_lead_seconds steady.max_lead
+    How many seconds the steady kinds may be ahead of UTC before they are refused, set by
+    --max-lead.
+uuidd_steady_held_seconds steady.held_for
+    How many more seconds the steady kinds are held because the state was lost, 0 if they are not.
+uuidd_clock_synchronised clock.synchronised
+    Whether the kernel holds the clock (UTC) for synchronised: 1 if it does, 0 if not. Missing if
+    the daemon may not ask the kernel.
+uuidd_clock_max_error_seconds clock.max_error
+    How many seconds the clock (UTC) may be wrong by, as far as the kernel knows. Missing if the
+    daemon may not ask the kernel.
+uuidd_clock_leap_second computed.leap_second
+    Whether the kernel is to insert (1) or delete (-1) a leap second at the end of the day, 0 if
+    neither. Missing if the daemon may not ask the kernel.
+uuidd_clock_required_error_seconds clock.required_error
+    The largest error of the clock with which the steady kinds begin after a start, set by
+    --require-sync.
+uuidd_steady_withheld clock.withheld
+    Whether the steady kinds (v7, Snowflake, ULID, ...) are refused since the start because the
+    clock is not synchronised well enough: 1 if they are, 0 if not.
+uuidd_worker_missing computed.worker_missing
+    Whether Snowflakes are refused because the host has no worker number of its fleet, or its time
+    with it is over: 1 if so, 0 if not. Missing without a fleet.
+uuidd_worker_horizon_seconds worker.until_in
+    How many seconds Snowflakes can be made before the fleet's engine must confirm the worker number
+    again. Missing without a fleet.
+uuidd_worker_window_seconds worker.window
+    How many seconds ahead the worker number is reserved by each renewal, set by --worker-window.
+uuidd_worker_hold_seconds worker.hold
+    How many seconds after that time a silent host keeps its worker number, set by --worker-hold.
+uuidd_worker_renewed_age_seconds worker.renewed_age
+    How many seconds ago the fleet's engine confirmed the worker number.
+uuidd_worker_round_trip_seconds worker.round_trip_seconds
+    How many seconds the last answer of the fleet's engine took.
+uuidd_leases_page leases.page
+    Whether the daemon can lease lanes: 1 if it can, 0 if the kernel has no page for that.
+uuidd_leases leases.out
+    The leases that are held now.
+uuidd_leases_horizon_seconds leases.horizon_in
+    How many seconds the holders of leases can make ids before the state must be saved again.
+    Negative while they make none.
+uuidd_leases_held_seconds leases.held_for
+    How many more seconds no lease is granted, because earlier leases may have used this time, 0 if
+    leases are granted.
+uuidd_clone_age_seconds clones.last_age
+    How many seconds ago the daemon last learned that its machine was cloned. Missing if it never
+    did since the start.
+uuidd_requests_total requests.{dialect}.requests
+    The requests that were answered or refused.
+uuidd_ids_total requests.{dialect}.ids
+    The ids that were given out. A tick of a block counts as an id. Ids of leases are made without
+    the daemon and do not count.
+uuidd_refused_total requests.{dialect}.refused.{reason}
+    The requests that were refused, by reason.
+uuidd_leases_refused_total leases.refused.{reason}
+    The leases that were refused, by reason.
+uuidd_clock_steps_total utc.steps_{direction}
+    How many times UTC was set back or forward.
+uuidd_openings_total utc.openings
+    The changes to another generation of clock sequences, or to a volatile node and back.
+uuidd_leases_granted_total leases.granted
+    The leases that were granted since the start.
+uuidd_leases_revoked_total leases.revoked
+    The leases that the daemon ended, mostly because UTC was set back.
+uuidd_leases_unpassed_total leases.unpassed
+    How often the kernel did not pass the page of the leases to a client.
+uuidd_clones_noticed_total clones.noticed
+    The times that the daemon was told that its machine was cloned.
+uuidd_clones_renewed_total clones.renewed
+    The changes to another node, or to other clock sequences, after the machine was cloned. At most
+    one in ten seconds is made.
+uuidd_worker_claims_total worker.claims
+    The worker numbers that the host has claimed in its fleet since the start.
+uuidd_worker_renewals_total worker.renewals
+    The renewals of the worker number that the fleet's engine has confirmed.
+uuidd_worker_failures_total worker.failed
+    The questions that the fleet's engine has not answered.
+uuidd_worker_fenced_total worker.fenced
+    The times that another host of the fleet has taken this host's worker number.
+uuidd_saves_total saves.done
+    The saves of the state that succeeded.
+uuidd_saves_failed_total saves.failed
+    The saves of the state that failed.
+uuidd_connections_rejected_total connections_rejected
+    The connections that were rejected because of a limit.
+"""
+"""The name of each metric, and the way to its number in the status; below them, the HELP text.
 
-from uuidd_client.command.counters import counters
-from uuidd_client.command.gauges import gauges
+A name in braces is that of a label, and stands for all names there. A counter's name ends in
+``_total``; all others are gauges.
+"""
 
 
 def text(status: dict[str, Any]) -> str:
-    """Return a status in the text format of Prometheus, which node_exporter reads."""
-    registry = CollectorRegistry()
-    registry.register(_Status(status))
-    return generate_latest(registry).decode()
+    """Return a status as node_exporter's textfile collector reads it.
+
+    What has no number now is left out.
+    """
+    told = {**status, "computed": _computed(status)}
+    lines = []
+    for name, way, about in _metrics(status["limits"]):
+        samples = [*_samples(told, way.split("."), [])]
+        # A metric with labels is there before its first sample.
+        if samples or "{" in way:
+            kind = "counter" if name.endswith("_total") else "gauge"
+            lines += [f"# HELP {name} {about}", f"# TYPE {name} {kind}"]
+        for labels, number in samples:
+            braced = f"{{{','.join(labels)}}}" if labels else ""
+            lines.append(f"{name}{braced} {number}")
+    return "\n".join(lines) + "\n"
 
 
-class _Status(Collector):
-    def __init__(self, status: dict[str, Any]) -> None:
-        self._status = status
-
-    def collect(self) -> Iterator[Metric]:
-        status = self._status
-        # A gauge, for this format has no type info.
-        about = ["version", "node", "node_source"]
-        info = GaugeMetricFamily(
-            "uuidd_info", "Always 1. The labels name the daemon's version and node.", labels=about
-        )
-        info.add_metric([status[name] for name in about], 1)
-        yield info
-        yield _worker(status["worker"])
-        for name, help_text, value in gauges(status):
-            # What is not there has no number.
-            if value is not None:
-                yield GaugeMetricFamily(f"uuidd_{name}", help_text, value)
-        for counter in counters(status):
-            family = CounterMetricFamily(
-                f"uuidd_{counter.name}", counter.help, labels=counter.labels
-            )
-            for values, count in counter.samples:
-                family.add_metric(values, count)
-            yield family
+def _metrics(limits: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Yield the name, the way and the HELP text of each metric."""
+    for entry in METRICS.replace("\n    ", " ").splitlines():
+        name, way, about = entry.split(" ", 2)
+        yield name, way, about
+    for name in limits:
+        option = f"--max-{name.replace('_', '-')}"
+        yield f"uuidd_limit_{name}", f"limits.{name}", f"The limit in force, set by {option}."
 
 
-def _worker(worker: dict[str, Any]) -> Metric:
-    """Return the number, or no sample where another host may have it: no alert is to count it."""
-    family = GaugeMetricFamily(
-        "uuidd_worker",
-        "This host's worker number in Snowflakes. The label is the id of the fleet, empty if the"
-        " number was set by hand. Missing when its time is over or another host has claimed it.",
-        labels=["namespace"],
-    )
-    over = worker["until_in"] is not None and worker["until_in"] < 0
-    if worker["number"] is not None and not over and worker["state"] != "fenced":
-        family.add_metric([worker["namespace"] or ""], worker["number"])
-    return family
+def _computed(status: dict[str, Any]) -> dict[str, Any]:
+    """Return the numbers that the status does not have as such, None for those that are missing."""
+    clock, worker = status["clock"], status["worker"]
+    left = worker["until_in"]
+    over = left is not None and left < 0
+    # No alert is to count a number that another host may have.
+    own = worker["number"] is not None and not over and worker["state"] != "fenced"
+    return {
+        "info": {status["node"]: {status["node_source"]: {status["version"]: 1}}},
+        "worker": {worker["namespace"] or "": worker["number"]} if own else {},
+        "worker_missing": None if worker["window"] is None else over or left is None,
+        "leap_second": None if clock["unknown"] else {None: 0, "delete": -1}.get(clock["leap"], 1),
+    }
+
+
+def _samples(found: Any, way: list[str], labels: list[str]) -> Iterator[tuple[list[str], float]]:
+    """Yield the labels and the number of each sample at the end of *way*."""
+    if not way:
+        if found is not None:
+            # A text says what is wrong, and is empty if nothing is.
+            yield labels, float(bool(found) if isinstance(found, str) else found)
+    elif "{" in way[0]:
+        before, label = way[0].rstrip("}").split("{")
+        for name, inner in found.items():
+            if name.startswith(before):
+                value = _escaped(name.removeprefix(before))
+                yield from _samples(inner, way[1:], [*labels, f'{label}="{value}"'])
+    else:
+        yield from _samples(found[way[0]], way[1:], labels)
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

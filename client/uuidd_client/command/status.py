@@ -12,9 +12,8 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from uuidd import installing
 from uuidd_client.client import Client
-from uuidd_client.command import common, panel
+from uuidd_client.command import common, metrics, panel
 from uuidd_client.command.common import CommandError
 from uuidd_client.command.lines import plain
 from uuidd_client.errors import DaemonUnavailable
@@ -68,7 +67,8 @@ def _do(given: argparse.Namespace) -> int:
     if given.json:
         print(_json(status))
     elif given.prometheus:
-        print(_prometheus(status), end="")
+        with _of_our_version():
+            print(metrics.text(status), end="")
     else:
         time.sleep(GLANCE_SECONDS)
         later = client.status()
@@ -94,17 +94,6 @@ def _json(status: dict[str, Any]) -> str:
         return json.dumps(status, indent=2)
     except (TypeError, ValueError) as error:
         raise CommandError(f"the daemon's status cannot be written as JSON: {error}") from error
-
-
-def _prometheus(status: dict[str, Any]) -> str:
-    try:
-        from uuidd_client.command import metrics
-    except ImportError as error:
-        raise CommandError(
-            f"--prometheus needs the package {error.name}; install it with {installing('metrics')}"
-        ) from error
-    with _of_our_version():
-        return metrics.text(status)
 
 
 @contextlib.contextmanager

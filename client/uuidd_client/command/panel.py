@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from uuidd.core.ids import nodes
+from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.wire.methods import SAVE_SECONDS
-from uuidd_client.command.lines import (
-    BOLD,
-    DIM,
-    GREEN,
-    LABEL,
-    RED,
-    YELLOW,
-    Line,
-    Span,
-    barred,
-    folded,
-    label,
-    painted,
-    plain,
-    row,
-)
 
 WIDTH = 100
 """Columns beyond which nothing gets clearer."""
@@ -30,13 +17,34 @@ WIDTH = 100
 LEAD_SECONDS = 0.01
 """UTC may step back by so much without any effect on the steady kinds."""
 
-TICKS_A_SECOND = 10_000_000
-"""Ticks of UTC in a second: the most that short blocks can hold in all."""
+LABEL = 13
+"""Columns of the labels at the left."""
+
+BOLD, DIM, RED, YELLOW, GREEN = "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[33m", "\x1b[32m"
+PLAIN = "\x1b[0m"
+
+_COLOUR = re.compile(r"(\x1b\[\d+m)")
+
+_BOUND = "\xa0"
+"""A space at which no line is broken."""
+
+_LEAPS = {
+    "insert": "a leap second comes at the end of the day",
+    "delete": "a second is left out at the end of the day",
+    "now": "a leap second is inserted now",
+}
+"""What the kernel is about to do, in words."""
+
+Row = tuple[str, str]
+"""What stands at the left, and a text, which may need several lines beside it."""
 
 
 def rate(before: dict[str, Any], after: dict[str, Any], seconds: float) -> float | None:
     """Return the ids a second between two statuses; None if the daemon was started in between."""
-    given = _ids(after) - _ids(before)
+    given = sum(
+        tally["ids"] - before["requests"][dialect]["ids"]
+        for dialect, tally in after["requests"].items()
+    )
     return None if given < 0 or before["pid"] != after["pid"] else given / max(seconds, 1e-3)
 
 
@@ -74,205 +82,245 @@ def warnings(status: dict[str, Any]) -> Iterator[str]:
         yield f"Snowflakes can be made for {left:.1f} s more: {worker['why']}"
 
 
+def plain(text: str) -> str:
+    """Return a daemon's text without characters that would move a terminal's cursor."""
+    return "".join(each if each.isprintable() else "?" for each in text)
+
+
 def draw(status: dict[str, Any], rate: float | None, *, width: int, coloured: bool) -> str:
     """Return the screen, in lines of *width* columns at most.
 
     *rate* is the ids a second; None: not known yet.
     """
-    blank: list[Line] = [[]]
-    lines = [
-        *_head(status, width),
-        *blank,
-        *_bars(status, rate, width),
-        *blank,
-        *_timelines(status, width),
-        *_clock(status, width),
-        *_leases(status, width),
-        *_saves(status, width),
-        *_clones(status["clones"], width),
-        *blank,
-        *_callers(status, width),
-        *_rest(status, width),
-    ]
-    return painted(lines, width=width, coloured=coloured)
+    lines = []
+    for begin, text in _rows(status, rate, size=max(5, min(30, width - LABEL - 45))):
+        for line in _folded(text, width - _columns(begin)):
+            lines.append(_cut(begin + line, width))
+            begin = " " * _columns(begin)
+    screen = "\n".join(lines).replace(_BOUND, " ")
+    return screen if coloured else _COLOUR.sub("", screen)
 
 
-def _head(status: dict[str, Any], width: int) -> Iterator[Line]:
-    utc, saves = status["utc"], status["saves"]
-    if status["unreachable"]:
-        state = Span("serving, but no program can connect", RED)
-    elif status["volatile"]:
-        state = Span("serving, v1 and v6 from a volatile node", RED)
-    elif saves["failing"]:
-        state = Span("serving, but saves fail", YELLOW)
-    elif any(faults(status)):
-        state = Span("serving, but not all kinds normally", YELLOW)
-    else:
-        state = Span("serving", GREEN)
-    about = Span(f", pid {status['pid']}, up {_span(status['uptime'])}")
-    yield from row(Span(f"uuidd {status['version']}", BOLD), [state, about], width)
-    node = [Span(f"{_mac(status['node'])} ({plain(status['node_source'])})")]
-    if status["volatile"]:
-        node += [Span(", "), Span(f"in use {_mac(utc['node'])} (volatile)", RED)]
-    yield from row("node", node, width)
-    steady, worker = status["steady"], status["worker"]
-    epoch = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=steady["epoch"])
-    if worker["number"] is not None:
-        said = [Span(f"{worker['number']}, Snowflakes count from {epoch.date()}")]
-    elif worker["why"]:
-        said = [Span("none", RED)]
-    else:
-        return
-    if worker["until_in"] is not None:
-        left = worker["until_in"]
-        colour = RED if left < 0 else YELLOW if left < 0.4 * worker["window"] else ""
-        time_left = f"{_span(left)} left" if left > 0 else "no time left"
-        said += [Span(", "), Span(f"{worker['state']}, {time_left}", colour)]
-    if worker["why"]:
-        said += [Span(": "), Span(plain(worker["why"]), YELLOW)]
-    yield from row("worker", said, width)
-
-
-def _bars(status: dict[str, Any], rate: float | None, width: int) -> Iterator[Line]:
-    size = max(5, min(30, width - LABEL - 45))
-    share = 0.0 if rate is None else rate / TICKS_A_SECOND
-    known = "-" if rate is None else f"{rate:,.0f} a second, {share:.1%} of 10 million"
-    yield barred("ids", share, size, RED if share > 0.9 else GREEN, known)
-    left = status["utc"]["horizon_in"]
-    if left > 0:
-        said = f"{left:.1f} s until the next save is needed"
-        share = left / max(left, status["saves"]["reach_seconds"])
-        yield barred("horizon", share, size, GREEN if share > 0.1 else YELLOW, said)
-    elif status["volatile"] or status["saves"]["failing"]:
-        yield barred("horizon", 0, size, "", "passed; requests wait for a save")
-    else:
-        yield barred("horizon", 0, size, "", "idle; the next request waits for a save")
-
-
-def _timelines(status: dict[str, Any], width: int) -> Iterator[Line]:
-    utc, steady = status["utc"], status["steady"]
-    if utc["generation"] is None:
-        said = Span("no generation can be opened", RED)
-    else:
-        lanes = _count(utc["lanes_in_use"], "lane") + " in use"
-        said = Span(f"clock_seq {utc['clock_seq']}, generation {utc['generation']}, {lanes}")
-    openings = Span(f", {_count(utc['openings'], 'opening')}")
-    yield from row("utc", [said, openings], width)
-    if status["clock"]["withheld"]:
-        required = status["clock"]["required_error"]
-        said = Span(f"refused until the clock is synchronised to {required:g} s", RED)
-    elif steady["held_for"]:
-        said = Span(f"held for {steady['held_for']:.1f} s more: the state was lost", RED)
-    elif steady["lead"] > 0.001:
-        said = Span(f"{steady['lead']:,.3f} s ahead of UTC", YELLOW)
-    else:
-        said = Span("level with UTC")
-    rule = Span(f" (rollback {steady['rollback']}, max lead {steady['max_lead']:g} s)")
-    yield from row("steady", [said, rule], width)
-
-
-def _clock(status: dict[str, Any], width: int) -> Iterator[Line]:
-    clock, utc = status["clock"], status["utc"]
-    if clock["unknown"]:
-        said = [Span(f"quality not known ({plain(clock['unknown'])})")]
-    elif clock["synchronised"]:
-        said = [Span(f"synchronised to {clock['max_error']:.3f} s")]
-    else:
-        said = [Span("not synchronised", YELLOW)]
-    if clock["leap"]:
-        said += [Span(", "), Span(_LEAPS.get(clock["leap"], "leap second"), YELLOW)]
-    back, forward = (_count(utc[name], "time") for name in ("steps_back", "steps_forward"))
-    said += [Span(f"; set back {back}, forward {forward}")]
-    yield from row("clock", said, width)
-
-
-_LEAPS = {
-    "insert": "a leap second comes at the end of the day",
-    "delete": "a second is left out at the end of the day",
-    "now": "a leap second is inserted now",
-}
-"""What the kernel is about to do, in words."""
-
-
-def _leases(status: dict[str, Any], width: int) -> Iterator[Line]:
-    leases = status["leases"]
-    numbers = f"{leases['out']} out, {leases['granted']:,} granted, {leases['revoked']:,} revoked"
-    said = [Span(numbers)]
-    if leases["refused"]:
-        said += [Span(f", refused {_refused(leases['refused'])}")]
-    if not leases["page"]:
-        said = [Span("none, because there is no page; clients use blocks", YELLOW)]
-    elif leases["held_for"]:
-        said += [Span(", "), Span(f"held for {leases['held_for']:.1f} s more", YELLOW)]
-    elif leases["unpassed"]:
-        said += [Span(", "), Span(f"page not passed {leases['unpassed']:,} times", YELLOW)]
-    yield from row("leases", said, width)
-
-
-def _saves(status: dict[str, Any], width: int) -> Iterator[Line]:
-    saves = status["saves"]
-    last = f"{_span(saves['last_age'])} ago, took {saves['last_seconds'] * 1000:.1f} ms"
-    said = [Span(f"{saves['done']:,} done (last {last}), {saves['failed']:,} failed")]
-    if saves["failing"]:
-        said += [Span(", "), Span(f"still failing: {plain(saves['trouble'])}", RED)]
-    if saves["under_way_seconds"] > 1:
-        said += [
-            Span(", "),
-            Span(f"one has taken {saves['under_way_seconds']:.1f} s so far", YELLOW),
-        ]
-    yield from row("saves", said, width)
-
-
-def _clones(clones: dict[str, Any], width: int) -> Iterator[Line]:
+def _rows(status: dict[str, Any], rate: float | None, *, size: int) -> Iterator[Row]:
+    """Yield the rows of the screen, with bars of *size* columns."""
+    yield from _head(status)
+    yield "", ""
+    yield from _bars(status, rate, size)
+    yield "", ""
+    yield _label("utc"), _utc(status["utc"])
+    yield _label("steady"), _steady(status["steady"], status["clock"])
+    yield _label("clock"), _clock(status["clock"], status["utc"])
+    yield _label("leases"), _leases(status["leases"])
+    yield _label("saves"), _saves(status["saves"])
+    clones = status["clones"]
     if clones["noticed"]:
         last = f"{_span(clones['last_age'])} ago, by {plain(clones['last_by'])}"
-        said = f"{clones['noticed']:,} noticed (last {last})"
-        yield from row("clones", [Span(said, YELLOW)], width)
+        yield _label("clones"), _in(YELLOW, f"{clones['noticed']:,} noticed (last {last})")
+    yield "", ""
+    yield from _callers(status)
+    yield _label("limits"), _limits(status["limits"])
+    yield _label("works until"), _days(status["full_on"])
 
 
-def _callers(status: dict[str, Any], width: int) -> Iterator[Line]:
-    numbers = f"{'requests':>13} {'ids':>18}   "
-    yield [Span(" " * LABEL), Span(f"{numbers}refused", DIM)]
+def _head(status: dict[str, Any]) -> Iterator[Row]:
+    if status["unreachable"]:
+        state = _in(RED, "serving, but no program can connect")
+    elif status["volatile"]:
+        state = _in(RED, "serving, v1 and v6 from a volatile node")
+    elif status["saves"]["failing"]:
+        state = _in(YELLOW, "serving, but saves fail")
+    elif any(faults(status)):
+        state = _in(YELLOW, "serving, but not all kinds normally")
+    else:
+        state = _in(GREEN, "serving")
+    name = f"uuidd {status['version']}"
+    about = f"{state}, pid {status['pid']}, up {_span(status['uptime'])}"
+    yield _in(BOLD, f"{name:<{LABEL - 1}} "), about
+    node = f"{_mac(status['node'])} ({plain(status['node_source'])})"
+    if status["volatile"]:
+        node += ", " + _in(RED, f"in use {_mac(status['utc']['node'])} (volatile)")
+    yield _label("node"), node
+    worker = status["worker"]
+    if worker["number"] is not None or worker["why"]:
+        yield _label("worker"), _worker(worker, status["steady"]["epoch"])
+
+
+def _worker(worker: dict[str, Any], epoch: int) -> str:
+    said = _in(RED, "none")
+    if worker["number"] is not None:
+        begin = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=epoch)
+        said = f"{worker['number']}, Snowflakes count from {begin.date()}"
+        left = worker["until_in"]
+        if left is not None:
+            colour = RED if left < 0 else YELLOW if left < 0.4 * worker["window"] else ""
+            time_left = f"{_span(left)} left" if left > 0 else "no time left"
+            said += ", " + _in(colour, f"{worker['state']}, {time_left}")
+    if worker["why"]:
+        said += ": " + _in(YELLOW, plain(worker["why"]))
+    return said
+
+
+def _bars(status: dict[str, Any], rate: float | None, size: int) -> Iterator[Row]:
+    share, said = 0.0, "-"
+    if rate is not None:
+        # Short blocks can hold no more in all.
+        share = rate / TICKS_PER_SECOND
+        said = f"{rate:,.0f} a second, {share:.1%} of 10 million"
+    yield _barred("ids", share, size, RED if share > 0.9 else GREEN, said)
+    left = status["utc"]["horizon_in"]
+    share, said = 0.0, "idle; the next request waits for a save"
+    if left > 0:
+        share = left / max(left, status["saves"]["reach_seconds"])
+        said = f"{left:.1f} s until the next save is needed"
+    elif status["volatile"] or status["saves"]["failing"]:
+        said = "passed; requests wait for a save"
+    yield _barred("horizon", share, size, GREEN if share > 0.1 else YELLOW, said)
+
+
+def _barred(name: str, share: float, size: int, colour: str, said: str) -> Row:
+    """Return a row with a bar of *size* columns that is full to *share*, and text beside it."""
+    full = round(size * min(max(share, 0.0), 1.0))
+    bar = _in(colour, "█" * full) + _in(DIM, "░" * (size - full))
+    return f"{_label(name)}{bar}  ", said
+
+
+def _utc(utc: dict[str, Any]) -> str:
+    if utc["generation"] is None:
+        said = _in(RED, "no generation can be opened")
+    else:
+        lanes = _count(utc["lanes_in_use"], "lane")
+        said = f"clock_seq {utc['clock_seq']}, generation {utc['generation']}, {lanes} in use"
+    return f"{said}, {_count(utc['openings'], 'opening')}"
+
+
+def _steady(steady: dict[str, Any], clock: dict[str, Any]) -> str:
+    if clock["withheld"]:
+        required = clock["required_error"]
+        said = _in(RED, f"refused until the clock is synchronised to {required:g} s")
+    elif steady["held_for"]:
+        said = _in(RED, f"held for {steady['held_for']:.1f} s more: the state was lost")
+    elif steady["lead"] > 0.001:
+        said = _in(YELLOW, f"{steady['lead']:,.3f} s ahead of UTC")
+    else:
+        said = "level with UTC"
+    return f"{said} (rollback {steady['rollback']}, max lead {steady['max_lead']:g} s)"
+
+
+def _clock(clock: dict[str, Any], utc: dict[str, Any]) -> str:
+    if clock["unknown"]:
+        said = f"quality not known ({plain(clock['unknown'])})"
+    elif clock["synchronised"]:
+        said = f"synchronised to {clock['max_error']:.3f} s"
+    else:
+        said = _in(YELLOW, "not synchronised")
+    if clock["leap"]:
+        said += ", " + _in(YELLOW, _LEAPS.get(clock["leap"], "leap second"))
+    back, forward = (_count(utc[name], "time") for name in ("steps_back", "steps_forward"))
+    return f"{said}; set back {back}, forward {forward}"
+
+
+def _leases(leases: dict[str, Any]) -> str:
+    if not leases["page"]:
+        return _in(YELLOW, "none, because there is no page; clients use blocks")
+    said = f"{leases['out']} out, {leases['granted']:,} granted, {leases['revoked']:,} revoked"
+    if leases["refused"]:
+        said += f", refused {_refused(leases['refused'])}"
+    if leases["held_for"]:
+        said += ", " + _in(YELLOW, f"held for {leases['held_for']:.1f} s more")
+    elif leases["unpassed"]:
+        said += ", " + _in(YELLOW, f"page not passed {leases['unpassed']:,} times")
+    return said
+
+
+def _saves(saves: dict[str, Any]) -> str:
+    last = f"{_span(saves['last_age'])} ago, took {saves['last_seconds'] * 1000:.1f} ms"
+    said = f"{saves['done']:,} done (last {last}), {saves['failed']:,} failed"
+    if saves["failing"]:
+        said += ", " + _in(RED, f"still failing: {plain(saves['trouble'])}")
+    if saves["under_way_seconds"] > 1:
+        said += ", " + _in(YELLOW, f"one has taken {saves['under_way_seconds']:.1f} s so far")
+    return said
+
+
+def _callers(status: dict[str, Any]) -> Iterator[Row]:
+    yield _in(DIM, f"{'':<{LABEL}}{'requests':>13} {'ids':>18}   refused"), ""
     for dialect, tally in status["requests"].items():
         numbers = f"{tally['requests']:>13,} {tally['ids']:>18,}   "
-        refused = _refused(tally["refused"])
-        parts = folded([Span(refused or "-")], width - LABEL - len(numbers))
-        for number, line in enumerate(parts):
-            begin = [label("" if number else dialect), Span(numbers)]
-            yield [*(begin if not number else [Span(" " * (LABEL + len(numbers)))]), *line]
-    limits = status["limits"]
+        yield _label(dialect) + numbers, _refused(tally["refused"]) or "-"
     said = (
-        f"{status['connections']:,} open (limit {limits['connections']:,}),"
+        f"{status['connections']:,} open (limit {status['limits']['connections']:,}),"
         f" highest {status['connections_highest']:,},"
         f" {status['connections_rejected']:,} rejected"
     )
-    yield from row("connections", [Span(said)], width)
+    yield _label("connections"), said
 
 
 def _refused(by_reason: dict[str, int]) -> str:
-    return ", ".join(f"{count:,}~{plain(reason)}" for reason, count in by_reason.items())
+    return ", ".join(_bound(f"{count:,} {plain(reason)}") for reason, count in by_reason.items())
 
 
-def _rest(status: dict[str, Any], width: int) -> Iterator[Line]:
-    limits = dict(status["limits"])
-    del limits["connections"]
-    # Spaces that do not fold: what belongs together stays on a line.
+def _limits(limits: dict[str, float]) -> str:
+    # Without that of the connections, which stands beside those that are open.
     common, own = [], []
     for name, value in limits.items():
         if name.endswith("_per_uid"):
-            own.append(f"{name.removesuffix('_per_uid')}~{value:g}")
+            own.append(_bound(f"{name.removesuffix('_per_uid')} {value:g}"))
         elif name.endswith("_seconds"):
-            common.append(f"{name.removesuffix('_seconds')}~{value:g}~s")
-        else:
-            common.append(f"{name.replace('_', '~')}~{value:g}")
-    said = f"{', '.join(common)}; per~uid {', '.join(own)}"
-    yield from row("limits", [Span(said)], width)
+            common.append(_bound(f"{name.removesuffix('_seconds')} {value:g} s"))
+        elif name != "connections":
+            common.append(_bound(f"{name.replace('_', ' ')} {value:g}"))
+    return f"{', '.join(common)}; {_bound('per uid')} {', '.join(own)}"
+
+
+def _days(full_on: dict[str, str]) -> str:
     kinds: dict[str, list[str]] = {}
-    for kind, day in status["full_on"].items():
-        kinds.setdefault(day, []).append(kind)
+    for kind, day in full_on.items():
+        kinds.setdefault(day, [day]).append(kind)
     days = sorted(kinds, key=lambda day: (len(day), day))
-    said = ", ".join(f"{day}~{'~'.join(kinds[day])}" for day in days)
-    yield from row("works until", [Span(said)], width)
+    return ", ".join(_bound(" ".join(kinds[day])) for day in days)
+
+
+def _label(text: str) -> str:
+    return f"{DIM}{text:<{LABEL}}{PLAIN}"
+
+
+def _in(colour: str, text: str) -> str:
+    """Return a text in a colour, which ends with each word, so that lines can be left out."""
+    return " ".join(
+        f"{colour}{word}{PLAIN}" if word and colour else word for word in text.split(" ")
+    )
+
+
+def _bound(text: str) -> str:
+    """Return a text that stays on one line."""
+    return text.replace(" ", _BOUND)
+
+
+def _folded(text: str, width: int) -> list[str]:
+    """Return a text in lines of *width* columns, broken at spaces."""
+    lines: list[str] = []
+    for word in text.split(" "):
+        if lines and _columns(lines[-1]) + 1 + _columns(word) <= width:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return lines
+
+
+def _cut(line: str, width: int) -> str:
+    """Return a line cut off at *width*, with all of its colours."""
+    cut = ""
+    for piece in _COLOUR.split(line):
+        if _COLOUR.match(piece):
+            cut += piece
+        else:
+            cut += piece[:width]
+            width -= min(width, len(piece))
+    return cut
+
+
+def _columns(text: str) -> int:
+    return len(_COLOUR.sub("", text))
 
 
 def _left(worker: dict[str, Any]) -> float:
@@ -280,13 +328,8 @@ def _left(worker: dict[str, Any]) -> float:
     return max(worker["until_in"] or 0.0, 0.0)
 
 
-def _ids(status: dict[str, Any]) -> int:
-    return sum(tally["ids"] for tally in status["requests"].values())
-
-
 def _mac(node: str) -> str:
-    digits = node.removeprefix("0x")
-    return ":".join(digits[at : at + 2] for at in range(0, 12, 2))
+    return nodes.to_text(int(node, 16))
 
 
 def _count(number: int, name: str) -> str:

@@ -15,7 +15,6 @@ from typing import Any
 from uuidd_client.client import Client
 from uuidd_client.command import common, metrics, panel
 from uuidd_client.command.common import CommandError
-from uuidd_client.command.lines import plain
 from uuidd_client.errors import DaemonUnavailable
 
 WATCH_SECONDS = 1.0
@@ -85,7 +84,7 @@ def _check(given: argparse.Namespace) -> int:
     except (DaemonUnavailable, CommandError) as error:
         common.complain(error)
         return CRITICAL
-    print(plain(f"{about}: {'; '.join(faults + warnings) or 'all is well'}"))
+    print(panel.plain(f"{about}: {'; '.join(faults + warnings) or 'all is well'}"))
     return CRITICAL if faults else WARNING if warnings else OK
 
 

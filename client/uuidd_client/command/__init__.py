@@ -7,14 +7,14 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from uuidd import version
 from uuidd.output import Output, OutputError
 from uuidd_client import extension
 from uuidd_client.command import bounds, inspect, new, renew, run, status
-from uuidd_client.command.common import LANGUAGES, CommandError, complain
+from uuidd_client.command.common import CommandError, complain
 from uuidd_client.errors import DaemonUnavailable, TimeOutOfRange
 
 
@@ -29,21 +29,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     try:
         with contextlib.redirect_stdout(Output(sys.stdout)):
-            code = _main(argv)
-    except (DaemonUnavailable, CommandError, TimeOutOfRange) as error:
-        complain(error)
-        return 1
+            return _main(argv)
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
         # The reader has closed the pipe.
         _discard_output()
-        return 1
-    except (OutputError, OSError) as error:
+    except OutputError as error:
         complain(error)
         _discard_output()
-        return 1
-    return code
+    except (CommandError, DaemonUnavailable, TimeOutOfRange, OSError) as error:
+        complain(error)
+    return 1
 
 
 def _main(argv: Sequence[str] | None) -> int:
@@ -52,28 +49,18 @@ def _main(argv: Sequence[str] | None) -> int:
     finally:
         # Also after --help, which ends with SystemExit.
         sys.stdout.flush()
-    with _interruptible():
+    before = signal.getsignal(signal.SIGINT)
+    # Not if it is ignored, as for a command in the background of a shell.
+    if callable(before):
+        # KeyboardInterrupt, so that all is cleaned up. Before and after the command there is
+        # nothing to clean up: the script lets Ctrl-C end the process.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
         code: int = given.do(given)
         sys.stdout.flush()
-    return code
-
-
-@contextlib.contextmanager
-def _interruptible() -> Iterator[None]:
-    """Let Ctrl-C raise KeyboardInterrupt while the context lasts, so that all is cleaned up.
-
-    Before and after that there is nothing to clean up: the script lets Ctrl-C end the process.
-    """
-    before = signal.getsignal(signal.SIGINT)
-    if not callable(before):
-        # Ignored, as for a command in the background of a shell.
-        yield
-        return
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
     finally:
         signal.signal(signal.SIGINT, before)
+    return code
 
 
 def _discard_output() -> None:
@@ -86,14 +73,12 @@ def _discard_output() -> None:
 class _Parser(argparse.ArgumentParser):
     """A parser of whole names that can take words for values that begin as options do."""
 
+    is_value: Callable[[str], object] = staticmethod(lambda _: False)
+    """Whether a word that begins as an option does is a value."""
+
     def __init__(self, **settings: Any) -> None:
         # A later option must not change what a script's shorter name means.
         super().__init__(allow_abbrev=False, **settings)
-
-    @staticmethod
-    def is_value(_: str) -> bool:
-        """Whether a word that begins as an option does is a value."""
-        return False
 
     def _print_message(self, message: str, file: Any = None) -> None:
         if file is sys.stdout:
@@ -127,7 +112,7 @@ def parser() -> argparse.ArgumentParser:
         "-V",
         "--version",
         action="version",
-        version=f"uuidctl {version()}, makes ids in {LANGUAGES[extension.implementation]}",
+        version=f"uuidctl {version()}, makes ids in {extension.implementation.capitalize()}",
         help="show the version, and whether ids are made in C or in Python, and end",
     )
     commands = made.add_subparsers(title="commands", required=True, metavar="COMMAND")

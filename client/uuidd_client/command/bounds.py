@@ -8,21 +8,11 @@ import re
 from datetime import datetime
 from typing import Any
 
-from uuidd.core.ids import bounds, flake, ksuid, push_id, snowflake, ulid, uuids
+from uuidd.core.ids import bounds, snowflake
+from uuidd.core.ids.inspect import Reading
 from uuidd.core.ids.ticks import TimeField
 from uuidd.core.ids.times import Time, text, tick_of
 from uuidd_client.command.common import CommandError
-
-_TEXTS = {
-    "ulid": ulid.to_text,
-    "ksuid": ksuid.to_text,
-    "snowflake": snowflake.to_text,
-    "flake": flake.to_text,
-    "push_id": push_id.to_text,
-}
-"""How the kinds that are not UUIDs are written."""
-
-_NOT_OF_128_BITS = ("ksuid", "push_id", "snowflake")
 
 _INTEGER = re.compile(r"-?[0-9]{1,40}\Z")
 _RFC_3339 = re.compile(
@@ -44,11 +34,12 @@ def add_to(commands: Any) -> None:
         metavar="KIND",
         help=f"the kind of id: {', '.join(bounds.BOUNDED_KINDS)} (v1 in Cassandra's order)",
     )
-    when = (
-        "the time, as 2022-02-22T19:22:22Z (RFC 3339), or an integer: Unix seconds for ksuid, ticks"
-        " of 100 ns since 1582-10-15 for v6 and cassandra, Unix milliseconds for the others"
+    command.add_argument(
+        "time",
+        metavar="TIME",
+        help="the time, as 2022-02-22T19:22:22Z (RFC 3339), or an integer: Unix seconds for ksuid,"
+        " ticks of 100 ns since 1582-10-15 for v6 and cassandra, Unix milliseconds for the others",
     )
-    command.add_argument("time", metavar="TIME", help=when)
     command.add_argument(
         "until",
         metavar="TIME",
@@ -78,25 +69,24 @@ def add_to(commands: Any) -> None:
 def _do(given: argparse.Namespace) -> int:
     try:
         field = bounds.bounded_field_of(given.kind, given.epoch)
-        time = read(given.time, field)
-        until = None if given.until is None else read(given.until, field)
-        asked: dict[str, Any] = {"unit": given.unit, "epoch": given.epoch}
-        span = bounds.span(given.kind, time, until, **asked)
-        if given.uuid and given.kind in _NOT_OF_128_BITS:
+        times = [read(each, field) for each in (given.time, given.until) if each is not None]
+        asked = {"unit": given.unit, "epoch": given.epoch}
+        span = bounds.span(given.kind, *times, **asked)
+        low, high = bounds.bounds(given.kind, *times, **asked)
+        if given.uuid and len(bounds.sort_key(given.kind, low)) != 16:
             raise ValueError(f"--uuid is given, but a {given.kind} does not have 128 bits")
-        low, high = bounds.bounds(given.kind, time, until, **asked)
-        to_text = uuids.to_text if given.uuid else _TEXTS.get(given.kind, uuids.to_text)
-        low_text, high_text = to_text(low), to_text(high)
     except ValueError as error:
         raise CommandError(str(error)) from error
+    # What is written as a UUID; Cassandra's order is one of v1.
+    kind = "v1" if given.uuid or given.kind == "cassandra" else given.kind
     ticks = bounds.UNITS[span.unit]
     found = {
         "kind": given.kind,
         "unit": span.unit,
         "from": text(span.first, ticks),
         "to": text(span.last, ticks),
-        "low": low_text,
-        "high": high_text,
+        "low": Reading(kind, low).text,
+        "high": Reading(kind, high).text,
     }
     if given.json:
         print(json.dumps(found))

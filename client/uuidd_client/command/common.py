@@ -1,22 +1,16 @@
-"""What the commands of ``uuidctl`` share: their client, and their error."""
+"""What the commands of ``uuidctl`` share."""
 
 from __future__ import annotations
 
+import argparse
+import re
 import sys
-from typing import TYPE_CHECKING
 
-from uuidd_client.client import Client
 from uuidd_client.errors import DaemonUnavailable
-from uuidd_client.system import SERVICE, default_path, given_timeout
-
-if TYPE_CHECKING:
-    from uuidd_client.connection import Connection
+from uuidd_client.system import SERVICE, given_timeout
 
 TIMEOUT = 1.0
-"""Seconds to wait for the daemon where $UUIDD_TIMEOUT does not say."""
-
-LANGUAGES = {"c": "C", "python": "Python"}
-"""In what the client makes ids, by the name of the implementation."""
+"""Seconds to wait for the daemon where $UUIDD_TIMEOUT does not say: as long as a person does."""
 
 
 class CommandError(Exception):
@@ -33,29 +27,19 @@ def complain(error: Exception | str) -> None:
         print(f"uuidctl: {error}{way_out}", file=sys.stderr)
 
 
-def client(socket: str | None, *, fallback: bool = True) -> Client:
-    """Return a client of the daemon at *socket*.
-
-    It waits no longer for an answer than a person or a health check does.
+def timeout() -> float:
+    """Return how many seconds to wait for the daemon.
 
     Raises CommandError if $UUIDD_TIMEOUT is not a number of seconds above 0.
     """
-    return Client(socket, fallback, timeout=_timeout())
-
-
-def connection(socket: str | None) -> Connection:
-    """Return a connection to the daemon at *socket*, for single requests. Otherwise as ``client``.
-
-    Raises CommandError.
-    """
-    # Not at the start: most commands need none.
-    from uuidd_client.connection import Connection
-
-    return Connection(socket or default_path(), _timeout())
-
-
-def _timeout() -> float:
     try:
         return given_timeout() or TIMEOUT
     except ValueError as error:
         raise CommandError(str(error)) from error
+
+
+def whole_number(text: str, least: int) -> int:
+    """Return the number of an argument. Raises argparse's error unless it is *least* or more."""
+    if not re.fullmatch(r"[0-9]{1,40}", text) or int(text) < least:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, {least} or more")
+    return int(text)

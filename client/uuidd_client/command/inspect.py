@@ -6,12 +6,12 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, BinaryIO
 
 from uuidd.core.ids.inspect import ALIASES, INSPECTED_KINDS, Reading, readings
-from uuidd_client.command.common import CommandError
+from uuidd_client.command.common import CommandError, complain, whole_number
 
 STANDARD_INPUT = "-"
 
@@ -21,10 +21,8 @@ LONGEST_LINE = 4096
 EXACT = 1 << 53
 """Many languages read JSON's integers as floats, which are exact up to here."""
 
-_SHOWN = 40
-"""Bytes of a line that its error shows."""
-
 _PUSH_ID = re.compile(r"-[-0-9A-Z_a-z]{19}\Z")
+"""A Push ID that begins as an option does; no option without "=" is as long."""
 
 
 def add_to(commands: Any) -> None:
@@ -56,7 +54,7 @@ def add_to(commands: Any) -> None:
     )
     command.add_argument(
         "--epoch",
-        type=_milliseconds,
+        type=partial(whole_number, least=0),
         metavar="MS",
         help="the epoch of Snowflakes, in Unix milliseconds",
     )
@@ -65,25 +63,21 @@ def add_to(commands: Any) -> None:
         action="store_true",
         help="print one JSON array, or with - one JSON object per line",
     )
-    command.is_value = _is_push_id
+    command.is_value = _PUSH_ID.match
     command.set_defaults(do=partial(_do, command))
-
-
-def _is_push_id(word: str) -> bool:
-    """Whether a word of the command line is a Push ID: no option without "=" is as long."""
-    return _PUSH_ID.match(word) is not None
 
 
 def _do(command: argparse.ArgumentParser, given: argparse.Namespace) -> int:
     if given.raw and given.kind is None:
         command.error("--raw needs --kind; without a kind, ids are accepted in all forms anyway")
+    read = partial(readings, kind=given.kind, epoch=given.epoch, raw=given.raw)
     if given.ids == [STANDARD_INPUT]:
-        return _from_input(given)
+        return _from_input(read, as_json=given.json)
     if STANDARD_INPUT in given.ids:
         command.error("- reads the ids from standard input; give it alone")
     # All are read before the first is shown, so that an error shows none.
     try:
-        found = [(text, _read(text, given)) for text in given.ids]
+        found = [(text, read(text)) for text in given.ids]
     except ValueError as error:
         raise CommandError(str(error)) from error
     if given.json:
@@ -93,7 +87,7 @@ def _do(command: argparse.ArgumentParser, given: argparse.Namespace) -> int:
     return 0
 
 
-def _from_input(given: argparse.Namespace) -> int:
+def _from_input(read: Callable[[str], list[Reading]], *, as_json: bool) -> int:
     """Show the ids of standard input as they come; return 1 if a line was not an id."""
     if sys.stdin is None:
         raise CommandError("standard input cannot be read: it is closed")
@@ -102,15 +96,15 @@ def _from_input(given: argparse.Namespace) -> int:
     for number, line in enumerate(_lines(sys.stdin.buffer), 1):
         if not line.strip():
             continue
+        # Bytes that are no UTF-8 become what they are in an argument.
+        text = line.decode(errors="surrogateescape")
         try:
-            text = _text(line)
-            some = _read(text, given)
+            some = read(text)
         except ValueError as error:
             refused = True
-            if sys.stderr is not None:
-                print(f"uuidctl: line {number}: {error}", file=sys.stderr)
+            complain(f"line {number}: {error}")
             continue
-        if given.json:
+        if as_json:
             shown = json.dumps(_for_programs(text, some))
         else:
             shown = before + _for_people(some)
@@ -122,45 +116,24 @@ def _from_input(given: argparse.Namespace) -> int:
 
 def _lines(file: BinaryIO) -> Iterator[bytes]:
     """Return the lines of a file; of a huge line only the beginning."""
-    while line := _read_line(file):
-        yield line
-        while len(line) == LONGEST_LINE and not line.endswith(b"\n"):
-            line = _read_line(file)
-
-
-def _read_line(file: BinaryIO) -> bytes:
+    whole = True
     try:
-        return file.readline(LONGEST_LINE)
+        while line := file.readline(LONGEST_LINE):
+            if whole:
+                yield line
+            whole = len(line) < LONGEST_LINE or line.endswith(b"\n")
     except OSError as error:
-        # Caught here, because elsewhere it would count as a failure to write.
         raise CommandError(f"standard input cannot be read: {error.strerror}") from error
 
 
-def _text(line: bytes) -> str:
-    if len(line) == LONGEST_LINE:
-        raise ValueError(f"{_beginning(line)}... is not an id: the line is too long")
-    try:
-        return line.decode()
-    except UnicodeDecodeError:
-        raise ValueError(f"{_beginning(line)} is not an id: it is not text in UTF-8") from None
-
-
-def _beginning(line: bytes) -> str:
-    return repr(line.strip()[:_SHOWN])[1:]
-
-
-def _read(text: str, given: argparse.Namespace) -> list[Reading]:
-    return readings(text, kind=given.kind, epoch=given.epoch, raw=given.raw)
-
-
 def _for_people(some: list[Reading]) -> str:
-    first = some[0]
+    first, *others = some
     if first.kind == "ksuid":
         return _as_segment(first)
-    lines = [first.text, *_rows({"kind": first.kind}, first)]
-    for other in some[1:]:
+    lines = [first.text, *_rows(first.kind, {"kind": first.kind, **first.fields})]
+    for other in others:
         article = "an" if other.kind == "apollo" else "a"
-        lines += [f"or, as {article} {other.kind}: {other.text}", *_rows({}, other)]
+        lines += [f"or, as {article} {other.kind}: {other.text}", *_rows(other.kind, other.fields)]
     return "\n".join(lines)
 
 
@@ -175,13 +148,11 @@ def _as_segment(reading: Reading) -> str:
     )
 
 
-def _rows(before: dict[str, str], reading: Reading) -> Iterator[str]:
-    """Return a line for each entry of *before* and each field that these do not show already."""
-    fields = {**before, **reading.fields}
-    node_is = fields.pop("node_is", None)
-    if reading.kind == f"v{fields.get('version')}":
+def _rows(kind: str, fields: dict[str, int | str]) -> Iterator[str]:
+    """Yield a line for each field, but none for a version that the kind tells already."""
+    if kind == f"v{fields.get('version')}":
         del fields["version"]
-    if node_is is not None:
+    if node_is := fields.pop("node_is", None):
         fields["node"] = f"{fields['node']} ({node_is})"
     width = max(map(len, fields), default=0)
     for name, field in fields.items():
@@ -191,22 +162,13 @@ def _rows(before: dict[str, str], reading: Reading) -> Iterator[str]:
 def _for_programs(text: str, some: list[Reading]) -> dict[str, Any]:
     return {
         "id": text.strip(),
-        "readings": [{"kind": reading.kind, **_portable(reading.fields)} for reading in some],
+        "readings": [
+            {"kind": reading.kind} | {name: _portable(it) for name, it in reading.fields.items()}
+            for reading in some
+        ],
     }
 
 
-def _portable(value: Any) -> Any:
-    """Return a JSON value with each integer that a float cannot hold as text, at any depth."""
-    if isinstance(value, dict):
-        return {name: _portable(field) for name, field in value.items()}
-    if isinstance(value, list):
-        return [_portable(field) for field in value]
-    if isinstance(value, int) and abs(value) > EXACT:
-        return str(value)
-    return value
-
-
-def _milliseconds(text: str) -> int:
-    if not (text.isascii() and text.isdigit()):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, 0 or more")
-    return int(text)
+def _portable(field: int | str) -> int | str:
+    """Return a field as JSON's readers can hold it: a larger integer is a text."""
+    return str(field) if isinstance(field, int) and abs(field) > EXACT else field

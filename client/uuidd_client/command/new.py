@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import warnings
 from collections.abc import Iterator
 from functools import partial
@@ -13,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from uuidd.core.ids import uuids, versions
 from uuidd.core.ids.kinds import KINDS
 from uuidd_client.client import Client
-from uuidd_client.command import common
-from uuidd_client.command.common import CommandError
+from uuidd_client.command.common import CommandError, complain, timeout, whole_number
 
 if TYPE_CHECKING:
     from uuidd_client.client import Kind
@@ -45,8 +43,9 @@ def add_to(commands: Any) -> None:
         command.add_argument(
             flag, dest="kind", action="store_const", const=kind, help=f"as --kind {kind}"
         )
+    count = partial(whole_number, least=1)
     command.add_argument(
-        "-n", "-C", "--count", type=_count, metavar="N", help="how many (default: 1)"
+        "-n", "-C", "--count", type=count, metavar="N", help="how many (default: 1)"
     )
     command.add_argument("--json", action="store_true", help="print one JSON array")
     command.add_argument(
@@ -60,18 +59,18 @@ def add_to(commands: Any) -> None:
 
 
 def _do(command: argparse.ArgumentParser, given: argparse.Namespace) -> int:
-    warnings.showwarning = _show_warning
-    named = given.namespace is not None or given.name is not None
+    warnings.showwarning = lambda message, *_, **__: complain(str(message))
     if given.kind in NAME_BASED:
         if given.namespace is None or given.name is None:
             command.error(f"a {given.kind} needs --namespace and --name")
         if given.count is not None:
             command.error(f"a {given.kind} is the same for the same name; -n would repeat it")
         ids = iter([[_of_name(given.kind, given.namespace, given.name)]])
-    elif named:
+    elif given.namespace is not None or given.name is not None:
         command.error(f"--namespace and --name are for {' and '.join(NAME_BASED)}")
     else:
-        ids = _ids(given.kind, given.count or 1, common.client(given.socket))
+        client = Client(given.socket, timeout=timeout())
+        ids = _ids(given.kind, given.count or 1, client)
     if given.json:
         print(json.dumps([text for some in ids for text in some]))
     else:
@@ -94,14 +93,3 @@ def _of_name(kind: str, namespace: str, name: str) -> str:
         raise CommandError(f"--name {name!r} is not text in UTF-8") from None
     except ValueError as error:
         raise CommandError(f"--{error}") from error
-
-
-def _count(text: str) -> int:
-    if not (text.isascii() and text.isdigit()) or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, 1 or more")
-    return int(text)
-
-
-def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    if sys.stderr is not None:
-        print(f"uuidctl: {message}", file=sys.stderr)

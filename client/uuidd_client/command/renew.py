@@ -7,7 +7,8 @@ import contextlib
 import fcntl
 from typing import Any
 
-from uuidd_client.command import common
+from uuidd_client.command.common import timeout
+from uuidd_client.system import default_path
 
 RNDRESEEDCRNG = 0x5207
 """From <linux/random.h>: let the kernel's random generator draw a new key (Linux 4.17)."""
@@ -27,22 +28,16 @@ def add_to(commands: Any) -> None:
 
 
 def _do(given: argparse.Namespace) -> int:
-    _reseed()
-    connection = common.connection(given.socket)
-    try:
+    # Not at the start: most commands need none.
+    from uuidd_client.connection import Connection
+
+    # The clone has the kernel's old key too. Only root may ask for a new one. A kernel that has
+    # heard of the clone itself (vmgenid) has drawn it.
+    with contextlib.suppress(OSError), open("/dev/urandom", "rb") as device:
+        fcntl.ioctl(device, RNDRESEEDCRNG)
+    with contextlib.closing(Connection(given.socket or default_path(), timeout())) as connection:
         renewed = connection.renew()
-    finally:
-        connection.close()
     saved = "" if renewed.get("saved") else "; the state is saved within 10 s"
     ended = renewed.get("leases", 0)
     print(f"renewed, {ended} lease{'' if ended == 1 else 's'} ended{saved}")
     return 0
-
-
-def _reseed() -> None:
-    """Have the kernel draw a new key for its random generator, whose old key the clone has too.
-
-    Where the kernel has heard of the clone itself (vmgenid), it has done so. Only root may ask.
-    """
-    with contextlib.suppress(OSError), open("/dev/urandom", "rb") as device:
-        fcntl.ioctl(device, RNDRESEEDCRNG)

@@ -42,24 +42,25 @@ def _do(parser: argparse.ArgumentParser, given: argparse.Namespace) -> int:
     if not command:
         parser.error("a command is missing: uuidctl run -- CMD ...")
     try:
-        with _signals() as signals, private_daemon.folder() as folder:
+        with _signals() as receivers, private_daemon.folder() as folder:
             socket = folder / "request"
             with private_daemon.daemon(folder, socket, given.worker):
-                return _run(command, {**os.environ, "UUIDD_SOCKET": str(socket)}, signals)
+                return _run(command, {**os.environ, "UUIDD_SOCKET": str(socket)}, receivers)
     except private_daemon.CannotRun as error:
         raise CommandError(str(error)) from error
 
 
-def _run(command: list[str], environment: dict[str, str], signals: _Signals) -> int:
+def _run(
+    command: list[str], environment: dict[str, str], receivers: list[subprocess.Popen[bytes]]
+) -> int:
     """Run *command* and return its exit status: 128 plus the signal's number if one ended it."""
     # Blocked until the process is known that they are passed on to. The command gets them all.
     signal.pthread_sigmask(signal.SIG_BLOCK, PASSED_ON)
     try:
-        process = signals.process = subprocess.Popen(  # noqa: S603  (the user's own)
-            command,
-            env=environment,
-            preexec_fn=_unblock,
+        process = subprocess.Popen(  # noqa: S603  (the user's own)
+            command, env=environment, preexec_fn=_unblock
         )
+        receivers.append(process)
     except OSError as error:
         raise CommandError(f"{command[0]} cannot be run: {error.strerror}") from error
     finally:
@@ -73,28 +74,25 @@ def _unblock() -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, PASSED_ON)
 
 
-class _Signals:
-    """Signals end this process, or are passed on to *process* once there is one."""
+@contextlib.contextmanager
+def _signals() -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Let signals end this process, or pass them on to the processes in the list, if any.
 
-    def __init__(self) -> None:
-        self.process: subprocess.Popen[bytes] | None = None
+    SIGINT is not passed on: the terminal sends it to the command too.
+    """
+    receivers: list[subprocess.Popen[bytes]] = []
 
-    def handle(self, number: int, _: object) -> None:
-        """Handle a signal. SIGINT is not passed on: the terminal sends it to the command too."""
-        if self.process is None:
+    def handle(number: int, _: object) -> None:
+        if not receivers:
             # An exception, so that the daemon is ended and its folder removed.
             raise SystemExit(128 + number)
         if number != signal.SIGINT:
-            self.process.send_signal(number)
+            for process in receivers:
+                process.send_signal(number)
 
-
-@contextlib.contextmanager
-def _signals() -> Iterator[_Signals]:
-    """Handle signals while the context lasts."""
-    signals = _Signals()
-    before = {number: signal.signal(number, signals.handle) for number in PASSED_ON}
+    before = {number: signal.signal(number, handle) for number in PASSED_ON}
     try:
-        yield signals
+        yield receivers
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from uuidd_client.client import Client
-from uuidd_client.command import common, metrics, panel
-from uuidd_client.command.common import CommandError
+from uuidd_client.command import metrics, panel
+from uuidd_client.command.common import CommandError, complain, timeout
 from uuidd_client.errors import DaemonUnavailable
 
 WATCH_SECONDS = 1.0
@@ -59,40 +59,35 @@ def add_to(commands: Any) -> None:
 def _do(given: argparse.Namespace) -> int:
     if given.check:
         return _check(given)
-    client = common.client(given.socket, fallback=False)
+    client = Client(given.socket, fallback=False, timeout=timeout())
     if given.watch:
         return _watch(client)
     status = client.status()
     if given.json:
-        print(_json(status))
+        try:
+            print(json.dumps(status, indent=2))
+        except (TypeError, ValueError) as error:
+            raise CommandError(f"the daemon's status cannot be written as JSON: {error}") from error
     elif given.prometheus:
         with _of_our_version():
             print(metrics.text(status), end="")
     else:
         time.sleep(GLANCE_SECONDS)
-        later = client.status()
-        print(_panel(later, status, GLANCE_SECONDS))
+        print(_panel(client.status(), status, GLANCE_SECONDS))
     return 0
 
 
 def _check(given: argparse.Namespace) -> int:
     try:
-        status = common.client(given.socket, fallback=False).status()
+        status = Client(given.socket, fallback=False, timeout=timeout()).status()
         with _of_our_version():
             faults, warnings = list(panel.faults(status)), list(panel.warnings(status))
             about = f"uuidd {status['version']}, pid {status['pid']}"
     except (DaemonUnavailable, CommandError) as error:
-        common.complain(error)
+        complain(error)
         return CRITICAL
     print(panel.plain(f"{about}: {'; '.join(faults + warnings) or 'all is well'}"))
     return CRITICAL if faults else WARNING if warnings else OK
-
-
-def _json(status: dict[str, Any]) -> str:
-    try:
-        return json.dumps(status, indent=2)
-    except (TypeError, ValueError) as error:
-        raise CommandError(f"the daemon's status cannot be written as JSON: {error}") from error
 
 
 @contextlib.contextmanager

@@ -16,7 +16,7 @@ from uuidd_client.command.common import CommandError
 
 _INTEGER = re.compile(r"-?[0-9]{1,40}\Z")
 _RFC_3339 = re.compile(
-    r"([0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2})"
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}"
     r"(?:\.([0-9]+))?(Z|[+-][0-9]{2}:[0-9]{2})?\Z"
 )
 
@@ -112,15 +112,14 @@ def read(given: str, field: TimeField) -> Time:
             f"{given!r} is not a time; it must be like 2022-02-22T19:22:22Z, or an integer in the"
             " kind's unit"
         )
-    seconds, fraction, offset = parts.groups()
-    if offset is None:
+    fraction, offset = parts.groups("")
+    if not offset:
         raise ValueError(f"{given!r} has no offset from UTC; add Z, or an offset as +01:00")
-    digits = (fraction or "").ljust(7, "0")
-    if digits[7:].strip("0"):
+    if fraction[7:].strip("0"):
         raise ValueError(f"{given!r} is finer than a tick, which is 100 ns")
     try:
-        time = datetime.fromisoformat(f"{seconds}.{digits[:6]}{offset}")
+        time = datetime.fromisoformat(parts[0])
     except ValueError as error:
         raise ValueError(f"{given!r} is not a time: {error}") from error
     # A datetime ends at microseconds. Only a field of ticks can hold the seventh digit.
-    return tick_of(time, field) + int(digits[6]) if field.unit == 1 else time
+    return tick_of(time, field) + int(fraction[6:7] or "0") if field.unit == 1 else time

@@ -313,6 +313,16 @@ def test_no_line_is_longer_than_the_terminal(state: str, width: int) -> None:
 
 
 @pytest.mark.parametrize("state", STATES)
+def test_lines_lose_no_word_where_they_are_broken(state: str) -> None:
+    """Whatever the width: only the bars are shorter in a narrower terminal."""
+    said = {
+        " ".join(drawn(width=width, **STATES[state]).translate({0x2588: " ", 0x2591: " "}).split())
+        for width in range(70, 101)
+    }
+    assert len(said) == 1
+
+
+@pytest.mark.parametrize("state", STATES)
 def test_a_screen_fits_a_terminal_of_24_rows_unless_all_is_wrong(state: str) -> None:
     """With a row left for the cursor."""
     assert len(drawn(**STATES[state]).split("\n")) <= (27 if state == "all" else 23)
@@ -616,6 +626,18 @@ def test_a_label_has_any_text() -> None:
     source = 'file "C:\\n"\nof a host'
     told = parsed(metrics.text(changed(node_source=source)))
     assert told[0].samples[0].labels["node_source"] == source
+
+
+def test_a_metric_with_labels_is_there_before_its_first_sample() -> None:
+    """So a dashboard knows its name."""
+    families = {family.name: family for family in parsed(metrics.text(STATUS))}
+    assert families["uuidd_refused"].samples == families["uuidd_leases_refused"].samples == []
+
+
+def test_a_host_that_never_had_a_number_of_its_fleet_misses_one() -> None:
+    """As one whose time with it is over does."""
+    waiting = changed(worker__number=None, worker__until_in=None)
+    assert samples(metrics.text(waiting))["uuidd_worker_missing"] == 1
 
 
 def test_a_number_set_by_hand_is_of_no_fleet() -> None:

@@ -68,53 +68,8 @@ static inline size_t random_size(enum kind kind, int64_t lane)
     }
 }
 
-/* The first place that the time field of a kind has bits for. */
-static inline int64_t first_time(enum kind kind, const struct origin *origin)
-{
-    switch (kind) {
-    case V1:
-    case V4:
-    case V6:
-        return 0;
-    case KSUID:
-        return UNIX_EPOCH + KSUID_EPOCH * TICKS_PER_SECOND;
-    case SNOWFLAKE:
-        return origin->epoch << SLOT_BITS;
-    default:
-        return UNIX_EPOCH;
-    }
-}
-
-/* Whether the time field of a kind has bits for all of count places from first on. */
-static inline int has_time(enum kind kind, int64_t first, int64_t count, const struct origin *origin)
-{
-    int64_t begin = first_time(kind, origin), size;
-    switch (kind) {
-    case V4:
-        return 1;
-    case V1:
-    case V6:
-        size = INT64_C(1) << 60;
-        break;
-    case V7:
-    case ULID:
-    case PUSH_ID:
-        size = (INT64_C(1) << 48) * TICKS_PER_MS;
-        break;
-    case KSUID:
-        size = (INT64_C(1) << 32) * TICKS_PER_SECOND;
-        break;
-    case SNOWFLAKE:
-        size = INT64_C(1) << 41 << SLOT_BITS;
-        break;
-    default:
-        size = INT64_MAX - begin;
-    }
-    return begin <= first && count <= size && first - begin <= size - count;
-}
-
-/* The id of a place: a tick or, for Snowflakes, a slot counted from 1970. The caller has checked that
- * the fields fit (has_time, and read_origin in objects.c). */
+/* The id of a place: a tick or, for Snowflakes, a slot counted from 1970. channel.py has checked that
+ * the time fits, read_origin in objects.c the other fields. */
 static inline struct bits id_bits(enum kind kind, int64_t place, const struct origin *origin,
                                   const uint8_t *random)
 {

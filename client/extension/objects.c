@@ -5,30 +5,45 @@
 /* Finds where a type has an attribute that is set through a slot descriptor; 0 if it has not. */
 static Py_ssize_t offset_of(PyTypeObject *type, const char *name)
 {
-    PyObject *found = attribute((PyObject *)type, name);
+    PyObject *found = PyObject_GetAttrString((PyObject *)type, name);
+    Py_ssize_t offset = 0;
     if (!found) {
         PyErr_Clear();
         return 0;
     }
-    Py_ssize_t offset = 0;
     if (Py_IS_TYPE(found, &PyMemberDescr_Type) && PyDescr_TYPE(found) == type) {
         PyMemberDef *member = ((PyMemberDescrObject *)found)->d_member;
-        if (member->type == T_OBJECT_EX && !(member->flags & READONLY)
-            && member->offset + (Py_ssize_t)sizeof(PyObject *) <= type->tp_basicsize)
+        if (member->type == T_OBJECT_EX && !(member->flags & READONLY))
             offset = member->offset;
     }
     Py_DECREF(found);
     return offset;
 }
 
-void find_slots(struct uuids *uuids)
+int find_uuids(struct uuids *uuids)
 {
-    PyTypeObject *type = uuids->type;
-    uuids->int_at = offset_of(type, "int");
-    uuids->safe_at = offset_of(type, "is_safe");
-    if (!uuids->safe_at || type->tp_alloc != PyType_GenericAlloc || type->tp_itemsize
-        || type->tp_dictoffset)
+    PyObject *module = PyImport_ImportModule("uuid");
+    PyObject *marks = module ? PyObject_GetAttrString(module, "SafeUUID") : NULL;
+    if (marks) {
+        uuids->type = (PyTypeObject *)PyObject_GetAttrString(module, "UUID");
+        uuids->safe = PyObject_GetAttrString(marks, "safe");
+        uuids->unknown = PyObject_GetAttrString(marks, "unknown");
+        uuids->names = Py_BuildValue("(ss)", "int", "is_safe");
+    }
+    Py_XDECREF(marks);
+    Py_XDECREF(module);
+    if (!uuids->type || !uuids->safe || !uuids->unknown || !uuids->names)
+        return -1;
+    if (!PyType_Check(uuids->type)) {
+        PyErr_Format(PyExc_TypeError, "uuid.UUID is %R; it must be a type", uuids->type);
+        return -1;
+    }
+    uuids->int_at = offset_of(uuids->type, "int");
+    uuids->safe_at = offset_of(uuids->type, "is_safe");
+    if (!uuids->safe_at || uuids->type->tp_alloc != PyType_GenericAlloc || uuids->type->tp_itemsize
+        || uuids->type->tp_dictoffset)
         uuids->int_at = 0;
+    return 0;
 }
 
 /* Returns an int of 128 bits. It is made of Python's own digits, because the functions for it take
@@ -72,13 +87,6 @@ PyObject *new_uuid(const struct uuids *uuids)
     return uuids->type->tp_alloc(uuids->type, 0);
 }
 
-/* Takes the reference to the value. */
-static void set_uuid(const struct uuids *uuids, PyObject *uuid, PyObject *value, PyObject *mark)
-{
-    *(PyObject **)((char *)uuid + uuids->int_at) = value;
-    *(PyObject **)((char *)uuid + uuids->safe_at) = Py_NewRef(mark);
-}
-
 PyObject *id_object(const struct uuids *uuids, enum kind kind, enum form form,
                     const struct bits *id, bool safe, PyObject *uuid)
 {
@@ -91,7 +99,8 @@ PyObject *id_object(const struct uuids *uuids, enum kind kind, enum form form,
     case AS_UUID:
         made = int_of(id->high, id->low);
         if (made && uuid) {
-            set_uuid(uuids, uuid, made, mark);
+            *(PyObject **)((char *)uuid + uuids->int_at) = made;
+            *(PyObject **)((char *)uuid + uuids->safe_at) = Py_NewRef(mark);
             return uuid;
         }
         Py_XDECREF(uuid);
@@ -116,7 +125,7 @@ PyObject *id_object(const struct uuids *uuids, enum kind kind, enum form form,
     }
 }
 
-int read_origin(enum kind kind, PyObject *value, struct origin *origin)
+int read_origin(PyObject *value, struct origin *origin)
 {
     const struct {
         const char *name;
@@ -147,11 +156,6 @@ int read_origin(enum kind kind, PyObject *value, struct origin *origin)
                          (long long)fields[at].most);
             return -1;
         }
-    }
-    if (kind == SNOWFLAKE && origin->worker < 0) {
-        PyErr_SetString(PyExc_ValueError,
-                        "worker is None; a Snowflake needs a worker number, 0 to 1023");
-        return -1;
     }
     return 0;
 }

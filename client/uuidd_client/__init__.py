@@ -23,14 +23,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from uuidd import __version__ as __version__
-from uuidd_client import extension, restoring
+from uuidd_client import extension
 from uuidd_client.client import Client
 from uuidd_client.counts import Stats
-from uuidd_client.drawing import function
 from uuidd_client.errors import DaemonUnavailable, NoWorkerId, TimeOutOfRange
 
 if TYPE_CHECKING:
-    from uuidd.core.ids.inspect import Reading
+    from uuidd.core.ids import inspect as inspecting
     from uuidd_client.times import Backfill, at_time, bounds, sort_key
 
 _Draw = TypeVar("_Draw", bound=Callable[[], Any])
@@ -59,27 +58,32 @@ __all__ = [
 
 implementation = extension.implementation
 
-restoring.register()
-
 _shared = Client()
 
 
-def _named(name: str, draw: _Draw) -> _Draw:
-    """Return *draw*, named as the function of this module that pickles and frameworks look up."""
+def _function(name: str, draw: _Draw) -> _Draw:
+    """Return *draw* as the function of this module that pickles and frameworks look up."""
+
+    def drawn() -> Any:
+        """Return the next id."""
+        return draw.next  # type: ignore[attr-defined]  # only a Draw of the extension comes here
+
+    function: Any = drawn if extension.core else draw
     method = getattr(Client, name)
-    draw.__module__, draw.__name__, draw.__qualname__ = __name__, name, name
-    draw.__doc__, draw.__annotations__ = method.__doc__, method.__annotations__
-    return draw
+    function.__module__, function.__name__, function.__qualname__ = __name__, name, name
+    function.__doc__, function.__annotations__ = method.__doc__, method.__annotations__
+    made: _Draw = function
+    return made
 
 
-uuid1 = _named("uuid1", function(_shared.factory("v1")))
-uuid6 = _named("uuid6", function(_shared.factory("v6")))
-uuid7 = _named("uuid7", function(_shared.factory("v7")))
-snowflake = _named("snowflake", function(_shared.factory("snowflake")))
-flake = _named("flake", function(_shared.factory("flake")))
-ulid = _named("ulid", function(_shared.factory("ulid")))
-ksuid = _named("ksuid", function(_shared.factory("ksuid")))
-push_id = _named("push_id", function(_shared.factory("push_id")))
+uuid1 = _function("uuid1", _shared.factory("v1"))
+uuid6 = _function("uuid6", _shared.factory("v6"))
+uuid7 = _function("uuid7", _shared.factory("v7"))
+snowflake = _function("snowflake", _shared.factory("snowflake"))
+flake = _function("flake", _shared.factory("flake"))
+ulid = _function("ulid", _shared.factory("ulid"))
+ksuid = _function("ksuid", _shared.factory("ksuid"))
+push_id = _function("push_id", _shared.factory("push_id"))
 
 
 def renew() -> None:
@@ -119,7 +123,7 @@ def inspect(
     kind: str | None = None,
     epoch: int | None = None,
     raw: bool = False,
-) -> list[Reading]:
+) -> list[inspecting.Reading]:
     """Return what an id may mean: at least one reading, the most likely first.
 
     With *kind*, return the reading as that kind, likely or not; a text must be written as that kind

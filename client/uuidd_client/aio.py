@@ -4,13 +4,11 @@ It needs anyio: ``pip install 'uuidd[async]'``.
 
 Theory of operation
 
-1. Nearly all ids are made in this process within microseconds. This happens on the event loop, by
-   the same code as that of ``Client``, which raises MustWait where it would have to ask the daemon,
-   or to wait for another thread.
-2. Then a worker thread asks the daemon for a lease or a block. The id is made on the event loop
-   afterwards. So a call that is cancelled meanwhile loses no id: what the daemon has answered is
-   there for the next call. The thread is not awaited then.
-3. One task at a time has a thread ask for one timeline; those that come meanwhile find its result.
+1. Nearly all ids are made in this process within microseconds, on the event loop, by the cutter
+   that ``Client`` has. It waits for nothing.
+2. Where it has no id, a worker thread calls ``Client``. A call that is cancelled meanwhile does not
+   wait for the thread. The id that this makes is lost; no id comes twice.
+3. One task at a time has a thread make an id; those that come meanwhile find its source.
 4. Long lists are made by a thread, in pieces, between which others get their turn.
 """
 
@@ -18,30 +16,27 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
-from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
 
 try:
     import anyio
     import anyio.lowlevel
+    import anyio.to_thread
 except ImportError as error:
     raise ImportError(
         "uuidd_client.aio needs the package anyio; install it with pip install 'uuidd[async]'"
     ) from error
 
 import uuidd_client
-from uuidd.core.ids.kinds import KINDS
+from uuidd_client import life
 from uuidd_client.arguments import counted, known
-from uuidd_client.client import Client
-from uuidd_client.counts import Stats
-from uuidd_client.drawing import function
-from uuidd_client.event_loop import this_loop
-from uuidd_client.session import Session
-from uuidd_client.transport import MustWait
-from uuidd_client.watch import latest
+from uuidd_client.client import Client, nothing
 
 if TYPE_CHECKING:
     from uuidd_client.client import Form, IntKind, Kind, TextKind, UuidKind
+    from uuidd_client.counts import Stats
+
+Result = TypeVar("Result")
 
 __all__ = ["AsyncClient"]
 
@@ -54,8 +49,12 @@ PIECE = 4096
 IDS_A_TURN = 100
 """Ids of an ``async for`` after which other tasks get their turn."""
 
-TRIES = 2
-"""How often a thread asks before it makes the id too: with a max_age of 0, nothing can be kept."""
+MAX_THREADS = 4
+"""Threads of one event loop that call a client at once. Those whose task was cancelled count until
+they end: the client's time-out is their limit."""
+
+FULL_SECONDS = 0.001
+"""Between two looks whether one of them has ended."""
 
 
 class AsyncClient:
@@ -67,8 +66,7 @@ class AsyncClient:
     make the ids.
 
     If an id can be made without the daemon, ``await`` returns at once and other tasks do not get
-    their turn. A call that has to ask the daemon can be cancelled: no id is lost or repeated. A
-    list whose making is cancelled is dropped.
+    their turn. A call that has to ask the daemon can be cancelled: no id is repeated.
     """
 
     def __init__(self, client: Client | None = None) -> None:
@@ -140,39 +138,32 @@ class AsyncClient:
         form = known(kind, form)
         if not counted(count):
             return b"" if form == "bytes" else []
-        if count <= SHORT_LIST and self._client._session.made():
-            try:
-                made: list[Any] | bytes = self._part(kind, count, form, wait=False)
-                return made
-            except MustWait:
-                pass
+        cutter = self._client._channels.cutter(kind)
+        if count <= SHORT_LIST and cutter is not None:
+            begun = life.current()
+            made = cutter.many(kind, form, count)
+            if len(made) == count and not begun.over:
+                return b"".join(made) if form == "bytes" else made
         stopped = False
 
-        def pieces() -> list[Any]:
-            parts = []
-            for first in range(0, count, PIECE):
-                if stopped:
-                    break
-                parts.append(self._part(kind, min(PIECE, count - first), form))
-            return parts
-
-        def make() -> list[Any] | bytes:
-            watch, parts = latest(), pieces()
-            if watch.moved:
-                # The machine was cloned meanwhile, and its copy may return the first parts too.
-                parts = pieces()
-            return b"".join(parts) if form == "bytes" else [id for part in parts for id in part]
+        def pieces() -> list[Any] | bytes:
+            while True:
+                begun = life.current()
+                parts: list[Any] = []
+                for first in range(0, count, PIECE):
+                    if stopped:
+                        break
+                    parts.append(self._client._channels.make(kind, form, min(PIECE, count - first)))
+                # If it is over, a copy of this process may return the first parts too.
+                if not begun.over:
+                    if form == "bytes":
+                        return b"".join(parts)
+                    return [each for part in parts for each in part]
 
         try:
-            return await this_loop().in_thread(make)
+            return await _in_thread(pieces)
         finally:
             stopped = True
-
-    def _part(self, kind: str, count: int, form: str, *, wait: bool = True) -> Any:
-        call = self._client._session.call
-        if form == "bytes":
-            return call(lambda session: session.join(kind, count, wait=wait))
-        return call(lambda session: session.make(kind, count, form, wait=wait))
 
     if TYPE_CHECKING:
 
@@ -216,23 +207,29 @@ class AsyncClient:
     def factory(self, kind: str, form: str | None = None) -> Callable[[], Awaitable[Any]]:
         """Return a function to be awaited that returns one id; see ``Client.factory``."""
         form = known(kind, form)
-        draw = function(self._client._drawing.factory(kind, form, wait=False))
-        session, later = self._client._session, self._later
+        channels = self._client._channels
+        draw = cast("Callable[..., Callable[[], Any]]", self._client.factory)(kind, form)
+        cut: Callable[[str, str], Any] = nothing
 
         async def drawn() -> Any:
             """Return the next id."""
-            if session.made():
-                try:
-                    return draw()
-                except MustWait:
-                    pass
-            return await later(kind, form, draw)
+            nonlocal cut
+            made = cut(kind, form)
+            if made is None:
+                async with _this_loop().lock:
+                    # Another task may have had a thread ask meanwhile.
+                    cutter = channels.cutter(kind)
+                    cut = nothing if cutter is None else cutter.one
+                    made = cut(kind, form)
+                    if made is None:
+                        made = await _in_thread(draw)
+            return made
 
         return drawn
 
     async def status(self) -> dict[str, Any]:
         """See ``Client.status``."""
-        return await this_loop().in_thread(self._client.status)
+        return await _in_thread(self._client.status)
 
     def renew(self) -> None:
         """See ``Client.renew``. It waits for nothing, so it is no coroutine."""
@@ -240,12 +237,12 @@ class AsyncClient:
 
     async def stats(self) -> Stats:
         """See ``Client.stats``."""
-        return await this_loop().in_thread(self._client.stats)
+        return await _in_thread(self._client.stats)
 
     async def aclose(self) -> None:
         """Close the connections, as ``Client.close`` does."""
-        if self._client._session.made():
-            await this_loop().in_thread(self._client.close)
+        if self._client._channels.made:
+            await _in_thread(self._client.close)
 
     async def __aenter__(self) -> AsyncClient:
         return self
@@ -253,29 +250,6 @@ class AsyncClient:
     async def __aexit__(self, *_: object) -> None:
         with anyio.CancelScope(shield=True):
             await self.aclose()
-
-    async def _later(self, kind: str, form: str, draw: Callable[[], Any]) -> Any:
-        """Return an id of *draw*, after a thread has asked the daemon for what it is made of."""
-        call = self._client._session.call
-
-        def prepare(session: Session) -> None:
-            session.prepare(kind)
-
-        def make(session: Session) -> Any:
-            return session.make(kind, 1, form)[0]
-
-        loop = this_loop()
-        async with loop.locks[KINDS[kind].timeline]:
-            made = None
-            for work in (*[prepare] * TRIES, make):
-                # Another task may have had a thread ask meanwhile.
-                if self._client._session.made():
-                    try:
-                        return draw()
-                    except MustWait:
-                        pass
-                made = await loop.in_thread(partial(call, work))
-            return made
 
 
 class _Ids:
@@ -294,3 +268,59 @@ class _Ids:
             self._left = IDS_A_TURN
             await anyio.lowlevel.checkpoint()
         return await self._draw()
+
+
+class _EventLoop:
+    """What one event loop has of its own: a lock, and the *threads* that run for it."""
+
+    def __init__(self) -> None:
+        self.lock = anyio.Lock()
+        self.limiter = anyio.CapacityLimiter(1000)
+        self.threads: set[object] = set()
+
+
+_of_this: anyio.lowlevel.RunVar[_EventLoop] = anyio.lowlevel.RunVar("uuidd_client")
+
+
+def _this_loop() -> _EventLoop:
+    """Return what the event loop that runs now has."""
+    loop = _of_this.get(None)
+    if loop is None:
+        loop = _EventLoop()
+        _of_this.set(loop)
+    return loop
+
+
+async def _in_thread(work: Callable[[], Result]) -> Result:
+    """Return what *work* returns in a thread, which is left alone if this is cancelled."""
+    loop, me = _this_loop(), object()
+    begun = [True]
+
+    def run() -> Result | None:
+        # Taken once: here or, if the call was cancelled before, below.
+        if not _taken(begun):
+            return None
+        try:
+            return work()
+        finally:
+            loop.threads.discard(me)
+
+    # A thread that was left alone cannot tell this loop that it has ended.
+    while len(loop.threads) >= MAX_THREADS:  # noqa: ASYNC110
+        await anyio.sleep(FULL_SECONDS)
+    loop.threads.add(me)
+    # The thread gets a copy of the context.
+    try:
+        made = await anyio.to_thread.run_sync(run, abandon_on_cancel=True, limiter=loop.limiter)
+    finally:
+        if _taken(begun):
+            loop.threads.discard(me)
+    return made  # type: ignore[return-value]  # not None, as this was not cancelled
+
+
+def _taken(once: list[bool]) -> bool:
+    """Take what is in the list; return whether it was there. Atomic."""
+    try:
+        return once.pop()
+    except IndexError:
+        return False

@@ -1,221 +1,550 @@
-"""A channel to the daemon: who may use it, and what it has for the kinds of its timeline."""
+"""A channel to the daemon: what one client has in one life of its process.
 
+Theory of operation
+
+1. An id sits on a *place*: for nearly all kinds that is a tick ("layouts.py"). Places come from a
+   *source*, an immutable tuple (``cutter.Source``): a lane that is leased, in which they come as
+   time passes, a block of the daemon's, or a block of the fallback.
+2. A *cutter* cuts ids from its source. Its *used* is the only cursor: all places before it are
+   used, whatever they came from. Nothing is ever given back: what is left of a source is forgotten
+   when another takes its place. Kinds that are made of the same ticks, v1 and v6, share a cutter.
+3. To cut an id, the cutter reads its source, then UTC, which must be in the source's span, then the
+   horizon, then the token ("core/timeline/leases.py"). A block has a token too: a clone of the
+   machine changes it. Then the cutter moves *used* past the place, in one step, and makes the id.
+   Its last step is a look at the life.
+
+       read the source -> UTC -> horizon -> token -> move *used* -> make the id -> look at the life
+              | any of these says no                                                | it is over
+              v                                                                     v
+       ask the channel for another source                            again, in the next life
+
+   Without the look at the life, a fork's child would return the ids of its parent. With the horizon
+   read after the token, a process that was stopped between the two could use a tick of a lane which
+   another process has leased by now. With *used* moved after the id is made, a thread or a handler
+   of a signal could make the same id. A source that is not replaced as a whole could give the ticks
+   of one block the node of another.
+4. Where the cutter has no id, the client asks the channel. One thread at a time is in it. A handler
+   of a signal, or a finalizer, that interrupts a call of its own thread gets a channel of its own
+   for one call, whose ids are cut from a block. A request that has to wait for the daemon's disk
+   goes over a connection of its own, and others enter the channel meanwhile.
+5. A channel belongs to a *life* ("life.py"). The next channel of the client begins where the
+   cutters of this one are, so ids rise over forks and renewals too.
+6. *used* never goes back. Where no order is left to keep, another cutter takes the place of the
+   former: for v1 and v6 where UTC was set back, and for the steady kinds where they would lead it
+   by more than an hour. It begins with a block, whose ticks nobody has used. The lane ends with the
+   connection, because its ticks were used up to the *used* of the former cutter.
+"""
+
+from __future__ import annotations
+
+import sys
 import threading
 from collections.abc import Callable
+from contextlib import closing
+from copy import copy
+from functools import partial
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from uuidd_client.compiled import CompiledSupply
+from uuidd.core.ids.kinds import KINDS
+from uuidd.core.ids.layouts import LAYOUTS, Origin, time_fields
+from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
+from uuidd.core.timeline import MAX_BLOCK, Block, SteadyBlock
+from uuidd.core.timeline.page import DUE_AT, HORIZON_AT, TOKENS_AT
+from uuidd.core.timeline.volatile import TOLERANCE
+from uuidd.core.wire.methods import seconds_to_ask_again
 from uuidd_client.connection import Connection
 from uuidd_client.counts import Stats
-from uuidd_client.fork_guard import ForkGuard
-from uuidd_client.mark import Mark, new_mark
+from uuidd_client.cutter import Cutter, Source
+from uuidd_client.errors import DaemonUnavailable, TimeOutOfRange
+from uuidd_client.fallback import MAX_LEAD, Fallback
+from uuidd_client.lease import Lease
+from uuidd_client.life import FOREVER, Life, Over, Watch
 from uuidd_client.notices import Notices
-from uuidd_client.own_lane import OwnLane
-from uuidd_client.per_process import Forked
-from uuidd_client.places import Places
-from uuidd_client.source import LatestSteady, Source
-from uuidd_client.supply import Direct, Run, Supply
-from uuidd_client.system import ClientClock
-from uuidd_client.transport import MustWait, Silence
-
-if TYPE_CHECKING:
-    from uuidd_client._core import Cutter
+from uuidd_client.system import SYSTEM_CLOCK, ClientClock
+from uuidd_client.transport import Silence
 
 Result = TypeVar("Result")
+
+LEASABLE = {"v1", "v6", "v7", "ulid", "ksuid", "push_id"}
+"""The kinds that have room for the number of a lane."""
+
+SAME_TICKS = {"v6": "v1"}
+"""A v6 is a v1 written in another order, so no tick of a lane may be used for both."""
+
+BYTES = "in one piece"
+"""Stands for the form of many ids in one bytes object."""
+
+PACKED_BYTES = {"snowflake": 8, "ksuid": 20}
+"""The bytes of an id; all others have 16."""
 
 FORK_CHECK_SECONDS = 0.05
 """Seconds after which a thread that waits for a lock checks whether it is in a fork's child."""
 
+MIN_BLOCK = 64
+"""Ticks of the smallest block: 6.4 us of the host's time, less than the round trip they save."""
 
-class Common(NamedTuple):
-    """What all channels of a session have in common. *core* is None without the C extension.
+AT_ONCE = 0.9
+"""The share of max_age that a list may span at once; using it takes the rest."""
 
-    *latest* has the end of the steady ticks that were used, *utc* that of a lane's for v1 and v6,
-    which are made of the same ticks.
-    """
+RETRY_SECONDS = 0.25
+"""Seconds after which a daemon that was not there, or that refused, is asked again."""
 
-    alive: "memoryview[float]"
+NO_LEASE_SECONDS = 1.0
+"""Seconds after which a lease that was not granted is asked for again, unless the daemon says to
+wait for longer."""
+
+TELL_TICKS = TICKS_PER_SECOND // 20
+"""How often a daemon that has restarted is told that ids are made under the lease of the last one.
+"""
+
+SPARSE = 1024
+"""Ticks that a long list waits for, 0.1 ms, when its lane has fewer."""
+
+MOST_TRIES = 3
+"""How often a lane without a free tick is tried: where a test stops the clock, it has none. So is a
+block of UTC asked for, if those that come are older than what was used."""
+
+MAX_EMPTY = 32
+"""Sources in a row without a place, after which the daemon counts as broken. A Snowflake has a
+place on 4 of 10 ticks; after a change of node, places begin with the next millisecond."""
+
+EMPTY_PAUSE = 0.0001
+"""Seconds between such requests."""
+
+_GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
+
+
+class Settings(NamedTuple):
+    """What all channels of a client have in common. *core* is None without the C extension."""
+
     path: str
-    timeout: float | None
-    silence: Silence
     fallback: bool
-    new_places: Callable[..., Places]
-    latest: LatestSteady
-    utc: Mark
+    max_age: float
+    timeout: float | None
     clock: ClientClock
     core: ModuleType | None
 
 
 class Channel:
-    """The supplies of one timeline's kinds, over one connection, under one lock.
+    """The ids of one client in one *life*, and its connection to the daemon, for all threads.
 
-    Each timeline has its own, because each has its own reasons to wait: a v1 is not held up by a v7
-    that waits for the daemon's disk. So each has *notices* of its own.
+    All calls that ask the daemon raise DaemonUnavailable if it has no usable answer, and there is
+    no fallback. Those in a life that is over may raise anything: the caller has to look.
     """
 
-    def __init__(self, common: Common, name: str, notices: Notices) -> None:
-        self._common = common
-        self._name = name
-        self._notices = notices
+    def __init__(self, settings: Settings, life: Life, former: Channel | None = None) -> None:
+        self._settings = settings
+        self._clock = settings.clock
+        self._life = life
         self._lock = threading.RLock()
-        self._busy = self._interrupted = self._interrupts = False
-        self.connection = Connection(
-            common.path, common.timeout, common.silence, clock=common.clock
-        )
-        self._source = Source(
-            self.connection,
-            fallback=common.fallback,
-            latest=common.latest,
-            notices=notices,
-        )
-        latest = common.latest if name == "steady" else None
-        self._lane = OwnLane(self.connection, latest, notices)
-        self._interrupting = Stats()
-        self._supplies: dict[str, Supply] = {}
+        self._owner = 0
+        self._waiting: dict[str, threading.RLock] = {}
+        self._silence = Silence(always=not settings.fallback)
+        self.connection = self._connect(self._silence)
+        self._lease: Lease | None = None
+        # None until the first request: a program that makes a few ids leaves the lanes to others.
+        self._ask_at: float | None = None
+        # For each timeline, when to ask again, and the error until then.
+        self._refused: dict[str, tuple[float, DaemonUnavailable]] = {}
+        self._notices: dict[str, Notices] = {}
+        self._fallback = Fallback(settings.clock)
+        self._supplies: dict[str, _Supply] = {}
+        self._stats = Stats()
+        if former is not None:
+            self.follow(former)
 
-    def turn(self, wait: bool, use: Callable[["Channel"], Result]) -> Result:
-        """Return what *use* returns for the channel; without *wait*, it may raise MustWait."""
-        try:
-            return self.in_turn(use) if wait else self.at_once(use)
-        finally:
-            if self._notices.pending:
-                self._notices.tell()
+    def follow(self, former: Channel) -> None:
+        """Use no place that *former* has used, or an earlier one."""
+        for kind, supply in list(former._supplies.items()):
+            mine = self._supply(kind)
+            mine.cutter.raise_to(supply.cutter.used)
+            mine.origin = supply.origin
 
-    def in_turn(self, use: Callable[["Channel"], Result]) -> Result:
-        """Return what *use* returns for the channel, for one thread at a time.
+    def cutter(self, kind: str) -> Cutter | None:
+        """Return the cutter for ids of *kind*, None if no two threads may share one."""
+        return self._supply(kind).cutter if self._settings.core or _GIL else None
 
-        A signal handler or a finalizer that has interrupted a use by its own thread gets a channel
-        of its own rather than a deadlock. This is not a generator, because one that an exception
-        has interrupted would hold the lock as long as the exception's traceback lives.
+    def one(self, kind: str, form: str) -> tuple[Cutter | None, Any]:
+        """Return a cutter for ids of *kind*, if there is one, and the first id, in *form*."""
 
-        Raises Forked in a child whose parent forked while another thread held the lock, because no
-        thread will release it in the child.
+        def use(channel: Channel) -> tuple[Cutter | None, Any]:
+            [made] = channel._made(kind, form, 1)
+            return (self.cutter(kind) if channel is self else None), made
+
+        # Random bits need no turn, and wait for nobody who asks the daemon.
+        return self.in_turn(use) if KINDS[kind].timeline else use(self)
+
+    def make(self, kind: str, form: str, count: int) -> list[Any] | bytes:
+        """Return exactly *count* ids of *kind*, asking the daemon where needed.
+
+        *form* may be BYTES.
         """
-        try:
-            while not self._lock.acquire(timeout=FORK_CHECK_SECONDS):
-                if not self._common.alive[0]:
-                    raise Forked
-            if self._busy:
-                return self._interrupt(use)
-            try:
-                self._busy = True
-                # Here too, for an exception may have come just before it was set again.
-                self.connection.may_wait = True
-                return use(self)
-            finally:
-                self._busy = False
-                if self._interrupted:
-                    self._interrupted = False
-                    self._drop_blocks()
-        finally:
-            try:  # noqa: SIM105  (a call before the release could be interrupted)
-                self._lock.release()
-            except RuntimeError:
-                # The lock was not acquired yet when an exception came.
-                pass
 
-    def at_once(self, use: Callable[["Channel"], Result]) -> Result:
-        """As ``in_turn``; raise MustWait if another thread or the daemon has to be awaited."""
-        try:
-            if not self._lock.acquire(blocking=False):
-                raise MustWait
-            return self.in_turn(lambda channel: channel.without_waiting(use))
-        finally:
-            try:  # noqa: SIM105  (as in in_turn)
-                self._lock.release()
-            except RuntimeError:
-                # Another thread holds it.
-                pass
+        def use(channel: Channel) -> list[Any] | bytes:
+            made: list[Any] | bytes = channel._made(kind, form, count)
+            return made
 
-    def without_waiting(self, use: Callable[["Channel"], Result]) -> Result:
-        """Return what *use* returns. Raises MustWait if it has to ask the daemon."""
-        try:
-            self.connection.may_wait = False
-            return use(self)
-        finally:
-            self.connection.may_wait = True
+        return self.in_turn(use) if KINDS[kind].timeline else use(self)
 
-    def _interrupt(self, use: Callable[["Channel"], Result]) -> Result:
-        # The ids of the other channel will be later than the blocks of this one.
-        self._interrupted = True
-        other = Channel(self._common, self._name, self._notices)
-        other._interrupts = True
-        try:
-            return use(other)
-        finally:
-            other._drop_blocks()
-            self._interrupting = self._interrupting.plus(other.stats())
-            other.connection.close()
-
-    def run(self, kind: str, form: str) -> tuple[Run, Direct, Any]:
-        """Return a new run of ids of *kind* in *form*, what makes single ones, and the first id."""
-        supply = self.supply(kind)
-        run, drawn = supply.run(form)
-        return run, supply.direct(form), drawn
-
-    def one(self, kind: str, form: str) -> "tuple[Cutter | None, Any]":
-        """Return one id of *kind* in *form*, and a refilled cutter to go on with.
-
-        There is none for a caller that has interrupted another.
-        """
-        supply = self.supply(kind)
-        assert isinstance(supply, CompiledSupply)  # noqa: S101  (only a client with core calls this)
-        made = supply.one(form)
-        return None if self._interrupts else supply.cutter, made
-
-    def supply(self, kind: str) -> Supply:
-        """Return the supply of *kind*."""
-        supply = self._supplies.get(kind)
-        if supply is None:
-            core = self._common.core
-            reserved = self._common.utc if self._name == "utc" else new_mark(core)
-            places = self._common.new_places(
-                kind, self._source, ForkGuard(), lane=self._lane, reserved=reserved
-            )
-            supply = Supply(places) if core is None else CompiledSupply(places, core)
-            if self._interrupts:
-                # The daemon's blocks may begin before the ids of the lane that were made until now.
-                supply.drop_block()
-            self._supplies[kind] = supply
-        return supply
+    def status(self) -> dict[str, Any]:
+        """Return the daemon's status."""
+        return self.in_turn(lambda channel: channel.connection.status())
 
     def stats(self) -> Stats:
         """Return what was done here."""
-        source, lane = self._source, self._lane
-        return self._interrupting.plus(
-            Stats(
-                leases=lane.leases,
-                blocks=source.blocks,
-                fallback_blocks=source.fallback_blocks,
-                leased=lane.lease is not None,
-                last_error=self._notices.error,
-                last_error_at=self._notices.error_at,
-            )
+        errors = [each for each in list(self._notices.values()) if each.error_at is not None]
+        latest = max(errors, key=lambda each: each.error_at or 0, default=None)
+        return self._stats._replace(
+            leased=self._lease is not None,
+            last_error="" if latest is None else latest.error,
+            last_error_at=None if latest is None else latest.error_at,
         )
-
-    def rest(self) -> None:
-        """Let no id be drawn from the runs and the cutters before they are asked for again."""
-        for supply in self._supplies.values():
-            supply.rest()
-
-    def used(self) -> int:
-        """Return the end of the ticks that were used here, or now if UTC has gone back since."""
-        return max((supply.places.used_end() for supply in [*self._supplies.values()]), default=0)
 
     def close(self) -> None:
         """Close the connection, and with it end the lease; a later call opens another."""
-        self._lane.drop()
-        self.connection.close()
 
-    def close_if_free(self) -> None:
-        """Close the connection, unless another thread uses it."""
-        if self._lock.acquire(blocking=False):
+        def close(channel: Channel) -> None:
+            channel.rest()
+            channel._lease = None
+            channel.connection.close()
+
+        self.in_turn(close)
+
+    def rest(self) -> None:
+        """Let no id be made, from what was returned until now, before the next call."""
+        for supply in list(self._supplies.values()):
+            supply.cutter.source = None
+
+    # Who may be in the channel
+
+    def in_turn(self, use: Callable[[Channel], Result]) -> Result:
+        """Return what *use* returns for the channel, for one thread at a time.
+
+        In a thread that was interrupted in the channel, it is called with a channel apart.
+        """
+        me = threading.get_ident()
+        try:
+            if self._owner == me:
+                return self._apart(use)
             try:
-                self.close()
+                self._enter(self._lock)
+                self._owner = me
+                return use(self)
             finally:
-                self._lock.release()
+                if self._owner == me:
+                    self._owner = 0
+                try:  # noqa: SIM105  (a call before the release could be interrupted)
+                    self._lock.release()
+                except RuntimeError:
+                    # It was not acquired yet when an exception came.
+                    pass
+        finally:
+            for notices in list(self._notices.values()):
+                if notices.pending:
+                    notices.tell()
 
-    def _drop_blocks(self) -> None:
-        for supply in self._supplies.values():
-            supply.drop_block()
+    def _enter(self, lock: threading.RLock) -> None:
+        """Acquire a lock. Raises Over if the life ends meanwhile: nobody may release it then."""
+        while not lock.acquire(timeout=FORK_CHECK_SECONDS):
+            if self._life.over:
+                raise Over
+
+    def _apart(self, use: Callable[[Channel], Result]) -> Result:
+        other = Channel(self._settings, self._life, self)
+        other._notices = self._notices
+        try:
+            return use(other)
+        finally:
+            self.follow(other)
+            self._stats = self._stats.plus(*other._stats[:3])
+            other.connection.close()
+
+    # Ids
+
+    def _supply(self, kind: str) -> _Supply:
+        kind = SAME_TICKS.get(kind, kind)
+        # Atomic, so that all threads get the same one.
+        return self._supplies.get(kind) or self._supplies.setdefault(
+            kind, _Supply(kind, self._settings, self._life)
+        )
+
+    def _made(self, kind: str, form: str, count: int) -> Any:
+        """Return exactly *count* ids of *kind* in *form*."""
+        supply, parts, tries = self._supply(kind), [], 0
+        most = int(AT_ONCE * self._settings.max_age * TICKS_PER_SECOND) or 1
+        size = PACKED_BYTES.get(kind, 16) if form == BYTES else 1
+
+        def cut(count: int, source: Source | None = None) -> Any:
+            if form == BYTES:
+                return supply.cutter.packed(kind, count, source)
+            return supply.cutter.many(kind, form, count, source)
+
+        while count:
+            wanted = min(count, most)
+            part = cut(wanted)
+            if not part:
+                source = self._refill(supply, wanted, tries)
+                part = cut(wanted, source)
+                if source is not None and source.since < source.until:
+                    supply.cutter.source = source
+            if part:
+                parts.append(part)
+                count -= len(part) // size
+                tries = 0
+                source = supply.cutter.source
+                if count >= SPARSE and source is not None and source.lane:
+                    self._clock.pause(min(count, 16 * SPARSE) / TICKS_PER_SECOND)
+            elif (tries := tries + 1) > MAX_EMPTY:
+                raise self.broken(f"{MAX_EMPTY} blocks in a row have no place for a {kind}")
+        if form == BYTES:
+            return b"".join(parts)
+        return parts[0] if len(parts) == 1 else [each for part in parts for each in part]
+
+    def _refill(self, supply: _Supply, needed: int, tries: int) -> Source | None:
+        """Return a block, or None if the cutter has the lane, which may have no free tick yet."""
+        if not supply.timeline:
+            supply.cutter.source = Source(
+                0, FOREVER, 0, FOREVER, Origin(0), False, False, *self._life.watch
+            )
+            return None
+        if supply.kind in LEASABLE and tries < MOST_TRIES and self._hold(supply):
+            return None
+        if tries:
+            # Of three ticks in a row one has a place for a Snowflake, but fewer may have been free.
+            self._clock.pause(EMPTY_PAUSE)
+        return self._block(supply, needed, tries)
+
+    # The lane
+
+    def _hold(self, supply: _Supply) -> bool:
+        """Let the cutter have the lane, and return whether it has."""
+        lease = self._lease or self._ask()
+        if lease is None:
+            return False
+        now, used = self._clock.utc_tick(), supply.cutter.used
+        if not lease.allows(now):
+            # The page of a daemon that has ended stays as it was.
+            if lease.ended or lease.page is not self.connection.page:
+                self._lease = None
+                self._notices_of(supply.timeline).lease_ended()
+            return False
+        times = time_fields(0)[supply.kind]
+        if not max(lease.begin, times.epoch) <= now < times.end or used - now > TOLERANCE:
+            return False
+        self._notices_of(supply.timeline).answered(self._settings.path)
+        if now >= lease.tell_at:
+            self._tell(lease, now)
+        begin, until = max(lease.begin, times.epoch), min(lease.tell_at, times.end)
+        supply.begin(lease.origin)
+        supply.cutter.source = Source(
+            begin, until, begin, until, lease.origin, True, True, *lease.watch
+        )
+        if used > now:
+            # A step back of UTC that the daemon does not notice.
+            self._clock.pause((used - now) / TICKS_PER_SECOND)
+        return True
+
+    def _ask(self) -> Lease | None:
+        """Return a lease that is asked for now, or None."""
+        now = self._clock.elapsed()
+        if self._ask_at is None:
+            self._ask_at = 0.0
+        elif now >= self._ask_at:
+            self._ask_at = now + NO_LEASE_SECONDS
+            try:
+                lease = self.connection.lease()
+            except DaemonUnavailable as error:
+                seconds = seconds_to_ask_again(error.cause)
+                self._ask_at = now + max(NO_LEASE_SECONDS, seconds)
+                return None
+            self._lease = lease
+            self._stats = self._stats.plus(leases=1)
+            self._notices_of("utc").leased(lease.at - TOKENS_AT)
+        return self._lease
+
+    def _tell(self, lease: Lease, now: int) -> None:
+        """Tell the daemon that ids are made, if it has to know, and note when to look again."""
+        ours = lease.page is self.connection.page
+        if ours and now < lease.words[DUE_AT]:
+            lease.tell_at = lease.words[DUE_AT]
+            return
+        self.connection.tell_in_use()
+        # Once for each horizon. After a restart the next daemon is told again and again, so that it
+        # has a saved horizon, and need not wait for its disk, when this lease is over.
+        lease.tell_at = lease.words[HORIZON_AT] if ours else now + TELL_TICKS
+
+    # Blocks
+
+    def _block(self, supply: _Supply, needed: int, tries: int) -> Source:
+        """Return a block of the daemon's or, if there may be, of the fallback."""
+        cutter, layout = supply.cutter, LAYOUTS[supply.kind]
+        since, age = self._clock.utc_tick(), int(self._settings.max_age * TICKS_PER_SECOND)
+        size = supply.size(since, layout.ticks(needed), age)
+        tick, count, origin, safe, watch = self._take(supply, size)
+        self._check_time(supply.kind, tick, count, origin, safe)
+        first, end = layout.places(tick, count)
+        used = cutter.used
+        if supply.timeline == "utc":
+            # Or if only that of the daemon was set back, for example in a container.
+            went_back = self._clock.utc_tick() < used or (end <= used and tries >= MOST_TRIES)
+        else:
+            went_back = supply.leads(end)
+        if went_back:
+            if self._lease is not None:
+                # Its ticks up to what was used are used, and the next cutter does not know that.
+                self._lease = None
+                self.connection.close()
+            supply.restart(first)
+        elif supply.begin(origin) and supply.timeline != "utc" and not layout.random:
+            # Within a run the node or the worker comes first in the order of ids.
+            cutter.raise_to(used - 1 + layout.room(used - 1))
+        supply.first, supply.end, supply.until = first, end, since + age - count
+        return Source(first, end, since, supply.until, origin, safe, False, *watch)
+
+    def _take(self, supply: _Supply, size: int) -> tuple[int, int, Origin, bool, Watch]:
+        """Return the first tick, the number of ticks, and what else a Source is made of."""
+        timeline, connection, used = supply.timeline, self.connection, supply.cutter.used
+        notices = self._notices_of(timeline)
+        may_fall_back = self._settings.fallback and timeline != "snowflake"
+        retry_at, refused = self._refused.get(timeline, (0.0, None))
+        if refused is None or self._clock.elapsed() >= retry_at:
+            try:
+                block, watch = self._asked(timeline, size)
+                first, end = LAYOUTS[supply.kind].places(block.first, block.count)
+                if timeline != "utc" and first < end <= used and not supply.leads(end, used):
+                    raise DaemonUnavailable(
+                        connection.path,
+                        "its steady timeline is behind what this process has used",
+                        "behind",
+                    )
+                self._stats = self._stats.plus(blocks=1)
+                notices.answered(connection.path)
+                return block.first, block.count, block.origin, True, watch
+            except DaemonUnavailable as error:
+                if error.code is not None or (may_fall_back and error.reason != "silent"):
+                    # A copy: the traceback would keep all that the caller's frames have.
+                    self._refused[timeline] = self._clock.elapsed() + RETRY_SECONDS, copy(error)
+                notices.failed(error, fallback=may_fall_back)
+                if not may_fall_back:
+                    raise
+        elif not may_fall_back:
+            raise copy(refused)
+        self._stats = self._stats.plus(fallback_blocks=1)
+        if timeline == "utc":
+            return *self._fallback.utc(size), False, self._life.watch
+        return *self._fallback.steady(size, used), False, self._life.watch
+
+    def _asked(self, timeline: str, size: int) -> tuple[Block | SteadyBlock, Watch]:
+        """Return the daemon's block, and its watch.
+
+        Other threads may enter the channel while this one waits for a save.
+        """
+        try:
+            return self.connection.take(timeline, size)
+        except DaemonUnavailable as refusal:
+            if refusal.code != "must_wait":
+                raise
+        waiting = self._waiting.setdefault(timeline, threading.RLock())
+        me, self._owner = self._owner, 0
+        if me:
+            # Not of a channel apart, which nobody else can enter.
+            self._lock.release()
+        try:
+            self._enter(waiting)
+            with closing(self._connect(self._silence)) as other:
+                return other.take(timeline, size, wait=True)
+        finally:
+            try:  # noqa: SIM105  (as in in_turn)
+                waiting.release()
+            except RuntimeError:
+                pass
+            if me:
+                self._enter(self._lock)
+                self._owner = me
+
+    def _check_time(self, kind: str, tick: int, count: int, origin: Origin, safe: bool) -> None:
+        """Raise TimeOutOfRange if ids of this kind cannot hold the time of a block.
+
+        If they can hold the current UTC, the daemon is wrong: raises DaemonUnavailable.
+        """
+        times, last = time_fields(origin.epoch)[kind], tick + count - 1
+        if times.epoch <= tick and last < times.end:
+            return
+        error = TimeOutOfRange(kind, last, times.epoch, times.end)
+        if safe and times.epoch <= self._clock.utc_tick() < times.end:
+            raise self.broken(str(error)) from error
+        raise error
+
+    def broken(self, cause: str) -> DaemonUnavailable:
+        """Return the error of a daemon that is not usable."""
+        path = self._settings.path
+        return DaemonUnavailable(path, f"an unusable answer: {cause}", "unusable")
+
+    def _connect(self, silence: Silence) -> Connection:
+        settings = self._settings
+        return Connection(
+            settings.path, settings.timeout, silence, clock=settings.clock, life=self._life
+        )
+
+    def _notices_of(self, timeline: str) -> Notices:
+        found = self._notices.get(timeline)
+        if found is None:
+            ids = ", ".join(kind for kind in KINDS if KINDS[kind].timeline == timeline)
+            found = self._notices.setdefault(timeline, Notices(ids, self._clock))
+        return found
+
+
+class _Supply:
+    """What a channel has for *kind*: its cutter, and how many ticks to ask for.
+
+    The last block had the places *first* to *end*, and could be used until UTC was at *until*.
+    """
+
+    def __init__(self, kind: str, settings: Settings, life: Life) -> None:
+        self.kind = kind
+        self.timeline = KINDS[kind].timeline
+        cutter = Cutter if settings.core is None else settings.core.Cutter
+        clock = None if settings.clock is SYSTEM_CLOCK else settings.clock.utc_ns
+        self._new = partial(cutter, life.alive, settings.max_age, clock)
+        self.cutter: Cutter = self._new()
+        self.first = self.end = self.until = 0
+        self.origin: Origin | None = None
+        self._size = MIN_BLOCK
+        self._burst = 0
+        first, end = LAYOUTS[kind].places(UNIX_EPOCH, MAX_LEAD)
+        self._most_lead = end - first
+
+    def restart(self, first: int) -> None:
+        """Go on at *first* with another cutter, though places after it were used."""
+        former, self.cutter = self.cutter, self._new()
+        self.cutter.raise_to(first)
+        former.source = None
+
+    def begin(self, origin: Origin) -> bool:
+        """Go on with *origin*; return whether it is another one."""
+        former, self.origin = self.origin, origin
+        return former not in (None, origin)
+
+    def leads(self, end: int, used: int | None = None) -> bool:
+        """Whether ids have led by more than an hour what ends at *end*: a clock was wrong then."""
+        return (self.cutter.used if used is None else used) - end > self._most_lead
+
+    def size(self, now: int, needed: int, age: int) -> int:
+        """Return how many ticks to ask for at *now*, where *needed* would do; *age* is max_age.
+
+        Where a block was used up in time, the next is larger. After a pause there is room for a
+        burst like the last one, and for half as much again.
+        """
+        layout = LAYOUTS[self.kind]
+        # A block is as old as its first tick, so more than half of max_age is not worth asking for.
+        most = max(1, min(MAX_BLOCK, age // 2))
+        spent = max(0, min(self.cutter.used, self.end) - self.first)
+        if now < self.until:
+            self._burst += spent
+            self._size *= 2
+        else:
+            self._size = layout.ticks((self._burst + spent) * 3 // 2)
+            self._burst = 0
+        self._size = max(min(self._size, most), min(MIN_BLOCK, most))
+        return max(layout.ticks(1), min(needed, MAX_BLOCK, int(AT_ONCE * age)), self._size)

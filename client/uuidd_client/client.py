@@ -1,5 +1,7 @@
 """The client: ids of any kind and form, made of time that the daemon leases or gives in blocks."""
 
+from __future__ import annotations
+
 import os
 import types
 import uuid
@@ -7,15 +9,19 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, overload
 
 from uuidd.core.ids.checks import shown
-from uuidd_client import extension, restoring
+from uuidd_client import extension, life
 from uuidd_client.arguments import counted, known, path_of, seconds
+from uuidd_client.channel import BYTES, Channel, Settings
 from uuidd_client.counts import Stats
-from uuidd_client.drawing import Drawing
-from uuidd_client.mark import Mark
-from uuidd_client.per_process import PerProcess
-from uuidd_client.session import Session
-from uuidd_client.source import LatestSteady
-from uuidd_client.system import SYSTEM_CLOCK, ClientClock, default_path
+from uuidd_client.cutter import Cutter
+from uuidd_client.life import Life
+from uuidd_client.system import (
+    SYSTEM_CLOCK,
+    ClientClock,
+    default_path,
+    given_timeout,
+    may_fall_back,
+)
 
 UuidKind = Literal["v1", "v4", "v6", "v7"]
 TextKind = Literal["flake", "ulid", "ksuid", "push_id"]
@@ -23,18 +29,23 @@ IntKind = Literal["snowflake"]
 Kind = UuidKind | TextKind | IntKind
 Form = Literal["uuid", "text", "int", "bytes"]
 
-if TYPE_CHECKING:
-    Id = TypeVar("Id", covariant=True)
+Id = TypeVar("Id", covariant=True)
+Result = TypeVar("Result")
 
-    class Draws(Protocol[Id]):
-        """What a factory returns. Only that of the extension has *next*."""
+MOST_LIVES = 100
+"""Lives in which one call is begun again, after which the daemon counts as broken: its page tells
+of another clone each time."""
 
-        def __call__(self) -> Id:
-            """Return the next id."""
 
-        @property
-        def next(self) -> Id:
-            """Return the next id without a call, after which a handler of a signal could fork."""
+class Draws(Protocol[Id]):
+    """What a factory returns. Only that of the extension has *next*."""
+
+    def __call__(self) -> Id:
+        """Return the next id."""
+
+    @property
+    def next(self) -> Id:
+        """Return the next id without a call, after which a handler of a signal could fork."""
 
 
 class Client:
@@ -47,7 +58,7 @@ class Client:
     to 1 ms.
 
     *fallback*: make ids in this process if no daemon answers. They are not marked safe: v1 and v6
-    are unique by 61 random bits of the process, Flakes by 47, the others by their own random bits.
+    are unique by 61 random bits of the client, Flakes by 47, the others by their own random bits.
     Without it, or with $UUIDD_FALLBACK=0, DaemonUnavailable is raised.
     *max_age*: the most seconds by which the time in an id lags behind, if the id is made without a
     lease or in a list. With 0, the clock is read for each id (without a lease, the daemon is asked
@@ -81,14 +92,8 @@ class Client:
         self._clock = clock = _clock or SYSTEM_CLOCK
         # Once, so that all of it makes ids in the same way.
         self._core = extension.core
-        shared: dict[str, tuple[LatestSteady, Mark]] = {}
-        settings = (*self._settings, self._core, shared)
-        self._session: PerProcess[Session] = PerProcess(
-            lambda: Session(*settings, clock=clock),
-            drop=lambda session: session.drop(),
-        )
-        self._drawing = Drawing(self._session, self._core, clock)
-        self._compiled = self._core is not None
+        # Apart, so that a client is in no cycle of references, and hangs up as soon as it is gone.
+        self._channels = Channels(_new_channels(path, fallback, age, patience, clock))
         draws: Callable[[Kind], Any] = self.factory
         self._uuid1: Draws[uuid.UUID] = draws("v1")
         self._uuid6: Draws[uuid.UUID] = draws("v6")
@@ -104,11 +109,11 @@ class Client:
 
         Raises DaemonUnavailable if no daemon answers, and there is no fallback.
         """
-        return self._uuid1.next if self._compiled else self._uuid1()
+        return self._uuid1.next if self._core else self._uuid1()
 
     def uuid6(self) -> uuid.UUID:
         """Return a v6 UUID: a v1 whose bytes sort by time (RFC 9562, 5.6). Otherwise as uuid1."""
-        return self._uuid6.next if self._compiled else self._uuid6()
+        return self._uuid6.next if self._core else self._uuid6()
 
     def uuid7(self) -> uuid.UUID:
         """Return a v7 UUID: Unix milliseconds first (RFC 9562, 5.7). Otherwise as uuid1.
@@ -116,7 +121,7 @@ class Client:
         The v7 of one client rise even if UTC steps back: by any time with a daemon, by an hour at
         most without one. So do all other kinds but v1, v4 and v6.
         """
-        return self._uuid7.next if self._compiled else self._uuid7()
+        return self._uuid7.next if self._core else self._uuid7()
 
     def snowflake(self) -> int:
         """Return a Snowflake: 63 bits that sort by time, with the daemon's worker number.
@@ -124,40 +129,42 @@ class Client:
         Snowflakes have no fallback: raises DaemonUnavailable if no daemon answers, and its subclass
         NoWorkerId if the daemon has no worker number.
         """
-        return self._snowflake.next if self._compiled else self._snowflake()
+        return self._snowflake.next if self._core else self._snowflake()
 
     def flake(self) -> str:
         """Return a Flake: 128 bits that sort by time, in base 62. Raises as uuid1."""
-        return self._flake.next if self._compiled else self._flake()
+        return self._flake.next if self._core else self._flake()
 
     def ulid(self) -> str:
         """Return a ULID: 26 characters that sort by time. Raises as uuid1."""
-        return self._ulid.next if self._compiled else self._ulid()
+        return self._ulid.next if self._core else self._ulid()
 
     def ksuid(self) -> str:
         """Return a KSUID: 27 characters that sort by time. Raises as uuid1."""
-        return self._ksuid.next if self._compiled else self._ksuid()
+        return self._ksuid.next if self._core else self._ksuid()
 
     def push_id(self) -> str:
         """Return a Push ID: 20 characters that sort by time. Raises as uuid1."""
-        return self._push_id.next if self._compiled else self._push_id()
+        return self._push_id.next if self._core else self._push_id()
 
-    @overload
-    def make(self, kind: UuidKind, count: int, form: None = None) -> list[uuid.UUID]: ...
-    @overload
-    def make(self, kind: TextKind, count: int, form: None = None) -> list[str]: ...
-    @overload
-    def make(self, kind: IntKind, count: int, form: None = None) -> list[int]: ...
-    @overload
-    def make(self, kind: Kind, count: int, form: Literal["uuid"]) -> list[uuid.UUID]: ...
-    @overload
-    def make(self, kind: Kind, count: int, form: Literal["text"]) -> list[str]: ...
-    @overload
-    def make(self, kind: Kind, count: int, form: Literal["int"]) -> list[int]: ...
-    @overload
-    def make(self, kind: Kind, count: int, form: Literal["bytes"]) -> bytes: ...
-    @overload
-    def make(self, kind: Kind, count: int, form: Form | None = None) -> list[Any] | bytes: ...
+    if TYPE_CHECKING:
+
+        @overload
+        def make(self, kind: UuidKind, count: int, form: None = None) -> list[uuid.UUID]: ...
+        @overload
+        def make(self, kind: TextKind, count: int, form: None = None) -> list[str]: ...
+        @overload
+        def make(self, kind: IntKind, count: int, form: None = None) -> list[int]: ...
+        @overload
+        def make(self, kind: Kind, count: int, form: Literal["uuid"]) -> list[uuid.UUID]: ...
+        @overload
+        def make(self, kind: Kind, count: int, form: Literal["text"]) -> list[str]: ...
+        @overload
+        def make(self, kind: Kind, count: int, form: Literal["int"]) -> list[int]: ...
+        @overload
+        def make(self, kind: Kind, count: int, form: Literal["bytes"]) -> bytes: ...
+        @overload
+        def make(self, kind: Kind, count: int, form: Form | None = None) -> list[Any] | bytes: ...
 
     def make(self, kind: str, count: int, form: str | None = None) -> list[Any] | bytes:
         """Return exactly *count* ids of *kind*, rising if the kind sorts by time.
@@ -173,26 +180,26 @@ class Client:
         if not counted(count):
             # Without a request to the daemon.
             return b"" if form == "bytes" else []
-        if form == "bytes":
-            return self._session.call(lambda session: session.join(kind, count))
-        return self._session.call(lambda session: session.make(kind, count, form))
+        return self._channels.make(kind, form, count)
 
-    @overload
-    def iter(self, kind: UuidKind, form: None = None) -> Iterator[uuid.UUID]: ...
-    @overload
-    def iter(self, kind: TextKind, form: None = None) -> Iterator[str]: ...
-    @overload
-    def iter(self, kind: IntKind, form: None = None) -> Iterator[int]: ...
-    @overload
-    def iter(self, kind: Kind, form: Literal["uuid"]) -> Iterator[uuid.UUID]: ...
-    @overload
-    def iter(self, kind: Kind, form: Literal["text"]) -> Iterator[str]: ...
-    @overload
-    def iter(self, kind: Kind, form: Literal["int"]) -> Iterator[int]: ...
-    @overload
-    def iter(self, kind: Kind, form: Literal["bytes"]) -> Iterator[bytes]: ...
-    @overload
-    def iter(self, kind: Kind, form: Form | None = None) -> Iterator[Any]: ...
+    if TYPE_CHECKING:
+
+        @overload
+        def iter(self, kind: UuidKind, form: None = None) -> Iterator[uuid.UUID]: ...
+        @overload
+        def iter(self, kind: TextKind, form: None = None) -> Iterator[str]: ...
+        @overload
+        def iter(self, kind: IntKind, form: None = None) -> Iterator[int]: ...
+        @overload
+        def iter(self, kind: Kind, form: Literal["uuid"]) -> Iterator[uuid.UUID]: ...
+        @overload
+        def iter(self, kind: Kind, form: Literal["text"]) -> Iterator[str]: ...
+        @overload
+        def iter(self, kind: Kind, form: Literal["int"]) -> Iterator[int]: ...
+        @overload
+        def iter(self, kind: Kind, form: Literal["bytes"]) -> Iterator[bytes]: ...
+        @overload
+        def iter(self, kind: Kind, form: Form | None = None) -> Iterator[Any]: ...
 
     def iter(self, kind: str, form: str | None = None) -> Iterator[Any]:
         """Return an endless iterator over ids of *kind*; each is as current as if made alone.
@@ -201,30 +208,29 @@ class Client:
         iterator. ``next`` raises DaemonUnavailable if no daemon answers, and there is no fallback;
         it may be called again.
         """
-        return self._drawing.iterate(kind, known(kind, form))
+        draws: Callable[..., Any] = self.factory
+        draw = draws(kind, form)
+        return draw if self._core else _Ids(draw)
 
     def status(self) -> dict[str, Any]:
         """Return the daemon's status. Raises DaemonUnavailable if no daemon answers."""
-        return self._session.call(lambda session: session.status())
+        return self._channels.call(lambda channel: channel.status())
 
     def renew(self) -> None:
         """Drop all that was made ahead; see ``uuidd_client.renew``, which does the same.
 
         A snapshot is one of all clients of the process, so this is not for this one alone.
         """
-        restoring.renew()
+        life.renew()
 
     def stats(self) -> Stats:
-        """Return what this client has got in this process: leases, blocks, errors; see ``Stats``.
-
-        It waits for a thread that is just asking the daemon.
-        """
-        return self._session.call(lambda session: session.stats())
+        """Return what this client has done in this process, in all threads."""
+        return self._channels.call(lambda channel: channel.stats())
 
     def close(self) -> None:
         """Close the connections. The client can be used again: it connects then."""
-        if self._session.made():
-            self._session.call(lambda session: session.close())
+        if self._channels.made:
+            self._channels.call(lambda channel: channel.close())
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self._settings[0] or default_path()!r}>"
@@ -232,7 +238,7 @@ class Client:
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), self._settings
 
-    def __enter__(self) -> "Client":
+    def __enter__(self) -> Client:
         return self
 
     def __exit__(
@@ -243,18 +249,129 @@ class Client:
     ) -> None:
         self.close()
 
-    @overload
-    def factory(self, kind: UuidKind, form: None = None) -> Callable[[], uuid.UUID]: ...
-    @overload
-    def factory(self, kind: TextKind, form: None = None) -> Callable[[], str]: ...
-    @overload
-    def factory(self, kind: IntKind, form: None = None) -> Callable[[], int]: ...
-    @overload
-    def factory(self, kind: Kind, form: Form | None = None) -> Callable[[], Any]: ...
+    if TYPE_CHECKING:
+
+        @overload
+        def factory(self, kind: UuidKind, form: None = None) -> Callable[[], uuid.UUID]: ...
+        @overload
+        def factory(self, kind: TextKind, form: None = None) -> Callable[[], str]: ...
+        @overload
+        def factory(self, kind: IntKind, form: None = None) -> Callable[[], int]: ...
+        @overload
+        def factory(self, kind: Kind, form: Form | None = None) -> Callable[[], Any]: ...
 
     def factory(self, kind: str, form: str | None = None) -> Callable[[], Any]:
         """Return a function that returns one id of *kind* in *form*, faster than the methods.
 
         It cannot be pickled; the client, its methods and the functions of the module can.
         """
-        return self._drawing.factory(kind, known(kind, form))
+        wanted, channels = known(kind, form), self._channels
+
+        def one(channel: Channel) -> tuple[Any, Any]:
+            return channel.one(kind, wanted)
+
+        if self._core:
+            draws: Callable[[], Any] = self._core.Draw(kind, wanted, lambda: channels.call(one))
+            return draws
+        cut: Callable[[str, str], Any] = nothing
+
+        def draw() -> Any:
+            """Return the next id."""
+            nonlocal cut
+            made = cut(kind, wanted)
+            if made is None:
+                # First, for the end of a cutter may run the handler of a signal, which may fork.
+                cut = nothing
+                cutter, made = channels.call(one)
+                cut = nothing if cutter is None else cutter.one
+            # Here nothing is called any more, because a handler could fork in it.
+            return made
+
+        return draw
+
+
+New = Callable[[Life, Channel | None], Channel]
+"""Returns the channel of a life, which follows that of the life before, if there was one."""
+
+
+class Channels:
+    """The channels of a client, one in each life, which *new* returns. *made* are those there."""
+
+    def __init__(self, new: New) -> None:
+        self.new = new
+        self.made: dict[Life, Channel] = {}
+
+    def call(self, use: Callable[[Channel], Result]) -> Result:
+        """Return what *use* returns for the channel of this life, in which all of it was done.
+
+        The result belongs to this life alone: where that is over, the result is dropped, and made
+        again in the next one.
+        """
+        lives = 0
+        while True:
+            alive = life.current()
+            channel = self._of(alive)
+            try:
+                result = use(channel)
+            except Exception:
+                if not alive.over:
+                    raise
+            else:
+                # This is the last look: after it, no handler runs before the caller has the result.
+                if not alive.over:
+                    return result
+            if (lives := lives + 1) == MOST_LIVES:
+                raise channel.broken(f"its page told of {MOST_LIVES} clones in one call")
+
+    def make(self, kind: str, form: str, count: int) -> list[Any] | bytes:
+        """Return exactly *count* ids, in one piece if *form* is ``bytes``."""
+        wanted = BYTES if form == "bytes" else form
+        return self.call(lambda channel: channel.make(kind, wanted, count))
+
+    def cutter(self, kind: str) -> Cutter | None:
+        """Return the cutter for ids of *kind* in this life, if threads may share it."""
+        return self._of(life.current()).cutter(kind)
+
+    def _of(self, alive: Life) -> Channel:
+        """Return the channel of a life. That of the life before is dropped, and ends."""
+        found = self.made.get(alive)
+        if found is None:
+            former = list(self.made.items())
+            found = self.made.setdefault(alive, self.new(alive, former[-1][1] if former else None))
+            for ended, _ in former:
+                self.made.pop(ended, None)
+        return found
+
+
+def _new_channels(
+    path: str | None, fallback: bool, max_age: float, timeout: float | None, clock: ClientClock
+) -> New:
+    """Return what makes channels; it raises ValueError if $UUIDD_TIMEOUT is used and wrong."""
+    core = extension.core
+
+    def new(alive: Life, former: Channel | None) -> Channel:
+        seconds = given_timeout() if timeout is None else timeout
+        there, may = path or default_path(), may_fall_back(fallback)
+        return Channel(Settings(there, may, max_age, seconds, clock, core), alive, former)
+
+    return new
+
+
+class _Ids:
+    """An endless iterator over what *draw* returns, which threads may share."""
+
+    __slots__ = ("_draw",)
+
+    def __init__(self, draw: Callable[[], Any]) -> None:
+        self._draw = draw
+
+    def __iter__(self) -> _Ids:
+        return self
+
+    def __next__(self) -> Any:
+        # Both are of Python, so no handler of a signal can fork between the two.
+        return self._draw()
+
+
+def nothing(_kind: str, _form: str) -> None:
+    """Stand for the method of a cutter where there is none."""

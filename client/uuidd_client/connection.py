@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any
 
 from uuidd.core.timeline import Block, SteadyBlock
 from uuidd.core.wire import libuuid, methods, rpc
 from uuidd_client.errors import DaemonUnavailable, NoWorkerId
-from uuidd_client.lease import Holding
+from uuidd_client.lease import Lease
+from uuidd_client.life import FOREVER, Life, Watch, current, word
 from uuidd_client.system import SYSTEM_CLOCK, ClientClock
 from uuidd_client.transport import LATER, Closed, Silence, Transport
-from uuidd_client.watch import NEVER, Watch
 
-AnyBlock = TypeVar("AnyBlock", Block, SteadyBlock)
+_ALWAYS = word(FOREVER)
+"""The horizon of a block."""
 
 MAX_FROM_LIBUUID = 65_536
 """Ticks asked of a util-linux uuidd at once: its clock runs ahead by what it gives, here 6.5 ms."""
@@ -29,11 +29,9 @@ ONLY_V1 = "it closed the connection; if it is util-linux's, it makes no such ids
 
 
 class Connection(Transport):
-    """A connection to the daemon, and the requests that it answers.
+    """A connection to the daemon, and the requests that it answers. It belongs to a *life*.
 
     Not for two threads at once. All calls raise DaemonUnavailable if they get no usable answer.
-
-    *watch* is that of the last block.
     """
 
     def __init__(
@@ -43,46 +41,31 @@ class Connection(Transport):
         silence: Silence | None = None,
         *,
         clock: ClientClock = SYSTEM_CLOCK,
+        life: Life | None = None,
     ) -> None:
-        super().__init__(path, timeout, silence, clock)
+        super().__init__(path, timeout, silence or Silence(), clock, life or current())
         self._closes_on_rpc = False
         self._libuuid_until = 0.0
-        self.watch = NEVER
 
-    def take_snowflake(self, count: int) -> SteadyBlock:
-        """Return a block of up to *count* steady ticks, with a worker number.
+    def take(
+        self, timeline: str, count: int, *, wait: bool = False
+    ) -> tuple[Block | SteadyBlock, Watch]:
+        """Return a block of up to *count* ticks of a timeline, and its watch.
 
-        The wait for the answer is always a long one, because no Snowflake can be made without it.
-        Raises NoWorkerId if the daemon has no worker number.
+        If the daemon would have to wait for its disk, it refuses with ``must_wait``, unless the
+        call is to *wait*. For ``snowflake`` the wait for the answer is always a long one, because
+        no Snowflake can be made without it. Raises NoWorkerId if the daemon has no worker number.
         """
-        try:
-            block = self.take_steady(count, "snowflake", patient=True)
-        except DaemonUnavailable as refusal:
-            if refusal.code == "no_worker_id":
-                raise NoWorkerId(self.path, refusal.cause) from None
-            raise
-        if block.worker is None:
-            raise NoWorkerId(self.path)
-        return block
-
-    def take_steady(
-        self, count: int, timeline: str = "steady", *, patient: bool = False
-    ) -> SteadyBlock:
-        """Return a block of up to *count* ticks of the steady timeline, or a part of it."""
-        try:
-            result = self._take(timeline, count, self._deadline(patient=patient))
-        except Closed:
-            raise DaemonUnavailable(self.path, ONLY_V1, "closed") from None
-        return self._checked(methods.unpack_steady_block, result, count)
-
-    def take(self, count: int) -> Block:
-        """Return a block of up to *count* ticks of UTC."""
-        deadline = self._deadline()
-        if self.clock.elapsed() < self._libuuid_until:
+        deadline = self._deadline(patient=timeline == "snowflake")
+        if wait:
+            deadline += methods.SAVE_SECONDS
+        if timeline == "utc" and self.clock.elapsed() < self._libuuid_until:
             return self._take_by_libuuid(count, deadline)
         try:
-            result = self._take("utc", count, deadline)
+            result = self._call("take", [timeline, count, False, wait], deadline)
         except Closed:
+            if timeline != "utc":
+                raise DaemonUnavailable(self.path, ONLY_V1, "closed") from None
             # util-linux's uuidd closes on requests that it does not know, and gives a block in its
             # own protocol. This project's daemon may do both, if it is restarted during this call.
             block = self._take_by_libuuid(count, deadline)
@@ -90,10 +73,14 @@ class Connection(Transport):
                 self._libuuid_until = self.clock.elapsed() + LIBUUID_SECONDS
             self._closes_on_rpc = True
             return block
+        except DaemonUnavailable as refusal:
+            if refusal.code == "no_worker_id":
+                raise NoWorkerId(self.path, refusal.cause) from None
+            raise
         self._closes_on_rpc = False
-        return self._checked(methods.unpack_block, result, count)
+        return self._checked(timeline, result, count)
 
-    def lease(self) -> Holding:
+    def lease(self) -> Lease:
         """Return a lease, which lasts as long as the connection, unless the daemon ends it.
 
         Raises DaemonUnavailable also if the daemon, or this system, has no leases. A lease whose
@@ -113,7 +100,7 @@ class Connection(Transport):
         if page is None:
             raise self._unusable(f"a lease came without its page{LATER}")
         try:
-            return Holding(methods.unpack_lease(result), page)
+            return Lease(methods.unpack_lease(result), page)
         except ValueError as error:
             raise self._unusable(error) from error
 
@@ -139,26 +126,22 @@ class Connection(Transport):
                 self._open(0)
                 self._send(message)
 
-    def _take(self, timeline: str, count: int, deadline: float) -> Any:
-        try:
-            return self._call("take", [timeline, count, False, False], deadline)
-        except DaemonUnavailable as refusal:
-            if refusal.code != "must_wait":
-                raise
-        late = deadline + methods.SAVE_SECONDS
-        return self._call("take", [timeline, count, False, True], late)
-
-    def _checked(self, read: Callable[[Any], AnyBlock], result: Any, count: int) -> AnyBlock:
-        """Return the block that *read* finds in *result*, if it is no larger than *count*."""
+    def _checked(self, timeline: str, result: Any, count: int) -> tuple[Block | SteadyBlock, Watch]:
+        """Return the block of *result*, if it is no larger than *count*, and its watch."""
+        read = methods.unpack_block if timeline == "utc" else methods.unpack_steady_block
         try:
             block = read(result)
             if block.count > count:
                 raise ValueError(f"{block.count} ticks where {count} were asked for")
-            # The block says its epoch: the page may have come after it.
-            self.watch = Watch(self.page, methods.unpack_page_epoch(result))
-            return block
+            clones = methods.unpack_page_epoch(result)
         except ValueError as error:
             raise self._unusable(error) from error
+        if timeline == "snowflake" and isinstance(block, SteadyBlock) and block.worker is None:
+            raise NoWorkerId(self.path)
+        if self.page is None:
+            return block, self._life.watch
+        # The block says of which count of clones it is: the page may have come after it.
+        return block, Watch(_ALWAYS, self.page.clones, clones)
 
     def status(self) -> dict[str, Any]:
         """Return the daemon's status."""
@@ -174,15 +157,15 @@ class Connection(Transport):
             raise self._unusable(f"its answer to {method} is not a map")
         return result
 
-    def _take_by_libuuid(self, count: int, deadline: float) -> Block:
+    def _take_by_libuuid(self, count: int, deadline: float) -> tuple[Block, Watch]:
         asked = min(count, MAX_FROM_LIBUUID)
         self._open(deadline)
-        self.watch = NEVER
         try:
             request = libuuid.pack_request(libuuid.Op.BULK_TIME_UUID, asked)
             block = libuuid.unpack_block(self._ask(request, libuuid.unpack_body, deadline))
             # Ticks that a reply claims beyond the request were never reserved.
-            return Block(block.first, min(block.count, asked), block.clock_seq, block.node)
+            block = Block(block.first, min(block.count, asked), block.clock_seq, block.node)
+            return block, self._life.watch
         except Closed:
             self._libuuid_until = 0.0
             raise DaemonUnavailable(

@@ -1,10 +1,12 @@
 """What a client has done in this process."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 
 class Stats(NamedTuple):
-    """What a client has done in this process since it began there: a fork's child begins at 0.
+    """What a client has done since its process began there: a fork's child begins at 0.
 
     *leases* and *blocks* count what the daemon has granted, *fallback_blocks* what took its place.
     *leased* is whether there is a lease now. *last_error* says why a request had no usable answer,
@@ -18,14 +20,10 @@ class Stats(NamedTuple):
     last_error: str = ""
     last_error_at: float | None = None
 
-    def plus(self, other: "Stats") -> "Stats":
-        """Return the sum of the counts; the error is the later one."""
-        later = max(self, other, key=lambda each: each.last_error_at or 0)
-        return Stats(
-            self.leases + other.leases,
-            self.blocks + other.blocks,
-            self.fallback_blocks + other.fallback_blocks,
-            self.leased or other.leased,
-            later.last_error,
-            later.last_error_at,
+    def plus(self, leases: int = 0, blocks: int = 0, fallback_blocks: int = 0) -> Stats:
+        """Return this with more counts."""
+        return self._replace(
+            leases=self.leases + leases,
+            blocks=self.blocks + blocks,
+            fallback_blocks=self.fallback_blocks + fallback_blocks,
         )

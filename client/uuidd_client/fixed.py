@@ -11,20 +11,16 @@ import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from typing import Any
-from uuid import SafeUUID
 
 from uuidd.core.ids.kinds import KINDS
 from uuidd.core.ids.layouts import LAYOUTS, Origin, time_fields
 from uuidd.core.ids.nodes import random_node
 from uuidd.core.ids.ticks import TICKS_PER_MS, UNIX_EPOCH
 from uuidd.core.ids.versions import CLOCK_SEQ_BITS
+from uuidd_client.channel import BYTES
 from uuidd_client.counts import Stats
+from uuidd_client.cutter import new_uuids
 from uuidd_client.errors import DaemonUnavailable, TimeOutOfRange
-from uuidd_client.fork_guard import ForkGuard
-from uuidd_client.supply import Direct, Run
-from uuidd_client.uuid_objects import new_uuids
-
-_EMPTY: Run = ([].pop, 0.0, memoryview(bytes(8)).cast("d"), memoryview(bytes(8)).cast("Q"), 0)
 
 _UNIX = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MICROSECOND = datetime.timedelta(microseconds=1)
@@ -49,14 +45,12 @@ def tick_at(when: datetime.datetime) -> int:
     return UNIX_EPOCH + (when - _UNIX) // _MICROSECOND * _TICKS_PER_MICROSECOND
 
 
-class FixedSession:
-    """What stands in for a ``Session``: ids of *seed*, which are the same in each run.
+class FixedChannel:
+    """What stands in for a ``Channel``: ids of *seed*, which are the same in each run.
 
     Their time is that of *clock*, or *at*, a tick, where *clock* returns None. An id that would
     have a time which was used before gets the next time that is free. The ids of a kind do not
     depend on how many of another kind were made.
-
-    A fork's child cannot know how many siblings it has, so its seed is a random number.
     """
 
     def __init__(
@@ -66,10 +60,6 @@ class FixedSession:
         worker: int,
         clock: Callable[[], int | None] = clock_that_was_set,
     ) -> None:
-        # Its ids are the same in each run anyway, so in a clone too.
-        self._guard = ForkGuard(cloned=False)
-        self.alive = self._guard.alive
-        self.child: dict[str, FixedSession] = {}
         self._lock = threading.RLock()
         self._seed = seed
         self._at, self._clock = at, clock
@@ -78,33 +68,27 @@ class FixedSession:
         self._origin = Origin(node, draw.getrandbits(CLOCK_SEQ_BITS), worker, lane=None)
         self._kinds: dict[str, _FixedKind] = {}
 
-    def run(self, kind: str, form: str, *, wait: bool = True) -> tuple[Run, Direct, Any]:
-        """Return one id of *kind* in *form*, after an empty run, so that each call comes here."""
-        return _EMPTY, None, self.make(kind, 1, form)[0]
-
-    def one(self, kind: str, form: str, *, wait: bool = True) -> tuple[None, Any]:
+    def one(self, kind: str, form: str) -> tuple[None, Any]:
         """Return one id of *kind* in *form*, and no cutter, so that each call comes here."""
-        return None, self.make(kind, 1, form)[0]
+        return None, self.make(kind, form, 1)[0]
 
-    def make(self, kind: str, count: int, form: str, *, wait: bool = True) -> list[Any]:
+    def make(self, kind: str, form: str, count: int) -> list[Any] | bytes:
         """Return *count* ids of *kind* in *form*. Raises TimeOutOfRange. Nothing has to wait."""
         with self._lock:
             known = self._kinds.get(kind)
             if known is None:
                 known = self._kinds[kind] = _FixedKind(kind, f"{self._seed}/{kind}", self._origin)
-            now = self._clock()
-            return list(known.make(count, form, self._at if now is None else now))
+            now = self._at if (read := self._clock()) is None else read
+            if form == BYTES:
+                return b"".join(known.make(count, "bytes", now))
+            return list(known.make(count, form, now))
 
-    def join(self, kind: str, count: int, *, wait: bool = True) -> bytes:
-        """Return the bytes of *count* ids of *kind*, in one piece. Raises TimeOutOfRange."""
-        return b"".join(self.make(kind, count, "bytes"))
+    def cutter(self, _kind: str) -> None:
+        """Return None: each id is made here."""
 
     def stats(self) -> Stats:
-        """Return zeros: no daemon was asked."""
+        """Return what was asked for: nothing."""
         return Stats()
-
-    def prepare(self, kind: str) -> None:
-        """Do nothing: no daemon has to be asked."""
 
     def status(self) -> dict[str, Any]:
         """Raise DaemonUnavailable: there is no daemon."""
@@ -115,24 +99,27 @@ class FixedSession:
     def close(self) -> None:
         """Do nothing: there is no connection."""
 
-    def drop(self) -> None:
-        """Do nothing: there is no connection."""
-
     def rest(self) -> None:
-        """Do nothing: each id is a call of this session."""
+        """Do nothing: each id is a call of this channel."""
 
 
-class FixedSessions:
-    """Makes the ``FixedSession`` of this process, and others in the children that it forks."""
+class FixedChannels:
+    """Returns one ``FixedChannel`` for all lives of this process, and another in each child.
+
+    A fork's child cannot know how many siblings it has, so its seed is a random number.
+    """
 
     def __init__(self, seed: int | str, at: int, worker: int) -> None:
         self._pid = os.getpid()
         self._seed, self._at, self._worker = seed, at, worker
+        self._channel = FixedChannel(seed, at, worker)
 
-    def __call__(self) -> FixedSession:
-        """Return a new session."""
-        seed = self._seed if os.getpid() == self._pid else os.urandom(16).hex()
-        return FixedSession(seed, self._at, self._worker)
+    def __call__(self, _life: object, _former: object) -> FixedChannel:
+        """Return the channel of this process."""
+        if os.getpid() != self._pid:
+            self._pid, seed = os.getpid(), os.urandom(16).hex()
+            self._channel = FixedChannel(seed, self._at, self._worker)
+        return self._channel
 
 
 class _FixedKind:
@@ -157,7 +144,7 @@ class _FixedKind:
         while count:
             first, part = self._use(place, count)
             ids = self._layout.forms[form](first, part, self._origin, self._random)
-            yield from new_uuids(ids, part, SafeUUID.unknown) if form == "uuid" else ids
+            yield from new_uuids(ids, part, safe=False) if form == "uuid" else ids
             count -= part
 
     def _use(self, place: int, count: int) -> tuple[int, int]:

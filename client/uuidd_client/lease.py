@@ -1,8 +1,8 @@
 """A lease: a lane of the daemon's that this process takes ticks from by itself, as time passes.
 
-``core/timeline/leases.py`` has the rules, and ``core/timeline/page.py`` what the words of a page
-mean. A page is memory that the daemon writes, and passes as a descriptor. It is sealed: nobody can
-shorten it, or write to it but the daemon, so a read of it cannot fail.
+``core/timeline/leases.py`` has the rules, and what the words of a page mean. A page is memory that
+the daemon writes, and passes as a descriptor. It is sealed: nobody can shorten it, or write to it
+but the daemon, so a read of it cannot fail.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import fcntl
 import mmap
 import os
 import sys
+import weakref
 from typing import TYPE_CHECKING
 
 from uuidd.core.ids.layouts import Origin
@@ -22,9 +23,10 @@ from uuidd.core.timeline.page import (
     PAGE_WORDS,
     TOKENS_AT,
 )
+from uuidd_client.life import Watch
 
 if TYPE_CHECKING:
-    from uuidd.core.timeline.page import Lease
+    from uuidd.core.timeline.page import Lease as Granted
 
 PAGE_BYTES = 8 * PAGE_WORDS
 
@@ -68,8 +70,8 @@ class _Mapping(mmap.mmap):
 class Page:
     """The page of one daemon process, as a client reads it; *words* are its words of 64 bits.
 
-    *epochs* is the one that holds the epoch. Raises PageError if *descriptor* is not a page. The
-    descriptor stays the caller's.
+    *clones* is the one that counts the clones of the machine. Raises PageError if *descriptor* is
+    not a page. The descriptor stays the caller's.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -89,7 +91,7 @@ class Page:
             raise PageError(f"it cannot be mapped: {error.strerror}") from error
         memory.number, memory.identity = number, (found.st_dev, found.st_ino)
         self.words = memoryview(memory).cast("Q")
-        self.epochs = self.words[EPOCH_AT : EPOCH_AT + 1]
+        self.clones = self.words[EPOCH_AT : EPOCH_AT + 1]
         if self.words[MAGIC_AT] != PAGE_MAGIC:
             raise PageError(f"it begins with {self.words[MAGIC_AT]:#x}, not {PAGE_MAGIC:#x}")
 
@@ -101,22 +103,36 @@ def _next_number(descriptor: int) -> int:
     return number
 
 
-class Holding:
+_pages: weakref.WeakValueDictionary[tuple[int, int], Page] = weakref.WeakValueDictionary()
+"""The pages that are in use, by the device and the inode of their memory."""
+
+
+def page_of(descriptor: int) -> Page:
+    """Return the page of a *descriptor*, which stays the caller's. Raises PageError.
+
+    The connections of a process to one daemon share it, because each mapping costs a descriptor.
+    """
+    found = os.fstat(descriptor)
+    identity = found.st_dev, found.st_ino
+    return _pages.get(identity) or _pages.setdefault(identity, Page(descriptor))
+
+
+class Lease:
     """A lease that this process holds, read from *page*.
 
-    *tell_at* is the tick from which the daemon may have to be told that ids are made.
+    Its ids have *origin*, and are made while *watch* allows it. *begin* is the first tick that may
+    be used. *tell_at* is the tick from which the daemon may have to be told that ids are made.
     """
 
-    __slots__ = ("at", "begin", "origin", "page", "tell_at", "token", "words")
-
-    def __init__(self, lease: Lease, page: Page) -> None:
+    def __init__(self, granted: Granted, page: Page) -> None:
+        words, at = page.words, TOKENS_AT + granted.lane
         self.page = page
-        self.words = page.words
-        self.at = TOKENS_AT + lease.lane
-        self.token = lease.token
+        self.words = words
+        self.at = at
+        self.watch = Watch(words[HORIZON_AT : HORIZON_AT + 1], words[at : at + 1], granted.token)
         self.tell_at = 0
-        self.begin = lease.begin
-        self.origin = Origin(lease.node, clock_seq=lease.clock_seq, lane=lease.lane)
+        self.begin = granted.begin
+        self.origin = Origin(granted.node, clock_seq=granted.clock_seq, lane=granted.lane)
 
     def allows(self, tick: int) -> bool:
         """Whether *tick*, a reading of UTC made before this call, may be used.
@@ -124,10 +140,9 @@ class Holding:
         The horizon is read before the token: one that was shown after the lease had ended does not
         count.
         """
-        words = self.words
-        return tick < words[HORIZON_AT] and words[self.at] == self.token
+        return tick < self.words[HORIZON_AT] and not self.ended
 
     @property
     def ended(self) -> bool:
         """Whether the lease has ended. Otherwise the next save may raise the horizon."""
-        return self.words[self.at] != self.token
+        return self.watch.token[0] != self.watch.value

@@ -51,7 +51,7 @@ class Notices:
 
     def failed(self, error: DaemonUnavailable, *, fallback: bool) -> None:
         """Note a request without a usable answer; with *fallback*, ids are made all the same."""
-        self.error, self.error_at = str(error), self._clock.utc_seconds()
+        self.error, self.error_at = str(error), self._clock.utc_ns() / 1e9
         if error.reason == "no_worker_id":
             # That is no trouble of the daemon's, which has answered.
             self.answered(error.path)

@@ -8,8 +8,7 @@ import os
 from contextlib import suppress
 from struct import Struct
 
-from uuidd_client.fork_guard import alive
-from uuidd_client.per_process import Forked
+from uuidd_client.life import Life, Over
 from uuidd_client.system import ClientClock
 
 _INT = Struct("i")
@@ -29,7 +28,7 @@ class Stream(_socket.socket):
     A process that becomes a daemon closes all descriptors; then the number is free, or a file's.
 
     A signal handler may fork in the middle of any call here, and return in the child too. The
-    connection is the parent's then: in the child each connect, read or write raises Forked. CPython
+    connection is the parent's then: in the child each connect, read or write raises Over. CPython
     runs handlers when calls return, and while a system call waits. So each call that could connect,
     read or write directly follows a check of *alive*, and does not wait.
     """
@@ -40,11 +39,13 @@ class Stream(_socket.socket):
     # Kept here for ``__del__``: at the interpreter's end, the names of a module may be gone first.
     fstat = staticmethod(os.fstat)
     close_descriptor = staticmethod(os.close)
+    getpid = staticmethod(os.getpid)
     both_ways = _socket.SHUT_RDWR
 
-    def __init__(self, clock: ClientClock) -> None:
+    def __init__(self, clock: ClientClock, life: Life) -> None:
         # First: a child must not inherit a descriptor for which it is alive.
-        self.alive = alive()
+        self.alive = life.alive
+        self._pid = os.getpid()
         self._clock = clock
         super().__init__(_socket.AF_UNIX, _socket.SOCK_STREAM)
         # The program may have called setdefaulttimeout.
@@ -68,7 +69,7 @@ class Stream(_socket.socket):
             if left > 0:
                 self.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDTIMEO, _timeval(left))
             if not self.alive[0]:
-                raise Forked
+                raise Over
             # This waits, but no child connects again: Python does not call connect(2) twice.
             self.connect(path)
             try:
@@ -84,7 +85,7 @@ class Stream(_socket.socket):
         self.settimeout(0)
         while data:
             if not self.alive[0]:
-                raise Forked
+                raise Over
             try:
                 sent = self.send(data)
             except BlockingIOError:
@@ -110,14 +111,14 @@ class Stream(_socket.socket):
         self.settimeout(seconds)
         if not self.alive[0]:
             # The parent takes the answer, so the child would wait for its whole time-out.
-            raise Forked
+            raise Over
         with suppress(BlockingIOError, TimeoutError):
             # Waits, but leaves the bytes there.
             self.recv(1, _socket.MSG_PEEK)
         # A handler may have run until the time was over: then the read is the last look.
         self.settimeout(0)
         if not self.alive[0]:
-            raise Forked
+            raise Over
 
     def is_quiet(self) -> bool:
         """Whether nothing has come: no byte, no end of file and no error. Does not wait."""
@@ -126,7 +127,7 @@ class Stream(_socket.socket):
         try:
             self.settimeout(0)
             if not self.alive[0]:
-                raise Forked
+                raise Over
             self.recv(1)
         except BlockingIOError:
             return True
@@ -150,7 +151,7 @@ class Stream(_socket.socket):
         """
         if self.is_open():
             try:
-                if self.alive[0]:
+                if self.getpid() == self._pid:
                     self.shutdown(self.both_ways)
             except OSError:
                 # It is not connected.

@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable
 from functools import partial
 
+from uuidd.core.ids.ticks import UNIX_EPOCH
+
 YEAR = 3e7
 """The longest time-out, in seconds: Python's own time-outs overflow at some 292 years."""
 
@@ -23,24 +25,22 @@ def pause(seconds: float) -> None:
 class ClientClock:
     """The time that a client reads and waits for: that of the system, unless a test overrides it.
 
-    freezegun does not find these functions, because none of them is an attribute of a module.
+    freezegun does not find these functions, because none of them is an attribute of a module. The
+    C extension reads the system's clock by itself.
     """
 
     elapsed: Callable[[], float] = staticmethod(partial(time.clock_gettime, time.CLOCK_BOOTTIME))
     """Seconds on a clock that is never set and that counts a suspend: for time-outs and rates."""
 
-    utc_seconds: Callable[[], float] = staticmethod(time.time)
-    """Seconds of UTC since 1970: for ages, so that a step of UTC in either direction ends a block.
-
-    This is the fastest reading of the system's clock."""
-
     utc_ns: Callable[[], int] = staticmethod(partial(time.clock_gettime_ns, time.CLOCK_REALTIME))
-    """Nanoseconds of UTC since 1970, by the same clock as ``utc_seconds``.
-
-    The C extension reads the system's clock by itself."""
+    """Nanoseconds of UTC since 1970."""
 
     pause: Callable[[float], None] = staticmethod(pause)
     """Waits so many seconds."""
+
+    def utc_tick(self) -> int:
+        """Return the tick that UTC is in."""
+        return self.utc_ns() // 100 + UNIX_EPOCH
 
 
 SYSTEM_CLOCK = ClientClock()

@@ -21,9 +21,7 @@ import uuidd_client
 from uuidd.core.ids.checks import shown
 from uuidd_client import fixed
 from uuidd_client import private_daemon as daemons
-from uuidd_client.client import Client
-from uuidd_client.per_process import PerProcess
-from uuidd_client.session import Session
+from uuidd_client.client import Channels, Client
 
 __all__ = ["DEFAULT_TIME", "PrivateDaemon", "fixed_ids", "private_daemon"]
 
@@ -68,8 +66,8 @@ def fixed_ids(
         raise ValueError(f"at is {at}, without a time zone; pass one, such as tzinfo=UTC")
     if type(worker) is not int or not 0 <= worker <= 1023:
         raise ValueError(f"worker is {shown(worker)}; it must be 0 to 1023")
-    make = fixed.FixedSessions(seed, fixed.tick_at(at), worker)
-    with _exchanged(client or uuidd_client._shared, make) as exchanged:
+    new = fixed.FixedChannels(seed, fixed.tick_at(at), worker)
+    with _exchanged(client or uuidd_client._shared, new) as exchanged:
         yield exchanged
 
 
@@ -96,43 +94,33 @@ def private_daemon(
             stack.enter_context(_environment("UUIDD_SOCKET", str(socket)))
             patience = os.environ.get("UUIDD_TIMEOUT") or f"{PATIENCE_SECONDS:g}"
             stack.enter_context(_environment("UUIDD_TIMEOUT", patience))
-            stack.enter_context(_exchanged(shared, lambda: _session_at(socket, shared)))
+            _, fallback, max_age, timeout = shared._settings
+            there = Client(socket, fallback, max_age, timeout, _clock=shared._clock)
+            stack.enter_context(_exchanged(shared, there._channels.new))
             yield PrivateDaemon(socket, pid)
     except daemons.CannotRun as error:
         raise RuntimeError(str(error)) from None
 
 
 @contextlib.contextmanager
-def _exchanged(client: Client, make: Callable[[], Any]) -> Iterator[Client]:
-    """Let *client* draw its ids from the sessions that *make* makes, and at the end as before.
-
-    The functions that the client has made, which draw ids without a call of a session where they
-    can, ask for the next id.
-    """
-    other = PerProcess(make, drop=lambda session: session.drop())
-    client._session.exchange(other)
-    _rest(client, other)
+def _exchanged(client: Client, new: Callable[[Any, Any], Any]) -> Iterator[Client]:
+    """Let *client* make its ids in the channels that *new* returns, and at the end as before."""
+    channels = client._channels
+    before = channels.new, channels.made
+    _rest(channels)
+    channels.new, channels.made = new, {}
     try:
         yield client
     finally:
-        client._session.exchange(other)
-        _rest(client, other)
-        if other.made():
-            other.call(lambda session: session.close())
+        client.close()
+        _rest(channels)
+        channels.new, channels.made = before
 
 
-def _rest(client: Client, sessions: PerProcess[Any]) -> None:
-    """Let no id of *sessions*, which are no longer those of *client*, be drawn from it."""
-    if sessions.made():
-        sessions.call(lambda session: session.rest())
-    client._drawing.forget_runs()
-
-
-def _session_at(socket: Path, client: Client) -> Session:
-    """Return a session with the settings of *client*, but of the daemon at *socket*."""
-    _, fallback, max_age, timeout = client._settings
-    core, clock = client._core, client._clock
-    return Session(str(socket), fallback, max_age, timeout, core, clock=clock)
+def _rest(channels: Channels) -> None:
+    """Let no id be drawn of what there is, without a call of a channel."""
+    for channel in list(channels.made.values()):
+        channel.rest()
 
 
 @contextlib.contextmanager

@@ -28,9 +28,8 @@ from uuidd.core.ids import bounds as bounding
 from uuidd.core.ids.at_time import id_at_time
 from uuidd.core.ids.checks import look_up, shown
 from uuidd.core.ids.times import Time
-from uuidd_client.fork_guard import alive
+from uuidd_client.life import current
 from uuidd_client.system import random_bits
-from uuidd_client.watch import latest
 
 TimedUuids = Literal["v1", "v6", "v7"]
 BoundedUuids = Literal["v6", "v7", "cassandra"]
@@ -128,8 +127,7 @@ class Backfill(Generic[Id]):
     ) -> None: ...
     def __init__(self, kind: str, *, unit: str | None = None, **fields: Unpack[Fields]) -> None:
         # First, because a fork's child would share what is drawn at random here.
-        self._alive = alive()
-        self._watch = latest()
+        self._life = current()
         self._ids: backfill.Backfill = backfill.Backfill(
             kind, random=random_bits, unit=unit, **fields
         )
@@ -169,8 +167,7 @@ class Backfill(Generic[Id]):
         return result
 
     def _check_process(self) -> None:
-        # First what is a call, because a handler that runs in it may fork.
-        if self._watch.moved or not self._alive[0]:
+        if self._life.over:
             raise RuntimeError(
                 "this Backfill was made before a fork, or before a clone of the machine, and would"
                 f" return the ids of its original again in process {os.getpid()}: make another one"

@@ -27,11 +27,10 @@ from typing import Any, TypeVar
 
 from uuidd.core.wire import methods, rpc
 from uuidd_client.errors import DaemonUnavailable
-from uuidd_client.lease import Page, PageError
-from uuidd_client.per_process import Forked
+from uuidd_client.lease import Page, PageError, page_of
+from uuidd_client.life import Life, Over
 from uuidd_client.stream import Stream
 from uuidd_client.system import ClientClock
-from uuidd_client.watch import page_of
 
 Answer = TypeVar("Answer")
 
@@ -99,30 +98,23 @@ class Closed(Exception):
     """The daemon closed the connection without an answer."""
 
 
-class MustWait(Exception):
-    """The daemon has to be asked, or another thread awaited, by a caller that may not wait.
-
-    Nothing was changed: the call can be repeated by a thread that may wait.
-    """
-
-
 class Transport:
     """Requests to the daemon at *path*, and its answers. A call takes *timeout* seconds at most.
 
     Without a *timeout* it takes PATIENCE, or IMPATIENCE where the daemon may be silent still.
     *page* is the page that the daemon has passed over the connection that is open. It comes with
-    the first reply, and with the first lease. While *may_wait* is false, whoever is about to ask
-    has to give up; see ``check_may_wait``.
+    the first reply, and with the first lease.
     """
 
     def __init__(
-        self, path: str, timeout: float | None, silence: Silence | None, clock: ClientClock
+        self, path: str, timeout: float | None, silence: Silence, clock: ClientClock, life: Life
     ) -> None:
         self.path = path
         self.clock = clock
         self._timeout = IMPATIENCE if timeout is None else timeout
         self._patience = PATIENCE if timeout is None else timeout
-        self._silence = silence or Silence()
+        self._silence = silence
+        self._life = life
         self._sock: Stream | None = None
         # The one that was tried while that is silent, and when the next one is to be tried.
         self._other: Stream | None = None
@@ -133,12 +125,6 @@ class Transport:
         self._msgid = 0
         self.page: Page | None = None
         self._wants_page = self._is_new = False
-        self.may_wait = True
-
-    def check_may_wait(self) -> None:
-        """Raise MustWait if this call may not wait. Call it before anything is changed."""
-        if not self.may_wait:
-            raise MustWait
 
     def close(self) -> None:
         """Close the connection; the next call opens another."""
@@ -156,7 +142,6 @@ class Transport:
 
         Raises DaemonUnavailable at once if the request that timed out still has no answer.
         """
-        self.check_may_wait()
         if self._unanswered is not None:
             if self._sock is None:
                 self._open(0)
@@ -183,7 +168,7 @@ class Transport:
                 self._other = None
             # If there is no room, or no daemon, the silence goes on.
             with suppress(OSError):
-                other = Stream(self.clock)
+                other = Stream(self.clock, self._life)
                 other.connect_until(self.path, 0)
                 other.send_all(rpc.pack_request(0, "take", ["utc", 1, False, False]))
                 self._other = other
@@ -250,7 +235,7 @@ class Transport:
     def _open(self, deadline: float) -> None:
         self.close()
         try:
-            sock = Stream(self.clock)
+            sock = Stream(self.clock, self._life)
         except OSError as error:
             raise self._failed(error) from error
         try:
@@ -266,9 +251,9 @@ class Transport:
         self._sock, self._is_new = sock, True
 
     def _opened(self) -> Stream:
-        """Return the socket. Raises Forked in a child whose signal handler has closed it."""
+        """Return the socket. Raises Over in a child whose signal handler has closed it."""
         if self._sock is None:
-            raise Forked
+            raise Over
         return self._sock
 
     def _send(self, data: bytes) -> None:
@@ -313,6 +298,7 @@ class Transport:
     def _keep_page(self, descriptor: int) -> None:
         try:
             self.page = page_of(descriptor)
+            self._life.passed(self.page)
         except PageError as error:
             # Without it there are blocks, as of an earlier daemon.
             if self._wants_page:

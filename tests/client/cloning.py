@@ -37,8 +37,6 @@ class Kept(mmap.mmap):
 mmap.mmap = Kept  # type: ignore[misc]
 with mock.patch("os.register_at_fork"):
     import uuidd_client
-    from uuidd_client import session  # noqa: F401  (so that it is imported in this thread)
-    from uuidd_client.drawing import function
 
 from tests.client.fakes import Time  # noqa: E402  (after what it imports of the client)
 from tests.client.lanes import Clock, World  # noqa: E402
@@ -48,7 +46,7 @@ from uuidd.core.ids.kinds import KINDS  # noqa: E402
 if TYPE_CHECKING:
     from uuidd_client.client import Kind
 
-BEFORE = 4
+BEFORE = 12
 """Calls before the machine is cloned."""
 
 AFTER = 30
@@ -70,8 +68,6 @@ def ways(client: uuidd_client.Client, kind: Kind) -> Iterator[tuple[str, Draws]]
     if kind != "v4":
         name = kind.replace("v", "uuid") if kind in ("v1", "v6", "v7") else kind
         yield "method", partial(called, getattr(client, name))
-        # As the functions of the module are made.
-        yield "function", partial(called, function(client.factory(kind)))
 
 
 def called(draw: Callable[[], Any]) -> list[Any]:

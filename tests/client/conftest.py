@@ -8,17 +8,16 @@ import warnings
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import pytest
 
+from tests.client.cutters import CUTTERS
 from tests.client.fakes import Time
 from tests.client.lanes import Lanes
 from tests.rig import Daemon
-from uuidd_client import extension, notices, source
+from uuidd_client import extension, notices
 from uuidd_client.command import main
-from uuidd_client.fallback import Fallback
-from uuidd_client.per_process import PerProcess
 
 IMPLEMENTATIONS = ["python"] if extension.core is None else ["c", "python"]
 """What the client can make ids with here; UUIDD_EXTENSION=require demands both."""
@@ -53,6 +52,12 @@ def implementation(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
     return chosen
 
 
+@pytest.fixture(params=CUTTERS)
+def new(request: pytest.FixtureRequest) -> Any:
+    """Return the class of cutters: that of each implementation in turn."""
+    return CUTTERS[request.param]
+
+
 @pytest.fixture(autouse=True)
 def _warned_already(monkeypatch: pytest.MonkeyPatch) -> None:
     """The fallback warns once in a process; here it has warned, unless a test says otherwise."""
@@ -64,12 +69,6 @@ def _room_in_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
     """The log of a process has room for a few lines a minute; here each test has all of it."""
     lines_at = deque([-notices.MINUTE] * notices.LINES, maxlen=notices.LINES)
     monkeypatch.setattr(notices, "_lines_at", lines_at)
-
-
-@pytest.fixture(autouse=True)
-def _own_fallback(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each test has a fallback of its own, so that none begins past another's time."""
-    monkeypatch.setattr(source, "local_fallback", PerProcess(Fallback))
 
 
 @pytest.fixture(scope="session")

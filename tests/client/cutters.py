@@ -1,66 +1,48 @@
-"""Cutters of the C extension, with a clock and random bytes that a test chooses."""
+"""Cutters of both implementations, with a clock, random bytes and a life that a test chooses."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any
-from uuid import UUID, SafeUUID
+from uuid import UUID
 
+from tests import kinds
 from tests.client.fakes import NODE, START
-from tests.client.lanes import Lanes
-from tests.kinds import GREGORIAN, KINDS
+from tests.kinds import KINDS
 from uuidd.core.ids.layouts import Origin
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd_client import extension
-from uuidd_client.fork_guard import ForkGuard
-from uuidd_client.lease import Holding
-from uuidd_client.watch import NO_EPOCHS
+from uuidd_client.cutter import Cutter, Source
+from uuidd_client.life import FOREVER, word
 
 core: Any = extension.core
-"""The extension. Without it, the tests that import this are not collected."""
+"""The extension, or None."""
+
+CUTTERS: dict[str, Any] = (
+    {"python": Cutter} if core is None else {"c": core.Cutter, "python": Cutter}
+)
+"""The implementations that are here."""
 
 BLOCK = Origin(NODE, clock_seq=0x1234, worker=5)
-FOREVER = (1 << 60) - 1
+LANE = Origin(NODE, clock_seq=0x305, lane=5)
+TOKEN = (1 << 64) - 5
 
 
 class Hand:
-    """A cutter for ids of *kind*, and what it reads: *now*, in ticks, and random bytes.
+    """A cutter that *new* makes, and what it reads: *now*, in ticks, and *random* bytes.
 
-    *leased* is the lease that it holds, and *guard* has its memory. The clock is read *readings*
-    times, and calls *between* then. If a *clock* is given, that is read instead, and *now* counts
-    only for the deadlines of what is lent.
+    It lives as long as ``alive[0]`` is 1. Its sources may be used before the tick ``horizon[0]``,
+    and while ``token[0]`` is TOKEN. The clock is read *readings* times, and calls *between* then.
     """
 
     def __init__(
-        self,
-        kind: str = "v1",
-        *,
-        max_age: float = 0.1,
-        clock: Callable[[], int] | None = None,
-        random: Callable[[int], bytes] = os.urandom,
-        uuid: type[UUID] = UUID,
-        safe: object = SafeUUID.safe,
+        self, new: Any, max_age: float = 0.1, random: Callable[[int], bytes] | None = None
     ) -> None:
         self.now = START + 10 * TICKS_PER_SECOND
         self.readings = 0
         self.between: Callable[[], object] = lambda: None
-        self.guard = ForkGuard()
-        self.used, self.latest = core.Mark(), core.Mark()
-        latest = None if kind in GREGORIAN else self.latest
-        uuids = (uuid, safe, SafeUUID.unknown)
-        self.cutter = core.Cutter(
-            kind,
-            self.guard.memory,
-            self.used,
-            latest,
-            max_age,
-            clock or self._clock,
-            random,
-            uuids,
-        )
-        self.leased: Holding | None = None
-        self.form = "uuid" if "uuid" in KINDS[kind].forms else "text"
+        self.alive, self.horizon, self.token = word(1), word(FOREVER), word(TOKEN)
+        self.cutter: Cutter = new(self.alive, max_age, self._clock, random)
 
     def _clock(self) -> int:
         self.readings += 1
@@ -68,31 +50,68 @@ class Hand:
         self.between()
         return (now - UNIX_EPOCH) * 100
 
-    def hold(self, lanes: Lanes, *, end: int = FOREVER, tell_at: int = FOREVER) -> Hand:
-        """Lease a lane for it."""
-        self.leased = lease = lanes.lease()
-        self.cutter.hold(lease.page, lease.at, lease.token, lease.begin, end, tell_at, lease.origin)
+    def source(self, first: int, end: int, **other: Any) -> Source:
+        """Return a block of the places from *first* to *end*, for all times."""
+        watch = self.horizon, self.token, TOKEN
+        return Source(first, end, 0, FOREVER, BLOCK, True, False, *watch)._replace(**other)
+
+    def block(self, first: int = START, count: int = 10, **other: Any) -> Hand:
+        """Let the cutter have a block."""
+        self.cutter.source = self.source(first, first + count, **other)
         return self
 
-    def lend(
-        self,
-        first: int,
-        count: int,
-        *,
-        begin: float = 0.0,
-        seconds: float = 1.0,
-        origin: Origin = BLOCK,
-        safe: bool = True,
-        epochs: memoryview[int] = NO_EPOCHS,
-        epoch: int = 0,
-    ) -> memoryview[float]:
-        """Lend it places from *first* on, for some *seconds* from now; return their deadline."""
-        deadline = self.guard.slot((self.now - UNIX_EPOCH) / TICKS_PER_SECOND + seconds)
-        end = first + count
-        marked = self.used.end
-        self.cutter.lend(first, end, begin, deadline, marked, origin, safe, epochs, epoch)
-        return deadline
+    def lane(self, **other: Any) -> Hand:
+        """Let the cutter have a lane."""
+        self.cutter.source = self.source(0, 0, origin=LANE, lane=True)._replace(**other)
+        return self
 
-    def one(self, form: str | None = None) -> Any:
+    def all(self) -> Hand:
+        """Let the cutter have what v4 is made of."""
+        return self.block(0, FOREVER, origin=Origin(0), safe=False)
+
+    def one(self, kind: str = "v1", form: str | None = None) -> Any:
         """Return the next id, or None."""
-        return self.cutter.one(form or self.form)
+        return self.cutter.one(kind, form or KINDS[kind].forms[0])
+
+    def tick(self, kind: str = "v1", form: str | None = None) -> int | None:
+        """Return the tick of the next id, or None."""
+        made = self.one(kind, form)
+        return None if made is None else kinds.tick(kind, made)
+
+    def ticks(self, count: int, kind: str = "v1", form: str | None = None) -> list[int | None]:
+        """Return the ticks of the next ids."""
+        return [self.tick(kind, form) for _ in range(count)]
+
+
+def _many(hand: Hand, source: Source | None) -> list[UUID]:
+    made: list[UUID] = hand.cutter.many("v1", "uuid", 1, source)
+    return made
+
+
+def _packed(hand: Hand, source: Source | None) -> list[UUID]:
+    made = hand.cutter.packed("v1", 1, source)
+    return [UUID(bytes=made)] if made else []
+
+
+def _of_another(way: Callable[[Hand, Source | None], list[UUID]]) -> Callable[[Hand], list[UUID]]:
+    def cut(hand: Hand) -> list[UUID]:
+        source, hand.cutter.source = hand.cutter.source, None
+        made = way(hand, source)
+        hand.cutter.source = source
+        return made
+
+    return cut
+
+
+WAYS: dict[str, Callable[[Hand], list[UUID]]] = {
+    "one": lambda hand: [made for made in [hand.one("v1", "uuid")] if made is not None],
+    "many": lambda hand: _many(hand, None),
+    "packed": lambda hand: _packed(hand, None),
+}
+"""How a v1 is cut: they return a list of it, or of none."""
+
+PASSED: dict[str, Callable[[Hand], list[UUID]]] = {
+    "many of a source": _of_another(_many),
+    "packed of a source": _of_another(_packed),
+}
+"""The same, of the source of the cutter, which is passed to it while it has none."""

@@ -10,20 +10,26 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from struct import pack
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, NoReturn, Self
 
 import msgpack
+import pytest
 
 from uuidd.core.ids import versions
+from uuidd.core.ids.snowflake import TWITTER_EPOCH
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline import Block
 from uuidd.core.wire import methods
 from uuidd.core.wire.rpc import pack_notification
+from uuidd_client import channel, extension
+from uuidd_client.cutter import Cutter
 from uuidd_client.errors import DaemonUnavailable
+from uuidd_client.life import FOREVER, Watch, word
 from uuidd_client.system import ClientClock
-from uuidd_client.watch import NEVER
 
 UUIDCTL = [
     sys.executable,
@@ -55,10 +61,6 @@ class Time(ClientClock):
         """Return the seconds elapsed, from 1000 on."""
         return 1000.0 + self.ticks / TICKS_PER_SECOND
 
-    def utc_seconds(self) -> float:
-        """Return UTC in seconds since 1970."""
-        return (self.utc - UNIX_EPOCH) / TICKS_PER_SECOND
-
     def utc_ns(self) -> int:
         """Return UTC in nanoseconds since 1970."""
         self._move(self.step)
@@ -77,39 +79,29 @@ class Time(ClientClock):
         self.utc += ticks
 
 
-class Unwatched:
-    """Where blocks come from that no page is about, and where each call may wait."""
+class Unleased:
+    """What stands in for a connection: it gives blocks as a test says, and no lease."""
 
-    watch = NEVER
-    clock: ClientClock
+    path = "/nowhere"
+    page = None
+    watch = Watch(word(FOREVER), word(0), 0)
+    """That of a block which nothing ends."""
 
-    def check_may_wait(self) -> None:
-        """Raise nothing."""
+    def lease(self) -> NoReturn:
+        """Raise DaemonUnavailable."""
+        raise UNAVAILABLE
+
+    def close(self) -> None:
+        """Do nothing."""
 
 
-class Blocks(Unwatched):
-    """A source that gives the blocks told to it in turn, or raises; notes what it was asked.
-
-    Without a *clock*, ten seconds past START, it has one that stands still there.
-    """
-
-    def __init__(
-        self, *blocks: Block | BaseException, safe: bool = True, clock: ClientClock | None = None
-    ) -> None:
-        self.clock = clock or Time(10)
-        self.left = list(blocks)
-        self.asked: list[int] = []
-        self.safe = safe
-        self.before: Callable[[], None] = lambda: None
-
-    def take(self, count: int) -> tuple[Block, bool]:
-        """Return the next block."""
-        self.before()
-        self.asked.append(count)
-        block = self.left.pop(0)
-        if isinstance(block, BaseException):
-            raise block
-        return block, self.safe
+def set_random(patch: pytest.MonkeyPatch, random: Callable[[int], bytes]) -> None:
+    """Let all clients that are made from now on read *random*."""
+    if extension.core is None:
+        patch.setattr(channel, "Cutter", partial(Cutter, random=random))
+    else:
+        new, draw = partial(extension.core.Cutter, random=random), extension.core.Draw
+        patch.setattr(extension, "core", SimpleNamespace(Cutter=new, Draw=draw))
 
 
 def block(first: int, count: int, clock_seq: int = 5, node: int = NODE) -> Block:
@@ -128,7 +120,8 @@ class Server:
 
     Requests for a lease are apart: *asked* counts them, and *lease* answers them, or hangs up if it
     returns False. So is what is told of ids in use, which *told* counts. The first answer over a
-    connection comes with the descriptors *greeting*.
+    connection comes with the descriptors *greeting*. *latest* is the connection of the last
+    request, for an answer that comes later.
     """
 
     def __init__(
@@ -147,10 +140,11 @@ class Server:
         self._greeting = greeting or []
         self._greeted: weakref.WeakSet[socket.socket] = weakref.WeakSet()
         self._listener = socket.socket(socket.AF_UNIX)
+        self.latest = self._listener
         self._stop, self._stopped = os.pipe()
         self._thread = threading.Thread(target=self._serve)
 
-    def __enter__(self) -> Server:
+    def __enter__(self) -> Self:
         self._listener.bind(str(self.path))
         self._listener.listen(64)
         self._thread.start()
@@ -183,7 +177,8 @@ class Server:
 
     def _answered(self, connection: socket.socket) -> bool:
         try:
-            request = connection.recv(65536)
+            # Few bytes, because the test of leaks counts them too.
+            request = connection.recv(4096)
             if not request:
                 return False
             while request.startswith(IN_USE):
@@ -194,6 +189,7 @@ class Server:
             if b"lease" in request:
                 self.asked += 1
                 return self._lease(request, connection)
+            self.latest = connection
             self.requests.append(request)
             reply = self._answer(request)
             if reply is None:
@@ -234,6 +230,30 @@ def granted(first: int, count: int) -> dict[str, Any]:
     steady = {"worker": 5, "epoch": 0}
     node = NODE.to_bytes(6, "big")
     return {"first": START + first, "count": count, "clock_seq": 5, "node": node} | steady
+
+
+def gives(*blocks: tuple[int, int] | tuple[int, int, int]) -> Answer:
+    """Return an answer that gives these blocks in turn: the first tick, the number, and the node.
+
+    None is longer than was asked for. The worker number is the node's lowest bits. After them,
+    whoever asks is refused.
+    """
+    left = iter(blocks)
+
+    def answer(request: bytes) -> bytes:
+        asked = msgpack.unpackb(request)[3][1]
+        for first, count, *node in left:
+            origin = {"node": node[0].to_bytes(6, "big"), "worker": node[0] & 1023} if node else {}
+            epoch = {"epoch": TWITTER_EPOCH}
+            return result(request, granted(first, min(count, asked)) | epoch | origin)
+        return refused(request, "unavailable: none are left")
+
+    return answer
+
+
+def wanted(server: Server) -> list[int]:
+    """Return how many ticks each request to *server* was for."""
+    return [msgpack.unpackb(request)[3][1] for request in server.requests]
 
 
 def grants() -> Answer:

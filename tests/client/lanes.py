@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import socket
-from itertools import count as count_up
+from itertools import cycle
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import msgpack
 
@@ -13,7 +13,6 @@ from tests.client.fakes import (
     NO_LEASE,
     NODE,
     START,
-    UNAVAILABLE,
     Server,
     Time,
     granted,
@@ -21,33 +20,20 @@ from tests.client.fakes import (
     result,
 )
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
-from uuidd.core.timeline.page import (
-    DUE_AT,
-    EPOCH_AT,
-    HORIZON_AT,
-    MAGIC_AT,
-    PAGE_MAGIC,
-    TOKENS_AT,
-    Lease,
-)
+from uuidd.core.timeline.page import DUE_AT, EPOCH_AT, HORIZON_AT, MAGIC_AT, PAGE_MAGIC, TOKENS_AT
+from uuidd.core.timeline.page import Lease as Granted
 from uuidd.core.wire.methods import pack_lease
 from uuidd.server import page as server_page
-from uuidd_client.connection import Connection
-from uuidd_client.lease import Holding, Page
-from uuidd_client.own_lane import OwnLane
-from uuidd_client.source import LatestSteady, utc_tick
+from uuidd_client.lease import Lease, Page
 from uuidd_client.system import ClientClock
 
 
 class Lanes:
     """The page of a daemon, and leases of its lanes, one after another, from *begin* on.
 
-    It is also a connection with *clock* that leases them: *asked* and *told* count what was asked
-    and told. For a server, *passed* are the descriptors that it passes, *answer* is what it says
-    instead.
+    For a server, *passed* are the descriptors that it passes, and *answer* is what it says instead.
+    While it is *refusing*, it says *refusal*.
     """
-
-    path = "/path"
 
     def __init__(
         self,
@@ -65,17 +51,15 @@ class Lanes:
         self.begin = START
         self.refusing = False
         self.refusal = NO_LEASE
-        self.error = UNAVAILABLE
         self.answer: dict[str, Any] = {}
         self.passed = [self.fd]
-        self.asked = self.told = 0
-        self._lanes = count_up(16)
+        self._lanes = cycle(range(16, 256))
 
-    def grant(self) -> Lease:
+    def grant(self) -> Granted:
         """Lease the next lane."""
         lane = next(self._lanes)
         self.words[TOKENS_AT + lane] = token = 1000 + lane
-        return Lease(lane, 3 << 8 | lane, NODE, token, self.begin)
+        return Granted(lane, 3 << 8 | lane, NODE, token, self.begin)
 
     def revoke(self) -> None:
         """End all leases."""
@@ -87,19 +71,9 @@ class Lanes:
         self.revoke()
         self.words[EPOCH_AT] += 1
 
-    def check_may_wait(self) -> None:
-        """Let every call wait, as a connection does for one that may."""
-
-    def lease(self) -> Holding:
+    def lease(self) -> Lease:
         """Return a lease, as a connection does."""
-        self.asked += 1
-        if self.refusing:
-            raise self.error
-        return Holding(self.grant(), self.page)
-
-    def tell_in_use(self) -> None:
-        """Count what the daemon is told."""
-        self.told += 1
+        return Lease(self.grant(), self.page)
 
     def answered(self, request: bytes, connection: socket.socket) -> bool:
         """Answer a request for a lease, with the page."""
@@ -109,13 +83,6 @@ class Lanes:
             reply = result(request, self.answer or pack_lease(self.grant()))
             socket.send_fds(connection, [reply], self.passed)
         return True
-
-    def own_lane(self, latest: LatestSteady | None = None) -> OwnLane:
-        """Return what takes ticks of a lane that is leased here already."""
-        lane = OwnLane(cast(Connection, self), latest)
-        assert lane.now() == 0
-        assert lane.now()
-        return lane
 
     def close(self) -> None:
         """Let go of the page."""
@@ -128,7 +95,7 @@ class Clock(ClientClock):
     @property
     def utc(self) -> int:
         """The tick of now."""
-        return utc_tick(self)
+        return self.utc_tick()
 
     def move(self, seconds: float) -> None:
         """Do nothing: it goes by itself."""

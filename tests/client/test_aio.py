@@ -16,14 +16,14 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from tests.client.fakes import Server, granted, grants, result
+from tests.client.fakes import START, Server, granted, grants, result
 from tests.client.lanes import Clock, World
 from tests.kinds import KINDS, TIMED
 from tests.rig import Daemon
 from uuidd_client import Client, DaemonUnavailable, NoWorkerId, transport
-from uuidd_client.aio import PIECE, SHORT_LIST, AsyncClient
-from uuidd_client.event_loop import MAX_THREADS
+from uuidd_client.aio import MAX_THREADS, PIECE, SHORT_LIST, AsyncClient
 from uuidd_client.stream import Stream
+from uuidd_client.system import SYSTEM_CLOCK
 from uuidd_client.testing import fixed_ids
 
 if TYPE_CHECKING:
@@ -162,6 +162,10 @@ def test_an_id_that_needs_no_daemon_does_not_let_go_of_the_loop(run: Run[Any], p
             await ids.uuid7()
         made = {at_once(ids.uuid7()) for _ in range(1000)}
         assert len(made) == 1000
+        # A list takes as many ticks as it has ids.
+        enough = SYSTEM_CLOCK.utc_tick() + SHORT_LIST
+        while SYSTEM_CLOCK.utc_tick() < enough:
+            pass
         assert len(at_once(ids.make("v7", SHORT_LIST))) == SHORT_LIST
         await ids.aclose()
 
@@ -192,6 +196,7 @@ def test_other_tasks_go_on_while_the_daemon_is_asked(run: Run[Any], held: Held, 
 
     async def main() -> None:
         ids, others = AsyncClient(Client(path, timeout=TEN_MINUTES)), []
+        await ids.make("v4", 1)
 
         async def ask() -> None:
             others.append(await ids.uuid1())
@@ -207,23 +212,39 @@ def test_other_tasks_go_on_while_the_daemon_is_asked(run: Run[Any], held: Held, 
     run(main)
 
 
-def test_a_cancelled_call_loses_no_id(run: Run[Any], held: Held, path: Path) -> None:
-    """What the daemon answers after the call has ended is used by the next."""
+def test_a_call_that_is_cancelled_before_its_thread_begins_asks_nobody(
+    run: Run[Any], held: Held, path: Path
+) -> None:
+    """And it holds up no later call."""
 
     async def main() -> None:
-        ids = AsyncClient(Client(path, timeout=TEN_MINUTES, max_age=TEN_MINUTES))
+        ids = AsyncClient(Client(path, timeout=TEN_MINUTES))
         with anyio.move_on_after(0) as scope:
             await ids.uuid1()
         assert scope.cancelled_caught
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(ids.uuid1)
-            await until(held.asked.is_set)
-            tasks.cancel_scope.cancel()
         held.go.set()
         await ids.uuid1()
 
     run(main)
     assert held.count == 1
+
+
+def test_a_call_that_is_cancelled_while_the_daemon_is_asked_holds_up_no_other(
+    run: Run[Any], held: Held, path: Path
+) -> None:
+    """Its id is lost; the next one is another."""
+
+    async def main() -> uuid.UUID:
+        ids = AsyncClient(Client(path, timeout=TEN_MINUTES))
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ids.uuid1)
+            await until(held.asked.is_set)
+            tasks.cancel_scope.cancel()
+        held.go.set()
+        return await ids.uuid1()
+
+    assert run(main).time == START + 2000
+    assert held.count == 2
 
 
 def test_cancelled_calls_repeat_no_id(run: Run[Any], daemon: Daemon) -> None:
@@ -357,18 +378,19 @@ def test_a_list_that_is_cancelled_is_not_made_to_its_end(
 ) -> None:
     """The thread stops after the piece at hand."""
     begun, go, pieces = threading.Event(), threading.Event(), Counter[bool]()
-    part = AsyncClient._part
+    client = Client(daemon.socket)
+    make = client._channels.make
 
-    def held_part(self: AsyncClient, *words: Any, **options: Any) -> Any:
+    def held_make(*words: Any) -> Any:
         pieces[True] += 1
         begun.set()
         go.wait(60)
-        return part(self, *words, **options)
+        return make(*words)
 
-    monkeypatch.setattr(AsyncClient, "_part", held_part)
+    monkeypatch.setattr(client._channels, "make", held_make)
 
     async def main() -> None:
-        ids = AsyncClient(Client(daemon.socket))
+        ids = AsyncClient(client)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(ids.make, "v7", 20 * PIECE)
             await until(begun.is_set)
@@ -554,6 +576,26 @@ def test_without_anyio_the_error_says_what_to_install() -> None:
     )
 
 
-def test_all_timelines_have_a_lock() -> None:
-    """A kind that is added has one too; v4, which waits for nothing, as well."""
-    assert {each.timeline for each in KINDS.values()} == {"", "utc", "steady", "snowflake"}
+@pytest.mark.parametrize("count", [3, 2 * PIECE])
+def test_a_list_is_made_again_if_the_process_is_renewed_meanwhile(
+    run: Run[Any], monkeypatch: pytest.MonkeyPatch, path: Path, count: int
+) -> None:
+    """A copy of this process may return the first ids of it."""
+    client, pieces, renewals = Client(path), Counter[bool](), iter([True])
+    make = client._channels.make
+
+    def renewed(*words: Any) -> Any:
+        made = make(*words)
+        pieces[True] += 1
+        if next(renewals, False):
+            client.renew()
+        return made
+
+    monkeypatch.setattr(client._channels, "make", renewed)
+
+    async def main() -> Any:
+        return await AsyncClient(client).make("v7", count)
+
+    made = run(main)
+    assert len(set(made)) == count
+    assert pieces[True] == 2 * -(-count // PIECE)

@@ -578,7 +578,9 @@ def test_a_client_that_is_dropped_hangs_up_at_once(daemon: Daemon) -> None:
     try:
         client = Client(daemon.socket, fallback=False)
         client.uuid1()
-        connection = weakref.ref(client._session.get().channel("utc").connection)
+        [channel] = client._channels.made.values()
+        connection = weakref.ref(channel.connection)
+        del channel
         del client
         assert connection() is None
     finally:

@@ -38,9 +38,9 @@ from uuidd.core.timeline import Block
 from uuidd_client import stream, transport
 from uuidd_client.connection import MAX_FROM_LIBUUID, Connection
 from uuidd_client.errors import DaemonUnavailable, NoWorkerId
-from uuidd_client.per_process import Forked
+from uuidd_client.lease import page_of
+from uuidd_client.life import Life, Over, Watch
 from uuidd_client.system import SYSTEM_CLOCK, ClientClock
-from uuidd_client.watch import page_of
 
 PATIENCE = 10.0
 
@@ -56,7 +56,8 @@ def connect(
     path: Path, timeout: float = PATIENCE, clock: ClientClock = SYSTEM_CLOCK
 ) -> Iterator[Connection]:
     """Return a connection that is closed in the end."""
-    found = Connection(str(path), timeout, clock=clock)
+    # A life of its own, which keeps no page of other tests.
+    found = Connection(str(path), timeout, clock=clock, life=Life())
     try:
         yield found
     finally:
@@ -91,13 +92,13 @@ def served(
 def test_a_block_is_what_the_daemon_says(path: Path) -> None:
     """A take gives the ticks, the clock sequence and the node of the answer."""
     with served(path, lambda request: result(request, granted(3, 4))) as (_, found):
-        assert found.take(4) == Block(START + 3, 4, 5, NODE)
+        assert found.take("utc", 4)[0] == Block(START + 3, 4, 5, NODE)
 
 
 def test_a_take_asks_for_utc_and_the_count(path: Path) -> None:
     """The request is a MessagePack-RPC one, as published."""
     with served(path, grants()) as (server, found):
-        found.take(12)
+        found.take("utc", 12)
     assert msgpack.unpackb(server.requests[0]) == [0, 1, "take", ["utc", 12, False, False]]
 
 
@@ -112,75 +113,69 @@ def test_a_daemon_says_why_it_has_no_worker_number(path: Path) -> None:
         served(path, lambda request: refused(request, "no_worker_id: the reason")) as (_, found),
         pytest.raises(NoWorkerId, match=r"refused: .*the reason"),
     ):
-        found.take_snowflake(4)
+        found.take("snowflake", 4)
 
 
-def test_snowflakes_have_a_part_of_the_steady_timeline(path: Path) -> None:
-    """The request names that part."""
-    with served(path, lambda request: result(request, granted(3, 4) | {"worker": 7})) as (
-        server,
-        found,
-    ):
-        assert found.take_snowflake(4).worker == 7
-    assert msgpack.unpackb(server.requests[0])[3][0] == "snowflake"
+def test_a_block_for_snowflakes_has_the_daemons_worker_number(path: Path) -> None:
+    """All Snowflakes of the block have it."""
+    with served(path, lambda request: result(request, granted(3, 4) | {"worker": 7})) as (_, found):
+        assert found.take("snowflake", 4)[0].origin.worker == 7
 
 
-def test_a_block_for_snowflakes_has_a_worker_number(path: Path) -> None:
-    """A block without one is refused; the error names the daemon's option."""
+def test_a_block_for_snowflakes_without_a_worker_number_is_refused(path: Path) -> None:
+    """The error names the daemon's option."""
     no_number = granted(3, 4) | {"worker": None}
     with (
         served(path, lambda request: result(request, no_number)) as (_, found),
         pytest.raises(NoWorkerId, match="--worker N"),
     ):
-        found.take_snowflake(4)
+        found.take("snowflake", 4)
 
 
-@pytest.mark.parametrize("timeline", ["utc", "steady"])
-def test_a_daemon_that_must_wait_is_asked_to(path: Path, timeline: str) -> None:
-    """It lives, and gives the block once its disk has the state."""
-    answers = in_turn(must_wait, lambda request: result(request, granted(3, 4)))
-    with served(path, answers) as (server, found):
-        taken = found.take(4) if timeline == "utc" else found.take_steady(4)
+@pytest.mark.parametrize("timeline", ["utc", "steady", "snowflake"])
+@pytest.mark.parametrize("wait", [False, True])
+def test_a_take_says_whether_the_daemon_may_wait_for_its_disk(
+    path: Path, timeline: str, wait: bool
+) -> None:
+    """The request names the timeline too."""
+    with served(path, lambda request: result(request, granted(3, 4))) as (server, found):
+        taken, _ = found.take(timeline, 4, wait=wait)
         assert (taken.first, taken.count) == (START + 3, 4)
-    params = [msgpack.unpackb(request)[3] for request in server.requests]
-    assert params == [[timeline, 4, False, wait] for wait in (False, True)]
+    assert msgpack.unpackb(server.requests[0])[3] == [timeline, 4, False, wait]
 
 
+def test_a_daemon_that_must_wait_says_so(path: Path) -> None:
+    """Whether it is asked to wait is the caller's choice."""
+    with served(path, must_wait) as (server, found):
+        with pytest.raises(DaemonUnavailable) as caught:
+            found.take("utc", 1)
+        assert caught.value.code == "must_wait"
+        assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(("wait", "seconds"), [(False, PATIENCE), (True, PATIENCE + 0.8)])
 def test_a_daemon_that_waits_has_its_own_time_for_that(
-    path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, monkeypatch: pytest.MonkeyPatch, wait: bool, seconds: float
 ) -> None:
     """The time-out is for silence; what the daemon may wait for its disk comes on top."""
-    time = Time()
     left: list[float] = []
-    receive = Connection._receive
 
-    def measured(self: Connection, deadline: float) -> bytes:
-        left.append(deadline - time.elapsed())
-        time.move(0.05)
-        return receive(self, deadline)
+    class Watched(stream.Stream):
+        def wait_for_bytes(self, seconds: float) -> None:
+            left.append(seconds)
+            super().wait_for_bytes(seconds)
 
-    monkeypatch.setattr(Connection, "_receive", measured)
-    with served(path, in_turn(must_wait, grants()), time) as (_, found):
-        found.take(1)
-    assert left == [pytest.approx(PATIENCE), pytest.approx(PATIENCE - 0.05 + 0.8)]
-
-
-def test_a_daemon_that_waited_in_vain_says_so(path: Path) -> None:
-    """The second answer counts, whatever it is."""
-    in_vain = "unavailable: the state could not be saved"
-    answers = in_turn(must_wait, lambda request: refused(request, in_vain))
-    with (
-        served(path, answers) as (_, found),
-        pytest.raises(DaemonUnavailable, match=in_vain),
-    ):
-        found.take(1)
+    monkeypatch.setattr(transport, "Stream", Watched)
+    with served(path, grants(), Time()) as (_, found):
+        found.take("utc", 1, wait=wait)
+    assert left == [pytest.approx(seconds)]
 
 
 def test_each_request_has_a_msgid_of_its_own(path: Path) -> None:
     """So a late answer is not taken for the next one's, over the one connection of all calls."""
     with served(path, grants()) as (server, found):
         for _ in range(20):
-            found.take(1)
+            found.take("utc", 1)
     assert server.connections == 1
     assert len({msgpack.unpackb(request)[1] for request in server.requests}) == 20
 
@@ -189,8 +184,8 @@ def test_msgids_wrap_around_after_32_bits(path: Path) -> None:
     """After the highest msgid comes 0, for there is no higher one in the protocol."""
     with served(path, grants()) as (server, found):
         found._msgid = (1 << 32) - 2
-        found.take(1)
-        found.take(1)
+        found.take("utc", 1)
+        found.take("utc", 1)
     assert [msgpack.unpackb(request)[1] for request in server.requests] == [(1 << 32) - 1, 0]
 
 
@@ -199,7 +194,7 @@ def test_a_connection_that_broke_is_made_anew(path: Path) -> None:
     with connect(path) as found:
         for _ in range(2):
             with Server(path, grants()) as server:
-                found.take(1)
+                found.take("utc", 1)
             assert server.connections == 1
 
 
@@ -207,8 +202,8 @@ def test_a_request_that_broke_off_is_sent_once_more(path: Path) -> None:
     """When an open connection is hung up on, the same request goes over a new one."""
     answers = in_turn(grants(), lambda _: None, grants())
     with served(path, answers) as (server, found):
-        found.take(1)
-        found.take(2)
+        found.take("utc", 1)
+        found.take("utc", 2)
     assert (server.connections, server.requests[1]) == (2, server.requests[2])
 
 
@@ -223,7 +218,7 @@ def test_an_answer_may_come_in_pieces(path: Path, monkeypatch: pytest.MonkeyPatc
             whole = msgpack.packb([1, 1, None, granted(0, 1)])
             pieces = iter([whole[:1], whole[1:9], whole[9:]])
             monkeypatch.setattr(found, "_receive", lambda _: next(pieces))
-            assert found.take(1).first == START
+            assert found.take("utc", 1)[0].first == START
 
 
 def test_an_error_is_told_in_one_line_that_a_terminal_can_show(path: Path) -> None:
@@ -233,7 +228,7 @@ def test_an_error_is_told_in_one_line_that_a_terminal_can_show(path: Path) -> No
         served(path, lambda request: refused(request, text)) as (_, found),
         pytest.raises(DaemonUnavailable) as caught,
     ):
-        found.take(1)
+        found.take("utc", 1)
     assert "unavailable: x\\ny\\x1b[2Jzz" in str(caught.value)
     assert len(str(caught.value)) < 2000
     assert (caught.value.path, caught.value.reason) == (str(path), "unavailable")
@@ -245,8 +240,8 @@ def test_an_error_leaves_the_connection_open(path: Path) -> None:
     refusal = msgpack.packb([1, 1, "busy: no room", None])
     with served(path, in_turn(lambda _: refusal, grants())) as (server, found):
         with pytest.raises(DaemonUnavailable):
-            found.take(1)
-        found.take(1)
+            found.take("utc", 1)
+        found.take("utc", 1)
     assert server.connections == 1
 
 
@@ -256,8 +251,8 @@ def test_an_answer_to_another_request_is_refused(path: Path, answered: int) -> N
     other = msgpack.packb([1, answered, None, granted(0, 1)])
     with served(path, in_turn(lambda _: other, grants())) as (server, found):
         with pytest.raises(DaemonUnavailable, match=f"uuidd at {path}: an answer to another req"):
-            found.take(1)
-        found.take(1)
+            found.take("utc", 1)
+        found.take("utc", 1)
     assert server.connections == 2
 
 
@@ -288,8 +283,8 @@ def test_a_bad_block_is_refused(path: Path, bad: object) -> None:
     """From what is no block no id is made, and the connection is given up."""
     with served(path, in_turn(lambda request: result(request, bad), grants())) as (server, found):
         with pytest.raises(DaemonUnavailable, match="an unusable answer"):
-            found.take(1)
-        found.take(1)
+            found.take("utc", 1)
+        found.take("utc", 1)
     assert server.connections == 2
 
 
@@ -299,7 +294,7 @@ def test_a_larger_block_than_was_asked_for_is_refused(path: Path) -> None:
         served(path, lambda request: result(request, granted(0, 11))) as (_, found),
         pytest.raises(DaemonUnavailable, match="11 ticks where 10 were asked for"),
     ):
-        found.take(10)
+        found.take("utc", 10)
 
 
 @pytest.mark.parametrize(
@@ -326,8 +321,8 @@ def test_garbage_is_an_unusable_answer(path: Path, garbage: bytes) -> None:
     """Whatever speaks there, what is no response is one error, and the connection is given up."""
     with served(path, in_turn(lambda _: garbage, grants())) as (server, found):
         with pytest.raises(DaemonUnavailable, match="an unusable answer"):
-            found.take(1)
-        found.take(1)
+            found.take("utc", 1)
+        found.take("utc", 1)
     assert server.connections == 2
 
 
@@ -358,7 +353,7 @@ def test_a_socket_that_cannot_be_reached_is_the_cause(
     """The error says which path was tried, and what was wrong with it."""
     tried = place(path)
     with connect(tried) as found, pytest.raises(DaemonUnavailable, match=cause) as caught:
-        found.take(1)
+        found.take("utc", 1)
     assert str(tried) in str(caught.value)
     assert caught.value.reason != "silent"
 
@@ -368,7 +363,7 @@ def test_silence_ends_with_the_time_out(path: Path) -> None:
     with Server(path, lambda _: b""), connect(path, timeout=0.1) as found:
         begun = real_time.monotonic()
         with pytest.raises(DaemonUnavailable, match="silent for") as caught:
-            found.take(1)
+            found.take("utc", 1)
         assert 0.09 < real_time.monotonic() - begun < 5
     assert caught.value.reason == "silent"
 
@@ -388,7 +383,7 @@ def test_what_comes_after_the_time_out_is_not_waited_for(
     with served(path, lambda _: b"", time) as (_, found):
         monkeypatch.setattr(found, "_receive", trickled)
         with pytest.raises(DaemonUnavailable, match="silent for longer") as caught:
-            found.take(1)
+            found.take("utc", 1)
     assert caught.value.reason == "silent"
 
 
@@ -428,7 +423,7 @@ def test_a_full_backlog_ends_with_the_time_out(path: Path, signals: bool) -> Non
         found = stack.enter_context(connect(path, timeout=0.1))
         begun = real_time.monotonic()
         with pytest.raises(DaemonUnavailable) as caught:
-            found.take(1)
+            found.take("utc", 1)
         assert 0.09 < real_time.monotonic() - begun < 5
     assert caught.value.reason == "silent"
 
@@ -437,7 +432,7 @@ def test_a_connection_that_the_collector_ends_is_no_leak(path: Path) -> None:
     """Whichever of the connection and its socket the collector comes to first."""
     with Server(path, grants()), warnings_while_collected() as warned:
         found = Connection(str(path), PATIENCE)
-        found.take(1)
+        found.take("utc", 1)
         cycle: list[object] = [found]
         cycle.append(cycle)
         # A collection that finds the socket in use here sorts it before what leads to it.
@@ -488,7 +483,7 @@ def test_a_connection_may_be_closed_while_it_is_closed(
 ) -> None:
     """In a fork's child the first calls of many threads close their parent's at once."""
     with served(path, grants()) as (_, found):
-        found.take(1)
+        found.take("utc", 1)
         is_open = stream.Stream.is_open
 
         def closing_meanwhile(self: stream.Stream) -> bool:
@@ -499,7 +494,7 @@ def test_a_connection_may_be_closed_while_it_is_closed(
 
         monkeypatch.setattr(stream.Stream, "is_open", closing_meanwhile)
         found.close()
-        found.take(1)
+        found.take("utc", 1)
 
 
 def test_without_a_descriptor_left_the_error_says_so(
@@ -507,12 +502,12 @@ def test_without_a_descriptor_left_the_error_says_so(
 ) -> None:
     """It is an error of the one kind, so that the fallback can stand in."""
 
-    def none_left(_: ClientClock) -> stream.Stream:
+    def none_left(_: ClientClock, __: Life) -> stream.Stream:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
     monkeypatch.setattr(transport, "Stream", none_left)
     with connect(path) as found, pytest.raises(DaemonUnavailable, match="Too many open files"):
-        found.take(1)
+        found.take("utc", 1)
 
 
 # --- util-linux's uuidd
@@ -521,7 +516,7 @@ def test_without_a_descriptor_left_the_error_says_so(
 def test_a_daemon_that_hangs_up_on_rpc_is_asked_in_libuuids_dialect(path: Path) -> None:
     """util-linux's uuidd closes on rpc; its block is that of the one UUID it answers with."""
     with served(path, util_linux) as (server, found):
-        assert found.take(100) == Block(START, 100, 9, NODE)
+        assert found.take("utc", 100)[0] == Block(START, 100, 9, NODE)
     assert server.requests[1] == b"\x04" + pack("=i", 100)
 
 
@@ -529,12 +524,12 @@ def test_the_dialect_is_kept_for_a_minute(path: Path) -> None:
     """Rpc is not tried before each block, but after a minute it is: ours may have come."""
     time = Time()
     with served(path, util_linux, time) as (server, found):
-        found.take(1)
-        found.take(1)
+        found.take("utc", 1)
+        found.take("utc", 1)
         time.move(59)
-        found.take(1)
+        found.take("utc", 1)
         time.move(1)
-        found.take(1)
+        found.take("utc", 1)
     assert [request[0] for request in server.requests] == [0x94, 4, 0x94, 4, 4, 0x94, 4]
 
 
@@ -544,14 +539,14 @@ def test_a_daemon_that_closed_twice_in_a_call_is_not_taken_for_util_linuxs(path:
     answers = in_turn(grants(), *closes, util_linux, grants())
     with served(path, answers) as (server, found):
         for _ in range(3):
-            found.take(1)
+            found.take("utc", 1)
     assert [request[0] for request in server.requests] == [0x94, 0x94, 0x94, 4, 0x94]
 
 
 def test_no_more_is_asked_of_util_linux_than_its_clock_bears(path: Path) -> None:
     """Its clock runs ahead by what it gives, so a large block is several."""
     with served(path, util_linux) as (_, found):
-        assert found.take(1_000_000).count == MAX_FROM_LIBUUID
+        assert found.take("utc", 1_000_000)[0].count == MAX_FROM_LIBUUID
 
 
 @pytest.mark.parametrize(
@@ -571,7 +566,7 @@ def test_garbage_in_libuuids_dialect_is_an_unusable_answer(path: Path, garbage: 
         return garbage if request[0] == 4 else None
 
     with served(path, answer) as (_, found), pytest.raises(DaemonUnavailable, match="unusable"):
-        found.take(1)
+        found.take("utc", 1)
 
 
 def test_after_garbage_rpc_is_tried_first(path: Path) -> None:
@@ -579,8 +574,8 @@ def test_after_garbage_rpc_is_tried_first(path: Path) -> None:
     answers = in_turn(lambda _: None, lambda _: pack("=i", -1), grants())
     with served(path, answers) as (server, found):
         with pytest.raises(DaemonUnavailable):
-            found.take(1)
-        found.take(1)
+            found.take("utc", 1)
+        found.take("utc", 1)
     assert [request[0] for request in server.requests] == [0x94, 4, 0x94]
 
 
@@ -590,7 +585,7 @@ def test_who_hangs_up_on_both_dialects_is_no_daemon(path: Path) -> None:
         served(path, lambda _: None) as (_, found),
         pytest.raises(DaemonUnavailable, match="closed the connection with no answer"),
     ):
-        found.take(1)
+        found.take("utc", 1)
 
 
 def test_util_linux_s_uuidd_has_no_status(path: Path) -> None:
@@ -609,7 +604,7 @@ def test_a_call_after_an_interrupted_one_is_answered(
 ) -> None:
     """A signal handler that raises costs its own call, not the next one's answer."""
     with served(path, grants()) as (_, found):
-        found.take(1)
+        found.take("utc", 1)
 
         def interrupt(_: float) -> bytes:
             monkeypatch.undo()
@@ -620,8 +615,8 @@ def test_a_call_after_an_interrupted_one_is_answered(
 
         monkeypatch.setattr(found, "_receive", interrupt)
         with pytest.raises(KeyboardInterrupt):
-            found.take(1)
-        assert found.take(1).count == 1
+            found.take("utc", 1)
+        assert found.take("utc", 1)[0].count == 1
 
 
 @pytest.mark.parametrize("answer", [None, 7, [1]])
@@ -641,7 +636,90 @@ def test_util_linux_grants_no_more_than_was_asked(path: Path) -> None:
         return bulk_reply(START, 2_000_000_000) if request[0] == 4 else None
 
     with served(path, boast) as (_, found):
-        assert found.take(10).count == 10
+        assert found.take("utc", 10)[0].count == 10
+
+
+# --- the page, and what a block says of it
+
+
+def giving(path: Path, greeting: list[int], **more: Any) -> Server:
+    """Return a daemon that passes *greeting* with its first reply, and says *more* of a block."""
+    return Server(path, lambda asked: result(asked, granted(0, 4) | more), greeting=greeting)
+
+
+def over(watch: Watch) -> bool:
+    """Whether what has this watch may be used no longer."""
+    return watch.token[0] != watch.value
+
+
+@pytest.mark.parametrize("timeline", ["utc", "steady", "snowflake"])
+def test_a_block_is_watched_from_the_first_one_on(path: Path, lanes: Lanes, timeline: str) -> None:
+    """The page comes with it, in the same round trip; the next ones are of the same page."""
+    with giving(path, [lanes.fd]) as server, connect(path) as found:
+        watches = [found.take(timeline, 4)[1] for _ in range(2)]
+        assert len(server.requests) == 2
+        assert list(map(over, watches)) == [False, False]
+        lanes.renew()
+        assert list(map(over, watches)) == [True, True]
+
+
+@pytest.mark.parametrize("of", [0, 1])
+def test_a_block_says_after_how_many_clones_it_was_given(path: Path, lanes: Lanes, of: int) -> None:
+    """The machine may be cloned between the reply and the first look at its page."""
+    lanes.renew()
+    with giving(path, [lanes.fd], page_epoch=of) as server, connect(path) as found:
+        assert over(found.take("utc", 4)[1]) is (of == 0)
+        assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("passed", ["nothing", "a file"])
+def test_a_block_without_a_page_is_used_all_the_same(path: Path, passed: str) -> None:
+    """As of an earlier daemon; a renewal ends it. A descriptor of something else is closed."""
+    before = len(os.listdir("/proc/self/fd"))
+    life = Life()
+    with open(__file__, "rb") as file:
+        greeting = [file.fileno()] if passed == "a file" else []
+        with giving(path, greeting, page_epoch=3):
+            found = Connection(str(path), PATIENCE, life=life)
+            block, watch = found.take("utc", 4)
+            assert block.count == 4
+            assert watch is life.watch
+            found.close()
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_page_is_passed_on_to_the_life(path: Path, lanes: Lanes) -> None:
+    """So a clone ends also what is made without the daemon."""
+    life = Life()
+    with giving(path, [lanes.fd]):
+        found = Connection(str(path), PATIENCE, life=life)
+        found.take("utc", 4)
+        found.close()
+    assert not life.over
+    lanes.renew()
+    assert life.over
+
+
+@pytest.mark.parametrize("epoch", [-1, True, "1", None, 1.0, [1]])
+def test_a_count_of_clones_that_is_none_is_an_unusable_answer(path: Path, epoch: object) -> None:
+    """As is any other field that cannot be."""
+    with (
+        giving(path, [], page_epoch=epoch),
+        connect(path) as found,
+        pytest.raises(DaemonUnavailable, match=r"unusable answer: .* is not an epoch"),
+    ):
+        found.take("utc", 4)
+
+
+def test_connections_leave_no_descriptor_of_the_page_open(path: Path, lanes: Lanes) -> None:
+    """All of a process share the page of their daemon, one after another too."""
+    with giving(path, [lanes.fd]):
+        pages = []
+        for _ in range(5):
+            with connect(path) as found:
+                found.take("utc", 4)
+                pages.append(found.page)
+        assert len({id(page) for page in pages}) == 1
 
 
 # --- leases
@@ -690,7 +768,7 @@ def test_a_lease_without_its_page_is_given_back(path: Path, lanes: Lanes) -> Non
     with leasing(path, lanes) as (server, found):
         with pytest.raises(DaemonUnavailable, match="a lease came without its page"):
             found.lease()
-        assert found.take(1).count == 1
+        assert found.take("utc", 1)[0].count == 1
         assert server.connections == 2
 
 
@@ -704,7 +782,7 @@ def test_a_lease_with_a_page_that_is_none_is_an_unusable_answer(path: Path, lane
         lanes.passed = [file.fileno()]
         with pytest.raises(DaemonUnavailable, match=words):
             found.lease()
-        assert found.take(1).count == 1
+        assert found.take("utc", 1)[0].count == 1
         assert server.connections == 2
 
 
@@ -713,7 +791,7 @@ def test_a_lease_leaves_no_passed_descriptor_open(path: Path, lanes: Lanes, numb
     """However many are passed: the mapping of the page, which is known here, has the only one."""
     page = page_of(lanes.fd)
     with leasing(path, lanes) as (_, found):
-        found.take(1)
+        found.take("utc", 1)
         before = len(os.listdir("/proc/self/fd"))
         lanes.passed *= number
         holding = found.lease()
@@ -756,7 +834,7 @@ def test_a_lease_that_cannot_be_is_an_unusable_answer(
         lanes.answer = LEASE | lie
         with pytest.raises(DaemonUnavailable, match="an unusable answer: a map is not a lease"):
             found.lease()
-        assert found.take(1).count == 1
+        assert found.take("utc", 1)[0].count == 1
         assert server.connections == 2
 
 
@@ -766,7 +844,7 @@ def test_a_refused_lease_leaves_the_connection_open(path: Path) -> None:
         with pytest.raises(DaemonUnavailable, match="refused: no_lease: none is free") as caught:
             found.lease()
         assert caught.value.code == "no_lease"
-        assert found.take(1).count == 1
+        assert found.take("utc", 1)[0].count == 1
         assert server.connections == 1
 
 
@@ -777,7 +855,7 @@ def test_an_older_daemon_that_knows_no_leases_has_blocks(path: Path, lanes: Lane
     with leasing(path, lanes) as (_, found):
         with pytest.raises(DaemonUnavailable, match="no method is called 'lease'"):
             found.lease()
-        assert found.take(1).count == 1
+        assert found.take("utc", 1)[0].count == 1
 
 
 def test_util_linux_s_uuidd_has_no_leases(path: Path) -> None:
@@ -785,7 +863,7 @@ def test_util_linux_s_uuidd_has_no_leases(path: Path) -> None:
     with Server(path, util_linux, lambda *_: False) as server, connect(path) as found:
         with pytest.raises(DaemonUnavailable, match="if it is util-linux's, it has no leases"):
             found.lease()
-        assert [found.take(5).count for _ in range(2)] == [5, 5]
+        assert [found.take("utc", 5)[0].count for _ in range(2)] == [5, 5]
         asked = server.asked
         with pytest.raises(DaemonUnavailable, match="if it is util-linux's, it has no leases"):
             found.lease()
@@ -803,7 +881,7 @@ def test_a_lease_may_be_closed_anywhere(path: Path, lanes: Lanes) -> None:
                 closed.append(at)
                 found.close()
 
-            with contextlib.suppress(DaemonUnavailable, Forked):
+            with contextlib.suppress(DaemonUnavailable, Over):
                 come_between(found.lease, at, close)
             found.close()
             if not closed:
@@ -820,7 +898,7 @@ def test_the_daemon_is_told_that_ids_are_made(path: Path, lanes: Lanes) -> None:
         found.lease()
         found.tell_in_use()
         # Only then has the server read what came before.
-        found.take(1)
+        found.take("utc", 1)
         assert server.told == 1
         assert len(server.requests) == 1
 
@@ -831,7 +909,7 @@ def test_the_next_daemon_is_told_over_another_connection(path: Path, lanes: Lane
         found.lease()
     with Server(path, grants()) as server:
         found.tell_in_use()
-        assert found.take(1).count == 1
+        assert found.take("utc", 1)[0].count == 1
         assert (server.told, server.connections) == (1, 1)
     found.close()
 
@@ -843,7 +921,7 @@ def test_a_daemon_that_has_gone_is_told_nothing(path: Path, lanes: Lanes) -> Non
     found.tell_in_use()
     found.tell_in_use()
     with Server(path, grants()):
-        assert found.take(1).count == 1
+        assert found.take("utc", 1)[0].count == 1
     found.close()
 
 
@@ -853,7 +931,7 @@ def test_a_daemon_that_reads_nothing_is_not_waited_for(path: Path) -> None:
         listener.bind(str(path))
         listener.listen(1)
         with contextlib.suppress(DaemonUnavailable):
-            found.take(1)
+            found.take("utc", 1)
         # As if it had answered, so that it would be told.
         found._unanswered = None
         for _ in range(100_000):
@@ -868,8 +946,8 @@ def test_a_silent_daemon_is_told_nothing(path: Path) -> None:
     """What it would read first is the request that it has not answered."""
     with Server(path, lambda _: b"") as server, connect(path, timeout=0.01) as found:
         with pytest.raises(DaemonUnavailable):
-            found.take(1)
+            found.take("utc", 1)
         found.tell_in_use()
         with pytest.raises(DaemonUnavailable):
-            found.take(1)
+            found.take("utc", 1)
         assert server.told == 0

@@ -237,7 +237,7 @@ def test_a_child_born_while_its_thread_waited_for_another_does_not_hang(daemon: 
         done.wait()
 
     def hold() -> None:
-        client._session.get().channel("utc").in_turn(use)
+        client._channels.call(lambda channel: channel.in_turn(use))
 
     def fork(*_: object) -> None:
         family.fork()

@@ -24,10 +24,6 @@ class Set(ClientClock):
 
     back = 0
 
-    def utc_seconds(self) -> float:
-        """Return UTC in seconds since 1970."""
-        return SYSTEM_CLOCK.utc_seconds() - self.back
-
     def utc_ns(self) -> int:
         """Return UTC in nanoseconds since 1970."""
         return SYSTEM_CLOCK.utc_ns() - self.back * 1_000_000_000

@@ -19,9 +19,7 @@ from tests.kinds import KINDS, SECOND, STEADY, TIMED, UNIX, bounds, fields, numb
 from tests.rig import Daemon
 from uuidd.core.ids import flake, snowflake, versions
 from uuidd.core.ids.nodes import MULTICAST
-from uuidd_client import Client, DaemonUnavailable, NoWorkerId, source
-from uuidd_client.fallback import Fallback
-from uuidd_client.per_process import PerProcess
+from uuidd_client import Client, DaemonUnavailable, NoWorkerId
 
 if TYPE_CHECKING:
     from uuidd_client.client import Form, Kind
@@ -161,15 +159,9 @@ def test_steady_kinds_go_on_without_a_daemon(alone: Client, kind: Kind) -> None:
     assert found == sorted(set(found))
 
 
-def test_flakes_of_two_processes_alone_have_two_nodes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_flakes_of_two_clients_alone_have_two_nodes(tmp_path: Path) -> None:
     """Random ones, marked as such: nothing else tells their Flakes apart."""
-    ids = []
-    for _ in range(2):
-        # What each process has one of.
-        monkeypatch.setattr(source, "local_fallback", PerProcess(Fallback))
-        ids += Client(tmp_path / "absent").make("flake", 1, form="int")
+    ids = [Client(tmp_path / "absent").make("flake", 1, form="int")[0] for _ in range(2)]
     nodes = {flake.fields(id).node for id in ids}
     assert len(nodes) == 2
     assert all(node & MULTICAST for node in nodes)

@@ -16,7 +16,7 @@ import pytest
 from tests.client.fakes import START
 from tests.client.lanes import Lanes
 from uuidd.core.timeline.page import HORIZON_AT, MAGIC_AT, PAGE_MAGIC
-from uuidd_client.lease import PAGE_BYTES, SEALS, Holding, Page, PageError
+from uuidd_client.lease import PAGE_BYTES, SEALS, Lease, Page, PageError, page_of
 
 
 @contextlib.contextmanager
@@ -115,7 +115,7 @@ def test_a_page_does_not_close_the_file_that_got_its_number() -> None:
     program = (
         "import fcntl, gc, os\n"
         "from uuidd.server.page import Page as Written\n"
-        "from uuidd.core.timeline.leases import MAGIC_AT, PAGE_MAGIC\n"
+        "from uuidd.core.timeline.page import MAGIC_AT, PAGE_MAGIC\n"
         "from uuidd_client.lease import Page\n"
         "written = Written()\n"
         "written.words[MAGIC_AT] = PAGE_MAGIC\n"
@@ -131,53 +131,62 @@ def test_a_page_does_not_close_the_file_that_got_its_number() -> None:
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
 
 
+def test_all_connections_to_one_daemon_share_its_page(lanes: Lanes) -> None:
+    """A page costs a descriptor; that of another daemon is another one."""
+    page, other = page_of(lanes.fd), Lanes()
+    assert page_of(lanes.fd) is page
+    assert page_of(other.fd) is not page
+    assert page_of(lanes.fd) is page
+    other.close()
+
+
 # --- a lease
 
 
 def test_a_tick_before_the_horizon_is_allowed(lanes: Lanes) -> None:
     """The last of them is the one before it."""
-    holding = lanes.lease()
+    lease = lanes.lease()
     lanes.words[HORIZON_AT] = START + 10
-    assert [holding.allows(START + tick) for tick in (0, 9, 10, 11)] == [True, True, False, False]
+    assert [lease.allows(START + tick) for tick in (0, 9, 10, 11)] == [True, True, False, False]
 
 
 def test_no_tick_is_allowed_without_the_token(lanes: Lanes) -> None:
     """Neither when the lane is free, nor when another has it."""
-    holding = lanes.lease()
-    assert holding.allows(START)
-    lanes.words[holding.at] = 0
-    assert not holding.allows(START)
-    lanes.words[holding.at] = holding.token + 1
-    assert not holding.allows(START)
+    lease = lanes.lease()
+    assert lease.allows(START)
+    lanes.words[lease.at] = 0
+    assert not lease.allows(START)
+    lanes.words[lease.at] += 1
+    assert not lease.allows(START)
 
 
 def test_the_horizon_is_read_before_the_token(lanes: Lanes) -> None:
     """A horizon that was raised after the lease had ended does not count."""
-    holding = lanes.lease()
-    read: list[int] = []
+    lease = lanes.lease()
 
     class Words(list[int]):
         def __getitem__(self, at: int) -> int:  # type: ignore[override]  # no slice is read
-            read.append(at)
+            # As if the daemon ran now.
+            lanes.revoke()
             return lanes.words[at]
 
-    holding.words = Words()  # type: ignore[assignment]  # it notes what is read
-    assert holding.allows(START)
-    assert read == [HORIZON_AT, holding.at]
+    lease.words = Words()  # type: ignore[assignment]  # the daemon runs when it is read
+    assert not lease.allows(START)
 
 
 def test_a_lease_has_ended_when_the_token_is_another(lanes: Lanes) -> None:
     """A horizon that has passed does not end it: it may be raised."""
-    holding = lanes.lease()
+    lease = lanes.lease()
     lanes.words[HORIZON_AT] = 0
-    assert not holding.ended
+    assert not lease.ended
     lanes.revoke()
-    assert holding.ended
+    assert lease.ended
 
 
 def test_ids_of_a_lease_have_its_lane_node_and_clock_sequence(lanes: Lanes) -> None:
     """They are of the one who holds it."""
-    lease = lanes.grant()
-    origin = Holding(lease, lanes.page).origin
-    assert (origin.lane, origin.node, origin.clock_seq) == (lease.lane, lease.node, lease.clock_seq)
+    granted = lanes.grant()
+    origin = Lease(granted, lanes.page).origin
+    found = origin.lane, origin.node, origin.clock_seq
+    assert found == (granted.lane, granted.node, granted.clock_seq)
     assert lanes.words[MAGIC_AT] == PAGE_MAGIC

@@ -22,12 +22,11 @@ from tests.client.fakes import (
     Server,
     Time,
     granted,
-    in_turn,
     result,
     util_linux,
 )
 from tests.rig import PATIENCE, Daemon, until
-from uuidd_client import Client, DaemonUnavailable, fork_guard, transport
+from uuidd_client import Client, DaemonUnavailable, life, transport
 from uuidd_client.connection import Connection
 from uuidd_client.stream import Stream
 from uuidd_client.system import SYSTEM_CLOCK, pause
@@ -148,7 +147,7 @@ def test_what_one_connection_found_the_others_do_not_wait_for(path: Path) -> Non
         other = Connection(str(path), TEN_MINUTES, silence)
         for found in (first, other, other):
             with pytest.raises(DaemonUnavailable, match="silent for") as caught:
-                found.take(1)
+                found.take("utc", 1)
             assert caught.value.reason == "silent"
         first.close()
         other.close()
@@ -163,7 +162,7 @@ def test_silence_is_known_for_as_long_as_it_lasts(path: Path) -> None:
         silence.found(time.elapsed(), time.elapsed())
         for _ in range(3):
             with pytest.raises(DaemonUnavailable, match="silent for"):
-                found.take(1)
+                found.take("utc", 1)
             time.move(3600)
         found.close()
 
@@ -176,7 +175,7 @@ def test_what_another_connection_found_long_ago_is_not_heeded(path: Path) -> Non
     time.move(1.0)
     with Server(path, both):
         found = Connection(str(path), TEN_MINUTES, silence, clock=time)
-        assert found.take(1).count == 1
+        assert found.take("utc", 1)[0].count == 1
         found.close()
 
 
@@ -231,7 +230,7 @@ def test_another_connection_is_tried_once_a_second(path: Path) -> None:
         silence.found(time.elapsed(), time.elapsed())
         for _ in range(14):
             with pytest.raises(DaemonUnavailable, match="silent for"):
-                found.take(1)
+                found.take("utc", 1)
             time.move(0.25)
         # The first connection, and those after 1, 2 and 3 seconds.
         stopped.awake.set()
@@ -265,7 +264,7 @@ def silenced(path: Path, wait: float = TEN_MINUTES) -> Iterator[Connection]:
     silence.found(SYSTEM_CLOCK.elapsed(), SYSTEM_CLOCK.elapsed())
     try:
         with pytest.raises(DaemonUnavailable, match="silent for"):
-            found.take(1)
+            found.take("utc", 1)
         yield found
     finally:
         found.close()
@@ -274,7 +273,7 @@ def silenced(path: Path, wait: float = TEN_MINUTES) -> Iterator[Connection]:
 def heard(found: Connection) -> bool:
     """Whether a call is answered, as one is again some time after the daemon awoke."""
     try:
-        return found.take(1).count == 1
+        return found.take("utc", 1)[0].count == 1
     except DaemonUnavailable as unavailable:
         if unavailable.reason != "silent":
             raise
@@ -304,7 +303,7 @@ def test_a_silent_daemon_that_ended_is_absent(path: Path) -> None:
         with Stopped(path, lambda _: None):
             found = stack.enter_context(silenced(path))
         with pytest.raises(DaemonUnavailable, match="No such file") as caught:
-            found.take(1)
+            found.take("utc", 1)
         assert caught.value.reason != "silent"
 
 
@@ -361,7 +360,7 @@ def test_a_forks_child_asks_anew(path: Path) -> None:
         with pytest.raises(DaemonUnavailable):
             client.uuid1()
         # As the kernel does in a child.
-        fork_guard.wipe_all()
+        life.current().end()
         with pytest.raises(DaemonUnavailable):
             client.uuid1()
         stopped.awake.set()
@@ -407,10 +406,10 @@ def test_a_daemon_that_takes_the_place_of_a_stopped_one_is_found() -> None:
 @pytest.mark.parametrize(
     ("fallback", "calls", "waited"),
     [
-        (True, [Client.uuid1, Client.uuid7], [5.0, 0.2]),
-        (True, [Client.uuid1, Client.snowflake], [5.0, 5.0]),
-        (False, [Client.uuid1, Client.uuid7], [5.0, 5.0]),
-        (True, [Client.uuid1, Client.uuid7, Client.status], [5.0, 0.2, 5.0]),
+        (True, [Client.flake, Client.flake], [5.0, 0.2]),
+        (True, [Client.flake, Client.snowflake], [5.0, 5.0]),
+        (False, [Client.flake, Client.flake], [5.0, 5.0]),
+        (True, [Client.flake, Client.flake, Client.status], [5.0, 0.2, 5.0]),
     ],
 )
 def test_a_daemon_that_hangs_costs_one_long_wait(
@@ -432,13 +431,13 @@ def test_a_daemon_that_hangs_costs_one_long_wait(
             super().wait_for_bytes(PATIENCE if answered and len(waits) == 2 else 0)
 
     monkeypatch.setattr(transport, "Stream", Watched)
-    answer = in_turn(said_nothing, both if answered else said_nothing, said_nothing)
-    with Server(path, answer), Client(path, fallback=fallback, _clock=time) as client:
-        for call in calls:
-            # Each asks over a connection of its own.
-            with contextlib.suppress(DaemonUnavailable):
+    with Client(path, fallback=fallback, _clock=time) as client:
+        answers = said_nothing, both if answered else said_nothing, said_nothing
+        for call, answer in zip(calls, answers, strict=False):
+            # The next daemon is met over another connection.
+            with Server(path, answer), contextlib.suppress(DaemonUnavailable):
                 call(client)
-            time.move(2)
+            time.move(6)
     assert waits == pytest.approx(waited)
 
 

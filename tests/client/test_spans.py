@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.client.fakes import NODE, Time, Unwatched
+from tests.client.fakes import NODE, Time, Unleased, set_random
+from tests.client.lanes import Lanes
 from uuidd.core.ids.kinds import KINDS
 from uuidd.core.timeline import Block, SteadyBlock
-from uuidd_client import Client, channel, compiled, supply
+from uuidd_client import Client, channel, life
+from uuidd_client.life import Watch
 
 if TYPE_CHECKING:
     from uuidd_client.client import Kind
@@ -22,63 +23,36 @@ pytestmark = pytest.mark.usefixtures("implementation")
 TIMED = [kind for kind, found in KINDS.items() if found.timeline]
 
 
-class Now(Unwatched):
-    """A source whose blocks end at the UTC of the request, and that counts the requests."""
+class Now(Unleased):
+    """A daemon whose blocks end at the UTC of the request; steady ones never go back.
+
+    *asked* counts the requests.
+    """
 
     def __init__(self, time: Time) -> None:
-        self.clock = self._time = time
+        self._time = time
+        self._steady = 0
         self.asked = 0
 
-    def take(self, _: int) -> tuple[Block, bool]:
-        """Return a thousand ticks of UTC."""
+    def take(
+        self, timeline: str, _: int, *, wait: bool = False
+    ) -> tuple[Block | SteadyBlock, Watch]:
+        """Return a thousand ticks of *timeline*."""
         self.asked += 1
-        return Block(self._time.utc - 999, 1000, 5, NODE), True
-
-    def take_steady(self, _: int) -> tuple[SteadyBlock, bool]:
-        """Return a thousand steady ticks."""
-        self.asked += 1
-        return SteadyBlock(self._time.utc - 999, 1000, NODE, 5, 0), True
-
-    def take_snowflake(self, count: int) -> SteadyBlock:
-        """Return a thousand steady ticks with a worker number."""
-        return self.take_steady(count)[0]
-
-
-@pytest.fixture
-def time() -> Time:
-    """Return a clock that is moved by hand."""
-    return Time()
+        first = self._time.utc - 999
+        if timeline == "utc":
+            return Block(first, 1000, 5, NODE), self.watch
+        first = max(first, self._steady)
+        self._steady = first + 1000
+        return SteadyBlock(first, 1000, NODE, 5, 0), self.watch
 
 
 @pytest.fixture
 def source(time: Time, monkeypatch: pytest.MonkeyPatch) -> Now:
-    """Return the source of all clients here."""
+    """Return the daemon of all clients here."""
     source = Now(time)
-    monkeypatch.setattr(channel, "Source", lambda *_, **__: source)
+    monkeypatch.setattr(channel, "Connection", lambda *_, **__: source)
     return source
-
-
-def test_v4_are_made_a_millisecond_ahead(time: Time, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a pause the next ones are new, and few: a copy of the machine has those of before."""
-    sizes: list[int] = []
-
-    def random(size: int) -> bytes:
-        sizes.append(size)
-        return os.urandom(size)
-
-    for module in (supply, compiled):
-        monkeypatch.setattr(module, "random_bytes", random)
-    draw = Client(_clock=time).factory("v4")
-    for _ in range(500):
-        draw()
-    time.move(0.000_9)
-    before = len(sizes)
-    draw()
-    assert len(sizes) == before
-    time.move(0.000_11)
-    draw()
-    assert len(sizes) == before + 1
-    assert sizes[-1] <= 16 * supply.SHORT_RUN
 
 
 def one_by_one(client: Client, kind: Kind) -> Callable[[], Any]:
@@ -153,8 +127,7 @@ def random(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         reads.append(count)
         return (len(reads) - 1).to_bytes(2, "big") * (count // 2)
 
-    for module in (supply, compiled):
-        monkeypatch.setattr(module, "random_bytes", read)
+    set_random(monkeypatch, read)
     return reads
 
 
@@ -162,25 +135,48 @@ def random(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_few_v4_ids_wait_in_memory(
     time: Time, random: list[int], way: Callable[..., Callable[[], Any]]
 ) -> None:
-    """However many were drawn, whoever reads the memory finds no more than a run of the next."""
+    """However many were drawn, whoever reads the memory finds 128 of the next ones at most."""
     draw = way(Client("/nowhere", _clock=time), "v4")
     for drawn in range(1, 3000):
         draw()
-        assert sum(random) // 16 - drawn < supply.RANDOM_RUN <= 128
+        assert sum(random) // 16 - drawn <= 128
 
 
 @WAYS
-@pytest.mark.parametrize("step", [-1.0, 0.1])
+@pytest.mark.parametrize("step", [-1.0, 0.001])
 def test_v4_ids_that_wait_are_dropped_with_time(
     time: Time, random: list[int], way: Callable[..., Callable[[], Any]], step: float
 ) -> None:
     """What a core dump or a snapshot held is no id of a later time."""
-    draw = way(Client("/nowhere", max_age=0.1, _clock=time), "v4")
+    draw = way(Client("/nowhere", _clock=time), "v4")
     for _ in range(40):
         draw()
     reads = len(random)
     time.utc += round(step * 10_000_000)
     assert int.from_bytes(draw().bytes[:2], "big") == reads
+    assert random[-1] <= 16 * 16
+
+
+@pytest.mark.parametrize("end", ["clone", "renewal"])
+@WAYS
+def test_v4_ids_that_wait_are_dropped_with_the_life(
+    lanes: Lanes,
+    time: Time,
+    random: list[int],
+    way: Callable[..., Callable[[], Any]],
+    end: str,
+) -> None:
+    """A copy of the machine, or of the process, has them too."""
+    life.current().passed(lanes.page)
+    draw = way(Client("/nowhere", _clock=time), "v4")
+    for _ in range(40):
+        draw()
+    reads = len(random)
+    if end == "clone":
+        lanes.renew()
+    else:
+        life.renew()
+    assert int.from_bytes(draw().bytes[:2], "big") >= reads
 
 
 @WAYS

@@ -19,9 +19,8 @@ import pytest
 import uuidd_client
 from tests.client.fakes import Server, Time, grants, in_turn, refused
 from tests.client.lanes import Clock, World
-from tests.rig import Daemon
 from uuidd.core.timeline.page import DUE_AT, HORIZON_AT
-from uuidd_client import Client, DaemonUnavailable, NoWorkerId, notices, source
+from uuidd_client import Client, DaemonUnavailable, NoWorkerId, channel, notices
 from uuidd_client.counts import Stats
 from uuidd_client.testing import fixed_ids
 
@@ -47,7 +46,7 @@ def log(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
 @pytest.fixture
 def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a daemon that was not there be asked again at once."""
-    monkeypatch.setattr(source, "RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(channel, "RETRY_SECONDS", 0.0)
 
 
 def lines(log: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
@@ -64,37 +63,39 @@ def test_a_client_that_did_nothing_has_done_nothing(path: Path) -> None:
     assert Client(path).stats() == Stats()
 
 
-def test_the_blocks_of_a_daemon_count(path: Path) -> None:
-    """And there is no error."""
-    with Server(path, grants()), Client(path) as client:
+def test_blocks_of_the_daemon_are_counted(path: Path) -> None:
+    """Those of all kinds; v4 need none."""
+    with Server(path, grants()) as server, Client(path) as client:
         client.uuid1()
         client.make("v7", 10)
-        stats = client.stats()
-    assert stats.blocks > 0
-    assert (stats.fallback_blocks, stats.last_error) == (0, "")
+        client.make("v4", 3)
+        assert client.stats() == Stats(blocks=len(server.requests))
 
 
-@pytest.mark.parametrize("kind", ["v1", "ulid"])
-def test_blocks_without_a_daemon_count_apart(path: Path, kind: Kind) -> None:
+def test_blocks_without_a_daemon_count_apart(path: Path) -> None:
     """And the error says why."""
     before = time.time()
     client = Client(path)
-    client.make(kind, 10)
+    client.uuid1()
+    client.make("ulid", 10)
     stats = client.stats()
-    assert (stats.blocks, stats.fallback_blocks) == (0, 1)
+    assert (stats.blocks, stats.leases) == (0, 0)
+    assert stats.fallback_blocks > 0
     assert stats.last_error == f"no answer from uuidd at {path}: No such file or directory"
     assert stats.last_error_at is not None
     assert before <= stats.last_error_at <= time.time()
 
 
-def test_a_lease_counts(path: Path) -> None:
-    """And it is told that there is one."""
+def test_a_lease_is_counted(path: Path) -> None:
+    """While it lasts, the stats say so."""
     with World(path, Clock()).server() as server, Client(path) as client:
         while not server.asked:
             client.ulid()
         client.ulid()
         stats = client.stats()
-    assert (stats.leases, stats.leased) == (1, True)
+        assert (stats.leases, stats.leased) == (1, True)
+        client.close()
+        assert not client.stats().leased
 
 
 def test_ids_go_on_after_the_stats_were_asked_for(path: Path) -> None:
@@ -131,40 +132,20 @@ def test_the_last_error_is_the_later_one_of_all_kinds(path: Path, kinds: tuple[K
     assert "no disk" in client.stats().last_error
 
 
-def test_the_functions_of_the_module_count_too(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What they have in common is a client."""
-    monkeypatch.setattr(uuidd_client, "_shared", Client(path))
-    uuidd_client._shared.ulid()
-    assert uuidd_client.stats().fallback_blocks == 1
+def test_the_functions_of_the_module_count_too() -> None:
+    """With fixed ids there is no daemon, and nothing to count."""
+    with fixed_ids():
+        uuidd_client.ulid()
+        assert uuidd_client.stats() == Stats()
 
 
-def test_fixed_ids_come_of_no_block() -> None:
-    """No daemon is asked, and no fallback takes its place."""
-    with fixed_ids() as client:
-        client.ulid()
+def test_the_next_life_begins_anew(path: Path) -> None:
+    """As a fork's child does: what its parent was granted is the parent's."""
+    with Server(path, grants()), Client(path) as client:
+        client.make("v7", 10)
+        assert client.stats().blocks
+        client.renew()
         assert client.stats() == Stats()
-
-
-_CHILD = """
-import os, sys
-from uuidd_client import Client
-client = Client(sys.argv[1])
-client.make("v7", 100)
-child = os.fork()
-if not child:
-    print(client.stats().blocks, flush=True)
-    os._exit(0)
-os.waitpid(child, 0)
-print(client.stats().blocks)
-"""
-
-
-@pytest.mark.process
-def test_the_child_of_a_fork_begins_anew(daemon: Daemon) -> None:
-    """What the parent has got is the parent's."""
-    words = [sys.executable, "-c", _CHILD, str(daemon.socket)]
-    said = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60)
-    assert said.stdout.split() == ["0", "1"]
 
 
 @pytest.mark.usefixtures("no_pause")
@@ -173,7 +154,7 @@ def test_a_change_is_logged_once(path: Path, log: pytest.LogCaptureFixture) -> N
     client = Client(path, max_age=0)
     for _ in range(3):
         client.make("v1", 10)
-    with Server(path, grants()):
+    with World(path, Clock()).server():
         for _ in range(3):
             client.make("v1", 10)
         client.close()
@@ -230,7 +211,7 @@ def test_trouble_lasts_from_its_first_failure(
         for _ in range(2):
             client.uuid1()
             time.move(5)
-        with Server(path, grants()):
+        with World(path, time).server():
             client.uuid1()
     assert lines(log)[1][1].endswith(", after 10.0 s")
 

@@ -15,8 +15,7 @@ import pytest
 
 from tests.client.breaking import come_between
 from tests.client.fakes import Time
-from uuidd_client.fork_guard import alive
-from uuidd_client.per_process import Forked
+from uuidd_client.life import Life, Over
 from uuidd_client.stream import Stream
 from uuidd_client.system import SYSTEM_CLOCK
 
@@ -34,7 +33,7 @@ def pair(tmp_path: Path) -> Iterator[tuple[Stream, socket.socket]]:
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(tmp_path / "s"))
         listener.listen()
-        stream = Stream(SYSTEM_CLOCK)
+        stream = Stream(SYSTEM_CLOCK, Life())
         stream.connect_until(str(tmp_path / "s"), SYSTEM_CLOCK.elapsed() + 10.0)
         daemon, _ = listener.accept()
         with contextlib.closing(stream), daemon:
@@ -47,7 +46,7 @@ def test_a_connect_waits_until_its_deadline(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(tmp_path / "s"))
         listener.listen()
-        with contextlib.closing(Stream(time)) as stream:
+        with contextlib.closing(Stream(time, Life())) as stream:
             stream.connect_until(str(tmp_path / "s"), time.elapsed() + 10.0)
             timeval = stream.getsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, 16)
     seconds, _ = unpack("@ll", timeval)
@@ -65,7 +64,6 @@ def test_a_child_leaves_the_answer_to_its_parent(
 ) -> None:
     """Wherever a handler forks: the child reads nothing that was there when it was born."""
     stream, daemon = pair
-    process = alive()
     for at in itertools.count(1):
         daemon.sendall(ANSWER)
         left: list[bytes] = []
@@ -73,17 +71,17 @@ def test_a_child_leaves_the_answer_to_its_parent(
         def fork(left: list[bytes] = left) -> None:
             left.append(unread(stream))
             # As the kernel does in a child.
-            process[0] = 0.0
+            stream.alive[0] = 0
 
         try:
             come_between(partial(read, stream), at, fork)
-        except Forked:
+        except Over:
             assert left == [ANSWER]
             assert unread(stream) == ANSWER
         else:
             assert left in ([], [b""]), at
         finally:
-            process[0] = 1.0
+            stream.alive[0] = 1
         stream.setblocking(True)
         if unread(stream):
             stream.recv(100)

@@ -63,7 +63,7 @@ def locked(folder: Path, way: Callable[[], int]) -> None:
         done.wait()
 
     def hold() -> None:
-        client._session.get().channel("utc").in_turn(use)
+        client._channels.call(lambda channel: channel.in_turn(use))
 
     thread = threading.Thread(target=hold)
     thread.start()

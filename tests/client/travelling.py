@@ -20,7 +20,6 @@ import time_machine
 from uuidd.core.ids import kinds
 from uuidd.core.ids.versions import v7_tick
 from uuidd_client import Client
-from uuidd_client.source import utc_tick
 from uuidd_client.system import SYSTEM_CLOCK
 
 if TYPE_CHECKING:
@@ -61,9 +60,9 @@ def main(tool: str, socket: str) -> None:
             draw()
             # Twice, for a clock that stands still is known the second time.
             draw()
-            lags.append(utc_tick(SYSTEM_CLOCK) - v7_tick(client.uuid7().int))
+            lags.append(SYSTEM_CLOCK.utc_tick() - v7_tick(client.uuid7().int))
         draw()
-        lags.append(utc_tick(SYSTEM_CLOCK) - v7_tick(client.uuid7().int))
+        lags.append(SYSTEM_CLOCK.utc_tick() - v7_tick(client.uuid7().int))
     told = {
         "again": sum(len(ids) - len(set(ids)) for ids in found.values()),
         "drawn": sum(map(len, found.values())),

@@ -22,7 +22,6 @@ from tests.judge import Span, assert_apart, assert_rising, of_id
 from tests.rig import Daemon, until
 from tests.system.children import each_child
 from uuidd_client import Client, DaemonUnavailable
-from uuidd_client.source import utc_tick
 from uuidd_client.system import SYSTEM_CLOCK
 
 ENTRY = Struct("=16s?QQ?")
@@ -109,12 +108,12 @@ class Holder(Program):
 
 @contextlib.contextmanager
 def holders(daemon: Daemon, folder: Path, count: int, **settings: Any) -> Iterator[list[Holder]]:
-    """Provide programs that draw from *daemon*, once each has its two leases."""
+    """Provide programs that draw from *daemon*, once each has its lease."""
     paths = [folder / f"{daemon.pid}-{number}" for number in range(count)]
     before = leases(daemon)["out"]
     with contextlib.ExitStack() as running:
         yielded = [running.enter_context(Holder(daemon.socket, path, **settings)) for path in paths]
-        await_leases(daemon, before + 2 * count)
+        await_leases(daemon, before + count)
         yield yielded
 
 
@@ -174,13 +173,13 @@ def _burst(draws: list[Callable[[], uuid.UUID]], count: int) -> bytes:
     entries = []
     for draw in draws:
         for _ in range(count // 4 + 1):
-            wanted, begun = utc_tick(SYSTEM_CLOCK), time.monotonic_ns()
+            wanted, begun = SYSTEM_CLOCK.utc_tick(), time.monotonic_ns()
             try:
                 drawn = draw()
             except DaemonUnavailable:
                 break
             took = time.monotonic_ns() - begun
-            without_step, now = wanted + took // 100, utc_tick(SYSTEM_CLOCK)
+            without_step, now = wanted + took // 100, SYSTEM_CLOCK.utc_tick()
             safe = drawn.is_safe is uuid.SafeUUID.safe
             at, set_back = max(without_step, now), now < without_step
             entries.append(ENTRY.pack(drawn.bytes, safe, at, took, set_back))

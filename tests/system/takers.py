@@ -24,8 +24,7 @@ from tests.judge import Span, of_id
 from tests.rig import until
 from tests.system.children import each_child
 from uuidd.core.wire import libuuid
-from uuidd_client import Client, DaemonUnavailable, places
-from uuidd_client.source import utc_tick
+from uuidd_client import Client, DaemonUnavailable, channel
 from uuidd_client.system import SYSTEM_CLOCK
 
 if TYPE_CHECKING:
@@ -120,7 +119,7 @@ def timely(path: Path) -> Callable[[], list[bytes]]:
     def take() -> list[bytes]:
         found = []
         for draw in (client.uuid1, client.uuid7) * 5:
-            wanted = utc_tick(SYSTEM_CLOCK)
+            wanted = SYSTEM_CLOCK.utc_tick()
             found.append(RECORD.pack(draw().bytes, wanted))
         return found
 
@@ -129,7 +128,7 @@ def timely(path: Path) -> Callable[[], list[bytes]]:
 
 def unleased(path: Path) -> Callable[[], list[bytes]]:
     """Return a way to take: as ``timely``, of blocks alone, as where all lanes are taken."""
-    places.LEASABLE.clear()
+    channel.LEASABLE.clear()
     return timely(path)
 
 

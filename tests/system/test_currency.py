@@ -15,7 +15,7 @@ from tests.rig import PATIENCE, Daemon
 from tests.system.dated import ENTRY, FEW
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline.generation import BLOCK_LANES
-from uuidd_client.own_lane import LEASE_AGE
+from uuidd_client.cutter import AHEAD_SECONDS
 
 MAX_AGE = 0.1
 PROCESSES = 2
@@ -143,7 +143,7 @@ def test_ids_of_blocks_got_old(drawn: list[list[Drawn]]) -> None:
 def test_ids_of_leases_are_a_millisecond_old_at_most(drawn: list[list[Drawn]]) -> None:
     """And ids of two processes are inverted by no more. Most v1 are of leases."""
     leased = [[one for one in each if one.leased] for each in drawn]
-    by = int((LEASE_AGE + SLEW) * TICKS_PER_SECOND)
+    by = int((AHEAD_SECONDS + SLEW) * TICKS_PER_SECOND)
     assert sum(map(len, leased)) > sum(map(len, drawn)) / 2
     assert all(one.asked - one.tick < by for each in leased for one in each)
     assert inversion(leased, by) is None

@@ -24,10 +24,9 @@ from uuidd.core.ids import versions
 from uuidd.core.timeline.generation import BLOCK_LANES
 from uuidd.core.timeline.page import DUE_AT, HORIZON_AT, MAGIC_AT, PAGE_MAGIC, PAGE_WORDS, TOKENS_AT
 from uuidd_client import Client
-from uuidd_client.lease import SEALS
-from uuidd_client.source import utc_tick
+from uuidd_client.lease import SEALS, page_of
+from uuidd_client.life import current
 from uuidd_client.system import SYSTEM_CLOCK
-from uuidd_client.watch import page_of
 
 FAR = 1 << 60
 """A tick in the year 5236."""
@@ -111,7 +110,7 @@ LIES: dict[str, Callable[[], Reply]] = {
     "a token that nobody has": with_page({**GOOD, "token": 0}, token=0),
     "a node of too many bytes": with_page({**GOOD, "node": b"a liar!"}),
     "a lease that begins tomorrow": lambda: (
-        {**GOOD, "begin": utc_tick(SYSTEM_CLOCK) + DAY},
+        {**GOOD, "begin": SYSTEM_CLOCK.utc_tick() + DAY},
         [page()[0]],
     ),
     "nothing, and hangs up": hang_up,
@@ -183,7 +182,7 @@ class Liar:
     def _block(self, count: int) -> dict[str, object]:
         with self._lock:
             self.blocks += 1
-            while (now := utc_tick(SYSTEM_CLOCK)) <= self._end:
+            while (now := SYSTEM_CLOCK.utc_tick()) <= self._end:
                 pass
             first = max(self._end, now + 1 - count)
             self._end = now + 1
@@ -195,12 +194,13 @@ class Liar:
 def _leaves_nothing_open() -> Iterator[None]:
     """Fail if a test leaves a descriptor open."""
     fd, memory = page()
-    # A process keeps the page that it was passed last: here this one, before and after.
+    # A life keeps the page that it was passed last: here this one, before and after.
     own = page_of(fd)
+    current().passed(own)
     gc.collect()
     before = os.listdir("/proc/self/fd")
     yield
-    assert page_of(fd) is own
+    current().passed(own)
     gc.collect()
     assert os.listdir("/proc/self/fd") == before
     os.close(fd)
@@ -213,7 +213,7 @@ def draw(client: Client, count: int) -> None:
     for number in range(count):
         ones.append(client.uuid1().time)
         sevens.append(client.uuid7().bytes)
-        now = utc_tick(SYSTEM_CLOCK)
+        now = SYSTEM_CLOCK.utc_tick()
         assert ones[-1] <= now
         assert versions.v7_tick(int.from_bytes(sevens[-1], "big")) <= now
         if number % 20 == 0:
@@ -225,7 +225,7 @@ def draw(client: Client, count: int) -> None:
 
 @pytest.mark.parametrize("lie", LIES)
 def test_a_lie_about_a_lease_costs_no_id(lie: str, place: Path) -> None:
-    """All come from blocks, and of each timeline a lease is asked for once a second at most."""
+    """All come from blocks, and a lease is asked for once a second at most."""
     begun = time.monotonic()
     with (
         Liar(place / "s", LIES[lie]) as liar,
@@ -233,7 +233,7 @@ def test_a_lie_about_a_lease_costs_no_id(lie: str, place: Path) -> None:
     ):
         draw(client, 200)
         assert liar.blocks > 10
-        assert 2 <= liar.asked <= 2 * (2 + time.monotonic() - begun)
+        assert 1 <= liar.asked <= 2 + time.monotonic() - begun
 
 
 def test_a_page_of_noise_does_no_harm(place: Path) -> None:
@@ -245,8 +245,8 @@ def test_a_page_of_noise_does_no_harm(place: Path) -> None:
     def scribble() -> None:
         words = memoryview(memory).cast("Q")
         while not done.is_set():
-            words[HORIZON_AT] = noise.choice((0, utc_tick(SYSTEM_CLOCK) + 100, FAR, (1 << 64) - 1))
-            words[DUE_AT] = noise.choice((0, utc_tick(SYSTEM_CLOCK), FAR))
+            words[HORIZON_AT] = noise.choice((0, SYSTEM_CLOCK.utc_tick() + 100, FAR, (1 << 64) - 1))
+            words[DUE_AT] = noise.choice((0, SYSTEM_CLOCK.utc_tick(), FAR))
             words[TOKENS_AT + LANE] = noise.choice((TOKEN, TOKEN, TOKEN, 0))
         words.release()
 
@@ -263,4 +263,4 @@ def test_a_page_of_noise_does_no_harm(place: Path) -> None:
             scribbling.join(PATIENCE)
             os.close(fd)
             memory.close()
-        assert liar.asked > 1
+        assert liar.asked

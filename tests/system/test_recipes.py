@@ -166,7 +166,7 @@ with warnings.catch_warnings():
     refused = client.get("/orders/none")
     assert refused.status_code == 422, refused.text
     assert "'none' is not a ULID" in refused.text
-    assert client.get("/health").json()["daemon"] > 0
+    assert client.get("/health").json()["blocks"] > 0
     order = client.get("/openapi.json").json()["components"]["schemas"]["Order"]
     import json
     print(json.dumps([made, order["properties"]]))

@@ -1,0 +1,200 @@
+"""The ids of one source after another, and the Source. The extension has a twin of the Cutter.
+
+channel.py says how sources, cutters and lives belong together.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable
+from itertools import repeat
+from typing import Any, NamedTuple
+from uuid import UUID, SafeUUID
+
+from uuidd.core.ids.layouts import LAYOUTS, Origin
+from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
+from uuidd_client.system import SYSTEM_CLOCK
+
+READINGS = 64
+"""How often the clock is read for an id, if it does not move on."""
+
+AHEAD_SECONDS = 0.001
+"""How old, in seconds, an id may become before it is drawn."""
+
+MOST_SPARE = 5_000
+"""How many ticks before the latest a list begins, so that the next lists have ticks too."""
+
+MOST_AHEAD = 128
+"""The most ids that are made ahead. More would be too old before they are drawn."""
+
+
+class Source(NamedTuple):
+    """The places from *first* to *end*, as long as UTC is at *since* or later, and before *until*.
+
+    Of a *lane* those are there that UTC has reached, whatever *end* is. Its ids have *origin*, and
+    UUIDs are marked *safe* or not. It ends as ``life.Watch`` says.
+    """
+
+    first: int
+    end: int
+    since: int
+    until: int
+    origin: Origin
+    safe: bool
+    lane: bool
+    horizon: memoryview
+    token: memoryview
+    value: int
+
+
+class Cutter:
+    """Ids that are cut from *source*, one after another. None means that there is no source.
+
+    *used* is the end of the places that were used, of whatever source: nothing before it is used
+    again. *life* is a memoryview of a word that is 0 once the life of the process is over. *clock*
+    returns nanoseconds of UTC, and *random* that many random bytes.
+
+    Any thread may use it, and any handler of a signal. Without the GIL, threads take turns.
+    """
+
+    def __init__(
+        self,
+        life: memoryview,
+        max_age: float = 0.1,
+        clock: Callable[[], int] | None = None,
+        random: Callable[[int], bytes] | None = None,
+    ) -> None:
+        self.source: Source | None = None
+        self.used = 0
+        self._life = life
+        self._clock = clock or SYSTEM_CLOCK.utc_ns
+        self._random = random or os.urandom
+        self._lasting = int(min(max_age, AHEAD_SECONDS) * TICKS_PER_SECOND)
+        self._spare = int(min(max_age * TICKS_PER_SECOND / 20, MOST_SPARE))
+        self._ahead: dict[tuple[str, str], _Ahead] = {}
+
+    def one(self, kind: str, form: str) -> Any:
+        """Return the next id of *kind* in *form*, or None if there has to be a refill."""
+        ahead = self._ahead.get((kind, form), _NONE_AHEAD)
+        source = self.source
+        if source is None:
+            return None
+        now = self._clock() // 100 + UNIX_EPOCH
+        size = 1
+        if ahead.since <= now < ahead.until and ahead.source is source and ahead.used == self.used:
+            try:
+                made = ahead.take()
+                valid = now < source.until and now < source.horizon[0]
+                valid = valid and source.token[0] == source.value
+                return made if valid and self._life[0] else None
+            except IndexError:
+                # Ids in a row are made ahead, which costs less for each.
+                size = min(2 * ahead.size, MOST_AHEAD)
+        first, count, source = self._reserve(size, None, 0)
+        ids = deque(self._ids(kind, form, first, count, source))
+        if not ids:
+            return None
+        made = ids.popleft()
+        # Its oldest tick is older than now by this.
+        until = now + self._lasting - size
+        self._ahead[kind, form] = _Ahead(ids.popleft, now, until, source, first + count, size)
+        return made if self._life[0] else None
+
+    def many(self, kind: str, form: str, count: int, source: Source | None = None) -> list[Any]:
+        """Return up to *count* ids, in a list; none if there has to be a refill.
+
+        With a *source* they are made of it, whatever UTC is.
+        """
+        return self._ids(kind, form, *self._reserve(count, source, self._spare))
+
+    def packed(self, kind: str, count: int, source: Source | None = None) -> bytes:
+        """Return the bytes of up to *count* ids, in one piece. Otherwise as ``many``."""
+        layout = LAYOUTS[kind]
+        if layout.packed is None:
+            return b"".join(self.many(kind, "bytes", count, source))
+        first, left, found = self._reserve(count, source, self._spare)
+        made = bytearray()
+        while left:
+            part = min(left, layout.room(first))
+            made += layout.packed(first, part, found.origin, self._random)
+            first, left = first + part, left - part
+        return bytes(made)
+
+    def raise_to(self, end: int) -> None:
+        """Use no place before *end*."""
+        # One line without a call: there CPython changes neither to another thread nor to a signal
+        # handler, and a debugger does not stop.
+        self.used = end if self.used < end else self.used  # noqa: FURB136  (a call)
+
+    def _ids(self, kind: str, form: str, first: int, left: int, source: Source) -> list[Any]:
+        """Return the ids of *left* places, which are reserved."""
+        layout = LAYOUTS[kind]
+        made: list[Any] = []
+        while left:
+            part = min(left, layout.room(first))
+            ids = layout.forms[form](first, part, source.origin, self._random)
+            made += new_uuids(ids, part, source.safe) if form == "uuid" else ids
+            first, left = first + part, left - part
+        return made
+
+    def _reserve(self, count: int, given: Source | None, spare: int) -> tuple[int, int, Source]:
+        """Reserve up to *count* places: return the first, how many there are, and their source.
+
+        More than one of a lane begin *spare* ticks before the latest.
+        """
+        source = given or self.source or _NO_SOURCE
+        for _ in range(READINGS):
+            source = given or self.source or _NO_SOURCE
+            first, end, since, until, _, _, lane, horizon, token, value = source
+            now = self._clock() // 100 + UNIX_EPOCH
+            if given is None and not since <= now < until:
+                break
+            if now >= horizon[0] or token[0] != value:
+                break
+            if lane:
+                end = now + 1
+                first = max(first, end - count - (spare if count > 1 else 0))
+            used = self.used
+            first = max(first, used)
+            if first < end:
+                end = min(end, first + count)
+                # One line, as above.
+                self.used = end if (free := self.used == used) else self.used
+                if free:
+                    return first, end - first, source
+            elif not lane or first > end:
+                break
+        return 0, 0, source
+
+
+class _Ahead(NamedTuple):
+    """Ids that were made ahead of *source*: ``take`` returns the next one.
+
+    They are valid from *since* to before *until*, and while the cutter's *used* stays what it is.
+    There were *size* of them.
+    """
+
+    take: Callable[[], Any]
+    since: int
+    until: int
+    source: Source
+    used: int
+    size: int
+
+
+_NO_WORD = memoryview(bytes(8)).cast("Q")
+_NO_SOURCE = Source(0, 0, 0, 0, Origin(0), False, False, _NO_WORD, _NO_WORD, 0)
+_NONE_AHEAD = _Ahead([].pop, 0, 0, _NO_SOURCE, 0, 0)
+
+
+def new_uuids(values: Iterable[int], count: int, safe: bool) -> list[UUID]:
+    """Return *count* UUIDs, each of the next of *values*, marked *safe* or unknown."""
+    # To set the attributes of a UUID takes a fifth of the time of its __init__. The loops run in C.
+    made = list(map(object.__new__, repeat(UUID, count)))
+    deque(map(_SET_INT, made, values), 0)
+    deque(map(_SET_IS_SAFE, made, repeat(SafeUUID.safe if safe else SafeUUID.unknown)), 0)
+    return made
+
+
+_SET_INT, _SET_IS_SAFE = vars(UUID)["int"].__set__, vars(UUID)["is_safe"].__set__

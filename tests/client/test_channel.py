@@ -1,0 +1,757 @@
+"""What a client asks its daemon for, when, and what it makes of the answers."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import SafeUUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.client.fakes import (
+    START,
+    Server,
+    Time,
+    gives,
+    granted,
+    grants,
+    in_turn,
+    refused,
+    result,
+    wanted,
+)
+from tests.client.lanes import Lanes, World
+from tests.kinds import LEASED, SECOND, STEADY, TIMED, UNLEASED, tick
+from tests.rig import until
+from uuidd.core.ids import ksuid
+from uuidd.core.timeline import MAX_BLOCK
+from uuidd.core.timeline.page import DUE_AT, HORIZON_AT
+from uuidd.core.wire.methods import MOST_ASK_AGAIN
+from uuidd_client import Client, DaemonUnavailable, NoWorkerId, TimeOutOfRange, life
+from uuidd_client.channel import (
+    AT_ONCE,
+    MAX_EMPTY,
+    NO_LEASE_SECONDS,
+    RETRY_SECONDS,
+    TELL_TICKS,
+    Settings,
+    _Supply,
+)
+
+if TYPE_CHECKING:
+    from uuidd_client.client import Kind
+
+pytestmark = pytest.mark.usefixtures("implementation")
+
+TICK = 1e-7
+HOUR, YEAR = 3600 * SECOND, 365 * 86400 * SECOND
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Return where a socket may be made."""
+    return tmp_path / "s"
+
+
+@pytest.fixture
+def world(path: Path, time: Time) -> Iterator[World]:
+    """Return a daemon with lanes, which is not there yet."""
+    world = World(path, time)
+    yield world
+    world.lanes.close()
+
+
+@contextmanager
+def leasing(world: World, **settings: Any) -> Iterator[tuple[Server, Client]]:
+    """Return a daemon, and a client that has leased a lane of it."""
+    with world.server() as server, Client(world.path, _clock=world.time, **settings) as client:
+        lease(client)
+        assert server.asked == 1
+        world.time.move(20)
+        server.requests.clear()
+        yield server, client
+
+
+def lease(client: Client) -> None:
+    """Let *client* make the two requests after which it has a lease."""
+    client.make("v1", 1)
+    client.make("v7", 1)
+
+
+def offsets(kind: str, ids: list[Any]) -> list[int]:
+    """Return the ticks of ids, counted from START."""
+    return [tick(kind, id) - START for id in ids]
+
+
+# --- which source serves
+
+
+@pytest.mark.parametrize("second", LEASED)
+@pytest.mark.parametrize("first", ["v1", "v7"])
+def test_the_first_request_is_for_a_block_and_the_second_for_a_lease(
+    world: World, time: Time, first: Kind, second: Kind
+) -> None:
+    """Of whatever kind: a program that makes a few ids, and ends, takes no lane from the others."""
+    with world.server() as server, Client(world.path, _clock=time) as client:
+        client.make(first, 1)
+        assert (server.asked, len(server.requests)) == (0, 1)
+        time.move(1)
+        client.make(second, 1)
+        assert (server.asked, len(server.requests)) == (1, 1)
+
+
+@pytest.mark.parametrize("kind", UNLEASED)
+def test_kinds_without_a_lane_ask_for_no_lease(world: World, time: Time, kind: Kind) -> None:
+    """However often they ask for a block."""
+    with world.server() as server, Client(world.path, max_age=0, _clock=time) as client:
+        client.make(kind, 5)
+        assert (server.asked, len(server.requests)) == (0, 5)
+
+
+def test_one_lease_serves_all_kinds(world: World, time: Time) -> None:
+    """Over one connection, without another request."""
+    with leasing(world) as (server, client):
+        for kind in LEASED:
+            client.make(kind, 5)  # type: ignore[call-overload]  # any kind
+        assert (server.asked, server.requests, server.connections) == (1, [], 1)
+
+
+def test_a_refused_lease_is_asked_for_once_a_second(path: Path, time: Time, lanes: Lanes) -> None:
+    """Blocks serve meanwhile."""
+    lanes.refusing = True
+    asked = []
+    with (
+        Server(path, grants(), lanes.answered) as server,
+        Client(path, max_age=0, _clock=time) as client,
+    ):
+        for _ in range(31):
+            client.make("v1", 1)
+            asked.append(server.asked)
+            time.move(NO_LEASE_SECONDS / 10)
+        assert asked == [0] + [1] * 10 + [2] * 10 + [3] * 10
+        lanes.refusing = False
+        time.move(NO_LEASE_SECONDS)
+        server.requests.clear()
+        client.make("v1", 1)
+        assert not server.requests
+
+
+@pytest.mark.parametrize(
+    ("said", "seconds"),
+    [
+        ("no_lease: all 240 lanes are leased; ask again in 12.3 s", 12.3),
+        ("no_lease: no lease before UTC; ask again in 0.2 s", NO_LEASE_SECONDS),
+        ("no_lease: none; ask again in 1e9 s", NO_LEASE_SECONDS),
+        ("no_lease: none; ask again in nan s", NO_LEASE_SECONDS),
+        ("", MOST_ASK_AGAIN),
+    ],
+)
+def test_a_lease_is_asked_for_when_the_daemon_says(
+    path: Path, time: Time, lanes: Lanes, said: str, seconds: float
+) -> None:
+    """But not in haste, nor never, whatever it says; and later if the page cannot be received."""
+    lanes.refusing, lanes.refusal, lanes.passed = bool(said), said, []
+    with (
+        Server(path, grants(), lanes.answered) as server,
+        Client(path, max_age=0, _clock=time) as client,
+    ):
+        asked = []
+        for pause in (0, 0, seconds - 0.01, 0.01):
+            time.move(pause)
+            client.make("v1", 1)
+            asked.append(server.asked)
+        assert asked == [0, 1, 1, 2]
+
+
+def test_a_lease_that_has_ended_is_followed_by_another(world: World, time: Time) -> None:
+    """Under a lane of its own, after a call that a block serves."""
+    with leasing(world) as (server, client):
+        (before,) = client.make("v1", 1)
+        time.move(NO_LEASE_SECONDS)
+        world.lanes.revoke()
+        client.make("v1", 1)
+        assert (server.asked, len(server.requests), client.stats().leased) == (1, 1, False)
+        time.move(1)
+        (after,) = client.make("v1", 1)
+        assert (server.asked, len(server.requests)) == (2, 1)
+        assert after.clock_seq != before.clock_seq
+
+
+def test_leases_that_end_at_once_are_asked_for_once_a_second(world: World, time: Time) -> None:
+    """A daemon that revokes all that it grants is not asked on and on."""
+    with leasing(world, max_age=0) as (server, client):
+        for _ in range(50):
+            world.lanes.revoke()
+            client.make("v1", 1)
+            time.move(NO_LEASE_SECONDS / 10)
+        assert 4 <= server.asked - 1 <= 6
+
+
+@pytest.mark.parametrize("kind", ["v1", "v7"])
+def test_past_the_horizon_blocks_serve_until_the_daemon_has_saved(
+    world: World, time: Time, kind: Kind
+) -> None:
+    """The lease is kept. The tick before the horizon is the last one that may be used."""
+    with leasing(world) as (server, client):
+        world.lanes.words[HORIZON_AT] = time.utc + 1
+        client.make(kind, 1)
+        assert not server.requests
+        time.move(1)
+        world.lanes.words[HORIZON_AT] = time.utc
+        client.make(kind, 1)
+        assert len(server.requests) == 1
+        time.move(1)
+        world.lanes.words[HORIZON_AT] = time.utc + 1
+        client.make(kind, 1)
+        assert (len(server.requests), server.asked) == (1, 1)
+
+
+@pytest.fixture
+def restarted(world: World, time: Time) -> Iterator[tuple[World, Server, Client]]:
+    """Return a daemon, the next one, and a client that has a lease of the first, in max_age 0."""
+    following = World(world.path, time)
+    world.lanes.words[DUE_AT] = time.utc + SECOND
+    with Client(world.path, max_age=0, _clock=time) as client:
+        with world.server():
+            lease(client)
+        with following.server() as server:
+            client.make("flake", 1)
+            server.requests.clear()
+            yield world, server, client
+    following.lanes.close()
+
+
+def test_the_lease_of_a_daemon_that_has_ended_lasts_up_to_its_horizon(
+    restarted: tuple[World, Server, Client], time: Time
+) -> None:
+    """Nobody raises that horizon again, so the next daemon is asked for a lease then."""
+    former, server, client = restarted
+    former.lanes.words[HORIZON_AT] = time.utc + SECOND + 1
+    time.move(1)
+    client.make("v1", 1)
+    assert (server.requests, server.asked) == ([], 0)
+    time.move(1)
+    client.make("v1", 1)
+    assert (len(server.requests), server.asked) == (1, 0)
+    client.make("v1", 1)
+    assert (len(server.requests), server.asked) == (1, 1)
+
+
+def test_no_tick_before_the_lease_is_used(world: World, time: Time) -> None:
+    """The last holder of the lane may have used it, so a list waits for later ones."""
+    with world.server() as server, Client(world.path, _clock=time) as client:
+        client.make("v7", 1)
+        time.move(1)
+        world.lanes.begin = time.utc - 100
+        found = offsets("v1", client.make("v1", 1000))
+        assert (server.asked, len(server.requests)) == (1, 1)
+    assert found[0] == world.lanes.begin - START
+    assert len(set(found)) == 1000
+
+
+def test_a_lease_that_begins_later_is_kept_until_then(world: World, time: Time) -> None:
+    """Blocks serve meanwhile."""
+    with world.server() as server, Client(world.path, max_age=0, _clock=time) as client:
+        world.lanes.begin = time.utc + SECOND
+        lease(client)
+        client.make("v1", 1)
+        assert (server.asked, len(server.requests)) == (1, 3)
+        time.move(1)
+        client.make("v1", 1)
+        assert (server.asked, len(server.requests)) == (1, 3)
+
+
+def test_a_time_past_the_field_of_a_kind_is_not_made_of_the_lane(world: World, time: Time) -> None:
+    """The error of a block, which cannot hold it either, says so."""
+    with leasing(world, fallback=False) as (server, client):
+        time.utc = ksuid.TIME.end - 1
+        world.lanes.words[HORIZON_AT] = time.utc + HOUR
+        assert client.make("ksuid", 1)
+        assert not server.requests
+        time.move(1)
+        with pytest.raises(TimeOutOfRange, match="a ksuid holds times from"):
+            client.make("ksuid", 1)
+
+
+def test_a_time_before_the_field_of_a_kind_is_not_made_of_the_lane(
+    world: World, time: Time
+) -> None:
+    """Of KSUIDs it begins in 2014."""
+    time.utc, world.lanes.begin = ksuid.TIME.epoch - SECOND, 0
+    with world.server(), Client(world.path, fallback=False, max_age=0, _clock=time) as client:
+        lease(client)
+        with pytest.raises(TimeOutOfRange, match="a ksuid holds times from"):
+            client.make("ksuid", 1)
+        time.move(1)
+        assert client.make("ksuid", 1)
+
+
+# --- what the daemon is told
+
+
+def told(server: Server, client: Client) -> int:
+    """Return how often the daemon was told of ids in use, once it has read all that was sent."""
+    client.make("flake", 1)
+    return server.told
+
+
+def test_the_daemon_is_told_from_half_of_the_horizon_on(world: World, time: Time) -> None:
+    """Once for each horizon. A holder that makes nothing tells nothing, so an idle host rests."""
+    begun, words, found = time.utc, world.lanes.words, []
+    words[DUE_AT], words[HORIZON_AT] = begun + 25 * SECOND, begun + 30 * SECOND
+    with leasing(world, max_age=0) as (server, client):
+        for second in range(24, 48, 2):
+            if second == 28:
+                words[DUE_AT], words[HORIZON_AT] = begun + 43 * SECOND, begun + 60 * SECOND
+            time.utc = begun + second * SECOND
+            found.append(told(server, client))
+            client.make("v1", 1)
+            client.make("v7", 1)
+            found.append(told(server, client))
+    assert found == [0] * 3 + [1] * 18 + [2] * 3
+
+
+def test_after_a_restart_the_next_daemon_is_told_again_and_again(
+    restarted: tuple[World, Server, Client], time: Time
+) -> None:
+    """It cannot raise the horizon that the holder sees, but it has one when that one is over."""
+    _, server, client = restarted
+    time.move(1)
+    found = []
+    for _ in range(4):
+        for _ in range(3):
+            client.make("v1", 1)
+            client.make("v7", 1)
+            time.move(TICK)
+        found.append(told(server, client))
+        time.move(TELL_TICKS / SECOND)
+    assert found == [1, 2, 3, 4]
+
+
+# --- the age of an id
+
+
+@pytest.mark.parametrize("kind", TIMED)
+def test_without_any_age_each_id_is_asked_for(path: Path, time: Time, kind: Kind) -> None:
+    """Nothing is kept for the next one. Of three ticks, one has a place for a Snowflake."""
+    count = 3 if kind == "snowflake" else 1
+    blocks = gives(*((count * number, count) for number in range(5)))
+    with Server(path, blocks) as server, Client(path, max_age=0, _clock=time) as client:
+        draw = client.factory(kind)
+        found = [draw(), *client.make(kind, 3), draw()]
+        assert wanted(server) == [count] * 5
+    assert len(set(found)) == 5
+
+
+@pytest.mark.parametrize("kind", ["v1", "v6", "v7"])
+def test_with_a_lease_and_without_any_age_each_id_has_its_own_reading_of_utc(
+    world: World, time: Time, kind: Kind
+) -> None:
+    """Those of a list too; none costs a round trip."""
+    with leasing(world, max_age=0) as (server, client):
+        draw, time.step = client.factory(kind), 1
+        for make in (lambda: [draw()], lambda: client.make(kind, 3)):
+            time.move(1)
+            begun = time.utc
+            ticks = [tick(kind, id) for id in make()]
+            assert begun < ticks[0]
+            assert ticks == sorted(set(ticks))
+        assert not server.requests
+
+
+@pytest.mark.parametrize("many", [False, True])
+@pytest.mark.parametrize("kind", ["v1", "v7"])
+def test_a_block_is_used_until_it_is_too_old(
+    path: Path, time: Time, kind: Kind, many: bool
+) -> None:
+    """Its age is that of its first tick, which was chosen as early as the request was sent."""
+
+    def late(request: bytes) -> bytes:
+        time.utc += 30
+        return result(request, granted(0, 50))
+
+    # Of 100 ticks, the block has 50.
+    answers = in_turn(late, gives((1000, 10)))
+    with Server(path, answers), Client(path, max_age=100.5 * TICK, _clock=time) as client:
+        draw = client.factory(kind)
+
+        def offset() -> int:
+            return offsets(kind, client.make(kind, 1) if many else [draw()])[0]
+
+        assert offset() == 0
+        time.utc += 19
+        assert offset() == 1
+        time.utc += 1
+        assert offset() == 1000
+
+
+@pytest.mark.parametrize("many", [False, True])
+@pytest.mark.parametrize("kind", ["v1", "v7"])
+def test_a_block_is_dropped_when_utc_steps_back_before_it(
+    path: Path, time: Time, kind: Kind, many: bool
+) -> None:
+    """Else its ids would lie in the future."""
+    with (
+        Server(path, gives((0, 64), (1000, 64))) as server,
+        Client(path, _clock=time) as client,
+    ):
+        draw = client.factory(kind)
+        draw()
+        time.utc -= 1
+        found = client.make(kind, 1) if many else [draw()]
+        assert (len(server.requests), offsets(kind, found)) == (2, [1000])
+
+
+@pytest.mark.parametrize("kind", ["v1", "v7"])
+@pytest.mark.parametrize("count", [10, 1000, 1_000_000])
+def test_a_list_of_a_lane_is_of_the_latest_ticks(
+    world: World, time: Time, kind: Kind, count: int
+) -> None:
+    """It rises, is not of the future, and no older than max_age."""
+    with leasing(world) as (server, client):
+        begun = time.utc
+        made = client.make(kind, count, form="bytes")
+        assert not server.requests
+    ids = [made[at : at + 16] for at in range(0, 16 * count, 16)]
+    assert len(set(ids)) == count
+    ticks = [tick(kind, id) for id in (ids[0], *ids[:: count // 10], ids[-1])]
+    assert ticks == sorted(ticks)
+    assert begun - SECOND // 10 <= ticks[0]
+    assert ticks[-1] <= time.utc
+
+
+def test_a_long_list_is_made_at_once_of_ticks_that_have_passed(world: World, time: Time) -> None:
+    """And without the daemon."""
+    with leasing(world) as (server, client):
+        begun = time.utc
+        assert len(client.make("v6", 100_000)) == 100_000
+        assert (time.utc, server.requests) == (begun, [])
+
+
+# --- how much is asked for
+
+
+def test_the_first_request_is_for_64_ticks(path: Path, time: Time) -> None:
+    """They are 6.4 us of the host's time, and spare a burst of ids the second round trip."""
+    with Server(path, gives((0, 64))) as server, Client(path, _clock=time) as client:
+        for _ in range(64):
+            client.uuid7()
+        assert wanted(server) == [64]
+
+
+@pytest.mark.parametrize(
+    ("max_age", "count", "asked"),
+    [
+        (0.1, 1, 64),
+        # Half of max_age: a block is as old as its first tick.
+        (0.000_001, 1, 5),
+        (0.1, 5000, 5000),
+        # What is wanted at once is used up at once: 0.9 of max_age.
+        (0.01, 1_000_000, 90_000),
+        (60.0, 5_000_000, MAX_BLOCK),
+        (0.0, 1000, 1),
+    ],
+)
+def test_a_request_is_for_what_is_needed_and_for_what_max_age_allows(
+    path: Path, time: Time, max_age: float, count: int, asked: int
+) -> None:
+    """But for no more than a daemon gives."""
+    with Server(path, gives()) as server:
+        client = Client(path, fallback=False, max_age=max_age, _clock=time)
+        with pytest.raises(DaemonUnavailable):
+            client.make("v1", count)
+        assert wanted(server) == [asked]
+        client.close()
+
+
+def test_what_is_missing_is_asked_for_at_once(path: Path, time: Time) -> None:
+    """However short the blocks are that come."""
+    blocks = gives((0, 700), (700, 200), (900, 100))
+    with Server(path, blocks) as server, Client(path, _clock=time) as client:
+        client.make("flake", 1000)
+        assert wanted(server) == [1000, 300, 256]
+
+
+def test_a_block_that_was_used_up_in_time_is_followed_by_a_larger_one(
+    path: Path, time: Time
+) -> None:
+    """Up to half of what max_age allows, whatever time the answers take."""
+    with Server(path, gives(*((1000 * n, 10) for n in range(12)))) as server:
+        client = Client(path, fallback=False, max_age=0.0002, _clock=time)
+        for _ in range(120):
+            client.flake()
+        assert wanted(server) == [64, 128, 256, 512, *[1000] * 8]
+        client.close()
+
+
+def test_after_a_pause_there_is_room_for_half_as_much_again_as_before_it(
+    path: Path, time: Time
+) -> None:
+    """However little that was, a block is no smaller than the smallest."""
+    blocks = gives(*((SECOND * number, 2000) for number in range(3)))
+    with Server(path, blocks) as server, Client(path, _clock=time) as client:
+        for count in (1000, 1, 1):
+            client.make("flake", count)
+            time.move(1)
+        assert wanted(server) == [1000, 1500, 64]
+
+
+@given(
+    st.floats(0, 2),
+    st.lists(st.tuples(st.integers(1, 2000), st.floats(0, 1)), min_size=1, max_size=5),
+)
+def test_sizes_are_within_bounds(max_age: float, steps: list[tuple[int, float]]) -> None:
+    """Whatever was used, a request is for 1 to a million ticks, and never outlives max_age."""
+    time = Time(10)
+    supply = _Supply("flake", Settings("", False, max_age, 1.0, time, None), life.current())
+    age = int(max_age * SECOND)
+    for needed, pause in steps:
+        size = supply.size(time.utc, needed, age)
+        assert 1 <= size <= MAX_BLOCK
+        assert size == 1 or size <= max_age * SECOND * AT_ONCE
+        supply.first, supply.end, supply.until = time.utc, time.utc + size, time.utc + age - size
+        supply.cutter.raise_to(time.utc + min(needed, size))
+        time.move(pause)
+
+
+# --- answers that no id can be made of
+
+
+def test_a_block_without_a_place_is_followed_by_another(path: Path, time: Time) -> None:
+    """Only each third tick has one for a Snowflake, and fewer may have been free."""
+    with Server(path, gives((1, 1), (2, 1), (3, 1))), Client(path, _clock=time) as client:
+        assert offsets("snowflake", [client.snowflake()]) == [3]
+
+
+def test_a_daemon_whose_blocks_have_no_place_is_given_up(path: Path, time: Time) -> None:
+    """A Snowflake is not waited for without an end; the error says why."""
+    with (
+        Server(path, gives(*[(1, 1)] * 100)) as server,
+        Client(path, _clock=time) as client,
+    ):
+        with pytest.raises(
+            DaemonUnavailable, match=f"{MAX_EMPTY} blocks in a row have no place for a snowflake"
+        ) as caught:
+            client.snowflake()
+        assert caught.value.reason == "unusable"
+        assert len(server.requests) == 1 + MAX_EMPTY
+
+
+@pytest.mark.parametrize(
+    ("kind", "years", "words"),
+    [
+        ("snowflake", 60, "the time is 2083-.*a snowflake holds times from 2010-11.* to 2080-07"),
+        ("ksuid", 130, "the time is 2153-.*a ksuid holds times from 2014-05-13.* to 2150-06"),
+        ("ksuid", -11, "the time is 2012-.*a ksuid holds times from 2014-05-13.* to 2150-06"),
+        ("v7", -60, "the time is 1963-.*a v7 holds times from 1970-01-01"),
+    ],
+)
+def test_a_time_that_the_kind_cannot_hold_is_named(
+    path: Path, time: Time, kind: Kind, years: int, words: str
+) -> None:
+    """With the times that it can hold; nothing is made."""
+    time.utc += years * YEAR
+    with Server(path, gives((years * YEAR, 3))), Client(path, _clock=time) as client:
+        with pytest.raises(TimeOutOfRange, match=words) as caught:
+            client.make(kind, 1)
+        assert caught.value.kind == kind
+
+
+def test_a_time_that_the_kind_cannot_hold_is_not_made_without_a_daemon(
+    path: Path, time: Time
+) -> None:
+    """As where the clock was never set."""
+    time.utc -= 11 * YEAR
+    with pytest.raises(TimeOutOfRange, match="a ksuid holds times from"):
+        Client(path, _clock=time).ksuid()
+
+
+@pytest.mark.parametrize("kind", ["snowflake", "ksuid"])
+def test_a_daemon_whose_time_no_id_can_hold_is_wrong(path: Path, time: Time, kind: Kind) -> None:
+    """Where UTC here is one that ids can hold. Its next answer is used."""
+    with Server(path, gives((130 * YEAR, 3), (0, 3))), Client(path, _clock=time) as client:
+        with pytest.raises(DaemonUnavailable, match="an unusable answer: the time is 2153-"):
+            client.make(kind, 1)
+        assert client.make(kind, 1)
+
+
+def test_a_page_that_tells_of_a_clone_each_time_is_given_up(world: World, time: Time) -> None:
+    """A call is not begun again without an end."""
+
+    def cloned(request: bytes) -> bytes:
+        world.lanes.renew()
+        return result(request, granted(0, 1))
+
+    with (
+        Server(world.path, cloned, greeting=[world.lanes.fd]),
+        Client(world.path, fallback=False, _clock=time) as client,
+        pytest.raises(DaemonUnavailable, match="its page told of 100 clones in one call"),
+    ):
+        client.uuid7()
+
+
+# --- where the daemon has no answer
+
+
+def refusing(request: bytes) -> bytes:
+    """Refuse a request."""
+    return refused(request, "unavailable: the disk is full")
+
+
+def test_a_daemon_that_refused_is_not_asked_for_a_quarter_of_a_second(
+    path: Path, time: Time
+) -> None:
+    """Counted from the end of the request, however long that took."""
+
+    def slow(request: bytes) -> bytes:
+        time.move(5)
+        return refusing(request)
+
+    with Server(path, slow) as server, Client(path, max_age=0, _clock=time) as client:
+        asked = []
+        for _ in range(12):
+            client.make("flake", 1)
+            asked.append(len(server.requests))
+            time.move(RETRY_SECONDS / 4)
+        assert asked == [1] * 4 + [2] * 4 + [3] * 4
+
+
+def test_a_daemon_that_was_not_there_is_asked_again_after_a_quarter_of_a_second(
+    path: Path, time: Time
+) -> None:
+    """To try it costs next to nothing, and ids are to be safe soon after it is back."""
+    with Client(path, max_age=0, _clock=time) as client:
+        found = [client.uuid1()]
+        with Server(path, gives((SECOND * 60, 64))):
+            time.move(RETRY_SECONDS - 0.01)
+            found.append(client.uuid1())
+            time.move(0.01)
+            found.append(client.uuid1())
+    unknown = SafeUUID.unknown
+    assert [id.is_safe for id in found] == [unknown, unknown, SafeUUID.safe]
+
+
+def test_a_daemon_that_is_silent_is_looked_after_at_each_call(path: Path, time: Time) -> None:
+    """The connection does not wait for it again, so there is nothing to put off."""
+    answers = in_turn(lambda _: b"", *[gives((60 * SECOND + n, 1)) for n in range(1000)])
+    with (
+        Server(path, answers) as server,
+        Client(path, max_age=0, timeout=0.01, _clock=time) as client,
+    ):
+        assert client.uuid1().is_safe is SafeUUID.unknown
+        until(lambda: server.requests)
+        server.latest.sendall(result(server.requests[0], granted(0, 1)))
+        # The time does not go on.
+        until(lambda: client.uuid1().is_safe is SafeUUID.safe)
+
+
+def test_without_fallback_a_daemon_that_is_absent_is_asked_each_time(
+    path: Path, time: Time
+) -> None:
+    """Without other ids there is nothing to be won by not asking."""
+    with Client(path, fallback=False, _clock=time) as client:
+        for _ in range(2):
+            with pytest.raises(DaemonUnavailable, match="No such file"):
+                client.uuid1()
+        with Server(path, grants()):
+            assert client.uuid1().is_safe is SafeUUID.safe
+
+
+@pytest.mark.parametrize(
+    ("kind", "said", "error"),
+    [
+        ("v1", "unavailable: the disk is full", DaemonUnavailable),
+        ("snowflake", "no_worker_id: it has none", NoWorkerId),
+    ],
+)
+def test_without_fallback_a_refusal_is_raised_again_meanwhile(
+    path: Path, time: Time, kind: Kind, said: str, error: type[DaemonUnavailable]
+) -> None:
+    """A program in a loop does not keep a daemon busy that cannot help."""
+    with (
+        Server(path, lambda request: refused(request, said)) as server,
+        Client(path, fallback=kind == "snowflake", _clock=time) as client,
+    ):
+        for asked in (1, 1, 2):
+            with pytest.raises(error, match=said.partition(": ")[2]) as caught:
+                client.make(kind, 1)
+            assert type(caught.value) is error
+            assert len(server.requests) == asked
+            time.move(RETRY_SECONDS / 2)
+
+
+def test_what_is_refused_to_one_timeline_is_given_to_the_others(path: Path, time: Time) -> None:
+    """What becomes of one timeline says nothing of another."""
+
+    def answer(request: bytes) -> bytes:
+        return refusing(request) if b"steady" in request else result(request, granted(0, 64))
+
+    with Server(path, answer), Client(path, _clock=time) as client:
+        assert client.uuid7().is_safe is SafeUUID.unknown
+        assert client.uuid1().is_safe is SafeUUID.safe
+        assert client.snowflake()
+
+
+def test_each_id_of_a_list_is_marked_by_its_own_block(path: Path, time: Time) -> None:
+    """When the daemon goes in the middle of a call, only what it gave is safe."""
+    with Server(path, gives((0, 2))), Client(path, _clock=time) as client:
+        made = client.make("v1", 4)
+    assert [id.is_safe for id in made] == [SafeUUID.safe] * 2 + [SafeUUID.unknown] * 2
+
+
+@pytest.mark.parametrize("kind", STEADY)
+def test_steady_kinds_fall_back(path: Path, time: Time, kind: Kind) -> None:
+    """Random bits, or a random node, tell their ids apart."""
+    assert len(set(Client(path, _clock=time).make(kind, 10))) == 10
+
+
+def test_snowflakes_have_no_fallback(path: Path, time: Time) -> None:
+    """Without the daemon there is no worker number."""
+    with pytest.raises(DaemonUnavailable, match="No such file"):
+        Client(path, _clock=time).snowflake()
+
+
+def test_v4_asks_nobody(path: Path, time: Time) -> None:
+    """It is random, and made here."""
+    client = Client(path, fallback=False, _clock=time)
+    assert len({client.factory("v4")(), *client.make("v4", 10_000)}) == 10_001
+
+
+# --- a clock that stands still
+
+
+def _only_elapse(time: Time, ticks: int) -> None:
+    time.ticks += ticks
+
+
+@pytest.mark.parametrize("kind", TIMED)
+@pytest.mark.parametrize("there", [True, False])
+def test_a_clock_that_stands_still_holds_nobody_up(
+    path: Path, monkeypatch: pytest.MonkeyPatch, kind: Kind, there: bool
+) -> None:
+    """With a daemon whose clock goes on, and without one; and no id comes twice."""
+    if not there and kind == "snowflake":
+        return
+    time = Time(10)
+    world = World(path, time)
+    with contextlib.ExitStack() as stack:
+        stack.callback(world.lanes.close)
+        if there:
+            stack.enter_context(world.server())
+        client = stack.enter_context(Client(path, _clock=time))
+        found = [client.make(kind, 1)[0] for _ in range(2)]
+        time.move(1)
+        # From now on, only what is elapsed goes on.
+        monkeypatch.setattr(time, "_move", partial(_only_elapse, time))
+        draw = client.factory(kind)
+        for _ in range(20):
+            found.append(draw())
+            world.ahead += 1000
+        found += client.make(kind, 200)
+    assert len(set(found)) == len(found)

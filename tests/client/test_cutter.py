@@ -1,0 +1,719 @@
+"""The rules by which a cutter makes an id, in C and in Python."""
+
+from __future__ import annotations
+
+import faulthandler
+import mmap
+import os
+import resource
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from random import Random
+from types import FrameType
+from typing import Any
+from uuid import UUID, SafeUUID
+
+import pytest
+
+from tests import kinds
+from tests.client.cutters import BLOCK, LANE, PASSED, TOKEN, WAYS, Hand
+from tests.client.fakes import START
+from tests.client.raw import raw_fork
+from tests.kinds import FORMS, KINDS, LEASED, MS, TIMED
+from uuidd.core.ids.layouts import Origin
+from uuidd.core.ids.ticks import UNIX_EPOCH
+from uuidd_client import cutter
+from uuidd_client.cutter import MOST_AHEAD, READINGS
+from uuidd_client.life import Life
+
+EACH_WAY = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+EACH_WAY_AND_SOURCE = pytest.mark.parametrize(
+    "way", [*WAYS.values(), *PASSED.values()], ids=[*WAYS, *PASSED]
+)
+
+Way = Callable[[Hand], list[UUID]]
+
+
+def ticks(ids: list[Any]) -> list[int]:
+    """Return the ticks of some v1."""
+    return [kinds.tick("v1", id) for id in ids]
+
+
+# --- places
+
+
+@pytest.mark.parametrize("kind", TIMED)
+def test_each_place_of_a_block_is_used_once_in_its_order(new: Any, kind: str) -> None:
+    """After the last one there has to be a refill."""
+    first = kinds.places(kind)[0] + 10**12
+    hand = Hand(new).block(first, 20)
+    places = [kinds.place(kind, hand.one(kind)) for _ in range(20)]
+    assert places == [*range(first, first + 20)]
+    assert hand.one(kind) is None
+
+
+@EACH_WAY_AND_SOURCE
+def test_no_place_before_those_that_were_used_is_used(new: Any, way: Way) -> None:
+    """Whoever has used them: a former cutter, or another source."""
+    hand = Hand(new).block()
+    hand.cutter.raise_to(START + 9)
+    assert ticks(way(hand)) == [START + 9]
+    assert hand.cutter.used == START + 10
+    assert way(hand) == []
+
+
+def test_what_was_used_does_not_fall(new: Any) -> None:
+    """Who raises it may know of less."""
+    hand = Hand(new)
+    hand.cutter.raise_to(5)
+    hand.cutter.raise_to(3)
+    assert hand.cutter.used == 5
+
+
+def test_the_next_source_begins_after_the_places_of_the_last(new: Any) -> None:
+    """Though its places begin before those. What is left of the last one is forgotten."""
+    hand = Hand(new).block(START, 10)
+    before = hand.ticks(3)
+    used = hand.cutter.used
+    hand.block(START - 5, 300)
+    assert before == [START, START + 1, START + 2]
+    assert hand.tick() == used < START + 10
+
+
+@pytest.mark.parametrize("form", ["uuid", "text"])
+def test_kinds_and_forms_of_one_cutter_share_its_places(new: Any, form: str) -> None:
+    """A v6 is a v1 in another order of bits: both of one tick would be equal when converted."""
+    hand = Hand(new).block(count=1000)
+    found = []
+    for _ in range(30):
+        found += hand.ticks(1, "v1", "uuid") + hand.ticks(3, "v6", form)
+        found += ticks(hand.cutter.many("v1", "bytes", 2))
+    assert all(one is not None and two is not None and one < two for one, two in pairwise(found))
+
+
+@EACH_WAY
+def test_without_a_source_there_is_none(new: Any, way: Way) -> None:
+    """There has to be a refill."""
+    hand = Hand(new)
+    assert way(hand) == []
+    hand.block()
+    assert way(hand)
+    hand.cutter.source = None
+    assert way(hand) == []
+
+
+@EACH_WAY_AND_SOURCE
+@pytest.mark.parametrize("origin", [BLOCK, LANE])
+def test_an_id_has_the_origin_of_its_source(new: Any, way: Way, origin: Origin) -> None:
+    """It says where the places come from."""
+    [id] = way(Hand(new).block(origin=origin))
+    assert (id.clock_seq, id.node) == (origin.clock_seq, origin.node)
+
+
+@pytest.mark.parametrize("safe", [True, False])
+def test_a_uuid_has_the_mark_of_its_source(new: Any, safe: bool) -> None:
+    """Those of the fallback are not safe between processes."""
+    hand = Hand(new).block(safe=safe)
+    ids = [hand.one("v1", "uuid"), *hand.cutter.many("v1", "uuid", 2)]
+    assert {id.is_safe for id in ids} == {SafeUUID.safe if safe else SafeUUID.unknown}
+
+
+# --- when a source may be used
+
+
+@EACH_WAY
+@pytest.mark.parametrize("kind_of_source", ["block", "lane"])
+def test_a_source_is_used_in_its_span_of_utc(new: Any, way: Way, kind_of_source: str) -> None:
+    """Its end, and a step back to before its begin, end it."""
+    hand = Hand(new)
+    begin = hand.now
+    getattr(hand, kind_of_source)(since=begin, until=begin + 20)
+    found = []
+    for now in (begin - 1, begin, begin + 19, begin + 20, begin - 1):
+        hand.now = now
+        found.append(len(way(hand)))
+    assert found == [0, 1, 1, 0, 0]
+
+
+@pytest.mark.parametrize("way", PASSED.values(), ids=PASSED)
+def test_a_source_that_is_passed_is_used_whatever_utc_is(new: Any, way: Way) -> None:
+    """It was asked for after the call began, so no id of it is too old."""
+    assert way(Hand(new).block(since=0, until=0))
+
+
+def test_a_source_that_is_passed_does_not_stay(new: Any) -> None:
+    """The next ids are of the cutter's own."""
+    hand = Hand(new).block()
+    passed = hand.source(START + 100, START + 200, origin=LANE)
+    hand.cutter.many("v1", "uuid", 1, passed)
+    hand.cutter.packed("v1", 1, passed)
+    assert hand.cutter.source == hand.source(START, START + 10)
+
+
+@EACH_WAY_AND_SOURCE
+@pytest.mark.parametrize("kind_of_source", ["block", "lane"])
+def test_none_is_made_at_the_horizon(new: Any, way: Way, kind_of_source: str) -> None:
+    """The last one is that before it."""
+    hand = Hand(new)
+    getattr(hand, kind_of_source)()
+    hand.horizon[0] = hand.now
+    assert way(hand) == []
+    hand.horizon[0] = hand.now + 1
+    assert way(hand)
+
+
+@EACH_WAY_AND_SOURCE
+@pytest.mark.parametrize("changed", [1, 1 << 63, TOKEN])
+def test_none_is_made_once_the_token_is_another(new: Any, way: Way, changed: int) -> None:
+    """All 64 bits of it count."""
+    hand = Hand(new).block()
+    hand.token[0] ^= changed
+    assert way(hand) == []
+    hand.token[0] = TOKEN
+    assert way(hand)
+
+
+@EACH_WAY_AND_SOURCE
+@pytest.mark.parametrize("word", ["horizon", "token"])
+def test_the_words_of_a_source_are_read_after_utc(new: Any, way: Way, word: str) -> None:
+    """A lease that ends meanwhile has ended: the horizon of before may be too far."""
+    hand = Hand(new).lane()
+
+    def end() -> None:
+        getattr(hand, word)[0] = 0
+
+    hand.between = end
+    assert way(hand) == []
+
+
+@pytest.mark.process
+@EACH_WAY
+def test_a_cutter_reads_the_horizon_before_the_token(new: Any, way: Way) -> None:
+    """Otherwise a lease that ends between the two is used up to a horizon that was raised since.
+
+    To read the horizon ends the process here. So it ends only if the token, which is another's, was
+    not read before.
+    """
+    file = os.memfd_create("horizon")
+    os.ftruncate(file, mmap.PAGESIZE)
+    memory = mmap.mmap(file, mmap.PAGESIZE)
+    hand = Hand(new)
+    hand.horizon = memoryview(memory).cast("Q")
+    hand.horizon[0] = hand.now + 1
+    hand.block()
+    hand.token[0] += 1
+    os.ftruncate(file, 0)
+    os.close(file)
+    pid = os.fork()
+    if not pid:
+        faulthandler.disable()
+        signal.signal(signal.SIGBUS, signal.SIG_DFL)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        way(hand)
+        os._exit(0)
+    assert os.WTERMSIG(os.waitpid(pid, 0)[1]) == signal.SIGBUS
+
+
+@EACH_WAY
+def test_a_source_is_replaced_as_a_whole(new: Any, way: Way) -> None:
+    """What reads the clock may ask for another: no id has the tick of one and the node of both."""
+    hand = Hand(new).block(START, 10, origin=Origin(1))
+
+    def replace() -> None:
+        hand.between = lambda: None
+        hand.block(START + 100, 10, origin=Origin(2))
+
+    hand.between = replace
+    [id] = way(hand)
+    assert id.node == (1 if kinds.tick("v1", id) < START + 10 else 2)
+
+
+# --- draws in the middle of others
+
+
+@EACH_WAY_AND_SOURCE
+@pytest.mark.parametrize("kind", ["v1", "v6"])
+def test_a_draw_while_the_clock_is_read_has_a_place_of_its_own(
+    new: Any, way: Way, kind: str
+) -> None:
+    """As one of a signal handler."""
+    hand = Hand(new)
+    source = hand.source(START, START + 10)
+    hand.cutter.source = source
+    inner: list[Any] = []
+
+    def draw() -> None:
+        hand.between = lambda: None
+        inner.extend(hand.cutter.many(kind, "bytes", 1, source))
+
+    hand.between = draw
+    [tick] = ticks(way(hand))
+    assert {tick, kinds.tick(kind, inner[0])} == {START, START + 1}
+
+
+@pytest.mark.parametrize("way", ["one", "many", "packed"])
+def test_a_draw_while_random_bytes_are_read_has_a_place_of_its_own(new: Any, way: str) -> None:
+    """Its place was used before the bytes are read, or after."""
+    inner: list[int | None] = []
+
+    def read(size: int) -> bytes:
+        if not inner:
+            inner.append(0)
+            inner[0] = hand.tick("v7", "text")
+        return bytes(size)
+
+    hand = Hand(new, random=read).block()
+    made: Any
+    if way == "one":
+        made = hand.one("v7")
+    elif way == "many":
+        [made] = hand.cutter.many("v7", "uuid", 1)
+    else:
+        made = hand.cutter.packed("v7", 1)
+    assert {kinds.tick("v7", made), inner[0]} == {START, START + 1}
+
+
+@contextmanager
+def at_line(number: int, do: Callable[[], object]) -> Iterator[list[int]]:
+    """Call *do* before a line of the cutter in Python; the list has the lines until then."""
+    lines: list[int] = []
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        if frame.f_code.co_filename != cutter.__file__:
+            return None
+        if event == "line":
+            lines.append(frame.f_lineno)
+            if len(lines) == number:
+                do()
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        yield lines
+    finally:
+        sys.settrace(before)
+
+
+def each_line(draw: Callable[[int], int]) -> bool:
+    """Call *draw* for each line that it goes through; return whether there is more than one."""
+    number = 1
+    while draw(number) >= number:
+        number += 1
+    return number > 2
+
+
+@EACH_WAY
+@pytest.mark.parametrize("kind_of_source", ["block", "lane"])
+@pytest.mark.parametrize("other", WAYS.values(), ids=WAYS)
+def test_a_draw_before_any_line_has_a_place_of_its_own(
+    new: Any, way: Way, kind_of_source: str, other: Way
+) -> None:
+    """Of the cutter in Python. No handler comes into the middle of the one in C."""
+
+    def draws(number: int) -> int:
+        hand = Hand(new)
+        getattr(hand, kind_of_source)()
+        found = ticks([*way(hand), *way(hand)])
+        hand.now += 10
+        with at_line(number, lambda: found.extend(ticks(other(hand)))) as lines:
+            made = way(hand)
+        found += ticks(made)
+        hand.now += 10
+        found += ticks(way(hand))
+        assert len(set(found)) == len(found) >= 3
+        return len(lines)
+
+    assert each_line(draws) or new is not cutter.Cutter
+
+
+# --- lanes
+
+
+@pytest.mark.parametrize("kind", LEASED)
+def test_an_id_of_a_lane_has_the_tick_of_now(new: Any, kind: str) -> None:
+    """After a millisecond without an id."""
+    hand = Hand(new).lane()
+    for _ in range(3):
+        assert hand.tick(kind) == hand.now
+        hand.now += MS
+
+
+def test_without_any_age_each_id_of_a_lane_has_the_tick_of_now(new: Any) -> None:
+    """So ids are in the order of all processes that wait for one another."""
+    hand = Hand(new, max_age=0).lane()
+    for step in (1, 2, 3, 50, 51, 1000):
+        assert hand.tick() == hand.now
+        hand.now += step
+
+
+@EACH_WAY_AND_SOURCE
+def test_a_lane_has_one_id_a_tick(new: Any, way: Way) -> None:
+    """While the clock stands still, there is no other; nor after a step back."""
+    hand = Hand(new).lane()
+    assert ticks(way(hand)) == [hand.now]
+    assert way(hand) == []
+    hand.now -= 1
+    assert way(hand) == []
+    hand.now += 2
+    assert ticks(way(hand)) == [hand.now]
+
+
+def test_an_id_waits_for_the_next_tick(new: Any) -> None:
+    """It does not have one that is to come."""
+    hand = Hand(new).lane()
+    before = hand.tick()
+    hand.readings = 0
+
+    def go_on() -> None:
+        if hand.readings == 10:
+            hand.now += 1
+
+    hand.between = go_on
+    assert (before, hand.tick()) == (hand.now - 1, hand.now)
+    assert hand.readings == 11
+
+
+def test_no_id_waits_for_long(new: Any) -> None:
+    """A clock that a test has stopped is read some times; one that went back is not waited for."""
+    hand = Hand(new).lane()
+    hand.one()
+    hand.readings = 0
+    assert hand.one() is None
+    assert READINGS <= hand.readings <= READINGS + 1
+    hand.readings = 0
+    hand.now -= 1
+    assert hand.one() is None
+    assert hand.readings <= 2
+
+
+@EACH_WAY_AND_SOURCE
+def test_no_tick_before_the_first_of_a_lane_is_used(new: Any, way: Way) -> None:
+    """The last holder of the lane may have used it."""
+    hand = Hand(new)
+    hand.cutter.raise_to(hand.now - 20)
+    hand.lane(first=hand.now)
+    [tick] = ticks(way(hand))
+    assert tick == hand.now
+    hand.lane(first=hand.now + 3)
+    hand.now += 2
+    assert way(hand) == []
+
+
+@pytest.mark.parametrize("way", ["many", "packed"])
+def test_many_of_a_lane_leave_half_a_millisecond_of_ticks_to_the_next(new: Any, way: str) -> None:
+    """They begin 5,000 ticks before the latest, or where the last ones ended."""
+    hand = Hand(new).lane()
+    end = 0
+    for step in (0, 3, 100_000):
+        hand.now += step
+        end = max(end, hand.now - 5 + 1 - 5_000) + 5
+        if way == "many":
+            made = hand.cutter.many("v1", "uuid", 5)
+        else:
+            packed = hand.cutter.packed("v1", 5)
+            made = [packed[at : at + 16] for at in range(0, len(packed), 16)]
+        assert ticks(made) == [*range(end - 5, end)]
+
+
+@pytest.mark.parametrize("way", ["many", "packed"])
+def test_many_without_any_age_have_the_last_free_ticks_up_to_now(new: Any, way: str) -> None:
+    """As few as there are."""
+    hand = Hand(new, max_age=0).lane()
+    for step, count in ((0, 5), (3, 3), (1, 1), (100, 5)):
+        hand.now += step
+        if way == "many":
+            made = hand.cutter.many("v1", "uuid", 5)
+        else:
+            packed = hand.cutter.packed("v1", 5)
+            made = [packed[at : at + 16] for at in range(0, len(packed), 16)]
+        assert ticks(made) == [*range(hand.now + 1 - count, hand.now + 1)]
+
+
+# --- many
+
+
+@pytest.mark.parametrize(("kind", "form"), FORMS)
+def test_many_are_as_many_as_the_block_has(new: Any, kind: str, form: str) -> None:
+    """They have its places in their order, also past the end of a millisecond or a second."""
+    first = kinds.places(kind)[0] + 10**12 - 7 if KINDS[kind].timeline else 0
+    hand = Hand(new).block(first, 4_507)
+    if kind in ("v7", "ulid", "push_id", "flake"):
+        assert first % MS
+    ids = hand.cutter.many(kind, form, 4_500)
+    assert len(ids) == 4_500
+    ids += hand.cutter.many(kind, form, 10)
+    assert len(set(ids)) == len(ids) == 4_507
+    assert not KINDS[kind].timeline or [kinds.place(kind, id) for id in ids] == [
+        *range(first, first + 4_507)
+    ]
+    assert hand.cutter.many(kind, form, 1) == []
+
+
+@pytest.mark.parametrize("kind", [kind for kind, form in FORMS if form == "bytes"])
+@pytest.mark.parametrize("count", [0, 1, 4500])
+def test_packed_ids_are_those_of_a_list(new: Any, kind: str, count: int) -> None:
+    """One after the other, in one piece."""
+    first = kinds.places(kind)[0] + 10**12 - 7 if KINDS[kind].timeline else 0
+    hands = [Hand(new, random=Random(3).randbytes).block(first, 10_000) for _ in range(2)]
+    packed = hands[0].cutter.packed(kind, count)
+    assert packed == b"".join(hands[1].cutter.many(kind, "bytes", count))
+    assert len(packed) == count * KINDS[kind].size
+    assert hands[0].cutter.used == hands[1].cutter.used
+
+
+@pytest.mark.parametrize("source", ["block", "lane"])
+def test_none_of_many_uses_nothing(new: Any, source: str) -> None:
+    """Neither an id nor a place."""
+    hand = Hand(new)
+    getattr(hand, source)()
+    assert hand.cutter.many("v1", "uuid", 0) == []
+    assert hand.cutter.packed("v1", 0) == b""
+    assert ticks(WAYS["one"](hand)) == [START if source == "block" else hand.now]
+
+
+def test_a_v4_needs_no_tick(new: Any) -> None:
+    """Its places are numbers, and all its bits are random."""
+    hand = Hand(new).all()
+    ids = [hand.one("v4") for _ in range(300)] + hand.cutter.many("v4", "uuid", 300)
+    packed = hand.cutter.packed("v4", 300)
+    ids += [UUID(bytes=packed[at : at + 16]) for at in range(0, len(packed), 16)]
+    assert len({id.int & (1 << 62) - 1 for id in ids}) == 900
+    assert {(id.version, id.variant) for id in ids} == {(4, "specified in RFC 4122")}
+
+
+# --- the life
+
+
+@pytest.mark.parametrize(("kind", "form"), [("v1", "uuid"), ("v1", "text"), ("v7", "text")])
+def test_none_is_made_once_the_life_is_over(new: Any, kind: str, form: str) -> None:
+    """Nor is what was made ahead used."""
+    hand = Hand(new).block(count=1000)
+    assert None not in hand.ticks(6, kind, form)
+    hand.alive[0] = 0
+    assert hand.one(kind, form) is None
+
+
+@pytest.mark.parametrize("form", ["uuid", "text"])
+def test_a_life_that_ends_while_the_clock_is_read_is_noticed(new: Any, form: str) -> None:
+    """The last look comes after all that could fork."""
+    hand = Hand(new).block()
+
+    def end() -> None:
+        hand.alive[0] = 0
+
+    hand.between = end
+    assert hand.one("v1", form) is None
+
+
+@pytest.mark.parametrize("kind", ["v4", "v7"])
+def test_a_life_that_ends_while_random_bytes_are_read_is_noticed(new: Any, kind: str) -> None:
+    """As above."""
+
+    def read(size: int) -> bytes:
+        hand.alive[0] = 0
+        return bytes(size)
+
+    hand = Hand(new, random=read).block()
+    assert hand.one(kind) is None
+
+
+@pytest.mark.parametrize("before", range(4))
+def test_a_life_that_ends_before_any_line_is_noticed(new: Any, before: int) -> None:
+    """Of the cutter in Python, after some ids: with those that were made ahead, and without."""
+
+    def ends(number: int) -> int:
+        hand = Hand(new).block()
+        hand.ticks(before)
+        with at_line(number, lambda: hand.alive.__setitem__(0, 0)) as lines:
+            made = hand.one()
+        assert made is None or len(lines) < number
+        return len(lines)
+
+    assert each_line(ends) or new is not cutter.Cutter
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("fork", [os.fork, raw_fork])
+@pytest.mark.parametrize("kind", ["v1", "v4", "v7"])
+def test_a_child_draws_nothing_of_its_parents(new: Any, fork: Callable[[], int], kind: str) -> None:
+    """However it was forked."""
+    made = new(Life().alive)
+    hand = Hand(new).block(count=1000) if kind != "v4" else Hand(new).all()
+    made.source = hand.cutter.source
+    form = KINDS[kind].forms[0]
+    for _ in range(6):
+        assert made.one(kind, form)
+    pid = fork()
+    if not pid:
+        os._exit(made.one(kind, form) is not None)
+    assert os.waitpid(pid, 0)[1] == 0
+    assert made.one(kind, form)
+
+
+# --- ids that are made ahead
+
+
+def ahead(hand: Hand, kind: str = "v1", form: str = "text") -> None:
+    """Draw until the cutter in Python has made some ahead, which are not used up."""
+    for _ in range(70):
+        hand.now += 1
+        assert hand.one(kind, form) is not None
+
+
+def test_ids_are_made_ahead(new: Any) -> None:
+    """In Python: to make some at once costs less for each."""
+    hand = Hand(new).block(count=1000)
+    ahead(hand)
+    assert (hand.cutter.used > START + 70) == (new is cutter.Cutter)
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda hand: hand.tick("v1", "uuid"),
+        lambda hand: hand.tick("v6", "text"),
+        lambda hand: kinds.tick("v1", hand.cutter.many("v1", "text", 1)[0]),
+        lambda hand: kinds.tick("v1", hand.cutter.packed("v1", 1)),
+        lambda hand: [hand.cutter.raise_to(START + 500), START + 499][1],
+    ],
+    ids=["form", "kind", "many", "packed", "raised"],
+)
+def test_no_id_made_ahead_comes_after_a_later_one(new: Any, draw: Callable[[Hand], int]) -> None:
+    """Of another form or kind, of a list, or of another cutter."""
+    hand = Hand(new).block(count=1000)
+    ahead(hand)
+    later = draw(hand)
+    found = hand.tick("v1", "text")
+    assert found is not None
+    assert found > later
+
+
+def test_no_id_made_ahead_outlives_its_source(new: Any) -> None:
+    """The next one is of the next source, though that has the same places."""
+    hand = Hand(new).block(count=1000)
+    ahead(hand)
+    hand.block(count=1000, origin=Origin(7))
+    assert UUID(hand.one("v1", "text")).node == 7
+
+
+@pytest.mark.parametrize("kind", ["v1", "v4"])
+@pytest.mark.parametrize("word", ["horizon", "token"])
+def test_no_id_made_ahead_outlives_the_words_of_its_source(new: Any, kind: str, word: str) -> None:
+    """A clone of the machine has it too."""
+    hand = Hand(new).block(count=1000)
+    ahead(hand, kind)
+    getattr(hand, word)[0] = 0
+    assert hand.one(kind, "text") is None
+
+
+@pytest.mark.parametrize("step", [-71, MS])
+def test_no_id_made_ahead_outlives_the_span_of_its_source(new: Any, step: int) -> None:
+    """Its end, or a step back of UTC to before its begin."""
+    hand = Hand(new)
+    hand.block(count=1000, since=hand.now, until=hand.now + 71)
+    ahead(hand)
+    hand.now += step if step < 0 else 1
+    assert hand.one("v1", "text") is None
+
+
+@pytest.mark.parametrize("max_age", [0.1, 0.0003])
+@pytest.mark.parametrize("steps", [(1, 3), (0, 100), (0, 3000), (1000, 9999)])
+def test_no_id_of_a_lane_is_older_than_a_millisecond(
+    new: Any, max_age: float, steps: tuple[int, int]
+) -> None:
+    """When it is drawn; nor is it older than max_age, nor ahead of UTC."""
+    hand, random = Hand(new, max_age).lane(), Random(1)
+    for _ in range(500):
+        hand.now += random.randint(*steps)
+        tick = hand.tick()
+        assert tick is None or 0 <= hand.now - tick < min(max_age * 1e7, MS)
+
+
+def test_no_id_made_ahead_outlives_a_step_back(new: Any) -> None:
+    """It would be ahead of UTC."""
+    hand = Hand(new).lane()
+    ahead(hand)
+    hand.now += 200
+    ahead(hand)
+    hand.now -= 300
+    assert hand.one("v1", "text") is None
+
+
+def test_few_ids_are_made_ahead(new: Any) -> None:
+    """No more than are drawn before they are too old."""
+    hand = Hand(new).block(count=5000)
+    most = 0
+    for _ in range(2000):
+        tick = hand.tick()
+        assert tick is not None
+        most = max(most, hand.cutter.used - tick)
+    assert most == (MOST_AHEAD if new is cutter.Cutter else 1)
+
+
+@pytest.mark.parametrize("kind", ["v1", "v4"])
+def test_without_any_age_none_is_made_ahead(new: Any, kind: str) -> None:
+    """Each has places and random bits of its own time."""
+    hand = Hand(new, max_age=0).block(0, 1 << 60)
+    for number in range(20):
+        assert hand.one(kind)
+        assert hand.cutter.used == number + 1
+
+
+# --- clocks
+
+
+def test_ticks_are_rounded_down(new: Any) -> None:
+    """Before 1970, too: an id is never ahead of its clock."""
+    for nanoseconds, ticks in (
+        (199, 1),
+        (100, 1),
+        (99, 0),
+        (0, 0),
+        (-1, -1),
+        (-100, -1),
+        (-101, -2),
+    ):
+        hand = Hand(new)
+        made = new(hand.alive, 0.1, lambda now=nanoseconds: now)
+        made.source = hand.lane().cutter.source
+        assert kinds.tick("v1", made.one("v1", "text")) == UNIX_EPOCH + ticks
+
+
+def test_the_error_of_a_clock_is_the_callers(new: Any) -> None:
+    """As the exception of a signal handler. No place is used."""
+    hand = Hand(new).block()
+
+    def fail() -> None:
+        hand.between = lambda: None
+        raise KeyboardInterrupt
+
+    for way in WAYS.values():
+        hand.between = fail
+        with pytest.raises(KeyboardInterrupt):
+            way(hand)
+    assert hand.tick() == START
+
+
+def test_the_error_of_a_source_of_random_bytes_is_the_callers(new: Any) -> None:
+    """The next id has bytes that were read after it."""
+    errors: list[BaseException] = []
+
+    def read(size: int) -> bytes:
+        if errors:
+            raise errors.pop()
+        return b"\1" * size
+
+    hand = Hand(new, random=read).block()
+    for draw in (
+        lambda: hand.one("v7"),
+        lambda: hand.cutter.many("v7", "uuid", 1),
+        lambda: hand.cutter.packed("v7", 1),
+    ):
+        errors.append(KeyboardInterrupt())
+        with pytest.raises(KeyboardInterrupt):
+            draw()
+    assert hand.one("v7", "bytes").endswith(b"\1" * 6)

@@ -1,0 +1,760 @@
+"""The ids of one client rise, and none comes twice, wherever they come from."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import SafeUUID
+
+import msgpack
+import pytest
+
+from tests.client.breaking import break_off, come_between
+from tests.client.fakes import START, Server, Time, gives, granted, refused, result
+from tests.client.lanes import Clock, World
+from tests.client.raw import raw_fork
+from tests.kinds import GREGORIAN, LANED, LEASED, MS, SECOND, TIMED, UNLEASED, fields, place, tick
+from tests.rig import until
+from uuidd.core.ids.versions import gregorian_fields
+from uuidd.core.timeline.page import HORIZON_AT
+from uuidd_client import Client, DaemonUnavailable, life
+from uuidd_client.channel import MOST_TRIES, NO_LEASE_SECONDS
+
+if TYPE_CHECKING:
+    from uuidd_client.client import Kind
+
+pytestmark = pytest.mark.usefixtures("implementation")
+
+HOUR = 3600 * SECOND
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Return where a socket may be made."""
+    return tmp_path / "s"
+
+
+@pytest.fixture
+def world(path: Path, time: Time) -> Iterator[World]:
+    """Return a daemon with lanes, which is not there yet."""
+    world = World(path, time)
+    yield world
+    world.lanes.close()
+
+
+@contextmanager
+def leasing(world: World, **settings: Any) -> Iterator[tuple[Server, Client]]:
+    """Return a daemon, and a client that has leased a lane of it."""
+    with world.server() as server, Client(world.path, _clock=world.time, **settings) as client:
+        client.make("v1", 1)
+        client.make("v7", 1)
+        assert server.asked == 1
+        world.time.move(20)
+        server.requests.clear()
+        yield server, client
+
+
+def rising(kind: str, ids: list[Any]) -> bool:
+    """Whether each id is above the one before it: of v1, whether its tick is."""
+    keys = [tick(kind, id) if kind == "v1" else id for id in ids]
+    return all(before < after for before, after in itertools.pairwise(keys))
+
+
+def offsets(kind: str, ids: list[Any]) -> list[int]:
+    """Return the ticks of ids, counted from START."""
+    return [tick(kind, id) - START for id in ids]
+
+
+# --- from one source to another
+
+
+@pytest.mark.parametrize("kind", [kind for kind in TIMED if kind != "snowflake"])
+def test_ids_rise_from_lease_to_block_to_fallback_and_back(
+    world: World, time: Time, kind: Kind
+) -> None:
+    """One by one and in lists, at each change of their source (P4)."""
+    found: list[Any] = []
+    lane = kind in LEASED
+    with Client(world.path, _clock=time) as client:
+        draw = client.factory(kind)
+
+        def more() -> None:
+            for _ in range(3):
+                found.append(draw())
+                time.move(0.002)
+                found.extend(client.make(kind, 40))
+                time.move(0.002)
+
+        with world.server() as server:
+            more()
+            time.move(1)
+            more()
+            assert server.asked == lane
+            # To blocks.
+            world.lanes.words[HORIZON_AT] = 0
+            blocks = len(server.requests)
+            time.move(1)
+            more()
+            assert len(server.requests) > blocks
+            # And back.
+            world.lanes.words[HORIZON_AT] = START + HOUR
+            more()
+            # To another lane.
+            world.lanes.revoke()
+            more()
+            time.move(NO_LEASE_SECONDS)
+            more()
+            assert server.asked == 2 * lane
+        # To the fallback.
+        world.lanes.revoke()
+        time.move(1)
+        more()
+        assert client.stats().fallback_blocks
+        time.move(1)
+        with world.server() as server:
+            more()
+            time.move(1)
+            more()
+            assert server.asked == lane
+    assert rising(kind, found)
+
+
+@pytest.mark.parametrize("kind", LEASED)
+def test_the_lane_goes_on_behind_the_block_before_it(world: World, time: Time, kind: Kind) -> None:
+    """A long list does not reach back to before it."""
+    with world.server() as server, Client(world.path, _clock=time) as client:
+        found = [*client.make(kind, 10_000), *client.make(kind, 50_000)]
+        assert server.asked
+    assert rising(kind, found)
+
+
+@pytest.mark.parametrize("kind", LEASED)
+def test_blocks_go_on_behind_the_lane_before_them(world: World, time: Time, kind: Kind) -> None:
+    """Of a block that overlaps with it, the first part is left out."""
+    with leasing(world) as (server, client):
+        found: list[Any] = [*client.make(kind, 1000)]
+        time.utc += 100
+        world.lanes.words[HORIZON_AT] = 0
+        found += client.make(kind, 1000)
+        assert server.requests
+    assert rising(kind, found)
+
+
+@pytest.mark.parametrize("kind", ["v1", "v6", "v7", "flake", "ulid"])
+def test_of_a_block_what_was_used_is_left_out(path: Path, time: Time, kind: Kind) -> None:
+    """Whatever it was used under."""
+    with Server(path, gives((100, 10), (95, 30))), Client(path, _clock=time) as client:
+        client.make(kind, 10)
+        assert offsets(kind, client.make(kind, 3)) == [110, 111, 112]
+
+
+def test_a_block_of_old_ticks_of_utc_is_followed_by_another(path: Path, time: Time) -> None:
+    """While UTC has not gone back, there are later ones."""
+    blocks = gives((100, 10), (50, 10), (95, 15), (200, 1))
+    with Server(path, blocks), Client(path, _clock=time) as client:
+        client.make("v1", 10)
+        assert offsets("v1", client.make("v1", 1)) == [200]
+
+
+def test_a_daemon_that_goes_on_to_give_old_ticks_of_utc_is_believed(path: Path, time: Time) -> None:
+    """After a few requests: its clock was set back, and that of the client was not."""
+    blocks = gives((100, 10), *((10 * number, 1) for number in range(9)))
+    with Server(path, blocks) as server, Client(path, _clock=time) as client:
+        client.make("v1", 10)
+        assert offsets("v1", client.make("v1", 1)) == [10 * MOST_TRIES]
+        assert len(server.requests) == 2 + MOST_TRIES
+
+
+@pytest.mark.parametrize("kind", UNLEASED)
+def test_under_another_node_or_worker_ids_go_on_in_the_next_millisecond(
+    path: Path, time: Time, kind: Kind
+) -> None:
+    """Within one, a lower node or worker would put them before those already used."""
+    blocks = gives((0, 3), (10, 10, 1), (MS - 3, 10, 1))
+    with Server(path, blocks) as server, Client(path, _clock=time) as client:
+        found = client.make(kind, 1, "int")
+        time.move(1)
+        found += client.make(kind, 1, "int")
+        assert len(server.requests) == 3
+    assert found == sorted(found)
+    first, second = (fields(kind, id)["time"] for id in found)
+    assert second - first == 1
+
+
+@pytest.mark.parametrize("kind", UNLEASED)
+def test_under_the_same_node_and_worker_ids_go_on_at_once(
+    path: Path, time: Time, kind: Kind
+) -> None:
+    """Nobody waits for the next millisecond."""
+    with Server(path, gives((0, 3), (10, 10))) as server, Client(path, _clock=time) as client:
+        found = client.make(kind, 1, "int")
+        time.move(1)
+        found += client.make(kind, 1, "int")
+        assert len(server.requests) == 2
+    first, second = (fields(kind, id)["time"] for id in found)
+    assert second == first
+
+
+def test_a_v1_and_a_v6_have_no_tick_in_common(world: World, time: Time) -> None:
+    """However they are drawn: else a v1 that is converted to a v6 may be equal to another (P1)."""
+    with leasing(world) as (server, client):
+        ways = [client.factory("v1"), client.factory("v6"), client.iter("v1").__next__]
+        found: list[Any] = []
+        for number in range(400):
+            found += [draw() for draw in ways]
+            if number % 20 == 0:
+                found += client.make("v6", number) + client.make("v1", number)
+            time.utc += number % 7
+        assert server.asked == 1
+    assert len({gregorian_fields(id.int)[:3] for id in found}) == len(found)
+
+
+# --- a steady daemon that is behind
+
+
+@pytest.mark.parametrize("kind", ["v7", "flake", "snowflake"])
+def test_without_fallback_a_daemon_that_is_behind_is_told_of(
+    path: Path, time: Time, kind: Kind
+) -> None:
+    """It has lost its state, or has one of before. It is asked again at each call."""
+    with (
+        Server(path, gives((1000, 3), (50, 3), (2000, 3))),
+        Client(path, fallback=kind == "snowflake", _clock=time) as client,
+    ):
+        before = client.make(kind, 1)
+        time.move(1)
+        with pytest.raises(
+            DaemonUnavailable, match="its steady timeline is behind what this process has used"
+        ) as caught:
+            client.make(kind, 1)
+        assert caught.value.reason == "behind"
+        assert rising(kind, before + client.make(kind, 1))
+
+
+def test_a_daemon_that_is_behind_is_not_used_where_there_is_a_fallback(
+    path: Path, time: Time
+) -> None:
+    """Its ids would come before those that were made here while it was away."""
+    with Client(path, _clock=time) as client:
+        found = [client.uuid7()]
+        time.move(1)
+        with Server(path, gives((50, 64))) as server:
+            found.append(client.uuid7())
+            assert server.requests
+    assert found[1].is_safe is SafeUUID.unknown
+    assert rising("v7", found)
+
+
+def test_the_fallback_goes_on_behind_a_daemon_that_is_ahead(path: Path, time: Time) -> None:
+    """Its steady timeline may lead UTC."""
+    with Client(path, _clock=time) as client:
+        with Server(path, gives((15 * SECOND, 64))):
+            found = [client.uuid7()]
+            client.close()
+        time.move(1)
+        found += client.make("v7", 100)
+    assert found[1].is_safe is SafeUUID.unknown
+    assert rising("v7", found)
+
+
+@pytest.mark.parametrize("kind", ["v7", "flake"])
+def test_a_daemon_more_than_an_hour_behind_is_used(path: Path, time: Time, kind: Kind) -> None:
+    """What was used was of a clock that was wrong, or set by a test: order begins anew."""
+    for lead, behind in ((HOUR + 63, True), (HOUR + 64, False)):
+        with (
+            Server(path, gives((lead, 64), (0, 64), (64, 64))),
+            Client(path, fallback=False, _clock=time) as client,
+        ):
+            assert offsets(kind, client.make(kind, 1)) == [lead]
+            time.move(1)
+            if behind:
+                with pytest.raises(DaemonUnavailable, match="is behind"):
+                    client.make(kind, 1)
+            else:
+                assert offsets(kind, client.make(kind, 65)) == [*range(65)]
+
+
+# --- steps of UTC
+
+
+def test_v1_begin_again_where_utc_was_set_back(path: Path, time: Time) -> None:
+    """Order is not to be had, and no request is wasted."""
+    with Server(path, gives((100, 10), (-900, 10))) as server, Client(path, _clock=time) as client:
+        client.make("v1", 10)
+        time.utc = START - 890
+        assert offsets("v1", client.make("v1", 2)) == [-900, -899]
+        assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize("kind", LEASED)
+def test_a_small_step_back_of_utc_is_waited_for(world: World, time: Time, kind: Kind) -> None:
+    """Of the lane there are later ticks within 10 ms."""
+    with leasing(world) as (server, client):
+        draw = client.factory(kind)
+        found = [draw()]
+        time.utc -= MS
+        found.append(draw())
+        assert not server.requests
+    assert rising(kind, found)
+
+
+@pytest.mark.parametrize("back", [MS, 20 * MS, HOUR])
+@pytest.mark.parametrize("kind", LEASED)
+def test_no_id_comes_twice_when_utc_steps_back_and_forth(
+    world: World, time: Time, kind: Kind, back: int
+) -> None:
+    """Nor a tick of the lane."""
+    with leasing(world) as (_, client):
+        draw = client.factory(kind)
+        found = [*client.make(kind, 5000), draw()]
+        latest = time.utc
+        time.utc -= back
+        world.ahead = back
+        for _ in range(3):
+            found.append(draw())
+            time.utc += 1
+        world.ahead = 0
+        for now in range(latest - 2, latest + 3):
+            time.utc = now
+            found += [draw(), *client.make(kind, 10)]
+    assert len({place(kind, id) for id in found if _is_of_the_lane(kind, id)}) == sum(
+        _is_of_the_lane(kind, id) for id in found
+    )
+    assert len(set(found)) == len(found)
+
+
+def _is_of_the_lane(kind: str, id: Any) -> bool:
+    return (
+        fields(kind, id)["clock_seq"] & 0xFF if kind in GREGORIAN else fields(kind, id)["lane"]
+    ) == 16
+
+
+@pytest.mark.parametrize("kind", LANED)
+def test_steady_ids_rise_when_utc_steps_back(world: World, time: Time, kind: Kind) -> None:
+    """The lane has no such time, and the daemon's steady timeline goes on."""
+    with leasing(world) as (server, client):
+        found = [*client.make(kind, 1)]
+        time.utc -= 20 * MS
+        world.ahead = 20 * MS
+        for _ in range(3):
+            found += client.make(kind, 1)
+            time.move(0.2)
+        assert server.requests
+    assert rising(kind, found)
+
+
+@pytest.mark.parametrize("kind", ["v1", "v7"])
+def test_ids_rise_over_a_step_of_utc_past_the_horizon(world: World, time: Time, kind: Kind) -> None:
+    """They are of blocks then."""
+    with leasing(world) as (server, client):
+        draw = client.factory(kind)
+        found = [draw()]
+        time.utc += HOUR
+        for _ in range(3):
+            found.append(draw())
+            time.move(0.2)
+        assert len(server.requests) == 3
+    assert rising(kind, found)
+
+
+# --- calls that come between
+
+
+DRAWS: dict[str, Callable[[Client, Kind], list[Any]]] = {
+    "uuid": lambda client, kind: [client.factory(kind)()],
+    "text": lambda client, kind: [next(client.iter(kind, "text"))],
+    "list": lambda client, kind: client.make(kind, 3, "text"),
+}
+
+
+def _spot(kind: str, id: Any) -> tuple[int, int]:
+    """Return the tick and the clock sequence or lane of an id."""
+    found = fields(kind, id)
+    return tick(kind, id), found["clock_seq"] if kind in GREGORIAN else found["lane"]
+
+
+@pytest.mark.parametrize("source", ["lane", "block", "fallback"])
+@pytest.mark.parametrize(("kind", "way"), [("v1", "uuid"), ("v1", "list"), ("v7", "text")])
+def test_a_handler_that_draws_anywhere_repeats_nothing_and_keeps_the_order(
+    world: World, time: Time, kind: Kind, way: str, source: str
+) -> None:
+    """Its ids are above all before, and all that are drawn later are above its ids."""
+    world.lanes.refusing = source == "block"
+    time.step = 1
+    with contextlib.ExitStack() as stack:
+        if source != "fallback":
+            stack.enter_context(world.server())
+        for at in itertools.count(1):
+            client = Client(world.path, fallback=source == "fallback", _clock=time)
+            before = client.make(kind, 3)
+            time.move(1)
+            inside: list[Any] = []
+            between = [*DRAWS.values()][at % 3]
+            ids = come_between(
+                lambda: DRAWS[way](client, kind),  # noqa: B023  (called at once)
+                at,
+                lambda: inside.extend(between(client, kind)),  # noqa: B023
+            )
+            later = [id for draw in DRAWS.values() for id in draw(client, kind)]
+            client.close()
+            ticks = [[tick(kind, id) for id in part] for part in (before, inside, ids, later)]
+            assert ticks == [sorted(part) for part in ticks]
+            assert not inside or ticks[1][0] > ticks[0][-1], at
+            assert ticks[2][0] > ticks[0][-1], at
+            assert ticks[3][0] > max(ticks[1] + ticks[2]), at
+            found = [_spot(kind, id) for id in (*before, *inside, *ids, *later)]
+            assert len(set(found)) == len(found), at
+            if not inside:
+                break
+        assert at > 5
+
+
+def test_requests_of_a_handler_count_too(path: Path, time: Time) -> None:
+    """They are those of its client."""
+    with Server(path, gives(*((100 * number, 10) for number in range(100)))):
+        client = Client(path, fallback=False, max_age=0, _clock=time)
+        inside: list[Any] = []
+
+        def handle() -> None:
+            if not inside:
+                inside.append(None)
+                inside.append(client.uuid7())
+
+        # In the channel: when it looks whether it may ask.
+        time.elapsed = partial(_interrupted, time, handle)  # type: ignore[method-assign]
+        client.uuid7()
+        assert (client.stats().blocks, len(inside[1:])) == (2, 1)
+        client.close()
+
+
+def _interrupted(time: Time, handler: Callable[[], object]) -> float:
+    if threading.current_thread() is threading.main_thread():
+        handler()
+    return Time.elapsed(time)
+
+
+@pytest.mark.parametrize("kind", ["v1", "v7"])
+def test_a_call_that_is_broken_off_anywhere_leaves_the_client_as_it_was(
+    path: Path, time: Time, kind: Kind
+) -> None:
+    """Ctrl-C may come at any line: another thread gets ids, and only of the ticks of a block."""
+    numbers = itertools.count(1)
+
+    def answer(request: bytes) -> bytes:
+        # What lies between two blocks is another process's.
+        return result(request, granted(1000 * next(numbers), 10))
+
+    with Server(path, answer):
+        for at in itertools.count(1):
+            with Client(path, fallback=False, _clock=time) as client:
+                found: list[Any] = [*client.make(kind, 10)]
+                broken = break_off(partial(client.make, kind, 1), at)
+                thread = threading.Thread(target=lambda: found.extend(client.make(kind, 2)))  # noqa: B023
+                thread.start()
+                thread.join(60)
+                found += client.make(kind, 2)
+            assert all(offset % 1000 < 10 for offset in offsets(kind, found)), at
+            assert rising(kind, found)
+            assert len(found) == 14
+            if broken is None:
+                break
+        assert at > 10
+
+
+@pytest.mark.parametrize("kind", ["v1", "v7"])
+@pytest.mark.parametrize("max_age", [0, 0.1])
+@pytest.mark.parametrize("leased", [True, False])
+def test_threads_get_no_id_twice(path: Path, kind: Kind, max_age: float, leased: bool) -> None:
+    """One by one and in lists, of one lane or of blocks; each thread's ids rise."""
+    world = World(path, Clock())
+    world.lanes.refusing = not leased
+    with world.server() as server, Client(path, fallback=False, max_age=max_age) as client:
+        client.make(kind, 1)
+        found: list[list[Any]] = [[] for _ in range(4)]
+
+        def draw(ids: list[Any]) -> None:
+            uuids, texts = client.factory(kind), client.iter(kind, "text")
+            for number in range(50):
+                ids.append(uuids())
+                ids.append(next(texts))
+                if number % 10 == 0:
+                    ids += client.make(kind, 20)
+
+        before = sys.getswitchinterval()
+        sys.setswitchinterval(1e-6)
+        try:
+            threads = [threading.Thread(target=draw, args=[ids]) for ids in found]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join(60)
+        finally:
+            sys.setswitchinterval(before)
+        assert server.asked == 1
+        assert server.connections == 1
+    world.lanes.close()
+    every = [_spot(kind, id) for ids in found for id in ids]
+    assert len(set(every)) == len(every) == 4 * 200
+    for ids in found:
+        ticks = [tick(kind, id) for id in ids]
+        assert ticks == sorted(ticks)
+
+
+class Saving(Server):
+    """A daemon that has to save its state before it gives steady ticks.
+
+    It notes requests that wait for this in *waiting*, and ``save`` answers the next of them.
+    *refusals* counts those that were told to wait.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, self._said)
+        self.refusals = 0
+        self.waiting: list[tuple[bytes, socket.socket]] = []
+        self._saves = 0
+
+    def _said(self, request: bytes) -> bytes:
+        timeline, _, _, wait = msgpack.unpackb(request)[3]
+        if timeline == "utc":
+            return result(request, granted(0, 1))
+        if wait:
+            self.waiting.append((request, self.latest))
+            return b""
+        self.refusals += 1
+        return refused(request, "must_wait: for a save")
+
+    def save(self) -> None:
+        """Answer the next request that waits, with the tick 100 after that of the last one."""
+        request, connection = self.waiting[self._saves]
+        connection.sendall(result(request, granted(100 * self._saves, 1)))
+        self._saves += 1
+
+
+def test_others_get_ids_while_a_call_waits_for_a_save(path: Path, time: Time) -> None:
+    """The wait is over a connection of its own."""
+    found: list[Any] = []
+    with Saving(path) as server, Client(path, fallback=False, _clock=time) as client:
+        thread = threading.Thread(target=lambda: found.append(client.uuid7()))
+        thread.start()
+        until(lambda: server.waiting)
+        assert client.make("v1", 1)
+        assert not found
+        assert server.connections == 2
+        server.save()
+        thread.join(60)
+    assert offsets("v7", found) == [0]
+
+
+def test_one_call_of_each_timeline_waits_for_a_save(path: Path, time: Time) -> None:
+    """A daemon whose disk is slow is not met by a pile of connections."""
+    found: list[Any] = []
+    with Saving(path) as server, Client(path, fallback=False, _clock=time) as client:
+        threads = [threading.Thread(target=lambda: found.append(client.uuid7())) for _ in range(3)]
+        for number, thread in enumerate(threads, 1):
+            thread.start()
+            until(lambda number=number: server.refusals == number and server.waiting)  # type: ignore[misc]
+        for number in range(1, 4):
+            until(lambda number=number: len(server.waiting) == number)  # type: ignore[misc]
+            server.save()
+            until(lambda number=number: len(found) == number)  # type: ignore[misc]
+        for thread in threads:
+            thread.join(60)
+    assert offsets("v7", found) == [0, 100, 200]
+
+
+# --- the next life
+
+
+class Ending(Time):
+    """A clock that ends the life once, when UTC is read after it was *armed*."""
+
+    armed = False
+
+    def utc_ns(self) -> int:
+        """Return UTC in nanoseconds since 1970."""
+        if self.armed:
+            self.armed = False
+            life.current().end()
+        return super().utc_ns()
+
+
+LIVED: dict[str, Callable[[Client], list[Any]]] = {
+    "list": lambda client: client.make("v7", 2),
+    "function": lambda client: [client.factory("v7")()],
+    "method": lambda client: [client.uuid7()],
+}
+
+
+@pytest.mark.parametrize("read", [False, True])
+@pytest.mark.parametrize("make", LIVED)
+def test_a_call_in_which_the_life_ends_is_made_again(path: Path, make: str, read: bool) -> None:
+    """Before the daemon's answer was read, or while ids are made of it.
+
+    What came in the life before is dropped: a clone, or the other process of a fork, has it too.
+    """
+    time, blocks, ends = Ending(10), gives((0, 64), (1000, 64)), [None]
+
+    def answer(request: bytes) -> bytes | None:
+        said = blocks(request)
+        if ends:
+            ends.pop()
+            if read:
+                time.armed = True
+            else:
+                life.current().end()
+        return said
+
+    with Server(path, answer) as server, Client(path, fallback=False, _clock=time) as client:
+        assert offsets("v7", LIVED[make](client))[0] == 1000
+        assert len(server.requests) == 2
+
+
+def test_a_lease_that_came_in_the_life_before_is_not_used(world: World, time: Time) -> None:
+    """The next one is of another lane, over another connection."""
+
+    def answered(request: bytes, connection: Any) -> bool:
+        if server.asked == 1:
+            life.current().end()
+        return world.lanes.answered(request, connection)
+
+    server = Server(world.path, world._block, answered, [world.lanes.fd])
+    with server, Client(world.path, fallback=False, _clock=time) as client:
+        found = client.make("v7", 1)
+        for _ in range(3):
+            time.move(1)
+            found += client.make("v7", 1)
+        assert (server.asked, server.connections) == (2, 2)
+    lanes = [fields("v7", id)["lane"] for id in found]
+    assert 16 not in lanes
+    assert lanes[-1] == 17
+    assert rising("v7", found)
+
+
+def test_a_clone_of_the_machine_ends_what_was_made_ahead(world: World, time: Time) -> None:
+    """Blocks as well as leases; in the middle of a call too."""
+    with leasing(world, max_age=10) as (server, client):
+        draw = client.factory("v7")
+        found = [draw(), draw(), *client.make("flake", 1)]
+        blocks = len(server.requests)
+        world.lanes.renew()
+        found += [draw()]
+        client.make("flake", 1)
+        assert len(server.requests) == blocks + 2
+        assert client.stats().blocks == 2
+
+
+def test_who_waits_for_a_thread_of_the_life_before_goes_on_without_it(
+    path: Path, time: Time
+) -> None:
+    """In a fork's child that thread does not exist, and nobody lets go of its lock."""
+    begun, found = threading.Event(), list[Any]()
+
+    def answer(request: bytes) -> bytes:
+        first = not begun.is_set()
+        begun.set()
+        return b"" if first else result(request, granted(100, 1))
+
+    with (
+        Server(path, answer) as server,
+        Client(path, fallback=False, timeout=600, _clock=time) as client,
+    ):
+        held = threading.Thread(target=lambda: found.append(client.uuid7()))
+        other = threading.Thread(target=lambda: found.append(client.uuid1()))
+        held.start()
+        assert begun.wait(60)
+        slow = server.latest
+        try:
+            other.start()
+            client.renew()
+            until(lambda: 1 in [id.version for id in found])
+        finally:
+            # That thread may have noticed the end of the life before it waited.
+            with contextlib.suppress(OSError):
+                slow.sendall(result(server.requests[0], granted(0, 1)))
+            held.join(60)
+            other.join(60)
+    assert offsets("v7", [id for id in found if id.version == 7]) == [100]
+
+
+def made_before(world: World, client: Client, kind: Kind, source: str) -> list[Any]:
+    """Return ids of a lane, or of a block, or of the fallback, the last of them of now."""
+    found: list[Any] = [*client.make(kind, 1)]
+    world.time.move(0.2)
+    if source == "lane":
+        found += client.make(kind, 1)
+        world.time.move(0.2)
+        found += client.make(kind, 20_000)
+    world.time.move(0.2)
+    return [*found, client.factory(kind)()]
+
+
+@pytest.mark.parametrize("source", ["lane", "block", "fallback"])
+@pytest.mark.parametrize("kind", ["v1", "v6", "v7", "ksuid"])
+def test_a_long_list_begins_after_what_was_made_before_a_renewal(
+    world: World, time: Time, kind: Kind, source: str
+) -> None:
+    """Also if it is made of another lane, or of blocks (P4)."""
+    with Client(world.path, _clock=time) as client:
+        with contextlib.nullcontext() if source == "fallback" else world.server():
+            found = made_before(world, client, kind, source)
+            client.renew()
+            time.move(0.001)
+            found += client.make(kind, 1)
+            client.renew()
+        with world.server() as server:
+            time.move(0.001)
+            found += client.make(kind, 50_000)
+            time.move(0.001)
+            found += client.make(kind, 50_000)
+            assert server.asked
+    assert rising(kind, found)
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("fork", [os.fork, raw_fork])
+@pytest.mark.parametrize("kind", ["v1", "v6", "v7"])
+def test_a_long_list_of_a_child_begins_after_what_its_parent_made(
+    path: Path, kind: Kind, fork: Callable[[], int]
+) -> None:
+    """Also if it is made of another lane (P4)."""
+    world = World(path, Clock())
+    with world.server(), Client(path, _clock=world.time) as client:
+        found = [id for count in (1, 1, 20_000) for id in client.make(kind, count)]
+        pid = fork()
+        if not pid:
+            status = 1
+            try:
+                found += [id for count in (300_000, 10) for id in client.make(kind, count)]
+                status = 0 if rising(kind, found) else 2
+            finally:
+                os._exit(status)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    world.lanes.close()
+
+
+# --- close
+
+
+def test_a_closed_client_has_no_lease_and_asks_for_another(world: World, time: Time) -> None:
+    """Its ids go on after those before."""
+    with leasing(world) as (server, client):
+        found = client.make("v7", 2)
+        client.close()
+        # The daemon ends the leases of a connection with it.
+        world.lanes.revoke()
+        assert not client.stats().leased
+        found += client.make("v7", 2)
+        time.move(NO_LEASE_SECONDS)
+        found += client.make("v7", 2)
+        assert client.stats().leased
+        assert (server.asked, server.connections) == (2, 2)
+    assert rising("v7", found)

@@ -499,7 +499,8 @@ def test_threads_get_no_id_twice(path: Path, kind: Kind, max_age: float, leased:
                 thread.join(60)
         finally:
             sys.setswitchinterval(before)
-        assert server.asked == 1
+        # A refused lease is asked for again after a second, which a busy machine may take.
+        assert not leased or server.asked == 1
         assert server.connections == 1
     world.lanes.close()
     every = [_spot(kind, id) for ids in found for id in ids]

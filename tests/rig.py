@@ -42,7 +42,7 @@ def dice() -> random.Random:
 
 
 def until(
-    look: Callable[[], T], seconds: float = PATIENCE, *, instead: Callable[[], object] = str
+    look: Callable[[], T | None], seconds: float = PATIENCE, *, instead: Callable[[], object] = str
 ) -> T:
     """Return the first result of *look* that is not empty; it has to come within *seconds*.
 

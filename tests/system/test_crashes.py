@@ -299,7 +299,7 @@ def test_of_two_that_start_at_once_one_serves(
 
     The socket may be the same or another. Nothing is given twice from one race to the next.
     """
-    given = []
+    given: list[Span] = []
     (place / "state").mkdir()
     words = [
         ["-F", "--no-pid", f"--socket={place / name}", f"--state={place / 'state'}"]
@@ -318,16 +318,18 @@ def test_of_two_that_start_at_once_one_serves(
             assert re.search(rf"\bpid {first.pid}\b", refusal), refusal
             assert second.wait() == 1
             with Connection(place / sockets[both.index(first)]) as connection:
-                given += [taken(connection, timeline) for timeline in ("utc", "steady") * 10]
+                given += [
+                    # A disk may take longer than a request may wait.
+                    until(partial(taken, connection, timeline))
+                    for timeline in ("utc", "steady") * 10
+                ]
             end, status = ((signal.SIGTERM, 0), (signal.SIGKILL, -signal.SIGKILL))[race % 2]
             first.send_signal(end)
             assert first.wait() == status
         finally:
             for process in both:
                 process.kill()
-    assert len(given) == races * 20
-    assert_apart(each for each in given if each is not None)
-    assert None not in given
+    assert_apart(given)
 
 
 def settled(log: Path) -> list[str]:

@@ -88,7 +88,7 @@ def parts(seed: int, *, whole: bool) -> list[list[Part]]:
             f"more examples: {folder}",
             [*pytest, "-m", "quick", *profile, folder],
         )
-        for folder in ("tests/core", "tests/client", "tests/daemon", "tests/workers")
+        for folder in ("tests/core", "tests/client", "tests/daemon", "tests/fleet")
     ]
     in_python = [
         Part(

@@ -31,12 +31,12 @@ from uuidd.core.timeline.page import Lease
 from uuidd.core.timeline.state import Node, State
 from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.core.wire import methods
+from uuidd.fleet.keeper import Keeper
 from uuidd.kernel_clock import Quality
 from uuidd.server.assembly import Assembly, timelines_from
 from uuidd.server.connection import serve_connection
 from uuidd.server.entropy import Entropy
 from uuidd.server.fairness import Turns
-from uuidd.server.keeper import Keeper
 from uuidd.server.page import Page
 from uuidd.server.saver import FIRST_REACH, Saver
 from uuidd.server.settings import Limits, Settings

@@ -17,11 +17,8 @@ from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline import SteadyBlock
 from uuidd.core.timeline.fence import Claim, Kept
 from uuidd.core.timeline.timelines import Reading, Timelines
-from uuidd.server.keeper import Keeper
-from uuidd.server.saver import Saver
-from uuidd.server.standing import Terms
-from uuidd.workers.claiming import Holder
-from uuidd.workers.coordinator import (
+from uuidd.fleet.claiming import Holder
+from uuidd.fleet.coordinator import (
     ATTEMPT_SECONDS,
     Away,
     Changed,
@@ -30,7 +27,10 @@ from uuidd.workers.coordinator import (
     Version,
     is_let_go,
 )
-from uuidd.workers.record import Meta, Record
+from uuidd.fleet.keeper import Keeper
+from uuidd.fleet.record import Meta, Record
+from uuidd.fleet.standing import Terms
+from uuidd.server.saver import Saver
 
 META = Meta("0123456789abcdef", TWITTER_EPOCH)
 WINDOW, HOLD = 600, 300

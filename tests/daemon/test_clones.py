@@ -18,11 +18,11 @@ from uuidd.core.timeline.outcomes import NeedsSave
 from uuidd.core.timeline.state import Node
 from uuidd.core.wire import rpc
 from uuidd.core.wire.methods import RefusedError
+from uuidd.fleet.coordinator import Version
+from uuidd.fleet.record import Record
 from uuidd.server.clones import SPAN
 from uuidd.server.entropy import READ_AHEAD, Entropy, of_this_moment
 from uuidd.server.saver import FIRST_REACH
-from uuidd.workers.coordinator import Version
-from uuidd.workers.record import Record
 
 
 @pytest.fixture

@@ -19,10 +19,10 @@ from uuidd import version
 from uuidd.core.ids import versions
 from uuidd.core.timeline.fence import Fence
 from uuidd.core.wire import RPC_FIRST
+from uuidd.fleet.standing import static_status
 from uuidd.server.connection import serve_connection
 from uuidd.server.fairness import Turns as UserTurns
 from uuidd.server.settings import Limits
-from uuidd.server.standing import static_status
 from uuidd.server.stream import Stream
 
 pytestmark = pytest.mark.usefixtures("autojump_clock")

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 import trio
 
+from tests.fleet.offline import SOCKET_CALLS, offline
+from tests.fleet.spans import Seen
 from tests.rig import Daemon, ended, until
-from tests.workers.offline import SOCKET_CALLS, offline
-from tests.workers.spans import Seen
 from uuidd.core.ids.snowflake import TWITTER_EPOCH
-from uuidd.workers.address import Access, parse
-from uuidd.workers.connecting import connect
-from uuidd.workers.record import Meta
+from uuidd.fleet.address import Access, parse
+from uuidd.fleet.connecting import connect
+from uuidd.fleet.record import Meta
 
 pytestmark = pytest.mark.system
 

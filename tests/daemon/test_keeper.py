@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import trio
@@ -18,16 +17,14 @@ from uuidd.core.timeline.outcomes import NoneFree, NoNumber
 from uuidd.core.timeline.state import Node, State
 from uuidd.core.wire.methods import SAVE_SECONDS as SAVE_WAIT
 from uuidd.core.wire.methods import RefusedError
+from uuidd.fleet.claimant import SAVE_SECONDS, SPREAD
+from uuidd.fleet.coordinator import Found, Version
+from uuidd.fleet.fences import begin_fence
+from uuidd.fleet.finding import TRIES
+from uuidd.fleet.keeper import RESUME_SECONDS
+from uuidd.fleet.record import Record
+from uuidd.fleet.standing import static_status
 from uuidd.kernel_clock import Quality
-from uuidd.server.claimant import SAVE_SECONDS, SPREAD
-from uuidd.server.fences import begin_fence
-from uuidd.server.finding import TRIES
-from uuidd.server.keeper import RESUME_SECONDS
-from uuidd.server.settings import Fleet, Settings
-from uuidd.server.standing import static_status
-from uuidd.workers.address import Access, parse
-from uuidd.workers.coordinator import Found, Version
-from uuidd.workers.record import Record
 
 pytestmark = pytest.mark.usefixtures("autojump_clock")
 
@@ -261,11 +258,9 @@ async def test_a_restart_goes_on_while_the_engine_is_silent(engine: Engine) -> N
 
 def test_the_claim_of_a_state_waits_for_the_engine() -> None:
     """It is kept for the next save meanwhile."""
-    address = parse("folder:///fleet")
-    settings = Settings(None, Path("/none"), fleet=Fleet(address, Access(), 600, 300, 0, 1023))
     claim = Claim(META.id, 17, "b" * 16, 0, 10**18)
     state = State(Node(1, "random"), "here", 0, {}, 0, 500, worker=claim)
-    fence = begin_fence(settings, state)
+    fence = begin_fence(state, None, in_fleet=True)
     assert (fence.number, fence.kept) == (None, claim.resumed(state.steady))
 
 

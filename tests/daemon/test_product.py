@@ -15,15 +15,13 @@ from tests.rig import Daemon
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.fence import Shared
 from uuidd.core.timeline.state import Node, State
+from uuidd.fleet.fences import begin_fence
 from uuidd.product import product_hash
-from uuidd.server.fences import begin_fence
-from uuidd.server.settings import Settings
 from uuidd.statefile import decode, encode
 
 HERE = "6ba7b810-9dad-11d1-80b4-00c04fd430c8"
 THERE = "0e6cd2a9-4f86-4d49-9a0c-2a5c1a4b6f11"
 STATE = State(Node(0x9F6BDECED846, "random"), "", 3, {3: 5}, 0, 7, worker=CLAIM, product="here")
-SETTINGS = Settings(None, Path("/nowhere"))
 
 
 def hash_of(path: Path, content: str | bytes) -> str:
@@ -105,7 +103,7 @@ def test_a_product_that_is_not_known_is_no_other(before: str, after: str) -> Non
 
 def test_the_claim_of_another_machine_is_not_used(caplog: pytest.LogCaptureFixture) -> None:
     """That machine may still make Snowflakes with it."""
-    assert begin_fence(SETTINGS, STATE, "there").kept is None
+    assert begin_fence(STATE, None, in_fleet=False, product="there").kept is None
     assert caplog.messages == [
         "the claim to worker number 17 was another machine's, so another number is claimed"
     ]
@@ -119,8 +117,8 @@ def test_a_number_set_by_hand_is_used_and_the_log_warns(
 ) -> None:
     """It was set for this start; whether the other machine still runs cannot be known."""
     caplog.set_level(logging.WARNING)
-    settings = replace(SETTINGS, worker=worker)
-    assert begin_fence(settings, replace(STATE, worker=5), product).number == worker
+    fence = begin_fence(replace(STATE, worker=5), worker, in_fleet=False, product=product)
+    assert fence.number == worker
     assert [
         "the machine that saved the state has worker number 5 too; if it still runs, start uuidd"
         " here with another --worker, or Snowflakes repeat"
@@ -235,7 +233,7 @@ def test_a_restart_refuses_the_number_that_a_clone_has_too(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """A crash must not bring it back. The log says what to do, and the state keeps it."""
-    fence = begin_fence(replace(SETTINGS, fleet=None, worker=5), replace(STATE, worker=Shared(5)))
+    fence = begin_fence(replace(STATE, worker=Shared(5)), 5, in_fleet=False)
     assert (fence.number, fence.kept) == (None, Shared(5))
     assert caplog.messages == [f"Snowflakes are refused: {fence.why}"]
     assert "start uuidd with another --worker, or with --after-clone go-on" in fence.why
@@ -253,7 +251,7 @@ def test_another_number_or_the_administrators_word_ends_that(
     lines: int,
 ) -> None:
     """A start without a number forgets nothing."""
-    settings = replace(SETTINGS, fleet=None, worker=worker, go_on_after_clone=go_on)
-    fence = begin_fence(settings, replace(STATE, worker=Shared(5)))
+    state = replace(STATE, worker=Shared(5))
+    fence = begin_fence(state, worker, in_fleet=False, go_on_after_clone=go_on)
     assert (fence.number, fence.kept) == (worker, kept)
     assert len(caplog.messages) == lines

@@ -13,7 +13,7 @@ import trio
 from tests.daemon.fleet import META, WINDOW, Engine, Host
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.outcomes import NoNumber
-from uuidd.workers.administering import Writer, raise_all
+from uuidd.fleet.administering import Writer, raise_all
 
 pytestmark = pytest.mark.usefixtures("autojump_clock")
 

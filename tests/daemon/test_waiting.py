@@ -13,10 +13,10 @@ from trio.testing import MockClock
 from tests.daemon.fakes import Inside
 from tests.daemon.fleet import HOLD, WINDOW, Engine, Host
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
-from uuidd.server.seeking import FAR, next_due, used
-from uuidd.server.waiting import LOOK_SECONDS, SHARE_SECONDS, UNTOLD_SECONDS
-from uuidd.workers.coordinator import Found
-from uuidd.workers.record import Record
+from uuidd.fleet.coordinator import Found
+from uuidd.fleet.record import Record
+from uuidd.fleet.seeking import FAR, next_due, used
+from uuidd.fleet.waiting import LOOK_SECONDS, SHARE_SECONDS, UNTOLD_SECONDS
 
 pytestmark = pytest.mark.usefixtures("autojump_clock")
 

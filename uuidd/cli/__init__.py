@@ -135,6 +135,7 @@ def _reset(given: argparse.Namespace) -> int:
 def _start(given: argparse.Namespace, words: Sequence[str]) -> int:
     # Imported here because only the daemon needs trio, which is slow to import.
     from uuidd import privileges
+    from uuidd.fleet.address import AddressError
     from uuidd.node import NodeError
     from uuidd.server.listeners import ListenerError
     from uuidd.server.pidfile import PidFileError
@@ -142,7 +143,6 @@ def _start(given: argparse.Namespace, words: Sequence[str]) -> int:
     from uuidd.server.trust import SyncError
     from uuidd.store import StoreError
     from uuidd.systemd import ActivationError
-    from uuidd.workers.address import AddressError
 
     try:
         settings = options.settings(given, words)

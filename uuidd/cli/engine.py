@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 
-from uuidd.workers.address import Access, place
+from uuidd.fleet.address import Access, place
 
 _FILES = {
     "secret": "the file with the user's password at the engine, on one line; no other user of this"

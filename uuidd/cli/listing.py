@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
-from uuidd.workers.administering import clock_offset, standing
-from uuidd.workers.coordinator import Found
-from uuidd.workers.record import Meta
+from uuidd.fleet.administering import clock_offset, standing
+from uuidd.fleet.coordinator import Found
+from uuidd.fleet.record import Meta
 
 _UNUSED_SECONDS = 100 * 31_557_600.0
 """A register that is so old was made for a number that nobody used."""

@@ -14,11 +14,14 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from uuidd.cli import arguments, engine
 from uuidd.core.ids.snowflake import WORKER_BITS, WORKER_ID_BITS, worker_from_halves
-from uuidd.server.settings import Fleet, Limits, RereadError, Settings
+from uuidd.server.settings import Limits, RereadError, Settings
+
+if TYPE_CHECKING:
+    from uuidd.fleet.address import Fleet
 
 NAME = "UUIDD_OPTIONS"
 """The variable that a file of options sets."""
@@ -102,7 +105,7 @@ def settings(given: argparse.Namespace, words: Sequence[str]) -> Settings:
     """Return what the options choose. Raises OptionsError; *words* are the command line's."""
     # Imported here because only the daemon needs it, and -t, -r and -k are to answer fast.
     from uuidd import privileges
-    from uuidd.workers.address import AddressError
+    from uuidd.fleet.address import AddressError
 
     try:
         worker, fleet = worker_of(given)
@@ -187,7 +190,7 @@ def worker_of(given: argparse.Namespace) -> tuple[int | None, Fleet | None]:
 
 
 def _fleet(given: argparse.Namespace, low: int, high: int) -> Fleet:
-    from uuidd.workers.address import parse
+    from uuidd.fleet.address import Fleet, parse
 
     window = given.worker_window or arguments.WINDOW_SECONDS
     hold = given.worker_hold or arguments.WINDOW_SECONDS

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from uuidd.core.ids.snowflake import EPOCH_BITS, WORKER_BITS
-from uuidd.workers.address import AddressError, parse
+from uuidd.fleet.address import AddressError, parse
 
 MAX_WHOLE = 1_000_000_000
 """More than any count or number of seconds that makes sense here."""

@@ -13,8 +13,8 @@ from uuidd.cli import arguments, values
 from uuidd.cli.engine import access, add_access, span
 from uuidd.core.ids.snowflake import TWITTER_EPOCH
 from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND, UNIX_EPOCH
-from uuidd.workers.address import Access, Address, AddressError, parse
-from uuidd.workers.record import NUMBERS, Meta, UnreadableError, new_token
+from uuidd.fleet.address import Access, Address, AddressError, parse
+from uuidd.fleet.record import NUMBERS, Meta, UnreadableError, new_token
 
 COMMAND = "workers"
 _DEFAULT = "list"
@@ -113,8 +113,8 @@ def main(argv: Sequence[str]) -> int:
     # Imported here, so that wrong usage is told without waiting for it.
     import trio
 
-    from uuidd.workers.administering import RefusedError
-    from uuidd.workers.coordinator import Away
+    from uuidd.fleet.administering import RefusedError
+    from uuidd.fleet.coordinator import Away
 
     try:
         print(trio.run(_run, given.url, access(given), given))
@@ -128,9 +128,9 @@ def main(argv: Sequence[str]) -> int:
 async def _run(address: Address, access: Access, given: argparse.Namespace) -> str:
     """Return what to print."""
     from uuidd.cli import listing
-    from uuidd.workers import administering
-    from uuidd.workers.administering import RefusedError
-    from uuidd.workers.connecting import connect
+    from uuidd.fleet import administering
+    from uuidd.fleet.administering import RefusedError
+    from uuidd.fleet.connecting import connect
 
     now = UNIX_EPOCH + time.time_ns() // 100
     writer = administering.Writer(new_token, now, socket.gethostname()[:64], version())
@@ -190,7 +190,7 @@ async def _run(address: Address, access: Access, given: argparse.Namespace) -> s
 
 def _ask(given: argparse.Namespace, host: str, standing: str) -> None:
     """Ask whether the number's host is gone. Raises RefusedError if it is not."""
-    from uuidd.workers.administering import RefusedError
+    from uuidd.fleet.administering import RefusedError
 
     if given.yes or standing == "released":
         return

@@ -17,6 +17,7 @@ from uuidd.core.timeline.state import NO_EPOCHS, Node, State
 from uuidd.core.timeline.steady import LOST_SECONDS, Steady
 from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.core.timeline.utc import Utc
+from uuidd.fleet.fences import begin_fence
 from uuidd.kernel_clock import Quality, quality
 from uuidd.libuuid_clock import libuuid_clock_seq
 from uuidd.server import events
@@ -27,7 +28,6 @@ from uuidd.server.allocator import Allocator
 from uuidd.server.clones import Clones
 from uuidd.server.entropy import Entropy
 from uuidd.server.events import Refusals
-from uuidd.server.fences import begin_fence
 from uuidd.server.leasing import Leasing
 from uuidd.server.page import Page
 from uuidd.server.saver import Saver
@@ -37,7 +37,7 @@ from uuidd.server.status import Report, StatusLine
 from uuidd.server.trust import Trust, withheld
 
 if TYPE_CHECKING:
-    from uuidd.server.keeper import Keeper
+    from uuidd.fleet.keeper import Keeper
 
 
 def timelines_from(
@@ -84,7 +84,13 @@ def timelines_from(
         floor=floor,
         leases=Leases(max(steady.held_until, leased), None if page is None else page.words),
     )
-    fence = begin_fence(settings, loaded, product)
+    fence = begin_fence(
+        loaded,
+        settings.worker,
+        in_fleet=settings.fleet is not None,
+        go_on_after_clone=settings.go_on_after_clone,
+        product=product,
+    )
     timelines = Timelines(utc, steady, fence=fence, epoch=settings.epoch, epochs=epochs)
     if loaded is not None:
         timelines.notice_step_since(loaded, at=at)

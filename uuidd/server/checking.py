@@ -8,9 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from uuidd.clock import Clock
+from uuidd.fleet.address import AddressError
+from uuidd.fleet.fences import check_fleet
 from uuidd.node import NodeError, choose
 from uuidd.privileges import PrivilegeError, User, acting_as, is_handed_over, owner
-from uuidd.server.fences import check_fleet
 from uuidd.server.listeners import ListenerError, check_path
 from uuidd.server.pidfile import PidFileError, check_pid_file
 from uuidd.server.settings import Settings
@@ -24,7 +25,6 @@ from uuidd.server.startup import (
 from uuidd.server.trust import SyncError, check_sync
 from uuidd.statefile import UnusableError, check_machine, decode, machine_hash
 from uuidd.store import StoreError, check_folder
-from uuidd.workers.address import AddressError
 
 
 def problems(settings: Settings, *, running: Settings | None = None) -> list[str]:
@@ -39,7 +39,7 @@ def problems(settings: Settings, *, running: Settings | None = None) -> list[str
         *_refused(lambda: choose(settings.node), NodeError),
         *_refused(lambda: check_epoch(settings, Clock().now()), EpochError),
         *_refused(lambda: check_sync(settings.require_sync), SyncError),
-        *_refused(lambda: check_fleet(settings, unseen=_unseen_credentials()), AddressError),
+        *_refused(lambda: check_fleet(settings.fleet, unseen=_unseen_credentials()), AddressError),
     ]
     if not running:
         found += _refused(check_descriptors, DescriptorsError)

@@ -25,9 +25,9 @@ import trio
 
 from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.core.wire.methods import SAVE_SECONDS, RefusedError
+from uuidd.fleet.fences import shared_with_a_clone
 from uuidd.server import events
 from uuidd.server.entropy import Entropy, of_this_moment
-from uuidd.server.fences import shared_with_a_clone
 from uuidd.server.saver import Saver
 
 SPAN = 10.0

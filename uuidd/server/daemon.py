@@ -78,11 +78,18 @@ class Daemon:
         settings = self._settings
         _keep_below_descriptors(settings.limits)
         keeper_of = None
-        if settings.fleet is not None:
+        if (fleet := settings.fleet) is not None:
             # Only hosts of a fleet pay for it.
-            from uuidd.server.keeping import keeper
+            from uuidd.fleet.keeper import Keeper
+            from uuidd.fleet.keeping import keeper
 
-            keeper_of = partial(keeper, settings.fleet, settings.epoch)
+            def keeper_of(
+                timelines: Timelines, read: Callable[[], Reading], saver: Saver
+            ) -> Keeper:
+                return keeper(
+                    fleet, settings.epoch, timelines, read, saver.want, saver.settled_anew
+                )
+
         parts = Assembly(
             settings,
             self._timelines,

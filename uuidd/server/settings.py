@@ -13,8 +13,8 @@ from uuidd.core.timeline.slew import MAX_LEAD_SECONDS
 from uuidd.core.timeline.steady import Rollback
 
 if TYPE_CHECKING:
+    from uuidd.fleet.address import Fleet
     from uuidd.privileges import User
-    from uuidd.workers.address import Access, Address
 
 
 @dataclass(slots=True)
@@ -98,22 +98,6 @@ SPARE_DESCRIPTORS = 96
 
 class RereadError(Exception):
     """The options cannot be taken over; one line that says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class Fleet:
-    """Where to get a worker number: the engine at *address*, and who the daemon is there.
-
-    A claim reaches *window* seconds ahead, and a silent host keeps its number for *hold* seconds
-    more. Only the numbers *low* to *high* are claimed.
-    """
-
-    address: Address
-    access: Access
-    window: float
-    hold: float
-    low: int
-    high: int
 
 
 @dataclass(frozen=True, slots=True)

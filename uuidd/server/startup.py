@@ -20,6 +20,7 @@ from uuidd.core.ids import snowflake, times
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.state import NO_EPOCHS, LaterEpoch, Node, State, with_epoch
 from uuidd.core.timeline.timelines import Reading, Timelines
+from uuidd.fleet.fences import check_fleet
 from uuidd.libuuid_clock import LIBUUID_CLOCK, LIBUUID_CONT, libuuid_clock_seq, libuuid_mark
 from uuidd.node import choose
 from uuidd.privileges import acting_as, become, hand_over
@@ -28,7 +29,6 @@ from uuidd.server import events
 from uuidd.server.assembly import timelines_from
 from uuidd.server.daemon import SIGNALS, Daemon
 from uuidd.server.entropy import Entropy
-from uuidd.server.fences import check_fleet
 from uuidd.server.listeners import Listener, open_listener
 from uuidd.server.page import Page, PageError
 from uuidd.server.peers import outsiders_uid
@@ -84,7 +84,7 @@ def started(settings: Settings) -> Iterator[Daemon]:
         undo.callback(unblock)
         check_descriptors()
         check_sync(settings.require_sync)
-        check_fleet(settings)
+        check_fleet(settings.fleet)
         node = choose(settings.node)
         clock = Clock(events.step)
         check_epoch(settings, clock.now())

@@ -16,6 +16,7 @@ from uuidd.core.ids.layouts import time_fields
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.generation import Generation
 from uuidd.core.timeline.timelines import Reading, Timelines
+from uuidd.fleet.standing import static_status
 from uuidd.server.admission import Admission
 from uuidd.server.alarms import Alarms
 from uuidd.server.clones import Clones
@@ -24,12 +25,11 @@ from uuidd.server.leasing import Leasing
 from uuidd.server.saver import Saver
 from uuidd.server.service import Service
 from uuidd.server.settings import Limits
-from uuidd.server.standing import static_status
 from uuidd.server.trust import Trust
 from uuidd.systemd import Notifier
 
 if TYPE_CHECKING:
-    from uuidd.server.keeper import Keeper
+    from uuidd.fleet.keeper import Keeper
 
 LINE_SECONDS = 30.0
 """Seconds between two status lines, if no watchdog needs a sign of life more often."""

@@ -1,0 +1,247 @@
+"""Hosts with the daemon's own keeper, which share few numbers of an engine that fails in all ways.
+
+A step is a name of STEPS, a host's index, and seconds. Time is trio's mock clock. What was given
+out with each number is in ``World.seen``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from random import Random
+
+import trio
+
+from tests.daemon.fakes import Inside
+from tests.daemon.fleet import META, Engine
+from tests.fleet.spans import Seen
+from uuidd.core.ids.snowflake import TWITTER_EPOCH
+from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
+from uuidd.core.timeline.outcomes import NeedsSave, NoneFree, NoNumber
+from uuidd.core.timeline.state import State
+from uuidd.core.timeline.steady import Steady
+from uuidd.core.timeline.timelines import Reading, Timelines
+from uuidd.fleet.claiming import Holder
+from uuidd.fleet.coordinator import Away, Version
+from uuidd.fleet.fences import begin_fence
+from uuidd.fleet.keeper import Keeper
+from uuidd.fleet.record import Record
+from uuidd.fleet.standing import Terms
+
+NUMBERS = (3, 4)
+OFFSETS = (0.0, -4.0, 2.5)
+"""Of the hosts' clocks, in seconds; there are as many hosts."""
+
+WINDOW, HOLD, REACH = 20, 10, 4
+"""In seconds; the last is how far ahead a save reaches."""
+
+TICKS = 10 * TICKS_PER_SECOND
+"""In a block, at most, so that few of the past ticks are left out."""
+
+
+class LateEngine(Engine):
+    """An engine to which the next writes come late, while *delaying*: at ``deliver``, or never."""
+
+    def __init__(self) -> None:
+        super().__init__(found=META)
+        self.delaying = False
+        self.late: list[tuple[int, Record, Version | None]] = []
+
+    async def write(self, number: int, record: Record, version: Version | None) -> Version:
+        """See ``Coordinator``."""
+        if self.delaying:
+            self.late.append((number, record, version))
+            raise Away("no answer")
+        return await super().write(number, record, version)
+
+    def mend(self) -> None:
+        """End all that is wrong, but not what is delayed."""
+        self.away = ""
+        self.losing = self.delaying = self.hanging = self.mute = False
+
+    def deliver(self) -> None:
+        """Do what was delayed, if the register is as its writer has read it."""
+        for number, record, version in self.late:
+            there = self.kept.get(number)
+            if (None if there is None else there.version) == version:
+                self.replace(number, record)
+        self.late.clear()
+
+
+class Host:
+    """A host whose clock is *offset* seconds wrong; *saved* is its state, None before the first."""
+
+    def __init__(self, engine: LateEngine, index: int, seen: Seen) -> None:
+        self._engine = engine
+        self._name = f"host {index}"
+        self._offset = int(OFFSETS[index] * TICKS_PER_SECOND)
+        self._seen = seen
+        self._starts = 0
+        self.saved: State | None = None
+        self.saves = True
+        self.up: trio.CancelScope | None = None
+
+    def start(self, nursery: trio.Nursery) -> None:
+        """Start as the daemon does, with the state that was saved."""
+        at, loaded = self._read(), self.saved
+        self._starts += 1
+        steady = Steady(None if loaded is None else loaded.steady, now=at.now, elapsed=at.elapsed)
+        fence = begin_fence(loaded, None, in_fleet=True)
+        self._timelines = Timelines(
+            Inside().timeline, steady, fence=fence, epoch=TWITTER_EPOCH, epochs={}
+        )
+        terms = Terms(
+            "folder:///fleet",
+            WINDOW * TICKS_PER_SECOND,
+            HOLD * TICKS_PER_SECOND,
+            TWITTER_EPOCH,
+            *NUMBERS,
+        )
+        self._keeper = Keeper(
+            self._connected,
+            terms,
+            self._timelines,
+            self._read,
+            self.save,
+            self._saved,
+            Holder(self._name),
+            name="the engine",
+            random=Random(self._starts),
+        )
+        self._save(REACH)
+        self.up = trio.CancelScope()
+        nursery.start_soon(self._run, self._keeper, self.up)
+
+    def crash(self) -> None:
+        """End without a word."""
+        assert self.up is not None
+        self.up.cancel()
+        self.up = None
+
+    async def stop(self) -> None:
+        """End as the daemon does; the last save fails unless *saves*."""
+        await self._keeper.prepare_stop()
+        self._timelines.close()
+        saved = self.saves
+        if saved:
+            self._save(0)
+        await self._keeper.release(saved=saved)
+        self.crash()
+
+    def save(self) -> None:
+        """Save the state, if saves succeed."""
+        if self.saves:
+            self._save(REACH)
+
+    def take(self, *, fenced: bool) -> None:
+        """Take ticks for Snowflakes, if there are any, or for another steady kind: there are."""
+        try:
+            self._take(fenced)
+        except NeedsSave:
+            self._save(REACH)
+            self._take(fenced)
+
+    def _take(self, fenced: bool) -> None:
+        try:
+            block = self._timelines.take_steady(TICKS, at=self._read(), fenced=fenced)
+        except (NoNumber, NoneFree):
+            assert fenced
+            return
+        if block.worker is not None:
+            end = block.first + block.count
+            self._seen.use(block.worker, block.first, end, f"{self._name}, {self._starts}")
+        self._seen.counts["Snowflakes" if fenced else "others"] += 1
+
+    def _save(self, reach: float) -> None:
+        ticks = int(reach * TICKS_PER_SECOND)
+        state = self._timelines.begin_save(at=self._read(), reach=ticks, bare_reach=ticks)
+        self._timelines.end_save(state, completed=True)
+        self.saved = state
+
+    async def _saved(self) -> None:
+        await trio.sleep(0.01)
+        self.save()
+
+    async def _run(self, keeper: Keeper, up: trio.CancelScope) -> None:
+        with up:
+            await keeper.run()
+
+    @asynccontextmanager
+    async def _connected(self) -> AsyncIterator[LateEngine]:
+        yield self._engine
+
+    def _read(self) -> Reading:
+        elapsed = int(trio.current_time() * TICKS_PER_SECOND)
+        return Reading(UNIX_EPOCH + 18 * 10**15 + elapsed + self._offset, elapsed)
+
+
+class World:
+    """The engine, the hosts, and what was seen of them."""
+
+    def __init__(self) -> None:
+        self.seen = Seen()
+        self.engine = LateEngine()
+        self.hosts = [Host(self.engine, index, self.seen) for index in range(len(OFFSETS))]
+
+    async def run(self, steps: list[tuple[str, int, float]]) -> Seen:
+        """Do the *steps*, with some time before each; return what was seen."""
+        async with trio.open_nursery() as nursery:
+            for host in self.hosts:
+                host.start(nursery)
+            for name, index, seconds in steps:
+                host = self.hosts[index]
+                await trio.sleep(0.02)
+                if name == "sleep":
+                    await trio.sleep(seconds)
+                elif name == "take":
+                    await self._take()
+                elif name == "start":
+                    if host.up is None:
+                        host.start(nursery)
+                elif name == "lose the state":
+                    if host.up is None:
+                        host.saved = None
+                elif name in ENGINE:
+                    ENGINE[name](self.engine)
+                elif host.up is not None:
+                    await self._do(name, host)
+            nursery.cancel_scope.cancel()
+        return self.seen
+
+    async def _do(self, name: str, host: Host) -> None:
+        if name == "crash":
+            host.crash()
+        elif name == "stop":
+            await host.stop()
+        else:
+            host.saves = not host.saves
+
+    async def _take(self) -> None:
+        """Take from all hosts, for Snowflakes and for another kind in turn."""
+        for fenced in (True, False):
+            for host in self.hosts:
+                if host.up is not None:
+                    host.take(fenced=fenced)
+            await trio.sleep(0.01)
+
+
+def _change(name: str) -> Callable[[Engine], None]:
+    return lambda engine: setattr(engine, name, not getattr(engine, name))
+
+
+def _away(engine: Engine) -> None:
+    engine.away = "" if engine.away else "no route"
+
+
+ENGINE: dict[str, Callable[[LateEngine], None]] = {
+    "away": _away,
+    "losing": _change("losing"),
+    "delaying": _change("delaying"),
+    "hanging": _change("hanging"),
+    "mute": _change("mute"),
+    "deliver": LateEngine.deliver,
+    "mend": LateEngine.mend,
+}
+"""What can become of the engine; most last until they come again."""
+
+STEPS = ("take", "sleep", "start", "crash", "stop", "saves", "lose the state", *ENGINE)

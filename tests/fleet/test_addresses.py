@@ -1,0 +1,197 @@
+"""The URL of an engine, and the files of secrets: what is understood, and each refusal."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from uuidd.cli import main
+from uuidd.fleet import connecting
+from uuidd.fleet.address import Access, AddressError, check, parse, place, secret
+
+ZOOKEEPER = parse("zk://h1,[::1]:2182/uuidd/prod")
+
+
+def test_a_url_names_hosts_and_a_namespace() -> None:
+    """Ports that are left out are the engine's usual ones."""
+    assert (ZOOKEEPER.engine, ZOOKEEPER.tls) == ("zookeeper", False)
+    assert ZOOKEEPER.hosts == (("h1", 2181), ("::1", 2182))
+    assert ZOOKEEPER.path == "/uuidd/prod"
+    assert ZOOKEEPER.name == "ZooKeeper h1:2181,[::1]:2182"
+    assert parse("etcds://h1/uuidd").tls
+    assert parse("etcd://[::1]:2380,[fe80::1],h1/uuidd").hosts == (
+        ("::1", 2380),
+        ("fe80::1", 2379),
+        ("h1", 2379),
+    )
+
+
+def test_a_url_of_a_database_may_name_a_namespace() -> None:
+    """And has the parameters that libpq knows."""
+    found = parse("postgresql://fleet@h1:5433,h2/ids/prod?sslmode=verify-full")
+    assert found.hosts == (("h1", 5433), ("h2", 5432))
+    assert (found.user, found.database, found.path) == ("fleet", "ids", "prod")
+    assert found.query == (("sslmode", "verify-full"),)
+    assert parse("postgresql:///ids?host=/run/postgresql").path == "uuidd"
+
+
+def test_a_url_of_a_folder_names_it() -> None:
+    """And nothing else."""
+    assert parse("folder:///srv/numbers").path == "/srv/numbers"
+
+
+@pytest.mark.parametrize(
+    ("url", "error"),
+    [
+        ("h1:2181/uuidd", "is neither a worker number nor a URL"),
+        ("1024", "is neither a worker number nor a URL"),
+        ("consul://h1/uuidd", "'consul' is no engine that is known; use zk, zks, etcd"),
+        ("redis://h1/0", "Redis may forget what it has confirmed"),
+        ("zk:///uuidd", "names no host; write zk://h1:2181/"),
+        ("zk://h1", "names no namespace; write zk://.../uuidd/prod"),
+        ("zk://h1,/uuidd", "'' is no host"),
+        ("zk://h1:x/uuidd", "'h1:x' is no host, or host:port"),
+        ("zk://h1:99999/uuidd", "99999 is no port"),
+        ("zk://[::1/uuidd", "'[::1' is no host, or host:port"),
+        ("zk://[h1]/uuidd", "'[h1]' is no host, or host:port"),
+        ("zk://h1[::1]/uuidd", "'h1[::1]' is no host, or host:port"),
+        ("zk://h1/uuidd/../x", "'..' in the path"),
+        ("zk://h1/uuidd?x=1", "nothing can follow the path"),
+        ("etcd://h1/uuidd#x", "nothing can follow the path"),
+        ("postgresql://h1/", "must name a database"),
+        ("postgresql://h1/a/b/c", "must name a database, and may name a namespace"),
+        ("folder://srv/numbers", "names no folder; write folder:///path/of/folder"),
+        ("folder:///", "names no folder"),
+    ],
+)
+def test_a_url_that_cannot_be_used_is_one_line(url: str, error: str) -> None:
+    """It names the value and the way out."""
+    with pytest.raises(AddressError) as caught:
+        parse(url)
+    assert error in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "zk://me:hidden@h1/uuidd",
+        "etcd://me:hid/den@h1/uuidd",
+        "postgresql://me:hi@dden@h1/ids",
+        "postgresql://me@h1/ids?sslmode=require&password=hidden",
+    ],
+)
+def test_a_password_in_the_url_is_refused_and_not_shown(url: str) -> None:
+    """All users of the host can see the command line."""
+    with pytest.raises(AddressError, match="--worker-secret") as caught:
+        parse(url)
+    assert "hid" not in str(caught.value)
+    assert "dden" not in str(caught.value)
+
+
+def test_a_missing_extra_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the command that installs it into the environment of this uuidd."""
+    monkeypatch.setitem(sys.modules, "kazoo", None)
+    monkeypatch.setattr(sys, "prefix", "/opt/my uuidd")
+    assert main(["workers", "init", "zk://h1/uuidd"]) == 1
+    assert capsys.readouterr().err == (
+        "uuidd: zk:// needs the package kazoo; install it with"
+        " '/opt/my uuidd/bin/pip' install 'uuidd[zookeeper]'\n"
+    )
+
+
+def written(folder: Path, text: str = "hidden\n", mode: int = 0o600) -> Path:
+    """Return a new file with this text."""
+    path = folder / "file"
+    path.write_text(text)
+    path.chmod(mode)
+    return path
+
+
+def test_a_secret_is_one_line_of_its_file(tmp_path: Path) -> None:
+    """The end of the line is no part of it; a group may read it."""
+    assert secret(Access("me", written(tmp_path, mode=0o640))) == "hidden"
+    assert secret(Access()) == ""
+
+
+@pytest.mark.parametrize("mode", [0o604, 0o602, 0o644])
+def test_a_secret_that_others_may_use_is_refused(tmp_path: Path, mode: int) -> None:
+    """With the command that mends it; so is a key."""
+    path = written(tmp_path, mode=mode)
+    with pytest.raises(AddressError, match=r"^--worker-secret: all users can use .* chmod o= /"):
+        check(ZOOKEEPER, Access("me", path))
+    with pytest.raises(AddressError, match=r"^--worker-key: all users can use"):
+        check(parse("zks://h1/uuidd"), Access(cert=path, key=path))
+
+
+@pytest.mark.parametrize("text", ["", "\n", "two\nlines\n", "nul\0", "x" * 5000])
+def test_a_file_without_one_line_holds_no_secret(tmp_path: Path, text: str) -> None:
+    """Its content is not shown."""
+    with pytest.raises(AddressError, match=r"file does not hold one line of text$"):
+        secret(Access("me", written(tmp_path, text)))
+
+
+ONLY = {
+    "ca": lambda path: Access(ca=path),
+    "cert": lambda path: Access(cert=path),
+    "secret": lambda path: Access(secret=path),
+}
+"""What a single file is given as."""
+
+
+@pytest.mark.parametrize(
+    ("url", "name", "error"),
+    [
+        ("zk://h1/u", "ca", "--worker-ca is for TLS, and zk:// has none; write zks:// for TLS"),
+        ("zks://h1/u", "cert", "--worker-cert and --worker-key must be given together"),
+        ("zk://h1/u", "secret", "--worker-secret needs the name of its user; add --worker-user"),
+        ("folder:///u", "secret", "--worker-secret is of no use with folder://"),
+    ],
+)
+def test_files_that_are_of_no_use_are_refused(
+    tmp_path: Path, url: str, name: str, error: str
+) -> None:
+    """They would protect nothing."""
+    with pytest.raises(AddressError) as caught:
+        check(parse(url), ONLY[name](written(tmp_path)))
+    assert error in str(caught.value)
+
+
+def test_what_libpq_does_not_know_is_refused() -> None:
+    """At the start, and not when the engine is asked."""
+    connecting.check(parse("postgresql://h1/ids?sslmode=require"), Access())
+    with pytest.raises(AddressError, match='invalid connection option "sslmood"'):
+        connecting.check(parse("postgresql://h1/ids?sslmood=require"), Access())
+
+
+def test_certificates_that_are_none_are_refused(tmp_path: Path) -> None:
+    """At the start, with the files' names."""
+    path = written(tmp_path, "no certificate")
+    with pytest.raises(AddressError, match=f"^--worker-ca: {path} holds no certificates: "):
+        connecting.check(parse("zks://h1/uuidd"), Access(ca=path))
+    with pytest.raises(
+        AddressError, match=f"^--worker-cert: {path} and --worker-key {path} are no"
+    ):
+        connecting.check(parse("zks://h1/uuidd"), Access(cert=path, key=path))
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    """Also one that would block a reader."""
+    with pytest.raises(AddressError, match="--worker-ca: /none cannot be read: No such file"):
+        check(parse("zks://h1/u"), Access(ca=Path("/none")))
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(AddressError, match="pipe is not a plain file"):
+        check(parse("zks://h1/u"), Access(ca=tmp_path / "pipe"))
+
+
+def test_a_name_without_a_slash_is_a_credential() -> None:
+    """As systemd's LoadCredential= passes it."""
+    assert place("--worker-secret", "db", "/run/credentials/x") == Path("/run/credentials/x/db")
+    assert place("--worker-secret", "/etc/db", None) == Path("/etc/db")
+    with pytest.raises(AddressError, match=r"CREDENTIALS_DIRECTORY is not set; write \./db"):
+        place("--worker-secret", "db", None)

@@ -1,0 +1,328 @@
+"""``uuidd workers``, run over a folder: what each command does, says and refuses."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import trio
+
+from uuidd.cli import listing, main
+from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
+from uuidd.fleet.address import Access, parse
+from uuidd.fleet.connecting import connect
+from uuidd.fleet.coordinator import Found
+from uuidd.fleet.record import Meta, Record
+
+FAR = UNIX_EPOCH + 100 * 365 * 86400 * TICKS_PER_SECOND
+"""A tick some fifty years ahead."""
+
+HOUR = 3600 * TICKS_PER_SECOND
+
+
+class Fleet:
+    """A namespace in a folder, and the command."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.url = f"folder://{folder}/numbers"
+        self._capsys = capsys
+
+    def says(self, command: str, *words: str) -> str:
+        """Return what a command prints that succeeds."""
+        assert main(["workers", command, self.url, *words]) == 0
+        return self._capsys.readouterr().out
+
+    def refuses(self, command: str, *words: str) -> str:
+        """Return the line of a command that fails."""
+        assert main(["workers", command, self.url, *words]) == 1
+        line = self._capsys.readouterr().err
+        assert line.startswith("uuidd: ")
+        assert line.count("\n") == 1
+        return line
+
+    def is_misused(self, command: str, *words: str) -> str:
+        """Return the error of a command with wrong usage."""
+        with pytest.raises(SystemExit, match="2"):
+            main(["workers", command, self.url, *words])
+        return self._capsys.readouterr().err
+
+    def numbers(self) -> dict[int, dict[str, object]]:
+        """Return what ``list --json`` says of each number."""
+        return {row["number"]: row for row in json.loads(self.says("list", "--json"))["numbers"]}
+
+    def read(self, number: int) -> Record:
+        """Return a register."""
+        found = trio.run(self._read, number)
+        assert found is not None
+        return found.record
+
+    async def _read(self, number: int) -> Found | None:
+        async with connect(parse(self.url), Access()) as engine:
+            await engine.meta()
+            return await engine.read(number)
+
+    def write(self, number: int, record: Record) -> None:
+        """Write a register, as a host does."""
+
+        async def write() -> None:
+            async with connect(parse(self.url), Access()) as engine:
+                await engine.meta()
+                found = await engine.read(number)
+                await engine.write(number, record, None if found is None else found.version)
+
+        trio.run(write)
+
+
+HELD = Record("fedcba9876543210", FAR, held=True, host="db1", other={"later": 1})
+
+
+def of_now(left: int) -> Record:
+    """Return the register of a host that has just renewed its number for so many ticks."""
+    now = UNIX_EPOCH + time.time_ns() // 100
+    return replace(HELD, at=now, until=now + left)
+
+
+@pytest.fixture
+def fleet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Fleet:
+    """A folder in which no namespace was made."""
+    return Fleet(tmp_path, capsys)
+
+
+def test_a_namespace_is_made_with_its_numbers(fleet: Fleet) -> None:
+    """Reserved ones are there from the beginning."""
+    assert "numbers 3 to 900" in fleet.says(
+        "init", "--new", "--range", "3-900", "--reserve", "3-4,7"
+    )
+    assert {number: row["state"] for number, row in fleet.numbers().items()} == dict.fromkeys(
+        (3, 4, 7), "reserved"
+    )
+
+
+def test_a_namespace_is_not_made_twice(fleet: Fleet) -> None:
+    """The second attempt changes nothing."""
+    fleet.says("init", "--new")
+    assert "exists already" in fleet.refuses("init", "--reserve", "1")
+    assert fleet.numbers() == {}
+
+
+@pytest.mark.parametrize("command", ["list", "reserve 1", "free 1", "raise"])
+def test_without_a_namespace_the_way_out_is_named(fleet: Fleet, command: str) -> None:
+    """Nobody but ``init`` makes one."""
+    name, *words = command.split()
+    assert "make it with uuidd workers init URL" in fleet.refuses(name, *words)
+
+
+def test_a_url_alone_lists_the_numbers(fleet: Fleet, capsys: pytest.CaptureFixture[str]) -> None:
+    """With the host, and what is left of its time."""
+    fleet.says("init", "--new", "--epoch", "2015-01-01T00:00:00Z")
+    fleet.write(17, HELD)
+    assert main(["workers", fleet.url]) == 0
+    text = capsys.readouterr().out
+    assert "epoch 2015-01-01T00:00:00+00:00; 1023 were never used" in text
+    assert re.search(r"^ +17 +held +in [\d.]+ years .* db1$", text, re.MULTILINE)
+
+
+def test_a_register_that_cannot_be_read_is_listed(fleet: Fleet, tmp_path: Path) -> None:
+    """With the reason."""
+    fleet.says("init", "--new", "--reserve", "5")
+    (register,) = tmp_path.glob("numbers/*/0005")
+    register.write_text("1\ngarbage\n")
+    assert "0005 is no record of uuidd" in fleet.says("list")
+    assert "0005 is no record of uuidd" in fleet.refuses("raise")
+
+
+def test_a_free_number_is_reserved_and_freed_again(fleet: Fleet) -> None:
+    """It begins a minute from now then."""
+    fleet.says("init", "--new")
+    assert "numbers reserved: 1; no new host gets them" in fleet.says("reserve", "5")
+    assert fleet.read(5).reserved
+    assert "is free; it begins at 20" in fleet.says("free", "5", "--yes")
+    assert not fleet.read(5).reserved
+    assert 50 < float(str(fleet.numbers()[5]["until_in"])) <= 60
+
+
+@pytest.mark.parametrize(
+    ("offset", "shown"), [(-0.04, "+0.0 s"), (0.04, "+0.0 s"), (-0.26, "-0.3 s"), (None, " ")]
+)
+def test_the_list_says_how_wrong_the_clock_of_a_host_is(offset: float | None, shown: str) -> None:
+    """To a tenth of a second; what is rounded to zero has no minus sign."""
+    row = {"number": 5, "state": "held", "reserved": False, "until_in": 600.0, "written_ago": 0.0}
+    table = listing.as_table(
+        Meta("0" * 16, 0, 0, 7), [{**row, "clock_offset": offset, "host": "db1"}]
+    )
+    assert table.endswith(f" {shown}  db1")
+
+
+def test_a_held_number_is_not_reserved(fleet: Fleet) -> None:
+    """Nor any of those beside it."""
+    fleet.says("init", "--new")
+    fleet.write(17, HELD)
+    assert "number 17 is held by db1" in fleet.refuses("reserve", "16-17")
+    assert set(fleet.numbers()) == {17}
+
+
+def test_a_held_number_is_freed_after_asking(fleet: Fleet) -> None:
+    """What it was used for is kept, and so are fields of a later version."""
+    fleet.says("init", "--new")
+    fleet.write(17, HELD)
+    assert "Is its host gone for ever? Then add --yes" in fleet.refuses("free", "17")
+    assert fleet.read(17) == HELD
+    fleet.says("free", "17", "--yes")
+    freed = fleet.read(17)
+    assert (freed.held, freed.until, freed.other) == (False, FAR, {"later": 1})
+    assert freed.claim != HELD.claim
+
+
+class Terminal(io.StringIO):
+    """A terminal at which these lines are typed."""
+
+    def isatty(self) -> bool:
+        """It is one."""
+        return True
+
+
+@pytest.mark.parametrize("typed", ["n\n", ""])
+def test_without_a_yes_at_the_terminal_nothing_changes(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch, typed: str
+) -> None:
+    """Also if the input ends there."""
+    fleet.says("init", "--new")
+    fleet.write(17, HELD)
+    monkeypatch.setattr("sys.stdin", Terminal(typed))
+    assert "nothing was changed" in fleet.refuses("free", "17")
+    assert fleet.read(17) == HELD
+
+
+def test_with_a_yes_at_the_terminal_a_number_is_freed(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with --yes."""
+    fleet.says("init", "--new")
+    fleet.write(17, HELD)
+    monkeypatch.setattr("sys.stdin", Terminal("y\n"))
+    fleet.says("free", "17")
+    assert not fleet.read(17).held
+
+
+def test_a_time_years_ahead_is_corrected_by_hand(fleet: Fleet) -> None:
+    """The administrator knows when the number was used last."""
+    fleet.says("init", "--new")
+    fleet.write(17, HELD)
+    fleet.says("free", "17", "--used-until", "2026-01-01T00:00:00Z", "--yes")
+    assert fleet.numbers()[17]["until"] == "2026-01-01T00:00:00.000+00:00"
+
+
+def test_a_number_that_nobody_had_needs_not_be_freed(fleet: Fleet) -> None:
+    """It is free."""
+    fleet.says("init", "--new")
+    assert "number 17 is free: no host ever had it" in fleet.refuses("free", "17")
+
+
+def test_after_a_restore_no_number_begins_early(fleet: Fleet) -> None:
+    """Also those that were first claimed after the backup; a claim stays its host's."""
+    fleet.says("init", "--new", "--range", "0-20")
+    fleet.write(17, HELD)
+    fleet.write(18, replace(HELD, until=UNIX_EPOCH))
+    said = fleet.says("raise", "--worker-window", "20m", "--hosts-cut-off")
+    assert "raised 20 numbers; none begins before " in said
+    rows = fleet.numbers()
+    assert len(rows) == 21
+    assert fleet.read(17) == HELD
+    assert (fleet.read(18).claim, fleet.read(18).held) == (HELD.claim, True)
+    assert all(float(str(row["until_in"])) > 1190 for row in rows.values())
+
+
+def test_after_a_restore_a_longer_window_than_that_of_the_command_is_noticed(fleet: Fleet) -> None:
+    """Its host goes on for longer, so nothing is raised; the line names the window."""
+    fleet.says("init", "--new", "--range", "0-20")
+    at = UNIX_EPOCH + 10**16
+    longer = replace(HELD, at=at, until=at + 3600 * TICKS_PER_SECOND)
+    fleet.write(17, longer)
+    assert fleet.refuses("raise", "--worker-window", "20m") == (
+        "uuidd: host 'db1' has reserved number 17 for 3600 s; run this with --worker-window 3600s,"
+        " or free the number first\n"
+    )
+    assert list(fleet.numbers()) == [17]
+    assert "raised 21 numbers" in fleet.says("raise", "--worker-window", "59m")
+
+
+def test_numbers_are_not_raised_while_a_host_renews(fleet: Fleet) -> None:
+    """It would reserve its number for the time of a restore; the line names the way out."""
+    fleet.says("init", "--new", "--range", "0-20")
+    held = of_now(HOUR)
+    fleet.write(17, held)
+    assert fleet.refuses("raise", "--worker-window", "1h") == (
+        "uuidd: number 17 is held by db1, so hosts may reach the engine; cut off all of them, and"
+        " then add --hosts-cut-off; nothing was changed\n"
+    )
+    assert list(fleet.numbers()) == [17]
+    assert fleet.read(17) == held
+
+
+@pytest.mark.parametrize(("left", "told"), [(HOUR, ["--hosts-cut-off"]), (0, [])])
+def test_numbers_are_raised_once_hosts_are_cut_off(
+    fleet: Fleet, left: int, told: list[str]
+) -> None:
+    """The time of a host is over, or the administrator says so."""
+    fleet.says("init", "--new", "--range", "0-20")
+    fleet.write(17, of_now(left))
+    assert "raised 21 numbers" in fleet.says("raise", "--worker-window", "1h", *told)
+
+
+def test_numbers_begin_after_the_window_and_the_hold_of_hosts_that_may_have_them(
+    fleet: Fleet,
+) -> None:
+    """The engine may have lost the namespace; only ``--new`` says that it has not."""
+    said = fleet.says("init", "--range", "0-9", "--worker-window", "1h", "--reserve", "3")
+    assert "use them, with a --worker-window of 3600s and a --worker-hold of 600s at most" in said
+    rows = fleet.numbers()
+    assert len(rows) == 10
+    assert rows[3]["state"] == "reserved"
+    assert all(float(str(row["until_in"])) > 4190 for row in rows.values())
+    assert f"so they begin at {rows[0]['until']}; " in said
+
+
+def test_numbers_that_hosts_may_have_begin_a_minute_after_the_window_at_least(fleet: Fleet) -> None:
+    """A host's clock may be ahead, however short the hold is."""
+    fleet.says("init", "--range", "0-9", "--worker-window", "20s", "--worker-hold", "1s")
+    assert all(70 < float(str(row["until_in"])) <= 80 for row in fleet.numbers().values())
+
+
+def test_numbers_of_a_new_namespace_begin_at_once(fleet: Fleet) -> None:
+    """The command says what it assumed."""
+    said = fleet.says("init", "--new", "--reserve", "3")
+    assert "they begin at once, because --new says that no host ever had one" in said
+    assert {number: fleet.read(number).until for number in fleet.numbers()} == {3: 0}
+
+
+@pytest.mark.parametrize(
+    ("command", "error"),
+    [
+        ("init --range 5-3", "5 is above 3"),
+        ("init --range 0-1024", "'1024' is not a whole number from 0 to 1023"),
+        ("reserve 1,,2", "'' is not a whole number"),
+        ("init --worker-window 10", "'10' is not a span above 0 and up to 30d"),
+        ("init --worker-window 31d", "'31d' is not a span"),
+        ("free 5 --used-until tomorrow", "is neither a whole number of milliseconds"),
+    ],
+)
+def test_wrong_usage_names_the_value(fleet: Fleet, command: str, error: str) -> None:
+    """And ends with status 2."""
+    name, *words = command.split()
+    assert error in fleet.is_misused(name, *words)
+
+
+def test_numbers_outside_of_the_fleet_are_refused(fleet: Fleet) -> None:
+    """They may be another fleet's."""
+    assert "is not in the fleet's 0 to 9" in fleet.refuses("init", "--range=0-9", "--reserve=10")
+
+
+def test_an_engine_without_an_answer_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """With its name."""
+    assert main(["workers", "etcd://127.0.0.1:1/uuidd"]) == 1
+    assert capsys.readouterr().err.startswith("uuidd: etcd 127.0.0.1:1 gives no answer: Connect")

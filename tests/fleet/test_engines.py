@@ -1,0 +1,218 @@
+"""What every engine must do, tried with a folder; the thorough tier tries the real servers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager, ExitStack
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from uuid import uuid4
+
+import pytest
+import trio
+import trio.testing
+
+from tests.fleet.servers import KINDS, AnyEngine, access_to, running
+from uuidd.fleet.address import Access, parse
+from uuidd.fleet.connecting import connect
+from uuidd.fleet.coordinator import Changed, Coordinator, Found, Freed
+from uuidd.fleet.record import Meta, Record
+
+META = Meta("0123456789abcdef", 1288834974657)
+RECORD = Record("fedcba9876543210", 139, held=True, host="db1", other={"later": [1]})
+
+Connected = Callable[[], AbstractAsyncContextManager[Coordinator]]
+
+
+@pytest.fixture(scope="session")
+def engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], AnyEngine]]:
+    """What starts a real engine, or finds that it runs."""
+    made: dict[str, AnyEngine] = {}
+    with ExitStack() as stack:
+
+        def engine(name: str) -> AnyEngine:
+            if name not in made:
+                folder = Path(stack.enter_context(TemporaryDirectory(prefix="uuidd-", dir="/tmp")))
+                folder.chmod(0o755)
+                made[name] = stack.enter_context(running(KINDS[name](folder)))
+            return made[name]
+
+        yield engine
+
+
+@pytest.fixture(
+    params=["folder", *(pytest.param(each, marks=pytest.mark.thorough) for each in KINDS)]
+)
+def connected(
+    request: pytest.FixtureRequest, tmp_path: Path, engines: Callable[[str], AnyEngine]
+) -> Connected:
+    """What connects to a namespace that no test has used."""
+    if request.param == "folder":
+        return lambda: connect(parse(f"folder://{tmp_path}/numbers"), Access())
+    engine = engines(request.param)
+    address = parse(engine.url(f"uuidd/{uuid4().hex}"))
+    return lambda: connect(address, access_to(engine, tmp_path))
+
+
+async def made(engine: Coordinator, **registers: Record) -> None:
+    """Make the namespace, and open it."""
+    await engine.create(META, {int(name[1:]): record for name, record in registers.items()})
+    assert await engine.meta() == META
+
+
+async def test_a_namespace_is_there_once_it_is_made(connected: Connected) -> None:
+    """For all who connect."""
+    async with connected() as engine, connected() as other:
+        assert await engine.meta() is None
+        await made(engine)
+        assert await other.meta() == META
+
+
+async def test_a_namespace_is_made_once(connected: Connected) -> None:
+    """Another attempt changes nothing."""
+    async with connected() as engine:
+        await made(engine)
+        with pytest.raises(Changed):
+            await engine.create(replace(META, id="f" * 16), {})
+        assert await engine.meta() == META
+
+
+async def test_a_namespace_has_its_first_registers_from_the_beginning(
+    connected: Connected,
+) -> None:
+    """So nobody takes a number before it is reserved."""
+    async with connected() as engine:
+        await made(engine, _3=RECORD, _5=replace(RECORD, reserved=True))
+        assert await engine.taken() == {3, 5}
+
+
+async def test_who_waits_is_told_of_a_number_that_is_let_go(connected: Connected) -> None:
+    """With a count, so that it knows whether it has missed one; also if it was let go before."""
+    free = replace(RECORD, held=False)
+    async with connected() as engine, connected() as other:
+        await made(engine)
+        await other.meta()
+        before = await other.freed(None)
+        assert before.number is None
+        told: list[Freed] = []
+        version = await engine.write(7, RECORD, None)
+
+        async def wait() -> None:
+            told.append(await other.freed(before.count))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(wait)
+            await engine.write(7, free, version)
+            await engine.write(8, RECORD, None)
+        await engine.write(9, free, None)
+        told += [await other.freed(told[0].count), await other.freed(None)]
+        assert told == [Freed(before.count + 1, 7), *[Freed(before.count + 2, 9)] * 2]
+
+
+async def test_who_waits_for_long_is_told_of_each_number(connected: Connected) -> None:
+    """Not only of the first one, and the engine can be asked other things meanwhile."""
+    free = replace(RECORD, held=False)
+    async with connected() as engine, connected() as other:
+        await made(engine)
+        await other.meta()
+        heard = await other.freed(None)
+        for number in range(3):
+
+            async def write(number: int = number) -> None:
+                await trio.testing.wait_all_tasks_blocked(0.05)
+                await engine.write(number, free, None)
+
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(write)
+                heard = await other.freed(heard.count)
+            assert heard.number == number
+            with trio.move_on_after(0.05):
+                await other.freed(heard.count)
+            assert await other.read(number) is not None
+
+
+async def test_nothing_can_be_asked_before_the_namespace(connected: Connected) -> None:
+    """Its id is in every path."""
+    async with connected() as engine:
+        with pytest.raises(RuntimeError):
+            await engine.read(3)
+
+
+async def test_a_register_is_read_as_it_was_written(connected: Connected) -> None:
+    """Also by others; one that was never written is None."""
+    async with connected() as engine, connected() as other:
+        await made(engine)
+        assert await other.meta() == META
+        version = await engine.write(17, RECORD, None)
+        found = await other.read(17)
+        assert isinstance(found, Found)
+        assert (found.record, found.version) == (RECORD, version)
+        assert await other.read(18) is None
+        assert await other.taken() == {17}
+
+
+async def test_a_register_is_made_once(connected: Connected) -> None:
+    """Of two who make it one is refused."""
+    async with connected() as engine:
+        await made(engine)
+        await engine.write(17, RECORD, None)
+        with pytest.raises(Changed):
+            await engine.write(17, replace(RECORD, claim="0" * 16), None)
+        found = await engine.read(17)
+        assert found is not None
+        assert found.record == RECORD
+
+
+async def test_a_register_is_replaced_as_it_was_read(connected: Connected) -> None:
+    """And not once it has been written again, though with the same content."""
+    async with connected() as engine:
+        await made(engine)
+        first = await engine.write(17, RECORD, None)
+        second = await engine.write(17, replace(RECORD, until=140), first)
+        third = await engine.write(17, RECORD, second)
+        for old in (first, second):
+            with pytest.raises(Changed):
+                await engine.write(17, replace(RECORD, until=141), old)
+        await engine.write(17, replace(RECORD, until=142), third)
+        found = await engine.read(17)
+        assert found is not None
+        assert found.record.until == 142
+
+
+async def test_of_many_writers_one_wins(connected: Connected) -> None:
+    """All others are told."""
+    async with connected() as engine:
+        await made(engine)
+        version = await engine.write(17, RECORD, None)
+    won: list[str] = []
+
+    async def write(claim: str) -> None:
+        async with connected() as engine:
+            await engine.meta()
+            try:
+                await engine.write(17, replace(RECORD, claim=claim), version)
+            except Changed:
+                return
+            won.append(claim)
+
+    async with trio.open_nursery() as nursery:
+        for digit in "01234567":
+            nursery.start_soon(write, digit * 16)
+    async with connected() as engine:
+        await engine.meta()
+        found = await engine.read(17)
+        assert found is not None
+        assert [found.record.claim] == won
+
+
+async def test_all_registers_are_read_at_once(connected: Connected) -> None:
+    """With the versions to replace them by."""
+    async with connected() as engine:
+        await made(engine, _3=RECORD, _1023=replace(RECORD, until=150))
+        found = await engine.registers()
+        assert sorted(found) == [3, 1023]
+        last = found[1023]
+        assert isinstance(last, Found)
+        assert last.record.until == 150
+        await engine.write(1023, RECORD, last.version)

@@ -1,0 +1,306 @@
+"""Engines that answer garbage, slowly or never: one line, within the time of an attempt."""
+
+from __future__ import annotations
+
+import base64
+import gc
+import json
+import os
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import ExitStack, asynccontextmanager, closing, suppress
+from functools import partial
+from pathlib import Path
+from threading import Timer
+
+import pytest
+import trio
+import trio.testing
+
+from uuidd.fleet.address import Access, parse
+from uuidd.fleet.connecting import connect
+from uuidd.fleet.coordinator import ATTEMPT_SECONDS, Away, Changed, Coordinator, reason
+from uuidd.fleet.record import Meta, Record, UnreadableError, encode, register_name
+
+URLS = ("zk://{}/uuidd", "etcd://{}/uuidd", "postgresql://me@{}/ids")
+
+# kazoo and psycopg leave a socket that they gave up to the garbage collector.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+Serve = Callable[[trio.SocketStream], Awaitable[None]]
+
+
+@asynccontextmanager
+async def served(serve: Serve) -> AsyncIterator[str]:
+    """Give the host and port at which each connection is served so."""
+
+    async def handle(stream: trio.SocketStream) -> None:
+        with suppress(trio.BrokenResourceError):
+            await serve(stream)
+
+    async with trio.open_nursery() as nursery:
+        listeners = await nursery.start(partial(trio.serve_tcp, handle, 0, host="127.0.0.1"))
+        yield f"127.0.0.1:{listeners[0].socket.getsockname()[1]}"
+        nursery.cancel_scope.cancel()
+    gc.collect()
+
+
+def caused(error: Exception, cause: BaseException) -> Exception:
+    """Return an error that has this cause."""
+    error.__cause__ = cause
+    return error
+
+
+async def asked(url: str) -> str:
+    """Return why the engine at *url* is away, which has to be known in time."""
+    async with connect(parse(url), Access()) as engine:
+        with trio.fail_after(ATTEMPT_SECONDS * 4), pytest.raises(Away) as caught:
+            await engine.meta()
+    line = str(caught.value)
+    assert line
+    assert "\n" not in line
+    return line
+
+
+def answering(body: bytes, status: bytes = b"200 OK") -> Serve:
+    """Return what answers each connection's first request by HTTP."""
+
+    async def serve(stream: trio.SocketStream) -> None:
+        await stream.receive_some()
+        await stream.send_all(
+            b"HTTP/1.1 %b\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%b"
+            % (status, len(body), body)
+        )
+
+    return serve
+
+
+async def nothing(stream: trio.SocketStream) -> None:
+    """Read, and never answer."""
+    async for _ in stream:
+        pass
+
+
+async def garbage(stream: trio.SocketStream) -> None:
+    """Answer with bytes of no protocol."""
+    await stream.receive_some()
+    await stream.send_all(b"\xff\x00\xfe garbage\r\n" * 20)
+
+
+async def slowly(stream: trio.SocketStream) -> None:
+    """Answer a byte at a time, for ever."""
+    await stream.receive_some()
+    await stream.send_all(b"HTTP/1.1 200 OK\r\n\r\n")
+    while True:
+        await stream.send_all(b" ")
+        await trio.sleep(0.05)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("url", URLS)
+@pytest.mark.parametrize("serve", [nothing, garbage, slowly])
+async def test_an_engine_without_a_useful_answer_is_away(url: str, serve: Serve) -> None:
+    """Also one that goes on answering."""
+    async with served(serve) as host:
+        await asked(url.format(host))
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("url", URLS)
+async def test_an_engine_that_nobody_serves_is_away(url: str) -> None:
+    """The line says that there was no connection."""
+    async with served(nothing) as host:
+        pass
+    assert "connect" in (await asked(url.format(host))).lower()
+
+
+async def test_why_no_host_of_etcd_was_reached_is_one_cause() -> None:
+    """The system's word, which the library has in a group of errors."""
+    async with served(nothing) as host:
+        pass
+    line = await asked(f"etcd://{host}/uuidd")
+    assert line == f"ConnectError: all attempts to connect to {host} failed: Connection refused"
+
+
+async def test_a_host_of_etcd_that_lets_nobody_connect_is_one_cause(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """Also where the library has the error of a group that it cancelled."""
+    with closing(socket.socket()) as full, ExitStack() as stack:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        for _ in range(2):
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(full.getsockname())
+        line = await asked(f"etcd://127.0.0.1:{full.getsockname()[1]}/uuidd")
+    assert line == "ConnectTimeout"
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (ExceptionGroup("a nursery", [ValueError("bad\nkey")]), "ValueError: bad key"),
+        (
+            caused(OSError("no host"), ExceptionGroup("", [OSError(111, "refused"), OSError("x")])),
+            "OSError: no host: [Errno 111] refused, x",
+        ),
+        (
+            caused(KeyError("k"), BaseExceptionGroup("", [KeyboardInterrupt("a cancellation")])),
+            "KeyError: 'k'",
+        ),
+        (caused(TimeoutError(), TimeoutError()), "TimeoutError"),
+    ],
+)
+def test_a_reason_is_that_of_the_causes(error: Exception, line: str) -> None:
+    """Of all in a group; a cancellation is none."""
+    assert reason(error) == line
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        (b"<html>", "its answer, with status 200, is not etcd's"),
+        (b"[]", "its answer, with status 200, is not etcd's"),
+        (b"[" * 9999, "its answer, with status 200, is not etcd's"),
+        (b'{"kvs": 5}', "its answer about /uuidd/meta is not etcd's"),
+        (b'{"kvs": [{"key": "?"}]}', "its answer about /uuidd/meta is not etcd's"),
+    ],
+)
+async def test_what_is_no_answer_of_etcd_is_named(body: bytes, error: str) -> None:
+    """As from a web server at its port."""
+    async with served(answering(body)) as host:
+        assert await asked(f"etcd://{host}/uuidd") == error
+
+
+async def test_the_reason_of_etcd_is_passed_on() -> None:
+    """On one line."""
+    body = b'{"error": "x", "message": "etcdserver: no\\n leader\\u0000"}'
+    async with served(answering(body, b"503 Service Unavailable")) as host:
+        line = await asked(f"etcd://{host}/uuidd")
+    assert line == "it answers 503: etcdserver: no leader?"
+
+
+async def test_the_next_host_is_asked() -> None:
+    """If one has no useful answer, which may be said by none."""
+    async with (
+        served(answering(b"{}")) as good,
+        served(garbage) as bad,
+        connect(parse(f"etcd://{bad},{good}/uuidd"), Access()) as engine,
+    ):
+        assert await engine.meta() is None
+
+
+async def test_garbage_in_the_namespace_is_named() -> None:
+    """With its key."""
+    body = b'{"kvs": [{"key": "eA==", "value": "eA==", "mod_revision": "5"}]}'
+    async with (
+        served(answering(body)) as host,
+        connect(parse(f"etcd://{host}/uuidd"), Access()) as engine,
+    ):
+        with pytest.raises(UnreadableError, match="/uuidd/meta is no record of uuidd"):
+            await engine.meta()
+
+
+async def test_a_write_that_may_have_been_done_is_not_repeated() -> None:
+    """The host that got it went away without an answer; nothing is asked of the next."""
+    requests = []
+
+    async def lost(stream: trio.SocketStream) -> None:
+        requests.append(await stream.receive_some())
+
+    async with (
+        served(lost) as one,
+        served(lost) as other,
+        connect(parse(f"etcd://{one},{other}/uuidd"), Access()) as engine,
+    ):
+        with pytest.raises(Away):
+            await engine.create(Meta("0" * 16, 0), {})
+    assert len(requests) == 1
+
+
+async def test_a_write_to_etcd_names_what_it_replaces() -> None:
+    """Register 7, at the revision and with the value that were read; else nothing is written."""
+
+    def sent(data: bytes | str) -> str:
+        return base64.b64encode(data.encode() if isinstance(data, str) else data).decode()
+
+    meta = Meta("0" * 16, 0)
+    kept = {"key": sent("/uuidd/meta"), "value": sent(encode(meta)), "mod_revision": "1"}
+    answers = iter([{"kvs": [kept]}, {"header": {"revision": "6"}, "succeeded": True}])
+    requests = []
+
+    async def serve(stream: trio.SocketStream) -> None:
+        received = b""
+        while not received.endswith(b"}"):
+            received += await stream.receive_some()
+        requests.append(json.loads(received.partition(b"\r\n\r\n")[2]))
+        body = json.dumps(next(answers)).encode()
+        head = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n"
+        await stream.send_all(head % len(body) + body)
+
+    record = Record("0" * 16, 5, held=True, host="db")
+    async with (
+        served(serve) as host,
+        connect(parse(f"etcd://{host}/uuidd"), Access()) as engine,
+    ):
+        await engine.meta()
+        assert await engine.write(7, record, (5, b"before")) == (6, encode(record))
+    key = sent(f"/uuidd/{meta.id}/{register_name(7)}")
+    equal = {"result": "EQUAL"}
+    assert requests[1] == {
+        "compare": [
+            {**equal, "key": kept["key"], "target": "VALUE", "value": kept["value"]},
+            {**equal, "key": key, "target": "MOD", "mod_revision": "5"},
+            {**equal, "key": key, "target": "VALUE", "value": sent(b"before")},
+        ],
+        "success": [{"request_put": {"key": key, "value": sent(encode(record))}}],
+    }
+
+
+async def test_a_refused_transaction_is_no_error() -> None:
+    """In JSON, ``succeeded`` is left out then."""
+    async with (
+        served(answering(b'{"header": {"revision": "5"}}')) as host,
+        connect(parse(f"etcd://{host}/uuidd"), Access()) as engine,
+    ):
+        with pytest.raises(Changed):
+            await engine.create(Meta("0" * 16, 0), {})
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda engine: engine.read(7),
+        lambda engine: engine.write(7, Record("0" * 16, 1, held=True), None),
+    ],
+    ids=["read", "write"],
+)
+async def test_a_folder_on_a_disk_that_hangs_is_away(
+    ask: Callable[[Coordinator], Awaitable[object]],
+    tmp_path: Path,
+    mock_clock: trio.testing.MockClock,
+) -> None:
+    """Within the time of an attempt; the thread that hangs is none of those for saves."""
+    meta = Meta("0" * 16, 0)
+    register = tmp_path / meta.id / register_name(7)
+
+    def end_hanging() -> None:
+        os.close(os.open(register, os.O_RDWR))
+
+    async with connect(parse(f"folder://{tmp_path}"), Access()) as engine:
+        await engine.create(meta, {})
+        await engine.meta()
+        # Who opens a pipe to read it waits for a writer.
+        os.mkfifo(register)
+        late = Timer(10, end_hanging)
+        late.start()
+        mock_clock.autojump_threshold = 0
+        try:
+            with pytest.raises(Away, match=f"^no answer within {ATTEMPT_SECONDS:g} s$"):
+                await ask(engine)
+            assert late.is_alive()
+            assert trio.to_thread.current_default_thread_limiter().borrowed_tokens == 0
+        finally:
+            late.cancel()
+            end_hanging()

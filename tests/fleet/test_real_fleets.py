@@ -1,0 +1,196 @@
+"""Real daemons with a real engine: claimed, renewed, away, back, fenced, released, wiped."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+import trio
+
+from tests.fleet.fleets import SECONDS, Fleet, answered, reaches, renews, take, told
+from tests.fleet.servers import KINDS, AnyEngine, Etcd, power_cut, running
+from tests.rig import Daemon, until
+from uuidd.cli import main
+from uuidd.fleet.coordinator import Away, Found
+from uuidd.fleet.record import Record
+
+pytestmark = pytest.mark.thorough
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def engine(request: pytest.FixtureRequest) -> Iterator[AnyEngine]:
+    """A real engine that runs."""
+    with TemporaryDirectory(prefix="uuidd-", dir="/tmp") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        with running(KINDS[request.param](folder)) as engine:
+            yield engine
+
+
+def test_a_number_is_claimed_and_renewed(engine: AnyEngine, tmp_path: Path) -> None:
+    """And is in the Snowflakes."""
+    fleet = Fleet(engine, tmp_path, 3)
+    with Daemon(*fleet.options) as daemon:
+        assert take(daemon)[0] == 3
+        renews(daemon)
+        assert take(daemon)[0] == 3
+
+
+def test_a_clean_stop_hands_the_number_over(engine: AnyEngine, tmp_path: Path) -> None:
+    """At once, and the next host begins past the last tick."""
+    fleet = Fleet(engine, tmp_path, 3)
+    with Daemon(*fleet.options) as first:
+        number, _, end = take(first)
+        assert first.stop() == 0
+        assert any("released: worker=3" in line for line in first.lines)
+        with Daemon(*fleet.options) as second:
+            other, begin, _ = take(second)
+            assert (other, begin >= end) == (number, True)
+            assert told(second)["begin"] >= end
+        first.start()
+
+
+def test_a_host_that_waits_gets_the_number_that_is_let_go(
+    engine: AnyEngine, tmp_path: Path
+) -> None:
+    """It is told, long before it would look itself."""
+    fleet = Fleet(engine, tmp_path, 3)
+    with Daemon(*fleet.options) as first:
+        _, _, end = take(first)
+        with Daemon(*fleet.options) as second:
+            why = reaches(second, "full")["why"]
+            assert why.startswith("no worker number of 3 to 3 is free; number 3 may be next, at ")
+            assert first.stop() == 0
+            other, begin, _ = take(second)
+            assert (other, begin >= end) == (3, True)
+            assert told(second)["state"] == "held"
+        first.start()
+
+
+def test_while_the_engine_is_away_other_kinds_go_on(engine: AnyEngine, tmp_path: Path) -> None:
+    """Snowflakes end at *until*, with the reason; when the engine is back they go on."""
+    fleet = Fleet(engine, tmp_path, 3)
+    with Daemon(*fleet.options) as daemon:
+        _, _, end = take(daemon)
+        nodes = list(engine.nodes.running)
+        for node in nodes:
+            power_cut(engine, node)
+        try:
+            reaches(daemon, "away")
+            with daemon.connect() as connection:
+                until(lambda: connection.ask("take", "snowflake", 1)[2] is not None, SECONDS)
+                assert "worker number 3 was reserved until" in str(
+                    until(lambda: connection.ask("take", "snowflake", 1)[2], SECONDS)
+                )
+                assert connection.call("take", "steady", 1)["count"] == 1
+        finally:
+            for node in nodes:
+                engine.start(node)
+            until(engine.ready, 60)
+        assert take(daemon)[1] >= end
+        assert any("back: " in line for line in daemon.lines)
+
+
+def test_a_host_whose_number_was_taken_claims_another(engine: AnyEngine, tmp_path: Path) -> None:
+    """The log names the other host."""
+    fleet = Fleet(engine, tmp_path, 4)
+    with Daemon(*fleet.options) as daemon:
+        number, _, _ = take(daemon)
+        fleet.steal(number)
+        until(lambda: told(daemon)["fenced"] == 1, SECONDS, instead=lambda: daemon.lines)
+        until(lambda: told(daemon)["number"] == 7 - number, SECONDS, instead=lambda: daemon.lines)
+        assert any(f"fenced: worker number {number}" in line for line in daemon.lines)
+        assert any("thief" in line for line in daemon.lines)
+
+
+@pytest.mark.parametrize("engine", ["etcd", "zookeeper"], indirect=True)
+def test_a_host_goes_on_while_a_minority_of_the_nodes_is_away(
+    engine: AnyEngine, tmp_path: Path
+) -> None:
+    """Also if the leader is among them: each of three nodes is killed in turn."""
+    fleet = Fleet(engine, tmp_path, 3)
+    with Daemon(*fleet.options) as daemon:
+        take(daemon)
+        for node in list(engine.nodes.running):
+            power_cut(engine, node)
+            renews(daemon)
+            engine.start(node)
+            until(engine.ready, 60)
+        assert told(daemon)["claims"] == 1
+
+
+@pytest.mark.parametrize("engine", ["etcd"], indirect=True)
+def test_a_wiped_namespace_is_not_made_again(engine: AnyEngine, tmp_path: Path) -> None:
+    """The daemon says so, and Snowflakes end."""
+    assert isinstance(engine, Etcd)
+    fleet = Fleet(engine, tmp_path, 3)
+    with Daemon(*fleet.options) as daemon:
+        take(daemon)
+        engine.wipe(fleet.namespace)
+        with daemon.connect() as connection:
+            until(lambda: connection.ask("take", "snowflake", 1)[2], SECONDS)
+        assert engine.etcdctl("get", "--prefix", f"/{fleet.namespace}/") == ""
+
+
+def test_the_command_changes_the_numbers(
+    engine: AnyEngine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As it does in a folder."""
+    fleet = Fleet(engine, tmp_path, 900)
+
+    def says(command: str, *words: str) -> str:
+        assert main(["workers", command, fleet.url, *words, *fleet.access_options]) == 0
+        return capsys.readouterr().out
+
+    says("reserve", "3-7")
+    says("free", "5", "--yes")
+    assert "raised 898 numbers; none begins before " in says("raise", "--worker-window", "1h")
+    rows = json.loads(says("list", "--json"))["numbers"]
+    assert [row["number"] for row in rows] == list(range(3, 901))
+    assert [row["number"] for row in rows if row["state"] == "reserved"] == [3, 4, 6, 7]
+    assert all(row["until_in"] > 3000 for row in rows)
+
+
+@pytest.mark.parametrize("engine", ["etcd", "zookeeper"], indirect=True)
+def test_without_a_majority_nothing_is_confirmed(engine: AnyEngine, tmp_path: Path) -> None:
+    """A write is done later or never; the register tells, and the next one replaces it."""
+    fleet = Fleet(engine, tmp_path, 3)
+    stopped = list(engine.nodes.running)[1:]
+
+    async def write() -> None:
+        record = Record("1" * 16, 100, held=True)
+        other = replace(record, claim="2" * 16, until=200)
+        async with fleet.connect() as coordinator:
+            await coordinator.meta()
+            version = await coordinator.write(3, record, None)
+            for node in stopped:
+                engine.nodes.signal(node, signal.SIGSTOP)
+            try:
+                with pytest.raises(Away):
+                    await coordinator.write(3, other, version)
+                with pytest.raises(Away):
+                    await coordinator.read(3)
+            finally:
+                for node in stopped:
+                    engine.nodes.signal(node, signal.SIGCONT)
+            last = replace(record, claim="3" * 16, until=300)
+
+            async def replaced() -> Found | None:
+                found = await coordinator.read(3)
+                assert found is not None
+                assert found.record in (record, other, last)
+                if found.record != last:
+                    # Changed if the write from before is done only now.
+                    await coordinator.write(3, last, found.version)
+                return await coordinator.read(3)
+
+            found = await answered(replaced)
+            assert found is not None
+            assert found.record == last
+
+    trio.run(write)

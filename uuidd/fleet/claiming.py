@@ -1,0 +1,122 @@
+"""What to write to a register, given what was read from it: the rules of a claim, without I/O.
+
+Theory of operation
+
+1. A claim begins at the *until* of the record that it replaces: at and past that tick, nobody has
+   made anything with the number.
+2. Each write replaces a record as it was read. If it is not that one any more, nothing is written:
+   so of two hosts, one comes first, and the other sees it.
+3. What is written as *until* is what the host may use once the write is confirmed, and no other
+   value: not a second reading of the clock, and not what another read of the register shows.
+4. *until* goes down only when a host lets its number go. Then it says exactly how far the host got,
+   and nothing is made with the number any more.
+5. A write whose answer was lost may be in force. The token of the claim tells: it is of this claim
+   alone, and a restart takes a new one, so that a copy of the host's state is another holder.
+
+The proof is by a search of all that can happen: tests/fleet/claims_world.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from uuidd.core.timeline.fence import Claim
+from uuidd.fleet.record import Record
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who writes, for people to read: a *host*, its *machine* (a hash), its daemon's *version*."""
+
+    host: str = ""
+    machine: str = ""
+    version: str = ""
+
+
+def is_free(record: Record | None, *, steady: int, hold: int) -> bool:
+    """Whether a number may be claimed by a host that does not have it, at *steady*.
+
+    That is so for one that nobody has had, that was let go, or whose holder has been silent for
+    *hold* ticks past its *until*. A reserved number is not free.
+    """
+    if record is None:
+        return True
+    return not record.reserved and (not record.held or record.until + hold < steady)
+
+
+def claimed(
+    record: Record | None, *, token: str, until: int, holder: Holder, now: int
+) -> tuple[Record, int]:
+    """Return the record of a new claim over *record*, and the tick at which the claim begins."""
+    begin = 0 if record is None else record.until
+    other = {} if record is None else record.other
+    new = Record(
+        token,
+        max(until, begin),
+        held=True,
+        host=holder.host,
+        machine=holder.machine,
+        at=now,
+        version=holder.version,
+        other=other,
+    )
+    return new, begin
+
+
+def confirmed(namespace: str, number: int, written: Record, begin: int) -> Claim:
+    """Return the claim that a write has confirmed, of a record that ``claimed`` has returned."""
+    return Claim(namespace, number, written.claim, begin, written.until)
+
+
+def renewed(record: Record, *, until: int, now: int) -> Record:
+    """Return the record that lengthens the claim in *record*, which is this host's."""
+    return replace(record, until=max(until, record.until), held=True, at=now)
+
+
+def released(record: Record, claim: Claim, *, reached: int, now: int) -> Record:
+    """Return the record that lets the number go; nothing was made with it at or past *reached*."""
+    return replace(record, until=max(reached, claim.begin), held=False, at=now)
+
+
+def is_ours(record: Record | None, claim: Claim) -> bool:
+    """Whether the register still has this claim."""
+    return record is not None and record.claim == claim.token
+
+
+def is_forgotten(record: Record | None, claim: Claim) -> bool:
+    """Whether the engine has lost writes: what it has is older than what it had confirmed."""
+    return record is None or (record.claim == claim.token and record.until < claim.until)
+
+
+def in_order(
+    registers: Mapping[int, Record | None],
+    numbers: Iterable[int],
+    *,
+    steady: int,
+    hold: int,
+    first: int | None = None,
+) -> list[int]:
+    """Return the free ones of *numbers*, in the order in which to try them.
+
+    Those whose ticks a host may use at once come first: *first* itself, the number that the host
+    had before, then those that nobody has had, those that were let go, and those of silent hosts,
+    each in the order of *numbers*, which should begin at a random place. If hosts that start
+    together all tried the lowest one, all but one would have to try again. Those that the host
+    would have to wait for come last, the shortest wait first.
+    """
+
+    def rank(number: int) -> tuple[int, int]:
+        record = registers.get(number)
+        until = 0 if record is None else record.until
+        if until > steady:
+            return 4, until
+        if number == first:
+            return 0, 0
+        return (1 if record is None else 3 if record.held else 2), 0
+
+    free = [
+        number for number in numbers if is_free(registers.get(number), steady=steady, hold=hold)
+    ]
+    # The sort keeps the order of those that are equal.
+    return sorted(free, key=rank)

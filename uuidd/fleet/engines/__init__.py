@@ -1,0 +1,1 @@
+"""The engines that keep the registers of a fleet, one module each."""

@@ -1,0 +1,93 @@
+"""The fence of the worker number as a start finds it."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from uuidd.core.timeline.fence import Claim, Fence, Shared
+from uuidd.core.timeline.state import State
+from uuidd.fleet import connecting
+from uuidd.fleet.address import Fleet
+
+log = logging.getLogger("uuidd")
+
+
+def check_fleet(fleet: Fleet | None, *, unseen: Path | None = None) -> None:
+    """Check that the engine of a fleet can be asked, without asking it. Raises AddressError.
+
+    Files in the folder *unseen* are not looked at.
+    """
+    if fleet is not None:
+        connecting.check(fleet.address, fleet.access, unseen=unseen)
+
+
+def begin_fence(
+    loaded: State | None,
+    worker: int | None,
+    *,
+    in_fleet: bool,
+    go_on_after_clone: bool = False,
+    product: str = "",
+) -> Fence:
+    """Return the fence of the worker number: in a fleet, by the claim that the state has.
+
+    *worker* is the number that the administrator has set by hand.
+
+    A claim of a machine with another *product* is not used, because that machine may still use it.
+    A number that was set by hand is, since it is for this start that it was set. It is not if a
+    clone has it too, unless *go_on_after_clone*.
+    """
+    kept = None if loaded is None else loaded.worker
+    if loaded is not None and loaded.copied_to(product):
+        if isinstance(kept, Claim):
+            log.warning(
+                "the claim to worker number %d was another machine's, so another number is claimed",
+                kept.number,
+            )
+            kept = None
+        elif worker is not None and worker == kept:
+            log.warning(
+                "the machine that saved the state has worker number %d too; if it still runs,"
+                " start uuidd here with another --worker, or Snowflakes repeat",
+                kept,
+            )
+    if not in_fleet:
+        if isinstance(kept, Claim):
+            log.warning(
+                "the state has a claim to worker number %d of a fleet, and --worker is no URL now",
+                kept.number,
+            )
+        if isinstance(kept, Shared) and worker in (None, kept.number):
+            return _still_shared(worker, kept, go_on_after_clone)
+        return Fence(worker)
+    if loaded is None or not isinstance(kept, Claim):
+        return Fence(had=kept if isinstance(kept, int) else None)
+    fence = Fence()
+    # It is held when the engine has confirmed it, or is found to be silent.
+    fence.keep(kept.resumed(loaded.steady))
+    return fence
+
+
+def shared_with_a_clone(number: int) -> str:
+    """Return why Snowflakes of worker *number* are refused after a clone, and what to do."""
+    return (
+        f"this machine was cloned, so another one may have worker number {number} too;"
+        " start uuidd with another --worker, or with --after-clone go-on; all other kinds go on"
+    )
+
+
+def _still_shared(worker: int | None, shared: Shared, go_on_after_clone: bool) -> Fence:
+    """Return the fence of a restart with the number that a clone has too, or without a number."""
+    if worker is None:
+        return Fence(shared=shared)
+    if go_on_after_clone:
+        log.warning(
+            "worker number %d is used again, as --after-clone go-on says; if the clone still uses"
+            " it, Snowflakes repeat",
+            shared.number,
+        )
+        return Fence(worker)
+    why = shared_with_a_clone(shared.number)
+    log.error("Snowflakes are refused: %s", why)
+    return Fence(why=why, shared=shared)

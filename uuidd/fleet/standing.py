@@ -1,0 +1,275 @@
+"""How a host stands with its worker number in a fleet: for the log, ``status`` and refusals."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import trio
+
+from uuidd.core.ids import times
+from uuidd.core.ids.ticks import TICKS_PER_SECOND
+from uuidd.core.timeline.fence import Claim, Fence
+
+if TYPE_CHECKING:
+    from uuidd.fleet.claiming import Holder
+    from uuidd.fleet.record import Record
+    from uuidd.fleet.seeking import Due, Span
+
+State = Literal["static", "none", "claiming", "resumed", "held", "away", "full", "fenced"]
+"""Set by hand; no fleet to claim in; looking for one; of the state, not confirmed yet; confirmed;
+held or looked for while the engine is silent; all numbers are others'; another host has the number,
+which is used up to its fence."""
+
+log = logging.getLogger("uuidd")
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What the administrator chose: *window* and *hold* in ticks, and the numbers to claim from.
+
+    *url* is the engine's, and *epoch* that of this daemon's Snowflakes.
+    """
+
+    url: str
+    window: int
+    hold: int
+    epoch: int
+    low: int
+    high: int
+
+
+def static_status(fence: Fence) -> dict[str, Any]:
+    """Return what ``status`` shows of a number that was set by hand, or of none."""
+    number = fence.number
+    return {
+        "number": number,
+        "source": "--worker",
+        "namespace": None,
+        "state": "none" if number is None else "static",
+        "begin": None,
+        "until": None,
+        "until_in": None,
+        "window": None,
+        "hold": None,
+        "renewed_age": None,
+        "renewals": 0,
+        "failed": 0,
+        "fenced": 0,
+        "claims": 0,
+        "round_trip_seconds": None,
+        "why": fence.why if number is None else "",
+    }
+
+
+class Standing:
+    """Counts and logs what becomes of the number of *fence*, and keeps the reason for refusals.
+
+    *name* is the engine, and *steady* reads the steady clock, in ticks.
+    """
+
+    def __init__(self, fence: Fence, terms: Terms, name: str, steady: Callable[[], int]) -> None:
+        self._fence = fence
+        self._terms = terms
+        self._name = name
+        self._steady = steady
+        self._silent_since: float | None = None
+        self._told, self._left_at_first = 0, 0
+        self._renewed_at: float | None = None
+        self._round_trip: float | None = None
+        self.state: State = "claiming"
+        self.trouble = ""
+        self.renewals = self.failures = self.fencings = self.claims = 0
+        fence.why = f"no worker number yet: {name} was not reached so far; all other kinds go on"
+
+    def resumed(self, claim: Claim) -> None:
+        """Note that the claim of the state is used from now on."""
+        self.state = "resumed"
+        self._log("resumed", claim)
+
+    def dropped(self) -> None:
+        """Note that a copy of this machine has the number too, so that another is claimed."""
+        self.say("claiming", "this machine was cloned, and another worker number is being claimed")
+
+    def claimed(self, claim: Claim) -> None:
+        """Note a number that is this host's from now on."""
+        self.claims += 1
+        self._log("claimed", claim)
+
+    def held(self, claim: Claim) -> None:
+        """Note that a write was confirmed."""
+        self._renewed_at = trio.current_time()
+        self.state, self.trouble = "held", ""
+        self._fence.why = f"worker number {claim.number} is being renewed; try again"
+
+    def fenced(self, claim: Claim, record: Record, holder: Holder, *, copied: bool) -> None:
+        """Note that another host has the number of *claim* now, by *record*.
+
+        *copied*: it may have a copy of this host's state, so this host uses the number no more.
+        """
+        self.fencings += 1
+        other, end = record.host or "another host", times.text(claim.until)
+        if other == holder.host:
+            other = f"another daemon of {other}"
+        self.state, self.trouble = "claiming", f"{other} has the number now"
+        if copied:
+            self._fence.why = f"worker number {claim.number} is now that of {other}; try again"
+            log.error(
+                "fenced: worker number %d was taken by %s, which may have started with a copy of"
+                " this state, so it is used here no more; another is claimed",
+                claim.number,
+                other,
+            )
+            return
+        self._fence.why = f"worker number {claim.number} was this host's until {end}; try again"
+        log.error(
+            "fenced: worker number %d of %s was taken by %s, and is used here for ticks before %s"
+            " only; another is claimed",
+            claim.number,
+            holder.host or "this host",
+            other,
+            end,
+        )
+
+    def forgotten(self, number: int) -> None:
+        """Note that the engine has lost what it had confirmed."""
+        log.error(
+            "%s has lost writes, as after a restore from a backup, so worker number %d is written"
+            " there again; two hosts may have another number, so cut off all hosts from the engine,"
+            " run uuidd workers raise %s --worker-window %.10gs on its machine, with the longest"
+            " window of all hosts, and then let the hosts reach the engine again",
+            self._name,
+            number,
+            self._terms.url,
+            _seconds(self._terms.window),
+        )
+
+    def left(self, claim: Claim) -> None:
+        """Note that the namespace is another one than that of *claim*."""
+        log.warning(
+            "worker number %d was claimed in another fleet than %s has now: namespace=%s",
+            claim.number,
+            self._name,
+            claim.namespace,
+        )
+
+    def uninitialised(self) -> None:
+        """Note that there is no namespace yet."""
+        self.say(
+            "none",
+            f"the fleet is not initialised; run uuidd workers init {self._terms.url} once, and"
+            " with --new if no host ever had a number of it",
+        )
+
+    def of_another_epoch(self, epoch: int) -> None:
+        """Note that the fleet's Snowflakes count from another *epoch* than this daemon's."""
+        self.say(
+            "none",
+            f"the fleet's Snowflakes count from {epoch}, and --epoch is {self._terms.epoch};"
+            f" start uuidd with --epoch {epoch}",
+        )
+
+    def full(self, span: Span, due: Due | None) -> None:
+        """Note that the numbers of *span* are all taken, and that *due* may be free next."""
+        trouble = f"no worker number of {span.low} to {span.high} is free"
+        if due is not None:
+            host = due.host or "its host"
+            at = times.text(due.tick + -due.tick % TICKS_PER_SECOND).replace(".0000000", "")
+            trouble += f"; number {due.number} may be next, at {at} if {host} does not renew it"
+        trouble += f"; uuidd workers list {self._terms.url} shows who has them"
+        if self.state == "full":
+            # The log has it already, with the number that was to be next then.
+            self.trouble = trouble
+        self.say("full", trouble)
+
+    def wiped(self, claim: Claim) -> None:
+        """Note that the namespace of *claim* is gone, and that there is no other in its place."""
+        self.say(
+            "away",
+            f"the fleet of worker number {claim.number} is gone from {self._name}, so the number is"
+            f" used up to {times.text(claim.until)} only; run uuidd workers init {self._terms.url}"
+            " with the options of the first time, except --new",
+        )
+
+    def say(self, state: State, trouble: str) -> None:
+        """Note why there is no number, or soon none any more; log it once."""
+        if trouble != self.trouble:
+            log.warning("%s", trouble)
+        self.state, self.trouble = state, trouble
+        self._fence.why = f"{trouble}; all other kinds go on"
+
+    def answered(self, seconds: float) -> None:
+        """Note that the engine answered, after so many seconds."""
+        self._round_trip = seconds
+        if self._silent_since is None:
+            return
+        log.info("back: %s, after %.1f s", self._name, trio.current_time() - self._silent_since)
+        self._silent_since, self._told = None, 0
+        if self.state == "away":
+            self.state, self.trouble = ("held" if self._fence.claim else "claiming"), ""
+
+    def away(self, why: str) -> None:
+        """Note a question without an answer; log the first, and when half and all time is over."""
+        self.failures += 1
+        claim, steady = self._fence.claim, self._steady()
+        left = 0 if claim is None else max(0, claim.until - steady)
+        if self._silent_since is None:
+            self._silent_since, self._left_at_first = trio.current_time(), left
+        self.state, self.trouble = "away", f"{self._name} does not answer ({why})"
+        if claim is None:
+            self._fence.why = f"no worker number yet: {self.trouble}; all other kinds go on"
+        else:
+            self._fence.why = (
+                f"worker number {claim.number} was reserved until {times.text(claim.until)}, and"
+                f" {self.trouble}; all other kinds go on"
+            )
+        level = 3 if not left else 2 if left <= self._left_at_first // 2 else 1
+        if level > self._told:
+            self._told = level
+            log.warning("away: %s; Snowflakes for %.0f s more", self.trouble, _seconds(left))
+
+    @property
+    def line(self) -> str:
+        """A clause for systemd, "" if all is well."""
+        return "" if self.state in ("held", "resumed") else f"worker number: {self.trouble}"
+
+    def status(self, namespace: str | None, *, fenced: bool) -> dict[str, Any]:
+        """Return what ``status`` shows of the number. Ticks are ints, spans are seconds.
+
+        *namespace* is the one that the engine has now; a number may still be of another.
+        """
+        fence, age = self._fence, self._renewed_at
+        there = fence.number is not None
+        return {
+            **static_status(fence),
+            "source": self._name,
+            "namespace": namespace if fence.claim is None else fence.claim.namespace,
+            "state": "fenced" if fenced and there else self.state,
+            "begin": fence.begin if there else None,
+            "until": fence.until if there else None,
+            "until_in": _seconds(fence.until - self._steady()) if there else None,
+            "window": _seconds(self._terms.window),
+            "hold": _seconds(self._terms.hold),
+            "renewed_age": None if age is None else round(trio.current_time() - age, 3),
+            "renewals": self.renewals,
+            "failed": self.failures,
+            "fenced": self.fencings,
+            "claims": self.claims,
+            "round_trip_seconds": None if self._round_trip is None else round(self._round_trip, 6),
+            "why": self.trouble,
+        }
+
+    def _log(self, how: str, claim: Claim) -> None:
+        log.info(
+            "%s: worker=%d until=%s engine=%s",
+            how,
+            claim.number,
+            times.text(claim.until),
+            self._name,
+        )
+
+
+def _seconds(ticks: int) -> float:
+    return round(ticks / TICKS_PER_SECOND, 3)

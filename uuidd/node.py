@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from uuidd.core.ids.nodes import MULTICAST, NODE_BITS
 from uuidd.core.timeline.state import Node
+from uuidd.refused import Refused
 
 if TYPE_CHECKING:
     from ifaddr import Adapter
@@ -36,13 +37,6 @@ _WAY_OUT = "use --node random (the default), or give the node itself with --node
 
 Adapters = Callable[[], Iterable["Adapter"]]
 """Returns the host's interfaces with their addresses, as ifaddr does."""
-
-
-class NodeError(Exception):
-    """``--node`` names no usable node; one line with the value, the rule and the way out."""
-
-    def __init__(self, spec: str, problem: str) -> None:
-        super().__init__(f"--node {spec!r}: {problem}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +73,7 @@ def choose(
     ``mac:IFACE`` is that of this interface. 48 bits in hex are used as they are, also with the
     local or the multicast bit.
 
-    Raises NodeError for anything else, for an interface that this host does not have (the error
+    Raises Refused for anything else, for an interface that this host does not have (the error
     lists those that it has), and for an interface whose MAC other hosts may have too.
     """
     form, colon, value = spec.partition(":")
@@ -97,20 +91,24 @@ def _given(spec: str) -> int:
         return _number(spec)
     if not _NUMBER.fullmatch(spec):
         # int() would also take signs, underscores and the digits of other scripts.
-        raise NodeError(spec, f"not a node; it is one of {_FORMS}")
+        raise _refusal(spec, f"not a node; it is one of {_FORMS}")
     value = int(spec, 16)
     if value >> NODE_BITS:
-        raise NodeError(
+        raise _refusal(
             spec, f"a node has {NODE_BITS} bits, at most 12 hex digits; this has more; shorten it"
         )
     return value
+
+
+def _refusal(spec: str, problem: str) -> Refused:
+    return Refused(f"--node {spec!r}: {problem}")
 
 
 def _first_mac(spec: str, interfaces: list[_Interface]) -> Node:
     for interface in interfaces:
         if not interface.fault:
             return interface.node()
-    raise NodeError(
+    raise _refusal(
         spec, f"no interface has a usable MAC; there are: {_listed(interfaces)}; {_WAY_OUT}"
     )
 
@@ -119,12 +117,12 @@ def _mac_of(spec: str, name: str, interfaces: list[_Interface]) -> Node:
     for interface in interfaces:
         if interface.name == name:
             return _usable(spec, interface).node()
-    raise NodeError(spec, f"there is no such interface; there are: {_listed(interfaces)}")
+    raise _refusal(spec, f"there is no such interface; there are: {_listed(interfaces)}")
 
 
 def _usable(spec: str, interface: _Interface) -> _Interface:
     if interface.fault:
-        raise NodeError(
+        raise _refusal(
             spec,
             f"{interface} cannot give the node, which must be a universally administered"
             f" unicast MAC; {_WAY_OUT}",

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from uuidd.refused import Refused
+
 PR_SET_NO_NEW_PRIVS = 38
 """From <linux/prctl.h>."""
 
@@ -17,10 +19,6 @@ _STATUS = Path("/proc/self/status")
 
 _OURS = re.compile(r"lock|state(\.new|\.unusable-\d+)?|lost\+found")
 """What a folder may hold that is handed over; ``lost+found`` is at the top of a disk."""
-
-
-class PrivilegeError(Exception):
-    """The process cannot become this user; one line that says why, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +31,17 @@ class User:
 
 
 def user(name: str) -> User:
-    """Return the user *name*. Raises PrivilegeError if there is no such user, or it is root."""
+    """Return the user *name*. Raises Refused if there is no such user, or it is root."""
     try:
         found = pwd.getpwnam(name)
     except (KeyError, ValueError):
-        raise PrivilegeError(
+        raise Refused(
             f"--user {name!r}: there is no such user; create it, or name another"
         ) from None
     if not found.pw_uid:
-        raise PrivilegeError(f"--user {name!r}: that is root; name a user without privileges")
+        raise Refused(f"--user {name!r}: that is root; name a user without privileges")
     if os.geteuid() not in (0, found.pw_uid):
-        raise PrivilegeError(
+        raise Refused(
             f"--user {name!r}: only root can become another user, and this is uid {os.geteuid()};"
             " start as root, or without --user"
         )
@@ -54,7 +52,7 @@ def hand_over(folder: Path, to: User) -> None:
     """Make *folder*, and the state in it, the property of a user if it belongs to root.
 
     A folder that belongs to another user, that others can write to, or that holds more than a state
-    is not changed, and is refused later. Raises PrivilegeError if the change is refused.
+    is not changed, and is refused later. Raises Refused if the change is refused.
     """
     try:
         fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -70,7 +68,7 @@ def hand_over(folder: Path, to: User) -> None:
                     os.chown(name, to.uid, to.gid, dir_fd=fd, follow_symlinks=False)
         os.fchown(fd, to.uid, to.gid)
     except OSError as error:
-        raise PrivilegeError(
+        raise Refused(
             f"the state folder {folder} cannot be given to {to.name}: {error.strerror}"
         ) from error
     finally:
@@ -115,7 +113,7 @@ def owner(folder: Path) -> User | None:
 
 @contextlib.contextmanager
 def acting_as(to: User) -> Iterator[None]:
-    """Have the rights of a user, and no more, until the end of the context. Raises PrivilegeError.
+    """Have the rights of a user, and no more, until the end of the context. Raises Refused.
 
     The process must be root's, or that user's already. It keeps the way back to root, so it must
     not run code of others meanwhile.
@@ -131,7 +129,7 @@ def acting_as(to: User) -> Iterator[None]:
             os.seteuid(to.uid)
         except OSError as error:
             # The error does not name --user, because a reset acts as the owner of the folder.
-            raise PrivilegeError(
+            raise Refused(
                 f"uuidd cannot act as user {to.name!r}: {error.strerror}; let it have CAP_SETUID"
                 " and CAP_SETGID, or start it as that user"
             ) from error
@@ -147,7 +145,7 @@ def acting_as(to: User) -> Iterator[None]:
 def become(to: User) -> None:
     """Become a user, with its groups, without any capability, and with no way back.
 
-    Raises PrivilegeError if any right of root would be left.
+    Raises Refused if any right of root would be left.
     """
     if os.geteuid() == to.uid and os.getuid() == to.uid:
         return
@@ -159,16 +157,16 @@ def become(to: User) -> None:
         os.setresgid(to.gid, to.gid, to.gid)
         os.setresuid(to.uid, to.uid, to.uid)
     except OSError as error:
-        raise PrivilegeError(f"--user {to.name!r}: {error.strerror}") from error
+        raise Refused(f"--user {to.name!r}: {error.strerror}") from error
     # A program with the set-user-ID bit gives no rights back either.
     if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
-        raise PrivilegeError(f"--user {to.name!r}: {os.strerror(ctypes.get_errno())}")
+        raise Refused(f"--user {to.name!r}: {os.strerror(ctypes.get_errno())}")
     try:
         left = _capabilities()
     except OSError as error:
-        raise PrivilegeError(f"--user {to.name!r}: {_STATUS}: {error.strerror}") from error
+        raise Refused(f"--user {to.name!r}: {_STATUS}: {error.strerror}") from error
     if left or os.getresuid() != (to.uid,) * 3 or os.getresgid() != (to.gid,) * 3:
-        raise PrivilegeError(f"--user {to.name!r}: privileges are left (capabilities {left:x})")
+        raise Refused(f"--user {to.name!r}: privileges are left (capabilities {left:x})")
 
 
 def _capabilities() -> int:

@@ -23,6 +23,7 @@ from errno import EACCES, EDQUOT, ENOSPC
 from pathlib import Path
 
 from uuidd.core.timeline.state import State
+from uuidd.refused import Refused
 from uuidd.statefile import UnusableError, check_machine, decode, encode
 
 HOLDER_SECONDS = 0.2
@@ -39,10 +40,6 @@ FULL = (ENOSPC, EDQUOT)
 """The errors of a full disk."""
 
 
-class StoreError(Exception):
-    """The folder cannot hold the state; one line that says why, and what to do."""
-
-
 class FolderStore:
     """Keeps the state in the file ``state`` of a folder, which it locks.
 
@@ -51,7 +48,7 @@ class FolderStore:
     there was no such file). *lost* is true if there was a state and its content is not known: it
     was set aside, or is missing from a folder that has been used before.
 
-    Raises StoreError if the folder is missing, is not writable, or is in use by another daemon.
+    Raises Refused if the folder is missing, is not writable, or is in use by another daemon.
     """
 
     def __init__(self, folder: Path, *, machine: str) -> None:
@@ -70,7 +67,7 @@ class FolderStore:
     def load(self) -> State | None:
         """Return the state last saved; None if there is none, or none that can be used.
 
-        One that cannot be used is renamed; see *set_aside*. Raises StoreError if the file cannot be
+        One that cannot be used is renamed; see *set_aside*. Raises Refused if the file cannot be
         read or renamed.
         """
         try:
@@ -84,7 +81,7 @@ class FolderStore:
             self.lost = not self._unused
             return None
         except OSError as error:
-            raise StoreError(f"{self.folder / _STATE} cannot be read: {error.strerror}") from error
+            raise Refused(f"{self.folder / _STATE} cannot be read: {error.strerror}") from error
         self._unused = False
         try:
             state = decode(data)
@@ -166,13 +163,13 @@ class FolderStore:
                     # The lock holds without the pid, which is for people.
                     if error.errno not in FULL:
                         raise
-            except StoreError:
+            except Refused:
                 os.close(fd)
                 raise
             except BlockingIOError:
                 holder = _holder(fd)
                 os.close(fd)
-                raise StoreError(
+                raise Refused(
                     f"the state folder {self.folder} is in use by the uuidd with pid {holder};"
                     " stop that one, or name another folder with --state"
                 ) from None
@@ -180,7 +177,7 @@ class FolderStore:
                 if made:
                     self._remove_lock()
                 os.close(fd)
-                raise StoreError(
+                raise Refused(
                     f"the state folder {self.folder} cannot be written to: {error.strerror};"
                     " mend it, or name another with --state"
                 ) from error
@@ -196,7 +193,7 @@ class FolderStore:
         except OSError as error:
             # As of a volume that is bound into a container, and has the host's owner.
             way = f"chown it to uid {os.geteuid()}" if error.errno == EACCES else "change that"
-            raise StoreError(
+            raise Refused(
                 f"the state folder {self.folder} is not writable: {error.strerror};"
                 f" {way}, or name another with --state"
             ) from error
@@ -221,7 +218,7 @@ class FolderStore:
         try:
             os.rename(_STATE, name, src_dir_fd=folder, dst_dir_fd=folder)
         except OSError as error:
-            raise StoreError(
+            raise Refused(
                 f"{self.folder / _STATE} is unusable, and cannot be renamed: {error.strerror}"
             ) from error
         return name
@@ -230,7 +227,7 @@ class FolderStore:
 def check_folder(folder: Path, uid: int) -> None:
     """Check that a daemon of the user *uid* may use *folder* and what is in it; change nothing.
 
-    A folder that another daemon has locked passes. Raises StoreError.
+    A folder that another daemon has locked passes. Raises Refused.
     """
     os.close(_opened(folder, uid))
 
@@ -240,29 +237,29 @@ def _opened(folder: Path, uid: int) -> int:
     try:
         link = folder.lstat()
         if stat.S_ISLNK(link.st_mode) and link.st_uid not in (0, uid):
-            raise StoreError(
+            raise Refused(
                 f"the state folder {folder} is a link that belongs to uid {link.st_uid}; remove"
                 " it, or name another with --state"
             )
         fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except FileNotFoundError:
-        raise StoreError(
+        raise Refused(
             f"the state folder {folder} does not exist; create it, or name another with --state"
         ) from None
     except OSError as error:
-        raise StoreError(
+        raise Refused(
             f"the state folder {folder} cannot be opened: {error.strerror};"
             " name another with --state"
         ) from error
     try:
         found = os.fstat(fd)
         if found.st_uid not in (0, uid):
-            raise StoreError(
+            raise Refused(
                 f"the state folder {folder} belongs to uid {found.st_uid}, and this is uid"
                 f" {uid}; start with --user, chown it to uid {uid}, or name another with --state"
             )
         if found.st_mode & 0o022:
-            raise StoreError(
+            raise Refused(
                 f"the state folder {folder} can be written to by others (mode"
                 f" {found.st_mode & 0o7777:04o}); chmod go-w it, or name another with --state"
             )
@@ -278,16 +275,16 @@ def _opened(folder: Path, uid: int) -> int:
 
 
 def _check_file(path: Path, found: os.stat_result, uid: int) -> None:
-    """Check that only root and *uid* can change what was *found* at a path. Raises StoreError."""
+    """Check that only root and *uid* can change what was *found* at a path. Raises Refused."""
     if not stat.S_ISREG(found.st_mode):
-        raise StoreError(f"{path} is not a plain file; remove it")
+        raise Refused(f"{path} is not a plain file; remove it")
     if found.st_uid not in (0, uid):
-        raise StoreError(
+        raise Refused(
             f"{path} belongs to uid {found.st_uid}, and this is uid {uid}; chown it to uid {uid}"
         )
     # What the lock file holds is not used.
     if found.st_mode & 0o022 and path.name == _STATE:
-        raise StoreError(
+        raise Refused(
             f"{path} can be written to by others (mode {found.st_mode & 0o7777:04o}); see that its"
             " content is the daemon's, and chmod go-w it"
         )

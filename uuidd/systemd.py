@@ -7,6 +7,8 @@ import os
 import socket
 import stat
 
+from uuidd.refused import Refused
+
 FIRST_FD = 3
 """The first descriptor that systemd passes (SD_LISTEN_FDS_START)."""
 
@@ -18,34 +20,28 @@ MOST_DIGITS = 4
 """Of LISTEN_FDS: systemd passes no more descriptors than a process may have."""
 
 
-class ActivationError(Exception):
-    """What systemd passed cannot be used; one line that says why, and what to do."""
-
-
 def inherited_socket() -> socket.socket:
     """Return the one listening Unix stream socket that systemd passed.
 
-    Raises ActivationError, which says what was passed instead.
+    Raises Refused, which says what was passed instead.
     """
     if not _is_passed():
-        raise ActivationError(
+        raise Refused(
             "no socket was passed (LISTEN_PID is not ours);"
             " start through uuidd.socket, or without --socket-activation"
         )
     sockets = [fd for fd, name in _passed() if name != KERNEL_LOG]
     if len(sockets) != 1:
         passed = os.environ.get("LISTEN_FDS", "")
-        raise ActivationError(
-            f"LISTEN_FDS is {passed!r}; exactly one socket is served (see uuidd.socket)"
-        )
+        raise Refused(f"LISTEN_FDS is {passed!r}; exactly one socket is served (see uuidd.socket)")
     (fd,) = sockets
     if not _is_socket(fd):
-        raise ActivationError(f"descriptor {fd}, passed by systemd, is not a socket")
+        raise Refused(f"descriptor {fd}, passed by systemd, is not a socket")
     sock = socket.socket(fileno=fd)
     listening = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
     if (sock.family, sock.type) != (socket.AF_UNIX, socket.SOCK_STREAM) or not listening:
         sock.detach()
-        raise ActivationError(
+        raise Refused(
             f"descriptor {fd} is not a listening Unix stream socket; use ListenStream= with a path"
         )
     sock.set_inheritable(False)
@@ -120,7 +116,7 @@ class Notifier:
 def notifier() -> Notifier:
     """Return a notifier for NOTIFY_SOCKET and WATCHDOG_USEC, which leave the environment.
 
-    Raises ActivationError if the socket cannot be connected to.
+    Raises Refused if the socket cannot be connected to.
     """
     path = os.environ.pop("NOTIFY_SOCKET", "")
     watchdog = _watchdog(os.environ.pop("WATCHDOG_USEC", ""), os.environ.pop("WATCHDOG_PID", ""))
@@ -133,7 +129,7 @@ def notifier() -> Notifier:
         sock.setblocking(False)
     except OSError as error:
         sock.close()
-        raise ActivationError(
+        raise Refused(
             f"NOTIFY_SOCKET is {path!r}: {error.strerror or error};"
             " start as a service of systemd, or without that variable"
         ) from error

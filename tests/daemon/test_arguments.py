@@ -8,6 +8,7 @@ import pytest
 
 from uuidd import version
 from uuidd.cli import arguments, main, options
+from uuidd.refused import Refused
 from uuidd.server.settings import LEAST, Limits
 
 
@@ -326,7 +327,7 @@ def test_a_machine_number_out_of_range_is_refused(
     argv: list[str], line: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One line names the flag, its value and its range; status 1, and nothing was started."""
-    with pytest.raises(ValueError, match=r"^--(worker|datacenter) \d+") as caught:
+    with pytest.raises(Refused, match=r"^--(worker|datacenter) \d+") as caught:
         worker(*argv)
     assert str(caught.value) == line
     assert main(["-F", *argv]) == 1

@@ -20,8 +20,8 @@ import pytest
 from tests.rig import PATIENCE, until
 from tests.tools import need, need_root
 from uuidd.cli import asking
-from uuidd.cli.asking import AskError
 from uuidd.core.wire import libuuid
+from uuidd.refused import Refused
 
 NOBODY = 65534
 
@@ -70,7 +70,7 @@ def test_kill_signals_nobody_unless_it_was_told_a_daemons_pid(
         monkeypatch.setattr(os, way, lambda *_: pytest.fail("a process was to be signalled"))
     with (
         telling(path, told),
-        pytest.raises(AskError, match="which is not the pid of a daemon"),
+        pytest.raises(Refused, match="which is not the pid of a daemon"),
     ):
         asking.kill(path)
 
@@ -125,7 +125,7 @@ def test_kill_believes_the_kernel_more_than_a_reply(
     need_root()
     path.parent.chmod(0o777)
     with process(name, owner) as bystander, telling(path, bystander.pid, uid=maker):
-        with pytest.raises(AskError, match=f"sent the pid {bystander.pid}, which {why}"):
+        with pytest.raises(Refused, match=f"sent the pid {bystander.pid}, which {why}"):
             asking.kill(path)
         assert bystander.poll() is None
 
@@ -156,7 +156,7 @@ def test_kill_does_without_pidfds(path: Path, name: str, monkeypatch: pytest.Mon
             assert asking.kill(path) == running.pid
             assert running.wait(PATIENCE) == -signal.SIGTERM
         else:
-            with pytest.raises(AskError, match="is not a uuidd; nothing was ended"):
+            with pytest.raises(Refused, match="is not a uuidd; nothing was ended"):
                 asking.kill(path)
             assert running.poll() is None
 
@@ -169,7 +169,7 @@ def test_kill_names_a_process_that_is_gone(path: Path) -> None:
         pass
     with (
         telling(path, gone.pid, uid=0),
-        pytest.raises(AskError, match=f"couldn't kill uuidd running at pid {gone.pid}: No such"),
+        pytest.raises(Refused, match=f"couldn't kill uuidd running at pid {gone.pid}: No such"),
     ):
         asking.kill(path)
 
@@ -215,13 +215,11 @@ def test_a_reply_that_is_of_no_use_ends_in_a_line(
     path: Path, reply: bytes, ask: Callable[[Path, None], object], why: str
 ) -> None:
     """No UUID is made of it, and the question is not repeated for ever."""
-    with answering(path, reply), pytest.raises(AskError, match=why):
+    with answering(path, reply), pytest.raises(Refused, match=why):
         ask(path, None)
 
 
 def test_more_than_a_daemon_reserves_is_not_asked_for(path: Path) -> None:
     """The line names the number, and the most."""
-    with pytest.raises(
-        AskError, match="-n is 1000001, and a daemon reserves at most 1000000 UUIDs"
-    ):
+    with pytest.raises(Refused, match="-n is 1000001, and a daemon reserves at most 1000000 UUIDs"):
         asking.time_uuids(path, 1_000_001)

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uuidd.cli import arguments, options
-from uuidd.cli.options import OptionsError, read_defaults, reread, with_defaults
+from uuidd.cli.options import read_defaults, reread, with_defaults
+from uuidd.refused import Refused
 from uuidd.server.settings import RereadError
 
 
@@ -22,7 +23,7 @@ def path(tmp_path: Path) -> Path:
 
 def refusal(path: Path) -> str:
     """Return the one line with which the file is refused."""
-    with pytest.raises(OptionsError) as refused:
+    with pytest.raises(Refused) as refused:
         with_defaults(path, [])
     (line,) = str(refused.value).splitlines()
     return line
@@ -116,7 +117,7 @@ def test_what_is_not_an_option_of_a_start_is_refused(
 @given(st.binary() | st.text().map(str.encode))
 def test_any_file_is_read_or_refused(data: bytes) -> None:
     """Whatever is in it, there is no third thing."""
-    with tempfile.NamedTemporaryFile() as file, contextlib.suppress(OptionsError):
+    with tempfile.NamedTemporaryFile() as file, contextlib.suppress(Refused):
         file.write(data)
         file.flush()
         assert isinstance(read_defaults(Path(file.name)), list)
@@ -135,7 +136,7 @@ def test_the_command_line_comes_before_the_file(path: Path) -> None:
 
 def test_what_is_wrong_on_the_command_line_is_not_told_of_the_file(path: Path) -> None:
     """Only what the file says is told of it."""
-    with pytest.raises(OptionsError) as refused:
+    with pytest.raises(Refused) as refused:
         with_defaults(path, ["--worker", "x"])
     assert str(path) not in str(refused.value)
 

@@ -15,8 +15,9 @@ import pytest
 from tests.daemon.test_statefile import GOLDEN
 from tests.rig import PATIENCE, Daemon
 from uuidd.core.timeline.state import State
+from uuidd.refused import Refused
 from uuidd.server.settings import Settings
-from uuidd.server.startup import EpochError, epochs_with, started
+from uuidd.server.startup import epochs_with, started
 from uuidd.statefile import decode
 
 EPOCH = 1_420_070_400_000
@@ -83,7 +84,7 @@ def test_a_later_epoch_is_refused_in_a_line_and_changes_nothing(place: Path) -> 
     """The line names both epochs, for how long ids would come again, and the ways out."""
     begun(place, 5, EPOCH)
     before = (place / "state" / "state").read_bytes()
-    with pytest.raises(EpochError) as refused:
+    with pytest.raises(Refused) as refused:
         begun(place, 5, LATER)
     assert str(refused.value) == REFUSED
     assert (place / "state" / "state").read_bytes() == before
@@ -93,7 +94,7 @@ def test_another_number_may_have_another_epoch(place: Path) -> None:
     """Ids of two numbers never meet; the first number's epoch is not forgotten over it."""
     begun(place, 5, EPOCH)
     assert begun(place, 6, LATER).epochs == {5: EPOCH, 6: LATER}
-    with pytest.raises(EpochError):
+    with pytest.raises(Refused):
         begun(place, 5, LATER)
 
 
@@ -113,7 +114,7 @@ def test_without_a_number_the_daemon_starts_before_the_epoch(place: Path) -> Non
     """A board without a clock of its own begins in 1970, and makes UUIDs."""
     far = 4_102_444_800_000
     assert begun(place, None, far).epochs == {}
-    with pytest.raises(EpochError, match="name an epoch before now"):
+    with pytest.raises(Refused, match="name an epoch before now"):
         begun(place, 5, far)
 
 

@@ -12,15 +12,8 @@ import pytest
 import uuidd
 from tests.tools import need, output
 from uuidd.cli import installing, main
-from uuidd.cli.installing import (
-    FILES,
-    LINKS,
-    OPEN_FILE,
-    InstallError,
-    install,
-    systemd_version,
-    undo,
-)
+from uuidd.cli.installing import FILES, LINKS, OPEN_FILE, install, systemd_version, undo
+from uuidd.refused import Refused
 
 PROGRAM = Path("/opt/venv-3.11/bin/uuidd")
 KERNEL_LOG = "etc/systemd/system/uuidd.service.d/kernel-log.conf"
@@ -40,7 +33,7 @@ def put(prefix: Path) -> list[str]:
 
 def refusal(act: Callable[[], object]) -> str:
     """Return the one line with which *act* is refused."""
-    with pytest.raises(InstallError) as refused:
+    with pytest.raises(Refused) as refused:
         act()
     (line,) = str(refused.value).splitlines()
     return line
@@ -228,7 +221,7 @@ def test_a_file_that_cannot_be_taken_away_is_refused(
     """The command prints a line, here on a folder in its place, and its status is 1."""
     place = tmp_path / FILES["uuidd.service"]
     place.mkdir(parents=True)
-    assert installing.main([f"--prefix={tmp_path}", "--undo"]) == 1
+    assert main(["install-units", f"--prefix={tmp_path}", "--undo"]) == 1
     assert capsys.readouterr() == ("", f"uuidd: {place} cannot be removed: Is a directory\n")
 
 

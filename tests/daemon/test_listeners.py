@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from uuidd.refused import Refused
 from uuidd.server import listeners
-from uuidd.server.listeners import MAX_PATH, Listener, ListenerError, open_listener
+from uuidd.server.listeners import MAX_PATH, Listener, open_listener
 
 
 @pytest.fixture
@@ -44,7 +45,7 @@ def leave_stale(path: Path) -> int:
 
 def refusal(path: Path) -> str:
     """Return the line with which *path* is refused."""
-    with pytest.raises(ListenerError) as caught:
+    with pytest.raises(Refused) as caught:
         open_listener(path)
     line = str(caught.value)
     assert "\n" not in line
@@ -336,7 +337,8 @@ def test_an_open_listener_locks_no_folder(folder: Path) -> None:
 RACER = """
 import sys, time
 from pathlib import Path
-from uuidd.server.listeners import ListenerError, open_listener
+from uuidd.refused import Refused
+from uuidd.server.listeners import open_listener
 listeners = []
 print("ready", flush=True)
 for line in sys.stdin:
@@ -346,7 +348,7 @@ for line in sys.stdin:
     try:
         listeners.append(open_listener(Path(path)))
         print("won", flush=True)
-    except ListenerError as error:
+    except Refused as error:
         print("lost" if "is listening at" in str(error) else error, flush=True)
 """
 
@@ -411,6 +413,6 @@ def test_a_socket_that_cannot_listen_is_taken_back(
             raise OSError(errno.ENOBUFS, os.strerror(errno.ENOBUFS))
 
     monkeypatch.setattr(socket, "socket", Deaf)
-    with pytest.raises(ListenerError, match="No buffer space available"):
+    with pytest.raises(Refused, match="No buffer space available"):
         open_listener(tmp_path / "s")
     assert not (tmp_path / "s").exists()

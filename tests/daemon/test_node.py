@@ -10,7 +10,8 @@ from ifaddr import IP, Adapter
 
 import uuidd
 from uuidd.core.timeline.state import Node
-from uuidd.node import NodeError, choose
+from uuidd.node import choose
+from uuidd.refused import Refused
 
 GOOD = "44:88:99:36:57:32"
 GOOD_VALUE = 0x448899365732
@@ -56,7 +57,7 @@ def net(tmp_path: Path) -> Path:
 
 def refusal(spec: str, net: Path, *adapters: Adapter) -> str:
     """Return the one line with which *spec* is refused."""
-    with pytest.raises(NodeError) as caught:
+    with pytest.raises(Refused) as caught:
         choose(spec, net=net, adapters=lists(*adapters))
     line = str(caught.value)
     assert line.isprintable()
@@ -226,7 +227,7 @@ def test_an_address_under_a_label_is_the_interfaces(net: Path) -> None:
 
 def test_this_hosts_loopback_is_refused() -> None:
     """The real ifaddr and the real /sys know it."""
-    with pytest.raises(NodeError, match=r"lo \(loopback\) cannot give the node"):
+    with pytest.raises(Refused, match=r"lo \(loopback\) cannot give the node"):
         choose("mac:lo")
 
 

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.rig import PATIENCE, Daemon
-from uuidd.systemd import ActivationError, notifier
+from uuidd.refused import Refused
+from uuidd.systemd import notifier
 
 
 class Manager:
@@ -102,7 +103,7 @@ def test_the_variables_are_taken_away_also_when_they_are_of_no_use(
     """A socket that is not there is refused, and not left to the next."""
     monkeypatch.setenv("NOTIFY_SOCKET", "/nowhere/n")
     monkeypatch.setenv("WATCHDOG_USEC", "9")
-    with pytest.raises(ActivationError) as refused:
+    with pytest.raises(Refused) as refused:
         notifier()
     assert str(refused.value) == (
         "NOTIFY_SOCKET is '/nowhere/n': No such file or directory;"

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.tools import need_root
-from uuidd.server.pidfile import PidFileError, pid_file
+from uuidd.refused import Refused
+from uuidd.server.pidfile import pid_file
 
 NOBODY = 65534
 
@@ -48,7 +49,7 @@ def test_the_file_of_a_process_that_lives_is_left_to_it(path: Path) -> None:
     ) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"\n"
-        with pytest.raises(PidFileError, match=f"is held by the uuidd with pid {holder.pid};"):
+        with pytest.raises(Refused, match=f"is held by the uuidd with pid {holder.pid};"):
             pid_file(path).__enter__()
         assert int(path.read_text()) == holder.pid
 
@@ -107,7 +108,7 @@ def test_the_file_of_another_user_is_refused_to_root(path: Path, uid: int) -> No
     need_root()
     path.write_text("1\n")
     os.chown(path, uid, uid)
-    with pytest.raises(PidFileError, match=f"belongs to uid {uid}, or"):
+    with pytest.raises(Refused, match=f"belongs to uid {uid}, or"):
         pid_file(path).__enter__()
     assert path.read_text() == "1\n"
 
@@ -118,7 +119,7 @@ def test_a_file_that_cannot_be_put_in_place_leaves_nothing(path: Path) -> None:
     path.parent.chmod(0o755)
     os.seteuid(NOBODY)
     try:
-        with pytest.raises(PidFileError, match=r"cannot be written: Permission denied; name"):
+        with pytest.raises(Refused, match=r"cannot be written: Permission denied; name"):
             pid_file(path).__enter__()
     finally:
         os.seteuid(0)

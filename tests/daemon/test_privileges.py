@@ -16,7 +16,8 @@ import pytest
 from tests.rig import Connection, Daemon
 from tests.tools import need, output, run
 from uuidd import privileges
-from uuidd.privileges import PrivilegeError, User, hand_over, user
+from uuidd.privileges import User, hand_over, user
+from uuidd.refused import Refused
 from uuidd.statefile import decode
 
 NOBODY = pwd.getpwnam("nobody")
@@ -30,7 +31,7 @@ WITHOUT_SETUID = ("--bounding-set=-setuid,-setgid", "--inh-caps=-setuid,-setgid"
 
 def refusal(act: Callable[[], object]) -> str:
     """Return the one line with which *act* is refused."""
-    with pytest.raises(PrivilegeError) as refused:
+    with pytest.raises(Refused) as refused:
         act()
     (line,) = str(refused.value).splitlines()
     return line
@@ -151,10 +152,11 @@ def test_a_change_that_fails_or_leaves_privileges_is_refused(
 ) -> None:
     """In a line: a container may drop CAP_SETUID, and securebits keep capabilities."""
     code = """
-from uuidd.privileges import PrivilegeError, become, user
+from uuidd.privileges import become, user
+from uuidd.refused import Refused
 try:
     become(user("nobody"))
-except PrivilegeError as refused:
+except Refused as refused:
     print(refused)
 """
     (line,) = child(code, need("setpriv"), *started)
@@ -406,11 +408,12 @@ def test_root_without_the_right_to_change_cannot_act_as_a_user() -> None:
     """As in a container that dropped CAP_SETUID: in a line, not half changed."""
     code = """
 import os
-from uuidd.privileges import PrivilegeError, acting_as, user
+from uuidd.privileges import acting_as, user
+from uuidd.refused import Refused
 try:
     with acting_as(user("nobody")):
         print("acted")
-except PrivilegeError as refused:
+except Refused as refused:
     print(refused)
 print(os.getresuid(), os.getresgid())
 """

@@ -21,9 +21,10 @@ from uuidd.core.ids import times
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline.fence import Claim
 from uuidd.core.timeline.state import Node, State
+from uuidd.refused import Refused
 from uuidd.server.reset import reset_steady
 from uuidd.statefile import decode, encode, machine_hash
-from uuidd.store import FolderStore, StoreError
+from uuidd.store import FolderStore
 
 YEAR = 365 * 86_400
 
@@ -118,7 +119,7 @@ def test_a_mark_that_is_not_ahead_is_left_alone(tmp_path: Path, seconds: int) ->
 
 def test_without_a_state_there_is_nothing_to_reset(tmp_path: Path) -> None:
     """No state is made up where there is none, nor a lock: the next start is a first one."""
-    with pytest.raises(StoreError) as caught:
+    with pytest.raises(Refused) as caught:
         reset_steady(tmp_path)
     assert str(caught.value) == f"no state to reset: there is none in {tmp_path}"
     assert list(tmp_path.iterdir()) == []
@@ -128,7 +129,7 @@ def test_a_used_folder_without_its_state_keeps_its_lock(tmp_path: Path) -> None:
     """A used folder without its state is told the same, and its lock file stays."""
     keep(tmp_path, state_with(now()))
     (tmp_path / "state").unlink()
-    with pytest.raises(StoreError, match="there is none in"):
+    with pytest.raises(Refused, match="there is none in"):
         reset_steady(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["lock"]
 
@@ -136,7 +137,7 @@ def test_a_used_folder_without_its_state_keeps_its_lock(tmp_path: Path) -> None:
 def test_an_unusable_state_is_set_aside_and_named(tmp_path: Path) -> None:
     """A torn file is treated as at a start: set aside, and nothing is put in its place."""
     (tmp_path / "state").write_bytes(encode(state_with(0))[:-1])
-    with pytest.raises(StoreError, match=r"no state to reset: it is damaged: .*unusable-1"):
+    with pytest.raises(Refused, match=r"no state to reset: it is damaged: .*unusable-1"):
         reset_steady(tmp_path)
     assert not (tmp_path / "state").exists()
     assert (tmp_path / "state.unusable-1").exists()
@@ -148,7 +149,7 @@ def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
     before = (tmp_path / "state").read_bytes()
     store = FolderStore(tmp_path, machine=machine_hash())
     try:
-        with pytest.raises(StoreError, match="is in use by the uuidd with pid"):
+        with pytest.raises(Refused, match="is in use by the uuidd with pid"):
             reset_steady(tmp_path)
     finally:
         store.close()
@@ -162,7 +163,7 @@ def test_a_save_that_fails_is_told_and_resets_nothing(tmp_path: Path) -> None:
     # A folder in the temporary file's place: every save fails, as on a broken disk.
     (tmp_path / "state.new").mkdir()
     for _ in range(2):
-        with pytest.raises(StoreError) as caught:
+        with pytest.raises(Refused) as caught:
             reset_steady(tmp_path)
         assert str(caught.value) == (
             f"the state cannot be saved in {tmp_path}: Is a directory; nothing was reset"

@@ -18,8 +18,9 @@ from tests.daemon.test_statefile import NEXT, STATE, signed
 from tests.tools import need, run, with_own_mounts
 from uuidd.core.ids.snowflake import EPOCH_BITS
 from uuidd.core.timeline.state import State
+from uuidd.refused import Refused
 from uuidd.statefile import FORMAT, decode, encode
-from uuidd.store import FolderStore, StoreError
+from uuidd.store import FolderStore
 
 
 @contextmanager
@@ -46,7 +47,7 @@ def names(folder: Path) -> set[str]:
 
 def refusal(folder: Path) -> str:
     """Return the line with which *folder* is refused as a store."""
-    with pytest.raises(StoreError) as caught:
+    with pytest.raises(Refused) as caught:
         FolderStore(folder, machine="here")
     line = str(caught.value)
     assert "\n" not in line
@@ -160,7 +161,7 @@ def broken(*_: object, **__: object) -> Any:
 
 def load_error(store: FolderStore) -> str:
     """Return the error of a load that fails, without the path of the state with which it begins."""
-    with pytest.raises(StoreError) as caught:
+    with pytest.raises(Refused) as caught:
         store.load()
     path = store.folder / "state"
     assert str(caught.value).startswith(f"{path} ")
@@ -345,7 +346,7 @@ def test_a_state_that_others_can_write_to_is_refused(store: FolderStore, mode: i
     store.save(STATE)
     path = store.folder / "state"
     path.chmod(mode)
-    with pytest.raises(StoreError) as caught:
+    with pytest.raises(Refused) as caught:
         store.load()
     assert str(caught.value) == (
         f"{path} can be written to by others (mode {mode:04o}); see that its content is the"
@@ -377,7 +378,8 @@ TMPFS = """
 import sys
 from pathlib import Path
 from tests.daemon.test_statefile import NEXT, STATE
-from uuidd.store import FolderStore, StoreError
+from uuidd.refused import Refused
+from uuidd.store import FolderStore
 folder = Path(sys.argv[1])
 def fill():
     with open(folder / "full", "wb", buffering=0) as file:
@@ -389,7 +391,7 @@ def fill():
 def refused(act):
     try:
         act()
-    except (OSError, StoreError) as error:
+    except (OSError, Refused) as error:
         print(type(error).__name__, error)
 def names():
     print(*sorted(path.name for path in folder.iterdir()))
@@ -441,7 +443,7 @@ store.close()
 names()
 """
     assert on_tmpfs(tmp_path, "64k", script) == [
-        f"StoreError the state folder {tmp_path} is in use by the uuidd with pid unknown; stop that"
+        f"Refused the state folder {tmp_path} is in use by the uuidd with pid unknown; stop that"
         " one, or name another folder with --state",
         "None",
         "full",

@@ -10,7 +10,8 @@ pytestmark = pytest.mark.process
 
 CHILD = """
 import os, socket, sys
-from uuidd.systemd import ActivationError, inherited_kernel_log, inherited_socket
+from uuidd.refused import Refused
+from uuidd.systemd import inherited_kernel_log, inherited_socket
 
 kind, pid, fds, names, folder = sys.argv[1:]
 path = folder + "/s"
@@ -46,7 +47,7 @@ if names:
     os.environ["LISTEN_FDNAMES"] = names
 try:
     served = inherited_socket()
-except ActivationError as error:
+except Refused as error:
     print(error)
     served = None
 if served is None:

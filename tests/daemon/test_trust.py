@@ -13,7 +13,8 @@ from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.leases import NoLease
 from uuidd.core.wire.methods import RefusedError
 from uuidd.kernel_clock import Quality, UnknownError
-from uuidd.server.trust import LOOK_SECONDS, SyncError, Trust, check_sync
+from uuidd.refused import Refused
+from uuidd.server.trust import LOOK_SECONDS, Trust, check_sync
 
 pytestmark = pytest.mark.usefixtures("autojump_clock")
 
@@ -134,7 +135,7 @@ def not_told() -> Quality:
 
 def test_a_start_is_refused_where_the_kernel_must_not_be_asked() -> None:
     """The daemon would wait for ever; the line says what to allow."""
-    with pytest.raises(SyncError) as refused:
+    with pytest.raises(Refused) as refused:
         check_sync(0.5, not_told)
     assert str(refused.value) == (
         "--require-sync 0.5: the kernel does not say how good the clock is (adjtimex: Operation not"

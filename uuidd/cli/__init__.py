@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from uuidd.cli import arguments, asking, background, installing, logs, options
 from uuidd.output import Output, OutputError
+from uuidd.refused import Refused
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -38,6 +39,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader, as "head" is, needs no more.
         _give_up_output()
         return 1
+    except Refused as error:
+        _complain(str(error))
+        return 1
     except (OutputError, OSError) as error:
         _complain(str(error))
         _give_up_output()
@@ -60,11 +64,7 @@ def _main(words: list[str]) -> int:
         from uuidd.cli import workers
 
         return workers.main(words[1:])
-    try:
-        given = options.parsed(words)
-    except options.OptionsError as error:
-        _complain(str(error))
-        return 1
+    given = options.parsed(words)
     if given.check:
         return _check(given, words)
     if given.kill or given.random or given.time:
@@ -80,7 +80,7 @@ def _check(given: argparse.Namespace, words: Sequence[str]) -> int:
 
     try:
         wrong = problems(options.settings(given, words))
-    except options.OptionsError as error:
+    except Refused as error:
         wrong = [str(error)]
     _warn_without_defaults(given)
     for line in wrong:
@@ -109,7 +109,7 @@ def _ask(given: argparse.Namespace) -> int:
         if given.random:
             for line in asking.random_uuids(path, given.uuids):
                 print(line)
-    except asking.AskError as error:
+    except Refused as error:
         if not given.quiet:
             _complain(str(error))
         return 1
@@ -118,65 +118,33 @@ def _ask(given: argparse.Namespace) -> int:
 
 def _reset(given: argparse.Namespace) -> int:
     from uuidd.server.reset import reset_epoch, reset_steady
-    from uuidd.store import StoreError
 
     folder = options.state_folder(given).absolute()
-    try:
-        if given.reset_steady:
-            print(reset_steady(folder))
-        if given.reset_epoch:
-            print(reset_epoch(folder))
-    except StoreError as error:
-        _complain(str(error))
-        return 1
+    if given.reset_steady:
+        print(reset_steady(folder))
+    if given.reset_epoch:
+        print(reset_epoch(folder))
     return 0
 
 
 def _start(given: argparse.Namespace, words: Sequence[str]) -> int:
     # Imported here because only the daemon needs trio, which is slow to import.
-    from uuidd import privileges
-    from uuidd.fleet.address import AddressError
-    from uuidd.node import NodeError
-    from uuidd.server.listeners import ListenerError
-    from uuidd.server.pidfile import PidFileError
-    from uuidd.server.startup import DescriptorsError, EpochError, started
-    from uuidd.server.trust import SyncError
-    from uuidd.store import StoreError
-    from uuidd.systemd import ActivationError
+    from uuidd.server.startup import started
 
-    try:
-        settings = options.settings(given, words)
-    except options.OptionsError as error:
-        _complain(str(error))
-        return 1
+    settings = options.settings(given, words)
     _warn_without_defaults(given)
     foreground = given.no_fork or given.socket_activation or given.debug
     behind = None if foreground else background.enter()
     if behind is not None:
         logs.prepare_syslog()
-    try:
-        with started(settings) as daemon:
-            # The garbage collector need not visit what was imported, which is never freed.
-            gc.freeze()
-            gc.enable()
-            if behind is not None:
-                behind.ready()
-                logs.to_syslog(options.level_of(given))
-            return 0 if daemon.serve() else 1
-    except (
-        ListenerError,
-        StoreError,
-        PidFileError,
-        NodeError,
-        EpochError,
-        SyncError,
-        AddressError,
-        DescriptorsError,
-        privileges.PrivilegeError,
-        ActivationError,
-    ) as error:
-        _complain(str(error))
-        return 1
+    with started(settings) as daemon:
+        # The garbage collector need not visit what was imported, which is never freed.
+        gc.freeze()
+        gc.enable()
+        if behind is not None:
+            behind.ready()
+            logs.to_syslog(options.level_of(given))
+        return 0 if daemon.serve() else 1
 
 
 def _complain(line: str) -> None:

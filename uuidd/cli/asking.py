@@ -13,14 +13,11 @@ from uuidd.core.ids.uuids import to_text
 from uuidd.core.timeline import MAX_BLOCK
 from uuidd.core.wire import libuuid
 from uuidd.core.wire.libuuid import Op
+from uuidd.refused import Refused
 from uuidd.server.peers import peer_pid, peer_uid
 
 PATIENCE = 5.0
 """Seconds to wait for an answer."""
-
-
-class AskError(Exception):
-    """The daemon did not answer as it should; one line that says why."""
 
 
 def time_uuids(path: Path, count: int | None) -> str:
@@ -28,7 +25,7 @@ def time_uuids(path: Path, count: int | None) -> str:
     if not count:
         return _text(_ask(path, Op.TIME_UUID))
     if count > MAX_BLOCK:
-        raise AskError(
+        raise Refused(
             f"-n is {count}, and a daemon reserves at most {MAX_BLOCK} UUIDs at once;"
             " ask for fewer, several times"
         )
@@ -48,7 +45,7 @@ def random_uuids(path: Path, count: int | None) -> Iterator[str]:
     while found < count:
         some = libuuid.random_uuids(_ask(path, Op.BULK_RANDOM_UUID, count - found))
         if not some:
-            raise AskError(f"the daemon at {path} answered without UUIDs")
+            raise Refused(f"the daemon at {path} answered without UUIDs")
         if not found:
             yield "List of UUIDs:"
         yield from (f"\t{_text(uuid)}" for uuid in some)
@@ -58,7 +55,7 @@ def random_uuids(path: Path, count: int | None) -> Iterator[str]:
 def kill(path: Path) -> int | None:
     """End the daemon that listens at *path* and return its pid; None if there is none.
 
-    Raises AskError, and ends nothing, unless the pid in the answer is that of a uuidd, and of the
+    Raises Refused, and ends nothing, unless the pid in the answer is that of a uuidd, and of the
     user who made the socket (by the kernel; if root made it, it may be any user's).
     """
     if not path.exists():
@@ -68,20 +65,20 @@ def kill(path: Path) -> int | None:
     pid = int(text) if text.isdigit() and len(text) < 10 else 0
     if pid < 2:
         # For kill(2), 0 and negative numbers mean groups of processes; 1 is init.
-        raise AskError(
+        raise Refused(
             f"what answers at {path} sent {text[:20]!r}, which is not the pid of a daemon"
         )
     if not maker_pid:
-        raise AskError(
+        raise Refused(
             f"the uuidd at {path} is in another pid namespace, so here its pid {pid} is that of"
             " another process; end it from there, or by systemctl, docker or kubectl"
         )
     try:
         _terminate(pid, lambda: _is_daemon(pid, maker))
     except OSError as error:
-        raise AskError(f"couldn't kill uuidd running at pid {pid}: {error.strerror}") from error
+        raise Refused(f"couldn't kill uuidd running at pid {pid}: {error.strerror}") from error
     except LookupError:
-        raise AskError(
+        raise Refused(
             f"what answers at {path} sent the pid {pid}, which is not a uuidd"
             f"{f' of uid {maker}, who made the socket' if maker else ''}; nothing was ended"
         ) from None
@@ -141,17 +138,17 @@ def _asked(path: Path, op: Op, count: int = 1) -> tuple[bytes, int, int]:
             while (found := libuuid.unpack_body(data)) is None:
                 more = sock.recv(4096)
                 if not more:
-                    raise AskError(f"the daemon at {path} closed the connection without an answer")
+                    raise Refused(f"the daemon at {path} closed the connection without an answer")
                 data += more
             return found, peer_pid(sock), peer_uid(sock)
     except OSError as error:
         cause = error.strerror or error
-        raise AskError(f"error calling uuidd daemon at {path}: {cause}") from error
+        raise Refused(f"error calling uuidd daemon at {path}: {cause}") from error
     except libuuid.ProtocolError as error:
-        raise AskError(f"what answers at {path} is not a uuidd: {error}") from error
+        raise Refused(f"what answers at {path} is not a uuidd: {error}") from error
 
 
 def _text(uuid: bytes) -> str:
     if len(uuid) != 16:
-        raise AskError(f"the daemon sent {len(uuid)} bytes, and a UUID has 16")
+        raise Refused(f"the daemon sent {len(uuid)} bytes, and a UUID has 16")
     return to_text(int.from_bytes(uuid, "big"))

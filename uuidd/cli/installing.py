@@ -13,6 +13,7 @@ from pathlib import Path
 
 import uuidd
 from uuidd.cli import arguments
+from uuidd.refused import Refused
 
 COMMAND = "install-units"
 
@@ -97,10 +98,6 @@ NEXT_UNDONE = """Next:
   systemctl start uuidd.socket    # util-linux's, if it is installed"""
 
 
-class InstallError(Exception):
-    """The files cannot be installed or removed; one line that says why, and what to do."""
-
-
 def parser() -> argparse.ArgumentParser:
     """Return the parser of this command's options."""
     made = arguments.Parser(
@@ -133,18 +130,12 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str]) -> int:
     """Run the command and return its exit status."""
     given = parser().parse_args(argv)
-    then = NEXT_UNDONE
-    try:
-        if given.undo:
-            lines = undo(given.prefix)
-        else:
-            then = NEXT_AGAIN if _is_installed(given.prefix) else NEXT
-            lines = install(given.prefix, coordinator=given.coordinator, systemd=systemd_version())
-        print("\n".join(lines))
-    except InstallError as error:
-        print(f"uuidd: {error}", file=sys.stderr)
-        return 1
-    print(then)
+    if given.undo:
+        lines, then = undo(given.prefix), NEXT_UNDONE
+    else:
+        then = NEXT_AGAIN if _is_installed(given.prefix) else NEXT
+        lines = install(given.prefix, coordinator=given.coordinator, systemd=systemd_version())
+    print("\n".join([*lines, then]))
     return 0
 
 
@@ -174,27 +165,27 @@ def systemd_version() -> int:
 def install(
     prefix: Path, *, program: Path | None = None, coordinator: bool = False, systemd: int = 0
 ) -> list[str]:
-    """Install the files below *prefix*, and return a line on each. Raises InstallError.
+    """Install the files below *prefix*, and return a line on each. Raises Refused.
 
     *program* is the uuidd that the service runs, by default this one. With *coordinator* the
     service may use the network. *systemd* is the version that will read them.
     """
     program = program or Path(sys.prefix) / "bin" / "uuidd"
     if not _PLAIN.fullmatch(os.fspath(program)):
-        raise InstallError(
+        raise Refused(
             f"this uuidd is {os.fspath(program)!r}, a path with characters that have a meaning in a"
             " unit (systemd.unit(5)); install it at a path of letters, digits and / . _ + -, such"
             " as /opt/uuidd"
         )
     if _is_hidden(program):
-        raise InstallError(
+        raise Refused(
             f"this uuidd is {program}, which its service cannot see (ProtectHome=, PrivateTmp=);"
             " install it elsewhere, for example in a virtual environment at /opt/uuidd"
         )
     # That of a virtual environment is a link to another, such as one of pyenv.
     python = Path(os.path.realpath(program.parent / "python"))
     if _is_hidden(python):
-        raise InstallError(
+        raise Refused(
             f"the Python of this uuidd is {python}, which its service cannot see (ProtectHome=,"
             f" PrivateTmp=); make {program.parents[1]} with another Python, such as"
             " /usr/bin/python3"
@@ -220,7 +211,7 @@ def _linked(lines: Iterator[str]) -> Iterator[str]:
     try:
         yield from lines
     except OSError as error:
-        raise InstallError(f"{error.filename} cannot be changed: {error.strerror}") from error
+        raise Refused(f"{error.filename} cannot be changed: {error.strerror}") from error
 
 
 def _put(prefix: Path, program: Path, files: Mapping[str, str]) -> Iterator[str]:
@@ -243,7 +234,7 @@ def _put(prefix: Path, program: Path, files: Mapping[str, str]) -> Iterator[str]
         except OSError as error:
             with contextlib.suppress(OSError):
                 new.unlink()
-            raise InstallError(f"{path} cannot be written: {error.strerror}") from error
+            raise Refused(f"{path} cannot be written: {error.strerror}") from error
         yield f"installed {path}{saved}"
 
 
@@ -265,7 +256,7 @@ def _take(prefix: Path) -> Iterator[str]:
             else:
                 yield f"kept {path}, which was changed"
         except OSError as error:
-            raise InstallError(f"{path} cannot be removed: {error.strerror}") from error
+            raise Refused(f"{path} cannot be removed: {error.strerror}") from error
     ours = {prefix / place for place in DROP_INS.values()}
     for name in ("uuidd.service", "uuidd.socket"):
         folder = prefix / f"{FILES[name]}.d"
@@ -309,7 +300,7 @@ def _text(name: str) -> str:
     for folder in folders:
         if (folder / name).is_file():
             return (folder / name).read_text()
-    raise InstallError(f"{name} is not in this installation, neither in {folders[0]} nor beside it")
+    raise Refused(f"{name} is not in this installation, neither in {folders[0]} nor beside it")
 
 
 def link(prefix: Path, environment: Path) -> Iterator[str]:

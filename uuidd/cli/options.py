@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from uuidd.cli import arguments, engine
 from uuidd.core.ids.snowflake import WORKER_BITS, WORKER_ID_BITS, worker_from_halves
+from uuidd.refused import Refused
 from uuidd.server.settings import Limits, RereadError, Settings
 
 if TYPE_CHECKING:
@@ -34,14 +35,10 @@ EXCLUDING = (("pid", "no_pid"), ("random", "time"), ("debug", "quiet"))
 NOT_SETTINGS = ("quiet", "debug", "check")
 
 
-class OptionsError(Exception):
-    """The options cannot be used; one line that names one, its value and its range."""
-
-
 def parsed(words: Sequence[str]) -> argparse.Namespace:
     """Return what the command line says, over what the file of ``--defaults`` says.
 
-    Wrong usage ends the program with status 2. With ``--check`` it raises OptionsError instead, as
+    Wrong usage ends the program with status 2. With ``--check`` it raises Refused instead, as
     a mistake in the file always does.
     """
     parser = arguments.parser(_RaisingParser if "--check" in words else arguments.Parser)
@@ -55,7 +52,7 @@ def parsed(words: Sequence[str]) -> argparse.Namespace:
 
 
 def with_defaults(path: Path, words: Sequence[str]) -> argparse.Namespace:
-    """Return what the options of a file and, over them, *words* say. Raises OptionsError."""
+    """Return what the options of a file and, over them, *words* say. Raises Refused."""
     options = read_defaults(path)
     parser = arguments.parser(FileParser)
     try:
@@ -63,9 +60,9 @@ def with_defaults(path: Path, words: Sequence[str]) -> argparse.Namespace:
         alone = parser.parse_args(options)
         for name in COMMANDS:
             if getattr(alone, name):
-                raise OptionsError(f"--{name.replace('_', '-')} cannot be set in a file")
-    except OptionsError as error:
-        raise OptionsError(f"{path}: {error}") from None
+                raise Refused(f"--{name.replace('_', '-')} cannot be set in a file")
+    except Refused as error:
+        raise Refused(f"{path}: {error}") from None
     return parser.parse_args([*options, *words])
 
 
@@ -73,16 +70,16 @@ def read_defaults(path: Path) -> list[str]:
     """Return the options that the file at *path* holds, none when there is no such file.
 
     It has lines as a shell reads them: ``UUIDD_OPTIONS="--worker 5"``, comments, and nothing else.
-    Raises OptionsError, naming the line, for anything else.
+    Raises Refused, naming the line, for anything else.
     """
     try:
         text = path.read_text()
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise OptionsError(f"{path} cannot be read: {error.strerror}") from error
+        raise Refused(f"{path} cannot be read: {error.strerror}") from error
     except ValueError as error:  # also a NUL in the path
-        raise OptionsError(f"{path} cannot be read: {error}") from error
+        raise Refused(f"{path} cannot be read: {error}") from error
     options: list[str] = []
     for number, line in enumerate(text.splitlines(), 1):
         try:
@@ -90,7 +87,7 @@ def read_defaults(path: Path) -> list[str]:
             if words:
                 options = _value(words, line)
         except ValueError as error:
-            raise OptionsError(f"{path}, line {number}: {error}") from error
+            raise Refused(f"{path}, line {number}: {error}") from error
     return options
 
 
@@ -102,16 +99,12 @@ def _value(words: list[str], line: str) -> list[str]:
 
 
 def settings(given: argparse.Namespace, words: Sequence[str]) -> Settings:
-    """Return what the options choose. Raises OptionsError; *words* are the command line's."""
+    """Return what the options choose. Raises Refused; *words* are the command line's."""
     # Imported here because only the daemon needs it, and -t, -r and -k are to answer fast.
     from uuidd import privileges
-    from uuidd.fleet.address import AddressError
 
-    try:
-        worker, fleet = worker_of(given)
-        user = privileges.user(given.user) if given.user else None
-    except (ValueError, AddressError, privileges.PrivilegeError) as error:
-        raise OptionsError(str(error)) from None
+    worker, fleet = worker_of(given)
+    user = privileges.user(given.user) if given.user else None
     return Settings(
         socket=None if given.socket_activation else _absolute(given.socket, arguments.SOCKET),
         state=state_folder(given).absolute(),
@@ -155,7 +148,7 @@ def reread(path: Path, at_start: argparse.Namespace, words: Sequence[str]) -> Se
         given = with_defaults(path, words)
         chosen = settings(given, words)
         wrong = problems(chosen, running=settings(at_start, words))
-    except OptionsError as error:
+    except Refused as error:
         raise RereadError(str(error)) from error
     if wrong:
         raise RereadError("; ".join(wrong))
@@ -167,8 +160,7 @@ def reread(path: Path, at_start: argparse.Namespace, words: Sequence[str]) -> Se
 def worker_of(given: argparse.Namespace) -> tuple[int | None, Fleet | None]:
     """Return the worker number of --worker and --datacenter, or the fleet to get one from.
 
-    Both are None if no --worker is given. Raises ValueError or AddressError, naming the option, its
-    value and its range.
+    Both are None if no --worker is given. Raises Refused.
     """
     worker, datacenter = given.worker, given.datacenter
     most = (1 << WORKER_ID_BITS) - 1
@@ -179,13 +171,13 @@ def worker_of(given: argparse.Namespace) -> tuple[int | None, Fleet | None]:
         return None, _fleet(given, low, high)
     for name in ("window", "hold", "user", "secret", "ca", "cert", "key"):
         if getattr(given, f"worker_{name}"):
-            raise ValueError(f"--worker-{name} needs a URL as --worker, like etcd://h1:2379/uuidd")
+            raise Refused(f"--worker-{name} needs a URL as --worker, like etcd://h1:2379/uuidd")
     if datacenter is None:
         return worker, None
     if worker is None:
-        raise ValueError(f"--datacenter {datacenter} needs a --worker beside it, 0 to 31, or a URL")
+        raise Refused(f"--datacenter {datacenter} needs a --worker beside it, 0 to 31, or a URL")
     if worker > most:
-        raise ValueError(f"--worker {worker}: beside --datacenter it must be 0 to {most}")
+        raise Refused(f"--worker {worker}: beside --datacenter it must be 0 to {most}")
     return worker_from_halves(datacenter, worker), None
 
 
@@ -195,7 +187,7 @@ def _fleet(given: argparse.Namespace, low: int, high: int) -> Fleet:
     window = given.worker_window or arguments.WINDOW_SECONDS
     hold = given.worker_hold or arguments.WINDOW_SECONDS
     if hold < window / 2:
-        raise ValueError(
+        raise Refused(
             f"--worker-hold {hold:g}s is less than half of --worker-window {window:g}s; a number"
             " could then be taken from a host whose renewal the engine has lost"
         )
@@ -223,19 +215,19 @@ def state_folder(given: argparse.Namespace) -> Path:
 
 
 class _RaisingParser(arguments.Parser):
-    """A parser that raises OptionsError where another shows its usage and ends the program."""
+    """A parser that raises Refused where another shows its usage and ends the program."""
 
     def error(self, message: str) -> NoReturn:
-        """Raise OptionsError."""
-        raise OptionsError(message)
+        """Raise Refused."""
+        raise Refused(message)
 
 
 class FileParser(_RaisingParser):
     """A parser of a file's options, where -h and -V have no place: it prints nothing."""
 
     def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
-        """Raise OptionsError."""
-        raise OptionsError(message or "-h and -V cannot be set in a file")
+        """Raise Refused."""
+        raise Refused(message or "-h and -V cannot be set in a file")
 
     def _print_message(self, message: str, file: object = None) -> None:
         """Print nothing."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from urllib.parse import parse_qsl, unquote
 
 from uuidd import installing
+from uuidd.refused import Refused
 
 _SCHEMES = {
     "zk": ("zookeeper", 2181, False),
@@ -34,7 +35,7 @@ DEFAULT_NAMESPACE = "uuidd"
 """The namespace in a database, if the URL names none."""
 
 
-class AddressError(Exception):
+class AddressError(Refused):
     """The engine cannot be asked with these options; one line, with the option and the way out."""
 
 

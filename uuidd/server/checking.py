@@ -8,23 +8,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 from uuidd.clock import Clock
-from uuidd.fleet.address import AddressError
 from uuidd.fleet.fences import check_fleet
-from uuidd.node import NodeError, choose
-from uuidd.privileges import PrivilegeError, User, acting_as, is_handed_over, owner
-from uuidd.server.listeners import ListenerError, check_path
-from uuidd.server.pidfile import PidFileError, check_pid_file
+from uuidd.node import choose
+from uuidd.privileges import User, acting_as, is_handed_over, owner
+from uuidd.refused import Refused
+from uuidd.server.listeners import check_path
+from uuidd.server.pidfile import check_pid_file
 from uuidd.server.settings import Settings
-from uuidd.server.startup import (
-    DescriptorsError,
-    EpochError,
-    check_descriptors,
-    check_epoch,
-    epochs_with,
-)
-from uuidd.server.trust import SyncError, check_sync
+from uuidd.server.startup import check_descriptors, check_epoch, epochs_with
+from uuidd.server.trust import check_sync
 from uuidd.statefile import UnusableError, check_machine, decode, machine_hash
-from uuidd.store import StoreError, check_folder
+from uuidd.store import check_folder
 
 
 def problems(settings: Settings, *, running: Settings | None = None) -> list[str]:
@@ -36,20 +30,20 @@ def problems(settings: Settings, *, running: Settings | None = None) -> list[str
     service runs as a user that its options do not name.
     """
     found = [
-        *_refused(lambda: choose(settings.node), NodeError),
-        *_refused(lambda: check_epoch(settings, Clock().now()), EpochError),
-        *_refused(lambda: check_sync(settings.require_sync), SyncError),
-        *_refused(lambda: check_fleet(settings.fleet, unseen=_unseen_credentials()), AddressError),
+        *_refused(lambda: choose(settings.node)),
+        *_refused(lambda: check_epoch(settings, Clock().now())),
+        *_refused(lambda: check_sync(settings.require_sync)),
+        *_refused(lambda: check_fleet(settings.fleet, unseen=_unseen_credentials())),
     ]
     if not running:
-        found += _refused(check_descriptors, DescriptorsError)
+        found += _refused(check_descriptors)
     socket, pid_file = settings.socket, settings.pid_file
     if socket and not (running and running.socket == socket):
-        found += _refused(lambda: check_path(socket), ListenerError) or _unfit(
+        found += _refused(lambda: check_path(socket)) or _unfit(
             f"the socket's folder {socket.parent}", socket.parent, "another socket with --socket"
         )
     if pid_file and not (running and running.pid_file == pid_file):
-        found += _refused(lambda: check_pid_file(pid_file), PidFileError) or _unfit(
+        found += _refused(lambda: check_pid_file(pid_file)) or _unfit(
             f"the pid file's folder {pid_file.parent}", pid_file.parent, "another file with --pid"
         )
     if not (running and running.state == settings.state):
@@ -57,10 +51,10 @@ def problems(settings: Settings, *, running: Settings | None = None) -> list[str
     return [*found, *_of_state(settings)]
 
 
-def _refused(check: Callable[[], object], refusal: type[Exception]) -> list[str]:
+def _refused(check: Callable[[], object]) -> list[str]:
     try:
         check()
-    except refusal as error:
+    except Refused as error:
         return [str(error)]
     return []
 
@@ -88,7 +82,7 @@ def _of_folder(folder: Path, user: User | None) -> list[str]:
             check_folder(folder, os.geteuid() or (holder.uid if holder else 0))
             if unfit := _unfit(what, folder, other):
                 return unfit
-    except (StoreError, PrivilegeError) as error:
+    except Refused as error:
         return [str(error)]
     if _is_full(folder):
         return [
@@ -110,7 +104,7 @@ def _of_state(settings: Settings) -> list[str]:
         return [f"{path} cannot be read: {error.strerror}"]
     except UnusableError as error:
         return [f"{path}: {error}; a start would set it aside and make a new one"]
-    return _refused(lambda: epochs_with(settings, state), EpochError)
+    return _refused(lambda: epochs_with(settings, state))
 
 
 def _unfit(what: str, folder: Path, other: str) -> list[str]:

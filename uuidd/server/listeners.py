@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from errno import EACCES
 from pathlib import Path
 
+from uuidd.refused import Refused
 from uuidd.server.descriptors import bar_descriptors
 from uuidd.server.peers import peer_pid
 
@@ -31,10 +32,6 @@ LOCK_SECONDS = 1.0
 
 
 log = logging.getLogger("uuidd")
-
-
-class ListenerError(Exception):
-    """The socket cannot be made; one line that says why, and what to do."""
 
 
 class Listener:
@@ -101,7 +98,7 @@ class Listener:
 def open_listener(path: Path) -> Listener:
     """Listen at *path*, open to every user (mode 0666, like util-linux's); replace a stale socket.
 
-    Raises ListenerError, and changes nothing, if a daemon listens there, if there is a file that is
+    Raises Refused, and changes nothing, if a daemon listens there, if there is a file that is
     not a socket, or if the socket cannot be made.
     """
     check_path(path)
@@ -120,7 +117,7 @@ def open_listener(path: Path) -> Listener:
             sock.close()
             # As in a volume that is bound into a container, and has the host's owner.
             way = f" chown its folder to uid {os.geteuid()}, or" if error.errno == EACCES else ""
-            raise ListenerError(
+            raise Refused(
                 f"the socket {path} cannot be made: {error.strerror};{way} name another with"
                 " --socket"
             ) from error
@@ -132,11 +129,11 @@ def open_listener(path: Path) -> Listener:
 def check_path(path: Path) -> None:
     """Check that *path* can be a socket's, and that nothing else is there; change nothing.
 
-    A socket at which a daemon listens passes. Raises ListenerError.
+    A socket at which a daemon listens passes. Raises Refused.
     """
     size = len(os.fsencode(path))
     if size > MAX_PATH:
-        raise ListenerError(
+        raise Refused(
             f"the socket path {path} has {size} bytes, and at most {MAX_PATH} are allowed;"
             " name a shorter one with --socket"
         )
@@ -144,15 +141,15 @@ def check_path(path: Path) -> None:
 
 
 def _is_there(path: Path) -> bool:
-    """Whether there is a socket at *path*. Raises ListenerError if there is anything else."""
+    """Whether there is a socket at *path*. Raises Refused if there is anything else."""
     try:
         mode = path.lstat().st_mode
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError as error:
-        raise ListenerError(f"the socket {path} cannot be examined: {error.strerror}") from error
+        raise Refused(f"the socket {path} cannot be examined: {error.strerror}") from error
     if not stat.S_ISSOCK(mode):
-        raise ListenerError(f"{path} is not a socket; remove it, or name another with --socket")
+        raise Refused(f"{path} is not a socket; remove it, or name another with --socket")
     return True
 
 
@@ -162,7 +159,7 @@ def _only_one(folder: Path) -> Iterator[None]:
     try:
         fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
-        raise ListenerError(
+        raise Refused(
             f"the socket's folder {folder} cannot be opened: {error.strerror};"
             " create it, or name another socket with --socket"
         ) from error
@@ -195,7 +192,7 @@ def _lock(fd: int, folder: Path) -> None:
 
 
 def _clear(path: Path) -> None:
-    """Remove the socket of a daemon that has ended. Raises ListenerError if it is another file."""
+    """Remove the socket of a daemon that has ended. Raises Refused if it is another file."""
     if not _is_there(path):
         return
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
@@ -206,28 +203,24 @@ def _clear(path: Path) -> None:
             pass
         except BlockingIOError:
             # The queue of its socket is full, so a daemon holds it.
-            raise ListenerError(f"a daemon is listening at {path}; stop that one first") from None
+            raise Refused(f"a daemon is listening at {path}; stop that one first") from None
         except OSError as error:
-            raise ListenerError(
-                f"the socket {path} cannot be connected to: {error.strerror}"
-            ) from error
+            raise Refused(f"the socket {path} cannot be connected to: {error.strerror}") from error
         else:
             pid = peer_pid(probe)
             if pid == 1 and SYSTEMD.exists():
-                raise ListenerError(
+                raise Refused(
                     f"systemd listens at {path}, for a service; start that one (systemctl start"
                     " uuidd), or name another socket with --socket"
                 )
-            raise ListenerError(
+            raise Refused(
                 f"a daemon with pid {pid} is listening at {path};"
                 " stop that one, or name another socket with --socket"
             )
     try:
         path.unlink()
     except OSError as error:
-        raise ListenerError(
-            f"the stale socket {path} cannot be removed: {error.strerror}"
-        ) from error
+        raise Refused(f"the stale socket {path} cannot be removed: {error.strerror}") from error
 
 
 def _place(sock: socket.socket) -> Path | None:

@@ -15,16 +15,14 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-
-class PidFileError(Exception):
-    """The pid file cannot be made or is in use; one line that says why, and what to do."""
+from uuidd.refused import Refused
 
 
 @contextlib.contextmanager
 def pid_file(path: Path) -> Iterator[None]:
     """Hold *path*, locked, with this process's pid in it, and remove it at the end of the context.
 
-    A file that has taken its place meanwhile is not removed. Raises PidFileError, and changes
+    A file that has taken its place meanwhile is not removed. Raises Refused, and changes
     nothing, if the file cannot be written, or another daemon holds it.
     """
     check_pid_file(path)
@@ -45,7 +43,7 @@ def pid_file(path: Path) -> Iterator[None]:
 def check_pid_file(path: Path) -> None:
     """Check that what is at *path*, if anything, is the pid file of a daemon; change nothing.
 
-    One that a daemon holds passes. Raises PidFileError.
+    One that a daemon holds passes. Raises Refused.
     """
     try:
         found = path.lstat()
@@ -99,7 +97,5 @@ def _put(path: Path) -> int:
     return fd
 
 
-def _refusal(path: Path, why: str) -> PidFileError:
-    return PidFileError(
-        f"the pid file {path} {why}; name another with --pid, or none with --no-pid"
-    )
+def _refusal(path: Path, why: str) -> Refused:
+    return Refused(f"the pid file {path} {why}; name another with --pid, or none with --no-pid")

@@ -13,16 +13,17 @@ from uuidd.core.ids import times
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.fence import Claim
 from uuidd.core.timeline.state import NO_EPOCHS, State
-from uuidd.privileges import PrivilegeError, acting_as, owner
+from uuidd.privileges import acting_as, owner
+from uuidd.refused import Refused
 from uuidd.statefile import machine_hash
-from uuidd.store import FolderStore, StoreError
+from uuidd.store import FolderStore
 
 
 def reset_steady(folder: Path) -> str:
     """Set the steady mark of the state in *folder* back to now; return a line on what that gave up.
 
     The mark of leases is set back too, since steady ids are made from leases as well. A mark that
-    is not past now is not changed. Raises StoreError, and changes nothing, if the folder cannot be
+    is not past now is not changed. Raises Refused, and changes nothing, if the folder cannot be
     used or a daemon uses it.
     """
     with _opened(folder) as (store, state):
@@ -51,7 +52,7 @@ def reset_steady(folder: Path) -> str:
 def reset_epoch(folder: Path) -> str:
     """Forget all epochs, so that a later one may be named; return a line on what that gave up.
 
-    Raises StoreError, and changes nothing, if the folder cannot be used or a daemon uses it.
+    Raises Refused, and changes nothing, if the folder cannot be used or a daemon uses it.
     """
     with _opened(folder) as (store, state):
         if not state.epochs:
@@ -68,26 +69,23 @@ def reset_epoch(folder: Path) -> str:
 def _opened(folder: Path) -> Iterator[tuple[FolderStore, State]]:
     """The store in *folder*, locked, and its state; root acts as the folder's owner."""
     user = None if os.geteuid() else owner(folder)
-    try:
-        with acting_as(user) if user else contextlib.nullcontext():
-            store = FolderStore(folder, machine=machine_hash())
-            try:
-                state = store.load()
-                if state is None:
-                    cause = store.set_aside or f"there is none in {folder}"
-                    raise StoreError(f"no state to reset: {cause}")
-                yield store, state
-            finally:
-                store.close()
-    except PrivilegeError as error:
-        raise StoreError(f"the state folder {folder} cannot be used: {error}") from error
+    with acting_as(user) if user else contextlib.nullcontext():
+        store = FolderStore(folder, machine=machine_hash())
+        try:
+            state = store.load()
+            if state is None:
+                cause = store.set_aside or f"there is none in {folder}"
+                raise Refused(f"no state to reset: {cause}")
+            yield store, state
+        finally:
+            store.close()
 
 
 def _save(store: FolderStore, state: State) -> None:
     try:
         store.save(state)
     except OSError as error:
-        raise StoreError(
+        raise Refused(
             f"the state cannot be saved in {store.folder}: {error.strerror or error};"
             " nothing was reset"
         ) from error

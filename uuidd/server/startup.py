@@ -25,6 +25,7 @@ from uuidd.libuuid_clock import LIBUUID_CLOCK, LIBUUID_CONT, libuuid_clock_seq, 
 from uuidd.node import choose
 from uuidd.privileges import acting_as, become, hand_over
 from uuidd.product import product_hash
+from uuidd.refused import Refused
 from uuidd.server import events
 from uuidd.server.assembly import timelines_from
 from uuidd.server.daemon import SIGNALS, Daemon
@@ -38,7 +39,7 @@ from uuidd.server.settings import SPARE_DESCRIPTORS, Settings
 from uuidd.server.trust import check_sync
 from uuidd.server.witness import earlier_run
 from uuidd.statefile import machine_hash
-from uuidd.store import FULL, FolderStore, StoreError
+from uuidd.store import FULL, FolderStore
 from uuidd.systemd import inherited_kernel_log, inherited_socket, notifier
 
 log = logging.getLogger("uuidd")
@@ -47,14 +48,6 @@ log = logging.getLogger("uuidd")
 MAX_MARK_AHEAD = 24 * 3600 * TICKS_PER_SECOND
 """Ticks by which a mark of libuuid may be ahead of now. One further ahead was made while the clock
 was wrong, and the fixed node would be out of use until then."""
-
-
-class DescriptorsError(Exception):
-    """Too few descriptors may be open, or watched; one line that says which limit to raise."""
-
-
-class EpochError(Exception):
-    """Snowflakes cannot be made with the epoch that was chosen; one line that says why."""
 
 
 @contextlib.contextmanager
@@ -67,10 +60,8 @@ def started(settings: Settings) -> Iterator[Daemon]:
     Signals wait from here on until the daemon serves. So one that comes during the start stops it
     in order, right after the start, and leaves nothing behind.
 
-    Raises ListenerError, StoreError, PidFileError, NodeError, EpochError, PrivilegeError,
-    SyncError, AddressError, DescriptorsError or ActivationError, one line each, and leaves nothing
-    half made. At the end of the context the socket and the pid file are removed, and the state's
-    lock is released.
+    Raises Refused, and leaves nothing half made. At the end of the context the socket and the pid
+    file are removed, and the state's lock is released.
     """
     ready = False
     before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
@@ -221,10 +212,10 @@ def begin_timelines(
 
 
 def check_descriptors() -> None:
-    """Check that connections can be accepted at all. Raises DescriptorsError."""
+    """Check that connections can be accepted at all. Raises Refused."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < SPARE_DESCRIPTORS:
-        raise DescriptorsError(
+        raise Refused(
             f"at most {hard} descriptors may be open, and uuidd needs {SPARE_DESCRIPTORS} beside"
             " its connections; raise the limit (ulimit -n, LimitNOFILE=)"
         )
@@ -237,7 +228,7 @@ def _check_watches() -> None:
         with select.epoll() as epoll:
             epoll.register(reading, select.EPOLLIN)
     except OSError as error:
-        raise DescriptorsError(
+        raise Refused(
             f"the kernel watches no more descriptors for this user: {error.strerror}; end other"
             " processes of this user, or raise fs.epoll.max_user_watches"
         ) from error
@@ -247,11 +238,11 @@ def _check_watches() -> None:
 
 
 def check_epoch(settings: Settings, now: int) -> None:
-    """Check that Snowflakes can be made, if there is a worker number. Raises EpochError."""
+    """Check that Snowflakes can be made, if there is a worker number. Raises Refused."""
     field = snowflake.time_field(settings.epoch)
     makes = settings.worker is not None or settings.fleet is not None
     if makes and not field.epoch <= now < field.end:
-        raise EpochError(
+        raise Refused(
             f"--epoch {settings.epoch}: a Snowflake's 41 bits then hold times from"
             f" {times.text(field.epoch)} to {times.text(field.end - 1)}, and it is"
             f" {times.text(now)} now; name an epoch before now, in Unix milliseconds, and less than"
@@ -262,7 +253,7 @@ def check_epoch(settings: Settings, now: int) -> None:
 def epochs_with(settings: Settings, loaded: State | None) -> Mapping[int, int]:
     """Return the epochs of the state *loaded*, with that of *settings* if a worker number is set.
 
-    Raises EpochError for an epoch that would make Snowflakes of the past again.
+    Raises Refused for an epoch that would make Snowflakes of the past again.
     """
     known = NO_EPOCHS if loaded is None else loaded.epochs
     if settings.worker is None:
@@ -271,7 +262,7 @@ def epochs_with(settings: Settings, loaded: State | None) -> Mapping[int, int]:
         return with_epoch(known, settings.worker, settings.epoch)
     except LaterEpoch as later:
         span = timedelta(milliseconds=settings.epoch - later.earliest)
-        raise EpochError(
+        raise Refused(
             f"--epoch {settings.epoch}: Snowflakes of worker number {settings.worker} were made"
             f" with {later.earliest}, and a later epoch repeats those of the past, for {span};"
             f" keep --epoch {later.earliest}, name a --worker that was never used, or accept"
@@ -290,7 +281,7 @@ def libuuid_marks(now: int) -> list[tuple[Path, int]]:
 
 
 def _save_first(timelines: Timelines, store: FolderStore, at: Reading) -> None:
-    """Save the first horizon. Raises StoreError if that fails, unless the disk is full.
+    """Save the first horizon. Raises Refused if that fails, unless the disk is full.
 
     Callers of libuuid wait for as long as nobody serves, and a full disk may last.
     """
@@ -299,7 +290,7 @@ def _save_first(timelines: Timelines, store: FolderStore, at: Reading) -> None:
         store.save(state)
     except OSError as error:
         if error.errno not in FULL:
-            raise StoreError(
+            raise Refused(
                 f"the state cannot be saved in {store.folder}: {error.strerror or error};"
                 " mend the folder, or name another with --state"
             ) from error

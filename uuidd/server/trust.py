@@ -9,24 +9,21 @@ import trio
 
 from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.kernel_clock import Quality, UnknownError, quality
+from uuidd.refused import Refused
 from uuidd.server import events
 
 LOOK_SECONDS = 1.0
 """Between two looks at the clock's quality while the steady kinds are withheld."""
 
 
-class SyncError(Exception):
-    """--require-sync cannot be kept here; one line that says why, and what to do."""
-
-
 def check_sync(required: float | None, ask: Callable[[], Quality] = quality) -> None:
-    """Check that the kernel says how good the clock is, if that is *required*. Raises SyncError."""
+    """Check that the kernel says how good the clock is, if that is *required*. Raises Refused."""
     if required is None:
         return
     try:
         ask()
     except UnknownError as unknown:
-        raise SyncError(
+        raise Refused(
             f"--require-sync {required:g}: the kernel does not say how good the clock is"
             f" ({unknown}); leave out the option or, under systemd, set ProtectClock=no and"
             " SystemCallFilter=adjtimex clock_adjtime in a drop-in of the service"

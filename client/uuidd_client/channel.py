@@ -53,7 +53,7 @@ from uuidd.core.timeline import MAX_BLOCK, Block, SteadyBlock
 from uuidd.core.timeline.page import DUE_AT, HORIZON_AT, TOKENS_AT
 from uuidd.core.timeline.volatile import TOLERANCE
 from uuidd.core.wire.methods import seconds_to_ask_again
-from uuidd_client.connection import Connection
+from uuidd_client.connection import Connection, Silence
 from uuidd_client.counts import Stats
 from uuidd_client.cutter import Cutter, Source
 from uuidd_client.errors import DaemonUnavailable, TimeOutOfRange
@@ -62,7 +62,6 @@ from uuidd_client.lease import Lease
 from uuidd_client.life import FOREVER, Life, Over, Watch
 from uuidd_client.notices import Notices
 from uuidd_client.system import SYSTEM_CLOCK, ClientClock
-from uuidd_client.transport import Silence
 
 Result = TypeVar("Result")
 

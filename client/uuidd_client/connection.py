@@ -1,20 +1,51 @@
-"""What a client asks of the daemon: in rpc or, of a util-linux uuidd, in libuuid's protocol."""
+"""A connection to the daemon: what a client asks in rpc or, of util-linux's uuidd, as libuuid does.
+
+The socket is opened at need, and carries a request and its answer at a time. A daemon that does not
+answer costs one call a long wait, and the calls after it nothing:
+
+1. The connection of a request that timed out stays open: the request is the *probe*.
+2. Each later call first checks, without waiting, whether anything has come. If not, it fails.
+3. A late answer is dropped, because the time in it is past. Then, or if the daemon has closed the
+   connection, the call sends its request on a new one, and waits for the answer.
+4. If the probe is older than PATIENCE, another daemon may be at the path by now. So the call sends
+   its request on a new connection, and does not wait: that request is the next probe. If the
+   daemon's backlog is full there is no connection, and each call tries this again.
+5. The connections of one client share a ``Silence``. While one of them has just found the daemon
+   silent, the others send their request and do not wait for the answer. From then on waits are
+   short, until an answer comes within PATIENCE: a daemon that never does costs no second long one.
+
+A daemon that has to wait for its disk says so at once, and is not silent: the call repeats its
+request, and adds the time that the daemon may wait to the time-out.
+"""
 
 from __future__ import annotations
 
+import errno
+import os
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from uuidd.core.timeline import Block, SteadyBlock
 from uuidd.core.wire import libuuid, methods, rpc
 from uuidd_client.errors import DaemonUnavailable, NoWorkerId
-from uuidd_client.lease import Lease
+from uuidd_client.lease import Lease, Page, page_of
 from uuidd_client.life import FOREVER, Life, Watch, current, word
+from uuidd_client.stream import Stream
 from uuidd_client.system import SYSTEM_CLOCK, ClientClock
-from uuidd_client.transport import LATER, Closed, Silence, Transport
 
-_ALWAYS = word(FOREVER)
-"""The horizon of a block."""
+Result = TypeVar("Result")
+
+PATIENCE = 5.0
+"""Seconds for which an answer is awaited by default. A thousand processes that start at once on two
+cores leave a daemon so little of these that it takes seconds to answer them all."""
+
+IMPATIENCE = 0.2
+"""The same after a wait in vain, until an answer comes within PATIENCE."""
+
+SILENCE_SECONDS = 1.0
+"""Seconds for which the connections of a client share that one of them found the daemon silent."""
 
 MAX_FROM_LIBUUID = 65_536
 """Ticks asked of a util-linux uuidd at once: its clock runs ahead by what it gives, here 6.5 ms."""
@@ -22,14 +53,46 @@ MAX_FROM_LIBUUID = 65_536
 LIBUUID_SECONDS = 60.0
 """Seconds after which rpc is tried again with a uuidd that closed on it, as util-linux's does."""
 
-NO_STATUS = "it closed the connection; if it is util-linux's, it has no status"
-NO_LEASES = "it closed the connection; if it is util-linux's, it has no leases"
-NO_RENEWAL = "it closed the connection; if it is util-linux's, it cannot be renewed"
-ONLY_V1 = "it closed the connection; if it is util-linux's, it makes no such ids"
+CONNECT_PAUSE = 0.05
+"""Seconds after which a socket is tried again whose backlog is full."""
+
+CLOSED = "it closed the connection, as util-linux's does if it does not know the request"
+
+MOST_PATH_BYTES = 107
+"""The longest path of a socket: sockaddr_un has room for 108 bytes, of which the last is zero."""
+
+_ALWAYS = word(FOREVER)
+"""The horizon of a block."""
+
+_REASONS = {
+    errno.ENOENT: "no_socket",
+    errno.ENOTDIR: "no_socket",
+    errno.EACCES: "no_access",
+    errno.EPERM: "no_access",
+    errno.ECONNREFUSED: "no_listener",
+}
+"""The reasons for which there is no connection, by the error of the system."""
 
 
-class Connection(Transport):
-    """A connection to the daemon, and the requests that it answers. It belongs to a *life*.
+class Silence:
+    """What the connections of a client know of a daemon that does not answer.
+
+    No call waits before the time elapsed is *until*. *patient* is whether an answer is worth a long
+    wait: *always* where there is nothing to fall back to. A race of threads costs a time-out more.
+    """
+
+    def __init__(self, *, always: bool = False) -> None:
+        self.until = 0.0
+        self.patient = True
+        self.always = always
+
+
+class Connection:
+    """A connection to the daemon at *path*, for the requests of a *life*.
+
+    A call takes *timeout* seconds at most. Without a *timeout* it takes PATIENCE, or IMPATIENCE
+    where the daemon may be silent still. *page* is the page that the daemon has passed over the
+    connection that is open: it comes with the first reply, and with the first lease.
 
     Not for two threads at once. All calls raise DaemonUnavailable if they get no usable answer.
     """
@@ -43,8 +106,18 @@ class Connection(Transport):
         clock: ClientClock = SYSTEM_CLOCK,
         life: Life | None = None,
     ) -> None:
-        super().__init__(path, timeout, silence or Silence(), clock, life or current())
-        self._closes_on_rpc = False
+        self.path = path
+        self.clock = clock
+        self.page: Page | None = None
+        self._timeout = timeout
+        self._silence = silence or Silence()
+        self._life = life or current()
+        self._sock: Stream | None = None
+        self._msgid = 0
+        # When the latest call began and has to end, and whether its request had no answer then.
+        self._asked_at = self._deadline = 0.0
+        self._is_silent = False
+        # Until when util-linux's uuidd is asked in its own protocol first.
         self._libuuid_until = 0.0
 
     def take(
@@ -56,29 +129,22 @@ class Connection(Transport):
         call is to *wait*. For ``snowflake`` the wait for the answer is always a long one, because
         no Snowflake can be made without it. Raises NoWorkerId if the daemon has no worker number.
         """
-        deadline = self._deadline(patient=timeline == "snowflake")
-        if wait:
-            deadline += methods.SAVE_SECONDS
-        if timeline == "utc" and self.clock.elapsed() < self._libuuid_until:
-            return self._take_by_libuuid(count, deadline)
+        self._begin(patient=timeline == "snowflake", more=methods.SAVE_SECONDS if wait else 0.0)
+        if timeline == "utc" and self._asked_at < self._libuuid_until:
+            return self._take_by_libuuid(count, self._libuuid_until)
+        read = partial(_block, timeline, count)
         try:
-            result = self._call("take", [timeline, count, False, wait], deadline)
-        except Closed:
-            if timeline != "utc":
-                raise DaemonUnavailable(self.path, ONLY_V1, "closed") from None
-            # util-linux's uuidd closes on requests that it does not know, and gives a block in its
-            # own protocol. This project's daemon may do both, if it is restarted during this call.
-            block = self._take_by_libuuid(count, deadline)
-            if self._closes_on_rpc:
-                self._libuuid_until = self.clock.elapsed() + LIBUUID_SECONDS
-            self._closes_on_rpc = True
-            return block
-        except DaemonUnavailable as refusal:
-            if refusal.code == "no_worker_id":
-                raise NoWorkerId(self.path, refusal.cause) from None
-            raise
-        self._closes_on_rpc = False
-        return self._checked(timeline, result, count)
+            block, clones = self._call("take", [timeline, count, False, wait], read)
+        except DaemonUnavailable as error:
+            if error.code == "no_worker_id":
+                raise NoWorkerId(self.path, error.cause) from None
+            if error.reason != "closed" or timeline != "utc":
+                raise
+            return self._take_by_libuuid(count, self._asked_at + LIBUUID_SECONDS)
+        if self.page is None:
+            return block, self._life.watch
+        # The block says of which count of clones it is: the page may have come after it.
+        return block, Watch(_ALWAYS, self.page.clones, clones)
 
     def lease(self) -> Lease:
         """Return a lease, which lasts as long as the connection, unless the daemon ends it.
@@ -86,94 +152,217 @@ class Connection(Transport):
         Raises DaemonUnavailable also if the daemon, or this system, has no leases. A lease whose
         page did not come is given back, because the connection is closed.
         """
-        if self.clock.elapsed() < self._libuuid_until:
-            raise DaemonUnavailable(self.path, NO_LEASES, "closed")
-        self._wants_page = True
-        try:
-            result = self._call("lease", [], self._deadline())
-        except Closed:
-            raise DaemonUnavailable(self.path, NO_LEASES, "closed") from None
-        finally:
-            self._wants_page = False
+        self._begin()
+        if self._asked_at < self._libuuid_until:
+            raise DaemonUnavailable(self.path, CLOSED, "closed")
+        granted = self._call("lease", [], methods.unpack_lease)
         # Once, because a child's signal handler closes the connection, and takes the page away.
         page = self.page
         if page is None:
-            raise self._unusable(f"a lease came without its page{LATER}")
-        try:
-            return Lease(methods.unpack_lease(result), page)
-        except ValueError as error:
-            raise self._unusable(error) from error
+            # This process may open no more files. Each try costs a lane that rests for 20 seconds.
+            later = methods.ask_again_in(methods.MOST_ASK_AGAIN)
+            raise self._unusable(f"a lease came without its page{later}")
+        return Lease(granted, page)
+
+    def status(self) -> dict[str, Any]:
+        """Return the daemon's status."""
+        self._begin()
+        return self._call("status", [], _map)
 
     def renew(self) -> dict[str, Any]:
         """Have the daemon share nothing any longer with a copy of this machine.
 
         Returns the number of *leases* that ended, and whether the renewal is *saved* already.
         """
-        return self._map("renew", NO_RENEWAL)
+        self._begin()
+        return self._call("renew", [], _map)
 
     def tell_in_use(self) -> None:
         """Tell the daemon that ids of a lease are made, if it can be told without waiting."""
-        message = rpc.pack_notification(methods.IN_USE, [])
-        if self._unanswered is not None:
-            return
-        if self._sock is not None and self._sock.is_open():
-            with suppress(DaemonUnavailable, Closed):
-                self._send(message)
-                return
-        if self._unanswered is None:
-            # Not if the daemon reads nothing: a connection without a request would stay silent.
-            with suppress(DaemonUnavailable, Closed):
-                self._open(0)
-                self._send(message)
+        if not self._is_silent:
+            self._deadline = 0.0
+            with suppress(DaemonUnavailable):
+                self._ask(rpc.pack_notification(methods.IN_USE, []), lambda _: True)
 
-    def _checked(self, timeline: str, result: Any, count: int) -> tuple[Block | SteadyBlock, Watch]:
-        """Return the block of *result*, if it is no larger than *count*, and its watch."""
-        read = methods.unpack_block if timeline == "utc" else methods.unpack_steady_block
-        try:
-            block = read(result)
-            if block.count > count:
-                raise ValueError(f"{block.count} ticks where {count} were asked for")
-            clones = methods.unpack_page_epoch(result)
-        except ValueError as error:
-            raise self._unusable(error) from error
-        if timeline == "snowflake" and isinstance(block, SteadyBlock) and block.worker is None:
-            raise NoWorkerId(self.path)
-        if self.page is None:
-            return block, self._life.watch
-        # The block says of which count of clones it is: the page may have come after it.
-        return block, Watch(_ALWAYS, self.page.clones, clones)
+    def close(self) -> None:
+        """Close the connection; the next call opens another."""
+        # A copy: in a fork's child many threads may close their parent's at once.
+        sock = self._sock
+        if sock is not None:
+            sock.close_own()
+            self._sock = self.page = None
 
-    def status(self) -> dict[str, Any]:
-        """Return the daemon's status."""
-        return self._map("status", NO_STATUS)
-
-    def _map(self, method: str, closed: str) -> dict[str, Any]:
-        """Return the map that answers *method*; *closed* says why a daemon may close instead."""
-        try:
-            result = self._call(method, [], self._deadline())
-        except Closed:
-            raise DaemonUnavailable(self.path, closed, "closed") from None
-        if not isinstance(result, dict):
-            raise self._unusable(f"its answer to {method} is not a map")
-        return result
-
-    def _take_by_libuuid(self, count: int, deadline: float) -> tuple[Block, Watch]:
+    def _take_by_libuuid(self, count: int, until: float) -> tuple[Block, Watch]:
+        """Return a block; if there is one, it is asked for in this way *until* some time."""
+        self._libuuid_until = 0.0
         asked = min(count, MAX_FROM_LIBUUID)
-        self._open(deadline)
+        request = libuuid.pack_request(libuuid.Op.BULK_TIME_UUID, asked)
         try:
-            request = libuuid.pack_request(libuuid.Op.BULK_TIME_UUID, asked)
-            block = libuuid.unpack_block(self._ask(request, libuuid.unpack_body, deadline))
-            # Ticks that a reply claims beyond the request were never reserved.
-            block = Block(block.first, min(block.count, asked), block.clock_seq, block.node)
-            return block, self._life.watch
-        except Closed:
-            self._libuuid_until = 0.0
-            raise DaemonUnavailable(
-                self.path, "it closed the connection with no answer", "closed"
-            ) from None
+            block = libuuid.unpack_block(self._exchange(self._open(), request, libuuid.unpack_body))
         except libuuid.ProtocolError as error:
-            self._libuuid_until = 0.0
             raise self._unusable(error) from error
-        finally:
-            if self._unanswered is None:
-                self.close()
+        self.close()
+        self._libuuid_until = until
+        # Ticks that a reply claims beyond the request were never reserved.
+        return block._replace(count=min(block.count, asked)), self._life.watch
+
+    def _call(self, method: str, params: list[Any], read: Callable[[Any], Result]) -> Result:
+        """Return what *read* makes of the answer; it raises ValueError for one that cannot be."""
+        self._msgid = (self._msgid + 1) % (rpc.MAX_MSGID + 1)
+        request = rpc.pack_request(self._msgid, method, params)
+        try:
+            response = self._ask(request, rpc.unpack_response)
+            if response.msgid != self._msgid:
+                raise ValueError("it is to another request")
+            if response.error is None:
+                return read(response.result)
+        except (rpc.MalformedError, ValueError) as error:
+            raise self._unusable(error) from error
+        raise DaemonUnavailable(self.path, _printable(response.error), code=response.code)
+
+    def _begin(self, *, patient: bool = False, more: float = 0.0) -> None:
+        """Begin a call, which may take *more* seconds, and long if it is *patient*.
+
+        Raises DaemonUnavailable at once if the probe has no answer.
+        """
+        now = self.clock.elapsed()
+        if self._is_silent:
+            sock = self._sock
+            is_quiet = sock is None or sock.is_quiet()
+            if is_quiet and sock is not None and now < self._asked_at + PATIENCE:
+                raise self._silent()
+            self.close()
+            if not is_quiet:
+                self._heard()
+        self._asked_at = self._deadline = now
+        if self._is_silent or now < self._silence.until:
+            return
+        if self._timeout is not None:
+            self._deadline += self._timeout + more
+        else:
+            is_long = patient or self._silence.patient
+            self._deadline += (PATIENCE if is_long else IMPATIENCE) + more
+
+    def _heard(self) -> None:
+        """Note that the daemon has answered, or has gone."""
+        if self.clock.elapsed() < self._asked_at + PATIENCE:
+            # A long wait is worth it, for one has heard this answer, or would have.
+            self._silence.patient = True
+        self._is_silent = False
+        self._silence.until = 0.0
+
+    def _silent(self) -> DaemonUnavailable:
+        """Note that the daemon is silent; return the error that says so."""
+        self._is_silent = True
+        self._silence.until = self.clock.elapsed() + SILENCE_SECONDS
+        self._silence.patient = self._silence.always
+        return DaemonUnavailable(self.path, "silent for longer than the time-out", "silent")
+
+    def _ask(self, request: bytes, unpack: Callable[[bytes], Result | None]) -> Result:
+        """Exchange over the open connection or, if the daemon closes it, over a new one."""
+        try:
+            return self._exchange(self._sock or self._open(), request, unpack)
+        except DaemonUnavailable as error:
+            # The daemon was restarted. No answer to this request was used.
+            if error.reason != "closed":
+                raise
+        return self._exchange(self._open(), request, unpack)
+
+    def _open(self) -> Stream:
+        self.close()
+        try:
+            self._sock = sock = Stream(self._life)
+            while True:
+                try:
+                    sock.at_once(sock.connect, self.path)
+                    return sock
+                except BlockingIOError as error:
+                    # The backlog is full.
+                    if self.clock.elapsed() >= self._deadline:
+                        raise self._silent() from error
+                self.clock.pause(CONNECT_PAUSE)
+        except OSError as error:
+            # The daemon that was silent there has gone.
+            self._heard()
+            raise self._failed(error) from error
+        except BaseException:
+            self.close()
+            raise
+
+    def _exchange(
+        self, sock: Stream, request: bytes, unpack: Callable[[bytes], Result | None]
+    ) -> Result:
+        """Send *request*; return what *unpack* finds in the answer, once that is whole.
+
+        After the deadline there is one look: this process may have been held up since it asked.
+        """
+        data = b""
+        try:
+            # A request is so small that the kernel takes all of it or nothing.
+            sock.at_once(sock.send, request)
+            while (answer := unpack(data)) is None:
+                left = self._deadline - self.clock.elapsed()
+                if data and left <= 0:
+                    raise BlockingIOError
+                more, passed = sock.receive(65536, max(left, 0.0))
+                for descriptor in passed:
+                    page = page_of(descriptor)
+                    if page is not None:
+                        # Without one there are blocks.
+                        self.page = page
+                        self._life.passed(page)
+                if not more:
+                    raise ConnectionResetError
+                data += more
+        except ConnectionError:
+            self.close()
+            raise DaemonUnavailable(self.path, CLOSED, "closed") from None
+        except BlockingIOError as error:
+            raise self._silent() from error
+        except OSError as error:
+            raise self._failed(error) from error
+        except BaseException:
+            # For example Ctrl-C: the answer may still come, and is not the next request's.
+            self.close()
+            raise
+        if data:
+            self._heard()
+        return answer
+
+    def _unusable(self, cause: object) -> DaemonUnavailable:
+        self.close()
+        return DaemonUnavailable(self.path, f"an unusable answer: {cause}", "unusable")
+
+    def _failed(self, error: OSError) -> DaemonUnavailable:
+        self.close()
+        cause = error.strerror or str(error)
+        size = len(os.fsencode(self.path))
+        if size > MOST_PATH_BYTES:
+            # Python refuses such a path itself, and does not say what is allowed.
+            cause = f"the path has {size} bytes, and a socket's at most {MOST_PATH_BYTES}"
+        return DaemonUnavailable(self.path, cause, _REASONS.get(error.errno or 0, "system"))
+
+
+def _block(timeline: str, count: int, result: Any) -> tuple[Block | SteadyBlock, int]:
+    """Return the block of *count* ticks at most in a result, and its count of clones."""
+    block: Block | SteadyBlock
+    if timeline == "utc":
+        block = methods.unpack_block(result)
+    else:
+        block = methods.unpack_steady_block(result)
+        if timeline == "snowflake" and block.worker is None:
+            raise ValueError("a block for Snowflakes without a worker number")
+    if block.count > count:
+        raise ValueError(f"{block.count} ticks where {count} were asked for")
+    return block, methods.unpack_page_epoch(result)
+
+
+def _map(result: Any) -> dict[str, Any]:
+    if not isinstance(result, dict):
+        raise ValueError("it is not a map")
+    return result
+
+
+def _printable(text: str) -> str:
+    """Return the daemon's text as one line, without characters that a terminal would act on."""
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text[:1000])

@@ -107,14 +107,20 @@ _pages: weakref.WeakValueDictionary[tuple[int, int], Page] = weakref.WeakValueDi
 """The pages that are in use, by the device and the inode of their memory."""
 
 
-def page_of(descriptor: int) -> Page:
-    """Return the page of a *descriptor*, which stays the caller's. Raises PageError.
+def page_of(descriptor: int) -> Page | None:
+    """Return the page of a *descriptor*, None if it is that of something else; then close it.
 
-    The connections of a process to one daemon share it, because each mapping costs a descriptor.
+    The connections of a process to one daemon share a page, because each mapping costs a
+    descriptor.
     """
-    found = os.fstat(descriptor)
-    identity = found.st_dev, found.st_ino
-    return _pages.get(identity) or _pages.setdefault(identity, Page(descriptor))
+    try:
+        found = os.fstat(descriptor)
+        identity = found.st_dev, found.st_ino
+        return _pages.get(identity) or _pages.setdefault(identity, Page(descriptor))
+    except PageError:
+        return None
+    finally:
+        os.close(descriptor)
 
 
 class Lease:

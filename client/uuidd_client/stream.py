@@ -5,11 +5,12 @@ from __future__ import annotations
 # Not socket, whose class gevent and eventlet replace by classes of their own.
 import _socket
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from struct import Struct
+from typing import Any
 
 from uuidd_client.life import Life, Over
-from uuidd_client.system import ClientClock
 
 _INT = Struct("i")
 
@@ -38,18 +39,15 @@ class Stream(_socket.socket):
 
     # Kept here for ``__del__``: at the interpreter's end, the names of a module may be gone first.
     fstat = staticmethod(os.fstat)
-    close_descriptor = staticmethod(os.close)
     getpid = staticmethod(os.getpid)
     both_ways = _socket.SHUT_RDWR
+    pid = 0
 
-    def __init__(self, clock: ClientClock, life: Life) -> None:
+    def __init__(self, life: Life) -> None:
         # First: a child must not inherit a descriptor for which it is alive.
         self.alive = life.alive
-        self._pid = os.getpid()
-        self._clock = clock
+        self.pid = os.getpid()
         super().__init__(_socket.AF_UNIX, _socket.SOCK_STREAM)
-        # The program may have called setdefaulttimeout.
-        self.setblocking(True)
         info = self.fstat(self.fileno())
         self.identity = (info.st_dev, info.st_ino)
 
@@ -57,53 +55,26 @@ class Stream(_socket.socket):
         # A program does not close the client of uuid1(), so an open socket is not a leak here.
         self.close_own()
 
-    def connect_until(self, path: str, deadline: float) -> None:
-        """Connect to the socket at *path*, and wait until *deadline* if its backlog is full.
+    def at_once(self, call: Callable[..., Any], *args: Any) -> Any:
+        """Return what a method of the socket returns, which does not wait.
 
-        Raises BlockingIOError or TimeoutError if it stays full; other OSErrors as connect(2).
+        Raises BlockingIOError where it would wait, and ConnectionResetError if the descriptor is
+        not the socket's any more.
         """
-        while True:
-            left = deadline - self._clock.elapsed()
-            # connect(2) waits for room in the backlog only if the socket blocks.
-            self.setblocking(left > 0)
-            if left > 0:
-                self.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDTIMEO, _timeval(left))
-            if not self.alive[0]:
-                raise Over
-            # This waits, but no child connects again: Python does not call connect(2) twice.
-            self.connect(path)
-            try:
-                self.getpeername()
-                return
-            except OSError:
-                # A signal interrupted the wait, and Python returned as if connected.
-                if self._clock.elapsed() >= deadline:
-                    raise TimeoutError from None
-
-    def send_all(self, data: bytes) -> None:
-        """Send *data*, a request. Raises TimeoutError if unread requests have filled the socket."""
+        if not self.is_open():
+            raise ConnectionResetError
         self.settimeout(0)
-        while data:
-            if not self.alive[0]:
-                raise Over
-            try:
-                sent = self.send(data)
-            except BlockingIOError:
-                raise TimeoutError from None
-            data = data[sent:]
+        if not self.alive[0]:
+            raise Over
+        return call(*args)
 
-    def receive(self, count: int, seconds: float) -> bytes:
-        """Return up to *count* bytes that have come; wait for *seconds* if there are none.
+    def receive(self, count: int, seconds: float) -> tuple[bytes, list[int]]:
+        """Return up to *count* bytes that have come, and the descriptors passed with them.
 
-        Raises BlockingIOError if none have come then.
+        Waits for *seconds* if there are none. Raises BlockingIOError if none have come then.
         """
         self.wait_for_bytes(seconds)
-        return self.recv(count)
-
-    def receive_passed(self, count: int, seconds: float) -> tuple[bytes, list[int]]:
-        """As ``receive``; return also the descriptors that were passed with the bytes."""
-        self.wait_for_bytes(seconds)
-        data, passed, _, _ = self.recvmsg(count, _ONE_PASSED, _CLOEXEC)
+        data, passed, _, _ = self.at_once(self.recvmsg, count, _ONE_PASSED, _CLOEXEC)
         return data, [_INT.unpack(each[: _INT.size])[0] for *_, each in passed]
 
     def wait_for_bytes(self, seconds: float) -> None:
@@ -115,20 +86,11 @@ class Stream(_socket.socket):
         with suppress(BlockingIOError, TimeoutError):
             # Waits, but leaves the bytes there.
             self.recv(1, _socket.MSG_PEEK)
-        # A handler may have run until the time was over: then the read is the last look.
-        self.settimeout(0)
-        if not self.alive[0]:
-            raise Over
 
     def is_quiet(self) -> bool:
         """Whether nothing has come: no byte, no end of file and no error. Does not wait."""
-        if not self.is_open():
-            return False
         try:
-            self.settimeout(0)
-            if not self.alive[0]:
-                raise Over
-            self.recv(1)
+            self.at_once(self.recv, 1)
         except BlockingIOError:
             return True
         except OSError:
@@ -149,21 +111,14 @@ class Stream(_socket.socket):
         Only the process that made the connection ends it: also for its children, which may have a
         copy of the socket.
         """
-        if self.is_open():
+        # Without an identity __init__ was interrupted, so no other file can have the number.
+        if self.identity is None or self.is_open():
             try:
-                if self.getpid() == self._pid:
+                if self.getpid() == self.pid:
                     self.shutdown(self.both_ways)
             except OSError:
                 # It is not connected.
                 pass
             self.close()
-            return
-        descriptor = self.detach()
-        # Without an identity __init__ was interrupted, so no other file can have it.
-        if self.identity is None and descriptor >= 0:
-            self.close_descriptor(descriptor)
-
-
-def _timeval(seconds: float) -> bytes:
-    """Return a struct timeval that is not 0, because 0 would mean no limit."""
-    return Struct("@ll").pack(int(seconds), max(int(seconds % 1 * 1e6), 1))
+        else:
+            self.detach()

@@ -16,7 +16,8 @@ from typing import Any
 from uuid import SafeUUID
 
 from uuidd_client import Client, DaemonUnavailable
-from uuidd_client.transport import Transport
+from uuidd_client.connection import Connection
+from uuidd_client.stream import Stream
 
 COUNT = 200_000
 PATIENCE = 20.0
@@ -26,14 +27,14 @@ SOCKET = Path("/run/uuidd/request")
 def opened(path: str) -> list[float]:
     """Return the list to which each opening of a connection to *path* will be added."""
     times: list[float] = []
-    original = Transport._open
+    original = Connection._open
 
-    def note(self: Transport, deadline: float) -> None:
+    def note(self: Connection) -> Stream:
         assert self.path == path
-        times.append(deadline)
-        original(self, deadline)
+        times.append(time.monotonic())
+        return original(self)
 
-    Transport._open = note  # type: ignore[method-assign]
+    Connection._open = note  # type: ignore[method-assign]
     return times
 
 

@@ -16,11 +16,11 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from tests.client.fakes import START, Server, granted, grants, result
+from tests.client.fakes import START, Server, granted, grants, refused, result
 from tests.client.lanes import Clock, World
 from tests.kinds import KINDS, TIMED
 from tests.rig import Daemon
-from uuidd_client import Client, DaemonUnavailable, NoWorkerId, transport
+from uuidd_client import Client, DaemonUnavailable, NoWorkerId, connection
 from uuidd_client.aio import MAX_THREADS, PIECE, SHORT_LIST, AsyncClient
 from uuidd_client.stream import Stream
 from uuidd_client.system import SYSTEM_CLOCK
@@ -56,15 +56,15 @@ def askers(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     askers: list[int] = []
 
     class Watched(Stream):
-        def connect_until(self, path: str, deadline: float) -> None:
+        def at_once(self, call: Callable[..., Any], *args: Any) -> Any:
             askers.append(threading.get_ident())
-            super().connect_until(path, deadline)
+            return super().at_once(call, *args)
 
         def wait_for_bytes(self, seconds: float) -> None:
             askers.append(threading.get_ident())
             super().wait_for_bytes(seconds)
 
-    monkeypatch.setattr(transport, "Stream", Watched)
+    monkeypatch.setattr(connection, "Stream", Watched)
     return askers
 
 
@@ -475,7 +475,7 @@ def test_a_daemon_without_a_worker_number_makes_no_snowflake(run: Run[Any], path
     """As for the client."""
 
     def answer(request: bytes) -> bytes:
-        return result(request, {**granted(0, 1), "worker": None})
+        return refused(request, "no_worker_id: the reason")
 
     async def main() -> None:
         with pytest.raises(NoWorkerId):

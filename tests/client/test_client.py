@@ -26,7 +26,7 @@ from tests.client.fakes import Server, granted, grants, refused, result
 from tests.rig import Daemon, until
 from tests.tools import in_private_mounts, need
 from uuidd_client import Client, DaemonUnavailable
-from uuidd_client.connection import Connection
+from uuidd_client.stream import Stream
 
 if TYPE_CHECKING:
     from uuidd_client.client import Kind
@@ -342,16 +342,16 @@ def test_a_signal_handler_may_draw_in_the_middle_of_a_draw(
     """It neither waits for ever nor disturbs the connection on which an answer is due."""
     client.uuid1()
     found: list[UUID] = []
-    original = Connection._receive
+    original = Stream.receive
     inside: list[bool] = []
 
-    def receive(self: Connection, deadline: float) -> bytes:
+    def receive(self: Stream, count: int, seconds: float) -> tuple[bytes, list[int]]:
         if not inside:
             inside.append(True)
             signal.raise_signal(signal.SIGALRM)
-        return original(self, deadline)
+        return original(self, count, seconds)
 
-    monkeypatch.setattr(Connection, "_receive", receive)
+    monkeypatch.setattr(Stream, "receive", receive)
     with handling(lambda *_: found.extend([client.uuid1(), *client.make("v1", 5)])):
         found += client.make("v1", 100_000)
     assert len(set(found)) == 100_006
@@ -367,15 +367,15 @@ def test_ids_after_a_signal_handlers_are_above_them(
     inside: list[int] = []
     signals = iter([signal.SIGALRM])
     with handling(lambda *_: inside.extend(client.make("flake", 1, "int"))):
-        original = Connection._receive
+        original = Stream.receive
 
-        def receive(self: Connection, deadline: float) -> bytes:
-            data = original(self, deadline)
+        def receive(self: Stream, count: int, seconds: float) -> tuple[bytes, list[int]]:
+            received = original(self, count, seconds)
             for number in signals:
                 signal.raise_signal(number)
-            return data
+            return received
 
-        monkeypatch.setattr(Connection, "_receive", receive)
+        monkeypatch.setattr(Stream, "receive", receive)
         while not inside:
             client.make("flake", 1)
     assert client.make("flake", 1, "int")[0] > inside[0]
@@ -569,7 +569,7 @@ def test_util_linuxs_daemon_is_asked_in_bulk(beside: dict[str, Any]) -> None:
 @pytest.mark.system
 def test_util_linuxs_daemon_has_no_status(beside: dict[str, Any]) -> None:
     """A user who asks for it is told why there is none."""
-    assert beside["status"].endswith("if it is util-linux's, it has no status")
+    assert beside["status"].endswith("as util-linux's does if it does not know the request")
 
 
 def test_a_client_that_is_dropped_hangs_up_at_once(daemon: Daemon) -> None:

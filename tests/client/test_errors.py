@@ -49,8 +49,8 @@ def unavailable(client: Client) -> DaemonUnavailable:
 
 
 def answered(path: Path, *answers: Answer, timeout: float = 60) -> DaemonUnavailable:
-    """Return the error at the last of these answers of a daemon."""
-    with Server(path, in_turn(*answers)):
+    """Return the error at the last of these answers of a daemon, which it gives twice if asked."""
+    with Server(path, in_turn(*answers, answers[-1])):
         client = Client(path, fallback=False, max_age=0, timeout=timeout)
         for _ in answers[1:]:
             client.uuid7()

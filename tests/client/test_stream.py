@@ -6,25 +6,17 @@ import contextlib
 import itertools
 import select
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from struct import unpack
 
 import pytest
 
 from tests.client.breaking import come_between
-from tests.client.fakes import Time
 from uuidd_client.life import Life, Over
 from uuidd_client.stream import Stream
-from uuidd_client.system import SYSTEM_CLOCK
 
 ANSWER = b"answer"
-
-READS: dict[str, Callable[[Stream], object]] = {
-    "receive": lambda stream: stream.receive(100, 10.0),
-    "receive_passed": lambda stream: stream.receive_passed(100, 10.0),
-}
 
 
 @pytest.fixture
@@ -33,24 +25,11 @@ def pair(tmp_path: Path) -> Iterator[tuple[Stream, socket.socket]]:
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(tmp_path / "s"))
         listener.listen()
-        stream = Stream(SYSTEM_CLOCK, Life())
-        stream.connect_until(str(tmp_path / "s"), SYSTEM_CLOCK.elapsed() + 10.0)
+        stream = Stream(Life())
+        stream.at_once(stream.connect, str(tmp_path / "s"))
         daemon, _ = listener.accept()
         with contextlib.closing(stream), daemon:
             yield stream, daemon
-
-
-def test_a_connect_waits_until_its_deadline(tmp_path: Path) -> None:
-    """By the clock that the socket was given: the kernel waits for what is left."""
-    time = Time(5)
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(tmp_path / "s"))
-        listener.listen()
-        with contextlib.closing(Stream(time, Life())) as stream:
-            stream.connect_until(str(tmp_path / "s"), time.elapsed() + 10.0)
-            timeval = stream.getsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, 16)
-    seconds, _ = unpack("@ll", timeval)
-    assert seconds == 10
 
 
 def unread(stream: Stream) -> bytes:
@@ -58,10 +37,7 @@ def unread(stream: Stream) -> bytes:
     return stream.recv(100, socket.MSG_PEEK) if select.select([stream], [], [], 0)[0] else b""
 
 
-@pytest.mark.parametrize("read", READS.values(), ids=READS)
-def test_a_child_leaves_the_answer_to_its_parent(
-    pair: tuple[Stream, socket.socket], read: Callable[[Stream], object]
-) -> None:
+def test_a_child_leaves_the_answer_to_its_parent(pair: tuple[Stream, socket.socket]) -> None:
     """Wherever a handler forks: the child reads nothing that was there when it was born."""
     stream, daemon = pair
     for at in itertools.count(1):
@@ -74,7 +50,7 @@ def test_a_child_leaves_the_answer_to_its_parent(
             stream.alive[0] = 0
 
         try:
-            come_between(partial(read, stream), at, fork)
+            come_between(partial(stream.receive, 100, 10.0), at, fork)
         except Over:
             assert left == [ANSWER]
             assert unread(stream) == ANSWER
@@ -95,7 +71,7 @@ def test_descriptors_are_passed_with_the_bytes(pair: tuple[Stream, socket.socket
     stream, daemon = pair
     with socket.socket() as one, socket.socket() as other:
         socket.send_fds(daemon, [ANSWER], [one.fileno(), other.fileno()])
-        data, passed = stream.receive_passed(100, 10.0)
+        data, passed = stream.receive(100, 10.0)
     assert data == ANSWER
     assert len(passed) == 1
     with socket.socket(fileno=passed[0]) as found:
@@ -106,4 +82,4 @@ def test_bytes_may_come_without_a_descriptor(pair: tuple[Stream, socket.socket])
     """As those of an error do."""
     stream, daemon = pair
     daemon.sendall(ANSWER)
-    assert stream.receive_passed(100, 10.0) == (ANSWER, [])
+    assert stream.receive(100, 10.0) == (ANSWER, [])

@@ -195,7 +195,8 @@ def _leaves_nothing_open() -> Iterator[None]:
     """Fail if a test leaves a descriptor open."""
     fd, memory = page()
     # A life keeps the page that it was passed last: here this one, before and after.
-    own = page_of(fd)
+    own = page_of(os.dup(fd))
+    assert own is not None
     current().passed(own)
     gc.collect()
     before = os.listdir("/proc/self/fd")

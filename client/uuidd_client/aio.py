@@ -14,9 +14,11 @@ Theory of operation
 
 from __future__ import annotations
 
+import threading
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
+from collections.abc import AsyncIterator, Callable, Coroutine
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, cast, overload
 
 try:
     import anyio
@@ -28,8 +30,8 @@ except ImportError as error:
     ) from error
 
 import uuidd_client
-from uuidd_client import life
 from uuidd_client.arguments import counted, known
+from uuidd_client.channel import BYTES, Channel
 from uuidd_client.client import Client, nothing
 
 if TYPE_CHECKING:
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
     from uuidd_client.counts import Stats
 
 Result = TypeVar("Result")
+Draw = Callable[[], Coroutine[Any, Any, Result]]
+"""A function to be awaited that returns one id."""
 
 __all__ = ["AsyncClient"]
 
@@ -71,46 +75,14 @@ class AsyncClient:
 
     def __init__(self, client: Client | None = None) -> None:
         self._client = uuidd_client._shared if client is None else client
-        self._uuid1 = self.factory("v1")
-        self._uuid6 = self.factory("v6")
-        self._uuid7 = self.factory("v7")
-        self._snowflake = self.factory("snowflake")
-        self._flake = self.factory("flake")
-        self._ulid = self.factory("ulid")
-        self._ksuid = self.factory("ksuid")
-        self._push_id = self.factory("push_id")
-
-    async def uuid1(self) -> uuid.UUID:
-        """See ``Client.uuid1``."""
-        return await self._uuid1()
-
-    async def uuid6(self) -> uuid.UUID:
-        """See ``Client.uuid6``."""
-        return await self._uuid6()
-
-    async def uuid7(self) -> uuid.UUID:
-        """See ``Client.uuid7``."""
-        return await self._uuid7()
-
-    async def snowflake(self) -> int:
-        """See ``Client.snowflake``."""
-        return await self._snowflake()
-
-    async def flake(self) -> str:
-        """See ``Client.flake``."""
-        return await self._flake()
-
-    async def ulid(self) -> str:
-        """See ``Client.ulid``."""
-        return await self._ulid()
-
-    async def ksuid(self) -> str:
-        """See ``Client.ksuid``."""
-        return await self._ksuid()
-
-    async def push_id(self) -> str:
-        """See ``Client.push_id``."""
-        return await self._push_id()
+        self.uuid1 = self.factory("v1")
+        self.uuid6 = self.factory("v6")
+        self.uuid7 = self.factory("v7")
+        self.snowflake = self.factory("snowflake")
+        self.flake = self.factory("flake")
+        self.ulid = self.factory("ulid")
+        self.ksuid = self.factory("ksuid")
+        self.push_id = self.factory("push_id")
 
     if TYPE_CHECKING:
 
@@ -138,30 +110,27 @@ class AsyncClient:
         form = known(kind, form)
         if not counted(count):
             return b"" if form == "bytes" else []
-        cutter = self._client._channels.cutter(kind)
-        if count <= SHORT_LIST and cutter is not None:
-            begun = life.current()
-            made = cutter.many(kind, form, count)
-            if len(made) == count and not begun.over:
-                return b"".join(made) if form == "bytes" else made
+        channels = self._client._channels
+
+        def cut(channel: Channel) -> list[Any]:
+            cutter = channel.cutter(kind)
+            return [] if cutter is None else cutter.many(kind, form, count)
+
+        if count <= SHORT_LIST and len(made := channels.call(cut)) == count:
+            return b"".join(made) if form == "bytes" else made
+        wanted = BYTES if form == "bytes" else form
         stopped = False
 
-        def pieces() -> list[Any] | bytes:
-            while True:
-                begun = life.current()
-                parts: list[Any] = []
-                for first in range(0, count, PIECE):
-                    if stopped:
-                        break
-                    parts.append(self._client._channels.make(kind, form, min(PIECE, count - first)))
-                # If it is over, a copy of this process may return the first parts too.
-                if not begun.over:
-                    if form == "bytes":
-                        return b"".join(parts)
-                    return [each for part in parts for each in part]
+        def pieces(channel: Channel) -> list[Any] | bytes:
+            parts: list[Any] = []
+            for first in range(0, count, PIECE):
+                if stopped:
+                    break
+                parts.append(channel.make(kind, wanted, min(PIECE, count - first)))
+            return b"".join(parts) if form == "bytes" else [id for part in parts for id in part]
 
         try:
-            return await _in_thread(pieces)
+            return await _in_thread(partial(channels.call, pieces))
         finally:
             stopped = True
 
@@ -194,17 +163,15 @@ class AsyncClient:
     if TYPE_CHECKING:
 
         @overload
-        def factory(
-            self, kind: UuidKind, form: None = None
-        ) -> Callable[[], Awaitable[uuid.UUID]]: ...
+        def factory(self, kind: UuidKind, form: None = None) -> Draw[uuid.UUID]: ...
         @overload
-        def factory(self, kind: TextKind, form: None = None) -> Callable[[], Awaitable[str]]: ...
+        def factory(self, kind: TextKind, form: None = None) -> Draw[str]: ...
         @overload
-        def factory(self, kind: IntKind, form: None = None) -> Callable[[], Awaitable[int]]: ...
+        def factory(self, kind: IntKind, form: None = None) -> Draw[int]: ...
         @overload
-        def factory(self, kind: Kind, form: Form | None = None) -> Callable[[], Awaitable[Any]]: ...
+        def factory(self, kind: Kind, form: Form | None = None) -> Draw[Any]: ...
 
-    def factory(self, kind: str, form: str | None = None) -> Callable[[], Awaitable[Any]]:
+    def factory(self, kind: str, form: str | None = None) -> Draw[Any]:
         """Return a function to be awaited that returns one id; see ``Client.factory``."""
         form = known(kind, form)
         channels = self._client._channels
@@ -255,7 +222,7 @@ class AsyncClient:
 class _Ids:
     """An endless asynchronous iterator over what *draw* returns."""
 
-    def __init__(self, draw: Callable[[], Awaitable[Any]]) -> None:
+    def __init__(self, draw: Draw[Any]) -> None:
         self._draw = draw
         self._left = IDS_A_TURN
 
@@ -270,57 +237,48 @@ class _Ids:
         return await self._draw()
 
 
-class _EventLoop:
-    """What one event loop has of its own: a lock, and the *threads* that run for it."""
+class _Loop(NamedTuple):
+    """What one event loop has of its own: a *lock*, and the *threads* that run for it."""
 
-    def __init__(self) -> None:
-        self.lock = anyio.Lock()
-        self.limiter = anyio.CapacityLimiter(1000)
-        self.threads: set[object] = set()
+    lock: anyio.Lock
+    threads: set[object]
 
 
-_of_this: anyio.lowlevel.RunVar[_EventLoop] = anyio.lowlevel.RunVar("uuidd_client")
+_of_this: anyio.lowlevel.RunVar[_Loop] = anyio.lowlevel.RunVar("uuidd_client")
 
 
-def _this_loop() -> _EventLoop:
+def _this_loop() -> _Loop:
     """Return what the event loop that runs now has."""
     loop = _of_this.get(None)
     if loop is None:
-        loop = _EventLoop()
+        loop = _Loop(anyio.Lock(), set())
         _of_this.set(loop)
     return loop
 
 
 async def _in_thread(work: Callable[[], Result]) -> Result:
     """Return what *work* returns in a thread, which is left alone if this is cancelled."""
-    loop, me = _this_loop(), object()
-    begun = [True]
+    threads = _this_loop().threads
+    # Who acquires it has the thread's place: the thread or, if it has not begun, the end of this.
+    begun = threading.Lock()
 
     def run() -> Result | None:
-        # Taken once: here or, if the call was cancelled before, below.
-        if not _taken(begun):
+        if not begun.acquire(blocking=False):
             return None
         try:
             return work()
         finally:
-            loop.threads.discard(me)
+            threads.discard(begun)
 
-    # A thread that was left alone cannot tell this loop that it has ended.
-    while len(loop.threads) >= MAX_THREADS:  # noqa: ASYNC110
+    # Neither a thread that was left alone, nor anyio, tells this loop that it has ended.
+    while len(threads) >= MAX_THREADS:  # noqa: ASYNC110
         await anyio.sleep(FULL_SECONDS)
-    loop.threads.add(me)
-    # The thread gets a copy of the context.
+    threads.add(begun)
     try:
-        made = await anyio.to_thread.run_sync(run, abandon_on_cancel=True, limiter=loop.limiter)
+        # The program's own threads may have taken all of the common limit.
+        own = anyio.CapacityLimiter(1)
+        made = await anyio.to_thread.run_sync(run, abandon_on_cancel=True, limiter=own)
     finally:
-        if _taken(begun):
-            loop.threads.discard(me)
+        if begun.acquire(blocking=False):
+            threads.discard(begun)
     return made  # type: ignore[return-value]  # not None, as this was not cancelled
-
-
-def _taken(once: list[bool]) -> bool:
-    """Take what is in the list; return whether it was there. Atomic."""
-    try:
-        return once.pop()
-    except IndexError:
-        return False

@@ -22,6 +22,7 @@ from tests.kinds import KINDS, TIMED
 from tests.rig import Daemon
 from uuidd_client import Client, DaemonUnavailable, NoWorkerId, connection
 from uuidd_client.aio import MAX_THREADS, PIECE, SHORT_LIST, AsyncClient
+from uuidd_client.channel import Channel
 from uuidd_client.stream import Stream
 from uuidd_client.system import SYSTEM_CLOCK
 from uuidd_client.testing import fixed_ids
@@ -116,10 +117,10 @@ def at_once(awaited: Any) -> Any:
 def test_each_method_of_the_client_is_there() -> None:
     """With the same name, but for ``close``."""
 
-    def public(of: type) -> set[str]:
-        return {name for name in vars(of) if not name.startswith("_")}
+    def public(of: object) -> set[str]:
+        return {name for name in dir(of) if not name.startswith("_")}
 
-    assert public(AsyncClient) == public(Client) - {"close"} | {"aclose"}
+    assert public(AsyncClient()) == public(Client()) - {"close"} | {"aclose"}
 
 
 @pytest.mark.parametrize("name", DRAWS)
@@ -378,8 +379,7 @@ def test_a_list_that_is_cancelled_is_not_made_to_its_end(
 ) -> None:
     """The thread stops after the piece at hand."""
     begun, go, pieces = threading.Event(), threading.Event(), Counter[bool]()
-    client = Client(daemon.socket)
-    make = client._channels.make
+    make = Channel.make
 
     def held_make(*words: Any) -> Any:
         pieces[True] += 1
@@ -387,10 +387,10 @@ def test_a_list_that_is_cancelled_is_not_made_to_its_end(
         go.wait(60)
         return make(*words)
 
-    monkeypatch.setattr(client._channels, "make", held_make)
+    monkeypatch.setattr(Channel, "make", held_make)
 
     async def main() -> None:
-        ids = AsyncClient(client)
+        ids = AsyncClient(Client(daemon.socket))
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(ids.make, "v7", 20 * PIECE)
             await until(begun.is_set)
@@ -582,16 +582,16 @@ def test_a_list_is_made_again_if_the_process_is_renewed_meanwhile(
 ) -> None:
     """A copy of this process may return the first ids of it."""
     client, pieces, renewals = Client(path), Counter[bool](), iter([True])
-    make = client._channels.make
+    make = Channel.make
 
     def renewed(*words: Any) -> Any:
-        made = make(*words)
         pieces[True] += 1
+        made = make(*words)
         if next(renewals, False):
             client.renew()
         return made
 
-    monkeypatch.setattr(client._channels, "make", renewed)
+    monkeypatch.setattr(Channel, "make", renewed)
 
     async def main() -> Any:
         return await AsyncClient(client).make("v7", count)

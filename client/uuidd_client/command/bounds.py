@@ -14,12 +14,6 @@ from uuidd.core.ids.ticks import TimeField
 from uuidd.core.ids.times import Time, text, tick_of
 from uuidd_client.command.common import CommandError
 
-_INTEGER = re.compile(r"-?[0-9]{1,40}\Z")
-_RFC_3339 = re.compile(
-    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}"
-    r"(?:\.([0-9]+))?(Z|[+-][0-9]{2}:[0-9]{2})?\Z"
-)
-
 
 def add_to(commands: Any) -> None:
     """Add the command to an argparse parser's commands."""
@@ -37,7 +31,7 @@ def add_to(commands: Any) -> None:
     command.add_argument(
         "time",
         metavar="TIME",
-        help="the time, as 2022-02-22T19:22:22Z (RFC 3339), or an integer: Unix seconds for ksuid,"
+        help="the time, as 2022-02-22T19:22:22Z (ISO 8601), or an integer: Unix seconds for ksuid,"
         " ticks of 100 ns since 1582-10-15 for v6 and cassandra, Unix milliseconds for the others",
     )
     command.add_argument(
@@ -80,46 +74,39 @@ def _do(given: argparse.Namespace) -> int:
     # What is written as a UUID; Cassandra's order is one of v1.
     kind = "v1" if given.uuid or given.kind == "cassandra" else given.kind
     ticks = bounds.UNITS[span.unit]
-    found = {
-        "kind": given.kind,
-        "unit": span.unit,
-        "from": text(span.first, ticks),
-        "to": text(span.last, ticks),
-        "low": Reading(kind, low).text,
-        "high": Reading(kind, high).text,
-    }
+    first, last = text(span.first, ticks), text(span.last, ticks)
+    lowest, highest = Reading(kind, low).text, Reading(kind, high).text
     if given.json:
-        print(json.dumps(found))
-        return 0
-    # A Flake's and a Snowflake's text is as long as it must be.
-    width = max(len(found["low"]), len(found["high"]))
-    print(f"low   {found['low']:<{width}}  from {found['from']}")
-    print(f"high  {found['high']:<{width}}  to the end of {found['to']}")
+        names = {"kind": given.kind, "unit": span.unit, "from": first, "to": last}
+        print(json.dumps({**names, "low": lowest, "high": highest}))
+    else:
+        # A Flake's and a Snowflake's text is as long as it must be.
+        width = len(highest)
+        print(f"low   {lowest:<{width}}  from {first}")
+        print(f"high  {highest}  to the end of {last}")
     return 0
 
 
 def read(given: str, field: TimeField) -> Time:
-    """Return the time of an argument: RFC 3339, or an integer in the unit of *field*.
+    """Return the time of an argument: ISO 8601, or an integer in the unit of *field*.
 
     Raises ValueError, naming the text, for anything else, for a time without an offset, and for a
     time finer than a tick.
     """
-    if _INTEGER.match(given):
+    if re.fullmatch("-?[0-9]{1,40}", given):
         return int(given)
-    parts = _RFC_3339.match(given.upper())
-    if parts is None:
-        raise ValueError(
-            f"{given!r} is not a time; it must be like 2022-02-22T19:22:22Z, or an integer in the"
-            " kind's unit"
-        )
-    fraction, offset = parts.groups("")
-    if not offset:
-        raise ValueError(f"{given!r} has no offset from UTC; add Z, or an offset as +01:00")
-    if fraction[7:].strip("0"):
-        raise ValueError(f"{given!r} is finer than a tick, which is 100 ns")
     try:
-        time = datetime.fromisoformat(parts[0])
+        time = datetime.fromisoformat(given.upper())
     except ValueError as error:
-        raise ValueError(f"{given!r} is not a time: {error}") from error
+        raise ValueError(
+            f"{given!r} is not a time ({error}); it must be like 2022-02-22T19:22:22Z, or an"
+            " integer in the kind's unit"
+        ) from error
+    if time.tzinfo is None:
+        raise ValueError(f"{given!r} has no offset from UTC; add Z, or an offset as +01:00")
     # A datetime ends at microseconds. Only a field of ticks can hold the seventh digit.
-    return tick_of(time, field) + int(fraction[6:7] or "0") if field.unit == 1 else time
+    finer = re.search("[.,][0-9]{6}([0-9]*)", given)
+    digit, rest = (finer[1][:1], finer[1][1:]) if finer else ("", "")
+    if rest.strip("0"):
+        raise ValueError(f"{given!r} is finer than a tick, which is 100 ns")
+    return tick_of(time, field) + int(digit or "0") if field.unit == 1 else time

@@ -128,24 +128,11 @@ def _lines(file: BinaryIO) -> Iterator[bytes]:
 
 def _for_people(some: list[Reading]) -> str:
     first, *others = some
-    if first.kind == "ksuid":
-        return _as_segment(first)
     lines = [first.text, *_rows(first.kind, {"kind": first.kind, **first.fields})]
     for other in others:
         article = "an" if other.kind == "apollo" else "a"
         lines += [f"or, as {article} {other.kind}: {other.text}", *_rows(other.kind, other.fields)]
     return "\n".join(lines)
-
-
-def _as_segment(reading: Reading) -> str:
-    """Return what Segment's ``ksuid -f inspect`` prints of a KSUID."""
-    fields = reading.fields
-    time = str(fields["time"]).replace("T", " ").replace("Z", " +0000 UTC")
-    return (
-        f"REPRESENTATION:\n\n  String: {reading.text}\n     Raw: {reading.value:040X}\n\n"
-        f"COMPONENTS:\n\n       Time: {time}\n  Timestamp: {fields['timestamp']}\n"
-        f"    Payload: {fields['payload']}"
-    )
 
 
 def _rows(kind: str, fields: dict[str, int | str]) -> Iterator[str]:

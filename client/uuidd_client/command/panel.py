@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 from uuidd.core.ids import nodes
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
@@ -20,10 +22,8 @@ LEAD_SECONDS = 0.01
 LABEL = 13
 """Columns of the labels at the left."""
 
-BOLD, DIM, RED, YELLOW, GREEN = "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[33m", "\x1b[32m"
+DIM, RED, YELLOW, GREEN = "\x1b[2m", "\x1b[31m", "\x1b[33m", "\x1b[32m"
 PLAIN = "\x1b[0m"
-
-_COLOUR = re.compile(r"(\x1b\[\d+m)")
 
 _BOUND = "\xa0"
 """A space at which no line is broken."""
@@ -35,8 +35,17 @@ _LEAPS = {
 }
 """What the kernel is about to do, in words."""
 
-Row = tuple[str, str]
-"""What stands at the left, and a text, which may need several lines beside it."""
+
+class Row(NamedTuple):
+    """A row of the screen: its *label*, and a *text* of some *colour* beside it.
+
+    Where the text needs several lines, each begins *indent* columns behind the label.
+    """
+
+    label: str
+    text: str
+    colour: str = ""
+    indent: int = 0
 
 
 def rate(before: dict[str, Any], after: dict[str, Any], seconds: float) -> float | None:
@@ -92,72 +101,66 @@ def draw(status: dict[str, Any], rate: float | None, *, width: int, coloured: bo
 
     *rate* is the ids a second; None: not known yet.
     """
-    lines = []
-    for begin, text in _rows(status, rate, size=max(5, min(30, width - LABEL - 45))):
-        for line in _folded(text, width - _columns(begin)):
-            lines.append(_cut(begin + line, width))
-            begin = " " * _columns(begin)
-    screen = "\n".join(lines).replace(_BOUND, " ")
-    return screen if coloured else _COLOUR.sub("", screen)
+    shown = []
+    for label, text, colour, indent in _rows(status, rate, max(5, min(30, width - LABEL - 45))):
+        lines = textwrap.wrap(
+            text,
+            max(width, LABEL + indent + 1),
+            initial_indent=f"{label:<{LABEL}}",
+            subsequent_indent=" " * (LABEL + indent),
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        for line in lines or [label]:
+            cut = plain(line.replace(_BOUND, " "))[:width]
+            parts = (DIM, cut[:LABEL]), (colour, cut[LABEL:])
+            shown.append("".join(_in(hue, part) if coloured else part for hue, part in parts))
+    return "\n".join(shown)
 
 
-def _rows(status: dict[str, Any], rate: float | None, *, size: int) -> Iterator[Row]:
+def _rows(status: dict[str, Any], rate: float | None, size: int) -> Iterator[Row]:
     """Yield the rows of the screen, with bars of *size* columns."""
-    yield from _head(status)
-    yield "", ""
+    wrong = list(faults(status))
+    said = "serving, but not all kinds normally" if wrong else "serving"
+    about = f"{status['version']}, {said}, pid {status['pid']}, up {_span(status['uptime'])}"
+    yield Row("uuidd", about, RED if wrong else GREEN)
+    yield from (Row("fault", fault, RED) for fault in wrong)
+    yield from (Row("warning", warning, YELLOW) for warning in warnings(status))
+    in_use = f", in use {_mac(status['utc']['node'])} (volatile)" if status["volatile"] else ""
+    yield Row("node", f"{_mac(status['node'])} ({status['node_source']}){in_use}")
+    if status["worker"]["number"] is not None:
+        yield Row("worker", _worker(status["worker"], status["steady"]["epoch"]))
     yield from _bars(status, rate, size)
-    yield "", ""
-    yield _label("utc"), _utc(status["utc"])
-    yield _label("steady"), _steady(status["steady"], status["clock"])
-    yield _label("clock"), _clock(status["clock"], status["utc"])
-    yield _label("leases"), _leases(status["leases"])
-    yield _label("saves"), _saves(status["saves"])
-    clones = status["clones"]
+    yield Row("", "")
+    yield Row("utc", _utc(status["utc"]))
+    yield Row("steady", _steady(status["steady"]))
+    yield Row("clock", _clock(status["clock"], status["utc"]))
+    yield Row("leases", _leases(status["leases"]))
+    saves, clones = status["saves"], status["clones"]
+    last = f"{_span(saves['last_age'])} ago, took {saves['last_seconds'] * 1000:.1f} ms"
+    yield Row("saves", f"{saves['done']:,} done (last {last}), {saves['failed']:,} failed")
     if clones["noticed"]:
-        last = f"{_span(clones['last_age'])} ago, by {plain(clones['last_by'])}"
-        yield _label("clones"), _in(YELLOW, f"{clones['noticed']:,} noticed (last {last})")
-    yield "", ""
-    yield from _callers(status)
-    yield _label("limits"), _limits(status["limits"])
-    yield _label("works until"), _days(status["full_on"])
-
-
-def _head(status: dict[str, Any]) -> Iterator[Row]:
-    if status["unreachable"]:
-        state = _in(RED, "serving, but no program can connect")
-    elif status["volatile"]:
-        state = _in(RED, "serving, v1 and v6 from a volatile node")
-    elif status["saves"]["failing"]:
-        state = _in(YELLOW, "serving, but saves fail")
-    elif any(faults(status)):
-        state = _in(YELLOW, "serving, but not all kinds normally")
-    else:
-        state = _in(GREEN, "serving")
-    name = f"uuidd {status['version']}"
-    about = f"{state}, pid {status['pid']}, up {_span(status['uptime'])}"
-    yield _in(BOLD, f"{name:<{LABEL - 1}} "), about
-    node = f"{_mac(status['node'])} ({plain(status['node_source'])})"
-    if status["volatile"]:
-        node += ", " + _in(RED, f"in use {_mac(status['utc']['node'])} (volatile)")
-    yield _label("node"), node
-    worker = status["worker"]
-    if worker["number"] is not None or worker["why"]:
-        yield _label("worker"), _worker(worker, status["steady"]["epoch"])
+        last = f"{_span(clones['last_age'])} ago, by {clones['last_by']}"
+        yield Row("clones", f"{clones['noticed']:,} noticed (last {last})")
+    yield Row("", "")
+    yield Row("", f"{'requests':>13} {'ids':>18}   refused", DIM)
+    for dialect, tally in status["requests"].items():
+        numbers = f"{tally['requests']:>13,} {tally['ids']:>18,}   "
+        yield Row(dialect, numbers + (_refused(tally["refused"]) or "-"), indent=len(numbers))
+    highest, rejected = status["connections_highest"], status["connections_rejected"]
+    connections = f"{status['connections']:,} open, highest {highest:,}, {rejected:,} rejected"
+    yield Row("connections", connections)
+    limits = (f"{name.replace('_', ' ')} {most:g}" for name, most in status["limits"].items())
+    yield Row("limits", _listed(limits))
+    yield Row("works until", _days(status["full_on"]))
 
 
 def _worker(worker: dict[str, Any], epoch: int) -> str:
-    said = _in(RED, "none")
-    if worker["number"] is not None:
-        begin = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=epoch)
-        said = f"{worker['number']}, Snowflakes count from {begin.date()}"
-        left = worker["until_in"]
-        if left is not None:
-            colour = RED if left < 0 else YELLOW if left < 0.4 * worker["window"] else ""
-            time_left = f"{_span(left)} left" if left > 0 else "no time left"
-            said += ", " + _in(colour, f"{worker['state']}, {time_left}")
-    if worker["why"]:
-        said += ": " + _in(YELLOW, plain(worker["why"]))
-    return said
+    begin = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=epoch)
+    said = f"{worker['number']}, Snowflakes count from {begin.date()}"
+    if worker["until_in"] is None:
+        return said
+    return f"{said}, {worker['state']}, {_span(_left(worker))} left"
 
 
 def _bars(status: dict[str, Any], rate: float | None, size: int) -> Iterator[Row]:
@@ -177,150 +180,70 @@ def _bars(status: dict[str, Any], rate: float | None, size: int) -> Iterator[Row
     yield _barred("horizon", share, size, GREEN if share > 0.1 else YELLOW, said)
 
 
-def _barred(name: str, share: float, size: int, colour: str, said: str) -> Row:
+def _barred(label: str, share: float, size: int, colour: str, said: str) -> Row:
     """Return a row with a bar of *size* columns that is full to *share*, and text beside it."""
     full = round(size * min(max(share, 0.0), 1.0))
-    bar = _in(colour, "█" * full) + _in(DIM, "░" * (size - full))
-    return f"{_label(name)}{bar}  ", said
+    return Row(label, f"{'█' * full:░<{size}}  {said}", colour, indent=size + 2)
 
 
 def _utc(utc: dict[str, Any]) -> str:
+    openings = _count(utc["openings"], "opening")
     if utc["generation"] is None:
-        said = _in(RED, "no generation can be opened")
-    else:
-        lanes = _count(utc["lanes_in_use"], "lane")
-        said = f"clock_seq {utc['clock_seq']}, generation {utc['generation']}, {lanes} in use"
-    return f"{said}, {_count(utc['openings'], 'opening')}"
+        return f"no generation can be opened, {openings}"
+    lanes = _count(utc["lanes_in_use"], "lane")
+    place = f"clock_seq {utc['clock_seq']}, generation {utc['generation']}"
+    return f"{place}, {lanes} in use, {openings}"
 
 
-def _steady(steady: dict[str, Any], clock: dict[str, Any]) -> str:
-    if clock["withheld"]:
-        required = clock["required_error"]
-        said = _in(RED, f"refused until the clock is synchronised to {required:g} s")
-    elif steady["held_for"]:
-        said = _in(RED, f"held for {steady['held_for']:.1f} s more: the state was lost")
-    elif steady["lead"] > 0.001:
-        said = _in(YELLOW, f"{steady['lead']:,.3f} s ahead of UTC")
-    else:
-        said = "level with UTC"
+def _steady(steady: dict[str, Any]) -> str:
+    ahead = steady["lead"] > 0.001
+    said = f"{steady['lead']:,.3f} s ahead of UTC" if ahead else "level with UTC"
     return f"{said} (rollback {steady['rollback']}, max lead {steady['max_lead']:g} s)"
 
 
 def _clock(clock: dict[str, Any], utc: dict[str, Any]) -> str:
     if clock["unknown"]:
-        said = f"quality not known ({plain(clock['unknown'])})"
+        said = f"quality not known ({clock['unknown']})"
     elif clock["synchronised"]:
         said = f"synchronised to {clock['max_error']:.3f} s"
     else:
-        said = _in(YELLOW, "not synchronised")
+        said = "not synchronised"
     if clock["leap"]:
-        said += ", " + _in(YELLOW, _LEAPS.get(clock["leap"], "leap second"))
+        said += f", {_LEAPS.get(clock['leap'], 'leap second')}"
     back, forward = (_count(utc[name], "time") for name in ("steps_back", "steps_forward"))
     return f"{said}; set back {back}, forward {forward}"
 
 
 def _leases(leases: dict[str, Any]) -> str:
     if not leases["page"]:
-        return _in(YELLOW, "none, because there is no page; clients use blocks")
+        return "none, because there is no page; clients use blocks"
     said = f"{leases['out']} out, {leases['granted']:,} granted, {leases['revoked']:,} revoked"
     if leases["refused"]:
         said += f", refused {_refused(leases['refused'])}"
     if leases["held_for"]:
-        said += ", " + _in(YELLOW, f"held for {leases['held_for']:.1f} s more")
-    elif leases["unpassed"]:
-        said += ", " + _in(YELLOW, f"page not passed {leases['unpassed']:,} times")
-    return said
-
-
-def _saves(saves: dict[str, Any]) -> str:
-    last = f"{_span(saves['last_age'])} ago, took {saves['last_seconds'] * 1000:.1f} ms"
-    said = f"{saves['done']:,} done (last {last}), {saves['failed']:,} failed"
-    if saves["failing"]:
-        said += ", " + _in(RED, f"still failing: {plain(saves['trouble'])}")
-    if saves["under_way_seconds"] > 1:
-        said += ", " + _in(YELLOW, f"one has taken {saves['under_way_seconds']:.1f} s so far")
-    return said
-
-
-def _callers(status: dict[str, Any]) -> Iterator[Row]:
-    yield _in(DIM, f"{'':<{LABEL}}{'requests':>13} {'ids':>18}   refused"), ""
-    for dialect, tally in status["requests"].items():
-        numbers = f"{tally['requests']:>13,} {tally['ids']:>18,}   "
-        yield _label(dialect) + numbers, _refused(tally["refused"]) or "-"
-    said = (
-        f"{status['connections']:,} open (limit {status['limits']['connections']:,}),"
-        f" highest {status['connections_highest']:,},"
-        f" {status['connections_rejected']:,} rejected"
-    )
-    yield _label("connections"), said
+        return f"{said}, held for {leases['held_for']:.1f} s more"
+    return f"{said}, page not passed {leases['unpassed']:,} times" if leases["unpassed"] else said
 
 
 def _refused(by_reason: dict[str, int]) -> str:
-    return ", ".join(_bound(f"{count:,} {plain(reason)}") for reason, count in by_reason.items())
-
-
-def _limits(limits: dict[str, float]) -> str:
-    # Without that of the connections, which stands beside those that are open.
-    common, own = [], []
-    for name, value in limits.items():
-        if name.endswith("_per_uid"):
-            own.append(_bound(f"{name.removesuffix('_per_uid')} {value:g}"))
-        elif name.endswith("_seconds"):
-            common.append(_bound(f"{name.removesuffix('_seconds')} {value:g} s"))
-        elif name != "connections":
-            common.append(_bound(f"{name.replace('_', ' ')} {value:g}"))
-    return f"{', '.join(common)}; {_bound('per uid')} {', '.join(own)}"
+    return _listed(f"{count:,} {reason}" for reason, count in by_reason.items())
 
 
 def _days(full_on: dict[str, str]) -> str:
-    kinds: dict[str, list[str]] = {}
-    for kind, day in full_on.items():
-        kinds.setdefault(day, [day]).append(kind)
-    days = sorted(kinds, key=lambda day: (len(day), day))
-    return ", ".join(_bound(" ".join(kinds[day])) for day in days)
-
-
-def _label(text: str) -> str:
-    return f"{DIM}{text:<{LABEL}}{PLAIN}"
-
-
-def _in(colour: str, text: str) -> str:
-    """Return a text in a colour, which ends with each word, so that lines can be left out."""
-    return " ".join(
-        f"{colour}{word}{PLAIN}" if word and colour else word for word in text.split(" ")
+    by_day = sorted(full_on.items(), key=lambda kind_day: (len(kind_day[1]), kind_day[1]))
+    return _listed(
+        " ".join([day, *(kind for kind, _ in some)])
+        for day, some in groupby(by_day, key=itemgetter(1))
     )
 
 
-def _bound(text: str) -> str:
-    """Return a text that stays on one line."""
-    return text.replace(" ", _BOUND)
+def _listed(words: Iterable[str]) -> str:
+    """Return a list, which is broken only between its members."""
+    return ", ".join(words).replace(" ", _BOUND).replace(f",{_BOUND}", ", ")
 
 
-def _folded(text: str, width: int) -> list[str]:
-    """Return a text in lines of *width* columns, broken at spaces."""
-    lines: list[str] = []
-    for word in text.split(" "):
-        if lines and _columns(lines[-1]) + 1 + _columns(word) <= width:
-            lines[-1] += f" {word}"
-        else:
-            lines.append(word)
-    return lines
-
-
-def _cut(line: str, width: int) -> str:
-    """Return a line cut off at *width*, with all of its colours."""
-    cut = ""
-    for piece in _COLOUR.split(line):
-        if _COLOUR.match(piece):
-            cut += piece
-        else:
-            cut += piece[:width]
-            width -= min(width, len(piece))
-    return cut
-
-
-def _columns(text: str) -> int:
-    return len(_COLOUR.sub("", text))
+def _in(colour: str, text: str) -> str:
+    return f"{colour}{text}{PLAIN}" if colour and text.strip() else text
 
 
 def _left(worker: dict[str, Any]) -> float:

@@ -17,8 +17,7 @@ name of a module of Python's, so ``from uuidd_client import *`` leaves it out.
 
 from __future__ import annotations
 
-import datetime
-import uuid
+import uuid  # noqa: F401  (the functions have annotations of Client, which name it)
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -29,7 +28,8 @@ from uuidd_client.counts import Stats
 from uuidd_client.errors import DaemonUnavailable, NoWorkerId, TimeOutOfRange
 
 if TYPE_CHECKING:
-    from uuidd.core.ids import inspect as inspecting
+    from uuidd_client.readings import inspect as inspect
+    from uuidd_client.readings import time_of
     from uuidd_client.times import Backfill, at_time, bounds, sort_key
 
 _Draw = TypeVar("_Draw", bound=Callable[[], Any])
@@ -101,48 +101,14 @@ def stats() -> Stats:
     return _shared.stats()
 
 
-def time_of(
-    id: uuid.UUID | str | int | bytes, *, kind: str | None = None, epoch: int | None = None
-) -> datetime.datetime:
-    """Return the time in an id, in UTC, to the microsecond, or as exact as the id's kind has it.
-
-    A UUID, and nearly every text, shows its kind. An int, and bytes, do not: they need *kind*, such
-    as ``snowflake``. *epoch*, in Unix milliseconds, is that of Snowflakes.
-
-    Raises ValueError, naming the id, if it contains no time, as a v4, or one after the year 9999,
-    if its kind has to be told, and if it is not of *kind*; TypeError for anything but an id.
-    """
-    from uuidd_client import readings
-
-    return readings.time_of(id, kind=kind, epoch=epoch)
-
-
-def inspect(
-    id: str | uuid.UUID | int,
-    *,
-    kind: str | None = None,
-    epoch: int | None = None,
-    raw: bool = False,
-) -> list[inspecting.Reading]:
-    """Return what an id may mean: at least one reading, the most likely first.
-
-    With *kind*, return the reading as that kind, likely or not; a text must be written as that kind
-    is. With *raw* also, a text may be the id's bits: an integer, bytes in hex, or the text of
-    another kind with as many bits. A UUID and an int always may. *epoch*, in Unix milliseconds, is
-    that of Snowflakes, or that of *kind*. Space around a text is ignored.
-
-    Raises ValueError, naming the id, if it is not an id, or not one of *kind*, and for an unknown
-    *kind* and an *epoch* out of range; TypeError for anything but a str, a UUID and an int.
-    """
-    from uuidd_client import readings
-
-    return readings.readings(id, kind=kind, epoch=epoch, raw=raw)
-
-
 def __getattr__(name: str) -> Any:
-    """Import at first use what is for ids of given times: it costs as much as all the rest."""
+    """Import at first use what makes no ids of now: it costs as much as all the rest."""
     if name in ("Backfill", "at_time", "bounds", "sort_key"):
         from uuidd_client import times
 
         return getattr(times, name)
+    if name in ("inspect", "time_of"):
+        from uuidd_client import readings
+
+        return getattr(readings, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -11,6 +11,7 @@ import tempfile
 import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from queue import Empty, SimpleQueue
 
 STARTED = b"uuidd: INFO: started:"
 """What the daemon logs when it is ready."""
@@ -66,11 +67,16 @@ def daemon(folder: Path, socket: Path, worker: str | None) -> Iterator[int]:
     except OSError as error:
         raise CannotRun(f"the daemon cannot be run: {error.strerror}") from error
     with started as process:
-        log = _Log(process)
-        reader = threading.Thread(target=log.read, daemon=True)
+        told: SimpleQueue[str] = SimpleQueue()
+        reader = threading.Thread(target=_read, args=(process.stderr, told), daemon=True)
         try:
             reader.start()
-            log.await_start()
+            try:
+                last = told.get(timeout=START_SECONDS)
+            except Empty:
+                last = f"it said nothing of it within {START_SECONDS:g} s"
+            if last:
+                raise CannotRun(f"the daemon did not start: {last}")
             yield process.pid
         finally:
             process.terminate()
@@ -88,29 +94,18 @@ def _end_with_parent() -> None:
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
-class _Log:
-    """The log of *daemon*. It is read to its end, so that the daemon never blocks."""
+def _read(log: Iterable[bytes], told: SimpleQueue[str]) -> None:
+    """Read a daemon's log to its end, so that the daemon never blocks.
 
-    def __init__(self, daemon: subprocess.Popen[bytes]) -> None:
-        self._lines: Iterable[bytes] = daemon.stderr or ()
-        self._settled = threading.Event()
-        self._started = False
-        self._last = "it said nothing"
-
-    def read(self) -> None:
-        """Read all lines; once the daemon has started, show the warnings and errors."""
-        for line in self._lines:
-            self._last = line.decode(errors="replace").rstrip()
-            if line.startswith(STARTED):
-                self._started = True
-                self._settled.set()
-            elif self._started and not line.startswith(ROUTINE):
-                print(self._last, file=sys.stderr)  # noqa: T201  (as the daemon itself would)
-        self._settled.set()
-
-    def await_start(self) -> None:
-        """Wait until the daemon has started. Raises CannotRun with its last line if it ends."""
-        if not self._settled.wait(START_SECONDS):
-            raise CannotRun(f"the daemon did not start within {START_SECONDS:g} s")
-        if not self._started:
-            raise CannotRun(f"the daemon did not start: {self._last}")
+    Tell "" when it has started, and from then on show its warnings and errors; at the end tell its
+    last line.
+    """
+    last, started = "it said nothing", False
+    for line in log:
+        last = line.decode(errors="replace").rstrip()
+        if line.startswith(STARTED):
+            started = True
+            told.put("")
+        elif started and not line.startswith(ROUTINE):
+            print(last, file=sys.stderr)  # noqa: T201  (as the daemon itself would)
+    told.put(last)

@@ -1,12 +1,12 @@
-"""The readings of an id that a program has as a text, a UUID or an integer, and the time in it."""
+"""What an id of any origin is made of, and the time in it."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from uuid import UUID
 
-from uuidd.core.ids import inspect
 from uuidd.core.ids.checks import check_bits, shown
+from uuidd.core.ids.inspect import Reading, readings
 from uuidd.core.ids.inspect.plausible import of_integer
 
 LONGEST_BITS = 160
@@ -16,24 +16,29 @@ _BYTES = {"ksuid": 20, "apollo": 8, "snowflake": 8}
 """How many bytes an id has, for the kinds that do not have 16."""
 
 
-def readings(
+def inspect(
     id: str | UUID | int, *, kind: str | None = None, epoch: int | None = None, raw: bool = False
-) -> list[inspect.Reading]:
-    """Return the plausible readings of an id, as the core's ``readings`` does for a text.
+) -> list[Reading]:
+    """Return what an id may mean: at least one reading, the most likely first.
 
-    A UUID with a *kind* may be the bits of that kind, and so may an integer. Raises TypeError for
-    anything else.
+    With *kind*, return the reading as that kind, likely or not; a text must be written as that kind
+    is. With *raw* also, a text may be the id's bits: an integer, bytes in hex, or the text of
+    another kind with as many bits. A UUID and an int always may. *epoch*, in Unix milliseconds, is
+    that of Snowflakes, or that of *kind*. Space around a text is ignored.
+
+    Raises ValueError, naming the id, if it is not an id, or not one of *kind*, and for an unknown
+    *kind* and an *epoch* out of range; TypeError for anything but a str, a UUID and an int.
     """
     if isinstance(id, UUID):
-        return inspect.readings(str(id), kind=kind, epoch=epoch, raw=True)
+        return readings(str(id), kind=kind, epoch=epoch, raw=True)
     if type(id) is not int:
         if not isinstance(id, str):
             raise TypeError(f"id is {shown(id)}; it must be a str, a UUID or an int")
-        return inspect.readings(id, kind=kind, epoch=epoch, raw=raw)
+        return readings(id, kind=kind, epoch=epoch, raw=raw)
     check_bits("id", id, LONGEST_BITS)
     if kind is not None:
         # With as many digits as no text of another kind has.
-        return inspect.readings(
+        return readings(
             f"0x{id:0{40 if kind == 'ksuid' else 32}x}", kind=kind, epoch=epoch, raw=True
         )
     found = list(of_integer(id, epoch))
@@ -45,19 +50,20 @@ def readings(
 def time_of(
     id: str | UUID | int | bytes, *, kind: str | None = None, epoch: int | None = None
 ) -> datetime:
-    """Return the time in an id, in UTC, to the microsecond.
+    """Return the time in an id, in UTC, to the microsecond, or as exact as the id's kind has it.
 
-    Raises ValueError if the id contains no time, if it can be of several kinds and *kind* is None,
-    if it is not of *kind*, and for a time after the year 9999; TypeError for anything else than an
-    id. *kind* and *epoch* are as for ``readings``. An int, its digits, or bytes can always be of
-    several.
+    A UUID, and nearly every text, shows its kind. An int, its digits, and bytes do not: they need
+    *kind*, such as ``snowflake``. *epoch*, in Unix milliseconds, is that of Snowflakes.
+
+    Raises ValueError, naming the id, if it contains no time, as a v4, or one after the year 9999,
+    if its kind has to be told, and if it is not of *kind*; TypeError for anything but an id.
     """
     if kind is None and (isinstance(id, bytes) or type(id) is int):
         raise ValueError(
             f"id is {shown(id)}; an int, or bytes, may be an id of several kinds: pass the kind,"
             " such as kind='snowflake'"
         )
-    found = readings(
+    found = inspect(
         int.from_bytes(id, "big") if isinstance(id, bytes) else id, kind=kind, epoch=epoch
     )
     if isinstance(id, bytes) and len(id) != (size := _BYTES.get(found[0].kind, 16)):

@@ -61,6 +61,19 @@ class IdFields(Fields, total=False):
     sequence: int | None
 
 
+class UnitFields(Fields, total=False):
+    """The fields of many ids, and the unit within which each has its time."""
+
+    unit: str | None
+
+
+class BoundsFields(TypedDict, total=False):
+    """The unit of bounds, and a Snowflake's epoch."""
+
+    unit: str | None
+    epoch: int
+
+
 @overload
 def at_time(kind: TimedUuids, time: Time, **fields: Unpack[IdFields]) -> UUID: ...
 @overload
@@ -106,25 +119,13 @@ class Backfill(Generic[Id]):
     """
 
     @overload
-    def __init__(
-        self: Backfill[UUID],
-        kind: TimedUuids,
-        *,
-        unit: str | None = None,
-        **fields: Unpack[Fields],
-    ) -> None: ...
+    def __init__(self: Backfill[UUID], kind: TimedUuids, **fields: Unpack[UnitFields]) -> None: ...
     @overload
-    def __init__(
-        self: Backfill[str], kind: Texts, *, unit: str | None = None, **fields: Unpack[Fields]
-    ) -> None: ...
+    def __init__(self: Backfill[str], kind: Texts, **fields: Unpack[UnitFields]) -> None: ...
     @overload
-    def __init__(
-        self: Backfill[int], kind: Ints, *, unit: str | None = None, **fields: Unpack[Fields]
-    ) -> None: ...
+    def __init__(self: Backfill[int], kind: Ints, **fields: Unpack[UnitFields]) -> None: ...
     @overload
-    def __init__(
-        self: Backfill[Any], kind: str, *, unit: str | None = None, **fields: Unpack[Fields]
-    ) -> None: ...
+    def __init__(self: Backfill[Any], kind: str, **fields: Unpack[UnitFields]) -> None: ...
     def __init__(self, kind: str, *, unit: str | None = None, **fields: Unpack[Fields]) -> None:
         # First, because a fork's child would share what is drawn at random here.
         self._life = current()
@@ -177,39 +178,19 @@ class Backfill(Generic[Id]):
 
 @overload
 def bounds(
-    kind: BoundedUuids,
-    time: Time,
-    until: Time | None = None,
-    *,
-    unit: str | None = None,
-    epoch: int = ...,
+    kind: BoundedUuids, time: Time, until: Time | None = None, **fields: Unpack[BoundsFields]
 ) -> tuple[UUID, UUID]: ...
 @overload
 def bounds(
-    kind: Texts,
-    time: Time,
-    until: Time | None = None,
-    *,
-    unit: str | None = None,
-    epoch: int = ...,
+    kind: Texts, time: Time, until: Time | None = None, **fields: Unpack[BoundsFields]
 ) -> tuple[str, str]: ...
 @overload
 def bounds(
-    kind: Ints,
-    time: Time,
-    until: Time | None = None,
-    *,
-    unit: str | None = None,
-    epoch: int = ...,
+    kind: Ints, time: Time, until: Time | None = None, **fields: Unpack[BoundsFields]
 ) -> tuple[int, int]: ...
 @overload
 def bounds(
-    kind: str,
-    time: Time,
-    until: Time | None = None,
-    *,
-    unit: str | None = None,
-    epoch: int = ...,
+    kind: str, time: Time, until: Time | None = None, **fields: Unpack[BoundsFields]
 ) -> tuple[UUID, UUID] | tuple[str, str] | tuple[int, int]: ...
 def bounds(
     kind: str,
@@ -267,19 +248,13 @@ class _Type(NamedTuple):
     to_int: Callable[[Any], int]
 
 
-def _uuid(value: int) -> UUID:
-    return UUID(int=value)
-
-
-def _int(value: int) -> int:
-    return value
-
-
 _TYPES = {
-    **dict.fromkeys(("v1", "v6", "v7", "cassandra"), _Type(UUID, _uuid, lambda id: id.int)),
+    **dict.fromkeys(
+        ("v1", "v6", "v7", "cassandra"), _Type(UUID, lambda bits: UUID(int=bits), lambda id: id.int)
+    ),
     "ulid": _Type(str, ulid.to_text, ulid.from_text),
     "ksuid": _Type(str, ksuid.to_text, ksuid.from_text),
-    "snowflake": _Type(int, _int, _int),
+    "snowflake": _Type(int, int, int),
     "flake": _Type(str, flake.to_text, flake.from_text),
     "push_id": _Type(str, push_id.to_text, push_id.from_text),
 }

@@ -67,7 +67,7 @@ def test_a_client_shows_its_socket(monkeypatch: pytest.MonkeyPatch) -> None:
     assert repr(Client()) == "<Client of '/run/uuidd/request'>"
 
 
-@pytest.mark.parametrize("name", [*FUNCTIONS, "inspect", "time_of"])
+@pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_public_function_is_known_by_its_public_name(name: str) -> None:
     """Its module and name lead to it: that is all that a pickle or a migration keeps."""
     function = getattr(uuidd_client, name)
@@ -100,6 +100,12 @@ def test_help_of_a_function_reads_well(name: str) -> None:
 def test_the_types_that_a_method_names_are_found(name: str) -> None:
     """Frameworks that hand out dependencies look for them."""
     assert typing.get_type_hints(getattr(Client, name)) or name == "close"
+
+
+@pytest.mark.parametrize("name", ["at_time", "bounds", "inspect", "sort_key", "stats", "time_of"])
+def test_the_types_that_a_function_names_are_found(name: str) -> None:
+    """Also those that are imported at its first use."""
+    assert typing.get_type_hints(getattr(uuidd_client, name))["return"]
 
 
 PUBLIC = [getattr(uuidd_client, name) for name in uuidd_client.__all__]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 if TYPE_CHECKING:
-    from uuidd.core.ids.layouts import Origin
+    from uuidd.core.ids.places import Origin
 
 TICK, MS, SECOND = 1, 10_000, 10_000_000
 """Units of time, in ticks of 100 ns."""

@@ -19,20 +19,22 @@ from __future__ import annotations
 
 import uuid  # noqa: F401  (the functions have annotations of Client, which name it)
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
 
 from uuidd import __version__ as __version__
+from uuidd.core.typed import TYPE_CHECKING, Any
 from uuidd_client import extension
 from uuidd_client.client import Client
 from uuidd_client.counts import Stats
 from uuidd_client.errors import DaemonUnavailable, NoWorkerId, TimeOutOfRange
 
 if TYPE_CHECKING:
+    from typing import TypeVar
+
     from uuidd_client.readings import inspect as inspect
     from uuidd_client.readings import time_of
     from uuidd_client.times import Backfill, at_time, bounds, sort_key
 
-_Draw = TypeVar("_Draw", bound=Callable[[], Any])
+    _Draw = TypeVar("_Draw", bound=Callable[[], Any])
 
 __all__ = [
     "Backfill",

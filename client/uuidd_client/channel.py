@@ -2,8 +2,8 @@
 
 Theory of operation
 
-1. An id sits on a *place*: for nearly all kinds that is a tick ("layouts.py"). Places come from a
-   *source*, an immutable tuple (``cutter.Source``): a lane that is leased, in which they come as
+1. An id sits on a *place*: for nearly all kinds that is a tick ("core/ids/places.py"). Places come
+   from a *source*, an immutable tuple ("source.py"): a lane that is leased, in which they come as
    time passes, a block of the daemon's, or a block of the fallback.
 2. A *cutter* cuts ids from its source. Its *used* is the only cursor: all places before it are
    used, whatever they came from. Nothing is ever given back: what is left of a source is forgotten
@@ -37,33 +37,36 @@ Theory of operation
 
 from __future__ import annotations
 
+import _thread
 import sys
-import threading
 from collections.abc import Callable
 from contextlib import closing
-from copy import copy
 from functools import partial
-from types import ModuleType
-from typing import Any, NamedTuple, TypeVar
 
 from uuidd.core.ids.kinds import KINDS
-from uuidd.core.ids.layouts import LAYOUTS, Origin, time_fields
+from uuidd.core.ids.places import PLACES, Origin, time_fields
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline import MAX_BLOCK, Block, SteadyBlock
 from uuidd.core.timeline.page import DUE_AT, HORIZON_AT, TOKENS_AT
 from uuidd.core.timeline.volatile import TOLERANCE
+from uuidd.core.typed import TYPE_CHECKING, Any, NamedTuple
 from uuidd.core.wire.methods import seconds_to_ask_again
 from uuidd_client.connection import Connection, Silence
 from uuidd_client.counts import Stats
-from uuidd_client.cutter import Cutter, Source
 from uuidd_client.errors import DaemonUnavailable, TimeOutOfRange
 from uuidd_client.fallback import MAX_LEAD, Fallback
 from uuidd_client.lease import Lease
 from uuidd_client.life import FOREVER, Life, Over, Watch
 from uuidd_client.notices import Notices
+from uuidd_client.source import Source
 from uuidd_client.system import SYSTEM_CLOCK, ClientClock
 
-Result = TypeVar("Result")
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    from uuidd_client.cutter import Cutter
+
+    Result = TypeVar("Result")
 
 LEASABLE = {"v1", "v6", "v7", "ulid", "ksuid", "push_id"}
 """The kinds that have room for the number of a lane."""
@@ -111,18 +114,20 @@ place on 4 of 10 ticks; after a change of node, places begin with the next milli
 EMPTY_PAUSE = 0.0001
 """Seconds between such requests."""
 
-_GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
-
 
 class Settings(NamedTuple):
-    """What all channels of a client have in common. *core* is None without the C extension."""
+    """What all channels of a client have in common.
+
+    *cutter* is the class of its cutters. *shared*: whether threads may share one.
+    """
 
     path: str
     fallback: bool
     max_age: float
     timeout: float | None
     clock: ClientClock
-    core: ModuleType | None
+    cutter: type[Cutter]
+    shared: bool
 
 
 class Channel:
@@ -136,9 +141,9 @@ class Channel:
         self._settings = settings
         self._clock = settings.clock
         self._life = life
-        self._lock = threading.RLock()
+        self._lock = _new_lock()
         self._owner = 0
-        self._waiting: dict[str, threading.RLock] = {}
+        self._waiting: dict[str, _thread.RLock] = {}
         self._silence = Silence(always=not settings.fallback)
         self.connection = self._connect(self._silence)
         self._lease: Lease | None = None
@@ -162,7 +167,7 @@ class Channel:
 
     def cutter(self, kind: str) -> Cutter | None:
         """Return the cutter for ids of *kind*, None if no two threads may share one."""
-        return self._supply(kind).cutter if self._settings.core or _GIL else None
+        return self._supply(kind).cutter if self._settings.shared else None
 
     def one(self, kind: str, form: str) -> tuple[Cutter | None, Any]:
         """Return a cutter for ids of *kind*, if there is one, and the first id, in *form*."""
@@ -222,7 +227,7 @@ class Channel:
 
         In a thread that was interrupted in the channel, it is called with a channel apart.
         """
-        me = threading.get_ident()
+        me = _thread.get_ident()
         try:
             if self._owner == me:
                 return self._apart(use)
@@ -243,7 +248,7 @@ class Channel:
                 if notices.pending:
                     notices.tell()
 
-    def _enter(self, lock: threading.RLock) -> None:
+    def _enter(self, lock: _thread.RLock) -> None:
         """Acquire a lock. Raises Over if the life ends meanwhile: nobody may release it then."""
         while not lock.acquire(timeout=FORK_CHECK_SECONDS):
             if self._life.over:
@@ -377,7 +382,7 @@ class Channel:
 
     def _block(self, supply: _Supply, needed: int, tries: int) -> Source:
         """Return a block of the daemon's or, if there may be, of the fallback."""
-        cutter, layout = supply.cutter, LAYOUTS[supply.kind]
+        cutter, layout = supply.cutter, PLACES[supply.kind]
         since, age = self._clock.utc_tick(), int(self._settings.max_age * TICKS_PER_SECOND)
         size = supply.size(since, layout.ticks(needed), age)
         tick, count, origin, safe, watch = self._take(supply, size)
@@ -410,7 +415,7 @@ class Channel:
         if refused is None or self._clock.elapsed() >= retry_at:
             try:
                 block, watch = self._asked(timeline, size)
-                first, end = LAYOUTS[supply.kind].places(block.first, block.count)
+                first, end = PLACES[supply.kind].places(block.first, block.count)
                 if timeline != "utc" and first < end <= used and not supply.leads(end, used):
                     raise DaemonUnavailable(
                         connection.path,
@@ -423,12 +428,12 @@ class Channel:
             except DaemonUnavailable as error:
                 if error.code is not None or (may_fall_back and error.reason != "silent"):
                     # A copy: the traceback would keep all that the caller's frames have.
-                    self._refused[timeline] = self._clock.elapsed() + RETRY_SECONDS, copy(error)
+                    self._refused[timeline] = self._clock.elapsed() + RETRY_SECONDS, error.again()
                 notices.failed(error, fallback=may_fall_back)
                 if not may_fall_back:
                     raise
         elif not may_fall_back:
-            raise copy(refused)
+            raise refused.again()
         self._stats = self._stats.plus(fallback_blocks=1)
         if timeline == "utc":
             return *self._fallback.utc(size), False, self._life.watch
@@ -444,7 +449,7 @@ class Channel:
         except DaemonUnavailable as refusal:
             if refusal.code != "must_wait":
                 raise
-        waiting = self._waiting.setdefault(timeline, threading.RLock())
+        waiting = self._waiting.setdefault(timeline, _new_lock())
         me, self._owner = self._owner, 0
         if me:
             # Not of a channel apart, which nobody else can enter.
@@ -494,6 +499,13 @@ class Channel:
         return found
 
 
+def _new_lock() -> _thread.RLock:
+    # That of threading waits for greenlets, where gevent or eventlet has replaced it. To import it
+    # takes long, and a program without it has neither.
+    lock: _thread.RLock = getattr(sys.modules.get("threading"), "RLock", _thread.RLock)()
+    return lock
+
+
 class _Supply:
     """What a channel has for *kind*: its cutter, and how many ticks to ask for.
 
@@ -503,15 +515,14 @@ class _Supply:
     def __init__(self, kind: str, settings: Settings, life: Life) -> None:
         self.kind = kind
         self.timeline = KINDS[kind].timeline
-        cutter = Cutter if settings.core is None else settings.core.Cutter
         clock = None if settings.clock is SYSTEM_CLOCK else settings.clock.utc_ns
-        self._new = partial(cutter, life.alive, settings.max_age, clock)
+        self._new = partial(settings.cutter, life.alive, settings.max_age, clock)
         self.cutter: Cutter = self._new()
         self.first = self.end = self.until = 0
         self.origin: Origin | None = None
         self._size = MIN_BLOCK
         self._burst = 0
-        first, end = LAYOUTS[kind].places(UNIX_EPOCH, MAX_LEAD)
+        first, end = PLACES[kind].places(UNIX_EPOCH, MAX_LEAD)
         self._most_lead = end - first
 
     def restart(self, first: int) -> None:
@@ -535,7 +546,7 @@ class _Supply:
         Where a block was used up in time, the next is larger. After a pause there is room for a
         burst like the last one, and for half as much again.
         """
-        layout = LAYOUTS[self.kind]
+        layout = PLACES[self.kind]
         # A block is as old as its first tick, so more than half of max_age is not worth asking for.
         most = max(1, min(MAX_BLOCK, age // 2))
         spent = max(0, min(self.cutter.used, self.end) - self.first)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
+import sys
 import types
 import uuid
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, overload
 
 from uuidd.core.ids.checks import shown
+from uuidd.core.typed import TYPE_CHECKING, Any
 from uuidd_client import extension, life
 from uuidd_client.arguments import counted, known, path_of, seconds
 from uuidd_client.channel import BYTES, Channel, Settings
 from uuidd_client.counts import Stats
-from uuidd_client.cutter import Cutter
 from uuidd_client.life import Life
 from uuidd_client.system import (
     SYSTEM_CLOCK,
@@ -23,29 +23,34 @@ from uuidd_client.system import (
     may_fall_back,
 )
 
-UuidKind = Literal["v1", "v4", "v6", "v7"]
-TextKind = Literal["flake", "ulid", "ksuid", "push_id"]
-IntKind = Literal["snowflake"]
-Kind = UuidKind | TextKind | IntKind
-Form = Literal["uuid", "text", "int", "bytes"]
+if TYPE_CHECKING:
+    from typing import Literal, Protocol, TypeVar, overload
 
-Id = TypeVar("Id", covariant=True)
-Result = TypeVar("Result")
+    from uuidd_client.cutter import Cutter
+
+    UuidKind = Literal["v1", "v4", "v6", "v7"]
+    TextKind = Literal["flake", "ulid", "ksuid", "push_id"]
+    IntKind = Literal["snowflake"]
+    Kind = UuidKind | TextKind | IntKind
+    Form = Literal["uuid", "text", "int", "bytes"]
+
+    Id = TypeVar("Id", covariant=True)
+    Result = TypeVar("Result")
+
+    class Draws(Protocol[Id]):
+        """What a factory returns. Only that of the extension has *next*."""
+
+        def __call__(self) -> Id:
+            """Return the next id."""
+
+        @property
+        def next(self) -> Id:
+            """Return the next id without a call, after which a handler of a signal could fork."""
+
 
 MOST_LIVES = 100
 """Lives in which one call is begun again, after which the daemon counts as broken: its page tells
 of another clone each time."""
-
-
-class Draws(Protocol[Id]):
-    """What a factory returns. Only that of the extension has *next*."""
-
-    def __call__(self) -> Id:
-        """Return the next id."""
-
-    @property
-    def next(self) -> Id:
-        """Return the next id without a call, after which a handler of a signal could fork."""
 
 
 class Client:
@@ -347,12 +352,17 @@ def _new_channels(
     path: str | None, fallback: bool, max_age: float, timeout: float | None, clock: ClientClock
 ) -> New:
     """Return what makes channels; it raises ValueError if $UUIDD_TIMEOUT is used and wrong."""
-    core = extension.core
+    shared, cutter = True, getattr(extension.core, "Cutter", None)
+    if cutter is None:
+        # Here, for nothing needs it where the extension makes the ids.
+        from uuidd_client.cutter import Cutter
+
+        shared, cutter = getattr(sys, "_is_gil_enabled", lambda: True)(), Cutter
 
     def new(alive: Life, former: Channel | None) -> Channel:
         seconds = given_timeout() if timeout is None else timeout
         there, may = path or default_path(), may_fall_back(fallback)
-        return Channel(Settings(there, may, max_age, seconds, clock, core), alive, former)
+        return Channel(Settings(there, may, max_age, seconds, clock, cutter, shared), alive, former)
 
     return new
 

@@ -25,9 +25,9 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Any, TypeVar
 
 from uuidd.core.timeline import Block, SteadyBlock
+from uuidd.core.typed import TYPE_CHECKING, Any
 from uuidd.core.wire import libuuid, methods, rpc
 from uuidd_client.errors import DaemonUnavailable, NoWorkerId
 from uuidd_client.lease import Lease, Page, page_of
@@ -35,7 +35,10 @@ from uuidd_client.life import FOREVER, Life, Watch, current, word
 from uuidd_client.stream import Stream
 from uuidd_client.system import SYSTEM_CLOCK, ClientClock
 
-Result = TypeVar("Result")
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    Result = TypeVar("Result")
 
 PATIENCE = 5.0
 """Seconds for which an answer is awaited by default. A thousand processes that start at once on two

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from uuidd.core.typed import NamedTuple
 
 
 class Stats(NamedTuple):

@@ -1,4 +1,4 @@
-"""The ids of one source after another, and the Source. The extension has a twin of the Cutter.
+"""The ids of one source after another, where the extension, which has a twin of it, is not there.
 
 channel.py says how sources, cutters and lives belong together.
 """
@@ -9,11 +9,13 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable
 from itertools import repeat
-from typing import Any, NamedTuple
 from uuid import UUID, SafeUUID
 
-from uuidd.core.ids.layouts import LAYOUTS, Origin
+from uuidd.core.ids.layouts import LAYOUTS
+from uuidd.core.ids.places import PLACES, Origin
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
+from uuidd.core.typed import Any, NamedTuple
+from uuidd_client.source import Source
 from uuidd_client.system import SYSTEM_CLOCK
 
 READINGS = 64
@@ -27,25 +29,6 @@ MOST_SPARE = 5_000
 
 MOST_AHEAD = 128
 """The most ids that are made ahead. More would be too old before they are drawn."""
-
-
-class Source(NamedTuple):
-    """The places from *first* to *end*, as long as UTC is at *since* or later, and before *until*.
-
-    Of a *lane* those are there that UTC has reached, whatever *end* is. Its ids have *origin*, and
-    UUIDs are marked *safe* or not. It ends as ``life.Watch`` says.
-    """
-
-    first: int
-    end: int
-    since: int
-    until: int
-    origin: Origin
-    safe: bool
-    lane: bool
-    horizon: memoryview
-    token: memoryview
-    value: int
 
 
 class Cutter:
@@ -110,14 +93,14 @@ class Cutter:
 
     def packed(self, kind: str, count: int, source: Source | None = None) -> bytes:
         """Return the bytes of up to *count* ids, in one piece. Otherwise as ``many``."""
-        layout = LAYOUTS[kind]
-        if layout.packed is None:
+        pack, room = LAYOUTS[kind].packed, PLACES[kind].room
+        if pack is None:
             return b"".join(self.many(kind, "bytes", count, source))
         first, left, found = self._reserve(count, source, self._spare)
         made = bytearray()
         while left:
-            part = min(left, layout.room(first))
-            made += layout.packed(first, part, found.origin, self._random)
+            part = min(left, room(first))
+            made += pack(first, part, found.origin, self._random)
             first, left = first + part, left - part
         return bytes(made)
 
@@ -129,11 +112,11 @@ class Cutter:
 
     def _ids(self, kind: str, form: str, first: int, left: int, source: Source) -> list[Any]:
         """Return the ids of *left* places, which are reserved."""
-        layout = LAYOUTS[kind]
+        draw, room = LAYOUTS[kind].forms[form], PLACES[kind].room
         made: list[Any] = []
         while left:
-            part = min(left, layout.room(first))
-            ids = layout.forms[form](first, part, source.origin, self._random)
+            part = min(left, room(first))
+            ids = draw(first, part, source.origin, self._random)
             made += new_uuids(ids, part, source.safe) if form == "uuid" else ids
             first, left = first + part, left - part
         return made

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from uuidd.core.typed import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from typing import Self
 
 CODES = (
     "bad_params",
@@ -49,6 +52,12 @@ class DaemonUnavailable(Exception):
         self.cause = cause
         self.reason = code if code in CODES else reason
         self.code = code
+
+    def again(self) -> Self:
+        """Return an error that says the same, without the traceback of this one."""
+        error = self.__class__.__new__(self.__class__, *self.args)
+        error.__dict__.update(self.__dict__)
+        return error
 
     def __reduce__(self) -> tuple[Any, ...]:
         # By default, unpickling would call the class with the message alone.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from uuidd.core.ids.layouts import Origin
 from uuidd.core.ids.nodes import random_node
+from uuidd.core.ids.places import Origin
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.ids.versions import CLOCK_SEQ_BITS
 from uuidd.core.timeline import Lane, NoneFree

@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from uuidd.core.ids.kinds import KINDS
-from uuidd.core.ids.layouts import LAYOUTS, Origin, time_fields
+from uuidd.core.ids.layouts import LAYOUTS
 from uuidd.core.ids.nodes import random_node
+from uuidd.core.ids.places import PLACES, Origin, time_fields
 from uuidd.core.ids.ticks import TICKS_PER_MS, UNIX_EPOCH
 from uuidd.core.ids.versions import CLOCK_SEQ_BITS
 from uuidd_client.channel import BYTES
@@ -127,7 +128,7 @@ class _FixedKind:
 
     def __init__(self, kind: str, seed: str, origin: Origin) -> None:
         self._kind = kind
-        self._layout = LAYOUTS[kind]
+        self._forms, self._places = LAYOUTS[kind].forms, PLACES[kind]
         self._times = time_fields(origin.epoch).get(kind)
         self._random = random.Random(seed).randbytes  # noqa: S311  (repeatable is what is wanted)
         self._origin = origin
@@ -140,10 +141,10 @@ class _FixedKind:
         times = self._times
         if times is not None and not times.epoch <= now < times.end - ANY_TICKS:
             raise TimeOutOfRange(self._kind, now, times.epoch, times.end)
-        place = self._layout.places(now, ANY_TICKS)[0] if KINDS[self._kind].timeline else 0
+        place = self._places.places(now, ANY_TICKS)[0] if KINDS[self._kind].timeline else 0
         while count:
             first, part = self._use(place, count)
-            ids = self._layout.forms[form](first, part, self._origin, self._random)
+            ids = self._forms[form](first, part, self._origin, self._random)
             yield from new_uuids(ids, part, safe=False) if form == "uuid" else ids
             count -= part
 
@@ -156,7 +157,7 @@ class _FixedKind:
             self._firsts.insert(at, place)
             self._ends.insert(at, place)
             at += 1
-        count = min(count, self._layout.room(place))
+        count = min(count, self._places.room(place))
         if at < len(self._firsts):
             count = min(count, self._firsts[at] - place)
         end = self._ends[at - 1] = place + count

@@ -12,9 +12,8 @@ import mmap
 import os
 import sys
 import weakref
-from typing import TYPE_CHECKING
 
-from uuidd.core.ids.layouts import Origin
+from uuidd.core.ids.places import Origin
 from uuidd.core.timeline.page import (
     EPOCH_AT,
     HORIZON_AT,
@@ -23,6 +22,7 @@ from uuidd.core.timeline.page import (
     PAGE_WORDS,
     TOKENS_AT,
 )
+from uuidd.core.typed import TYPE_CHECKING
 from uuidd_client.life import Watch
 
 if TYPE_CHECKING:

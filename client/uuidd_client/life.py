@@ -12,7 +12,8 @@ from __future__ import annotations
 import mmap
 import os
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+
+from uuidd.core.typed import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from uuidd_client.lease import Page

@@ -8,8 +8,8 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from struct import Struct
-from typing import Any
 
+from uuidd.core.typed import Any
 from uuidd_client.life import Life, Over
 
 _INT = Struct("i")

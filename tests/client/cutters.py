@@ -9,11 +9,12 @@ from uuid import UUID
 from tests import kinds
 from tests.client.fakes import NODE, START
 from tests.kinds import KINDS
-from uuidd.core.ids.layouts import Origin
+from uuidd.core.ids.places import Origin
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd_client import extension
-from uuidd_client.cutter import Cutter, Source
+from uuidd_client.cutter import Cutter
 from uuidd_client.life import FOREVER, word
+from uuidd_client.source import Source
 
 core: Any = extension.core
 """The extension, or None."""

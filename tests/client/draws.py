@@ -17,7 +17,7 @@ from uuid import UUID, SafeUUID
 from tests import kinds
 from tests.client.cutters import CUTTERS, Hand
 from tests.kinds import KINDS
-from uuidd.core.ids.layouts import Origin
+from uuidd.core.ids.places import Origin
 
 EPOCH = 1_600_000_000_000
 """Unix milliseconds from which Snowflakes count here."""

@@ -25,7 +25,7 @@ from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline import Block
 from uuidd.core.wire import methods
 from uuidd.core.wire.rpc import pack_notification
-from uuidd_client import channel, extension
+from uuidd_client import cutter, extension
 from uuidd_client.cutter import Cutter
 from uuidd_client.errors import DaemonUnavailable
 from uuidd_client.life import FOREVER, Watch, word
@@ -98,7 +98,7 @@ class Unleased:
 def set_random(patch: pytest.MonkeyPatch, random: Callable[[int], bytes]) -> None:
     """Let all clients that are made from now on read *random*."""
     if extension.core is None:
-        patch.setattr(channel, "Cutter", partial(Cutter, random=random))
+        patch.setattr(cutter, "Cutter", partial(Cutter, random=random))
     else:
         new, draw = partial(extension.core.Cutter, random=random), extension.core.Draw
         patch.setattr(extension, "core", SimpleNamespace(Cutter=new, Draw=draw))

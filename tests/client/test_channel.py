@@ -43,6 +43,7 @@ from uuidd_client.channel import (
     Settings,
     _Supply,
 )
+from uuidd_client.cutter import Cutter
 
 if TYPE_CHECKING:
     from uuidd_client.client import Kind
@@ -509,7 +510,9 @@ def test_after_a_pause_there_is_room_for_half_as_much_again_as_before_it(
 def test_sizes_are_within_bounds(max_age: float, steps: list[tuple[int, float]]) -> None:
     """Whatever was used, a request is for 1 to a million ticks, and never outlives max_age."""
     time = Time(10)
-    supply = _Supply("flake", Settings("", False, max_age, 1.0, time, None), life.current())
+    supply = _Supply(
+        "flake", Settings("", False, max_age, 1.0, time, Cutter, shared=True), life.current()
+    )
     age = int(max_age * SECOND)
     for needed, pause in steps:
         size = supply.size(time.utc, needed, age)

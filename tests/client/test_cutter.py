@@ -23,7 +23,7 @@ from tests.client.cutters import BLOCK, LANE, PASSED, TOKEN, WAYS, Hand
 from tests.client.fakes import START
 from tests.client.raw import raw_fork
 from tests.kinds import FORMS, KINDS, LEASED, MS, TIMED
-from uuidd.core.ids.layouts import Origin
+from uuidd.core.ids.places import Origin
 from uuidd.core.ids.ticks import UNIX_EPOCH
 from uuidd_client import cutter
 from uuidd_client.cutter import MOST_AHEAD, READINGS

@@ -11,7 +11,7 @@ import pytest
 from tests.client.cutters import CUTTERS, Hand, core
 from tests.client.draws import EPOCH, bits, check_draws, formed, range_of, seen
 from tests.kinds import FORMS, KINDS, random_size
-from uuidd.core.ids.layouts import Origin
+from uuidd.core.ids.places import Origin
 
 
 def edges(kind: str) -> Iterator[int]:

@@ -21,7 +21,7 @@ import pytest
 
 from tests import kinds
 from tests.client.cutters import Hand, core
-from uuidd.core.ids.layouts import Origin
+from uuidd.core.ids.places import Origin
 from uuidd_client.cutter import Cutter
 from uuidd_client.system import SYSTEM_CLOCK
 

@@ -18,7 +18,7 @@ import pytest
 
 from tests.rig import Daemon
 from uuidd.core.ids.kinds import KINDS
-from uuidd_client import Client, DaemonUnavailable, notices
+from uuidd_client import Client, DaemonUnavailable, extension, notices
 
 pytestmark = pytest.mark.usefixtures("implementation")
 
@@ -127,12 +127,15 @@ def test_one_warning_a_process_says_what_is_wrong(tmp_path: Path) -> None:
 
 HEAVY = {
     "asyncio",
+    "copy",
     "dataclasses",
     "inspect",
     "logging",
     "socket",
     "subprocess",
+    "threading",
     "trio",
+    "typing",
     "uuidd.core.ids.inspect",
     "uuidd.core.timeline.state",
     "uuidd_client.times",
@@ -155,6 +158,8 @@ def test_the_import_brings_nothing_heavy() -> None:
     """The workers of a server that start at once all pay for it."""
     (imported,) = imported_by("import uuidd_client")
     assert not imported & HEAVY
+    # What makes ids in Python only where no extension does.
+    assert ("uuidd.core.ids.bulk" in imported) == (extension.core is None)
 
 
 @pytest.mark.process

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from tests import kinds
 from tests.client.fakes import START, UNAVAILABLE, Time, Unleased, set_random
 from tests.kinds import FORMS, GREGORIAN, KINDS, LANED, MS, SECOND, TIMED, UNLEASED
-from uuidd.core.ids.layouts import Origin
+from uuidd.core.ids.places import Origin
 from uuidd.core.timeline import Block, SteadyBlock
 from uuidd_client import Client, channel
 from uuidd_client.life import Watch

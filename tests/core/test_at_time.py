@@ -13,8 +13,8 @@ from tests.core.draws import ones, zeros
 from tests.kinds import KINDS, LANED, TIMED, UNLEASED
 from uuidd.core.ids import at_time, flake, snowflake, uuids, versions
 from uuidd.core.ids.at_time import AT_TIME_KINDS, field_of, id_at_time
-from uuidd.core.ids.layouts import Origin
 from uuidd.core.ids.nodes import MULTICAST
+from uuidd.core.ids.places import Origin
 from uuidd.core.ids.ticks import UNIX_EPOCH
 
 # Published: RFC 9562, A.1, A.5 and A.6.

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from tests import kinds
 from tests.kinds import FORMS, GREGORIAN, LANED, MS, SECOND, UNIX
-from uuidd.core.ids import bulk
+from uuidd.core.ids import bulk, places
 from uuidd.core.ids.bulk import RandomBytes
-from uuidd.core.ids.layouts import LAYOUTS, Origin
+from uuidd.core.ids.layouts import LAYOUTS
+from uuidd.core.ids.places import Origin
 
 TICK = UNIX + 1_700_000_000 * SECOND
 """The first of a second, so also of a millisecond."""
@@ -151,7 +152,7 @@ def test_each_v4_has_its_random_bits_and_nothing_else(count: int, seed: int) -> 
 
 @pytest.mark.parametrize(
     ("room", "run"),
-    [(bulk.room_in_ms, MS), (bulk.room_in_second, SECOND)],
+    [(places.room_in_ms, MS), (places.room_in_second, SECOND)],
     ids=["millisecond", "second"],
 )
 @given(tick=st.integers(0, 2**60))
@@ -189,7 +190,7 @@ def check_run(kind: str, first: int, count: int, clock_seq: int, node: int) -> N
 @given(GREGORIAN_TICKS)
 def test_room_goes_up_to_where_the_low_12_bits_wrap(first: int) -> None:
     """The last tick with room is in the same run as the first, the one after it is not."""
-    room = bulk.room_in_run(first)
+    room = places.room_in_run(first)
     assert first >> 12 == first + room - 1 >> 12
     assert first >> 12 != first + room >> 12
 
@@ -207,7 +208,7 @@ def test_any_part_of_a_run_is_right(
     kind: str, first: int, count: int, clock_seq: int, node: int
 ) -> None:
     """Each form is that of the v1 or v6 of each tick."""
-    check_run(kind, first, min(count, bulk.room_in_run(first)), clock_seq, node)
+    check_run(kind, first, min(count, places.room_in_run(first)), clock_seq, node)
 
 
 @pytest.mark.parametrize("kind", GREGORIAN)

@@ -15,7 +15,7 @@ from tests import kinds
 from tests.kinds import KINDS, UNIX
 from uuidd.core.ids import bases, flake, ksuid, push_id, snowflake, ulid, uuids, versions
 from uuidd.core.ids.inspect import foreign
-from uuidd.core.ids.layouts import Origin
+from uuidd.core.ids.places import Origin
 
 TWITTER = snowflake.TWITTER_EPOCH
 

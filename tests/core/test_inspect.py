@@ -22,7 +22,7 @@ from uuidd.core.ids.inspect import (
     foreign,
     readings,
 )
-from uuidd.core.ids.layouts import Origin
+from uuidd.core.ids.places import Origin
 
 V1 = "c232ab00-9414-11ec-b3c8-9f6bdeced846"
 V7 = "017f22e2-79b0-7cc3-98c4-dc0c0c07398f"

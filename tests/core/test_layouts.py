@@ -15,7 +15,8 @@ from tests.kinds import FORMS, LANED, MS, SECOND, TIMED, UNIX
 from uuidd.core.ids import versions
 from uuidd.core.ids.bulk import RandomBytes
 from uuidd.core.ids.kinds import KINDS
-from uuidd.core.ids.layouts import LAYOUTS, Origin, time_fields
+from uuidd.core.ids.layouts import LAYOUTS
+from uuidd.core.ids.places import PLACES, Origin, time_fields
 
 EPOCH = 1_600_000_000_000
 TICK = UNIX + 1_700_000_000 * SECOND
@@ -61,20 +62,20 @@ def read(kind: str, form: str, made: Any) -> int:
 
 def run_of(kind: str) -> tuple[int, int]:
     """Return where a run of the kind begins, and how long it is."""
-    layout = LAYOUTS[kind]
-    place = layout.places(TICK, 1)[0]
-    begin = place + layout.room(place)
-    return begin, layout.room(begin)
+    places = PLACES[kind]
+    place = places.places(TICK, 1)[0]
+    begin = place + places.room(place)
+    return begin, places.room(begin)
 
 
 def all_of(kind: str, first: int, ticks: int) -> list[int]:
     """Return the ids of all places of a block, run by run."""
-    layout = LAYOUTS[kind]
-    place, end = layout.places(first, ticks)
+    layout, places = LAYOUTS[kind], PLACES[kind]
+    place, end = places.places(first, ticks)
     found: list[int] = []
     form = next(form for form in layout.forms if form != "bytes")
     while place < end:
-        part = min(layout.room(place), end - place)
+        part = min(places.room(place), end - place)
         found += [read(kind, form, made) for made in draw(kind, form, place, part, ones)]
         place += part
     return found
@@ -114,7 +115,7 @@ def test_ids_are_what_the_oracle_says(kind: str, form: str, numerator: int, coun
     found = [read(kind, form, each) for each in made]
     assert found == [kinds.made(kind, place + at, ORIGIN, id) for at, id in enumerate(found)]
     assert len(found) == count
-    assert LAYOUTS[kind].room(place) >= count
+    assert PLACES[kind].room(place) >= count
 
 
 @EACH
@@ -199,7 +200,7 @@ def test_only_kinds_with_random_bits_draw_any(kind: str, form: str) -> None:
         return bytes(count)
 
     draw(kind, form, run_of(kind)[0], 5, note)
-    assert bool(asked) == LAYOUTS[kind].random == bool(kinds.tail(kind))
+    assert bool(asked) == PLACES[kind].random == bool(kinds.tail(kind))
 
 
 @EACH
@@ -247,7 +248,7 @@ def test_room_is_the_rest_of_the_run(kind: str) -> None:
     begin, run = run_of(kind)
     # The tables of v1 and v6 have so many ids.
     assert run == max(kinds.KINDS[kind].slots, 4096)
-    room = LAYOUTS[kind].room
+    room = PLACES[kind].room
     assert [room(begin + at) for at in (0, 1, run // 2, run - 1, run)] == [
         run,
         run - 1,
@@ -261,8 +262,8 @@ def test_room_is_the_rest_of_the_run(kind: str) -> None:
 @given(first=TICKS, count=st.integers(1, 50_000))
 def test_the_ticks_for_a_number_of_ids_hold_them(kind: str, first: int, count: int) -> None:
     """Wherever a block begins. For all kinds except Snowflakes, a place is a tick."""
-    layout = LAYOUTS[kind]
-    begin, end = layout.places(first, layout.ticks(count))
+    places = PLACES[kind]
+    begin, end = places.places(first, places.ticks(count))
     assert end - begin >= count
     if kind != "snowflake":
         assert (begin, end) == (first, first + count)
@@ -305,10 +306,10 @@ def test_a_later_tick_gives_a_greater_id_wherever_it_is_made(
     Of steady kinds without random bits only in a later run, for there clients begin a run with each
     node: so in no other kind may a node come before the tick.
     """
-    layout = LAYOUTS[kind]
-    place, _ = layout.places(tick, 1)
-    starts_anew = KINDS[kind].timeline != "utc" and not layout.random
-    later += layout.room(place) if starts_anew else 1
+    layout, places = LAYOUTS[kind], PLACES[kind]
+    place, _ = places.places(tick, 1)
+    starts_anew = KINDS[kind].timeline != "utc" and not places.random
+    later += places.room(place) if starts_anew else 1
     form = next(form for form in layout.forms if form != "bytes")
     (low,) = draw(kind, form, place, 1, ones, one)
     (high,) = draw(kind, form, place + later, 1, zeros, other)
@@ -320,11 +321,11 @@ def test_a_later_tick_gives_a_greater_id_wherever_it_is_made(
 
 def test_snowflakes_at_a_low_rate_do_not_share_a_sequence_number() -> None:
     """At 10 a second, some microseconds late each, they spread over all shards modulo 16."""
-    layout, late = LAYOUTS["snowflake"], Random(7)
+    places, late = PLACES["snowflake"], Random(7)
     sequences = []
     for at in range(100):
         now = TICK + at * SECOND // 10 + late.randrange(MS)
-        place, _ = layout.places(now, layout.ticks(1))
+        place, _ = places.places(now, places.ticks(1))
         (made,) = draw("snowflake", "int", place, 1)
         sequences.append(kinds.fields("snowflake", made)["rest"])
     assert len(set(sequences)) > 90
@@ -345,7 +346,7 @@ def test_each_kind_with_a_time_has_a_time_field() -> None:
 def test_a_time_field_has_the_value_that_is_in_the_id(tick: int) -> None:
     """For each kind, the field's value at a tick is the one that the id of the tick carries."""
     for kind, field in time_fields(EPOCH).items():
-        place, _ = LAYOUTS[kind].places(tick, 1)
+        place, _ = PLACES[kind].places(tick, 1)
         (made,) = draw(kind, KINDS[kind].forms[0], place, 1)
         carried = kinds.fields(kind, made)["time"]
         assert field.raw(kinds.tick_of_place(kind, place)) == carried, kind
@@ -361,8 +362,8 @@ def test_bytes_in_one_piece_are_those_of_one_by_one(
 ) -> None:
     """Byte for byte, over all of a run, for the same random bytes."""
     origin = ORIGIN._replace(lane=lane)
-    layout = LAYOUTS[kind]
-    count = min(count, layout.room(first))
+    layout, places = LAYOUTS[kind], PLACES[kind]
+    count = min(count, places.room(first))
     assert layout.packed is not None
     packed = layout.packed(first, count, origin, Random(1).randbytes)
     assert packed == b"".join(layout.forms["bytes"](first, count, origin, Random(1).randbytes))

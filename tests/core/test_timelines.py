@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.core.draws import Draws
-from uuidd.core.ids.layouts import Origin
+from uuidd.core.ids.places import Origin
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline import Block, NoneFree, SteadyBlock
 from uuidd.core.timeline.fence import Fence

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from tests.kinds import KINDS, TIMED, TWITTER
 from uuidd.core.ids import flake, ksuid, snowflake, versions
 from uuidd.core.ids.inspect import foreign
-from uuidd.core.ids.layouts import time_fields
+from uuidd.core.ids.places import time_fields
 from uuidd.core.ids.ticks import (
-    GREGORIAN,
     TICKS_PER_MS,
     TICKS_PER_SECOND,
+    TIMES,
     UNIX_EPOCH,
     TimeField,
     milliseconds,
@@ -24,7 +24,7 @@ from uuidd.core.ids.ticks import (
 )
 from uuidd.core.ids.times import day, text, tick_of
 
-V1 = GREGORIAN["v1"]
+V1 = TIMES["v1"]
 
 # Published: RFC 9562, A.1.
 RFC_TICK = 138648505420000000

@@ -30,7 +30,7 @@ from uuidd.core.ids import (
 )
 from uuidd.core.ids.bounds import bounds
 from uuidd.core.ids.nodes import random_node
-from uuidd.core.ids.ticks import GREGORIAN, TICKS_PER_MS, TICKS_PER_SECOND, UNIX_EPOCH, milliseconds
+from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND, TIMES, UNIX_EPOCH, milliseconds
 from uuidd.core.ids.times import text, tick_of
 from uuidd.core.timeline.generation import Lane
 from uuidd.core.timeline.outcomes import NeedsSave, NoneFree
@@ -39,7 +39,7 @@ from uuidd.core.timeline.volatile import TOLERANCE
 
 ROWS: list[dict[str, Any]] = json.loads(Path(__file__).with_name("vectors.json").read_text())
 
-V1_TIME, V6_TIME = GREGORIAN["v1"], GREGORIAN["v6"]
+V1_TIME, V6_TIME = TIMES["v1"], TIMES["v6"]
 Row = dict[str, Any]
 
 

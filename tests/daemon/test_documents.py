@@ -15,7 +15,7 @@ from uuidd import statefile
 from uuidd.cli import arguments, installing, workers
 from uuidd.core.ids import snowflake, times
 from uuidd.core.ids.kinds import KINDS
-from uuidd.core.ids.ticks import GREGORIAN
+from uuidd.core.ids.ticks import TIMES
 from uuidd.core.timeline import MAX_BLOCK
 from uuidd.server import events
 from uuidd.server.allocator import NO_NUMBER
@@ -34,7 +34,7 @@ MOST_LINES = 200
 SOCKET = "/run/uuidd/request"
 
 SNOWFLAKE = snowflake.time_field(snowflake.TWITTER_EPOCH)
-IN_2090 = times.tick_of(datetime(2090, 1, 1, tzinfo=UTC), GREGORIAN["v1"])
+IN_2090 = times.tick_of(datetime(2090, 1, 1, tzinfo=UTC), TIMES["v1"])
 
 OF_OTHERS = {"--listen-client-urls", "--format", "--build-arg"}
 """Options of etcd, docker and buildah."""

@@ -17,7 +17,7 @@ import pytest
 
 from tests.tools import need, output, run
 from uuidd.core.ids import ksuid, nodes, push_id, times, ulid, uuids, versions
-from uuidd.core.ids.ticks import GREGORIAN, UNIX_EPOCH
+from uuidd.core.ids.ticks import TIMES, UNIX_EPOCH
 from uuidd_client.command import bounds
 
 README = Path(__file__).parents[2] / "client" / "README.md"
@@ -324,6 +324,6 @@ def test_the_example_is_the_v1_that_we_build(server: Server, blocks: list[str]) 
     """The call in the README gives what our own function gives for the same fields."""
     call = re.search(r"^SELECT uuid_v1\('(.*?)', (\d+), '(.*?)'\);", "".join(blocks), re.MULTILINE)
     assert call is not None
-    tick = times.tick_of(datetime.fromisoformat(call[1]), GREGORIAN["v1"])
+    tick = times.tick_of(datetime.fromisoformat(call[1]), TIMES["v1"])
     ours = uuids.to_text(versions.v1(tick, int(call[2]), nodes.node(call[3])))
     assert server.psql(call[0]) == [[ours]]

@@ -8,7 +8,8 @@ from itertools import chain
 import trio
 
 from uuidd.core.ids.kinds import KINDS
-from uuidd.core.ids.layouts import LAYOUTS, Origin
+from uuidd.core.ids.layouts import LAYOUTS
+from uuidd.core.ids.places import PLACES, Origin
 from uuidd.core.timeline import Block, SteadyBlock
 from uuidd.core.timeline.outcomes import NotNow
 from uuidd.core.wire.methods import MAX_MAKE, Make, RefusedError
@@ -68,14 +69,14 @@ class Maker:
         return ids
 
     def _pieces(self, call: Make, block: Block | SteadyBlock | None) -> Iterator[list[str]]:
-        layout, random = LAYOUTS[call.kind], self._entropy.take
-        draw, most = layout.forms["text"], PIECES.get(call.kind, MAX_MAKE)
+        places, random = PLACES[call.kind], self._entropy.take
+        draw, most = LAYOUTS[call.kind].forms["text"], PIECES.get(call.kind, MAX_MAKE)
         place, origin, left = 0, Origin(0), call.count
         if block is not None:
-            place, _ = layout.places(block.first, block.count)
+            place, _ = places.places(block.first, block.count)
             origin = block.origin
         while left:
-            part = min(left, most, layout.room(place))
+            part = min(left, most, places.room(place))
             try:
                 piece = list(draw(place, part, origin, random))
             except ValueError as error:
@@ -89,4 +90,4 @@ class Maker:
 def _wanted(call: Make) -> tuple[str, int, bool] | None:
     """Return the timeline, the ticks and whole=True for a call; None if it needs no ticks."""
     timeline = KINDS[call.kind].timeline
-    return (timeline, LAYOUTS[call.kind].ticks(call.count), True) if timeline else None
+    return (timeline, PLACES[call.kind].ticks(call.count), True) if timeline else None

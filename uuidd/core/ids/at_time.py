@@ -12,7 +12,7 @@ from typing import NamedTuple
 from uuidd.core.ids import flake, ksuid, nodes, push_id, snowflake, ulid, versions
 from uuidd.core.ids.checks import check_bits, look_up, shown
 from uuidd.core.ids.nodes import MULTICAST, NODE_BITS
-from uuidd.core.ids.ticks import GREGORIAN, TimeField, milliseconds
+from uuidd.core.ids.ticks import TIMES, TimeField, milliseconds
 from uuidd.core.ids.times import Time, tick_of
 from uuidd.core.ids.versions import CLOCK_SEQ_BITS
 
@@ -171,8 +171,8 @@ class _Kind(NamedTuple):
 
 
 _KINDS = {
-    "v1": _Kind(GREGORIAN["v1"], ("clock_seq", "node"), _gregorian(versions.v1)),
-    "v6": _Kind(GREGORIAN["v6"], ("clock_seq", "node"), _gregorian(versions.v6)),
+    "v1": _Kind(TIMES["v1"], ("clock_seq", "node"), _gregorian(versions.v1)),
+    "v6": _Kind(TIMES["v6"], ("clock_seq", "node"), _gregorian(versions.v6)),
     "v7": _Kind(
         versions.V7_TIME, (), _random_after_tick(versions.v7_of_tick, versions.V7_RANDOM_BITS)
     ),

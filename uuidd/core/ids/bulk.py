@@ -5,8 +5,7 @@ C's speed: no id takes a step of the interpreter. Most set one byte, or one char
 with one slice assignment. An iterator runs in C, and is for one thread.
 
 All ids of a call lie in one *run*: the ticks over which only the low part of the tick changes. That
-is 4,096 ticks for v1 and v6, a second for KSUIDs, and a millisecond for the others. The functions
-whose name begins with ``room_in`` say how many ticks of a run are left.
+is 4,096 ticks for v1 and v6, a second for KSUIDs, and a millisecond for the others.
 """
 
 from __future__ import annotations
@@ -17,13 +16,12 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice, repeat, starmap
 from itertools import count as count_up
 from struct import Struct, iter_unpack
-from typing import TypeVar
 
 from uuidd.core.ids import ksuid, push_id, ulid, uuids, versions
 from uuidd.core.ids.bases import CROCKFORD, PUSH
 from uuidd.core.ids.checks import check_bits
+from uuidd.core.ids.places import RUN
 from uuidd.core.ids.tables import (
-    RUN,
     free_characters,
     lane_bytes,
     letters,
@@ -33,23 +31,27 @@ from uuidd.core.ids.tables import (
     tick_characters,
     v7_ticks,
 )
-from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND, UNIX_EPOCH, milliseconds
+from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH, milliseconds
 from uuidd.core.ids.versions import LANE_BITS
-
-Form = TypeVar("Form")
+from uuidd.core.typed import TYPE_CHECKING
 
 RandomBytes = Callable[[int], bytes]
 """Returns that number of random bytes."""
 
-Packed = Callable[[int, int, int | None, RandomBytes], bytearray]
-"""Returns the bytes of the ids of *count* ticks from *first*, in one piece.
+if TYPE_CHECKING:
+    from typing import TypeVar
 
-After the tick comes *lane*, 0 to 255, or 8 more random bits if that is None. A v4 has no place for
-tick and lane.
-"""
+    Form = TypeVar("Form")
 
-Ids = Callable[[int, int, int | None, RandomBytes], Iterable[Form]]
-"""Returns the same ids one by one."""
+    Packed = Callable[[int, int, int | None, RandomBytes], bytearray]
+    """Returns the bytes of the ids of *count* ticks from *first*, in one piece.
+
+    After the tick comes *lane*, 0 to 255, or 8 more random bits if that is None. A v4 has no place
+    for tick and lane.
+    """
+
+    Ids = Callable[[int, int, int | None, RandomBytes], Iterable[Form]]
+    """Returns the same ids one by one."""
 
 _LOW = RUN - 1
 _GREGORIAN = {"v1": versions.v1, "v6": versions.v6}
@@ -59,21 +61,6 @@ _LOW_DIGITS = {"v1": 5, "v6": 15}
 
 _PACK_V1 = Struct(">I12s").pack
 _PACK_V6 = Struct(">6sH8s").pack
-
-
-def room_in_run(first: int) -> int:
-    """Return the number of ticks from *first* to the end of its run of v1 or v6."""
-    return RUN - (first & _LOW)
-
-
-def room_in_ms(first: int) -> int:
-    """Return the number of ticks from *first* to the end of its millisecond."""
-    return TICKS_PER_MS - (first - UNIX_EPOCH) % TICKS_PER_MS
-
-
-def room_in_second(first: int) -> int:
-    """Return the number of ticks from *first* to the end of its second."""
-    return TICKS_PER_SECOND - (first - UNIX_EPOCH) % TICKS_PER_SECOND
 
 
 def gregorian_ints(kind: str, first: int, count: int, clock_seq: int, node: int) -> Iterator[int]:

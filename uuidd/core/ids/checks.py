@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TypeVar
 
-Value = TypeVar("Value")
+from uuidd.core.typed import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    Value = TypeVar("Value")
 
 LONGEST = 60
 """Characters of a value that an error shows."""

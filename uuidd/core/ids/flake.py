@@ -7,13 +7,14 @@
 Ours carry the node as the worker, and the tick within the millisecond as the sequence.
 """
 
-from typing import NamedTuple
+from __future__ import annotations
 
 from uuidd.core.ids.bases import BASE62, decode, encode
 from uuidd.core.ids.checks import check_bits
-from uuidd.core.ids.ticks import TICKS_PER_MS, milliseconds, unix_field
+from uuidd.core.ids.ticks import TIMES, milliseconds
+from uuidd.core.typed import NamedTuple
 
-TIME = unix_field("flake", TICKS_PER_MS, 64)
+TIME = TIMES["flake"]
 
 
 class FlakeFields(NamedTuple):

@@ -8,16 +8,17 @@ In ours the payload begins with the tick within the second, 24 bits; 8 bits for 
 random ones follow.
 """
 
-from typing import NamedTuple
+from __future__ import annotations
 
 from uuidd.core.ids.bases import BASE62, check_width, decode, encode
 from uuidd.core.ids.checks import check_bits, shown
-from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH, unix_field
+from uuidd.core.ids.ticks import TICKS_PER_SECOND, TIMES, UNIX_EPOCH
+from uuidd.core.typed import NamedTuple
 
 EPOCH = 1_400_000_000
 """2014-05-13T16:53:20Z, in Unix seconds."""
 
-TIME = unix_field("ksuid", TICKS_PER_SECOND, 32, epoch_ms=EPOCH * 1000)
+TIME = TIMES["ksuid"]
 
 BYTES, WIDTH = 20, 27
 """Bytes and characters of a KSUID."""

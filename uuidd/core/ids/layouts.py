@@ -1,37 +1,20 @@
 """How ids of each kind are made of blocks, in each of its forms.
 
-An id sits on a *place*: for nearly all kinds that is a tick; for Snowflakes, of which a millisecond
-holds 4,096, it is a slot. The ids of several places in a row are drawn at once, at C's speed. A
-*run* is the stretch of places that one such call may cover (see ``bulk``).
+The ids of several places in a row are drawn at once, at C's speed. The places of one such call are
+of one run ("places.py", "bulk.py").
 """
+
+from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import count as count_up
 from itertools import islice, repeat
 from struct import Struct
-from typing import Any, NamedTuple
 
-from uuidd.core.ids import bulk, flake, ksuid, push_id, snowflake, ulid, versions
+from uuidd.core.ids import bulk, flake, ksuid, snowflake
 from uuidd.core.ids.bulk import RandomBytes
-from uuidd.core.ids.snowflake import TWITTER_EPOCH
-from uuidd.core.ids.tables import RUN
-from uuidd.core.ids.ticks import GREGORIAN, TimeField
-
-
-class Origin(NamedTuple):
-    """What an id says beside its time and its random bits: where it was made.
-
-    v1 and v6 have *clock_seq* and *node*, Flakes *node*. Snowflakes have *worker*, which is None if
-    the daemon has no worker number, and count from *epoch*, in Unix milliseconds. The kinds that
-    end in random bits, except v4, have *lane*, 0 to 255; None stands for 8 more random bits.
-    """
-
-    node: int
-    clock_seq: int = 0
-    worker: int | None = None
-    epoch: int = TWITTER_EPOCH
-    lane: int | None = 0
-
+from uuidd.core.ids.places import Origin
+from uuidd.core.typed import Any, NamedTuple
 
 Draw = Callable[[int, int, Origin, RandomBytes], Iterator[Any]]
 """Returns the ids of *count* places from *first*, all in one run.
@@ -49,43 +32,12 @@ _PACK_SNOWFLAKE = Struct(">Q").pack
 class Layout(NamedTuple):
     """How ids of a kind are made.
 
-    *forms* holds what draws each form; a ``uuid`` is drawn as an int. *room* returns the number of
-    places from one to the end of its run, *places* the half-open range of places on some ticks, and
-    *ticks* the number of ticks that hold at least that many places. *random*: an id has random
-    bits, so a place gives another id each time. *packed* is a faster way to the bytes of many ids,
-    or None if there is none.
+    *forms* holds what draws each form; a ``uuid`` is drawn as an int. *packed* is a faster way to
+    the bytes of many ids, or None if there is none.
     """
 
     forms: Mapping[str, Draw]
-    room: Callable[[int], int]
-    places: Callable[[int, int], tuple[int, int]]
-    ticks: Callable[[int], int]
-    random: bool
     packed: Packed | None
-
-
-def time_fields(epoch: int) -> dict[str, TimeField]:
-    """Return the time field of each kind that has a time.
-
-    *epoch*, in Unix milliseconds, is that of Snowflakes.
-    """
-    return {
-        **GREGORIAN,
-        "v7": versions.V7_TIME,
-        "snowflake": snowflake.time_field(epoch),
-        "flake": flake.TIME,
-        "ulid": ulid.TIME,
-        "ksuid": ksuid.TIME,
-        "push_id": push_id.TIME,
-    }
-
-
-def _ticks(first: int, count: int) -> tuple[int, int]:
-    return first, first + count
-
-
-def _as_many(count: int) -> int:
-    return count
 
 
 def _gregorian(kind: str) -> Layout:
@@ -103,14 +55,10 @@ def _gregorian(kind: str) -> Layout:
     def packed(first: int, count: int, origin: Origin, _: RandomBytes) -> bytearray:
         return bulk.gregorian_packed(kind, first, count, origin.clock_seq, origin.node)
 
-    return Layout(forms, bulk.room_in_run, _ticks, _as_many, random=False, packed=packed)
+    return Layout(forms, packed)
 
 
-def _random_tailed(
-    room: Callable[[int], int],
-    forms: Mapping[str, bulk.Ids[Any]],
-    packed: bulk.Packed | None = None,
-) -> Layout:
+def _random_tailed(forms: Mapping[str, bulk.Ids[Any]], packed: bulk.Packed | None = None) -> Layout:
     def form(draw: bulk.Ids[Any]) -> Draw:
         return lambda first, count, origin, random: iter(draw(first, count, origin.lane, random))
 
@@ -120,7 +68,7 @@ def _random_tailed(
         assert packed is not None  # noqa: S101  (this function is used only if it is there)
         return packed(first, count, origin.lane, random)
 
-    return Layout(made, room, _ticks, _as_many, random=True, packed=packed and all_packed)
+    return Layout(made, packed and all_packed)
 
 
 def _uuid_forms(packed: bulk.Packed) -> dict[str, bulk.Ids[Any]]:
@@ -170,35 +118,21 @@ def _snowflake_bytes(first: int, count: int, origin: Origin, _: RandomBytes) -> 
 
 LAYOUTS: Mapping[str, Layout] = {
     "v1": _gregorian("v1"),
-    "v4": _random_tailed(lambda _: RUN, _uuid_forms(bulk.v4), bulk.v4),
+    "v4": _random_tailed(_uuid_forms(bulk.v4), bulk.v4),
     "v6": _gregorian("v6"),
-    "v7": _random_tailed(bulk.room_in_ms, _uuid_forms(bulk.v7), bulk.v7),
+    "v7": _random_tailed(_uuid_forms(bulk.v7), bulk.v7),
     "snowflake": Layout(
-        {"int": _snowflakes, "text": _snowflake_texts, "bytes": _snowflake_bytes},
-        lambda place: snowflake.SLOTS - place % snowflake.SLOTS,
-        snowflake.places,
-        snowflake.ticks_for,
-        random=False,
-        packed=None,
+        {"int": _snowflakes, "text": _snowflake_texts, "bytes": _snowflake_bytes}, None
     ),
-    "flake": Layout(
-        {"int": _flakes, "text": _flake_texts, "bytes": _flake_bytes},
-        bulk.room_in_ms,
-        _ticks,
-        _as_many,
-        random=False,
-        packed=None,
-    ),
+    "flake": Layout({"int": _flakes, "text": _flake_texts, "bytes": _flake_bytes}, None),
     "ulid": _random_tailed(
-        bulk.room_in_ms,
         {**_uuid_forms(bulk.ulids), "text": bulk.ulid_texts},
         bulk.ulids,
     ),
     "ksuid": _random_tailed(
-        bulk.room_in_second,
         {"text": _ksuid_texts, "bytes": bulk.each(bulk.ksuids, ksuid.BYTES)},
         bulk.ksuids,
     ),
-    "push_id": _random_tailed(bulk.room_in_ms, {"text": bulk.push_id_texts}),
+    "push_id": _random_tailed({"text": bulk.push_id_texts}),
 }
 """The layout of each kind in ``kinds.KINDS``."""

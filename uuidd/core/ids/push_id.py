@@ -8,13 +8,14 @@ In ours the random bits begin with the tick within the millisecond, 14 bits; 8 b
 50 that are random follow.
 """
 
-from typing import NamedTuple
+from __future__ import annotations
 
 from uuidd.core.ids.bases import PUSH, check_width, decode, encode
 from uuidd.core.ids.checks import check_bits
-from uuidd.core.ids.ticks import TICKS_PER_MS, milliseconds, unix_field
+from uuidd.core.ids.ticks import TIMES, milliseconds
+from uuidd.core.typed import NamedTuple
 
-TIME = unix_field("push_id", TICKS_PER_MS, 48)
+TIME = TIMES["push_id"]
 
 WIDTH = 20
 """Characters of a Push ID."""

@@ -11,11 +11,12 @@ ceil(s * 10000 / 4096). So any three ticks in a row hold at least one slot, and 
 one per millisecond do not all have sequence 0.
 """
 
-from typing import NamedTuple
+from __future__ import annotations
 
 from uuidd.core.ids.bases import BASE32, BASE58, BASE62, decode, encode
 from uuidd.core.ids.checks import check_bits, look_up, shown
 from uuidd.core.ids.ticks import TICKS_PER_MS, UNIX_EPOCH, TimeField, milliseconds, unix_field
+from uuidd.core.typed import NamedTuple
 
 TWITTER_EPOCH = 1_288_834_974_657
 """2010-11-04T01:42:54.657Z, in Unix milliseconds."""

@@ -10,13 +10,9 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from uuidd.core.ids.checks import check_bits
+from uuidd.core.ids.places import RUN
 from uuidd.core.ids.ticks import TICKS_PER_MS
 from uuidd.core.ids.versions import LANE_BITS
-
-RUN_BITS = 12
-RUN = 1 << RUN_BITS
-"""Ticks of a run of v1 or v6. Within one only the last part of v1's ``time_low`` changes, which is
-v6's ``time_low``."""
 
 MS_BITS = 14
 """Bits of a tick within its millisecond."""

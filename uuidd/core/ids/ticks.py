@@ -3,9 +3,10 @@
 A tick is 100 ns, counted from 1582-10-15T00:00:00Z (RFC 9562, 5.1).
 """
 
-from typing import NamedTuple
+from __future__ import annotations
 
 from uuidd.core.ids.checks import check_bits, shown
+from uuidd.core.typed import NamedTuple
 
 TICK_BITS = 60
 """Bits of a tick in a v1 or v6: they last until the year 5236."""
@@ -56,10 +57,6 @@ class TimeField(NamedTuple):
         return self.epoch + check_bits("timestamp", raw, self.bits) * self.unit
 
 
-GREGORIAN = {kind: TimeField(kind, 1, 0, TICK_BITS) for kind in ("v1", "v6")}
-"""The time fields of v1 and v6, which hold the tick itself."""
-
-
 def unix_field(kind: str, unit: int, bits: int, *, epoch_ms: int = 0) -> TimeField:
     """Return a time field that begins *epoch_ms* milliseconds after 1970-01-01T00:00:00Z.
 
@@ -68,6 +65,19 @@ def unix_field(kind: str, unit: int, bits: int, *, epoch_ms: int = 0) -> TimeFie
     if type(epoch_ms) is not int:
         raise TypeError(f"epoch is {shown(epoch_ms)}; it must be an int")
     return TimeField(kind, unit, UNIX_EPOCH + epoch_ms * TICKS_PER_MS, bits)
+
+
+TIMES = {
+    "v1": TimeField("v1", 1, 0, TICK_BITS),
+    "v6": TimeField("v6", 1, 0, TICK_BITS),
+    "v7": unix_field("v7", TICKS_PER_MS, 48),
+    "flake": unix_field("flake", TICKS_PER_MS, 64),
+    "ulid": unix_field("ulid", TICKS_PER_MS, 48),
+    "ksuid": unix_field("ksuid", TICKS_PER_SECOND, 32, epoch_ms=1_400_000_000_000),
+    "push_id": unix_field("push_id", TICKS_PER_MS, 48),
+}
+"""The time field of each kind that we make and that has one, but for Snowflakes, which have theirs
+from an epoch that the host sets. v1 and v6 hold the tick itself."""
 
 
 def milliseconds(tick: int) -> tuple[int, int]:

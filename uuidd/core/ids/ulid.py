@@ -9,13 +9,14 @@ In ours the random bits begin with the tick within the millisecond, 14 bits; 8 b
 A ULID and a UUID both have 128 bits, so one converts to the other by its text alone.
 """
 
-from typing import NamedTuple
+from __future__ import annotations
 
 from uuidd.core.ids.bases import CROCKFORD, check_width, decode, encode
 from uuidd.core.ids.checks import check_bits
-from uuidd.core.ids.ticks import TICKS_PER_MS, milliseconds, unix_field
+from uuidd.core.ids.ticks import TIMES, milliseconds
+from uuidd.core.typed import NamedTuple
 
-TIME = unix_field("ulid", TICKS_PER_MS, 48)
+TIME = TIMES["ulid"]
 
 WIDTH = 26
 """Characters of a ULID. They have 130 bits, so the first is 7 at most."""

@@ -15,12 +15,13 @@ A function that builds a UUID raises ValueError, naming field, value and range, 
 fit. A function that reads one raises ValueError, naming the UUID, if it is of another version.
 """
 
-from typing import NamedTuple
+from __future__ import annotations
 
 from uuidd.core.ids import uuids
 from uuidd.core.ids.checks import check_bits
 from uuidd.core.ids.nodes import NODE_BITS
-from uuidd.core.ids.ticks import TICK_BITS, TICKS_PER_MS, TimeField, milliseconds, unix_field
+from uuidd.core.ids.ticks import TICK_BITS, TICKS_PER_MS, TIMES, TimeField, milliseconds
+from uuidd.core.typed import NamedTuple
 
 CLOCK_SEQ_BITS = 14
 
@@ -44,7 +45,7 @@ NAMESPACES = {
 
 V4_RANDOM_BITS = 122
 
-V7_TIME = unix_field("v7", TICKS_PER_MS, 48)
+V7_TIME = TIMES["v7"]
 V7_RANDOM_BITS = 60
 """Bits after the tick in a v7 of ours: the lane, and 52 random ones."""
 

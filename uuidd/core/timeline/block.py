@@ -1,8 +1,9 @@
 """A block: the ticks that a caller is given to make ids from."""
 
-from typing import NamedTuple
+from __future__ import annotations
 
-from uuidd.core.ids.layouts import Origin
+from uuidd.core.ids.places import Origin
+from uuidd.core.typed import NamedTuple
 
 MAX_BLOCK = 1_000_000
 """Ticks of one block: 0.1 s of one clock sequence, so a whole block is soon there. It is also the

@@ -1,6 +1,8 @@
 """What a lease's holder knows: the lease, and the layout of the page (``leases`` has the rules)."""
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from uuidd.core.typed import NamedTuple
 
 PAGE_MAGIC = 0x7575_6964_6C6E_0001
 """The first word of a page: ``uuidln``, and the version of its layout."""

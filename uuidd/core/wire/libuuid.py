@@ -4,12 +4,14 @@ One connection carries one request and one reply. Counts and lengths are int32 i
 own byte order, UUIDs 16 bytes in the RFC's. There is no error reply.
 """
 
+from __future__ import annotations
+
 from enum import IntEnum
 from struct import Struct
-from typing import NamedTuple
 
 from uuidd.core.ids import uuids, versions
 from uuidd.core.timeline import MAX_BLOCK, Block
+from uuidd.core.typed import NamedTuple
 
 MAX_RANDOM = 63
 """The most random UUIDs of one reply: what fits into the buffer of libuuid's callers."""

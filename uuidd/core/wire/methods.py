@@ -1,9 +1,10 @@
 """The rpc methods: params to calls, blocks to results and back."""
 
+from __future__ import annotations
+
 from collections.abc import Collection
 from enum import Enum
 from math import ceil
-from typing import Any, NamedTuple
 
 from uuidd.core.ids.kinds import KINDS
 from uuidd.core.ids.nodes import NODE_BITS
@@ -13,6 +14,7 @@ from uuidd.core.ids.versions import CLOCK_SEQ_BITS
 from uuidd.core.timeline import MAX_BLOCK, Block, SteadyBlock
 from uuidd.core.timeline.generation import BLOCK_LANES, LANES
 from uuidd.core.timeline.page import TOKEN_BITS, Lease
+from uuidd.core.typed import Any, NamedTuple
 
 TIMELINES = ("utc", "steady", "snowflake")
 METHODS = ("lease", "make", "renew", "status", "take")

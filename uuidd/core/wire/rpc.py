@@ -7,12 +7,15 @@ Anything of one of these shapes is unpacked, so that a request with a mistake ca
 that is not UTF-8 comes with U+FFFD in it, and a map, which no method takes, without its items.
 """
 
+from __future__ import annotations
+
 from collections import deque
 from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import Any, NamedTuple
 
 import msgpack
+
+from uuidd.core.typed import Any, NamedTuple
 
 REQUEST, RESPONSE, NOTIFICATION = 0, 1, 2
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from uuidd.core.ids import flake, ksuid, nodes, push_id, snowflake, times, ulid, uuids, versions
 from uuidd.core.ids.inspect import foreign
-from uuidd.core.ids.ticks import GREGORIAN, TICKS_PER_MS, TimeField
+from uuidd.core.ids.ticks import TICKS_PER_MS, TIMES, TimeField
 from uuidd.core.ids.versions import LANE_BITS
 
 Fields = dict[str, int | str]
@@ -70,11 +70,11 @@ def _gregorian(value: int) -> Fields:
     tick, clock_seq, node = versions.gregorian_fields(value)
     return {
         **_rfc(version or 0),
-        **_time(GREGORIAN[kind], tick),
+        **_time(TIMES[kind], tick),
         "clock_seq": clock_seq,
         "node": nodes.to_text(node),
         "node_is": _node_is(node),
-        "full_on": full_on(GREGORIAN[kind]),
+        "full_on": full_on(TIMES[kind]),
     }
 
 

@@ -12,7 +12,7 @@ from uuidd.core.ids.inspect.plausible import of_integer
 LONGEST_BITS = 160
 """Bits of the longest id, a KSUID."""
 
-_BYTES = {"ksuid": 20, "apollo": 8, "snowflake": 8}
+_BYTES = {"ksuid": 20, "snowflake": 8}
 """How many bytes an id has, for the kinds that do not have 16."""
 
 

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from tests import kinds
 from tests.kinds import KINDS, UNIX
 from uuidd.core.ids import bases, flake, ksuid, push_id, snowflake, ulid, uuids, versions
-from uuidd.core.ids.inspect import foreign
 from uuidd.core.ids.places import Origin
 
 TWITTER = snowflake.TWITTER_EPOCH
@@ -167,7 +166,6 @@ WRITINGS = {
     "push_id": of_kind("push_id", push_id, "Push ID"),
     "ksuid": of_kind("ksuid", ksuid, "KSUID"),
     "snowflake": of_kind("snowflake", snowflake, "Snowflake"),
-    "uid": Writing(foreign.apollo_to_text, foreign.apollo_from_text, 64, "Apollo UID", 17),
 } | {base: in_base(base) for base in snowflake.ALPHABETS}
 
 EACH_WRITING = pytest.mark.parametrize("writing", WRITINGS.values(), ids=WRITINGS.keys())
@@ -237,9 +235,6 @@ def test_ids_sort_by_their_time(family: Family, data: st.DataObject) -> None:
     [
         *((family.fields, sum(kinds.sizes(family.layout).values())) for family in FAMILIES),
         (versions.v7_tick, 128),
-        (foreign.ncs_fields, 128),
-        (foreign.ncs_to_text, 128),
-        (foreign.apollo_fields, 64),
     ],
 )
 def test_a_value_of_too_many_bits_is_not_read(read: Callable[[int], object], count: int) -> None:

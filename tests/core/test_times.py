@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from tests.kinds import KINDS, TIMED, TWITTER
 from uuidd.core.ids import flake, ksuid, snowflake, versions
-from uuidd.core.ids.inspect import foreign
 from uuidd.core.ids.places import time_fields
 from uuidd.core.ids.ticks import (
     TICKS_PER_MS,
@@ -33,17 +32,11 @@ RFC_TIME = datetime(2022, 2, 22, 14, 22, 22, tzinfo=timezone(timedelta(hours=-5)
 
 # --- time fields
 
-FIELDS = time_fields(TWITTER) | {
-    "v2": versions.V2_TIME,
-    "ncs": foreign.NCS_TIME,
-    "apollo": foreign.APOLLO_TIME,
-}
+FIELDS = time_fields(TWITTER) | {"v2": versions.V2_TIME}
 EACH_FIELD = pytest.mark.parametrize("field", FIELDS.values(), ids=FIELDS.keys())
 
 SPANS = {kind: (KINDS[kind].first, KINDS[kind].last) for kind in TIMED} | {
     "v2": ("1582-10-15T00:00:00Z", "5236-03-31T21:13:51Z"),
-    "ncs": ("1980-01-01T00:00:00Z", "2015-09-05T05:58:26Z"),
-    "apollo": ("1980-01-01T00:00:00Z", "2015-09-05T05:58:26Z"),
 }
 
 

@@ -11,7 +11,7 @@ from tests.fuzzing.mutations import Mutations
 from tests.fuzzing.spans import of_words
 from tests.fuzzing.target import Broken, Target
 from uuidd.core.ids import uuids, versions
-from uuidd.core.ids.inspect import ALIASES, INSPECTED_KINDS, ORDER, foreign, readings
+from uuidd.core.ids.inspect import ALIASES, INSPECTED_KINDS, ORDER, readings
 
 _ASKED = (None, *INSPECTED_KINDS, *ALIASES, "v9", "")
 _EPOCHS = (None, 0, 1_288_834_974_657, (1 << 48) - 1)
@@ -24,7 +24,6 @@ Parser = tuple[Callable[[str], int], Callable[[int], str] | None]
 
 PARSERS: tuple[Parser, ...] = (
     *((writing.from_text, writing.to_text) for writing in WRITINGS.values()),
-    (foreign.ncs_from_text, foreign.ncs_to_text),
     (versions.namespace, uuids.to_text),
 )
 

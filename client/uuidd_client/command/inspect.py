@@ -130,8 +130,7 @@ def _for_people(some: list[Reading]) -> str:
     first, *others = some
     lines = [first.text, *_rows(first.kind, {"kind": first.kind, **first.fields})]
     for other in others:
-        article = "an" if other.kind == "apollo" else "a"
-        lines += [f"or, as {article} {other.kind}: {other.text}", *_rows(other.kind, other.fields)]
+        lines += [f"or, as a {other.kind}: {other.text}", *_rows(other.kind, other.fields)]
     return "\n".join(lines)
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from uuidd.core.ids import flake, ksuid, nodes, push_id, snowflake, times, ulid, uuids, versions
-from uuidd.core.ids.inspect import foreign
 from uuidd.core.ids.ticks import TICKS_PER_MS, TIMES, TimeField
 from uuidd.core.ids.versions import LANE_BITS
 
@@ -20,9 +19,7 @@ def kind_of_uuid(value: int) -> str:
         return f"v{version}" if 1 <= version <= 8 else "unknown"
     if value == uuids.NIL:
         return "nil"
-    if value == uuids.MAX:
-        return "max"
-    return "unknown" if value >> 63 & 1 else "ncs"
+    return "max" if value == uuids.MAX else "unknown"
 
 
 # --- what several kinds have in common
@@ -118,17 +115,6 @@ def _v8(value: int) -> Fields:
     }
 
 
-def _ncs(value: int) -> Fields:
-    found = foreign.ncs_fields(value)
-    return {
-        "variant": "NCS",
-        **_time(foreign.NCS_TIME, found.timestamp),
-        "family": foreign.NCS_FAMILIES.get(found.family, str(found.family)),
-        "host": found.host.to_bytes(7, "big").hex("."),
-        "full_on": full_on(foreign.NCS_TIME),
-    }
-
-
 def _guid(value: int) -> Fields:
     swapped = uuids.guid_swapped(value)
     return UUID_FIELDS[kind_of_uuid(swapped)](swapped)
@@ -138,6 +124,8 @@ def _unknown(value: int) -> Fields:
     version = uuids.version(value)
     if version is not None:
         return _rfc(version)
+    if not value >> 63 & 1:
+        return {"variant": "NCS"}
     return {"variant": "future" if value >> 61 & 1 else "Microsoft"}
 
 
@@ -152,7 +140,6 @@ UUID_FIELDS: dict[str, Callable[[int], Fields]] = {
     "v8": _v8,
     "nil": lambda _: {},
     "max": lambda _: {},
-    "ncs": _ncs,
     "guid": _guid,
     "unknown": _unknown,
 }
@@ -204,22 +191,11 @@ def _push_id(value: int) -> Fields:
     }
 
 
-def _apollo(value: int) -> Fields:
-    found = foreign.apollo_fields(value)
-    return {
-        **_time(foreign.APOLLO_TIME, found.timestamp),
-        "node": f"0x{found.node:05x}",
-        "sequence": found.counter,
-        "full_on": full_on(foreign.APOLLO_TIME),
-    }
-
-
 OTHER_FIELDS: dict[str, Callable[[int], Fields]] = {
     "ulid": _ulid,
     "flake": _flake,
     "ksuid": _ksuid,
     "push_id": _push_id,
-    "apollo": _apollo,
 }
 
 
@@ -242,20 +218,12 @@ def of_snowflake(value: int, field: TimeField) -> Fields:
 # --- texts
 
 
-def _ncs_text(value: int) -> str:
-    """Return NCS's text, or the UUID's if reserved bits are set, which NCS's has no place for."""
-    reserved = foreign.ncs_fields(value).reserved
-    return uuids.to_text(value) if reserved else foreign.ncs_to_text(value)
-
-
 TEXTS: dict[str, Callable[[int], str]] = {
     **dict.fromkeys(UUID_FIELDS, uuids.to_text),
-    "ncs": _ncs_text,
     "guid": lambda value: uuids.to_text(uuids.guid_swapped(value)),
     "ulid": ulid.to_text,
     "flake": flake.to_text,
     "ksuid": ksuid.to_text,
     "push_id": push_id.to_text,
-    "apollo": foreign.apollo_to_text,
 }
 """How the kinds that are not written in decimal are written."""

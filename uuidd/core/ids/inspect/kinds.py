@@ -30,8 +30,6 @@ ORDER = (
     "payload",
     "domain",
     "local_id",
-    "family",
-    "host",
     "custom_a",
     "custom_b",
     "custom_c",

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from uuidd.core.ids import flake, ksuid, snowflake, ulid, uuids
-from uuidd.core.ids.inspect import foreign
 from uuidd.core.ids.inspect.fields import kind_of_uuid
 from uuidd.core.ids.inspect.kinds import Reading, snowflake_time
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH, TimeField
@@ -19,8 +18,8 @@ FROM = UNIX_EPOCH + 946_684_800 * TICKS_PER_SECOND
 UNTIL = UNIX_EPOCH + 4_102_444_800 * TICKS_PER_SECOND
 """2000-01-01 and 2100-01-01, as ticks: a time between them is plausible.
 
-Of the kinds without a mark only Apollo's is older than 2000, and 2100 leaves room for a clock or an
-epoch that is far off. A century is one in ninety of the times in 48 bits of milliseconds, so few
+No kind without a mark is older than 2000, and 2100 leaves room for a clock or an epoch that is far
+off. A century is one in ninety of the times in 48 bits of milliseconds, so few
 bits are plausible by chance.
 """
 
@@ -40,10 +39,6 @@ def of_integer(value: int, epoch: int | None) -> Iterator[Reading]:
         found = Reading("snowflake", value, epoch)
         if is_plausible(found):
             yield found
-    uid = foreign.apollo_fields(value)
-    # Without the rule that reserved bits are 0, two in five integers would be plausible.
-    if not uid.reserved and uid.timestamp in _plausible(foreign.APOLLO_TIME):
-        yield Reading("apollo", value)
 
 
 def of_octets(value: int) -> Iterator[Reading]:
@@ -60,8 +55,6 @@ def of_octets(value: int) -> Iterator[Reading]:
     yield from _plausible_ulid(value)
     if not is_marked(kind):
         yield from _marked_guid(value)
-    if kind == "ncs" and _is_marked_ncs(value):
-        yield Reading("ncs", value)
 
 
 def beside_uuid(value: int) -> Iterator[Reading]:
@@ -79,7 +72,7 @@ def as_flake(value: int) -> Iterator[Reading]:
 
 def is_marked(kind: str) -> bool:
     """Return whether UUIDs of this kind are marked."""
-    return kind not in ("ncs", "unknown")
+    return kind != "unknown"
 
 
 def is_plausible(reading: Reading) -> bool:
@@ -100,12 +93,6 @@ def _plausible_ksuid(value: int) -> Iterator[Reading]:
 def _marked_guid(value: int) -> Iterator[Reading]:
     if kind_of_uuid(uuids.guid_swapped(value)).startswith("v"):
         yield Reading("guid", value)
-
-
-def _is_marked_ncs(value: int) -> bool:
-    """Return whether the reserved bits are 0, as always in NCS, and the family is one of NCS's."""
-    found = foreign.ncs_fields(value)
-    return not found.reserved and found.family in foreign.NCS_FAMILIES
 
 
 @lru_cache(maxsize=64)

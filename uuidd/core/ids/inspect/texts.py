@@ -1,9 +1,9 @@
 """The readings of an id's text, by its length and its characters.
 
 Some texts show their kind by their shape: 8-4-4-4-12 is a UUID, also in braces and after
-``urn:uuid:``; 26 characters are a ULID, 27 a KSUID, 20 a Push ID; dots are Apollo's. The others are
-bits: 32 or 40 hex digits are 16 or 20 bytes, and digits, or ``0x`` and hex digits, an integer. Any
-other letters are digits of a Snowflake or a Flake.
+``urn:uuid:``; 26 characters are a ULID, 27 a KSUID, 20 a Push ID. The others are bits: 32 or 40 hex
+digits are 16 or 20 bytes, and digits, or ``0x`` and hex digits, an integer. Any other letters are
+digits of a Snowflake or a Flake.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import partial
 
 from uuidd.core.ids import flake, ksuid, push_id, snowflake, ulid, uuids
 from uuidd.core.ids.checks import check_bits, check_name, shown
-from uuidd.core.ids.inspect import foreign, plausible
+from uuidd.core.ids.inspect import plausible
 from uuidd.core.ids.inspect.fields import kind_of_uuid
 from uuidd.core.ids.inspect.kinds import INSPECTED_KINDS, Reading
 from uuidd.core.ids.inspect.kinds import UUID_KINDS as UUID_KINDS
@@ -50,7 +50,6 @@ _FORMS = {
     "ulid": re.compile(rf".{{{ulid.WIDTH}}}\Z"),
     "ksuid": re.compile(rf".{{{ksuid.WIDTH}}}\Z"),
     "flake": re.compile(r"[0-9A-Za-z]{1,22}\Z"),
-    "apollo": re.compile(r".{8}[.]"),
 }
 """The shapes of texts without a hyphen, brace or colon, by kind."""
 
@@ -110,10 +109,6 @@ def _spelled(bare: str) -> list[Reading]:
         kind = kind_of_uuid(value)
         beside = [] if plausible.is_marked(kind) else plausible.beside_uuid(value)
         return [Reading(kind, value), *beside]
-    if bare[8:9] == ".":
-        return [Reading("apollo", foreign.apollo_from_text(bare))]
-    if bare[12:13] == ".":
-        return [Reading("ncs", foreign.ncs_from_text(bare))]
     return []
 
 
@@ -180,7 +175,7 @@ def _as_kind(bare: str, kind: str, epoch: int | None, raw: bool) -> list[Reading
 def _check_form(bare: str, kind: str, raw: bool) -> None:
     """Raise ValueError unless a text is written as the kind's own tools write it, or is *raw*."""
     if kind in UUID_KINDS:
-        fits = bool(_UUID_MARKS.search(bare) or _PLAIN_UUID.match(bare) or "." in bare)
+        fits = bool(_UUID_MARKS.search(bare) or _PLAIN_UUID.match(bare))
     elif kind == "snowflake":
         fits = not _HEX.match(bare)
     else:
@@ -236,8 +231,6 @@ def _as_uuid(bare: str, kind: str) -> int:
         return ulid.from_text(bare)
     if bare.isdecimal() or _HEX.match(bare):
         return _integer(bare, kind, 128)
-    if "." in bare:
-        return foreign.ncs_from_text(bare)
     return uuids.from_text(bare)
 
 
@@ -259,16 +252,11 @@ def _as_ksuid(bare: str) -> int:
     return ksuid.from_text(bare)
 
 
-def _as_apollo(bare: str) -> int:
-    return foreign.apollo_from_text(bare) if "." in bare else _integer(bare, "apollo", 64)
-
-
 _PARSERS: dict[str, Callable[[str], int]] = {
     **{kind: partial(_as_uuid, kind=kind) for kind in UUID_KINDS},
     "ulid": _as_ulid,
     "flake": _as_flake,
     "ksuid": _as_ksuid,
     "push_id": push_id.from_text,
-    "apollo": _as_apollo,
 }
 """How to read a text's bits, by the kind that the caller names."""

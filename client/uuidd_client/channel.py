@@ -44,8 +44,9 @@ from contextlib import closing
 from functools import partial
 
 from uuidd.core.ids.kinds import KINDS
-from uuidd.core.ids.places import PLACES, Origin, time_fields
-from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
+from uuidd.core.ids.places import PLACES, Origin
+from uuidd.core.ids.snowflake import time_field
+from uuidd.core.ids.ticks import TICKS_PER_SECOND, TIMES, UNIX_EPOCH
 from uuidd.core.timeline import MAX_BLOCK, Block, SteadyBlock
 from uuidd.core.timeline.page import DUE_AT, HORIZON_AT, TOKENS_AT
 from uuidd.core.timeline.volatile import TOLERANCE
@@ -152,7 +153,7 @@ class Channel:
         # For each timeline, when to ask again, and the error until then.
         self._refused: dict[str, tuple[float, DaemonUnavailable]] = {}
         self._notices: dict[str, Notices] = {}
-        self._fallback = Fallback(settings.clock)
+        self._fallback: Fallback | None = None
         self._supplies: dict[str, _Supply] = {}
         self._stats = Stats()
         if former is not None:
@@ -170,26 +171,19 @@ class Channel:
         return self._supply(kind).cutter if self._settings.shared else None
 
     def one(self, kind: str, form: str) -> tuple[Cutter | None, Any]:
-        """Return a cutter for ids of *kind*, if there is one, and the first id, in *form*."""
-
-        def use(channel: Channel) -> tuple[Cutter | None, Any]:
-            [made] = channel._made(kind, form, 1)
-            return (self.cutter(kind) if channel is self else None), made
-
-        # Random bits need no turn, and wait for nobody who asks the daemon.
-        return self.in_turn(use) if KINDS[kind].timeline else use(self)
+        """Return the cutter for ids of *kind*, as ``cutter`` does, and the first id, in *form*."""
+        [made] = self.make(kind, form, 1)
+        return self.cutter(kind), made
 
     def make(self, kind: str, form: str, count: int) -> list[Any] | bytes:
         """Return exactly *count* ids of *kind*, asking the daemon where needed.
 
         *form* may be BYTES.
         """
-
-        def use(channel: Channel) -> list[Any] | bytes:
-            made: list[Any] | bytes = channel._made(kind, form, count)
-            return made
-
-        return self.in_turn(use) if KINDS[kind].timeline else use(self)
+        if not KINDS[kind].timeline:
+            # Random bits need no turn, and wait for nobody who asks the daemon.
+            return self._made(kind, form, count)
+        return self.in_turn(lambda channel: channel._made(kind, form, count))
 
     def status(self) -> dict[str, Any]:
         """Return the daemon's status."""
@@ -273,7 +267,7 @@ class Channel:
             kind, _Supply(kind, self._settings, self._life)
         )
 
-    def _made(self, kind: str, form: str, count: int) -> Any:
+    def _made(self, kind: str, form: str, count: int) -> list[Any] | bytes:
         """Return exactly *count* ids of *kind* in *form*."""
         supply, parts, tries = self._supply(kind), [], 0
         most = int(AT_ONCE * self._settings.max_age * TICKS_PER_SECOND) or 1
@@ -333,13 +327,14 @@ class Channel:
                 self._lease = None
                 self._notices_of(supply.timeline).lease_ended()
             return False
-        times = time_fields(0)[supply.kind]
-        if not max(lease.begin, times.epoch) <= now < times.end or used - now > TOLERANCE:
+        times = TIMES[supply.kind]
+        begin = max(lease.begin, times.epoch)
+        if not begin <= now < times.end or used - now > TOLERANCE:
             return False
         self._notices_of(supply.timeline).answered(self._settings.path)
         if now >= lease.tell_at:
             self._tell(lease, now)
-        begin, until = max(lease.begin, times.epoch), min(lease.tell_at, times.end)
+        until = min(lease.tell_at, times.end)
         supply.begin(lease.origin)
         supply.cutter.source = Source(
             begin, until, begin, until, lease.origin, True, True, *lease.watch
@@ -435,6 +430,7 @@ class Channel:
         elif not may_fall_back:
             raise refused.again()
         self._stats = self._stats.plus(fallback_blocks=1)
+        self._fallback = self._fallback or Fallback(self._clock)
         if timeline == "utc":
             return *self._fallback.utc(size), False, self._life.watch
         return *self._fallback.steady(size, used), False, self._life.watch
@@ -472,7 +468,7 @@ class Channel:
 
         If they can hold the current UTC, the daemon is wrong: raises DaemonUnavailable.
         """
-        times, last = time_fields(origin.epoch)[kind], tick + count - 1
+        times, last = TIMES.get(kind) or time_field(origin.epoch), tick + count - 1
         if times.epoch <= tick and last < times.end:
             return
         error = TimeOutOfRange(kind, last, times.epoch, times.end)

@@ -7,6 +7,8 @@ import sys
 import types
 import uuid
 from collections.abc import Callable, Iterator
+from functools import partial
+from operator import methodcaller
 
 from uuidd.core.ids.checks import shown
 from uuidd.core.typed import TYPE_CHECKING, Any
@@ -271,12 +273,9 @@ class Client:
         It cannot be pickled; the client, its methods and the functions of the module can.
         """
         wanted, channels = known(kind, form), self._channels
-
-        def one(channel: Channel) -> tuple[Any, Any]:
-            return channel.one(kind, wanted)
-
+        one = methodcaller("one", kind, wanted)
         if self._core:
-            draws: Callable[[], Any] = self._core.Draw(kind, wanted, lambda: channels.call(one))
+            draws: Callable[[], Any] = self._core.Draw(kind, wanted, partial(channels.call, one))
             return draws
         cut: Callable[[str, str], Any] = nothing
 

@@ -119,6 +119,8 @@ def unpack_response(data: bytes) -> Response | None:
     Raises MalformedError for anything else.
     """
     unpacker = msgpack.Unpacker(
+        # Otherwise it allocates a megabyte, which costs more than all the rest.
+        read_size=max(len(data), 1),
         max_buffer_size=max(len(data), 1 << 20),
         max_array_len=MAX_RESULTS,
         max_map_len=MAX_RESULTS,

@@ -14,7 +14,7 @@ import pytest
 
 from tests.client.cutters import CUTTERS
 from tests.client.fakes import Time
-from tests.client.lanes import Lanes
+from tests.client.lanes import Lanes, World
 from tests.rig import Daemon
 from uuidd_client import extension, notices
 from uuidd_client.command import main
@@ -82,6 +82,20 @@ def daemon() -> Iterator[Daemon]:
 def time() -> Time:
     """A clock that is moved by hand, ten seconds past START."""
     return Time(10)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Return where a socket may be made."""
+    return tmp_path / "s"
+
+
+@pytest.fixture
+def world(path: Path, time: Time) -> Iterator[World]:
+    """Return a daemon with lanes, which is not there yet."""
+    world = World(path, time)
+    yield world
+    world.lanes.close()
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from typing import Any, NoReturn, Self
 import msgpack
 import pytest
 
+from tests.kinds import tick
 from uuidd.core.ids import versions
 from uuidd.core.ids.snowflake import TWITTER_EPOCH
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
@@ -107,6 +108,11 @@ def set_random(patch: pytest.MonkeyPatch, random: Callable[[int], bytes]) -> Non
 def block(first: int, count: int, clock_seq: int = 5, node: int = NODE) -> Block:
     """Return a block whose ticks count from START."""
     return Block(START + first, count, clock_seq, node)
+
+
+def offsets(kind: str, ids: list[Any]) -> list[int]:
+    """Return the ticks of ids, counted from START."""
+    return [tick(kind, id) - START for id in ids]
 
 
 IN_USE = pack_notification(methods.IN_USE, [])
@@ -202,6 +208,21 @@ class Server:
         except OSError:
             return False
         return True
+
+
+@contextlib.contextmanager
+def full_backlog(path: Path) -> Iterator[None]:
+    """Let a daemon's socket be at *path* that accepts nobody, and at which no other may wait."""
+    with contextlib.ExitStack() as stack:
+        listener = stack.enter_context(socket.socket(socket.AF_UNIX))
+        listener.bind(str(path))
+        listener.listen(0)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                waiting = stack.enter_context(socket.socket(socket.AF_UNIX))
+                waiting.setblocking(False)
+                waiting.connect(str(path))
+        yield
 
 
 def result(request: bytes, value: Any) -> bytes:

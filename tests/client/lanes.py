@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,7 @@ from uuidd.core.timeline.page import DUE_AT, EPOCH_AT, HORIZON_AT, MAGIC_AT, PAG
 from uuidd.core.timeline.page import Lease as Granted
 from uuidd.core.wire.methods import pack_lease
 from uuidd.server import page as server_page
+from uuidd_client.client import Client
 from uuidd_client.lease import Lease, Page
 from uuidd_client.system import ClientClock
 
@@ -122,3 +125,20 @@ class World:
         first, self._next = max(self._next, end - count), end
         epoch = {"page_epoch": self.lanes.words[EPOCH_AT]}
         return result(request, granted(first - START, end - first) | epoch)
+
+
+@contextmanager
+def leasing(world: World, **settings: Any) -> Iterator[tuple[Server, Client]]:
+    """Return a daemon, and a client that has leased a lane of it."""
+    with world.server() as server, Client(world.path, _clock=world.time, **settings) as client:
+        lease(client)
+        assert server.asked == 1
+        world.time.move(20)
+        server.requests.clear()
+        yield server, client
+
+
+def lease(client: Client) -> None:
+    """Let *client* make the two requests after which it has a lease."""
+    client.make("v1", 1)
+    client.make("v7", 1)

@@ -46,12 +46,6 @@ def run(request: pytest.FixtureRequest) -> Run[Any]:
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    """Return where a socket may be made."""
-    return tmp_path / "s"
-
-
-@pytest.fixture
 def askers(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return the threads that have sent a request, or waited for a connection or an answer."""
     askers: list[int] = []

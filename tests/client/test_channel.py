@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import SafeUUID
 
 import pytest
@@ -22,11 +21,12 @@ from tests.client.fakes import (
     granted,
     grants,
     in_turn,
+    offsets,
     refused,
     result,
     wanted,
 )
-from tests.client.lanes import Lanes, World
+from tests.client.lanes import Lanes, World, lease, leasing
 from tests.kinds import LEASED, SECOND, STEADY, TIMED, UNLEASED, tick
 from tests.rig import until
 from uuidd.core.ids import ksuid
@@ -52,42 +52,6 @@ pytestmark = pytest.mark.usefixtures("implementation")
 
 TICK = 1e-7
 HOUR, YEAR = 3600 * SECOND, 365 * 86400 * SECOND
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    """Return where a socket may be made."""
-    return tmp_path / "s"
-
-
-@pytest.fixture
-def world(path: Path, time: Time) -> Iterator[World]:
-    """Return a daemon with lanes, which is not there yet."""
-    world = World(path, time)
-    yield world
-    world.lanes.close()
-
-
-@contextmanager
-def leasing(world: World, **settings: Any) -> Iterator[tuple[Server, Client]]:
-    """Return a daemon, and a client that has leased a lane of it."""
-    with world.server() as server, Client(world.path, _clock=world.time, **settings) as client:
-        lease(client)
-        assert server.asked == 1
-        world.time.move(20)
-        server.requests.clear()
-        yield server, client
-
-
-def lease(client: Client) -> None:
-    """Let *client* make the two requests after which it has a lease."""
-    client.make("v1", 1)
-    client.make("v7", 1)
-
-
-def offsets(kind: str, ids: list[Any]) -> list[int]:
-    """Return the ticks of ids, counted from START."""
-    return [tick(kind, id) - START for id in ids]
 
 
 # --- which source serves

@@ -25,6 +25,7 @@ from tests.client.fakes import (
     Server,
     Time,
     bulk_reply,
+    full_backlog,
     granted,
     grants,
     in_turn,
@@ -42,12 +43,6 @@ from uuidd_client.life import Life, Over, Watch
 from uuidd_client.system import SYSTEM_CLOCK, ClientClock
 
 PATIENCE = 10.0
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    """Return where a socket may be made."""
-    return tmp_path / "s"
 
 
 @contextlib.contextmanager
@@ -408,14 +403,7 @@ def test_a_full_backlog_ends_with_the_time_out(path: Path) -> None:
     """A daemon that accepts nobody any more cannot hold a caller in connect()."""
     time = Time()
     with contextlib.ExitStack() as stack:
-        listener = stack.enter_context(socket.socket(socket.AF_UNIX))
-        listener.bind(str(path))
-        listener.listen(0)
-        with contextlib.suppress(BlockingIOError):
-            while True:
-                waiting = stack.enter_context(socket.socket(socket.AF_UNIX))
-                waiting.setblocking(False)
-                waiting.connect(str(path))
+        stack.enter_context(full_backlog(path))
         found = stack.enter_context(connect(path, clock=time))
         with pytest.raises(DaemonUnavailable) as caught:
             found.take("utc", 1)

@@ -14,13 +14,13 @@ from functools import cache
 from itertools import pairwise
 from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
-from uuid import UUID, SafeUUID
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import kinds
+from tests.client.draws import EPOCH, formed, seen
 from tests.client.fakes import START, UNAVAILABLE, Time, Unleased, set_random
 from tests.kinds import FORMS, GREGORIAN, KINDS, LANED, MS, SECOND, TIMED, UNLEASED
 from uuidd.core.ids.places import Origin
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from uuidd_client.client import Form, Kind
 
 pytestmark = pytest.mark.usefixtures("implementation")
-
-EPOCH = 1_600_000_000_000
 
 TIMED_FORMS = [(kind, form) for kind, form in FORMS if kind in TIMED]
 UTC_FORMS = [(kind, form) for kind, form in FORMS if kind in GREGORIAN]
@@ -149,21 +147,6 @@ def bits_of(kind: str, stretch: Stretch, fill: Fill) -> list[int]:
     """Return the bits of the ids of a stretch."""
     random = int.from_bytes(fill.random(kinds.random_size(kind)), "big")
     return [kinds.made(kind, place, fill.origin, random) for place in places(kind, stretch)]
-
-
-def formed(kind: str, form: str, value: int, *, safe: bool = True) -> Any:
-    """Return the bits of an id in a form; a UUID with its mark, which no comparison would see."""
-    if form == "uuid":
-        mark = SafeUUID.safe if safe else SafeUUID.unknown
-        return UUID(int=value, is_safe=mark), mark
-    if form == "text":
-        return kinds.text(kind, value)
-    return value if form == "int" else kinds.octets(kind, value)
-
-
-def seen(id: Any) -> Any:
-    """Return an id as ``formed`` gives it."""
-    return (id, id.is_safe) if isinstance(id, UUID) else id
 
 
 def drawn(client: Client, kind: Kind, form: Form, count: int) -> list[Any]:

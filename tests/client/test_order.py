@@ -8,8 +8,7 @@ import os
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,8 +18,8 @@ import msgpack
 import pytest
 
 from tests.client.breaking import break_off, come_between
-from tests.client.fakes import START, Server, Time, gives, granted, refused, result
-from tests.client.lanes import Clock, World
+from tests.client.fakes import START, Server, Time, gives, granted, offsets, refused, result
+from tests.client.lanes import Clock, World, leasing
 from tests.client.raw import raw_fork
 from tests.kinds import GREGORIAN, LANED, LEASED, MS, SECOND, TIMED, UNLEASED, fields, place, tick
 from tests.rig import until
@@ -37,41 +36,10 @@ pytestmark = pytest.mark.usefixtures("implementation")
 HOUR = 3600 * SECOND
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    """Return where a socket may be made."""
-    return tmp_path / "s"
-
-
-@pytest.fixture
-def world(path: Path, time: Time) -> Iterator[World]:
-    """Return a daemon with lanes, which is not there yet."""
-    world = World(path, time)
-    yield world
-    world.lanes.close()
-
-
-@contextmanager
-def leasing(world: World, **settings: Any) -> Iterator[tuple[Server, Client]]:
-    """Return a daemon, and a client that has leased a lane of it."""
-    with world.server() as server, Client(world.path, _clock=world.time, **settings) as client:
-        client.make("v1", 1)
-        client.make("v7", 1)
-        assert server.asked == 1
-        world.time.move(20)
-        server.requests.clear()
-        yield server, client
-
-
 def rising(kind: str, ids: list[Any]) -> bool:
     """Whether each id is above the one before it: of v1, whether its tick is."""
     keys = [tick(kind, id) if kind == "v1" else id for id in ids]
     return all(before < after for before, after in itertools.pairwise(keys))
-
-
-def offsets(kind: str, ids: list[Any]) -> list[int]:
-    """Return the ticks of ids, counted from START."""
-    return [tick(kind, id) - START for id in ids]
 
 
 # --- from one source to another

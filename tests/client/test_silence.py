@@ -18,14 +18,7 @@ from uuid import SafeUUID
 import pytest
 
 from tests.client.breaking import break_off
-from tests.client.fakes import (
-    Answer,
-    Server,
-    Time,
-    granted,
-    result,
-    util_linux,
-)
+from tests.client.fakes import Answer, Server, Time, full_backlog, granted, result, util_linux
 from tests.rig import PATIENCE, Daemon, until
 from uuidd_client import Client, DaemonUnavailable, connection, life
 from uuidd_client.connection import Connection, Silence
@@ -56,12 +49,6 @@ class Stopped:
     def __exit__(self, *_: object) -> None:
         self.awake.set()
         self.server.__exit__()
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    """Return where a socket may be made."""
-    return tmp_path / "s"
 
 
 @pytest.fixture
@@ -303,14 +290,7 @@ def test_a_silent_daemon_that_ended_is_absent(path: Path) -> None:
 def test_a_daemon_whose_backlog_is_full_is_silent_until_it_has_room(path: Path) -> None:
     """There is no request out then, and no connection; each call tries, and does not wait."""
     with contextlib.ExitStack() as stack:
-        listener = stack.enter_context(socket.socket(socket.AF_UNIX))
-        listener.bind(str(path))
-        listener.listen(0)
-        with contextlib.suppress(BlockingIOError):
-            while True:
-                waiting = stack.enter_context(socket.socket(socket.AF_UNIX))
-                waiting.setblocking(False)
-                waiting.connect(str(path))
+        stack.enter_context(full_backlog(path))
         found = stack.enter_context(silenced(path))
         for _ in range(3):
             assert not heard(found)

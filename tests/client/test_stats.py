@@ -31,12 +31,6 @@ pytestmark = pytest.mark.usefixtures("implementation")
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    """Return where a socket may be made."""
-    return tmp_path / "s"
-
-
-@pytest.fixture
 def log(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
     """Return the log, of all levels."""
     with caplog.at_level(logging.DEBUG, logger=notices.LOGGER):

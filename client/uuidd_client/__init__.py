@@ -24,8 +24,8 @@ from uuidd import __version__ as __version__
 from uuidd.core.typed import TYPE_CHECKING, Any
 from uuidd_client import extension
 from uuidd_client.client import Client
-from uuidd_client.counts import Stats
 from uuidd_client.errors import DaemonUnavailable, NoWorkerId, TimeOutOfRange
+from uuidd_client.notices import Stats
 
 if TYPE_CHECKING:
     from typing import TypeVar

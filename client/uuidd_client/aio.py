@@ -36,7 +36,7 @@ from uuidd_client.client import Client, nothing
 
 if TYPE_CHECKING:
     from uuidd_client.client import Form, IntKind, Kind, TextKind, UuidKind
-    from uuidd_client.counts import Stats
+    from uuidd_client.notices import Stats
 
 Result = TypeVar("Result")
 Draw = Callable[[], Coroutine[Any, Any, Result]]

@@ -53,12 +53,11 @@ from uuidd.core.timeline.volatile import TOLERANCE
 from uuidd.core.typed import TYPE_CHECKING, Any, NamedTuple
 from uuidd.core.wire.methods import seconds_to_ask_again
 from uuidd_client.connection import Connection, Silence
-from uuidd_client.counts import Stats
 from uuidd_client.errors import DaemonUnavailable, TimeOutOfRange
 from uuidd_client.fallback import MAX_LEAD, Fallback
 from uuidd_client.lease import Lease
 from uuidd_client.life import FOREVER, Life, Over, Watch
-from uuidd_client.notices import Notices
+from uuidd_client.notices import Notices, Stats
 from uuidd_client.source import Source
 from uuidd_client.system import SYSTEM_CLOCK, ClientClock
 

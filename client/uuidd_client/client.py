@@ -15,8 +15,8 @@ from uuidd.core.typed import TYPE_CHECKING, Any
 from uuidd_client import extension, life
 from uuidd_client.arguments import counted, known, path_of, seconds
 from uuidd_client.channel import BYTES, Channel, Settings
-from uuidd_client.counts import Stats
 from uuidd_client.life import Life
+from uuidd_client.notices import Stats
 from uuidd_client.system import (
     SYSTEM_CLOCK,
     ClientClock,

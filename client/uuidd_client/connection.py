@@ -20,8 +20,6 @@ request, and adds the time that the daemon may wait to the time-out.
 
 from __future__ import annotations
 
-import errno
-import os
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -29,7 +27,7 @@ from functools import partial
 from uuidd.core.timeline import Block, SteadyBlock
 from uuidd.core.typed import TYPE_CHECKING, Any
 from uuidd.core.wire import libuuid, methods, rpc
-from uuidd_client.errors import DaemonUnavailable, NoWorkerId
+from uuidd_client.errors import DaemonUnavailable, NoWorkerId, unreachable
 from uuidd_client.lease import Lease, Page, page_of
 from uuidd_client.life import FOREVER, Life, Watch, current, word
 from uuidd_client.stream import Stream
@@ -61,20 +59,8 @@ CONNECT_PAUSE = 0.05
 
 CLOSED = "it closed the connection, as util-linux's does if it does not know the request"
 
-MOST_PATH_BYTES = 107
-"""The longest path of a socket: sockaddr_un has room for 108 bytes, of which the last is zero."""
-
 _ALWAYS = word(FOREVER)
 """The horizon of a block."""
-
-_REASONS = {
-    errno.ENOENT: "no_socket",
-    errno.ENOTDIR: "no_socket",
-    errno.EACCES: "no_access",
-    errno.EPERM: "no_access",
-    errno.ECONNREFUSED: "no_listener",
-}
-"""The reasons for which there is no connection, by the error of the system."""
 
 
 class Silence:
@@ -112,7 +98,8 @@ class Connection:
         self.path = path
         self.clock = clock
         self.page: Page | None = None
-        self._timeout = timeout
+        self._timeout = IMPATIENCE if timeout is None else timeout
+        self._patience = PATIENCE if timeout is None else timeout
         self._silence = silence or Silence()
         self._life = life or current()
         self._sock: Stream | None = None
@@ -229,22 +216,18 @@ class Connection:
         Raises DaemonUnavailable at once if the probe has no answer.
         """
         now = self.clock.elapsed()
-        if self._is_silent:
-            sock = self._sock
-            is_quiet = sock is None or sock.is_quiet()
-            if is_quiet and sock is not None and now < self._asked_at + PATIENCE:
+        sock = self._sock
+        if self._is_silent and sock is not None:
+            is_quiet = sock.is_quiet()
+            if is_quiet and now < self._asked_at + PATIENCE:
                 raise self._silent()
             self.close()
             if not is_quiet:
                 self._heard()
         self._asked_at = self._deadline = now
-        if self._is_silent or now < self._silence.until:
-            return
-        if self._timeout is not None:
-            self._deadline += self._timeout + more
-        else:
+        if not self._is_silent and now >= self._silence.until:
             is_long = patient or self._silence.patient
-            self._deadline += (PATIENCE if is_long else IMPATIENCE) + more
+            self._deadline += more + (self._patience if is_long else self._timeout)
 
     def _heard(self) -> None:
         """Note that the daemon has answered, or has gone."""
@@ -338,12 +321,7 @@ class Connection:
 
     def _failed(self, error: OSError) -> DaemonUnavailable:
         self.close()
-        cause = error.strerror or str(error)
-        size = len(os.fsencode(self.path))
-        if size > MOST_PATH_BYTES:
-            # Python refuses such a path itself, and does not say what is allowed.
-            cause = f"the path has {size} bytes, and a socket's at most {MOST_PATH_BYTES}"
-        return DaemonUnavailable(self.path, cause, _REASONS.get(error.errno or 0, "system"))
+        return unreachable(self.path, error)
 
 
 def _block(timeline: str, count: int, result: Any) -> tuple[Block | SteadyBlock, int]:

@@ -6,6 +6,8 @@ from uuidd.core.typed import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from typing import Self
+import errno
+import os
 
 CODES = (
     "bad_params",
@@ -33,6 +35,19 @@ REASONS = (
     "refused",
 )
 """All that the ``reason`` of a DaemonUnavailable can be; client/README.md says when it is which."""
+
+
+SYSTEM_REASONS = {
+    errno.ENOENT: "no_socket",
+    errno.ENOTDIR: "no_socket",
+    errno.EACCES: "no_access",
+    errno.EPERM: "no_access",
+    errno.ECONNREFUSED: "no_listener",
+}
+"""The reasons for which there is no connection, by the error of the system; else ``system``."""
+
+MOST_PATH_BYTES = 107
+"""The longest path of a socket: sockaddr_un has room for 108 bytes, of which the last is zero."""
 
 
 class DaemonUnavailable(Exception):
@@ -64,14 +79,20 @@ class DaemonUnavailable(Exception):
         return _rebuild, (type(self), self.args), self.__dict__
 
 
+def unreachable(path: str, error: OSError) -> DaemonUnavailable:
+    """Return the error of a client that the system let have no connection."""
+    cause = error.strerror or str(error)
+    size = len(os.fsencode(path))
+    if size > MOST_PATH_BYTES:
+        # Python refuses such a path itself, and does not say what is allowed.
+        cause = f"the path has {size} bytes, and a socket's at most {MOST_PATH_BYTES}"
+    return DaemonUnavailable(path, cause, SYSTEM_REASONS.get(error.errno or 0, "system"))
+
+
 class NoWorkerId(DaemonUnavailable):
     """The daemon has no worker number, which Snowflakes need."""
 
-    def __init__(
-        self,
-        path: str,
-        cause: str = "it has no worker number; start it with --worker N, 0 to 1023",
-    ) -> None:
+    def __init__(self, path: str, cause: str) -> None:
         super().__init__(path, cause, code="no_worker_id")
 
 

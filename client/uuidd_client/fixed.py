@@ -19,9 +19,9 @@ from uuidd.core.ids.places import PLACES, Origin, time_fields
 from uuidd.core.ids.ticks import TICKS_PER_MS, UNIX_EPOCH
 from uuidd.core.ids.versions import CLOCK_SEQ_BITS
 from uuidd_client.channel import BYTES
-from uuidd_client.counts import Stats
 from uuidd_client.cutter import new_uuids
 from uuidd_client.errors import DaemonUnavailable, TimeOutOfRange
+from uuidd_client.notices import Stats
 
 _UNIX = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MICROSECOND = datetime.timedelta(microseconds=1)

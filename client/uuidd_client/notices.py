@@ -11,6 +11,7 @@ import sys
 import warnings
 from collections import deque
 
+from uuidd.core.typed import NamedTuple
 from uuidd_client.errors import DaemonUnavailable
 from uuidd_client.system import ClientClock
 
@@ -28,6 +29,30 @@ _PACKAGE = os.path.dirname(__file__) + os.sep
 
 _warned_in = 0
 """The process that has warned."""
+
+
+class Stats(NamedTuple):
+    """What a client has done since its process began there: a fork's child begins at 0.
+
+    *leases* and *blocks* count what the daemon has granted, *fallback_blocks* what took its place.
+    *leased* is whether there is a lease now. *last_error* says why a request had no usable answer,
+    "" if all had, and *last_error_at* when that was, in Unix seconds.
+    """
+
+    leases: int = 0
+    blocks: int = 0
+    fallback_blocks: int = 0
+    leased: bool = False
+    last_error: str = ""
+    last_error_at: float | None = None
+
+    def plus(self, leases: int = 0, blocks: int = 0, fallback_blocks: int = 0) -> Stats:
+        """Return this with more counts."""
+        return self._replace(
+            leases=self.leases + leases,
+            blocks=self.blocks + blocks,
+            fallback_blocks=self.fallback_blocks + fallback_blocks,
+        )
 
 
 class Notices:

@@ -29,7 +29,7 @@ NOBODY = 65534
     "error",
     [
         DaemonUnavailable("/path", "no answer yet", "silent"),
-        NoWorkerId("/path"),
+        NoWorkerId("/path", "it has none"),
         TimeOutOfRange("ksuid", 10, 20, 30),
     ],
 )

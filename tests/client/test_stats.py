@@ -21,7 +21,7 @@ from tests.client.fakes import Server, Time, grants, in_turn, refused
 from tests.client.lanes import Clock, World
 from uuidd.core.timeline.page import DUE_AT, HORIZON_AT
 from uuidd_client import Client, DaemonUnavailable, NoWorkerId, channel, notices
-from uuidd_client.counts import Stats
+from uuidd_client.notices import Stats
 from uuidd_client.testing import fixed_ids
 
 if TYPE_CHECKING:

@@ -146,13 +146,11 @@ class Connection:
         if self._asked_at < self._libuuid_until:
             raise DaemonUnavailable(self.path, CLOSED, "closed")
         granted = self._call("lease", [], methods.unpack_lease)
-        # Once, because a child's signal handler closes the connection, and takes the page away.
-        page = self.page
-        if page is None:
+        if self.page is None:
             # This process may open no more files. Each try costs a lane that rests for 20 seconds.
             later = methods.ask_again_in(methods.MOST_ASK_AGAIN)
             raise self._unusable(f"a lease came without its page{later}")
-        return Lease(granted, page)
+        return Lease(granted, self.page)
 
     def status(self) -> dict[str, Any]:
         """Return the daemon's status."""

@@ -13,6 +13,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from uuid import SafeUUID
 
 import pytest
@@ -23,7 +24,7 @@ from tests.rig import PATIENCE, Daemon, until
 from uuidd_client import Client, DaemonUnavailable, connection, life
 from uuidd_client.connection import Connection, Silence
 from uuidd_client.stream import Stream
-from uuidd_client.system import SYSTEM_CLOCK, pause
+from uuidd_client.system import SYSTEM_CLOCK
 
 pytestmark = pytest.mark.usefixtures("implementation")
 
@@ -166,37 +167,33 @@ def test_what_another_connection_found_long_ago_is_not_heeded(path: Path) -> Non
         found.close()
 
 
-def test_an_answer_that_came_while_the_process_was_held_up_is_used(path: Path) -> None:
+@pytest.mark.parametrize("held_up", ["after the request", "in the wait"])
+def test_an_answer_that_came_while_the_process_was_held_up_is_used(
+    path: Path, monkeypatch: pytest.MonkeyPatch, held_up: str
+) -> None:
     """A process that ran out of its time-out in a signal handler looks once before it gives up."""
-    begun, answered = threading.Event(), threading.Event()
+    time = Time()
 
-    def hold_up(*_: object) -> None:
-        begun.set()
-        answered.wait(60)
-        pause(1.0)
+    def hold_up(sock: Stream) -> None:
+        time.move(TEN_MINUTES)
+        assert select.select([sock], [], [], PATIENCE)[0]
 
-    def serve() -> None:
-        connection, _ = listener.accept()
-        with connection:
-            request = connection.recv(65536)
-            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGALRM)
-            begun.wait(60)
-            connection.sendall(both(request))
-            answered.set()
-            connection.recv(65536)
+    class Watched(Stream):
+        def at_once(self, call: Callable[..., Any], *args: Any) -> Any:
+            done = super().at_once(call, *args)
+            if held_up == "after the request" and call == self.send:
+                hold_up(self)
+            return done
 
-    before = signal.signal(signal.SIGALRM, hold_up)
-    server = threading.Thread(target=serve)
-    try:
-        with socket.socket(socket.AF_UNIX) as listener:
-            listener.bind(str(path))
-            listener.listen()
-            server.start()
-            with Client(path, fallback=False, timeout=1.0) as client:
-                assert client.snowflake()
-            server.join(60)
-    finally:
-        signal.signal(signal.SIGALRM, before)
+        def wait_for_bytes(self, seconds: float) -> None:
+            if held_up == "in the wait":
+                hold_up(self)
+
+    monkeypatch.setattr(connection, "Stream", Watched)
+    with Server(path, both):
+        found = Connection(str(path), 1.0, clock=time)
+        assert found.take("utc", 1)[0].count == 1
+        found.close()
 
 
 def test_another_connection_is_tried_every_five_seconds(path: Path) -> None:

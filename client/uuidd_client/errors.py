@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import os
+
 from uuidd.core.typed import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from typing import Self
-import errno
-import os
 
 CODES = (
     "bad_params",

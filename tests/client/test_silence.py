@@ -9,7 +9,6 @@ import contextlib
 import itertools
 import select
 import signal
-import socket
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path

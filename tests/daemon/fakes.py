@@ -9,11 +9,11 @@ import os
 import random
 import socket
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Generator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgpack
 import trio
@@ -33,14 +33,15 @@ from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.core.wire import methods
 from uuidd.fleet.keeper import Keeper
 from uuidd.kernel_clock import Quality
+from uuidd.server.acceptor import Acceptor
 from uuidd.server.assembly import Assembly, timelines_from
-from uuidd.server.connection import serve_connection
 from uuidd.server.entropy import Entropy
-from uuidd.server.fairness import Turns
+from uuidd.server.fairness import Pause
 from uuidd.server.page import Page
 from uuidd.server.saver import FIRST_REACH, Saver
 from uuidd.server.settings import Limits, Settings
-from uuidd.server.stream import Stream
+
+Result = TypeVar("Result")
 
 BEGIN = 1_800_000_000
 """The Unix second at which the fake clocks begin."""
@@ -260,7 +261,7 @@ class Inside(Assembly):
 
     def take(self, count: int = 1, *, whole: bool = False) -> Block:
         """Take at once, as a request that need not wait."""
-        block = self.allocator.take("utc", count, whole, uid=UID)
+        block = at_once(self.allocator.take("utc", count, whole, uid=UID))
         assert isinstance(block, Block)
         return block
 
@@ -268,13 +269,13 @@ class Inside(Assembly):
         self, count: int = 1, *, whole: bool = False, wait: bool = True
     ) -> Block:
         """Take as a request that may have to wait."""
-        block = await self.allocator.take_waiting("utc", count, whole, uid=UID, wait=wait)
+        block = await awaited(self.allocator.take("utc", count, whole, wait, uid=UID))
         assert isinstance(block, Block)
         return block
 
     def take_steady(self, count: int = 1, *, whole: bool = False) -> SteadyBlock:
         """Take of the steady timeline, at once."""
-        block = self.allocator.take("steady", count, whole, uid=UID)
+        block = at_once(self.allocator.take("steady", count, whole, uid=UID))
         assert isinstance(block, SteadyBlock)
         return block
 
@@ -282,7 +283,7 @@ class Inside(Assembly):
         self, count: int = 1, *, whole: bool = False, wait: bool = True
     ) -> SteadyBlock:
         """Take of the steady timeline, as a request that may have to wait."""
-        block = await self.allocator.take_waiting("steady", count, whole, uid=UID, wait=wait)
+        block = await awaited(self.allocator.take("steady", count, whole, wait, uid=UID))
         assert isinstance(block, SteadyBlock)
         return block
 
@@ -308,25 +309,44 @@ class Inside(Assembly):
         self, monotonic: Callable[[], float] = time.monotonic, **changed: Any
     ) -> AsyncIterator[Peer]:
         """Enter the client's end of a connection that is served, under limits *changed* by name."""
-        theirs, ours = socket.socketpair()
-        ours.setblocking(False)
         limits = replace(self.limits, **changed)
-
-        async def serve() -> None:
-            stream = Stream(ours, UID)
-            turns = Turns(monotonic)
-            data = await stream.receive()
-            while data and await serve_connection(stream, data, self.service, limits, turns):
-                data = await stream.receive()
-                if not data:
-                    break
-            stream.close()
-
-        with ours:
+        theirs, ours = socket.socketpair()
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.setblocking(False)
+            listener.bind("")
+            listener.listen()
+            acceptor = Acceptor(listener, self.service, self.admission, limits, monotonic=monotonic)
             async with Peer(theirs) as peer, trio.open_nursery() as nursery:
-                nursery.start_soon(serve)
+                nursery.start_soon(acceptor.run)
+                await trio.testing.wait_all_tasks_blocked()
+                acceptor.admit(ours, UID)
                 yield peer
                 nursery.cancel_scope.cancel()
+
+
+async def awaited(answer: Generator[Pause, None, Result]) -> Result:
+    """Return what an answer comes to, after all that it waits for."""
+    while True:
+        try:
+            pause = next(answer)
+        except StopIteration as end:
+            result: Result = end.value
+            return result
+        await (pause or trio.lowlevel.checkpoint)()
+
+
+def at_once(answer: Generator[Pause, None, Result]) -> Result:
+    """Return what an answer comes to. Raises MustPause if it has to wait."""
+    try:
+        next(answer)
+    except StopIteration as end:
+        result: Result = end.value
+        return result
+    raise MustPause
+
+
+class MustPause(Exception):
+    """An answer has to wait, and has given out nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,13 +18,15 @@ import trio
 
 from tests.daemon.fakes import HOUR, Inside, Peer, notification, request
 from tests.tools import need_root
-from uuidd.server.acceptor import GRACE, GRACE_LOOK, NEW_GRACE
+from uuidd.core.wire import rpc
+from uuidd.server.acceptor import ACCEPTS, GRACE, GRACE_LOOK, NEW_GRACE
+from uuidd.server.client import UNREAD_BYTES, Client
 from uuidd.server.daemon import until_idle
 from uuidd.server.descriptors import bar_descriptors
+from uuidd.server.fairness import Answer
+from uuidd.server.making import PIECES
 from uuidd.server.page import Page
-from uuidd.server.requests import ACCEPTS
 from uuidd.server.settings import MAX_REJECTIONS, Limits
-from uuidd.server.stream import UNREAD_BYTES
 
 pytestmark = pytest.mark.usefixtures("autojump_clock")
 
@@ -182,6 +184,34 @@ async def test_a_libuuid_request_that_has_to_wait_stops_nobody() -> None:
             assert trio.current_time() == 0
             assert len(await slow.rest()) == 24
             assert trio.current_time() == pytest.approx(0.1, abs=1e-5)
+
+
+async def test_of_one_users_makes_only_one_is_half_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many a user asks for at once, only one at a time costs memory, and no tick waits."""
+    happened: list[str] = []
+    monkeypatch.setitem(PIECES, "v1", 40)
+    async with serving() as served, contextlib.AsyncExitStack() as stack:
+        service, allocator = served.inside.service, served.inside.allocator
+        answer, take = service.answer, allocator.take
+
+        def noted_take(*wanted: Any, **others: Any) -> Any:
+            happened.append("begun")
+            return take(*wanted, **others)
+
+        def noted_answer(asked: rpc.Request, client: Client) -> Answer:
+            reply = yield from answer(asked, client)
+            happened.append("ended")
+            return reply
+
+        monkeypatch.setattr(allocator, "take", noted_take)
+        monkeypatch.setattr(service, "answer", noted_answer)
+        await trio.sleep(1)
+        peers = [await stack.enter_async_context(served.connect()) for _ in range(5)]
+        for peer in peers:
+            await peer.send(request("make", "v1", 500))
+        for peer in peers:
+            await peer.reply()
+    assert happened == ["begun", "ended"] * 5
 
 
 async def test_the_silent_stop_nobody() -> None:
@@ -487,6 +517,23 @@ async def test_one_user_cannot_shut_out_another() -> None:
         async with one, served.connect() as two, served.connect() as three:
             for peer in (one, two, three):
                 assert (await peer.call("status")).error is None
+
+
+async def test_of_one_user_only_so_many_may_leave_their_replies_unread() -> None:
+    """One connection more is closed at once; the first has all the time that there is."""
+    async with (
+        serving(unread_per_uid=1) as served,
+        served.connect() as one,
+        served.connect() as other,
+    ):
+        await one.send(request("make", "v4", 1000) * 16)
+        await trio.testing.wait_all_tasks_blocked()
+        assert served.inside.service.rpc.refused == {}
+        await other.send(request("make", "v4", 1000) * 16)
+        await trio.testing.wait_all_tasks_blocked()
+        assert served.inside.service.rpc.refused == {"unread": 1}
+        await trio.sleep(served.inside.limits.reply_seconds + 0.01)
+        assert served.inside.service.rpc.refused == {"unread": 2}
 
 
 # Short of descriptors

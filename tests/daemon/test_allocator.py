@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from functools import partial
 from typing import Any
@@ -8,11 +9,10 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from tests.daemon.fakes import HOUR, UID, Inside
+from tests.daemon.fakes import HOUR, UID, Inside, MustPause, at_once, awaited
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
-from uuidd.core.timeline import MAX_BLOCK, Block, NoneFree, SteadyBlock
+from uuidd.core.timeline import MAX_BLOCK, Block, SteadyBlock
 from uuidd.core.timeline.generation import GENERATIONS, LANES
-from uuidd.core.timeline.outcomes import NeedsSave, NotNow
 from uuidd.core.timeline.state import Node
 from uuidd.core.wire.methods import SAVE_SECONDS, RefusedError
 from uuidd.server.allocator import MOST_WAITING
@@ -37,7 +37,7 @@ async def test_a_whole_block_waits_for_free_ticks(inside: Inside, timeline: str)
     inside.save_ahead()
     inside.use_up()
     inside.take_steady(MAX_BLOCK)
-    block = await inside.allocator.take_waiting(timeline, MAX_BLOCK, True, uid=UID)
+    block = await awaited(inside.allocator.take(timeline, MAX_BLOCK, True, uid=UID))
     assert block.count == MAX_BLOCK
     assert trio.current_time() == pytest.approx(0.1, abs=1e-5)
 
@@ -122,7 +122,7 @@ async def test_a_large_step_back_opens_a_generation_that_waits_for_its_save(
         await inside.use(60)
         before = inside.take()
         inside.wall.step(-HOUR)
-        with pytest.raises(NeedsSave):
+        with pytest.raises(MustPause):
             inside.take()
         after = await inside.take_waiting(1, whole=False)
         assert after.clock_seq == before.clock_seq + LANES
@@ -153,7 +153,7 @@ async def test_a_request_waits_for_the_save_it_needs(inside: Inside, timeline: s
     blocks: list[Block | SteadyBlock] = []
 
     async def ask() -> None:
-        blocks.append(await inside.allocator.take_waiting(timeline, 1, False, uid=UID))
+        blocks.append(await awaited(inside.allocator.take(timeline, 1, False, uid=UID)))
 
     async with inside.needing_a_save() as saved, trio.open_nursery() as nursery:
         nursery.start_soon(ask)
@@ -245,7 +245,7 @@ async def test_a_stopping_daemon_is_unavailable(inside: Inside, timeline: str, w
     """A request to a closed timeline is ``unavailable`` at once, whether it would wait or not."""
     inside.timelines.close()
     with pytest.raises(RefusedError) as caught:
-        await inside.allocator.take_waiting(timeline, 1, False, uid=UID, wait=wait)
+        await awaited(inside.allocator.take(timeline, 1, False, uid=UID, wait=wait))
     assert (caught.value.code, caught.value.message) == (
         "unavailable",
         "the daemon is stopping; try again",
@@ -281,7 +281,7 @@ async def drawing(
     """Take again and again for *uid*, and count what it got."""
     while True:
         try:
-            block = await inside.allocator.take_waiting("utc", count, whole, uid=uid)
+            block = await awaited(inside.allocator.take("utc", count, whole, uid=uid))
         except RefusedError:
             got[-uid] += 1
         else:
@@ -341,7 +341,7 @@ async def test_a_user_whose_share_is_used_up_is_told_so(inside: Inside) -> None:
     async def ask_twice(uid: int) -> None:
         try:
             for count in (MAX_BLOCK, 2):
-                await inside.allocator.take_waiting("utc", count, True, uid=uid)
+                await awaited(inside.allocator.take("utc", count, True, uid=uid))
         except RefusedError as error:
             refused.append(f"{error.code}: " + error.message.removeprefix(f"uid {uid} "))
 
@@ -359,43 +359,42 @@ async def test_requests_that_have_waited_do_not_count(inside: Inside) -> None:
     inside.save_ahead()
     inside.use_up()
     inside.limits.waiting_per_uid = 1
-    take = partial(inside.allocator.take_waiting, "utc", MAX_BLOCK, True, uid=1)
+
+    async def take() -> None:
+        await awaited(inside.allocator.take("utc", MAX_BLOCK, True, uid=1))
+
     for _ in range(3):
-        with pytest.raises(NoneFree):
-            inside.allocator.take("utc", MAX_BLOCK, True, uid=1)
+        with pytest.raises(MustPause):
+            at_once(inside.allocator.take("utc", MAX_BLOCK, True, uid=1))
         async with trio.open_nursery() as nursery:
             nursery.start_soon(take)
             await trio.testing.wait_all_tasks_blocked()
             with pytest.raises(RefusedError, match="uid 1 has 1 requests waiting"):
-                inside.allocator.take("utc", MAX_BLOCK, True, uid=1)
+                at_once(inside.allocator.take("utc", MAX_BLOCK, True, uid=1))
             nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize(
-    ("lack", "most", "what"),
-    [(NoneFree, 3, "waiting for free ticks, the most"), (NeedsSave, MOST_WAITING, "waiting, the")],
+    ("lacks_a_save", "most", "what"),
+    [(False, 3, "waiting for free ticks, the most"), (True, MOST_WAITING, "waiting, the")],
 )
 async def test_only_so_many_requests_of_one_user_wait(
-    inside: Inside, lack: type[NotNow], most: int, what: str
+    inside: Inside, lacks_a_save: bool, most: int, what: str
 ) -> None:
     """One more is refused at once, and says why; another user's may wait."""
     inside.save_ahead()
     inside.use_up()
-    if lack is NeedsSave:
+    if lacks_a_save:
         # Another generation is to serve, and nobody saves it.
         inside.wall.step(-HOUR)
     inside.limits.waiting_per_uid = 3
-    take = partial(inside.allocator.take_waiting, "utc", MAX_BLOCK, True)
-    async with trio.open_nursery() as nursery:
+    with contextlib.ExitStack() as stack:
         for _ in range(most):
-            with pytest.raises(lack):
-                inside.allocator.take("utc", MAX_BLOCK, True, uid=1)
-            nursery.start_soon(partial(take, uid=1))
-            await trio.testing.wait_all_tasks_blocked()
+            waiting = inside.allocator.take("utc", MAX_BLOCK, True, uid=1)
+            stack.callback(waiting.close)
+            next(waiting)
         with pytest.raises(RefusedError, match=f"uid 1 has {most} requests {what}") as caught:
-            inside.allocator.take("utc", MAX_BLOCK, True, uid=1)
+            at_once(inside.allocator.take("utc", MAX_BLOCK, True, uid=1))
         assert caught.value.code == "busy"
-        with pytest.raises(lack):
-            inside.allocator.take("utc", MAX_BLOCK, True, uid=2)
-        # What they wait for does not come.
-        nursery.cancel_scope.cancel()
+        with pytest.raises(MustPause):
+            at_once(inside.allocator.take("utc", MAX_BLOCK, True, uid=2))

@@ -5,16 +5,16 @@ from __future__ import annotations
 import logging
 import os
 import random
+from unittest.mock import Mock
 
 import pytest
 import trio
 from trio.testing import MockClock
 
-from tests.daemon.fakes import UID, Inside
+from tests.daemon.fakes import UID, Inside, MustPause, at_once, awaited
 from tests.daemon.fleet import Engine, Host
 from tests.rig import Daemon
 from uuidd.core.ids.nodes import MULTICAST
-from uuidd.core.timeline.outcomes import NeedsSave
 from uuidd.core.timeline.state import Node
 from uuidd.core.wire import rpc
 from uuidd.core.wire.methods import RefusedError
@@ -40,7 +40,7 @@ async def test_nothing_is_given_out_before_the_save(inside: Inside) -> None:
     """The next request waits for it, and gets another node."""
     before = inside.take().node
     inside.clones.notice("test")
-    with pytest.raises(NeedsSave):
+    with pytest.raises(MustPause):
         inside.take()
     async with inside.saving():
         block = await inside.take_waiting()
@@ -218,7 +218,7 @@ async def test_a_worker_number_set_by_hand_is_refused(autojump_clock: MockClock)
     inside.clones.notice("test")
     async with inside.saving():
         with pytest.raises(RefusedError) as refused:
-            await inside.allocator.take_waiting("snowflake", 1, False, uid=UID)
+            await awaited(inside.allocator.take("snowflake", 1, False, uid=UID))
         assert (await inside.take_steady_waiting()).worker is None
     assert refused.value.code == "no_worker_id"
     assert refused.value.message.startswith(
@@ -235,7 +235,7 @@ async def test_a_worker_number_set_by_hand_goes_on_if_that_was_chosen(
     inside.save_ahead()
     inside.clones.notice("test")
     async with inside.saving():
-        block = await inside.allocator.take_waiting("snowflake", 1, False, uid=UID)
+        block = await awaited(inside.allocator.take("snowflake", 1, False, uid=UID))
     assert block.worker == 5  # type: ignore[union-attr]
 
 
@@ -254,7 +254,7 @@ async def test_a_claimed_number_is_dropped_and_another_is_claimed(
         assert held[0] is None
         assert held[1] not in (None, before)
         assert len(engine.kept) == 2
-        block = await host.inside.allocator.take_waiting("snowflake", 1, False, uid=UID)
+        block = await awaited(host.inside.allocator.take("snowflake", 1, False, uid=UID))
         assert block.worker == host.number  # type: ignore[union-attr]
 
 
@@ -312,9 +312,9 @@ async def test_alarms_do_not_use_up_the_numbers_of_a_fleet(autojump_clock: MockC
 async def test_renew_answers_when_it_is_saved(inside: Inside) -> None:
     """So whoever asked, as a hook after a restore, can begin."""
     async with inside.saving():
-        assert await inside.clones.renew() == (0, True)
+        assert await awaited(inside.clones.renew()) == (0, True)
         assert inside.disk.kept[-1].node == inside.timeline.node
-        assert await inside.clones.renew() == (0, False)
+        assert await awaited(inside.clones.renew()) == (0, False)
 
 
 async def test_a_renewal_after_those_that_were_joined_is_saved(inside: Inside) -> None:
@@ -325,7 +325,7 @@ async def test_a_renewal_after_those_that_were_joined_is_saved(inside: Inside) -
             inside.clones.notice("test")
         await trio.sleep(3 * SPAN)
         assert inside.clones.saved == 2
-        assert await inside.clones.renew() == (0, True)
+        assert await awaited(inside.clones.renew()) == (0, True)
         nursery.cancel_scope.cancel()
 
 
@@ -335,16 +335,17 @@ async def test_renew_says_that_it_is_not_saved(inside: Inside) -> None:
     async with inside.saving():
         inside.disk.broken = True
         with pytest.raises(RefusedError, match=r"^renewed, but the state could not be saved") as no:
-            await inside.clones.renew()
+            await awaited(inside.clones.renew())
     assert no.value.code == "unavailable"
     assert inside.timeline.node != node
 
 
 @pytest.mark.parametrize("uid", [0, 990])
 async def test_root_and_the_daemons_user_may_renew(uid: int) -> None:
-    """The request is answered when it is saved."""
+    """The request waits until it is saved."""
     inside = Inside(own_uid=990)
-    assert inside.service.answer(rpc.Request(1, "renew", []), uid=uid) is None
+    with pytest.raises(MustPause):
+        at_once(inside.service.answer(rpc.Request(1, "renew", []), Mock(uid=uid)))
 
 
 async def test_another_user_may_not_renew(inside: Inside) -> None:

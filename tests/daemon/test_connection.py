@@ -2,10 +2,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-import socket
 import tracemalloc
 import uuid
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from struct import pack, unpack
 from typing import Any
 
@@ -14,16 +13,13 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from tests.daemon.fakes import HOUR, UID, Inside, Peer, TickingClock, message, notification, request
+from tests.daemon.fakes import HOUR, Inside, Peer, TickingClock, message, notification, request
 from uuidd import version
 from uuidd.core.ids import versions
 from uuidd.core.timeline.fence import Fence
 from uuidd.core.wire import RPC_FIRST
 from uuidd.fleet.standing import static_status
-from uuidd.server.connection import serve_connection
-from uuidd.server.fairness import Turns as UserTurns
 from uuidd.server.settings import Limits
-from uuidd.server.stream import Stream
 
 pytestmark = pytest.mark.usefixtures("autojump_clock")
 
@@ -123,30 +119,6 @@ async def test_a_caller_of_many_gives_others_their_turn(inside: Inside) -> None:
         await many.replies(500)
         trio.lowlevel.remove_instrument(turns)
     assert turns.most == 3
-
-
-async def test_of_one_user_only_so_many_may_leave_their_replies_unread(inside: Inside) -> None:
-    """One connection more is closed at once; the first has all the time that there is."""
-    limits = replace(inside.limits, unread_per_uid=1)
-    turns = UserTurns()
-    ended: list[tuple[int, float]] = []
-    many = request("make", "v4", 1000) * 16
-
-    async def serve(number: int, sock: socket.socket) -> None:
-        stream = Stream(sock, UID)
-        stream.bound_unread()
-        await serve_connection(stream, many, inside.service, limits, turns)
-        ended.append((number, trio.current_time()))
-
-    with contextlib.ExitStack() as socks:
-        async with trio.open_nursery() as nursery:
-            for number in range(2):
-                ours, theirs = socket.socketpair()
-                socks.enter_context(theirs)
-                nursery.start_soon(serve, number, socks.enter_context(ours))
-    assert sorted(when for _, when in ended) == [0.0, limits.reply_seconds]
-    assert inside.service.rpc.refused == {"unread": 2}
-    assert not +turns.unread
 
 
 # rpc: notifications
@@ -622,8 +594,8 @@ async def test_status_tells_how_the_daemon_does(inside: Inside) -> None:
         "node_source": "random",
         "volatile": False,
         "unreachable": "",
-        "connections": 0,
-        "connections_highest": 0,
+        "connections": 1,
+        "connections_highest": 1,
         "connections_rejected": 0,
         "requests": {
             "rpc": {"requests": 3, "ids": 100, "refused": {"unknown_method": 1}},

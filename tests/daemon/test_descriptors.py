@@ -7,22 +7,29 @@ import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import trio
 
 from tests.daemon.fakes import UID
-from uuidd.server.descriptors import Dropper, WaryStream, bar_descriptors, may_hold_descriptors
+from uuidd.server.descriptors import Dropper, WaryClient, bar_descriptors, may_hold_descriptors
+from uuidd.server.settings import Limits
+
+
+def wary(sock: socket.socket, dropper: Dropper) -> WaryClient:
+    """Return a client that nobody serves."""
+    return WaryClient(sock, UID, Mock(), Limits(), dropper=dropper)
 
 
 class Place:
-    """A wary stream, the socket of its *peer*, and a pipe whose end can be passed."""
+    """A wary client, the socket of its *peer*, and a pipe whose end can be passed."""
 
     def __init__(self) -> None:
         self.peer, ours = socket.socketpair()
         self.refused = 0
         self.dropper = Dropper(self._refuse)
-        self.stream = WaryStream(ours, UID, self.dropper)
+        self.client = wary(ours, self.dropper)
         self.watched, self.passed = os.pipe()
 
     def _refuse(self) -> None:
@@ -47,21 +54,21 @@ def place() -> Iterator[Place]:
     place = Place()
     yield place
     place.peer.close()
-    place.stream.sock.close()
+    place.client.sock.close()
     os.close(place.watched)
 
 
 def test_bytes_are_read_as_ever(place: Place) -> None:
     """Nothing yet, then what came, each byte once, then the end."""
-    assert place.stream.receive_now() is None
+    assert place.client.receive_now() is None
     place.peer.sendall(b"one")
-    assert place.stream.receive_now() == b"one"
-    assert place.stream.receive_now() is None
+    assert place.client.receive_now() == b"one"
+    assert place.client.receive_now() is None
     place.peer.sendall(b"two")
     place.peer.shutdown(socket.SHUT_WR)
-    assert place.stream.receive_now() == b"two"
-    assert place.stream.receive_now() == b""
-    place.stream.close()
+    assert place.client.receive_now() == b"two"
+    assert place.client.receive_now() == b""
+    place.client.close()
     os.close(place.passed)
     assert place.refused == 0
 
@@ -71,7 +78,7 @@ def test_the_credentials_of_a_peer_are_no_descriptor(place: Place) -> None:
     ours, theirs = socket.socketpair()
     with theirs:
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
-        stream = WaryStream(ours, UID, place.dropper)
+        stream = wary(ours, place.dropper)
         theirs.sendall(b"one")
         assert stream.receive_now() == b"one"
         stream.close()
@@ -79,12 +86,12 @@ def test_the_credentials_of_a_peer_are_no_descriptor(place: Place) -> None:
 
 
 async def test_a_descriptor_is_not_closed_where_it_is_read(place: Place) -> None:
-    """It is the end of the stream; only the dropper lets go of it, and tells nobody to wait."""
+    """It is the end of the connection; only the dropper lets go of it, and tells nobody to wait."""
     place.peer.sendall(b"before")
     place.send_descriptor(b"with")
-    assert place.stream.receive_now() == b""
+    assert place.client.receive_now() == b""
     assert place.refused == 1
-    place.stream.close()
+    place.client.close()
     assert not place.closed
     async with trio.open_nursery() as nursery:
         nursery.start_soon(place.dropper.run)
@@ -96,7 +103,7 @@ async def test_a_descriptor_is_not_closed_where_it_is_read(place: Place) -> None
 async def test_the_peer_sees_the_end_before_descriptors_are_closed(place: Place) -> None:
     """And can send nothing more, so that nothing is added to what has to be closed."""
     place.send_descriptor(b"with")
-    place.stream.close()
+    place.client.close()
     assert not place.closed
     assert place.peer.recv(1) == b""
     with pytest.raises(BrokenPipeError):
@@ -113,7 +120,7 @@ async def test_descriptors_are_closed_once_a_thread_can_be_started(
 ) -> None:
     """A host that is out of processes keeps them a while, and nothing is lost."""
     place.send_descriptor(b"with")
-    place.stream.close()
+    place.client.close()
     failures = iter([RuntimeError("can't start new thread")])
     start = threading.Thread.start
 
@@ -135,7 +142,7 @@ async def test_the_thread_that_may_outlive_a_stop_gets_no_signal(
 ) -> None:
     """The handlers of the daemon have ended then, so the signal would end the process."""
     place.send_descriptor(b"with")
-    place.stream.close()
+    place.client.close()
     before, masks, close = {*threading.enumerate()}, [], os.close
 
     def look(fd: int) -> None:
@@ -161,8 +168,8 @@ async def test_after_its_end_the_dropper_leaves_all_to_the_process(place: Place)
         await trio.testing.wait_all_tasks_blocked()
         nursery.cancel_scope.cancel()
     place.send_descriptor(b"with")
-    fd = place.stream.sock.fileno()
-    place.stream.close()
+    fd = place.client.sock.fileno()
+    place.client.close()
     assert not place.closed
     os.close(fd)
     assert place.closed

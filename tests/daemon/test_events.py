@@ -10,18 +10,16 @@ import trio
 import trio.testing
 from trio.testing import MockClock
 
-from tests.daemon.fakes import UID, Inside
+from tests.daemon.fakes import Inside
 from tests.rig import Daemon
 from uuidd.core.timeline.ring import Opening
-from uuidd.core.wire import rpc
 from uuidd.core.wire.methods import RefusedError
 from uuidd.server import events
-from uuidd.server.acceptor import DESCRIPTORS
+from uuidd.server.acceptor import DESCRIPTORS, TOO_LATE, UNREAD
 from uuidd.server.admission import MADE_ROOM, SILENT
-from uuidd.server.connection import TOO_LATE, UNREAD
+from uuidd.server.client import MALFORMED
 from uuidd.server.events import MEANINGS, ROUTINE, SPAN, Refusals, Tally, meaning
 from uuidd.server.poller import NO_WATCH
-from uuidd.server.service import MALFORMED
 
 
 def said(caplog: pytest.LogCaptureFixture, reason: str, back: int = 0) -> tuple[str, str]:
@@ -217,7 +215,8 @@ async def test_a_daemon_tells_what_it_refuses_in_either_protocol(
 ) -> None:
     """What is refused in both is one line."""
     inside = Inside()
-    inside.service.answer(rpc.Request(1, "make", []), uid=UID)
+    async with inside.talking() as peer:
+        await peer.call("make")
     inside.service.libuuid.refuse("busy")
     inside.refusals.log()
     told = ", ".join(meaning(reason, 1) for reason in ("bad_params", "busy"))

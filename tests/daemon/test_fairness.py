@@ -4,8 +4,15 @@ import pytest
 import trio
 
 from tests.daemon.fakes import TickingClock
-from uuidd.server.fairness import CONTENDED, IDLE_CREDIT, MAX_CREDIT, OverShare, Shares, Turns
-from uuidd.server.requests import TURN_SECONDS
+from uuidd.server.fairness import (
+    CONTENDED,
+    IDLE_CREDIT,
+    MAX_CREDIT,
+    TURN_SECONDS,
+    OverShare,
+    Shares,
+    Turns,
+)
 
 GREEDY, OTHER, THIRD = 1000, 1001, 1002
 

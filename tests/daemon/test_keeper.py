@@ -9,7 +9,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from tests.daemon.fakes import UID, Inside
+from tests.daemon.fakes import UID, Inside, awaited
 from tests.daemon.fleet import HOLD, META, WINDOW, Engine, Host
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.fence import Claim, Fence
@@ -64,7 +64,7 @@ async def test_a_request_for_snowflakes_waits_for_the_claim(engine: Engine) -> N
             host.saving.set()
 
         nursery.start_soon(claimed)
-        block = await host.inside.allocator.take_waiting("snowflake", 1, False, uid=UID)
+        block = await awaited(host.inside.allocator.take("snowflake", 1, False, uid=UID))
         assert block.worker == host.number  # type: ignore[union-attr]
         assert trio.current_time() == pytest.approx(SAVE_WAIT / 2)
         nursery.cancel_scope.cancel()
@@ -140,7 +140,7 @@ async def test_a_claim_begins_where_the_record_before_it_ends(engine: Engine) ->
         with pytest.raises(NoneFree):
             host.take()
         with pytest.raises(RefusedError) as refused:
-            await host.inside.allocator.take_waiting("snowflake", 1, False, uid=UID)
+            await awaited(host.inside.allocator.take("snowflake", 1, False, uid=UID))
         assert refused.value.code == "unavailable"
         assert refused.value.message.startswith("worker number 3 was used up to 4.000 s ahead of")
         await trio.sleep(5)

@@ -1,25 +1,20 @@
 from __future__ import annotations
 
 import itertools
-import socket
 import uuid
-from collections.abc import Iterator
-from functools import partial
 
 import pytest
 import trio
 from trio.testing import MockClock
 
 from tests import kinds
-from tests.daemon.fakes import BEGIN, HOUR, UID, Inside
+from tests.daemon.fakes import BEGIN, HOUR, UID, Inside, awaited
 from tests.kinds import KINDS, MS, SECOND, STEADY, TIMED, UNIX
 from uuidd.core.ids import snowflake
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
-from uuidd.core.timeline import Block, SteadyBlock
-from uuidd.core.wire import methods, rpc
-from uuidd.server.fairness import Turns
-from uuidd.server.making import PIECES
-from uuidd.server.stream import Stream
+from uuidd.core.wire import methods
+from uuidd.server.fairness import Pause
+from uuidd.server.making import PIECES, Maker
 
 pytestmark = pytest.mark.usefixtures("autojump_clock")
 
@@ -38,12 +33,9 @@ async def inside(autojump_clock: MockClock) -> Inside:
     return inside
 
 
-@pytest.fixture
-def stream() -> Iterator[Stream]:
-    """The daemon's end of a connection."""
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        yield Stream(ours, UID)
+def maker(inside: Inside) -> Maker:
+    """Return what makes ids."""
+    return Maker(inside.allocator, inside.entropy)
 
 
 async def make(inside: Inside, kind: str, count: int) -> list[str]:
@@ -162,48 +154,32 @@ async def test_made_uuids_are_of_their_version(kind: str, inside: Inside) -> Non
 # In pieces
 
 
-async def test_others_have_their_turn_between_the_pieces_of_a_make(
-    inside: Inside, stream: Stream
-) -> None:
+async def test_others_have_their_turn_between_the_pieces_of_a_make(inside: Inside) -> None:
     """A thousand in base 62 take milliseconds, but no other client waits for as long."""
-    wanted = rpc.Request(1, "make", ["ksuid", 1000])
-    turns = 0
     await trio.sleep(1)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(
-            partial(inside.service.answer_waiting, wanted, stream=stream, turns=Turns())
-        )
-        while nursery.child_tasks:
-            await trio.lowlevel.checkpoint()
-            turns += 1
-    assert turns > 1000 / PIECES["ksuid"]
+    pauses = list(maker(inside).make(methods.Make("ksuid", 1000, True), uid=UID))
+    assert pauses == [None] * len(pauses)
+    assert len(pauses) >= 1000 / PIECES["ksuid"]
 
 
-async def test_of_one_users_makes_only_one_is_half_made(
-    inside: Inside, stream: Stream, monkeypatch: pytest.MonkeyPatch
+async def test_a_make_has_its_turn_before_it_takes_ticks_and_after_it_has_waited(
+    inside: Inside,
 ) -> None:
-    """However many a user asks for at once, only one at a time costs memory, and no tick waits."""
-    happened: list[str] = []
-    take = inside.allocator.take
-
-    def noted(timeline: str, count: int, whole: bool, *, uid: int) -> Block | SteadyBlock:
-        happened.append("begun")
-        return take(timeline, count, whole, uid=uid)
-
-    monkeypatch.setattr(inside.allocator, "take", noted)
-    monkeypatch.setitem(PIECES, "v1", 40)
-    turns = Turns()
-
-    async def make_one() -> None:
-        wanted = rpc.Request(1, "make", ["v1", 500])
-        await inside.service.answer_waiting(wanted, stream=stream, turns=turns)
-        happened.append("ended")
-
-    await trio.sleep(1)
-    async with trio.open_nursery() as nursery:
-        for _ in range(5):
-            nursery.start_soon(make_one)
-    assert happened == ["begun", "ended"] * 5
+    """So no tick waits for a turn, and no id is made in the time of others."""
+    before = inside.steady.next
+    many = maker(inside).make(methods.Make("ksuid", 1000, True), uid=UID)
+    assert next(many) is None
+    assert inside.steady.next == before
+    many.close()
+    inside.use_up()
+    few = maker(inside).make(methods.Make("v1", 1000, True), uid=UID)
+    pauses: list[Pause] = []
+    while pauses[-1:] != [None]:
+        pauses.append(next(few))
+        if pause := pauses[-1]:
+            await pause()
+    assert len(pauses) == 2
+    assert len(await awaited(few)) == 1000
 
 
 # Without a worker number

@@ -14,12 +14,11 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from tests.daemon.fakes import Inside
+from tests.daemon.fakes import Inside, MustPause
 from tests.daemon.test_statefile import NEXT, STATE
 from tests.daemon.test_store import opened
 from tests.tools import output, with_own_mounts
 from uuidd.clock import Clock
-from uuidd.core.timeline.outcomes import NeedsSave
 from uuidd.core.wire.methods import RefusedError
 from uuidd.server import startup
 from uuidd.server.saver import CHECK_SECONDS
@@ -161,7 +160,7 @@ async def test_nothing_is_given_out_10_ms_after_the_folder_was_moved(
         inside.disk.moved = GONE
         await trio.sleep(CHECK_SECONDS)
         for take in (inside.take_steady, inside.take):
-            with pytest.raises(NeedsSave):
+            with pytest.raises(MustPause):
                 take()
 
 
@@ -187,13 +186,13 @@ async def test_a_save_under_way_gives_nothing_back(
         inside.take_steady()
         inside.disk.moved = GONE
         await trio.sleep(CHECK_SECONDS)
-        with pytest.raises(NeedsSave):
+        with pytest.raises(RefusedError):
             inside.take_steady()
         inside.disk.moved = ""
         inside.disk.gate.set()
         await inside.saver.settled()
         inside.disk.moved = GONE
-        with pytest.raises(NeedsSave):
+        with pytest.raises(MustPause):
             inside.take_steady()
 
 

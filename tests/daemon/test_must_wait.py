@@ -8,7 +8,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from tests.daemon.fakes import UID, Inside
+from tests.daemon.fakes import UID, Inside, awaited
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline import MAX_BLOCK
 from uuidd.core.wire.methods import SAVE_SECONDS, RefusedError
@@ -29,7 +29,7 @@ async def refusal(
     """Return the error of a request that does not wait, after a check that it changed nothing."""
     before = inside.standing()
     with pytest.raises(RefusedError) as caught:
-        await inside.allocator.take_waiting(timeline, count, whole, uid=UID, wait=False)
+        await awaited(inside.allocator.take(timeline, count, whole, uid=UID, wait=False))
     assert inside.standing() == before
     return caught.value
 
@@ -57,7 +57,7 @@ async def test_whoever_asks_again_with_wait_is_served_once_it_is_saved(
         async with trio.open_nursery() as nursery:
 
             async def ask() -> None:
-                block = await inside.allocator.take_waiting(timeline, 1, False, uid=UID, wait=True)
+                block = await awaited(inside.allocator.take(timeline, 1, False, uid=UID, wait=True))
                 assert block.node == inside.timeline.node.value
 
             nursery.start_soon(ask)
@@ -71,7 +71,7 @@ async def test_a_save_of_some_milliseconds_is_waited_for(inside: Inside, timelin
     async with inside.needing_a_save() as saved, trio.open_nursery() as nursery:
 
         async def ask() -> None:
-            block = await inside.allocator.take_waiting(timeline, 1, False, uid=UID, wait=False)
+            block = await awaited(inside.allocator.take(timeline, 1, False, uid=UID, wait=False))
             assert block.count == 1
 
         nursery.start_soon(ask)
@@ -148,7 +148,7 @@ async def test_a_user_who_has_had_the_share_hears_when_there_is_more(inside: Ins
     """While two users want all there is, the error says when the user has ticks again."""
     inside.save_ahead()
     inside.take(MAX_BLOCK)
-    await inside.allocator.take_waiting("utc", MAX_BLOCK, False, uid=UID + 1)
+    await awaited(inside.allocator.take("utc", MAX_BLOCK, False, uid=UID + 1))
     await trio.sleep(0.1)
     assert inside.take(MAX_BLOCK).count > 999_000
     error = await refusal(inside, "utc")

@@ -13,12 +13,13 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from tests.daemon.fakes import UID, Inside, Peer, TickingClock, notification, request
+from tests.daemon.fakes import UID, Inside, Peer, TickingClock, request
 from uuidd.core.wire import rpc
 from uuidd.server import poller as poller_module
+from uuidd.server.client import Client, Next
+from uuidd.server.fairness import Answer
 from uuidd.server.making import PIECES
 from uuidd.server.poller import LONE_SECONDS, Poller, default_spins
-from uuidd.server.stream import Stream
 
 pytestmark = pytest.mark.usefixtures("autojump_clock")
 
@@ -74,7 +75,7 @@ class _Epoll:
 
 
 class Place:
-    """A poller, and what it handed over and hung up on. Time stands still unless *clock* ticks."""
+    """A poller, and what it goes on with and has ended. Time stands still unless *clock* ticks."""
 
     def __init__(
         self, inside: Inside, clock: TickingClock | None = None, *, spins: int = 0
@@ -82,31 +83,28 @@ class Place:
         self.inside = inside
         self.clock = clock or TickingClock()
         self.epolls = Epolls()
-        self.handed_over: list[tuple[bytes, bytes]] = []
-        self.hung_up: list[Stream] = []
-        self.begun: list[bytes] = []
+        self.gone_on: list[Next] = []
+        self.ended: list[Client] = []
         self.poller = Poller(
-            inside.service,
-            inside.limits,
-            begin=self._begin,
-            hand_over=self._hand_over,
-            hang_up=self._hang_up,
+            go_on=self._go_on,
+            end=self._end,
+            refuse=inside.service.rpc.refuse,
             monotonic=self.clock,
             epoll=self.epolls,
             spins=spins,
         )
         self.changed = trio.Event()
 
-    def _begin(self, _: Stream, data: bytes) -> None:
-        self.begun.append(data)
+    def client(self, sock: socket.socket, uid: int = UID) -> Client:
+        """Return a client of *uid*."""
+        return Client(sock, uid, self.inside.service, self.inside.limits, monotonic=self.clock)
+
+    def _go_on(self, _: Client, then: Next) -> None:
+        self.gone_on.append(then)
         self.changed.set()
 
-    def _hand_over(self, _: Stream, data: bytes, unsent: bytes) -> None:
-        self.handed_over.append((data, unsent))
-        self.changed.set()
-
-    def _hang_up(self, stream: Stream) -> None:
-        self.hung_up.append(stream)
+    def _end(self, client: Client) -> None:
+        self.ended.append(client)
         self.changed.set()
 
     @contextlib.asynccontextmanager
@@ -114,7 +112,7 @@ class Place:
         """Enter the client's end of a connection of *uid* that is parked."""
         theirs, ours = socket.socketpair()
         ours.setblocking(False)
-        self.poller.park(Stream(ours, uid))
+        self.poller.park(self.client(ours, uid))
         with ours:
             async with Peer(theirs) as peer:
                 yield peer
@@ -136,10 +134,10 @@ async def serving(place: Place) -> AsyncIterator[Place]:
         nursery.cancel_scope.cancel()
 
 
-async def until(place: Place, *, handed_over: int = 0, hung_up: int = 0) -> None:
+async def until(place: Place, *, gone_on: list[Next] | None = None, ended: int = 0) -> None:
     """Wait until so much has happened."""
     with trio.fail_after(5):
-        while (len(place.handed_over), len(place.hung_up)) != (handed_over, hung_up):
+        while (place.gone_on, len(place.ended)) != (gone_on or [], ended):
             place.changed = trio.Event()
             await place.changed.wait()
 
@@ -150,7 +148,7 @@ async def test_a_request_is_answered_without_a_task(place: Place) -> None:
         for number in range(3):
             reply = await peer.call("make", "v4", msgid=number)
             assert (reply.msgid, reply.error) == (number, None)
-    assert place.handed_over == []
+    assert place.gone_on == []
 
 
 async def test_many_connections_are_served(place: Place) -> None:
@@ -162,107 +160,44 @@ async def test_many_connections_are_served(place: Place) -> None:
         assert [(await peer.reply()).msgid for peer in peers] == list(range(100))
 
 
-async def test_pipelined_requests_are_answered_in_order(place: Place) -> None:
-    """Notifications among them are not answered."""
-    async with place.parked() as peer:
-        some = [request("make", "v4", msgid=number) for number in range(15)]
-        await peer.send(b"".join([*some, notification("make", "v4")]))
-        assert [reply.msgid for reply in await peer.replies(len(some))] == list(range(len(some)))
-    assert place.handed_over == []
-
-
-async def test_what_is_left_of_a_request_is_handed_over(place: Place) -> None:
-    """A task waits for the rest, with a deadline; what came whole before is answered."""
-    async with place.parked() as peer:
-        whole, part = request("make", "v4"), request("status", msgid=2)[:5]
-        await peer.send(whole + part)
-        assert (await peer.reply()).msgid == 1
-        await until(place, handed_over=1)
-    assert place.handed_over == [(part, b"")]
-
-
-async def test_a_request_that_has_to_wait_is_handed_over(place: Place) -> None:
-    """A save is needed, say; nothing is answered before it, or twice."""
+@pytest.mark.parametrize(
+    ("asked", "then"),
+    [
+        (request("make", "v4") + request("status")[:5], Next.REST),
+        (request("take", "utc", 1), Next.PAUSE),
+        (request("make", "v4", 1000) * 16, Next.READ),
+        (request("make", "ksuid", PIECES["ksuid"] + 1), Next.PIECE),
+        (b"\x04\x01", Next.REST),
+    ],
+    ids=["a rest", "a save", "a reader", "a turn of its own", "a rest in libuuid's dialect"],
+)
+async def test_what_has_to_wait_is_for_a_task(place: Place, asked: bytes, then: Next) -> None:
+    """It is no longer parked, whatever comes meanwhile."""
     place.inside.wall.step(3600)
     async with place.parked() as peer:
-        await peer.send(request("take", "utc", 1))
-        await until(place, handed_over=1)
-    assert place.handed_over == [(request("take", "utc", 1), b"")]
+        await peer.send(asked)
+        await until(place, gone_on=[then])
+        await peer.send(request("status"))
+        await trio.testing.wait_all_tasks_blocked()
+    assert place.gone_on == [then]
 
 
-async def test_replies_that_are_not_read_are_handed_over(place: Place) -> None:
-    """A full socket does not delay others: a task waits until it is read."""
+@pytest.mark.parametrize("data", [request("make", "v4") + b"\xc1", b"GET /", b"\x02"])
+async def test_a_client_that_is_at_its_end_is_ended(place: Place, data: bytes) -> None:
+    """After bytes that are no request, or the only request of libuuid's dialect."""
     async with place.parked() as peer:
-        asked = 0
-        with trio.fail_after(30):
-            while not place.handed_over:
-                await peer.send(request("make", "v4", 1000, msgid=asked))
-                asked += 1
-                await trio.lowlevel.checkpoint()
-        (_, unsent), *_ = place.handed_over
-    assert unsent
+        await peer.send(data)
+        await until(place, ended=1)
+    assert place.gone_on == []
 
 
-async def test_bytes_that_are_no_requests_end_a_connection(place: Place) -> None:
-    """What came before them is answered; the refusal is counted."""
-    async with place.parked() as peer:
-        await peer.send(request("make", "v4") + b"\xc1")
-        assert (await peer.reply()).msgid == 1
-        await until(place, hung_up=1)
-    assert place.inside.service.rpc.refused == {"malformed": 1}
-
-
-async def test_a_request_that_cannot_be_read_is_answered_before_the_end(place: Place) -> None:
-    """What came before it is answered, then it is, without a task; then the connection ends."""
-    async with place.parked() as peer:
-        await peer.send(request("make", "v4") + b"\x94\x00\x02\xa4make\xc1")
-        assert [reply.code for reply in await peer.replies(2)] == ["", "bad_params"]
-        await until(place, hung_up=1)
-    assert place.handed_over == []
-    assert place.inside.service.rpc.refused == {"malformed": 1}
-
-
-async def test_the_other_dialect_in_the_midst_of_this_one_ends_a_connection(place: Place) -> None:
-    """The first byte of a connection decides its dialect for good."""
-    async with place.parked() as peer:
-        await peer.call("make", "v4")
-        await peer.send(b"\x02")
-        await until(place, hung_up=1)
-    assert place.handed_over == []
-
-
-async def test_a_peer_that_hangs_up_is_hung_up_on(place: Place) -> None:
+async def test_a_client_that_hangs_up_is_ended(place: Place) -> None:
     """At once, and no other is disturbed."""
     async with place.parked() as other:
         async with place.parked() as peer:
             await peer.end_sending()
-            await until(place, hung_up=1)
+            await until(place, ended=1)
         assert (await other.call("make", "v4")).error is None
-
-
-async def test_a_new_connection_whose_request_is_there_already_is_answered(place: Place) -> None:
-    """Without a task, and parked for the next; of the other dialect it is left alone."""
-    theirs, ours = socket.socketpair()
-    ours.setblocking(False)
-    with ours:
-        async with Peer(theirs) as peer:
-            assert not place.poller.try_answer(Stream(ours, UID), b"\x02")
-            assert place.poller.try_answer(Stream(ours, UID), request("make", "v4", msgid=7))
-            assert (await peer.reply()).msgid == 7
-            assert (await peer.call("make", "v4", msgid=8)).msgid == 8
-
-
-async def test_more_ids_than_are_made_in_one_go_are_for_a_task(place: Place) -> None:
-    """One caller's thousand in base 62 would delay all others by milliseconds."""
-    most = PIECES["ksuid"]
-    async with place.parked() as peer:
-        await peer.send(request("make", "ksuid", most))
-        assert len((await peer.reply()).result) == most
-        # So that enough ticks are free: it is not for lack of them that the request is handed over.
-        await trio.sleep(0.01)
-        await peer.send(request("make", "ksuid", most + 1))
-        await until(place, handed_over=1)
-    assert place.handed_over == [(request("make", "ksuid", most + 1), b"")]
 
 
 SPINS = 1000
@@ -340,7 +275,7 @@ async def test_a_request_that_comes_in_that_moment_is_found() -> None:
 
     with ours:
         async with serving(found), Peer(theirs) as peer:
-            found.poller.park(Stream(ours, UID))
+            found.poller.park(found.client(ours))
             await peer.call("make", "v4", msgid=1)
             found.epolls.on_nothing = look
             await peer.send(request("make", "v4", msgid=2))
@@ -360,19 +295,19 @@ async def always_asking(uids: list[int], most: int, step: float) -> AsyncIterato
     answer = place.inside.service.answer
     peers: list[socket.socket] = []
 
-    def noted(asked: rpc.Request, *, uid: int) -> bytes | None:
+    def noted(asked: rpc.Request, client: Client) -> Answer:
         assert asked.msgid is not None
         answered.append(asked.msgid)
         if len(answered) < most:
             peers[asked.msgid].send(request("make", "v4", msgid=asked.msgid))
-        return answer(asked, uid=uid)
+        return answer(asked, client)
 
     with contextlib.ExitStack() as socks, pytest.MonkeyPatch.context() as patched:
         patched.setattr(place.inside.service, "answer", noted)
         for number, uid in enumerate(uids):
             theirs, ours = socket.socketpair()
             peers.append(socks.enter_context(theirs))
-            place.poller.park(Stream(socks.enter_context(ours), uid))
+            place.poller.park(place.client(socks.enter_context(ours), uid))
             theirs.send(request("make", "v4", msgid=number))
         async with serving(place):
             yield answered
@@ -426,7 +361,7 @@ async def test_a_user_who_is_gone_makes_room_for_the_queue_of_another(
             assert (await peer.call("make", "v4", msgid=uid)).msgid == uid
             counts.add(place.epolls.left)
             await peer.end_sending()
-            await until(place, hung_up=uid + 1)
+            await until(place, ended=uid + 1)
     assert len(counts) == 1
 
 
@@ -445,40 +380,22 @@ async def test_users_beyond_those_with_a_queue_share_one(
             assert (await peer.call("make", "v4", msgid=uid)).msgid == uid
 
 
-async def test_requests_that_take_long_are_handed_over_after_a_users_turn() -> None:
+async def test_requests_that_take_long_are_for_a_task_after_a_users_turn() -> None:
     """Of pipelined requests that take a millisecond each one is answered here."""
     async with serving(Place(Inside(), TickingClock(step=0.001))) as place, place.parked() as peer:
         some = [request("make", "v4", msgid=number) for number in range(3)]
         await peer.send(b"".join(some))
-        await until(place, handed_over=1)
-    assert place.handed_over == [(b"".join(some[1:]), b"")]
+        await until(place, gone_on=[Next.TURN])
+        assert (await peer.reply()).msgid == 0
+    assert place.inside.service.rpc.requests == 1
 
 
-async def test_replies_to_what_came_before_malformed_bytes_are_sent_whole(place: Place) -> None:
-    """Also when they are more than the system takes at once: then a task sends the rest."""
-    theirs, ours = socket.socketpair()
-    with ours:
-        async with Peer(theirs):
-            stream = Stream(ours, UID)
-            stream.bound_unread()
-            place.poller.park(stream)
-            whole = request("make", "v1", 1000)
-            assert theirs.send(whole + b"\0") == len(whole) + 1
-            await until(place, handed_over=1)
-    ((data, unsent),) = place.handed_over
-    assert (data, len(unsent) > 0) == (b"\0", True)
-
-
-async def test_a_connection_that_cannot_be_watched_is_hung_up_on() -> None:
+async def test_a_connection_that_cannot_be_watched_is_ended() -> None:
     """The system lets only so many be; those that are go on, and one more is counted as refused."""
     place = Place(Inside())
     # One of the two is the user's queue.
     place.epolls.watches = 2
     async with serving(place), place.parked() as peer, place.parked():
-        await until(place, hung_up=1)
-        theirs, ours = socket.socketpair()
-        with theirs, ours:
-            # Its request can be answered all the same, by a task.
-            assert not place.poller.try_answer(Stream(ours, UID), request("status"))
+        await until(place, ended=1)
         assert (await peer.call("status")).error is None
     assert place.inside.service.rpc.refused == {"no_watch": 1}

@@ -9,10 +9,9 @@ import trio
 import trio.testing
 from trio.testing import MockClock
 
-from tests.daemon.fakes import HOUR, Inside
+from tests.daemon.fakes import HOUR, Inside, MustPause
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline import Block
-from uuidd.core.timeline.outcomes import Closed, NeedsSave
 from uuidd.core.timeline.state import State
 from uuidd.core.wire.methods import RefusedError
 from uuidd.server.saver import reaches_after
@@ -239,7 +238,7 @@ async def test_the_first_use_after_idling_is_served_after_one_save(
     """What an idle daemon is asked for is past its horizon, and is given once that is saved."""
     async with inside.saving():
         await trio.sleep(HOUR)
-        with pytest.raises(NeedsSave):
+        with pytest.raises(MustPause):
             inside.take()
         block = await inside.take_waiting(1, whole=False)
         assert len(inside.disk.kept) == 1
@@ -330,7 +329,7 @@ async def test_nothing_is_given_past_the_horizon_while_saves_fail(
         for _ in range(300):
             try:
                 given.append(inside.take(1000))
-            except NeedsSave:
+            except MustPause:
                 refused += 1
             await trio.sleep(0.1)
     assert len(inside.disk.kept) == kept
@@ -348,15 +347,15 @@ async def test_nothing_is_given_past_the_horizon_while_a_save_hangs(
         await inside.use(100)
         inside.disk.gate = trio.Event()
         await trio.sleep(HOUR)
-        with pytest.raises(NeedsSave):
+        with pytest.raises(MustPause):
             inside.take()
         await trio.testing.wait_all_tasks_blocked()
-        with pytest.raises(NeedsSave):
+        with pytest.raises(MustPause):
             inside.take()
         inside.saver.want()
         await trio.testing.wait_all_tasks_blocked()
         assert inside.disk.at_once == 1
-        with pytest.raises(NeedsSave):
+        with pytest.raises(MustPause):
             inside.take()
 
 
@@ -412,10 +411,10 @@ async def test_nothing_is_given_once_finish_was_called(
         async with trio.open_nursery() as nursery:
             nursery.start_soon(inside.saver.finish, 10)
             await trio.testing.wait_all_tasks_blocked()
-            with pytest.raises(Closed):
+            with pytest.raises(RefusedError, match="the daemon is stopping"):
                 inside.take()
             inside.disk.gate.set()
-        with pytest.raises(Closed):
+        with pytest.raises(RefusedError, match="the daemon is stopping"):
             inside.take()
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import trio
 
-from tests.daemon.fakes import GOOD, HOUR, Inside
+from tests.daemon.fakes import GOOD, HOUR, Inside, awaited
 from tests.daemon.fleet import WINDOW, Engine, Host
 from tests.daemon.test_acceptor import Listener, Serving, somebody
 from uuidd.core.timeline import MAX_BLOCK
@@ -181,7 +181,7 @@ async def live(inside: Inside, engine: Engine, host: Host, served: Serving, seen
         inside.leasing.page = page
         seen.look()
         # The machine is cloned.
-        await inside.clones.renew()
+        await awaited(inside.clones.renew())
         await trio.sleep(60)
         seen.look()
 

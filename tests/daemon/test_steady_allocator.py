@@ -9,11 +9,10 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from tests.daemon.fakes import HOUR, Inside
+from tests.daemon.fakes import HOUR, Inside, MustPause
 from uuidd.core.ids.snowflake import TWITTER_EPOCH
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline import MAX_BLOCK, SteadyBlock
-from uuidd.core.timeline.outcomes import NeedsSave
 from uuidd.core.wire.methods import SAVE_SECONDS, RefusedError
 from uuidd.server.settings import ROOM_SECONDS
 
@@ -325,7 +324,7 @@ async def test_no_steady_tick_lies_past_what_is_saved(inside: Inside) -> None:
             try:
                 block = inside.take_steady(1000)
                 last = block.first + block.count
-            except NeedsSave:
+            except (MustPause, RefusedError):
                 refused += 1
             await trio.sleep(0.1)
     saved = inside.disk.kept[-1].steady

@@ -1,4 +1,24 @@
-"""Accepts connections: answers at once what has arrived already, starts a task for what has not."""
+"""Accepts connections, and has each client parked, in a task of its own, or ended.
+
+Theory of operation
+
+1. A new connection is counted first, and then its client is pumped (client.py): many callers have
+   sent their request already. Otherwise ``status`` would not count the connection that asks.
+2. What ``pump`` returns says whose the client is next. The poller has it while its next request is
+   awaited (poller.py). A task has it while it waits for anything else, and then parks it. Nobody
+   else has it meanwhile: two who pumped one client would mix its replies.
+3. A task pumps in turns of the user (fairness.py), so that one user's tasks together get no more
+   time than the poller would give the user. Only an answer that has waited is finished at once: of
+   the thousand requests that one save lets go on, each would wait for the turns of all before it.
+4. Each wait for the client has a deadline, and what is late is counted as refused. A client that
+   has gone is not. Only so many connections of one user may leave replies unread.
+5. A client over a limit always has a task, which reads its request, and closes it after the reply.
+6. A connection over which the page is on its way is parked after its end, and counts until the page
+   was read. Otherwise one user could have thousands of such connections, and the kernel would pass
+   no page to others (leasing.py).
+7. A stop first lets leases last, before any connection ends. Then it lets reading end, and so each
+   client ends after what it has sent already. Those that have sent nothing have a moment first.
+"""
 
 from __future__ import annotations
 
@@ -8,23 +28,25 @@ import logging
 import os
 import select
 import socket
+import time
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import NoReturn
 
 import trio
 
-from uuidd.core.wire import LIBUUID_FIRST
 from uuidd.server.admission import Admission, Evictor
-from uuidd.server.connection import reject, resume, serve_connection
-from uuidd.server.descriptors import Dropper, WaryStream, may_hold_descriptors
-from uuidd.server.fairness import Turns
+from uuidd.server.client import Client, Next
+from uuidd.server.descriptors import Dropper, WaryClient, may_hold_descriptors
+from uuidd.server.fairness import TURN_SECONDS, Turns
 from uuidd.server.peers import peer_uid
 from uuidd.server.poller import Poller
-from uuidd.server.requests import ACCEPTS, answer_libuuid
 from uuidd.server.service import Service
 from uuidd.server.settings import Limits
-from uuidd.server.stream import Stream
+
+ACCEPTS = 8
+"""Connections accepted, and perhaps answered, before the others have their turn: half a round of
+the poller."""
 
 PAUSE = 0.1
 """Seconds to wait when the system has no descriptor or no memory for another connection."""
@@ -37,6 +59,12 @@ SIGPIPE when it writes after the close."""
 GRACE_LOOK = 0.02
 """Seconds between two looks whether all of them have sent something."""
 
+TOO_LATE = "too_late"
+"""Why a connection ended whose request did not arrive whole in time."""
+
+UNREAD = "unread"
+"""Why a connection ended whose replies were not read in time."""
+
 DESCRIPTORS = "descriptors"
 """Why a connection ended over which a descriptor was passed."""
 
@@ -48,34 +76,53 @@ log = logging.getLogger("uuidd")
 
 
 class Acceptor:
-    """Serves what connects to *listener*, a listening socket that does not block."""
+    """Serves what connects to *listener*, a listening socket that does not block.
+
+    *monotonic* is the clock of turns.
+    """
 
     def __init__(
-        self, listener: socket.socket, service: Service, admission: Admission, limits: Limits
+        self,
+        listener: socket.socket,
+        service: Service,
+        admission: Admission,
+        limits: Limits,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._listener = listener
         self._service = service
         self._admission = admission
         self._limits = limits
         self._dropper = Dropper(partial(service.rpc.refuse, DESCRIPTORS))
+        self._monotonic = monotonic
+        self._turns = Turns(monotonic)
+        self._open: set[Client] = set()
+        self._rejected: set[Client] = set()
+        self._ended = trio.Event()
         self._accepting = trio.CancelScope()
-        self._exhausted = self._draining = False
+        self._exhausted = self._draining = self._closing = False
+        self._poller = Poller(
+            go_on=self._go_on, end=self._end, refuse=service.rpc.refuse, monotonic=monotonic
+        )
+        self._evictor = Evictor(self._open, admission, self._poller.drop, service.rpc.refuse)
 
     async def run(self) -> None:
         """Serve until ``stop``, and then until the last connection has ended."""
-        with contextlib.ExitStack() as undo:
-            async with trio.open_nursery() as tasks:
-                connections = _Connections(tasks, self._service, self._admission, self._limits)
-                undo.callback(connections.close)
-                tasks.start_soon(connections.poll)
-                tasks.start_soon(self._dropper.run)
+        try:
+            async with trio.open_nursery() as self._tasks:
+                self._tasks.start_soon(self._poll)
+                self._tasks.start_soon(self._dropper.run)
                 with self._accepting:
-                    await self._accept(connections)
-                connections.stop()
+                    await self._accept()
+                self._stop_reading()
                 if self._draining:
-                    await self._accept(connections, backlog_only=True)
-                await connections.finish()
-                tasks.cancel_scope.cancel()
+                    await self._accept(backlog_only=True)
+                await self._finish()
+                self._tasks.cancel_scope.cancel()
+        finally:
+            self._closing = True
+            for client in list(self._open):
+                self._end(client)
 
     def stop(self, *, drain: bool) -> None:
         """Stop accepting. Open connections end once their requests have been answered.
@@ -86,7 +133,7 @@ class Acceptor:
         self._draining = drain
         self._accepting.cancel()
 
-    async def _accept(self, connections: _Connections, *, backlog_only: bool = False) -> None:
+    async def _accept(self, *, backlog_only: bool = False) -> None:
         # An accept that finds none takes five times as long as to ask first.
         connecting = select.poll()
         connecting.register(self._listener, select.POLLIN)
@@ -110,7 +157,7 @@ class Acceptor:
                 continue
             self._exhausted = False
             try:
-                connections.admit(self._stream(sock))
+                self.admit(sock, peer_uid(sock))
             except MemoryError:
                 _end_without_memory()
             accepted += 1
@@ -122,11 +169,6 @@ class Acceptor:
         fd, _ = self._listener._accept()  # type: ignore[attr-defined]
         return socket.SocketType(_FAMILY, _TYPE, 0, fd)
 
-    def _stream(self, sock: socket.SocketType) -> Stream:
-        if may_hold_descriptors(sock):
-            return WaryStream(sock, peer_uid(sock), self._dropper)
-        return Stream(sock, peer_uid(sock))
-
     async def _after(self, error: OSError) -> None:
         """Go on after a failed accept: the client has gone, or the system is short of something."""
         if error.errno not in _EXHAUSTED:
@@ -137,150 +179,154 @@ class Acceptor:
             log.error("cannot accept connections, and keeps trying: %s", error.strerror)
         await trio.sleep(PAUSE)
 
+    def admit(self, sock: socket.SocketType, uid: int) -> None:
+        """Serve a new connection of the user *uid*, or reject it if there is no room for it."""
+        refusal = self._admission.refusal(uid)
+        if refusal and self._evictor.make_room(uid, self._limits.request_seconds):
+            refusal = self._admission.refusal(uid)
+        others = (sock, uid, self._service, self._limits, refusal, self._monotonic)
+        if may_hold_descriptors(sock):
+            client: Client = WaryClient(*others, dropper=self._dropper)
+        else:
+            client = Client(*others)
+        if not refusal:
+            self._admission.enter(uid)
+            self._open.add(client)
+        else:
+            self._service.rpc.refuse("connections")
+            if not self._admission.begin_rejection():
+                client.receive_now()
+                client.close()
+                return
+            self._rejected.add(client)
+        then = client.pump(self._monotonic() + TURN_SECONDS)
+        if not client.received:
+            client.silent_since = trio.current_time()
+        self._place(client, then)
 
-class _Connections:
-    """The open connections, each either parked with the poller or served by one of *tasks*."""
+    def _place(self, client: Client, then: Next) -> None:
+        """Leave a client, which was just pumped, to whom it is for."""
+        if then is Next.END:
+            self._end(client)
+        elif then is Next.REQUEST and not client.refusal:
+            self._poller.park(client)
+        else:
+            self._go_on(client, then)
 
-    def __init__(
-        self, tasks: trio.Nursery, service: Service, admission: Admission, limits: Limits
-    ) -> None:
-        self._tasks = tasks
-        self._service = service
-        self._admission = admission
-        self._limits = limits
-        self._turns = Turns()
-        self._open: set[Stream] = set()
-        self._rejected: set[Stream] = set()
-        self._ended = trio.Event()
-        self._stopping = False
-        self._poller = Poller(
-            service,
-            limits,
-            begin=self._begin,
-            hand_over=self._hand_over,
-            hang_up=self._end,
-        )
-        self._evictor = Evictor(self._open, admission, self._poller.drop, service.rpc.refuse)
-
-    async def poll(self) -> None:
-        """Serve the parked connections until cancelled."""
+    async def _poll(self) -> None:
         try:
             await self._poller.run()
         except MemoryError:
             _end_without_memory()
 
-    def admit(self, stream: Stream) -> None:
-        """Serve a new connection, or reject it if there is no room for it."""
-        refusal = self._admission.refusal(stream.uid)
-        if refusal and self._evictor.make_room(stream.uid, self._limits.request_seconds):
-            refusal = self._admission.refusal(stream.uid)
-        data = stream.receive_now()
-        if refusal:
-            self._service.rpc.refuse("connections")
-            if self._admission.begin_rejection():
-                self._rejected.add(stream)
-                self._tasks.start_soon(self._reject, stream, data, refusal)
-            else:
-                stream.close()
-        elif data == b"" or (data and self._try_libuuid(stream, data)):
-            # Not counted: nobody can see it open, and to count costs a twentieth of the whole.
-            stream.close()
-        else:
-            self._admission.enter(stream.uid)
-            self._open.add(stream)
-            stream.bound_unread()
-            if data is None:
-                stream.silent_since = trio.current_time()
-                self._poller.park(stream)
-            elif not self._poller.try_answer(stream, data):
-                self._tasks.start_soon(self._serve, stream, partial(serve_connection, stream, data))
+    def _go_on(self, client: Client, then: Next) -> None:
+        self._tasks.start_soon(self._attend, client, then)
 
-    def stop(self) -> None:
+    async def _attend(self, client: Client, then: Next) -> None:
+        """Wait for what has to happen, and pump, until the client is silent or ends."""
+        try:
+            while then is not Next.END and (then is not Next.REQUEST or client.refusal):
+                then = await self._next(client, then)
+        except MemoryError:
+            _end_without_memory()
+        except BaseException:
+            self._end(client)
+            raise
+        self._place(client, then)
+
+    async def _next(self, client: Client, then: Next) -> Next:
+        """Wait for what has to happen, pump, and return what has to happen next."""
+        if then is Next.PAUSE:
+            assert client.pause is not None  # noqa: S101  (pump has set it)
+            await client.pause()
+            return client.pump(0.0)
+        if then is Next.READ:
+            if not await self._read(client):
+                client.tally.refuse(UNREAD)
+                return Next.END
+        elif then in (Next.REQUEST, Next.REST):
+            seconds = self._limits.request_seconds
+            if not await _ready(trio.lowlevel.wait_readable, client, seconds):
+                if not client.refusal:
+                    client.tally.refuse(TOO_LATE)
+                return Next.END
+            # Outside of a turn, so that an end waits for none.
+            if waits := client.receive():
+                return waits
+        async with self._turns.turn(client.uid) as ends:
+            while (then := client.pump(ends)) is Next.PIECE:
+                await trio.lowlevel.checkpoint()
+        return then
+
+    async def _read(self, client: Client) -> bool:
+        """Wait until replies can be sent, and return whether they can be in time."""
+        unread, uid = self._turns.unread, client.uid
+        if unread[uid] >= self._limits.unread_per_uid:
+            return False
+        unread[uid] += 1
+        try:
+            return await _ready(trio.lowlevel.wait_writable, client, self._limits.reply_seconds)
+        finally:
+            unread[uid] -= 1
+
+    def _stop_reading(self) -> None:
         """Let leases last, and read nothing more over connections that have sent something."""
         self._service.leasing.stop()
-        self._stopping = True
-        for stream in list(self._open):
-            if stream.ended:
-                self._poller.drop(stream)
-            elif stream.received:
-                stream.end_reading()
+        self._closing = True
+        for client in list(self._open):
+            if client.ended:
+                self._poller.drop(client)
+            elif client.received:
+                client.end_reading()
 
-    async def finish(self) -> None:
+    async def _finish(self) -> None:
         """Leave clients that have sent nothing a moment to do so; wait until all have ended."""
         begun = trio.current_time()
-        if not all(stream.received for stream in self._open | self._rejected):
+        if not all(client.received for client in self._open | self._rejected):
             await trio.sleep(GRACE)
         long_ago = begun - self._limits.request_seconds
         until = begun + NEW_GRACE
-        while trio.current_time() < until and self._are_new(long_ago):  # noqa: ASYNC110  (once)
+        while trio.current_time() < until and any(  # noqa: ASYNC110  (once)
+            not each.received and each.silent_since > long_ago for each in self._open
+        ):
             await trio.sleep(GRACE_LOOK)
-        for stream in self._open | self._rejected:
-            stream.end_reading()
+        for client in self._open | self._rejected:
+            client.end_reading()
         while self._open or self._rejected:
             self._ended = trio.Event()
             await self._ended.wait()
 
-    def close(self) -> None:
-        """Close all connections."""
-        self._stopping = True
-        for stream in list(self._open):
-            self._end(stream)
-
-    def _are_new(self, since: float) -> bool:
-        return any(not each.received and each.silent_since > since for each in self._open)
-
-    def _begin(self, stream: Stream, data: bytes) -> None:
-        if self._try_libuuid(stream, data):
-            self._end(stream)
+    def _end(self, client: Client) -> None:
+        if client in self._rejected:
+            self._rejected.remove(client)
+            self._admission.end_rejection()
         else:
-            self._tasks.start_soon(self._serve, stream, partial(serve_connection, stream, data))
-
-    def _try_libuuid(self, stream: Stream, data: bytes) -> bool:
-        """Answer a libuuid request if that takes no waiting: a task costs more than the answer."""
-        if data[0] not in LIBUUID_FIRST:
-            return False
-        reply = answer_libuuid(data, self._service.answer_libuuid, uid=stream.uid)
-        # Nothing was sent before it, so only a broken client's socket takes none of it: that goes
-        # to a task. One that takes a part of it is closed. A refusal is an end without a reply.
-        return reply is not None and (not reply or stream.send_now(reply) != 0)
-
-    def _hand_over(self, stream: Stream, data: bytes, unsent: bytes) -> None:
-        self._tasks.start_soon(self._serve, stream, partial(resume, stream, data, unsent))
-
-    async def _serve(self, stream: Stream, serve: Callable[..., Awaitable[bool]]) -> None:
-        more = False
-        try:
-            more = await serve(self._service, self._limits, self._turns)
-        except MemoryError:
-            _end_without_memory()
-        finally:
-            if not more:
-                self._end(stream)
-        if more:
-            self._poller.park(stream)
-
-    def _end(self, stream: Stream) -> None:
-        if stream.lease is not None:
-            self._service.leasing.release(stream)
-        if not (stream.ended or self._stopping) and stream.greeted and stream.is_unread():
-            # The page is on its way. Closed and not counted, one user could have thousands of such
-            # connections, and the kernel would pass no page to others.
-            stream.end()
-            self._poller.park(stream)
-            return
-        self._open.remove(stream)
-        self._admission.leave(stream.uid)
-        stream.close()
+            if client.lease is not None:
+                self._service.leasing.release(client)
+            if not (client.ended or self._closing) and client.greeted and client.is_unread():
+                client.end()
+                self._poller.park(client)
+                return
+            self._open.remove(client)
+            self._admission.leave(client.uid)
+        client.close()
         self._ended.set()
 
-    async def _reject(self, stream: Stream, data: bytes | None, reason: str) -> None:
+
+async def _ready(
+    wait: Callable[[socket.SocketType], Awaitable[None]], client: Client, seconds: float
+) -> bool:
+    """Wait for a client, until its deadline, which is set if it has none; return if it came."""
+    if client.deadline is None:
+        client.deadline = trio.current_time() + seconds
+    with trio.move_on_at(client.deadline):
         try:
-            await reject(stream, data or b"", reason, self._limits)
-        finally:
-            self._rejected.remove(stream)
-            self._admission.end_rejection()
-            stream.close()
-            self._ended.set()
+            await wait(client.sock)
+        except OSError:
+            # The system allows no more waiting (fs.epoll.max_user_watches).
+            return False
+        return True
+    return False
 
 
 def _end_without_memory() -> NoReturn:

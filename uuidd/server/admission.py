@@ -22,8 +22,8 @@ from math import ceil
 
 import trio
 
+from uuidd.server.client import Client
 from uuidd.server.settings import MAX_REJECTIONS, Limits
-from uuidd.server.stream import Stream
 
 PAUSE = 1.0
 """Seconds between two searches for silent connections: a search takes long."""
@@ -86,14 +86,11 @@ class Admission:
         largest = max(self._by_uid, key=self._by_uid.__getitem__)
         return largest, max(0, self._by_uid[largest] - self._by_uid[uid] - 1)
 
-    def enter(self, uid: int) -> str:
-        """Count a new connection of *uid* and return ""; or return why there is no room for it."""
-        refusal = self.refusal(uid)
-        if not refusal:
-            self.open += 1
-            self._by_uid[uid] += 1
-            self.highest = max(self.highest, self.open)
-        return refusal
+    def enter(self, uid: int) -> None:
+        """Count a new connection of *uid*, for which there is room."""
+        self.open += 1
+        self._by_uid[uid] += 1
+        self.highest = max(self.highest, self.open)
 
     def leave(self, uid: int) -> None:
         """Note that a connection of *uid* has ended."""
@@ -116,19 +113,19 @@ class Admission:
 
 
 class Evictor:
-    """Closes some of *streams* so that *admission* has room, and counts them by *refuse*.
+    """Closes some of *clients* so that *admission* has room, and counts them by *refuse*.
 
-    *drop* closes a stream at once if it is between two requests; it returns whether it was.
+    *drop* closes a client at once if it is between two requests; it returns whether it was.
     """
 
     def __init__(
         self,
-        streams: Collection[Stream],
+        clients: Collection[Client],
         admission: Admission,
-        drop: Callable[[Stream], bool],
+        drop: Callable[[Client], bool],
         refuse: Callable[[str], None],
     ) -> None:
-        self._streams = streams
+        self._clients = clients
         self._admission = admission
         self._drop = drop
         self._refuse = refuse
@@ -147,27 +144,27 @@ class Evictor:
             return False
         self._looked_at = now
         silent = [
-            stream
-            for stream in self._streams
-            if not stream.received
-            and stream.silent_since <= now - seconds
-            and self._admission.refusal(stream.uid)
+            client
+            for client in self._clients
+            if not client.received
+            and client.silent_since <= now - seconds
+            and self._admission.refusal(client.uid)
         ]
-        for stream in silent:
+        for client in silent:
             self._refuse(SILENT)
-            self._drop(stream)
+            self._drop(client)
         return bool(silent)
 
     def _evict_of_largest(self, uid: int) -> bool:
         largest, surplus = self._admission.largest(uid)
         if not surplus:
             return False
-        theirs = [stream for stream in self._streams if stream.uid == largest]
+        theirs = [client for client in self._clients if client.uid == largest]
         number = max(ceil(surplus / EVICTED_PART), min(surplus, self._admission.lack(uid)))
         evicted = list(islice(filter(self._drop, theirs), number))
-        for stream in evicted or theirs[:number]:
+        for client in evicted or theirs[:number]:
             self._refuse(MADE_ROOM)
             if not evicted:
                 # In the middle of a request, which ends a moment later; then there is room.
-                stream.end_reading()
+                client.end_reading()
         return bool(evicted)

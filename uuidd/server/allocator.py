@@ -2,11 +2,11 @@
 
 Theory of operation
 
-1. ``take`` gives out a block at once, or raises NotNow and changes nothing. Nearly all requests end
-   here. It never waits, so the poller can call it.
-2. ``take_waiting`` tries the same again and again, in a task. Each subclass of NotNow says what has
-   to happen before the next try: enough time has to pass (NoneFree), the user's account has to
-   recover (OverShare), a save has to complete (NeedsSave).
+1. ``take`` gives out a block at once if that is possible. Nearly all requests end here. Otherwise
+   the try has raised NotNow, and has changed nothing.
+2. ``take`` then yields what to wait for, and tries again, until it has a block or refuses. Each
+   subclass of NotNow says what has to happen before the next try: enough time has to pass
+   (NoneFree), the user's account has to recover (OverShare), a save has to complete (NeedsSave).
 3. Each wait is bounded. For free ticks it is ROOM_SECONDS, for a save or for UTC SAVE_SECONDS. A
    request that asks not to wait is refused as `must_wait` after SOON_SECONDS at most.
 4. When no save comes in time, utc goes on with a volatile node, which needs no state. Steady has
@@ -19,7 +19,8 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Generator, Iterator
+from functools import partial
 from math import inf
 
 import trio
@@ -34,12 +35,11 @@ from uuidd.core.timeline.outcomes import (
     NoNumber,
     NotNow,
     TooFarAhead,
-    Withheld,
 )
 from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.core.wire.methods import SAVE_SECONDS, RefusedError
 from uuidd.server import events
-from uuidd.server.fairness import OverShare, Shares
+from uuidd.server.fairness import OverShare, Pause, Shares
 from uuidd.server.saver import Saver
 from uuidd.server.settings import ROOM_SECONDS, SOON_SECONDS, Limits
 
@@ -85,12 +85,28 @@ class Allocator:
         self._waiting: Counter[int] = Counter()
         self._for_ticks: Counter[int] = Counter()
 
-    def take(self, timeline: str, count: int, whole: bool, *, uid: int) -> Block | SteadyBlock:
-        """Give out a block at once.
+    def take(
+        self,
+        timeline: str,
+        count: int,
+        whole: bool,
+        wait: bool = True,
+        *,
+        uid: int,
+        in_turn: bool = False,
+    ) -> Generator[Pause, None, Block | SteadyBlock]:
+        """Give out a block, after 0.2 s of waiting for free ticks and 0.8 s for the rest, at most.
 
-        Raises NotNow when that is not possible: ``take_waiting`` waits for a block, or says why
-        there will be none. Raises RefusedError, ``busy``, instead of that when too many of the
-        user's requests wait already. In both cases nothing was given out.
+        When no save completes in time, utc goes on with a volatile node. Raises RefusedError:
+        ``busy`` when not enough ticks became free, or at once when too many of the user's requests
+        wait already, and ``unavailable`` when the daemon is stopping.
+        Steady is ``unavailable`` too when no save completes in time (at once, if the last one has
+        already failed for as long), when it is too far ahead of UTC, and while it is withheld.
+        Snowflakes are refused too while there is no worker number for them, with ``no_worker_id``
+        if there never was one, and else with ``unavailable``, after 0.8 s if there may soon be one.
+        Without *wait* the error is ``must_wait`` instead of any wait of more than 0.05 s; then
+        nothing was given out and nothing has changed. With *in_turn* the caller goes on in a turn
+        of the user after a wait.
         """
         try:
             return self._take(timeline, count, whole, uid)
@@ -102,7 +118,13 @@ class Allocator:
                 raise _busy(
                     f"uid {uid} has {most} requests waiting{what}, the most one user may have"
                 ) from None
-            raise
+            # Without what it would keep in memory.
+            first = none.with_traceback(None)
+        with _counted(self._waiting, uid):
+            block = yield from self._waited_for(first, timeline, count, whole, uid, wait)
+        if in_turn:
+            yield None
+        return block
 
     def _take(self, timeline: str, count: int, whole: bool, uid: int) -> Block | SteadyBlock:
         at = self._read()
@@ -134,34 +156,16 @@ class Allocator:
             self._saver.want()
         return block
 
-    async def take_waiting(
-        self, timeline: str, count: int, whole: bool, *, uid: int, wait: bool = True
-    ) -> Block | SteadyBlock:
-        """Give out a block, after 0.2 s of waiting for free ticks and 0.8 s for the rest, at most.
-
-        When no save completes in time, utc goes on with a volatile node. Raises RefusedError:
-        ``busy`` when not enough ticks became free, ``unavailable`` when the daemon is stopping.
-        Steady is ``unavailable`` too when no save completes in time (at once, if the last one has
-        already failed for as long), when it is too far ahead of UTC, and while it is withheld.
-        Snowflakes are refused too while there is no worker number for them, with ``no_worker_id``
-        if there never was one, and else with ``unavailable``, after 0.8 s if there may soon be one.
-        Without *wait* the error is ``must_wait`` instead of any wait of more than 0.05 s; then
-        nothing was given out and nothing has changed.
-        """
-        with _counted(self._waiting, uid):
-            return await self._waited_for(timeline, count, whole, uid, wait)
-
-    async def _waited_for(
-        self, timeline: str, count: int, whole: bool, uid: int, wait: bool
-    ) -> Block | SteadyBlock:
+    def _waited_for(
+        self, none: NotNow, timeline: str, count: int, whole: bool, uid: int, wait: bool
+    ) -> Generator[Pause, None, Block | SteadyBlock]:
+        """Give out a block as ``take``, whose first try raised *none*."""
         begun = trio.current_time()
         no_room: float | None = None
         soon = inf if wait else begun + SOON_SECONDS
         late = begun + SAVE_SECONDS
         while True:
-            try:
-                return self._take(timeline, count, whole, uid)
-            except NoneFree as none:
+            if isinstance(none, NoneFree):
                 # Counted from here on: the time that a save took does not count as a lack of ticks.
                 no_room = no_room or trio.current_time() + ROOM_SECONDS
                 pause = none.wait / TICKS_PER_SECOND
@@ -171,12 +175,12 @@ class Allocator:
                 if timeline == "snowflake":
                     held = held or self._before_the_fence()
                 if trio.current_time() + pause > (late if held else no_room):
-                    raise _no_room(count, held, none, uid) from None
+                    raise _no_room(count, held, none, uid)
                 if trio.current_time() + pause > soon:
-                    raise _must_wait(held or _room(count, pause, none, uid)) from None
+                    raise _must_wait(held or _room(count, pause, none, uid))
                 with _counted(self._for_ticks, uid):
-                    await trio.sleep(pause)
-            except NeedsSave:
+                    yield partial(trio.sleep, pause)
+            elif isinstance(none, NeedsSave):
                 until = late
                 if timeline != "utc" and self._saver.unsaved_since is not None:
                     # Other requests have already waited for it in vain, so this one need not.
@@ -184,24 +188,22 @@ class Allocator:
                 # Checked only now, after a try: a save may have succeeded at the last moment.
                 if trio.current_time() >= until:
                     self._do_without_save(timeline)
-                    continue
-                if trio.current_time() >= soon:
-                    raise _must_wait(self._unsaved()) from None
-                with trio.move_on_at(min(until, soon)):
-                    await self._saver.settled()
-            except NoNumber:
+                elif trio.current_time() >= soon:
+                    raise _must_wait(self._unsaved())
+                else:
+                    yield partial(self._saver.settled_by, min(until, soon))
+            elif isinstance(none, NoNumber):
                 if self._renewed is None or trio.current_time() >= late:
-                    raise self._no_number() from None
+                    raise self._no_number()
                 if trio.current_time() >= soon:
-                    raise _must_wait(self._timelines.fence.why) from None
-                with trio.move_on_at(min(late, soon)):
-                    await self._renewed()
-            except TooFarAhead as ahead:
-                raise RefusedError("unavailable", _ahead(ahead)) from None
-            except Withheld as why:
-                raise RefusedError("unavailable", str(why)) from None
-            except Closed:
-                raise RefusedError("unavailable", "the daemon is stopping; try again") from None
+                    raise _must_wait(self._timelines.fence.why)
+                yield partial(_by, min(late, soon), self._renewed)
+            else:
+                raise _never(none)
+            try:
+                return self._take(timeline, count, whole, uid)
+            except NotNow as again:
+                none = again.with_traceback(None)
 
     def _switch(self, now: int) -> None:
         """Let another generation or node of utc serve, apart from the one that libuuid uses now."""
@@ -260,6 +262,21 @@ class Allocator:
             f"the state could not be saved within {SAVE_SECONDS:g} s ({cause}), and v7,"
             " Snowflakes and the other steady kinds need this first; the daemon keeps trying",
         )
+
+
+async def _by(deadline: float, event: Callable[[], Awaitable[None]]) -> None:
+    """Wait for *event*, but not past *deadline*."""
+    with trio.move_on_at(deadline):
+        await event()
+
+
+def _never(none: NotNow) -> RefusedError:
+    """Return why there is no block for which to wait."""
+    if isinstance(none, TooFarAhead):
+        return RefusedError("unavailable", _ahead(none))
+    if isinstance(none, Closed):
+        return RefusedError("unavailable", "the daemon is stopping; try again")
+    return RefusedError("unavailable", str(none))
 
 
 @contextlib.contextmanager

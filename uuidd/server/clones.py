@@ -17,7 +17,8 @@ Theory of operation
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from functools import partial
 from math import inf
 from typing import Any, NamedTuple
 
@@ -28,6 +29,7 @@ from uuidd.core.wire.methods import SAVE_SECONDS, RefusedError
 from uuidd.fleet.fences import shared_with_a_clone
 from uuidd.server import events
 from uuidd.server.entropy import Entropy, of_this_moment
+from uuidd.server.fairness import Pause
 from uuidd.server.saver import Saver
 
 SPAN = 10.0
@@ -121,7 +123,7 @@ class Clones:
             events.openings(self._timelines.utc)
         return ended
 
-    async def renew(self) -> Renewed:
+    def renew(self) -> Generator[Pause, None, Renewed]:
         """Renew as if a signal had come, and wait until that is saved, or for SAVE_SECONDS.
 
         Raises RefusedError, ``unavailable``, if it could not be saved: it is done all the same, and
@@ -130,9 +132,9 @@ class Clones:
         ended = self.notice(BY_HAND)
         if self._joined.is_set():
             return Renewed(ended, saved=False)
-        with trio.move_on_after(SAVE_SECONDS):
-            while self._unsaved:
-                await self._saver.settled()
+        deadline = trio.current_time() + SAVE_SECONDS
+        while self._unsaved and trio.current_time() < deadline:
+            yield partial(self._saver.settled_by, deadline)
         if self._unsaved:
             cause = self._saver.trouble or "the save is still under way"
             raise RefusedError(

@@ -9,9 +9,9 @@ Theory of operation
 2. If the kernel has SO_PASSRIGHTS (Linux 6.16), a listener with this option off bars descriptors: a
    client cannot send one. A connection inherits that when it is made, not when it is accepted.
 3. So a connection that was made before, to a listener of systemd, and each one on an older kernel
-   may hold descriptors. It is a WaryStream, which looks before it reads (MSG_PEEK closes nothing),
+   may hold descriptors. It is a WaryClient, which looks before it reads (MSG_PEEK closes nothing),
    and treats a passed descriptor as the end of the connection.
-4. A WaryStream with something unread is closed by the Dropper, from a thread that exits.
+4. A WaryClient with something unread is closed by the Dropper, from a thread that exits.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ import signal
 import socket
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import trio
 
-from uuidd.server.stream import READ_BYTES, Stream
+from uuidd.server.client import READ_BYTES, Client
 
 SO_PASSRIGHTS = 83
 """From <asm-generic/socket.h>; Python does not name it yet."""
@@ -61,13 +62,13 @@ def may_hold_descriptors(sock: socket.SocketType) -> bool:
         return True
 
 
-class WaryStream(Stream):
-    """A stream over which descriptors may come. The thread that reads never closes one."""
+class WaryClient(Client):
+    """A client that may pass descriptors. The thread that reads never closes one."""
 
     __slots__ = ("_dropper",)
 
-    def __init__(self, sock: socket.SocketType, uid: int, dropper: Dropper) -> None:
-        super().__init__(sock, uid)
+    def __init__(self, sock: socket.SocketType, *others: Any, dropper: Dropper) -> None:
+        super().__init__(sock, *others)
         self._dropper = dropper
         for option in (socket.SO_PASSCRED, socket.SO_PASSSEC):
             # These may be set on a socket of systemd. What they add looks like a descriptor.
@@ -75,7 +76,7 @@ class WaryStream(Stream):
                 sock.setsockopt(_LEVEL, option, 0)
 
     def receive_now(self) -> bytes | None:
-        """As Stream's. A passed descriptor is the end; it and all that follows stay unread."""
+        """As Client's. A passed descriptor is the end; it and all that follows stay unread."""
         try:
             data, _, flags, _ = self.sock.recvmsg(READ_BYTES, 0, _PEEK)
             if flags & socket.MSG_CTRUNC:

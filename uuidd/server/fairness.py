@@ -11,9 +11,14 @@ Theory of operation
    who wants little gets it, however much others want.
 4. A block from a single lane uses up the free ticks before it as well. So it costs the time since
    the last block, however few ticks it has, but not the time in which nobody took any.
-5. The daemon's time is shared by turns, round robin: while one connection's requests are answered,
-   no other connection of the same user is served. The poller does that for silent connections,
-   Turns does it for tasks.
+5. The daemon serves all users in one thread, so whatever it does at once delays all others. Its
+   time is shared by turns of TURN_SECONDS, round robin: while one connection's requests are
+   answered, no other connection of the same user is served. The poller does that for silent
+   connections, Turns does it for tasks.
+6. An answer that has to wait yields a Pause. What it waits for takes no turn, and neither does the
+   rest of the answer, which is short. None is yielded by an answer that takes long: between two
+   pieces of it others have their turns, and it goes on in one of its user's own. So of all that a
+   user asks for, only one answer at a time is half made and in memory.
 """
 
 from __future__ import annotations
@@ -21,14 +26,23 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from math import ceil
 
 import trio
 
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline import NoneFree
-from uuidd.server.requests import TURN_SECONDS
+
+Pause = Callable[[], Awaitable[object]] | None
+"""What to await before an answer goes on. None: others have their turn, but none of the user."""
+
+Answer = Generator[Pause, None, bytes]
+"""The answer to a request: its value is the reply, "" for none."""
+
+TURN_SECONDS = 0.0001
+"""A user's turn: some five requests. A client that sends one request at a time waits for as long at
+each greedy user."""
 
 CONTENDED = TICKS_PER_SECOND // 5
 """For how many ticks a shortage is remembered: longer than a request waits for free ticks."""

@@ -2,7 +2,7 @@
 
 Theory of operation
 
-1. A connection holds at most one lease. Its stream remembers it.
+1. A connection holds at most one lease. Its client remembers it.
 2. The lease ends with the connection, or with the connection's next request for a lease.
 3. When the daemon stops, leases do not end: their holders go on up to the horizon in the page, and
    the next daemon starts behind it. So nobody waits for a restart.
@@ -20,8 +20,8 @@ from __future__ import annotations
 
 import errno
 from collections import Counter
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Generator
+from functools import partial
 
 import trio
 
@@ -32,18 +32,16 @@ from uuidd.core.timeline.page import Lease
 from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.core.wire.methods import MOST_ASK_AGAIN, RefusedError, ask_again_in
 from uuidd.server import events
+from uuidd.server.client import Client
+from uuidd.server.fairness import Pause
 from uuidd.server.saver import REACH, Saver
 from uuidd.server.settings import SOON_SECONDS
-from uuidd.server.stream import Stream
 
 SECONDS = 10.0
 """How much later a refused client is to ask again, at most, if that may change meanwhile."""
 
 NO_LEASE = "no_lease"
 """The code of the error when nothing is leased."""
-
-
-Result = TypeVar("Result")
 
 _OF_THE_CLIENT = {errno.EAGAIN, errno.EPIPE, errno.ECONNRESET, errno.EPERM}
 """Why a client cannot be passed anything: it reads nothing, is gone, or allows no descriptors."""
@@ -70,56 +68,40 @@ class Leasing:
         self.unpassed = 0
         self._tell_at = 0.0
 
-    async def grant(self, holder: Stream) -> Lease:
+    def grant(self, holder: Client) -> Generator[Pause, None, Lease]:
         """Lease a lane to a connection; then a lease that it has ends.
 
         If UTC has passed the horizon in the page, this waits for a save that raises it, at most
         0.05 s. Raises RefusedError, ``no_lease``, and changes nothing.
         """
-        lease = self._try(self._timelines.lease, holder.uid)
+        lease = self._lease(holder.uid)
         self.release(holder)
         holder.lease = lease
         if self.leases.horizon <= self._read().now:
-            with trio.move_on_after(SOON_SECONDS):
-                await self._saver.settled()
+            yield partial(self._saver.settled_by, trio.current_time() + SOON_SECONDS)
         elif self._saver.idle:
             self._saver.want()
         return lease
 
-    def check(self, uid: int) -> None:
-        """Raise the RefusedError, ``no_lease``, with which ``grant`` would refuse a lease now."""
-        self._try(self._timelines.check_lease, uid)
-
-    def reply_now(self, stream: Stream, replies: bytes) -> int:
-        """Send rpc *replies* as ``Stream.send_now``; the first ones with the page, if there is one.
-
-        So who holds a block knows of a clone without a request for that. Who does not receive the
-        descriptor misses nothing: the kernel drops it.
-        """
-        if stream.greeted:
-            return stream.send_now(replies)
-        stream.greeted = True
-        return self.send_with_page(stream, replies) or stream.send_now(replies)
-
-    def send_with_page(self, stream: Stream, data: bytes) -> int:
+    def send_with_page(self, client: Client, data: bytes) -> int:
         """Send *data* with the page, and return how many bytes; 0 if that is not possible."""
         if self.page is None:
             return 0
         try:
-            return stream.send_with(self.page, data)
+            return client.send_with(self.page, data)
         except OSError as error:
             if error.errno not in _OF_THE_CLIENT:
                 self.unpassed += 1
                 self._tell(error)
             return 0
 
-    def take_back(self, holder: Stream) -> RefusedError:
+    def take_back(self, holder: Client) -> RefusedError:
         """End a lease whose page could not be passed; return the error to send instead."""
         self.release(holder)
         words = "the page could not be passed over this connection"
         return self._refusal("unpassed", words, SECONDS)
 
-    def release(self, holder: Stream) -> None:
+    def release(self, holder: Client) -> None:
         """End the lease of a connection, if it has one and the daemon goes on."""
         if holder.lease is not None and not self._stopping:
             self.leases.release(holder.lease)
@@ -135,7 +117,7 @@ class Leasing:
         if self._saver.idle:
             self._saver.want()
 
-    def _try(self, lease: Callable[..., Result], uid: int) -> Result:
+    def _lease(self, uid: int) -> Lease:
         if self.page is None:
             words = "this daemon has no leases, and its log says why"
             raise self._refusal("page", words, MOST_ASK_AGAIN)
@@ -143,7 +125,7 @@ class Leasing:
         if at.elapsed >= self._saver.check_at:
             self._saver.check(at.elapsed)
         try:
-            return lease(at=at, uid=uid)
+            return self._timelines.lease(at=at, uid=uid)
         except Closed:
             raise self._refusal("stopping", "the daemon is stopping") from None
         except NoLease as none:

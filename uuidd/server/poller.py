@@ -5,14 +5,16 @@ Theory of operation
 1. Before its first request, and between two requests in rpc, a connection is *parked* here. It has
    no task and no buffer. One epoll for each user waits for all of that user's connections
    (epoll(7)). So ten thousand silent connections cost little.
-2. One more epoll waits for those epolls. Users are served in turns (requests.py), so a user with
+2. One more epoll waits for those epolls. Users are served in turns (fairness.py), so a user with
    thousands of connections delays the others by one turn.
-3. Nearly all requests arrive whole and can be answered at once. That is done here, without a task.
+3. Nearly all requests arrive whole and can be answered at once: to pump their client here is enough
+   (client.py), without a task. Its epoll is level-triggered. So what one pump leaves unread is told
+   of again, and so is an end that comes with the last bytes.
 4. A *lone client* sends one request after the other, and nobody else sends any. The poller then
    polls for its next request for a moment (busy polling), instead of going to sleep.
 5. A connection that has ended, and whose client has not read the page, is parked too, in a queue
    of its own. It is closed when all was read.
-6. Whatever takes waiting goes to a task (*hand_over*), which parks the connection again: a request
+6. Whatever takes waiting goes to a task (*go_on*), which parks the connection again: a request
    that arrived in part, one that needs a save or free ticks, a reply that is not read.
 """
 
@@ -25,11 +27,12 @@ from collections.abc import Callable
 
 import trio
 
-from uuidd.core.wire import RPC_FIRST, rpc
-from uuidd.server.requests import ROUND_SECONDS, TURN_SECONDS, answer_requests
-from uuidd.server.service import MALFORMED, Service, reply_to
-from uuidd.server.settings import Limits
-from uuidd.server.stream import Stream
+from uuidd.server.client import Client, Next
+from uuidd.server.fairness import TURN_SECONDS
+
+ROUND_SECONDS = 0.001
+"""How long the poller serves users before the tasks have their turns: the save of the state, new
+connections, and the requests that wait. More would delay them, less would cost throughput."""
 
 EVENTS = 64
 """The most users, or connections of one user, that one call of epoll_wait(2) returns."""
@@ -60,21 +63,15 @@ SHARED_QUEUE = -1
 _READ = select.EPOLLOUT | select.EPOLLET
 """Ready each time that the peer has read something, or has closed."""
 
-HandOver = Callable[[Stream, bytes, bytes], None]
-"""Goes on with a connection in a task, with the bytes not answered and the replies not sent."""
-
-Begin = Callable[[Stream, bytes], None]
-"""Goes on with a connection whose first bytes are not rpc."""
-
 
 class _Queue:
     """The silent connections of a user, by descriptor, and those *ready* to be read."""
 
-    __slots__ = ("epoll", "ready", "streams")
+    __slots__ = ("clients", "epoll", "ready")
 
     def __init__(self, epoll: select.epoll) -> None:
         self.epoll = epoll
-        self.streams: dict[int, Stream] = {}
+        self.clients: dict[int, Client] = {}
         self.ready: list[int] = []
 
 
@@ -101,28 +98,25 @@ def default_spins() -> int:
 
 
 class Poller:
-    """Serves silent connections; *hang_up* closes one, *begin* and *hand_over* go on with it.
+    """Pumps silent clients. *go_on* goes on with one in a task, *end* ends one.
 
-    *monotonic*, *epoll* and *spins* are for tests.
+    *refuse* counts a connection that cannot be parked. *monotonic*, *epoll* and *spins* are for
+    tests.
     """
 
     def __init__(
         self,
-        service: Service,
-        limits: Limits,
         *,
-        begin: Begin,
-        hand_over: HandOver,
-        hang_up: Callable[[Stream], None],
+        go_on: Callable[[Client, Next], None],
+        end: Callable[[Client], None],
+        refuse: Callable[[str], None],
         monotonic: Callable[[], float] = time.monotonic,
         epoll: Callable[[], select.epoll] = select.epoll,
         spins: int | None = None,
     ) -> None:
-        self._limits = limits
-        self._service = service
-        self._begin = begin
-        self._hand_over = hand_over
-        self._hang_up = hang_up
+        self._go_on = go_on
+        self._end = end
+        self._refuse = refuse
         self._monotonic = monotonic
         self._epoll = epoll
         self._spins = default_spins() if spins is None else spins
@@ -160,47 +154,33 @@ class Poller:
                         await trio.lowlevel.checkpoint()
                         round_ends = monotonic() + ROUND_SECONDS
 
-    def park(self, stream: Stream) -> None:
-        """Wait for the next request of a connection, or if it has ended until all of it was read.
+    def park(self, client: Client) -> None:
+        """Wait for the next request of a client, or if it has ended until it has read everything.
 
-        Hang up if the system does not let us.
+        End it if the system does not let us wait.
         """
-        if self._park(stream) is None:
-            self._service.rpc.refuse(NO_WATCH)
-            self._hang_up(stream)
-
-    def drop(self, stream: Stream) -> bool:
-        """Hang up on a connection if it is parked; return whether it was."""
-        fd = stream.sock.fileno()
-        for queue in (self._queues.get(stream.uid), self._queues[SHARED_QUEUE], self._ended):
-            if queue is not None and queue.streams.get(fd) is stream:
-                stream.end()
-                self._close(queue, stream)
-                return True
-        return False
-
-    def try_answer(self, stream: Stream, data: bytes) -> bool:
-        """Answer the rpc requests of a new connection, and park it; False: they need a task."""
-        if data[0] not in RPC_FIRST:
-            return False
-        queue = self._park(stream)
-        if queue is None:
-            return False
-        self._answer(queue, stream, data, self._monotonic() + TURN_SECONDS)
-        return True
-
-    def _park(self, stream: Stream) -> _Queue | None:
         queue, events = self._ended, _READ
-        if not stream.ended:
-            queue = self._queues.get(stream.uid) or self._open_queue(stream.uid)
+        if not client.ended:
+            queue = self._queues.get(client.uid) or self._open_queue(client.uid)
             events = select.EPOLLIN
-        fd = stream.sock.fileno()
+        fd = client.sock.fileno()
         try:
             queue.epoll.register(fd, events)
         except OSError:
-            return None
-        queue.streams[fd] = stream
-        return queue
+            self._refuse(NO_WATCH)
+            self._end(client)
+        else:
+            queue.clients[fd] = client
+
+    def drop(self, client: Client) -> bool:
+        """End a client if it is parked; return whether it was."""
+        fd = client.sock.fileno()
+        for queue in (self._queues.get(client.uid), self._queues[SHARED_QUEUE], self._ended):
+            if queue is not None and queue.clients.get(fd) is client:
+                client.end()
+                self._close(queue, client)
+                return True
+        return False
 
     def _open_queue(self, uid: int) -> _Queue:
         """Return a new queue for a user, or the shared one if there are too many."""
@@ -224,7 +204,7 @@ class Poller:
     def _close_an_empty_queue(self) -> None:
         # Only when another needs it: the user's only connection may be with a task just now.
         for uid, queue in self._queues.items():
-            if not queue.streams and uid != SHARED_QUEUE:
+            if not queue.clients and uid != SHARED_QUEUE:
                 del self._queues[uid], self._by_fd[queue.epoll.fileno()]
                 queue.epoll.close()
                 return
@@ -249,63 +229,29 @@ class Poller:
             ready.reverse()
             queue.ready = ready
         while queue.ready:
-            stream = queue.streams.get(queue.ready.pop())
-            if stream is not None:
-                self._serve(queue, stream, ends)
+            client = queue.clients.get(queue.ready.pop())
+            if client is not None:
+                then = client.pump(ends)
+                if then is Next.END:
+                    self._close(queue, client)
+                elif then is not Next.REQUEST:
+                    self._unpark(queue, client)
+                    self._go_on(client, then)
             if self._monotonic() > ends:
                 break
 
     def _close_those_read(self) -> None:
         # All at once, for none of these is ready a second time.
         for fd, _ in self._ended.epoll.poll(0, ENDS):
-            stream = self._ended.streams[fd]
-            if not stream.is_unread():
-                self._close(self._ended, stream)
+            client = self._ended.clients[fd]
+            if not client.is_unread():
+                self._close(self._ended, client)
 
-    def _serve(self, queue: _Queue, stream: Stream, ends: float) -> None:
-        is_new = not stream.received
-        data = stream.receive_now()
-        if data is None:
-            return
-        if not data:
-            self._close(queue, stream)
-        elif is_new and data[0] not in RPC_FIRST:
-            self._unpark(queue, stream)
-            self._begin(stream, data)
-        else:
-            self._answer(queue, stream, data, ends)
+    def _close(self, queue: _Queue, client: Client) -> None:
+        self._unpark(queue, client)
+        self._end(client)
 
-    def _answer(self, queue: _Queue, stream: Stream, data: bytes, ends: float) -> None:
-        replies, end, stopped_by = answer_requests(
-            data,
-            self._service.answer,
-            uid=stream.uid,
-            limits=self._limits,
-            ends=ends,
-            monotonic=self._monotonic,
-        )
-        if not replies:
-            sent = 0
-        elif stream.greeted:
-            # As below, for one call less: nearly all replies come here.
-            sent = stream.send_now(replies)
-        else:
-            sent = self._service.leasing.reply_now(stream, replies)
-        if isinstance(stopped_by, rpc.MalformedError) and sent == len(replies):
-            reply = reply_to(stopped_by)
-            if not reply or stream.send_now(reply):
-                self._service.rpc.refuse(MALFORMED)
-                self._close(queue, stream)
-                return
-        if end < len(data) or sent < len(replies):
-            self._unpark(queue, stream)
-            self._hand_over(stream, data[end:], replies[max(sent, 0) :])
-
-    def _close(self, queue: _Queue, stream: Stream) -> None:
-        self._unpark(queue, stream)
-        self._hang_up(stream)
-
-    def _unpark(self, queue: _Queue, stream: Stream) -> None:
-        fd = stream.sock.fileno()
+    def _unpark(self, queue: _Queue, client: Client) -> None:
+        fd = client.sock.fileno()
         queue.epoll.unregister(fd)
-        del queue.streams[fd]
+        del queue.clients[fd]

@@ -134,6 +134,11 @@ class Saver:
             self.want()
         await self._settled.wait()
 
+    async def settled_by(self, deadline: float) -> None:
+        """Wait as ``settled``, but not past *deadline*."""
+        with trio.move_on_at(deadline):
+            await self.settled()
+
     async def settled_anew(self) -> None:
         """Wait until a save that begins from now on has ended or failed."""
         if self._saving_since is not None:

@@ -1,4 +1,4 @@
-"""Answers requests of both dialects: returns the bytes of each reply, and counts both."""
+"""Answers requests of both dialects, each by a generator (fairness.py), and counts both."""
 
 from __future__ import annotations
 
@@ -8,24 +8,17 @@ from typing import Any
 
 from uuidd.core.ids import versions
 from uuidd.core.timeline import Block, SteadyBlock
-from uuidd.core.timeline.outcomes import NotNow
-from uuidd.core.timeline.page import Lease
 from uuidd.core.wire import libuuid, methods, rpc
 from uuidd.core.wire.libuuid import Op
 from uuidd.core.wire.methods import IN_USE, Bare, Make, RefusedError, Take
 from uuidd.server.allocator import Allocator
-from uuidd.server.clones import Clones, Renewed
+from uuidd.server.client import Client
+from uuidd.server.clones import Clones
 from uuidd.server.entropy import Entropy
 from uuidd.server.events import Tally
-from uuidd.server.fairness import Turns
+from uuidd.server.fairness import Answer
 from uuidd.server.leasing import Leasing
 from uuidd.server.making import Maker
-from uuidd.server.stream import Stream
-
-MALFORMED = "malformed"
-"""The reason, in counts of refusals, for bytes that are not a request of either dialect."""
-
-AnyBlock = Block | SteadyBlock
 
 
 class Service:
@@ -35,8 +28,7 @@ class Service:
     because the machine was cloned. None if nothing tells that so soon. *trusted* are the uids that
     may have the daemon renewed. *refused* is called with the reason of each refusal.
 
-    For each dialect there are two methods. One answers at once, or returns None when the request
-    has to wait; then the other one, which waits, has to be called.
+    An answer is made anew as often as *changed* says so, and only the last one counts.
     """
 
     def __init__(
@@ -61,125 +53,90 @@ class Service:
         self.rpc = Tally(refused)
         self.libuuid = Tally(refused)
 
-    def answer(self, request: rpc.Request, *, uid: int) -> bytes | None:
-        """Return the reply to an rpc request, "" for a notification; None when it has to wait.
+    def answer(self, request: rpc.Request, client: Client) -> Answer:
+        """Answer an rpc request of *client*; a notification has no reply.
 
         Nothing is given out for a notification: its sender would never learn of it.
         """
-        reply, changed = self._answer(request, uid), self._changed
-        if changed is not None and changed():
-            reply = self._answer(request, uid)
-        return reply
-
-    def _answer(self, request: rpc.Request, uid: int) -> bytes | None:
-        msgid = request.msgid
+        msgid, tally = request.msgid, self.rpc
+        # Counted before, because the status counts itself too.
+        tally.requests += 1
         if msgid is None:
-            self.rpc.requests += 1
             if request.method in _IN_USE:
                 self.leasing.note_use()
             return b""
-        try:
-            call = methods.parse(request.method, request.params)
-            if type(call) is Take:
-                timeline, count, whole, _ = call
-                return self._reply_block(
-                    msgid, self._allocator.take(timeline, count, whole, uid=uid)
-                )
-            if type(call) is Make:
-                ids = self._maker.make(call, uid=uid)
-                return None if ids is None else self._reply_ids(msgid, ids)
-            if call is Bare.LEASE:
-                self.leasing.check(uid)
-                # A lease is for a connection, and may wait for a save: a task sees to both.
-                return None
-            if call is Bare.RENEW:
-                self._check_permitted(uid)
-                return None
-            return self._reply_status(msgid)
-        except NotNow:
-            return None
-        except RefusedError as refused:
-            return self._refuse(msgid, refused)
-
-    async def answer_waiting(
-        self, request: rpc.Request, *, stream: Stream, turns: Turns
-    ) -> tuple[bytes, int | None]:
-        """Return the reply to an rpc request over *stream* that has to wait.
-
-        The second item is the descriptor to pass with it, None for none.
-        """
-        answer = await self._answer_waiting(request, stream, turns)
-        if self._changed is not None and self._changed():
-            answer = await self._answer_waiting(request, stream, turns)
-        return answer
-
-    async def _answer_waiting(
-        self, request: rpc.Request, stream: Stream, turns: Turns
-    ) -> tuple[bytes, int | None]:
-        uid = stream.uid
-        msgid = request.msgid
-        assert msgid is not None  # noqa: S101  (a notification never waits)
-        try:
-            call = methods.parse(request.method, request.params)
-            if type(call) is Take:
-                timeline, count, whole, wait = call
-                block = await self._allocator.take_waiting(
-                    timeline, count, whole, uid=uid, wait=wait
-                )
-                return self._reply_block(msgid, block), None
-            if type(call) is Make:
-                ids = await self._maker.make_waiting(call, uid=uid, turns=turns)
-                return self._reply_ids(msgid, ids), None
-            if call is Bare.LEASE:
-                lease = await self.leasing.grant(stream)
-                return self._reply_lease(msgid, lease), self.leasing.page
-            if call is Bare.RENEW:
-                self._check_permitted(uid)
-                return self._reply_renewed(msgid, await self._clones.renew()), None
-            return self._reply_status(msgid), None
-        except RefusedError as refused:
-            return self._refuse(msgid, refused), None
-
-    def answer_libuuid(self, ask: libuuid.Request, *, uid: int) -> bytes | None:
-        """Return the reply to a libuuid request, "" if it is refused; None if it has to wait."""
-        reply, changed = self._answer_libuuid(ask, uid), self._changed
-        if changed is not None and changed():
-            reply = self._answer_libuuid(ask, uid)
+        while True:
+            ids, code, is_lease = 0, "", False
+            result: Any
+            try:
+                call = methods.parse(request.method, request.params)
+                if type(call) is Take:
+                    timeline, count, whole, wait = call
+                    block = yield from self._allocator.take(
+                        timeline, count, whole, wait, uid=client.uid
+                    )
+                    ids = block.count
+                    result = methods.pack_block(block, self.leasing.leases.epoch)
+                elif type(call) is Make:
+                    result = yield from self._maker.make(call, uid=client.uid)
+                    ids = len(result)
+                elif call is Bare.LEASE:
+                    is_lease = not client.has_page
+                    if is_lease and client.unsent:
+                        # The page goes with the first byte that is sent.
+                        yield None
+                    result = methods.pack_lease((yield from self.leasing.grant(client)))
+                elif call is Bare.RENEW:
+                    self._check_permitted(client.uid)
+                    result = (yield from self._clones.renew())._asdict()
+                else:
+                    result = self._status(self)
+                reply = rpc.pack_response(msgid, result)
+            except RefusedError as refused:
+                code, is_lease = refused.code, False
+                reply = rpc.pack_error(msgid, code, refused.message)
+            if self._changed is None or not self._changed():
+                break
+        tally.ids += ids
+        if code:
+            tally.refuse(code)
+        if is_lease:
+            client.pass_page(msgid)
         return reply
 
-    def _answer_libuuid(self, ask: libuuid.Request, uid: int) -> bytes | None:
-        block = None
-        try:
-            if ask.op in _TIME:
-                block = self._allocator.take("utc", ask.count, True, uid=uid)
-        except NotNow:
-            return None
-        except RefusedError as refused:
-            return self._refuse_libuuid(refused)
-        return self._reply_libuuid(ask, block)
-
-    async def answer_libuuid_waiting(self, ask: libuuid.Request, *, uid: int) -> bytes:
-        """Return the reply to a libuuid request that has to wait, "" when it is refused."""
-        reply = await self._answer_libuuid_waiting(ask, uid)
-        if self._changed is not None and self._changed():
-            reply = await self._answer_libuuid_waiting(ask, uid)
+    def answer_libuuid(self, ask: libuuid.Request, client: Client) -> Answer:
+        """Answer a libuuid request of *client*; one that is refused has no reply."""
+        op, tally = ask.op, self.libuuid
+        tally.requests += 1
+        if op is Op.GETPID:
+            return libuuid.text_reply(str(os.getpid()))
+        if op is Op.GET_MAXOP:
+            return libuuid.maxop_reply()
+        while True:
+            ids, code, reply = ask.count, "", b""
+            if op in _TIME:
+                try:
+                    block = yield from self._allocator.take("utc", ids, True, uid=client.uid)
+                    reply = _time_reply(ask, block)
+                except RefusedError as refused:
+                    code = refused.code
+            else:
+                found = [self._random_uuid().to_bytes(16, "big") for _ in range(ids)]
+                single = op is Op.RANDOM_UUID
+                reply = libuuid.uuid_reply(found[0]) if single else libuuid.bulk_random_reply(found)
+            if self._changed is None or not self._changed():
+                break
+        if code:
+            tally.refuse(code)
+        else:
+            tally.ids += ids
         return reply
 
-    async def _answer_libuuid_waiting(self, ask: libuuid.Request, uid: int) -> bytes:
-        block = None
-        try:
-            if ask.op in _TIME:
-                block = await self._allocator.take_waiting("utc", ask.count, True, uid=uid)
-        except RefusedError as refused:
-            return self._refuse_libuuid(refused)
-        return self._reply_libuuid(ask, block)
-
-    def take_back_lease(self, request: rpc.Request, stream: Stream) -> bytes:
-        """End the lease that *request* was just granted; return the reply to send instead."""
-        assert request.msgid is not None  # noqa: S101  (a notification is granted nothing)
-        refused = self.leasing.take_back(stream)
+    def take_back_lease(self, msgid: int, client: Client) -> bytes:
+        """End the lease that request *msgid* was just granted; return the reply to send instead."""
+        refused = self.leasing.take_back(client)
         self.rpc.refuse(refused.code)
-        return rpc.pack_error(request.msgid, refused.code, refused.message)
+        return rpc.pack_error(msgid, refused.code, refused.message)
 
     def _check_permitted(self, uid: int) -> None:
         """Check that the user *uid* may have the daemon renewed. Raises RefusedError."""
@@ -188,69 +145,16 @@ class Service:
             users = " and ".join(["root", *own])
             raise RefusedError("not_permitted", f"renew is for {users}, and this is uid {uid}")
 
-    def _reply_block(self, msgid: int, block: AnyBlock) -> bytes:
-        self.rpc.requests += 1
-        self.rpc.ids += block.count
-        return rpc.pack_response(msgid, methods.pack_block(block, self.leasing.leases.epoch))
-
-    def _reply_ids(self, msgid: int, ids: list[str]) -> bytes:
-        self.rpc.requests += 1
-        self.rpc.ids += len(ids)
-        return rpc.pack_response(msgid, ids)
-
-    def _reply_lease(self, msgid: int, lease: Lease) -> bytes:
-        self.rpc.requests += 1
-        return rpc.pack_response(msgid, methods.pack_lease(lease))
-
-    def _reply_renewed(self, msgid: int, renewed: Renewed) -> bytes:
-        self.rpc.requests += 1
-        return rpc.pack_response(msgid, renewed._asdict())
-
-    def _reply_status(self, msgid: int) -> bytes:
-        # Counted before, because the reply counts itself too.
-        self.rpc.requests += 1
-        return rpc.pack_response(msgid, self._status(self))
-
-    def _refuse(self, msgid: int, refused: RefusedError) -> bytes:
-        self.rpc.requests += 1
-        self.rpc.refuse(refused.code)
-        return rpc.pack_error(msgid, refused.code, refused.message)
-
-    def _refuse_libuuid(self, refused: RefusedError) -> bytes:
-        self.libuuid.requests += 1
-        self.libuuid.refuse(refused.code)
-        return b""
-
-    def _reply_libuuid(self, ask: libuuid.Request, block: AnyBlock | None) -> bytes:
-        self.libuuid.requests += 1
-        if isinstance(block, Block):
-            self.libuuid.ids += block.count
-            first = libuuid.time_uuid(block)
-            if ask.op is Op.TIME_UUID:
-                return libuuid.uuid_reply(first)
-            return libuuid.bulk_time_reply(first, ask.echo)
-        if ask.op is Op.GETPID:
-            return libuuid.text_reply(str(os.getpid()))
-        if ask.op is Op.GET_MAXOP:
-            return libuuid.maxop_reply()
-        self.libuuid.ids += ask.count
-        found = [self._random_uuid().to_bytes(16, "big") for _ in range(ask.count)]
-        if ask.op is Op.RANDOM_UUID:
-            return libuuid.uuid_reply(found[0])
-        return libuuid.bulk_random_reply(found)
-
     def _random_uuid(self) -> int:
         return versions.v4(self._entropy.bits(versions.V4_RANDOM_BITS))
 
 
-def reply_to(error: rpc.MalformedError) -> bytes:
-    """Return the reply to bytes that are not a request, "" if they have no msgid.
-
-    The connection has to be closed after it.
-    """
-    if error.msgid is None:
-        return b""
-    return rpc.pack_error(error.msgid, "bad_params", f"{error}; the connection is closed")
+def _time_reply(ask: libuuid.Request, block: Block | SteadyBlock) -> bytes:
+    assert isinstance(block, Block)  # noqa: S101  (blocks of utc are; for the type checker)
+    first = libuuid.time_uuid(block)
+    if ask.op is Op.TIME_UUID:
+        return libuuid.uuid_reply(first)
+    return libuuid.bulk_time_reply(first, ask.echo)
 
 
 _IN_USE = (IN_USE, IN_USE.encode())

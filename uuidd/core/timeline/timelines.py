@@ -86,20 +86,12 @@ class Timelines:
         Otherwise a holder's steady ids would be behind those of blocks. While steady is withheld,
         nothing is leased either, since holders make steady ids too.
         """
-        self._check_steady(at)
-        return self.utc.lease(uid=uid, now=at.now)
-
-    def check_lease(self, *, at: Reading, uid: int) -> None:
-        """Raise what ``lease`` would raise now."""
-        self._check_steady(at)
-        self.utc.check_lease(uid=uid, now=at.now)
-
-    def _check_steady(self, at: Reading) -> None:
         if self.steady.withheld:
             raise NoLease("withheld")
         lead = self.steady.lead(now=at.now, elapsed=at.elapsed)
         if lead > 0:
             raise NoLease("steady", lead)
+        return self.utc.lease(uid=uid, now=at.now)
 
     def note_use(self) -> None:
         """Take note that the holders of leases make ids, so that the next save is not left out."""

@@ -139,10 +139,6 @@ class Utc:
         limit = self._ring.horizon.limit
         return self.leases.grant(self._leased, limit, uid=uid, now=now, random=self._random)
 
-    def check_lease(self, *, uid: int, now: int) -> None:
-        """Raise what ``lease`` would raise now."""
-        self.leases.free_lane(self._leased, self._ring.horizon.limit, uid=uid, now=now)
-
     @property
     def _leased(self) -> Generation:
         """The generation whose lanes are leased. Raises NoLease or Closed if there is none."""

@@ -1,0 +1,357 @@
+"""A client: one connection with its bytes, its replies, and the request that is being answered.
+
+Theory of operation
+
+1. ``pump`` receives, answers and sends what can be done at once, and returns what has to happen
+   next. It never waits. So an accept, the poller and a task all call it, and a client whose
+   requests need no wait never has a task.
+2. Its order is: send what is left of earlier replies, go on with the answer that is half made, or
+   else receive, then answer, then send. So replies keep the order of requests, and a client that
+   does not read its replies has no more of them made.
+3. An answer is a generator (service.py). Its value is the reply. What it yields has to come before
+   it goes on (fairness.py). So a request is read and parsed once, however often it has to wait.
+4. The first byte tells the dialect, for good. A libuuid connection has one request, gets one reply,
+   and ends. An rpc connection goes on until its end, or until bytes that are not a request.
+5. Between two requests ``pump`` looks whether the turn is over. It answers one request at least: a
+   turn that answers nothing would not end. A request that comes alone, the usual case, costs no
+   look at the clock. An answer that has waited is finished outside of a turn, and then no other
+   request is answered before the user's next turn.
+6. The page goes with the first byte of the first rpc reply, and again with the first lease. A lease
+   whose page cannot be passed is taken back before anything of it is sent. So all replies before
+   it are sent before it is granted.
+7. *deadline* is when the client has to have sent the rest of a request, or read its replies.
+   Whoever waits sets it, and ``pump`` clears it once a request is whole, or the replies are sent. A
+   byte more of the same request clears nothing.
+8. A client over a limit is read too before it is closed: a caller of libuuid is killed by SIGPIPE
+   when it writes to a closed socket. It gets one reply, which says why. Notifications before
+   that request do not clear its deadline.
+"""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import fcntl
+import socket
+import termios
+import time
+from collections.abc import Callable, Iterable
+from enum import Enum
+from struct import Struct
+from typing import TYPE_CHECKING
+
+from uuidd.core.timeline.page import Lease
+from uuidd.core.wire import LIBUUID_FIRST, RPC_FIRST, libuuid, rpc
+from uuidd.server.events import Tally
+from uuidd.server.fairness import Answer, Pause
+from uuidd.server.settings import Limits
+
+if TYPE_CHECKING:
+    from uuidd.server.service import Service
+
+MALFORMED = "malformed"
+"""Why a connection ended over which bytes came that are not a request of its dialect."""
+
+FLUSH_BYTES = 65536
+"""Replies are sent once they have this many bytes, so that a client that asks for much at once
+costs little memory."""
+
+UNREAD_BYTES = 16384
+"""Bytes of replies that the system keeps for one connection, without its own overhead, which is as
+much again. They count as the daemon's memory, and one user may have thousands of connections."""
+
+LEAST_UNREAD = 256
+"""Bytes of the system's memory that any unread byte takes at least. For a moment after the last one
+was read, a few bytes still count."""
+
+READ_BYTES = 16384
+"""Bytes read at once: some hundreds of pipelined requests."""
+
+_INT = Struct("i")
+_DONTWAIT = int(socket.MSG_DONTWAIT)
+
+
+class Next(Enum):
+    """What has to happen before a client is pumped again."""
+
+    REQUEST = "it sends its next request"
+    REST = "it sends the rest of a request"
+    READ = "it reads its replies"
+    PAUSE = "what its answer waits for, *pause*, is over"
+    PIECE = "others have their turn, within this turn of its user"
+    TURN = "its user's next turn comes"
+    END = "nothing: it is to be closed"
+
+
+class Client:
+    """The client at *sock*, of *uid*, which *service* answers under *limits*. No call blocks.
+
+    *refusal* says why it is over a limit, "" if it is not. *monotonic* is the clock that ends a
+    turn.
+
+    *received* is whether anything has arrived, or its end. Until then, *silent_since* is when the
+    wait for it began. *lease* is the last lease that it was granted. *greeted* is whether the first
+    reply was sent, with the page, and *has_page* whether the page was passed with a lease. *ended*
+    is whether the connection is open only until the client has read what was sent.
+    """
+
+    __slots__ = (
+        "_answer",
+        "_data",
+        "_ending",
+        "_lease_for",
+        "_limits",
+        "_monotonic",
+        "_partial",
+        "_service",
+        "deadline",
+        "ended",
+        "greeted",
+        "has_page",
+        "lease",
+        "pause",
+        "received",
+        "refusal",
+        "silent_since",
+        "sock",
+        "tally",
+        "uid",
+        "unsent",
+    )
+
+    def __init__(
+        self,
+        sock: socket.SocketType,
+        uid: int,
+        service: Service,
+        limits: Limits,
+        refusal: str = "",
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.sock = sock
+        self.uid = uid
+        self.refusal = refusal
+        self._service = service
+        self._limits = limits
+        self._monotonic = monotonic
+        self.received = self.greeted = self.has_page = self.ended = False
+        self._partial = self._ending = False
+        self.silent_since = 0.0
+        self.deadline: float | None = None
+        self.lease: Lease | None = None
+        self.unsent = self._data = b""
+        self.tally: Tally = service.rpc
+        """The counts of its dialect."""
+        self.pause: Pause = None
+        self._answer: Answer | None = None
+        self._lease_for: int | None = None
+        """The msgid of the lease whose reply is to pass the page."""
+
+    def pump(self, ends: float) -> Next:
+        """Do what can be done at once, in a turn until *ends*; return what has to happen next."""
+        if self.unsent:
+            if then := self._send():
+                return then
+            if self._answer is not None and self.pause is not None:
+                # Nobody has waited for it yet, but for the client, to read what came before.
+                return Next.PAUSE
+        if self._answer is not None:
+            self._go_on()
+        elif self._ending:
+            return Next.END
+        else:
+            if (self._partial or not self._data) and (then := self.receive()):
+                return then
+            self._answer_requests(ends)
+        if self.unsent and (then := self._send()):
+            return then
+        if self._answer is not None:
+            return Next.PIECE if self.pause is None else Next.PAUSE
+        if self._ending:
+            return Next.END
+        if not self._data:
+            return Next.REQUEST
+        return Next.REST if self._partial else Next.TURN
+
+    def receive(self) -> Next | None:
+        """Receive what has arrived; return what has to happen next, None if it can be answered."""
+        is_new = not self.received
+        data = self.receive_now()
+        if data is None:
+            return Next.REST if self._data else Next.REQUEST
+        if not data or (is_new and not self._begins(data[0])):
+            return Next.END
+        self._data = self._data + data if self._data else data
+        self._partial = False
+        return None
+
+    def _begins(self, first: int) -> bool:
+        """Note the dialect of a first byte; return whether there is any."""
+        if first in LIBUUID_FIRST:
+            self.tally = self._service.libuuid
+        elif first in RPC_FIRST:
+            with contextlib.suppress(OSError):
+                # Limits what the system keeps for a peer that does not read.
+                self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, UNREAD_BYTES)
+        elif not self.refusal:
+            self.tally.refuse(MALFORMED)
+            return False
+        return True
+
+    def _answer_requests(self, ends: float) -> None:
+        """Answer the requests that have arrived, until the turn is over or one has to wait."""
+        if self.refusal:
+            self._turn_away()
+            return
+        data, limits = self._data, self._limits
+        end = answered = 0
+        try:
+            if self.tally is self._service.libuuid:
+                self._answer_libuuid(data)
+                return
+            for request, request_end in rpc.unpack_requests(data, limit=limits.request_bytes):
+                if answered and (
+                    self._monotonic() > ends
+                    or answered >= limits.pipelined
+                    or len(self.unsent) >= FLUSH_BYTES
+                    or self._lease_for is not None
+                ):
+                    break
+                end = request_end
+                answered += 1
+                self._answer = self._service.answer(request, self)
+                if not self._go_on():
+                    break
+            else:
+                self._partial = end < len(data)
+        except (rpc.MalformedError, libuuid.ProtocolError) as error:
+            self.tally.refuse(MALFORMED)
+            self._ending = True
+            msgid = getattr(error, "msgid", None)
+            if msgid is not None:
+                self.unsent += rpc.pack_error(
+                    msgid, "bad_params", f"{error}; the connection is closed"
+                )
+        if end:
+            self._data = data[end:]
+            self.deadline = None
+
+    def _answer_libuuid(self, data: bytes) -> None:
+        request = libuuid.unpack_request(data)
+        if request is None:
+            self._partial = True
+            return
+        self._ending = True
+        self.deadline = None
+        self._answer = self._service.answer_libuuid(request, self)
+        self._go_on()
+
+    def _go_on(self) -> bool:
+        """Go on with the answer; return whether it has ended."""
+        answer = self._answer
+        assert answer is not None  # noqa: S101  (the callers have seen to it; for the type checker)
+        try:
+            self.pause = next(answer)
+        except StopIteration as end:
+            self._answer = None
+            self.unsent = self.unsent + end.value if self.unsent else end.value
+            return True
+        return False
+
+    def _turn_away(self) -> None:
+        """Answer the first request that wants an answer: there is no room.
+
+        Notifications may come before it, if all have no more bytes than one request may have.
+        """
+        data, most, msgid = self._data, self._limits.request_bytes, None
+        if data[0] in RPC_FIRST:
+            try:
+                asked: Iterable[int | None] = (
+                    request.msgid for request, _ in rpc.unpack_requests(data, limit=most)
+                )
+                msgid = next((each for each in asked if each is not None), None)
+                self._partial = msgid is None and len(data) <= most
+            except rpc.MalformedError as error:
+                msgid = error.msgid
+        self._ending = not self._partial
+        if msgid is not None:
+            self.unsent = rpc.pack_error(msgid, "busy", self.refusal)
+
+    def pass_page(self, msgid: int) -> None:
+        """Pass the page with the reply to request *msgid*, or else take back its lease."""
+        self._lease_for = msgid
+
+    def _send(self) -> Next | None:
+        """Send replies; return what has to happen next, None if all of them could be sent."""
+        data, sent = self.unsent, 0
+        if self._lease_for is not None or not (
+            self.greeted or self.refusal or self.tally is self._service.libuuid
+        ):
+            data, sent = self._send_with_page(data)
+        try:
+            sent = sent or self.sock.send(data, _DONTWAIT)
+        except BlockingIOError:
+            return Next.READ
+        except OSError:
+            return Next.END
+        if sent < len(data):
+            self.unsent = data[sent:]
+            return Next.READ
+        self.unsent = b""
+        self.deadline = None
+        return None
+
+    def _send_with_page(self, data: bytes) -> tuple[bytes, int]:
+        """Send replies with the page; return what there is to send, and how much of it is sent.
+
+        So who holds a block knows of a clone without a request for that. Who does not receive the
+        descriptor misses nothing: the kernel drops it.
+        """
+        msgid, self._lease_for = self._lease_for, None
+        self.greeted = True
+        sent = self._service.leasing.send_with_page(self, data)
+        if msgid is not None:
+            self.has_page = sent > 0
+            if not sent:
+                data = self.unsent = self._service.take_back_lease(msgid, self)
+        return data, sent
+
+    def send_with(self, fd: int, data: bytes) -> int:
+        """Send what can be sent at once of *data* with a descriptor, and return how many bytes.
+
+        Raises OSError, and sends nothing: there is no room, or the peer is gone, or the peer or the
+        kernel allows no passed descriptors, or no more of them.
+        """
+        passed = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd]))
+        return self.sock.sendmsg([data], [passed], socket.MSG_DONTWAIT)
+
+    def receive_now(self) -> bytes | None:
+        """Return what has arrived: None if nothing has, "" at the end or when the peer is gone."""
+        try:
+            data = self.sock.recv(READ_BYTES, _DONTWAIT)
+        except BlockingIOError:
+            return None
+        except OSError:
+            data = b""
+        self.received = True
+        return data
+
+    def is_unread(self) -> bool:
+        """Whether the client, or a process that has a copy of its socket, has not read all."""
+        unread = fcntl.ioctl(self.sock, termios.TIOCOUTQ, bytes(_INT.size))
+        return bool(_INT.unpack(unread)[0] >= LEAST_UNREAD)
+
+    def end_reading(self) -> None:
+        """Let reading end after what has arrived already."""
+        with contextlib.suppress(OSError):
+            self.sock.shutdown(socket.SHUT_RD)
+
+    def end(self) -> None:
+        """Let both directions end; what was sent can still be read."""
+        self.ended = True
+        with contextlib.suppress(OSError):
+            self.sock.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.sock.close()

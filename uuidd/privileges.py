@@ -17,6 +17,8 @@ PR_SET_NO_NEW_PRIVS = 38
 
 _STATUS = Path("/proc/self/status")
 
+_FILES = ("state", "state.new", "lock")
+
 _OURS = re.compile(r"lock|state(\.new|\.unusable-\d+)?|lost\+found")
 """What a folder may hold that is handed over; ``lost+found`` is at the top of a disk."""
 
@@ -54,15 +56,12 @@ def hand_over(folder: Path, to: User) -> None:
     A folder that belongs to another user, that others can write to, or that holds more than a state
     is not changed, and is refused later. Raises Refused if the change is refused.
     """
-    try:
-        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
-        # The store raises an error that says why.
+    fd = _given(folder, to)
+    if fd is None:
+        # If the store cannot use it, its error says why.
         return
     try:
-        if not _is_given(fd):
-            return
-        for name in ("state", "state.new", "lock"):
+        for name in _FILES:
             with contextlib.suppress(FileNotFoundError):
                 if os.stat(name, dir_fd=fd, follow_symlinks=False).st_uid == 0:
                     os.chown(name, to.uid, to.gid, dir_fd=fd, follow_symlinks=False)
@@ -75,24 +74,41 @@ def hand_over(folder: Path, to: User) -> None:
         os.close(fd)
 
 
-def is_handed_over(folder: Path) -> bool:
-    """Whether ``hand_over`` would change the folder's owner."""
+def is_handed_over(folder: Path, to: User) -> bool:
+    """Whether ``hand_over`` would change the folder's owner, after which *to* can use it."""
+    fd = _given(folder, to)
+    if fd is not None:
+        os.close(fd)
+    return fd is not None
+
+
+def _given(folder: Path, to: User) -> int | None:
+    """Return a descriptor of *folder* if it is handed over to a user, who can then use it."""
     try:
+        with acting_as(to):
+            folder.stat()
         fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
-        return False
-    try:
-        return _is_given(fd)
-    finally:
-        os.close(fd)
+        return None
+    if _is_given(fd):
+        return fd
+    os.close(fd)
+    return None
 
 
 def _is_given(fd: int) -> bool:
     found = os.fstat(fd)
-    if found.st_uid != 0 or found.st_mode & 0o022 or os.geteuid() != 0:
+    if found.st_uid != 0 or found.st_mode & 0o722 != 0o700 or os.geteuid() != 0:
+        return False
+    if os.statvfs(fd).f_flag & os.ST_RDONLY:
         return False
     # If there is more in it, the folder has another use: /var/lib, say, by a slip.
-    return all(_OURS.fullmatch(name) for name in os.listdir(fd))
+    names = os.listdir(fd)
+    return all(_OURS.fullmatch(name) for name in names) and all(
+        os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode & 0o600 == 0o600
+        for name in _FILES
+        if name in names
+    )
 
 
 def owner(folder: Path) -> User | None:

@@ -24,6 +24,7 @@ from pathlib import Path
 
 from uuidd.core.timeline.state import State
 from uuidd.refused import Refused
+from uuidd.rights import lacking
 from uuidd.statefile import UnusableError, check_machine, decode, encode
 
 HOLDER_SECONDS = 0.2
@@ -71,25 +72,14 @@ class FolderStore:
         read or renamed.
         """
         try:
-            # O_NONBLOCK, so that the open does not wait if it is a pipe.
-            flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
-            fd = os.open(_STATE, flags, dir_fd=self._folder_fd)
-            with open(fd, "rb") as file:
-                _check_file(self.folder / _STATE, os.fstat(fd), os.geteuid())
-                data = file.read(_MAX_BYTES + 1)
-        except FileNotFoundError:
-            self.lost = not self._unused
-            return None
-        except OSError as error:
-            raise Refused(f"{self.folder / _STATE} cannot be read: {error.strerror}") from error
-        self._unused = False
-        try:
-            state = decode(data)
-            check_machine(state, self.machine)
+            state = _saved(self.folder, self._folder_fd, self.machine, os.geteuid())
         except UnusableError as unusable:
+            self._unused = False
             self.set_aside = f"{unusable}; set aside as {self._put_aside()}"
             self.lost = True
             return None
+        self.lost = state is None and not self._unused
+        self._unused = state is None and self._unused
         return state
 
     def save(self, state: State) -> None:
@@ -150,6 +140,7 @@ class FolderStore:
             try:
                 _check_file(self.folder / _LOCK, os.fstat(fd), os.geteuid())
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _check_rights(self.folder, self._folder_fd)
                 if not self._is_there(fd):
                     # A start that failed has removed the file between the two calls.
                     os.close(fd)
@@ -164,6 +155,8 @@ class FolderStore:
                     if error.errno not in FULL:
                         raise
             except Refused:
+                if made:
+                    self._remove_lock()
                 os.close(fd)
                 raise
             except BlockingIOError:
@@ -191,12 +184,7 @@ class FolderStore:
                 return os.open(_LOCK, flags | os.O_EXCL, 0o600, dir_fd=self._folder_fd), True
             return os.open(_LOCK, flags, 0o600, dir_fd=self._folder_fd), False
         except OSError as error:
-            # As of a volume that is bound into a container, and has the host's owner.
-            way = f"chown it to uid {os.geteuid()}" if error.errno == EACCES else "change that"
-            raise Refused(
-                f"the state folder {self.folder} is not writable: {error.strerror};"
-                f" {way}, or name another with --state"
-            ) from error
+            raise _unwritable(self.folder, error.errno) from error
 
     def _is_there(self, fd: int) -> bool:
         try:
@@ -224,12 +212,61 @@ class FolderStore:
         return name
 
 
-def check_folder(folder: Path, uid: int) -> None:
-    """Check that a daemon of the user *uid* may use *folder* and what is in it; change nothing.
+def check_store(folder: Path, machine: str, uid: int) -> State | None:
+    """Return the state that a store of the user *uid* would load, None if there is none.
 
-    A folder that another daemon has locked passes. Raises Refused.
+    Nothing is changed, and a folder that another daemon has locked passes. Raises Refused where the
+    store would, and UnusableError for a state that it would set aside.
     """
-    os.close(_opened(folder, uid))
+    fd = _opened(folder, uid)
+    try:
+        _check_rights(folder, fd)
+        return _saved(folder, fd, machine, uid)
+    finally:
+        os.close(fd)
+
+
+def _check_rights(folder: Path, fd: int) -> None:
+    """Check that this process may lock, load and save. Raises Refused."""
+    if number := lacking(_LOCK, os.R_OK | os.W_OK, folder_fd=fd):
+        raise _unwritable(folder, number)
+    if number := lacking(".", os.W_OK | os.X_OK, folder_fd=fd):
+        raise _unwritable(folder, number)
+    if number := lacking(_STATE, os.R_OK, folder_fd=fd):
+        raise _unusable(folder / _STATE, "read", number)
+    if number := lacking(_NEW, os.W_OK, folder_fd=fd):
+        raise _unusable(folder / _NEW, "written", number)
+
+
+def _saved(folder: Path, folder_fd: int, machine: str, uid: int) -> State | None:
+    try:
+        # O_NONBLOCK, so that the open does not wait if it is a pipe.
+        flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
+        fd = os.open(_STATE, flags, dir_fd=folder_fd)
+        with open(fd, "rb") as file:
+            _check_file(folder / _STATE, os.fstat(fd), uid)
+            data = file.read(_MAX_BYTES + 1)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _unusable(folder / _STATE, "read", error.errno) from error
+    state = decode(data)
+    check_machine(state, machine)
+    return state
+
+
+def _unwritable(folder: Path, number: int | None) -> Refused:
+    # As of a volume that is bound into a container, and has the host's owner.
+    way = f"chown it to uid {os.geteuid()}" if number == EACCES else "change that"
+    return Refused(
+        f"the state folder {folder} is not writable: {os.strerror(number or 0)};"
+        f" {way}, or name another with --state"
+    )
+
+
+def _unusable(path: Path, used: str, number: int | None) -> Refused:
+    way = f"; chown it to uid {os.geteuid()}, and chmod u+rw it" if number == EACCES else ""
+    return Refused(f"{path} cannot be {used}: {os.strerror(number or 0)}{way}")
 
 
 def _opened(folder: Path, uid: int) -> int:
@@ -263,7 +300,7 @@ def _opened(folder: Path, uid: int) -> int:
                 f"the state folder {folder} can be written to by others (mode"
                 f" {found.st_mode & 0o7777:04o}); chmod go-w it, or name another with --state"
             )
-        for name in (_LOCK, _STATE):
+        for name in (_LOCK, _STATE, _NEW):
             # A file that cannot be examined cannot be opened either.
             with contextlib.suppress(OSError):
                 there = os.stat(name, dir_fd=fd, follow_symlinks=False)

@@ -156,7 +156,8 @@ def test_a_socket_of_another_type_is_refused(folder: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as other:
         other.bind(str(path))
         assert refusal(path) == (
-            f"the socket {path} cannot be connected to: Protocol wrong type for socket"
+            f"the socket {path} cannot be connected to: Protocol wrong type for socket; remove it,"
+            " or name another with --socket"
         )
         assert path.is_socket()
 

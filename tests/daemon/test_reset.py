@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pwd
 import re
@@ -156,20 +157,25 @@ def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
     assert (tmp_path / "state").read_bytes() == before
 
 
-def test_a_save_that_fails_is_told_and_resets_nothing(tmp_path: Path) -> None:
+def test_a_save_that_fails_is_told_and_resets_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The old mark stays, the cause is named, and the folder is free again."""
     ahead = state_with(now() + YEAR * TICKS_PER_SECOND)
     keep(tmp_path, ahead)
-    # A folder in the temporary file's place: every save fails, as on a broken disk.
-    (tmp_path / "state.new").mkdir()
+
+    def broken(_: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "fsync", broken)
     for _ in range(2):
         with pytest.raises(Refused) as caught:
             reset_steady(tmp_path)
         assert str(caught.value) == (
-            f"the state cannot be saved in {tmp_path}: Is a directory; nothing was reset"
+            f"the state cannot be saved in {tmp_path}: Input/output error; nothing was reset"
         )
     assert kept(tmp_path) == ahead
-    (tmp_path / "state.new").rmdir()
+    monkeypatch.undo()
     assert reset_steady(tmp_path).startswith("reset: ")
 
 

@@ -105,15 +105,17 @@ def settings(given: argparse.Namespace, words: Sequence[str]) -> Settings:
 
     worker, fleet = worker_of(given)
     user = privileges.user(given.user) if given.user else None
+    socket = pid_file = None
+    if not given.socket_activation:
+        socket = (given.socket or arguments.SOCKET).absolute()
+        pid_file = None if given.no_pid else (given.pid or arguments.PID_FILE).absolute()
+        if socket == pid_file:
+            raise Refused(f"--socket and --pid both name {socket}; name two files")
     return Settings(
-        socket=None if given.socket_activation else _absolute(given.socket, arguments.SOCKET),
+        socket=socket,
         state=state_folder(given).absolute(),
         node=given.node,
-        pid_file=(
-            None
-            if given.no_pid or given.socket_activation
-            else _absolute(given.pid, arguments.PID_FILE)
-        ),
+        pid_file=pid_file,
         idle_timeout=given.timeout,
         limits=limits_of(given),
         worker=worker,
@@ -131,10 +133,6 @@ def settings(given: argparse.Namespace, words: Sequence[str]) -> Settings:
     )
 
 
-def _absolute(chosen: Path | None, default: Path) -> Path:
-    return (chosen or default).absolute()
-
-
 def reread(path: Path, at_start: argparse.Namespace, words: Sequence[str]) -> Settings:
     """Return what the command line and the file choose now, for a running daemon to take over.
 
@@ -147,7 +145,7 @@ def reread(path: Path, at_start: argparse.Namespace, words: Sequence[str]) -> Se
     try:
         given = with_defaults(path, words)
         chosen = settings(given, words)
-        wrong = problems(chosen, running=settings(at_start, words))
+        wrong = problems(chosen)
     except Refused as error:
         raise RereadError(str(error)) from error
     if wrong:

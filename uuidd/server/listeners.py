@@ -14,6 +14,7 @@ from errno import EACCES
 from pathlib import Path
 
 from uuidd.refused import Refused
+from uuidd.rights import irremovable, lacking
 from uuidd.server.descriptors import bar_descriptors
 from uuidd.server.peers import peer_pid
 
@@ -101,7 +102,7 @@ def open_listener(path: Path) -> Listener:
     Raises Refused, and changes nothing, if a daemon listens there, if there is a file that is
     not a socket, or if the socket cannot be made.
     """
-    check_path(path)
+    _check_path(path)
     with _only_one(path.parent):
         _clear(path)
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -115,29 +116,61 @@ def open_listener(path: Path) -> Listener:
             if sock.getsockname():
                 path.unlink()
             sock.close()
-            # As in a volume that is bound into a container, and has the host's owner.
-            way = f" chown its folder to uid {os.geteuid()}, or" if error.errno == EACCES else ""
-            raise Refused(
-                f"the socket {path} cannot be made: {error.strerror};{way} name another with"
-                " --socket"
-            ) from error
+            raise _unmade(path, error.errno) from error
         finally:
             os.umask(old_mask)
         return Listener(sock, path)
 
 
-def check_path(path: Path) -> None:
-    """Check that *path* can be a socket's, and that nothing else is there; change nothing.
+def check_listener(path: Path) -> None:
+    """Check what ``open_listener`` needs, but change nothing, and connect to nothing.
 
     A socket at which a daemon listens passes. Raises Refused.
     """
+    is_there = _check_path(path)
+    os.close(_opened(path.parent))
+    number = lacking(path.parent, os.W_OK | os.X_OK)
+    if not is_there:
+        if number:
+            raise _unmade(path, number)
+    elif lacks := lacking(path, os.W_OK):
+        raise _unasked(path, lacks)
+    elif number := number or irremovable(path):
+        raise _unremoved(path, number)
+
+
+def _check_path(path: Path) -> bool:
+    """Whether there is a socket at *path*. Raises Refused if there cannot be one."""
     size = len(os.fsencode(path))
     if size > MAX_PATH:
         raise Refused(
             f"the socket path {path} has {size} bytes, and at most {MAX_PATH} are allowed;"
             " name a shorter one with --socket"
         )
-    _is_there(path)
+    return _is_there(path)
+
+
+def _unmade(path: Path, number: int | None) -> Refused:
+    # As in a volume that is bound into a container, and has the host's owner.
+    way = f" chown its folder to uid {os.geteuid()}, or" if number == EACCES else ""
+    return Refused(
+        f"the socket {path} cannot be made: {os.strerror(number or 0)};{way} name another with"
+        " --socket"
+    )
+
+
+def _unasked(path: Path, number: int | None) -> Refused:
+    return Refused(
+        f"the socket {path} cannot be connected to: {os.strerror(number or 0)}; remove it,"
+        " or name another with --socket"
+    )
+
+
+def _unremoved(path: Path, number: int | None) -> Refused:
+    return Refused(
+        f"the socket {path} cannot be replaced: {os.strerror(number or 0)}; remove it, or"
+        " name another with --socket"
+    )
 
 
 def _is_there(path: Path) -> bool:
@@ -147,7 +180,9 @@ def _is_there(path: Path) -> bool:
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError as error:
-        raise Refused(f"the socket {path} cannot be examined: {error.strerror}") from error
+        raise Refused(
+            f"the socket {path} cannot be examined: {error.strerror}; name another with --socket"
+        ) from error
     if not stat.S_ISSOCK(mode):
         raise Refused(f"{path} is not a socket; remove it, or name another with --socket")
     return True
@@ -156,18 +191,22 @@ def _is_there(path: Path) -> bool:
 @contextlib.contextmanager
 def _only_one(folder: Path) -> Iterator[None]:
     """Keep two daemons that start at once from removing each other's socket."""
-    try:
-        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError as error:
-        raise Refused(
-            f"the socket's folder {folder} cannot be opened: {error.strerror};"
-            " create it, or name another socket with --socket"
-        ) from error
+    fd = _opened(folder)
     try:
         _lock(fd, folder)
         yield
     finally:
         os.close(fd)
+
+
+def _opened(folder: Path) -> int:
+    try:
+        return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise Refused(
+            f"the socket's folder {folder} cannot be opened: {error.strerror};"
+            " create it, or name another socket with --socket"
+        ) from error
 
 
 def _lock(fd: int, folder: Path) -> None:
@@ -205,7 +244,7 @@ def _clear(path: Path) -> None:
             # The queue of its socket is full, so a daemon holds it.
             raise Refused(f"a daemon is listening at {path}; stop that one first") from None
         except OSError as error:
-            raise Refused(f"the socket {path} cannot be connected to: {error.strerror}") from error
+            raise _unasked(path, error.errno) from error
         else:
             pid = peer_pid(probe)
             if pid == 1 and SYSTEMD.exists():
@@ -220,7 +259,7 @@ def _clear(path: Path) -> None:
     try:
         path.unlink()
     except OSError as error:
-        raise Refused(f"the stale socket {path} cannot be removed: {error.strerror}") from error
+        raise _unremoved(path, error.errno) from error
 
 
 def _place(sock: socket.socket) -> Path | None:

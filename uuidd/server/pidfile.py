@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from uuidd.refused import Refused
+from uuidd.rights import irremovable, lacking
 
 
 @contextlib.contextmanager
@@ -25,12 +26,12 @@ def pid_file(path: Path) -> Iterator[None]:
     A file that has taken its place meanwhile is not removed. Raises Refused, and changes
     nothing, if the file cannot be written, or another daemon holds it.
     """
-    check_pid_file(path)
+    _check_kind(path)
     _check_free(path)
     try:
         fd = _put(path)
     except OSError as error:
-        raise _refusal(path, f"cannot be written: {error.strerror}") from error
+        raise _unwritten(path, error.errno) from error
     try:
         yield
     finally:
@@ -41,17 +42,24 @@ def pid_file(path: Path) -> Iterator[None]:
 
 
 def check_pid_file(path: Path) -> None:
-    """Check that what is at *path*, if anything, is the pid file of a daemon; change nothing.
+    """Check what ``pid_file`` needs, but change nothing.
 
-    One that a daemon holds passes. Raises Refused.
+    A file that a daemon holds passes. Raises Refused.
     """
+    _check_kind(path)
+    number = lacking(path, os.R_OK | os.W_OK) or lacking(path.parent, os.W_OK | os.X_OK)
+    if number := number or irremovable(path):
+        raise _unwritten(path, number)
+
+
+def _check_kind(path: Path) -> None:
+    """Check that what is at *path*, if anything, can be the pid file of a daemon."""
     try:
-        found = path.lstat()
-    except FileNotFoundError:
-        return
+        path.parent.stat()
+        with contextlib.suppress(FileNotFoundError):
+            _check_file(path, path.lstat())
     except OSError as error:
-        raise _refusal(path, f"cannot be written: {error.strerror}") from error
-    _check_file(path, found)
+        raise _unwritten(path, error.errno) from error
 
 
 def _check_file(path: Path, found: os.stat_result) -> None:
@@ -68,7 +76,7 @@ def _check_free(path: Path) -> None:
     except FileNotFoundError:
         return
     except OSError as error:
-        raise _refusal(path, f"cannot be written: {error.strerror}") from error
+        raise _unwritten(path, error.errno) from error
     try:
         _check_file(path, os.fstat(fd))
         try:
@@ -84,7 +92,7 @@ def _check_free(path: Path) -> None:
 def _put(path: Path) -> int:
     """Replace what is at *path* by a new file, locked and with this process's pid."""
     # mkstemp makes a file that only its owner can open; others may, once it is locked.
-    fd, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    fd, name = tempfile.mkstemp(prefix=".uuidd-pid.", dir=path.parent)
     try:
         fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.write(fd, f"{os.getpid():>8}\n".encode("ascii"))
@@ -95,6 +103,10 @@ def _put(path: Path) -> int:
         os.close(fd)
         raise
     return fd
+
+
+def _unwritten(path: Path, number: int | None) -> Refused:
+    return _refusal(path, f"cannot be written: {os.strerror(number or 0)}")
 
 
 def _refusal(path: Path, why: str) -> Refused:

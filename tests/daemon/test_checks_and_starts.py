@@ -1,0 +1,334 @@
+"""``--check`` and a start, of broken set-ups: both say the same line, or neither says any."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
+
+from tests.daemon.test_statefile import WITH_EPOCHS
+from tests.rig import ended
+from uuidd.privileges import User, acting_as
+from uuidd.refused import Refused
+from uuidd.server import startup
+from uuidd.server.checking import problems
+from uuidd.server.settings import Settings
+from uuidd.server.startup import started
+from uuidd.statefile import encode, machine_hash
+
+ROOT = os.geteuid() == 0
+
+DAEMON = User("nobody", 65534, 65534)
+SOCKET, PID, FOLDER = "run/s", "pids/pid", "state"
+LOCK, STATE, NEW = "state/lock", "state/state", "state/state.new"
+"""The paths of the daemon's files and of its folder, which breaks first."""
+
+ROOTS = 65532
+"""The owner, for the while, of what is to be root's though the daemon is not."""
+
+STRANGER = 65533
+"""A user who is neither root nor the one that the daemon runs as."""
+
+USERS = ("root", "nobody", "root to nobody") if ROOT else ("this one",)
+"""Who checks and starts; the last of root's gives up root."""
+
+Break = Callable[[Path], object]
+
+
+def kept(path: Path) -> None:
+    """Leave it as it is, or is not."""
+
+
+def stale(path: Path) -> None:
+    """Put the socket of a daemon that has died at *path*."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+        sock.bind(os.fspath(path))
+    path.chmod(0o666)
+
+
+def file(mode: int = 0o644, uid: int = -1, text: str = "") -> Break:
+    """Return what puts a file at a path."""
+
+    def put(path: Path) -> None:
+        path.write_text(text)
+        path.chmod(mode)
+        os.chown(path, uid, -1)
+
+    return put
+
+
+def link(to: str, uid: int = -1) -> Break:
+    """Return what moves what is at a path to *to* beside it, and puts a link to that there."""
+
+    def put(path: Path) -> None:
+        if path.exists() and to != "nowhere":
+            path.rename(path.with_name(to))
+        elif path.is_dir():
+            path.rmdir()
+        path.symlink_to(path.with_name(to))
+        os.chown(path, uid, -1, follow_symlinks=False)
+
+    return put
+
+
+def folder_of(path: Path, mode: int, uid: int = -1) -> None:
+    """Change the folder that *path* is in."""
+    path.parent.chmod(mode)
+    os.chown(path.parent, uid, -1)
+
+
+def no_folder(path: Path) -> None:
+    """Let the folder of *path* be missing."""
+    path.parent.rmdir()
+
+
+def file_as_folder(path: Path) -> None:
+    """Put a file where the folder of *path* should be."""
+    path.parent.rmdir()
+    path.parent.touch()
+
+
+def strangers_stale(path: Path, mode: int) -> None:
+    """Put the stale socket of another user into a folder with *mode*."""
+    stale(path)
+    os.chown(path, STRANGER, -1)
+    folder_of(path, mode, STRANGER)
+
+
+def each(*breaks: Break) -> Break:
+    """Return what breaks a path in several ways, one after the other."""
+
+    def put(path: Path) -> None:
+        for broke in breaks:
+            broke(path)
+
+    return put
+
+
+def mode(bits: int) -> Break:
+    """Return what changes the mode of a path."""
+    return lambda path: path.chmod(bits)
+
+
+def owner(uid: int) -> Break:
+    """Return what changes the owner of a path."""
+    return lambda path: os.chown(path, uid, -1)
+
+
+def saved(machine: str) -> str:
+    """Return the state file of a machine whose worker number 5 has an early epoch."""
+    return encode(replace(WITH_EPOCHS, machine=machine)).decode()
+
+
+FILES: dict[str, Break] = {
+    "nothing wrong": kept,
+    "a folder": Path.mkdir,
+    "a pipe": os.mkfifo,
+    "a dangling link": link("nowhere"),
+    "an unreadable file": file(0),
+    "a read-only file": file(0o400),
+    "a file that all may write": file(0o666),
+}
+"""What may be in the place of a file of the daemon's."""
+
+PARENTS: dict[str, Break] = {
+    "no folder": no_folder,
+    "a file as the folder": file_as_folder,
+    "a folder that cannot be written": lambda path: folder_of(path, 0o555),
+    "a folder that cannot be read": lambda path: folder_of(path, 0o333),
+    "a folder that cannot be searched": lambda path: folder_of(path, 0o666),
+}
+"""What may be wrong with the folder of a socket or a pid file."""
+
+FOLDERS: dict[str, Break] = {
+    "nothing wrong": kept,
+    "none": Path.rmdir,
+    "a file": each(Path.rmdir, Path.touch),
+    "a link to a folder": link("elsewhere"),
+    "a dangling link": link("nowhere"),
+    "writable by all": mode(0o777),
+    "read-only": mode(0o555),
+    "not readable": mode(0o333),
+    "closed": mode(0),
+    "with another file": lambda path: (path / "other").touch(),
+}
+"""What may be wrong with the state folder."""
+
+if ROOT:
+    FILES |= {
+        "a stranger's file": file(uid=STRANGER),
+        "root's file": file(uid=ROOTS),
+        "root's secret file": file(0o600, uid=ROOTS),
+    }
+    PARENTS |= {
+        "a stranger's folder": lambda path: folder_of(path, 0o755, STRANGER),
+        "a folder like /tmp": lambda path: folder_of(path, 0o1777, STRANGER),
+    }
+    FOLDERS |= {
+        "a stranger's": owner(STRANGER),
+        "root's": owner(ROOTS),
+        "root's secret": each(owner(ROOTS), mode(0o700)),
+        "a stranger's link": link("elsewhere", STRANGER),
+    }
+
+SOCKETS: dict[str, Break] = {
+    **FILES,
+    **PARENTS,
+    "a stale socket": stale,
+    "a stale socket in a folder that cannot be written": each(
+        stale, lambda path: folder_of(path, 0o555)
+    ),
+    "a closed stale socket": each(stale, mode(0)),
+    "a link to a stale socket": each(stale, link("elsewhere")),
+}
+if ROOT:
+    SOCKETS |= {
+        "a stranger's stale socket": lambda path: strangers_stale(path, 0o755),
+        "a stranger's stale socket where all may write": lambda path: strangers_stale(path, 0o1777),
+    }
+
+PIDS: dict[str, Break] = {
+    **FILES,
+    **PARENTS,
+    "a file of a daemon that died": file(text="  999999\n"),
+    "a link to a file": each(Path.touch, link("elsewhere")),
+    "a file with two names": each(Path.touch, lambda path: os.link(path, path.with_name("two"))),
+}
+
+STATES: dict[str, Break] = {
+    **FILES,
+    "a damaged state": file(text="nonsense"),
+    "another machine's state": file(text=saved("there")),
+    "a state with an earlier epoch": file(text=saved(machine_hash())),
+}
+
+OPTIONS: dict[str, Callable[[Settings], Settings]] = {
+    "nothing wrong": lambda chosen: chosen,
+    "worker 5": lambda chosen: replace(chosen, worker=5, epoch=1288834974658),
+    "no such card": lambda chosen: replace(chosen, node="mac:none9"),
+    "a wide node": lambda chosen: replace(chosen, node="0x1234567890123"),
+    "a fixed node": lambda chosen: replace(chosen, node="0x1"),
+    "a long socket path": lambda chosen: replace(chosen, socket=Path("/tmp", "s" * 103)),
+    "a long name of the pid file": lambda chosen: replace(
+        chosen, pid_file=chosen.state.with_name("p" * 255)
+    ),
+    "too long a name of the pid file": lambda chosen: replace(
+        chosen, pid_file=chosen.state.with_name("p" * 256)
+    ),
+    "too long a name of the folder": lambda chosen: replace(
+        chosen, state=chosen.state.with_name("s" * 256)
+    ),
+    "no socket's folder": lambda chosen: replace(chosen, socket=Path("/nowhere/s")),
+}
+
+
+@contextlib.contextmanager
+def acting(who: str) -> Iterator[None]:
+    """Have the rights of the user who starts the daemon."""
+    with acting_as(DAEMON) if who == "nobody" else contextlib.nullcontext():
+        yield
+
+
+@contextlib.contextmanager
+def broken(who: str, option: str, breaks: dict[str, Break]) -> Iterator[Settings]:
+    """Settings of a daemon whose files are right, but for what *breaks* do to each."""
+    with tempfile.TemporaryDirectory(prefix="uuidd-test-", dir="/tmp") as name:
+        place = Path(name)
+        place.chmod(0o755)
+        for folder in ("run", "pids", "state"):
+            (place / folder).mkdir(0o755)
+        for path, broke in breaks.items():
+            # Another may have removed its folder.
+            with contextlib.suppress(OSError):
+                broke(place / path)
+        if ROOT:
+            daemon = {"root": 0, "nobody": DAEMON.uid, "root to nobody": 0}[who]
+            for found in place.rglob("*"):
+                uid = {0: daemon, ROOTS: 0}.get(found.lstat().st_uid, STRANGER)
+                os.chown(found, uid, -1, follow_symlinks=False)
+        user = DAEMON if who == "root to nobody" else None
+        chosen = Settings(place / SOCKET, place / FOLDER, pid_file=place / PID, user=user)
+        yield OPTIONS[option](chosen)
+
+
+def refusal(settings: Settings) -> str:
+    """Return the line with which a start is refused, "" if it is not."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    try:
+        with started(settings):
+            return ""
+    except Refused as refused:
+        return str(refused)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@pytest.fixture(autouse=True)
+def _never_give_up_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a start end as root, because this process goes on."""
+    monkeypatch.setattr(startup, "become", lambda user: None)
+
+
+def compare(who: str, option: str, breaks: dict[str, Break]) -> None:
+    """Assert that the check says first what the start says, and nothing if it says nothing."""
+    with broken(who, option, breaks) as settings, acting(who):
+        found = problems(settings)
+        line = refusal(settings)
+    # What a start goes on without, the check tells of too.
+    fatal = [each for each in found if "; a start would " not in each]
+    assert fatal[:1] == [line] * bool(line)
+    assert "\n" not in line
+
+
+SETUPS = {SOCKET: SOCKETS, PID: PIDS, FOLDER: FOLDERS, LOCK: FILES, STATE: STATES, NEW: FILES}
+SINGLE = [
+    (who, "nothing wrong", path, name)
+    for who in USERS
+    for path, breaks in SETUPS.items()
+    for name in breaks
+] + [(who, option, SOCKET, "nothing wrong") for who in USERS for option in OPTIONS]
+
+
+@pytest.mark.parametrize(("who", "option", "path", "name"), SINGLE)
+def test_a_check_says_what_a_start_says(who: str, option: str, path: str, name: str) -> None:
+    """Of each thing that may be wrong, alone."""
+    compare(who, option, {path: SETUPS[path][name]})
+
+
+DRAWN = st.fixed_dictionaries(
+    {path: st.sampled_from(sorted(each)) for path, each in SETUPS.items()}
+)
+
+
+@examples(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.sampled_from(USERS), st.sampled_from(sorted(OPTIONS)), DRAWN)
+def test_a_check_says_what_a_start_says_of_several_things(
+    who: str, option: str, names: dict[str, str]
+) -> None:
+    """Of several that are wrong at once, the first one."""
+    compare(who, option, {path: SETUPS[path][name] for path, name in names.items()})
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [(SOCKET, "a pipe"), (PID, "a file with two names"), (FOLDER, "none"), (STATE, "a pipe")],
+)
+def test_the_command_says_what_its_check_says(path: str, name: str) -> None:
+    """Both print one line, and end with status 1."""
+    with broken(USERS[0], "nothing wrong", {path: SETUPS[path][name]}) as settings:
+        words = (f"-s{settings.socket}", f"-p{settings.pid_file}", f"--state={settings.state}")
+        started = ended("-F", *words)
+        assert ended("--check", *words) == started
+        status, out, error = started
+        assert (status, out, error.count("\n")) == (1, "", 1)

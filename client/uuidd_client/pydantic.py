@@ -12,21 +12,21 @@ This module needs the extra ``pydantic``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
-from uuidd.core.ids import flake, ksuid, push_id, ulid
+from uuidd.core.ids.formats import FORMATS
 
 __all__ = ["Flake", "Ksuid", "PushId", "Snowflake", "Ulid"]
 
 _SNOWFLAKE_BITS = 63
 
 
-def _checked(from_text: Callable[[str], int], to_text: Callable[[int], str]) -> Any:
+def _checked(kind: str) -> Any:
     """Return a check that returns the usual text of an id; ULIDs may be in lower case."""
-    return AfterValidator(lambda text: to_text(from_text(text)))
+    form = FORMATS[kind]
+    return AfterValidator(lambda text: form.to_text(form.from_text(text)))
 
 
 def _described(title: str, pattern: str, example: str) -> Any:
@@ -43,28 +43,28 @@ def _from_digits(value: object) -> object:
 
 Ulid = Annotated[
     str,
-    _checked(ulid.from_text, ulid.to_text),
+    _checked("ulid"),
     _described("ULID", "^[0-7][0-9A-HJKMNP-TV-Za-hjkmnp-tv-z]{25}$", "01FWHE4YDG001MR2KR543M8B4S"),
 ]
 """A ULID of 26 characters. Those in lower case are changed to upper case."""
 
 Ksuid = Annotated[
     str,
-    _checked(ksuid.from_text, ksuid.to_text),
+    _checked("ksuid"),
     _described("KSUID", "^[0-9A-Za-z]{27}$", "25Tizqai8eZik1qR1EvIC392XO4"),
 ]
 """A KSUID of 27 characters."""
 
 PushId = Annotated[
     str,
-    _checked(push_id.from_text, push_id.to_text),
+    _checked("push_id"),
     _described("Push ID", "^[-0-9A-Z_a-z]{20}$", "-MwXsbak--Dgn917Hapb"),
 ]
 """A Push ID of 20 characters."""
 
 Flake = Annotated[
     str,
-    _checked(flake.from_text, flake.to_text),
+    _checked("flake"),
     _described("Flake", "^[0-9A-Za-z]{1,22}$", "AGkDJqavTaOUW0hKy0"),
 ]
 """A Flake in base 62, of up to 22 characters."""

@@ -6,14 +6,12 @@ from datetime import datetime
 from uuid import UUID
 
 from uuidd.core.ids.checks import check_bits, shown
+from uuidd.core.ids.formats import FORMATS
 from uuidd.core.ids.inspect import Reading, readings
 from uuidd.core.ids.inspect.plausible import of_integer
 
 LONGEST_BITS = 160
 """Bits of the longest id, a KSUID."""
-
-_BYTES = {"ksuid": 20, "snowflake": 8}
-"""How many bytes an id has, for the kinds that do not have 16."""
 
 
 def inspect(
@@ -66,7 +64,7 @@ def time_of(
     found = inspect(
         int.from_bytes(id, "big") if isinstance(id, bytes) else id, kind=kind, epoch=epoch
     )
-    if isinstance(id, bytes) and len(id) != (size := _BYTES.get(found[0].kind, 16)):
+    if isinstance(id, bytes) and len(id) != (size := _size(found[0].kind)):
         raise ValueError(f"id is {shown(id)}; a {found[0].kind} has {size} bytes, not {len(id)}")
     told = {str(reading.fields.get("time", "")): reading for reading in found}
     # Other generators' integers, with another epoch or other bits, look the same.
@@ -80,3 +78,8 @@ def time_of(
     if time.startswith("+"):
         raise ValueError(f"id is {shown(id)}; its time is {time}, and a datetime ends with 9999")
     return datetime.fromisoformat(time)
+
+
+def _size(kind: str) -> int:
+    """Return how many bytes an id has."""
+    return FORMATS[kind].size if kind in FORMATS else 16

@@ -14,15 +14,14 @@ This module needs the extra ``sqlalchemy``.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
 from typing import Any, Literal
 
 from sqlalchemy import BINARY, Dialect, LargeBinary, Uuid
 from sqlalchemy.dialects.oracle import RAW
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
-from uuidd.core.ids import flake, ksuid, push_id, ulid
 from uuidd.core.ids.checks import shown
+from uuidd.core.ids.formats import FORMATS, Format
 
 __all__ = ["Flake", "Ksuid", "PushId", "Ulid", "render_item"]
 
@@ -36,8 +35,7 @@ class _Id(TypeDecorator[str]):
     size: int
     native: bool
     """Whether PostgreSQL keeps them in its own type ``uuid``."""
-    from_text: Callable[[str], int]
-    to_text: Callable[[int], str]
+    form: Format
 
     @property
     def python_type(self) -> type[str]:
@@ -82,7 +80,7 @@ class _Id(TypeDecorator[str]):
         """Return the bytes of an id."""
         kind = type(self).__name__
         if isinstance(value, str):
-            return type(self).from_text(value).to_bytes(self.size, "big")
+            return self.form.from_text(value).to_bytes(self.size, "big")
         if isinstance(value, uuid.UUID) and self.native:
             return value.bytes
         if isinstance(value, bytes):
@@ -93,7 +91,7 @@ class _Id(TypeDecorator[str]):
 
     def unpacked(self, value: bytes) -> str:
         """Return the text of an id that was packed."""
-        return type(self).to_text(int.from_bytes(value, "big"))
+        return self.form.to_text(int.from_bytes(value, "big"))
 
 
 class Ulid(_Id):
@@ -101,7 +99,7 @@ class Ulid(_Id):
 
     cache_ok = True
     size, native = 16, True
-    from_text, to_text = staticmethod(ulid.from_text), staticmethod(ulid.to_text)
+    form = FORMATS["ulid"]
 
 
 class Flake(_Id):
@@ -112,7 +110,7 @@ class Flake(_Id):
 
     cache_ok = True
     size, native = 16, True
-    from_text, to_text = staticmethod(flake.from_text), staticmethod(flake.to_text)
+    form = FORMATS["flake"]
 
 
 class Ksuid(_Id):
@@ -120,21 +118,22 @@ class Ksuid(_Id):
 
     cache_ok = True
     size, native = 20, False
-    from_text, to_text = staticmethod(ksuid.from_text), staticmethod(ksuid.to_text)
+    form = FORMATS["ksuid"]
 
 
 class PushId(_Id):
     """Push IDs: text in Python, and the 20 ASCII bytes of this text in the database."""
 
     cache_ok = True
-    size, native = push_id.WIDTH, False
+    form = FORMATS["push_id"]
+    size, native = form.width, False
 
     def packed(self, value: Any) -> bytes:
         """Return the bytes of an id."""
         text = value.decode("ascii", "replace") if isinstance(value, bytes) else value
         if not isinstance(text, str):
             raise TypeError(f"{shown(value)} is no PushId; pass its text")
-        push_id.from_text(text)
+        self.form.from_text(text)
         return text.encode()
 
     def unpacked(self, value: bytes) -> str:

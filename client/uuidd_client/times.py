@@ -23,10 +23,12 @@ from typing import (
 )
 from uuid import UUID
 
-from uuidd.core.ids import backfill, flake, ksuid, push_id, snowflake, ulid
+from uuidd.core.ids import backfill, snowflake
 from uuidd.core.ids import bounds as bounding
 from uuidd.core.ids.at_time import id_at_time
 from uuidd.core.ids.checks import look_up, shown
+from uuidd.core.ids.formats import FORMATS
+from uuidd.core.ids.kinds import KINDS
 from uuidd.core.ids.times import Time
 from uuidd_client.life import current
 from uuidd_client.system import random_bits
@@ -248,13 +250,22 @@ class _Type(NamedTuple):
     to_int: Callable[[Any], int]
 
 
+def _uuid(value: int) -> UUID:
+    return UUID(int=value)
+
+
+def _int(value: int) -> int:
+    return value
+
+
+_UUID = _Type(UUID, _uuid, lambda id: id.int)
+
 _TYPES = {
-    **dict.fromkeys(
-        ("v1", "v6", "v7", "cassandra"), _Type(UUID, lambda bits: UUID(int=bits), lambda id: id.int)
-    ),
-    "ulid": _Type(str, ulid.to_text, ulid.from_text),
-    "ksuid": _Type(str, ksuid.to_text, ksuid.from_text),
-    "snowflake": _Type(int, int, int),
-    "flake": _Type(str, flake.to_text, flake.from_text),
-    "push_id": _Type(str, push_id.to_text, push_id.from_text),
-}
+    kind: {
+        "uuid": _UUID,
+        "text": _Type(str, form.to_text, form.from_text),
+        "int": _Type(int, _int, _int),
+    }[KINDS[kind].forms[0]]
+    for kind, form in FORMATS.items()
+    if form.time and kind in KINDS
+} | {"cassandra": _UUID}

@@ -29,7 +29,7 @@ from tests.client.fakes import (
 from tests.client.lanes import Lanes, World, lease, leasing
 from tests.kinds import LEASED, SECOND, STEADY, TIMED, UNLEASED, tick
 from tests.rig import until
-from uuidd.core.ids import ksuid
+from uuidd.core.ids.ticks import TIMES
 from uuidd.core.timeline import MAX_BLOCK
 from uuidd.core.timeline.page import DUE_AT, HORIZON_AT
 from uuidd.core.wire.methods import MOST_ASK_AGAIN
@@ -235,7 +235,7 @@ def test_a_lease_that_begins_later_is_kept_until_then(world: World, time: Time) 
 def test_a_time_past_the_field_of_a_kind_is_not_made_of_the_lane(world: World, time: Time) -> None:
     """The error of a block, which cannot hold it either, says so."""
     with leasing(world, fallback=False) as (server, client):
-        time.utc = ksuid.TIME.end - 1
+        time.utc = TIMES["ksuid"].end - 1
         world.lanes.words[HORIZON_AT] = time.utc + HOUR
         assert client.make("ksuid", 1)
         assert not server.requests
@@ -248,7 +248,7 @@ def test_a_time_before_the_field_of_a_kind_is_not_made_of_the_lane(
     world: World, time: Time
 ) -> None:
     """Of KSUIDs it begins in 2014."""
-    time.utc, world.lanes.begin = ksuid.TIME.epoch - SECOND, 0
+    time.utc, world.lanes.begin = TIMES["ksuid"].epoch - SECOND, 0
     with world.server(), Client(world.path, fallback=False, max_age=0, _clock=time) as client:
         lease(client)
         with pytest.raises(TimeOutOfRange, match="a ksuid holds times from"):

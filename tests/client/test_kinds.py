@@ -14,10 +14,11 @@ from uuid import SafeUUID
 
 import pytest
 
+from tests import kinds
 from tests.client.conftest import WORKER
 from tests.kinds import KINDS, SECOND, STEADY, TIMED, UNIX, bounds, fields, number, tick
 from tests.rig import Daemon
-from uuidd.core.ids import flake, snowflake, versions
+from uuidd.core.ids import snowflake, versions
 from uuidd.core.ids.nodes import MULTICAST
 from uuidd_client import Client, DaemonUnavailable, NoWorkerId
 
@@ -162,7 +163,7 @@ def test_steady_kinds_go_on_without_a_daemon(alone: Client, kind: Kind) -> None:
 def test_flakes_of_two_clients_alone_have_two_nodes(tmp_path: Path) -> None:
     """Random ones, marked as such: nothing else tells their Flakes apart."""
     ids = [Client(tmp_path / "absent").make("flake", 1, form="int")[0] for _ in range(2)]
-    nodes = {flake.fields(id).node for id in ids}
+    nodes = {kinds.fields("flake", id)["node"] for id in ids}
     assert len(nodes) == 2
     assert all(node & MULTICAST for node in nodes)
 

@@ -18,15 +18,18 @@ from sqlalchemy.schema import CreateTable
 from sqlalchemy.types import TypeDecorator
 
 import uuidd_client
-from uuidd.core.ids import flake, ksuid, push_id, ulid
+from tests import kinds
 from uuidd_client.sqlalchemy import Flake, Ksuid, PushId, Ulid
 from uuidd_client.testing import fixed_ids
 
 TYPES: dict[type[TypeDecorator[str]], tuple[Callable[[], str], Callable[[int, int], str]]] = {
-    Ulid: (uuidd_client.ulid, lambda ms, rest: ulid.to_text(ulid.ulid(ms, rest))),
-    Flake: (uuidd_client.flake, lambda ms, rest: flake.to_text(flake.flake(ms, 5, rest))),
-    Ksuid: (uuidd_client.ksuid, lambda ms, rest: ksuid.to_text(ksuid.ksuid(ms // 1000, rest))),
-    PushId: (uuidd_client.push_id, lambda ms, rest: push_id.to_text(push_id.push_id(ms, rest))),
+    Ulid: (uuidd_client.ulid, lambda ms, rest: kinds.text("ulid", ms << 80 | rest)),
+    Flake: (uuidd_client.flake, lambda ms, rest: kinds.text("flake", ms << 64 | 5 << 16 | rest)),
+    Ksuid: (
+        uuidd_client.ksuid,
+        lambda ms, rest: kinds.text("ksuid", (ms // 1000 - 1400000000) << 128 | rest),
+    ),
+    PushId: (uuidd_client.push_id, lambda ms, rest: kinds.text("push_id", ms << 72 | rest)),
 }
 
 Type = type[TypeDecorator[str]]
@@ -90,7 +93,7 @@ def test_what_is_no_id_is_refused(engine: Engine, kind: Type) -> None:
 def test_text_in_lower_case_bytes_and_a_uuid_are_the_same_ulid(engine: Engine) -> None:
     """It is returned in upper case."""
     text = "01FWHE4YDG001MR2KR543M8B4S"
-    value = ulid.from_text(text)
+    value = kinds.number("ulid", text)
     ids = a_table(Ulid)
     with engine.begin() as connection:
         ids.create(connection)

@@ -16,7 +16,7 @@ from tests import kinds
 from tests.client.raw import raw_fork
 from tests.documents import text
 from tests.kinds import GREGORIAN, KINDS, STEADY, TIMED
-from uuidd.core.ids import flake, snowflake, ulid, versions
+from uuidd.core.ids import snowflake, versions
 from uuidd_client import times
 
 TIME = datetime(2022, 2, 22, 19, 22, 22, 123456, tzinfo=UTC)
@@ -75,7 +75,7 @@ def test_a_text_is_formed_as_a_text() -> None:
     for kind in (kind for kind in STEADY if KINDS[kind].type is str):
         assert kinds.tick(kind, times.at_time(kind, TIME)) == TICK
     made = times.at_time("flake", TIME, node=7, sequence=9)
-    assert flake.fields(flake.from_text(made)) == (MS, 7, 9)
+    assert list(kinds.fields("flake", made).values()) == [MS, 7, 9]
 
 
 def test_a_snowflake_is_formed_as_an_int() -> None:
@@ -180,7 +180,7 @@ def test_bounds_are_of_the_kinds_own_type() -> None:
     )
     assert times.bounds("cassandra", 0)[0] == UUID("00000000-0000-1000-8080-808080808080")
     low, high = times.bounds("ulid", MS)
-    assert (ulid.from_text(low), ulid.from_text(high)) == (MS << 80, (MS + 1 << 80) - 1)
+    assert (kinds.number("ulid", low), kinds.number("ulid", high)) == (MS << 80, (MS + 1 << 80) - 1)
     assert times.bounds("snowflake", 0, 999, unit="s", epoch=0) == (0, (1000 << 22) - 1)
     assert times.bounds("snowflake", snowflake.TWITTER_EPOCH)[0] == 0
 
@@ -225,7 +225,7 @@ def test_an_id_has_its_time_also_as_bytes_and_as_a_number(kind: str) -> None:
 
 def test_a_ulid_that_is_a_uuid_has_the_ulids_time() -> None:
     """As a column of that type has it."""
-    made = UUID(int=ulid.from_text(times.at_time("ulid", TIME)))
+    made = UUID(int=kinds.number("ulid", times.at_time("ulid", TIME)))
     assert uuidd_client.time_of(made, kind="ulid") == TIME.replace(microsecond=123_000)
     assert uuidd_client.inspect(made, kind="ulid")[0].kind == "ulid"
 

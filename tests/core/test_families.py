@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import pytest
@@ -13,7 +12,9 @@ from hypothesis import strategies as st
 
 from tests import kinds
 from tests.kinds import KINDS, UNIX
-from uuidd.core.ids import bases, flake, ksuid, push_id, snowflake, ulid, uuids, versions
+from uuidd.core.ids import bases, snowflake, uuids, versions
+from uuidd.core.ids.at_time import IdFields, template
+from uuidd.core.ids.formats import FORMATS
 from uuidd.core.ids.places import Origin
 
 TWITTER = snowflake.TWITTER_EPOCH
@@ -30,23 +31,24 @@ class Part(NamedTuple):
 class Family(NamedTuple):
     """What makes an id of a *layout* of its fields, the first of which counts from *begin*.
 
-    *fields* returns what *make* takes. *of_tick* makes an id of uuidd of a tick, and of the bits
-    that follow it or, for a Flake, of a node.
+    *fields* returns what *make* takes. *names* are what errors call the fields, if these are not
+    the names of the parameters.
     """
 
     kind: str
     layout: str
     make: Callable[..., int]
     fields: Callable[[int], tuple[int, ...]]
-    of_tick: Callable[[int, int], int] | None = None
     begin: int = 0
+    names: str = ""
 
     @property
     def parts(self) -> list[Part]:
         """The fields that *make* takes, with the names of its parameters."""
         sizes = [size for field, size in kinds.sizes(self.layout).items() if field not in FIXED]
         begins = [self.begin, *[0] * len(sizes)]
-        named = zip(inspect.signature(self.make).parameters, begins, sizes, strict=False)
+        names = self.names.split() or inspect.signature(self.make).parameters
+        named = zip(names, begins, sizes, strict=False)
         return [Part(name, begin, begin + (1 << size) - 1) for name, begin, size in named]
 
     def packed(self, *parts: int) -> int:
@@ -56,29 +58,8 @@ class Family(NamedTuple):
         values = (parts[0] - self.begin, *parts[1:])
         return kinds.packed(self.layout, dict(zip(names, values, strict=True)) | fixed)
 
-    @property
-    def field(self) -> str:
-        """What ``of_tick`` calls the bits beside the tick, which is the layout's name for them."""
-        return "random" if kinds.tail(self.kind) else "node"
-
-    @property
-    def free(self) -> int:
-        """How many bits ``of_tick`` takes beside the tick."""
-        return kinds.tail(self.kind) or kinds.sizes(self.layout)["node"]
-
-    def of_place(self, tick: int, free: int) -> int:
-        """Return the id that ``of_tick`` is to return."""
-        return kinds.made(self.kind, tick, Origin(free, lane=None), free)
-
 
 FIXED = ("version", "variant")
-
-
-def ksuid_parts(value: int) -> tuple[int, ...]:
-    """Return the fields of a KSUID as ``ksuid.ksuid`` takes them."""
-    found = ksuid.fields(value)
-    assert found.seconds == ksuid.EPOCH + found.timestamp
-    return found.seconds, found.payload
 
 
 def snowflake_parts(value: int) -> tuple[int, ...]:
@@ -89,40 +70,60 @@ def snowflake_parts(value: int) -> tuple[int, ...]:
     return found.ms, found.worker, found.sequence
 
 
+def described(kind: str, names: str, layout: str = "") -> Family:
+    """Return the family of a kind's description, whose fields have these names."""
+    form = FORMATS[kind]
+    return Family(
+        kind,
+        layout or KINDS[kind].published or KINDS[kind].layout,
+        form.pack,
+        lambda value: tuple(form.unpack(value).values()),
+        names=names,
+    )
+
+
 def published(
-    kind: str,
-    make: Callable[..., int],
-    fields: Callable[[int], tuple[int, ...]],
-    of_tick: Callable[[int, int], int] | None = None,
-    begin: int = 0,
+    kind: str, make: Callable[..., int], fields: Callable[[int], tuple[int, ...]], begin: int = 0
 ) -> Family:
-    """Return the family of a kind that uuidd makes."""
+    """Return the family of a function for a kind that uuidd makes."""
     layout = KINDS[kind].published or KINDS[kind].layout
-    return Family(kind, layout, make, fields, of_tick, begin)
+    return Family(kind, layout, make, fields, begin)
 
 
 FAMILIES = [
     published("v1", versions.v1, versions.gregorian_fields),
     published("v6", versions.v6, versions.gregorian_fields),
-    published("v4", versions.v4, lambda value: (versions.v4_bits(value),)),
-    published("v7", versions.v7, versions.v7_fields, versions.v7_of_tick),
-    published("flake", flake.flake, flake.fields, flake.of_tick),
-    published("ulid", ulid.ulid, ulid.fields, ulid.of_tick),
-    published("push_id", push_id.push_id, push_id.fields, push_id.of_tick),
-    published("ksuid", ksuid.ksuid, ksuid_parts, ksuid.of_tick, ksuid.EPOCH),
     published("snowflake", snowflake.snowflake, snowflake_parts, begin=TWITTER),
-    Family(
-        "v8",
-        "custom_a[47:0] version[3:0] custom_b[11:0] variant[1:0] custom_c[61:0]",
-        versions.v8,
-        versions.v8_fields,
+    described("v1", "timestamp clock_seq node"),
+    described(
+        "v2",
+        "local_id timestamp clock_seq domain node",
+        "local_id[31:0] timestamp[15:0] version[3:0] timestamp[27:16]"
+        " variant[1:0] clock_seq[5:0] domain[7:0] node[47:0]",
     ),
+    described("v4", "random"),
+    described("v6", "timestamp clock_seq node"),
+    described(
+        "v7",
+        "timestamp random",
+        "ms[47:0] version[3:0] random[73:62] variant[1:0] random[61:0]",
+    ),
+    described(
+        "v8",
+        "custom_a custom_b custom_c",
+        "custom_a[47:0] version[3:0] custom_b[11:0] variant[1:0] custom_c[61:0]",
+    ),
+    described("flake", "timestamp node sequence"),
+    described("ulid", "timestamp random"),
+    described("push_id", "timestamp random"),
+    described("ksuid", "timestamp payload"),
+    described("snowflake", "timestamp worker sequence"),
 ]
 
-TICKED = [family for family in FAMILIES if family.of_tick]
+TICKED = [*kinds.LANED, "flake"]
 
 EACH = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.kind)
-EACH_TICKED = pytest.mark.parametrize("family", TICKED, ids=lambda family: family.kind)
+EACH_TICKED = pytest.mark.parametrize("kind", TICKED)
 EACH_PART = pytest.mark.parametrize(
     ("family", "place"),
     [
@@ -143,10 +144,10 @@ class Writing(NamedTuple):
     width: int | None = None
 
 
-def of_kind(kind: str, functions: ModuleType, name: str) -> Writing:
+def of_kind(kind: str, name: str) -> Writing:
     """How a kind is written that uuidd makes."""
-    found = KINDS[kind]
-    return Writing(functions.to_text, functions.from_text, found.bits, name, found.width or None)
+    found, form = KINDS[kind], FORMATS[kind]
+    return Writing(form.to_text, form.from_text, found.bits, name, found.width or None)
 
 
 def in_base(base: str) -> Writing:
@@ -160,12 +161,12 @@ def in_base(base: str) -> Writing:
 
 
 WRITINGS = {
-    "v4": of_kind("v4", uuids, "UUID"),
-    "flake": of_kind("flake", flake, "Flake"),
-    "ulid": of_kind("ulid", ulid, "ULID"),
-    "push_id": of_kind("push_id", push_id, "Push ID"),
-    "ksuid": of_kind("ksuid", ksuid, "KSUID"),
-    "snowflake": of_kind("snowflake", snowflake, "Snowflake"),
+    "v4": of_kind("v4", "UUID"),
+    "flake": of_kind("flake", "Flake"),
+    "ulid": of_kind("ulid", "ULID"),
+    "push_id": of_kind("push_id", "Push ID"),
+    "ksuid": of_kind("ksuid", "KSUID"),
+    "snowflake": of_kind("snowflake", "Snowflake"),
 } | {base: in_base(base) for base in snowflake.ALPHABETS}
 
 EACH_WRITING = pytest.mark.parametrize("writing", WRITINGS.values(), ids=WRITINGS.keys())
@@ -215,7 +216,7 @@ def test_a_field_that_is_not_an_int_is_refused(family: Family, place: int, value
 
 @pytest.mark.parametrize(
     "family",
-    [family for family in FAMILIES if family.kind not in ("v1", "v4")],
+    [family for family in FAMILIES if family.kind not in ("v1", "v2", "v4")],
     ids=lambda family: family.kind,
 )
 @given(data=st.data())
@@ -230,15 +231,10 @@ def test_ids_sort_by_their_time(family: Family, data: st.DataObject) -> None:
     assert family.make(time, *highest) < family.make(time + 1, *lows(family)[1:])
 
 
-@pytest.mark.parametrize(
-    ("read", "count"),
-    [
-        *((family.fields, sum(kinds.sizes(family.layout).values())) for family in FAMILIES),
-        (versions.v7_tick, 128),
-    ],
-)
-def test_a_value_of_too_many_bits_is_not_read(read: Callable[[int], object], count: int) -> None:
+@EACH
+def test_a_value_of_too_many_bits_is_not_read(family: Family) -> None:
     """Nothing is read from a value below zero, above the highest, or of another type."""
+    read, count = family.fields, sum(kinds.sizes(family.layout).values())
     for value in (-1, 1 << count):
         with pytest.raises(ValueError, match=rf"^an? .* is {value}; it must be 0 to "):
             read(value)
@@ -247,11 +243,10 @@ def test_a_value_of_too_many_bits_is_not_read(read: Callable[[int], object], cou
             read(other)  # type: ignore[arg-type]  # that is what is tested
 
 
-@pytest.mark.parametrize(
-    ("read", "version"), [(versions.v7_fields, 7), (versions.v7_tick, 7), (versions.v8_fields, 8)]
-)
-def test_another_version_is_not_read(read: Callable[[int], object], version: int) -> None:
+@pytest.mark.parametrize("version", range(1, 9))
+def test_another_version_is_not_read(version: int) -> None:
     """A UUID of another version, or of another variant, is named and refused."""
+    read = FORMATS[f"v{version}"].unpack
     for other in {*range(16)} - {version}:
         value = uuids.stamp(0, other)
         with pytest.raises(ValueError, match=f"^{uuids.to_text(value)} is not a v{version}$"):
@@ -263,63 +258,56 @@ def test_another_version_is_not_read(read: Callable[[int], object], version: int
 # --- ids of a tick
 
 
+def of_tick(kind: str, tick: int, free: int) -> int:
+    """Return an id of a tick, and of random bits or, for a Flake, of a node."""
+    fields = IdFields(node=free) if kind == "flake" else IdFields()
+    return template(kind, fields, lambda _: free).at(tick)
+
+
+def free_bits(kind: str) -> int:
+    """Return how many bits such an id has beside the tick."""
+    return kinds.tail(kind) or kinds.sizes(KINDS[kind].layout)["node"]
+
+
+def expected(kind: str, tick: int, free: int) -> int:
+    """Return the id of a tick that is to be made."""
+    return kinds.made(kind, tick, Origin(free, lane=None), free)
+
+
 @EACH_TICKED
 @given(data=st.data())
-def test_an_id_of_a_tick_has_it_and_a_later_one_is_higher(
-    family: Family, data: st.DataObject
-) -> None:
+def test_an_id_of_a_tick_has_it_and_a_later_one_is_higher(kind: str, data: st.DataObject) -> None:
     """One tick is enough, whatever the random bits are; a Flake's node comes before its tick."""
-    assert family.of_tick is not None
-    free = st.integers(0, (1 << family.free) - 1)
-    if family.field == "node":
+    free = st.integers(0, (1 << free_bits(kind)) - 1)
+    if kind == "flake":
         free = st.just(data.draw(free))
-    begin, end = kinds.places(family.kind)
+    begin, end = kinds.places(kind)
     tick = data.draw(st.integers(begin, end - 2))
     later = data.draw(st.integers(tick + 1, end - 1) | st.just(tick + 1))
     one, other = (tick, data.draw(free)), (later, data.draw(free))
-    assert family.of_tick(*one) == family.of_place(*one)
-    assert family.of_tick(*one) < family.of_tick(*other)
+    assert of_tick(kind, *one) == expected(kind, *one)
+    assert of_tick(kind, *one) < of_tick(kind, *other)
 
 
 @EACH_TICKED
-def test_a_tick_fits_up_to_the_ends_of_the_field(family: Family) -> None:
+def test_a_tick_fits_up_to_the_ends_of_the_field(kind: str) -> None:
     """With all free bits clear and set; beyond, the error names the tick and the range."""
-    assert family.of_tick is not None
-    begin, end = kinds.places(family.kind)
+    begin, end = kinds.places(kind)
     for tick in (begin, end - 1):
-        for free in (0, (1 << family.free) - 1):
-            assert family.of_tick(tick, free) == family.of_place(tick, free)
+        for free in (0, (1 << free_bits(kind)) - 1):
+            assert of_tick(kind, tick, free) == expected(kind, tick, free)
     for tick in (begin - 1, end):
         message = f"^tick is {tick}; the time of a .* is from tick {begin} to {end - 1}$"
         with pytest.raises(ValueError, match=message):
-            family.of_tick(tick, 0)
+            of_tick(kind, tick, 0)
 
 
 @EACH_TICKED
 @pytest.mark.parametrize("tick", [True, float(UNIX * 2), None])
-def test_a_tick_that_is_not_an_int_is_refused(family: Family, tick: object) -> None:
+def test_a_tick_that_is_not_an_int_is_refused(kind: str, tick: object) -> None:
     """A float is not exact, and a bool is not a number."""
-    assert family.of_tick is not None
     with pytest.raises(TypeError, match=r"^tick is .*; it must be an int$"):
-        family.of_tick(tick, 0)  # type: ignore[arg-type]  # that is what is tested
-
-
-@EACH_TICKED
-def test_free_bits_that_do_not_fit_are_refused(family: Family) -> None:
-    """They never run over into the tick; the error names the field, the value and the range."""
-    assert family.of_tick is not None
-    for free in (-1, 1 << family.free):
-        message = f"^{family.field} is {free}; it must be 0 to {(1 << family.free) - 1} "
-        with pytest.raises(ValueError, match=message):
-            family.of_tick(kinds.places(family.kind)[0], free)
-
-
-def test_a_v7_that_carries_no_tick_is_refused() -> None:
-    """14 bits above 9999 are not a tick of a millisecond; the error names the UUID and the bits."""
-    assert versions.v7_tick(versions.v7(0, 9999 >> 2, (9999 & 3) << 60)) == UNIX + 9999
-    value = versions.v7(0, 10_000 >> 2, (10_000 & 3) << 60)
-    with pytest.raises(ValueError, match=f"^{uuids.to_text(value)} carries no tick: 10000 is not"):
-        versions.v7_tick(value)
+        of_tick(kind, tick, 0)  # type: ignore[arg-type]  # that is what is tested
 
 
 # --- text
@@ -417,7 +405,7 @@ def test_any_text_is_an_id_or_a_value_error(writing: Writing, text: str) -> None
 @given(st.integers(0, (1 << 128) - 1))
 def test_a_ulid_is_read_in_lower_case_too(value: int) -> None:
     """Crockford's base 32 has no case."""
-    assert ulid.from_text(ulid.to_text(value).lower()) == value
+    assert WRITINGS["ulid"].from_text(kinds.text("ulid", value).lower()) == value
 
 
 @pytest.mark.parametrize(
@@ -427,7 +415,7 @@ def test_letters_that_no_ulid_has_are_refused(letter: str) -> None:
     """Nor is a letter read as its capital: a long s is not S, a sharp s not SS."""
     text = "0" * 25 + letter
     with pytest.raises(ValueError, match=f"^'{text}' is not a ULID: '{letter}' at 25 is not in "):
-        ulid.from_text(text)
+        WRITINGS["ulid"].from_text(text)
 
 
 # --- digits

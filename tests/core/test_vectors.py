@@ -19,16 +19,13 @@ from tests.core.switching import take
 from uuidd.core.ids import (
     bases,
     bulk,
-    flake,
-    ksuid,
     nodes,
-    push_id,
     snowflake,
-    ulid,
     uuids,
     versions,
 )
 from uuidd.core.ids.bounds import bounds
+from uuidd.core.ids.formats import FORMATS
 from uuidd.core.ids.nodes import random_node
 from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND, TIMES, UNIX_EPOCH, milliseconds
 from uuidd.core.ids.times import text, tick_of
@@ -36,6 +33,8 @@ from uuidd.core.timeline.generation import Lane
 from uuidd.core.timeline.outcomes import NeedsSave, NoneFree
 from uuidd.core.timeline.utc import Utc
 from uuidd.core.timeline.volatile import TOLERANCE
+
+FLAKE, KSUID, PUSH_ID, ULID = (FORMATS[kind] for kind in ("flake", "ksuid", "push_id", "ulid"))
 
 ROWS: list[dict[str, Any]] = json.loads(Path(__file__).with_name("vectors.json").read_text())
 
@@ -362,43 +361,43 @@ def snowflake_overflow(given: Row, expected: Reads) -> None:
 @holds("flake-base62")
 def flakes(given: Row, expected: Reads) -> None:
     """A Flake from base 62 and back, and its fields."""
-    value = flake.from_text(given["text"])
+    value = FLAKE.from_text(given["text"])
     assert value == expected["int"]
-    assert flake.to_text(value) == given["text"]
-    found = flake.fields(value)
-    assert found.ms == expected["time_ms"]
-    assert found.node == nodes.node(expected["worker_mac"])
-    assert found.sequence == expected["sequence"]
-    assert flake.flake(*found) == value
+    assert FLAKE.to_text(value) == given["text"]
+    found = FLAKE.unpack(value)
+    assert found["timestamp"] == expected["time_ms"]
+    assert found["node"] == nodes.node(expected["worker_mac"])
+    assert found["sequence"] == expected["sequence"]
+    assert FLAKE.pack(*found.values()) == value
 
 
 @holds("ksuid")
 def ksuids(given: Row, expected: Reads) -> None:
     """A KSUID from its fields or its text, and back."""
     if "const" in given:
-        assert ksuid.to_text(0) == expected["nil"]
-        assert ksuid.to_text((1 << 160) - 1) == expected["max"]
-        assert expected["epoch_unix"] == ksuid.EPOCH
+        assert KSUID.to_text(0) == expected["nil"]
+        assert KSUID.to_text((1 << 160) - 1) == expected["max"]
+        assert UNIX_EPOCH + expected["epoch_unix"] * TICKS_PER_SECOND == TIMES["ksuid"].epoch
         assert expected["alphabet"] == bases.BASE62
         return
     if "string" in expected:
-        value = ksuid.ksuid(given["timestamp_unix"], int(given["payload"], 16))
-        assert ksuid.to_text(value) == expected["string"]
-        assert ksuid.from_text(expected["string"]) == value
+        value = KSUID.pack(given["timestamp_unix"] - 1_400_000_000, int(given["payload"], 16))
+        assert KSUID.to_text(value) == expected["string"]
+        assert KSUID.from_text(expected["string"]) == value
         return
-    value = ksuid.from_text(given["string"])
-    found = ksuid.fields(value)
-    assert found.timestamp == expected["timestamp"]
-    assert found.seconds == expected["unix"]
-    assert f"{found.payload:032X}" == expected["payload"]
+    value = KSUID.from_text(given["string"])
+    found = KSUID.unpack(value)
+    assert found["timestamp"] == expected["timestamp"]
+    assert found["timestamp"] + 1_400_000_000 == expected["unix"]
+    assert f"{found['payload']:032X}" == expected["payload"]
     assert f"{value:040X}" == expected["raw"]
-    assert ksuid.to_text(value) == given["string"]
+    assert KSUID.to_text(value) == given["string"]
 
 
 @holds("ksuid-parse")
 def ksuid_parse(given: Row, expected: Reads) -> None:
     """A text above the highest KSUID, or of another alphabet, is none."""
-    assert _taken(ksuid.from_text, given["string"]) is not expected["error"]
+    assert _taken(KSUID.from_text, given["string"]) is not expected["error"]
 
 
 @holds("ksuid-next-prev")
@@ -407,27 +406,27 @@ def ksuid_next_prev(given: Row, expected: Reads) -> None:
     highest = (1 << 160) - 1
     value = {"nil": 0}[given["id"]]
     assert {"max": highest}.get(expected["prev"]) == (value - 1) & highest
-    assert ksuid.to_text(value + 1) == ksuid.to_text(int(expected["next"], 16))
+    assert KSUID.to_text(value + 1) == KSUID.to_text(int(expected["next"], 16))
 
 
 @holds("ulid")
 def ulids(given: Row, expected: Reads) -> None:
     """The time of a ULID."""
-    assert ulid.fields(ulid.from_text(given["ulid"])).ms == expected["time_ms"]
+    assert ULID.unpack(ULID.from_text(given["ulid"]))["timestamp"] == expected["time_ms"]
 
 
 @holds("ulid<->uuid")
 def ulid_as_uuid(given: Row, expected: Reads) -> None:
     """A ULID and a UUID are two texts of one value."""
-    assert uuids.to_text(ulid.from_text(given["ulid"])) == expected["uuid"]
-    assert ulid.to_text(uuids.from_text(expected["uuid"])) == given["ulid"]
+    assert uuids.to_text(ULID.from_text(given["ulid"])) == expected["uuid"]
+    assert ULID.to_text(uuids.from_text(expected["uuid"])) == given["ulid"]
 
 
 @holds("ulid-overflow")
 def ulid_overflow(given: Row, expected: Reads) -> None:
     """A text above the highest ULID is none."""
-    assert [_taken(ulid.from_text, each) for each in given["ulids"]] == expected["ok"]
-    assert ulid.fields(ulid.from_text(given["ulids"][0])).ms == expected["max_time_ms"]
+    assert [_taken(ULID.from_text, each) for each in given["ulids"]] == expected["ok"]
+    assert ULID.unpack(ULID.from_text(given["ulids"][0]))["timestamp"] == expected["max_time_ms"]
 
 
 @holds("ulid-monotonic")
@@ -437,19 +436,19 @@ def ulid_monotonic(given: Row, expected: Reads) -> None:
     drawn = sum(random << 5 * place for place in range(16))
     made: list[int] = []
     for ms in given["seed_times"]:
-        later = not made or ms > ulid.fields(made[-1]).ms
-        made.append(ulid.ulid(ms, drawn) if later else made[-1] + 1)
-    assert [ulid.to_text(each) for each in made] == expected["ids"]
+        later = not made or ms > ULID.unpack(made[-1])["timestamp"]
+        made.append(ULID.pack(ms, drawn) if later else made[-1] + 1)
+    assert [ULID.to_text(each) for each in made] == expected["ids"]
 
 
 @holds("firebase-push-id")
 def push_ids(given: Row, expected: Reads) -> None:
     """A Push ID's time and random characters, and back."""
     assert given["alphabet"] == bases.PUSH
-    found = push_id.fields(push_id.from_text(given["id"]))
-    assert found.ms == expected["time_ms"]
-    assert push_id.to_text(push_id.push_id(0, found.random))[8:] == expected["rand_chars"]
-    assert push_id.to_text(push_id.push_id(*found)) == given["id"]
+    time, random = PUSH_ID.unpack(PUSH_ID.from_text(given["id"])).values()
+    assert time == expected["time_ms"]
+    assert PUSH_ID.to_text(PUSH_ID.pack(0, random))[8:] == expected["rand_chars"]
+    assert PUSH_ID.to_text(PUSH_ID.pack(time, random)) == given["id"]
 
 
 # --- generators' states

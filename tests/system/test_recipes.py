@@ -17,11 +17,12 @@ from pathlib import Path
 import alembic
 import pytest
 
+from tests import kinds
 from tests.documents import ROOT, text
 from tests.rig import PATIENCE, Daemon, until
 from tests.system.test_postgresql import Server
 from tests.system.test_postgresql import server as server
-from uuidd.core.ids import ulid, uuids
+from uuidd.core.ids import uuids
 
 RECIPES = ROOT / "client" / "recipes"
 
@@ -81,7 +82,7 @@ def test_sqlalchemy(environment: dict[str, str], server: Server, database: str) 
     told = run({**environment, "DATABASE_URL": address}, "with_sqlalchemy.py")
     rows = [line.split() for line in told.splitlines()]
     assert len(rows) == 3
-    assert rows == sorted(rows) == sorted(rows, key=lambda row: ulid.from_text(row[1]))
+    assert rows == sorted(rows) == sorted(rows, key=lambda row: kinds.number("ulid", row[1]))
     if database == "postgresql":
         columns = "SELECT udt_name FROM information_schema.columns WHERE table_name = 'orders'"
         assert server.psql(f"{columns};") == [["uuid"], ["uuid"]]
@@ -306,7 +307,7 @@ def test_logging(environment: dict[str, str]) -> None:
     """The lines of a request have one id, and another request has another, a later one."""
     lines = [line.split(" ", 1) for line in run(environment, "with_logging.py").splitlines()]
     assert [said for _, said in lines] == ["begin first", "end first", "begin second", "end second"]
-    first, same, second, same_again = (ulid.from_text(id) for id, _ in lines)
+    first, same, second, same_again = (kinds.number("ulid", id) for id, _ in lines)
     assert first == same < second == same_again
 
 
@@ -314,7 +315,7 @@ def test_structlog(environment: dict[str, str]) -> None:
     """The same."""
     lines = [json.loads(line) for line in run(environment, "with_structlog.py").splitlines()]
     assert [line["request"] for line in lines] == ["first", "first", "second", "second"]
-    first, same, second, same_again = (ulid.from_text(line["request_id"]) for line in lines)
+    first, same, second, same_again = (kinds.number("ulid", line["request_id"]) for line in lines)
     assert first == same < second == same_again
 
 

@@ -14,6 +14,7 @@ from uuid import UUID
 
 import pytest
 
+from tests import kinds
 from tests.judge import assert_no_id_twice, assert_rising
 from tests.kinds import number
 from tests.system.storm import (
@@ -26,7 +27,7 @@ from tests.system.storm import (
     STEPS,
 )
 from tests.tools import in_private_mounts, need
-from uuidd.core.ids import flake, versions
+from uuidd.core.ids import versions
 from uuidd.core.ids.kinds import KINDS
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 
@@ -168,7 +169,7 @@ def test_both_the_daemon_and_the_fallback_gave_ids(storm: Storm) -> None:
 
     The node of a Flake tells which it was. A v1 may come from a lease even while it is down.
     """
-    nodes = {flake.fields(id).node for ids in storm.ids["flake"] for id in ids}
+    nodes = {kinds.fields("flake", id)["node"] for ids in storm.ids["flake"] for id in ids}
     assert len(nodes) > 1
     assert int(storm.record["status"]["node"], 16) in nodes
     assert any(mark for safe in storm.safe for mark in safe)

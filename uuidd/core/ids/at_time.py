@@ -9,15 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from uuidd.core.ids import flake, ksuid, nodes, push_id, snowflake, ulid, versions
+from uuidd.core.ids import nodes, snowflake
 from uuidd.core.ids.checks import check_bits, look_up, shown
-from uuidd.core.ids.nodes import MULTICAST, NODE_BITS
-from uuidd.core.ids.ticks import TIMES, TimeField, milliseconds
+from uuidd.core.ids.formats import FORMATS, Format
+from uuidd.core.ids.kinds import KINDS
+from uuidd.core.ids.nodes import RandomBits
+from uuidd.core.ids.ticks import TimeField
 from uuidd.core.ids.times import Time, tick_of
 from uuidd.core.ids.versions import CLOCK_SEQ_BITS
 
-RandomBits = Callable[[int], int]
-"""Returns that number of random bits, as an int."""
+_FORMATS = {kind: form for kind, form in FORMATS.items() if form.time and kind in KINDS}
+
+AT_TIME_KINDS = tuple(_FORMATS)
+"""The kinds of which ids of a chosen time can be made."""
 
 
 class IdFields(NamedTuple):
@@ -71,15 +75,24 @@ def field_of(kind: str, epoch: int = snowflake.TWITTER_EPOCH) -> TimeField:
     Raises ValueError, listing the kinds, for an unknown one, and for an epoch passed for a kind
     whose epoch is fixed; TypeError for an epoch that is not an int.
     """
-    time = look_up("kind", kind, _KINDS).time
+    time = look_up("kind", kind, _FORMATS).time
     if type(epoch) is not int:
         raise TypeError(f"epoch is {shown(epoch)}; it must be an int, in Unix milliseconds")
-    if time is None:
+    if kind == "snowflake":
         check_bits("epoch", epoch, snowflake.EPOCH_BITS)
         return snowflake.time_field(epoch)
     if epoch != snowflake.TWITTER_EPOCH:
         raise ValueError(f"epoch is {shown(epoch)}; only a snowflake has one, a {kind} has not")
+    assert time is not None  # noqa: S101  (each of these kinds has a time)
     return time
+
+
+def accepted(form: Format) -> tuple[str, ...]:
+    """Return the names of the fields of ``IdFields`` that a caller may pass for a kind."""
+    found = [field for field in form.sizes if field in IdFields._fields]
+    if "worker" in found:
+        found.insert(1, "datacenter")
+    return tuple(found)
 
 
 def template(kind: str, fields: IdFields, random: RandomBits) -> Template:
@@ -87,62 +100,43 @@ def template(kind: str, fields: IdFields, random: RandomBits) -> Template:
 
     Raises ValueError and TypeError as ``id_at_time`` does.
     """
-    made = look_up("kind", kind, _KINDS)
-    time = field_of(kind, fields.epoch)
+    form, time = look_up("kind", kind, _FORMATS), field_of(kind, fields.epoch)
+    known = accepted(form)
     for name in ("clock_seq", "node", "worker", "datacenter", "sequence"):
         value = getattr(fields, name)
-        if value is not None and name not in made.fields:
-            has = f"only {', '.join(made.fields)}" if made.fields else "only its time"
+        if value is not None and name not in known:
+            has = f"only {', '.join(known)}" if known else "only its time"
             raise ValueError(f"{name} is {shown(value)}; a {kind} has no {name}, {has}")
-    return Template(time, made.prepare(fields, random))
-
-
-def _gregorian(build: Callable[[int, int, int], int]) -> _Prepare:
-    def prepare(fields: IdFields, random: RandomBits) -> Callable[[int], int]:
-        clock_seq = fields.clock_seq
-        if clock_seq is None:
-            clock_seq = random(CLOCK_SEQ_BITS)
-        check_bits("clock_seq", clock_seq, CLOCK_SEQ_BITS)
-        node = _node(fields, random)
-        return lambda tick: build(tick, clock_seq, node)
-
-    return prepare
-
-
-def _random_after_tick(of_tick: Callable[[int, int], int], bits: int) -> _Prepare:
-    return lambda _fields, random: lambda tick: of_tick(tick, random(bits))
-
-
-def _snowflake(fields: IdFields, _random: RandomBits) -> Callable[[int], int]:
-    worker = _worker(fields)
-    _check_sequence(fields, snowflake.SEQUENCE_BITS)
+    fixed = form.bounds(0)[0]
+    for name, get in _FIELDS.items():
+        if name in known:
+            fixed |= form.put(name, get(fields, random))
+    if fields.sequence is not None:
+        fixed |= form.put(
+            "sequence", check_bits("sequence", fields.sequence, form.sizes["sequence"])
+        )
+    free = form.sizes[form.tail] - form.rest if form.tail else 0
 
     def at(tick: int) -> int:
-        ms, rest = milliseconds(tick)
-        sequence = snowflake.slot_at(rest) if fields.sequence is None else fields.sequence
-        return snowflake.snowflake(ms, worker, sequence, epoch=fields.epoch)
+        made = fixed | form.put("timestamp", time.raw(tick))
+        if not form.tail or fields.sequence is not None:
+            return made
+        rest = (tick - time.epoch) % time.unit * form.places // time.unit
+        return made | form.put(form.tail, rest << free | (random(free) if free else 0))
 
-    return at
+    return Template(time, at)
 
 
-def _flake(fields: IdFields, random: RandomBits) -> Callable[[int], int]:
-    node = _node(fields, random)
-    _check_sequence(fields, 16)
-
-    def at(tick: int) -> int:
-        ms, rest = milliseconds(tick)
-        return flake.flake(ms, node, rest if fields.sequence is None else fields.sequence)
-
-    return at
+def _clock_seq(fields: IdFields, random: RandomBits) -> int:
+    drawn = random(CLOCK_SEQ_BITS) if fields.clock_seq is None else fields.clock_seq
+    return check_bits("clock_seq", drawn, CLOCK_SEQ_BITS)
 
 
 def _node(fields: IdFields, random: RandomBits) -> int:
-    if fields.node is None:
-        return random(NODE_BITS) | MULTICAST
-    return nodes.node(fields.node)
+    return nodes.random_node(random) if fields.node is None else nodes.node(fields.node)
 
 
-def _worker(fields: IdFields) -> int:
+def _worker(fields: IdFields, _random: RandomBits) -> int:
     if fields.worker is None:
         raise ValueError(
             "worker is missing; a snowflake needs a worker, 0 to 1023, or a datacenter and a"
@@ -153,35 +147,5 @@ def _worker(fields: IdFields) -> int:
     return snowflake.worker_from_halves(fields.datacenter, fields.worker)
 
 
-def _check_sequence(fields: IdFields, bits: int) -> None:
-    if fields.sequence is not None:
-        check_bits("sequence", fields.sequence, bits)
-
-
-_Prepare = Callable[[IdFields, RandomBits], Callable[[int], int]]
-"""Checks a kind's fields, draws the missing ones, and returns what makes ids of ticks."""
-
-
-class _Kind(NamedTuple):
-    """A kind's time field (None if it depends on an epoch), and the fields that it accepts."""
-
-    time: TimeField | None
-    fields: tuple[str, ...]
-    prepare: _Prepare
-
-
-_KINDS = {
-    "v1": _Kind(TIMES["v1"], ("clock_seq", "node"), _gregorian(versions.v1)),
-    "v6": _Kind(TIMES["v6"], ("clock_seq", "node"), _gregorian(versions.v6)),
-    "v7": _Kind(
-        versions.V7_TIME, (), _random_after_tick(versions.v7_of_tick, versions.V7_RANDOM_BITS)
-    ),
-    "ulid": _Kind(ulid.TIME, (), _random_after_tick(ulid.of_tick, ulid.RANDOM_BITS)),
-    "ksuid": _Kind(ksuid.TIME, (), _random_after_tick(ksuid.of_tick, ksuid.RANDOM_BITS)),
-    "snowflake": _Kind(None, ("worker", "datacenter", "sequence"), _snowflake),
-    "flake": _Kind(flake.TIME, ("node", "sequence"), _flake),
-    "push_id": _Kind(push_id.TIME, (), _random_after_tick(push_id.of_tick, push_id.RANDOM_BITS)),
-}
-
-AT_TIME_KINDS = tuple(_KINDS)
-"""The kinds of which ids of a chosen time can be made."""
+_FIELDS = {"clock_seq": _clock_seq, "node": _node, "worker": _worker}
+"""What checks a field that the caller passes, or draws it."""

@@ -16,8 +16,10 @@ from __future__ import annotations
 from datetime import datetime
 
 from uuidd.core.ids import snowflake
-from uuidd.core.ids.at_time import IdFields, RandomBits, template
+from uuidd.core.ids.at_time import IdFields, accepted, template
 from uuidd.core.ids.bounds import own_unit, ticks_of, whole
+from uuidd.core.ids.formats import FORMATS
+from uuidd.core.ids.nodes import RandomBits
 from uuidd.core.ids.ticks import milliseconds
 from uuidd.core.ids.times import Time, text, tick_of
 
@@ -111,7 +113,9 @@ class Backfill:
         return free
 
     def _full(self, tick: int, unit: str, places: int) -> str:
-        ways = [_OTHER.get(self._kind, "another Backfill, whose random bits differ")]
+        fields = accepted(FORMATS[self._kind])
+        other = fields[0] if fields else "Backfill, whose random bits differ"
+        ways = [f"another {other}"]
         if unit != "s":
             ways.insert(0, "a coarser unit")
         begin = text(tick, ticks_of(unit, self._time))
@@ -119,12 +123,3 @@ class Backfill:
             f"time is {text(tick)}; all {places} places of the {unit} {begin} are taken: use"
             f" {' or '.join(ways)}"
         )
-
-
-_OTHER = {
-    "v1": "another clock_seq",
-    "v6": "another clock_seq",
-    "flake": "another node",
-    "snowflake": "another worker",
-}
-"""What the caller can change to make more ids of the same unit of time."""

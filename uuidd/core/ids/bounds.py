@@ -8,14 +8,17 @@ compares each of these bytes as signed: 0x80 is the lowest and 0x7f the highest.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
-from uuidd.core.ids import flake, ksuid, push_id, snowflake, ulid, versions
-from uuidd.core.ids.at_time import field_of
-from uuidd.core.ids.checks import look_up
+from uuidd.core.ids import snowflake, versions
+from uuidd.core.ids.at_time import AT_TIME_KINDS, field_of
+from uuidd.core.ids.checks import check_name, look_up
+from uuidd.core.ids.formats import FORMATS
 from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND, TimeField
 from uuidd.core.ids.times import Time, tick_of
+
+BOUNDED_KINDS = (*(kind for kind in AT_TIME_KINDS if kind != "v1"), "cassandra")
+"""The kinds that have bounds."""
 
 UNITS = {"tick": 1, "us": 10, "ms": TICKS_PER_MS, "s": TICKS_PER_SECOND}
 """Units of time by name, in ticks. They begin with those of UTC, whatever a kind's epoch is."""
@@ -57,8 +60,13 @@ def bounds(
     TypeError for a time that is neither an aware datetime nor an int.
     """
     units = span(kind, time, until, unit=unit, epoch=epoch)
-    order = _order(kind)
-    return order.low(units.first, epoch), order.high(units.end - 1, epoch)
+    field = bounded_field_of(kind, epoch)
+    form = FORMATS["v1" if kind == "cassandra" else kind]
+    low, _ = form.bounds(field.raw(units.first))
+    _, high = form.bounds(field.raw(units.end - 1))
+    if kind == "cassandra":
+        return low >> 64 << 64 | _CASSANDRA_LOW, high >> 64 << 64 | _CASSANDRA_HIGH
+    return low, high
 
 
 def span(
@@ -95,12 +103,10 @@ def sort_key(kind: str, value: int) -> bytes:
         return versions.v1_to_v6(value).to_bytes(16, "big")
     if kind == "cassandra":
         return (versions.v1_to_v6(value) ^ _SIGNS).to_bytes(16, "big")
-    order = _order(kind)
-    if kind == "v6":
-        versions.v6_to_v1(value)
-    else:
-        order.fields(value)
-    return value.to_bytes(order.width, "big")
+    check_name("kind", kind, BOUNDED_KINDS)
+    form = FORMATS[kind]
+    form.unpack(value)
+    return value.to_bytes(form.size, "big")
 
 
 def bounded_field_of(kind: str, epoch: int = snowflake.TWITTER_EPOCH) -> TimeField:
@@ -113,7 +119,7 @@ def bounded_field_of(kind: str, epoch: int = snowflake.TWITTER_EPOCH) -> TimeFie
             "kind is 'v1'; its ids do not sort by time as bytes, so it has no bounds: use"
             " cassandra for Cassandra's order, or v6 for ids converted by v1_to_v6"
         )
-    _order(kind)
+    check_name("kind", kind, BOUNDED_KINDS)
     if kind == "cassandra":
         # It has v1's time, and no epoch either.
         return field_of("v1", epoch)._replace(kind=kind)
@@ -148,72 +154,3 @@ _SIGNS = 0x80808080_80808080
 
 _CASSANDRA_LOW, _CASSANDRA_HIGH = 0x80808080_80808080, 0xBF7F7F7F_7F7F7F7F
 """The low 8 bytes of the first and last id of a tick; their highest byte holds the variant."""
-
-
-class _Order(NamedTuple):
-    """The order of a kind's ids, in which the time comes first.
-
-    *low* and *high* return the first and last id of a tick's unit under an epoch. *fields* raises
-    ValueError for a value that is not of the kind. *width* is the bytes of an id.
-    """
-
-    low: Callable[[int, int], int]
-    high: Callable[[int, int], int]
-    fields: Callable[[int], object]
-    width: int
-
-
-def _over(
-    lowest: Callable[[int], int], rest: int, fields: Callable[[int], object], width: int
-) -> _Order:
-    """Return the order of a kind in which the bits of the mask *rest*, after the time, are free."""
-    return _Order(
-        lambda tick, _epoch: lowest(tick),
-        lambda tick, _epoch: lowest(tick) | rest,
-        fields,
-        width,
-    )
-
-
-def _cassandra(tick: int, tail: int) -> int:
-    return versions.v1(tick, 0, 0) >> 64 << 64 | tail
-
-
-_ORDERS = {
-    "v6": _over(lambda tick: versions.v6(tick, 0, 0), (1 << 62) - 1, versions.gregorian_fields, 16),
-    "v7": _over(
-        lambda tick: versions.v7(versions.V7_TIME.raw(tick), 0, 0),
-        0xFFF << 64 | (1 << 62) - 1,
-        versions.v7_fields,
-        16,
-    ),
-    "ulid": _over(lambda tick: ulid.ulid(ulid.TIME.raw(tick), 0), (1 << 80) - 1, ulid.fields, 16),
-    "ksuid": _over(
-        lambda tick: ksuid.TIME.raw(tick) << 128, (1 << 128) - 1, ksuid.fields, ksuid.BYTES
-    ),
-    "snowflake": _Order(
-        lambda tick, epoch: snowflake.time_field(epoch).raw(tick) << 22,
-        lambda tick, epoch: snowflake.time_field(epoch).raw(tick) << 22 | (1 << 22) - 1,
-        snowflake.fields,
-        8,
-    ),
-    "flake": _over(
-        lambda tick: flake.flake(flake.TIME.raw(tick), 0, 0), (1 << 64) - 1, flake.fields, 16
-    ),
-    "push_id": _over(
-        lambda tick: push_id.push_id(push_id.TIME.raw(tick), 0), (1 << 72) - 1, push_id.fields, 15
-    ),
-    "cassandra": _Order(
-        lambda tick, _epoch: _cassandra(tick, _CASSANDRA_LOW),
-        lambda tick, _epoch: _cassandra(tick, _CASSANDRA_HIGH),
-        versions.gregorian_fields,
-        16,
-    ),
-}
-
-BOUNDED_KINDS = tuple(_ORDERS)
-"""The kinds that have bounds."""
-
-
-def _order(kind: str) -> _Order:
-    return look_up("kind", kind, _ORDERS)

@@ -17,8 +17,8 @@ from itertools import chain, islice, repeat, starmap
 from itertools import count as count_up
 from struct import Struct, iter_unpack
 
-from uuidd.core.ids import ksuid, push_id, ulid, uuids, versions
-from uuidd.core.ids.bases import CROCKFORD, PUSH
+from uuidd.core.ids import uuids, versions
+from uuidd.core.ids.bases import CROCKFORD, PUSH, encode
 from uuidd.core.ids.checks import check_bits
 from uuidd.core.ids.places import RUN
 from uuidd.core.ids.tables import (
@@ -31,7 +31,7 @@ from uuidd.core.ids.tables import (
     tick_characters,
     v7_ticks,
 )
-from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH, milliseconds
+from uuidd.core.ids.ticks import TICKS_PER_SECOND, TIMES, UNIX_EPOCH, milliseconds
 from uuidd.core.ids.versions import LANE_BITS
 from uuidd.core.typed import TYPE_CHECKING
 
@@ -112,7 +112,7 @@ def v4(_first: int, count: int, _lane: int | None, random: RandomBytes) -> bytea
 
 def v7(first: int, count: int, lane: int | None, random: RandomBytes) -> bytearray:
     """Return the v7 UUIDs of ``first .. first + count``, 16 bytes each."""
-    versions.V7_TIME.raw(first)
+    TIMES["v7"].raw(first)
     ms, rest = milliseconds(first)
     packed = bytearray((ms.to_bytes(6, "big") + bytes(10)) * count)
     high, low, mixed = v7_ticks()
@@ -129,7 +129,7 @@ def v7(first: int, count: int, lane: int | None, random: RandomBytes) -> bytearr
 
 def ulids(first: int, count: int, lane: int | None, random: RandomBytes) -> bytearray:
     """Return the ULIDs of ``first .. first + count``, 16 bytes each."""
-    ulid.TIME.raw(first)
+    TIMES["ulid"].raw(first)
     ms, rest = milliseconds(first)
     packed = bytearray((ms.to_bytes(6, "big") + bytes(10)) * count)
     # The tick within the millisecond in the high 14 of 16 bits.
@@ -146,7 +146,7 @@ def ulids(first: int, count: int, lane: int | None, random: RandomBytes) -> byte
 
 def ksuids(first: int, count: int, lane: int | None, random: RandomBytes) -> bytearray:
     """Return the KSUIDs of ``first .. first + count``, 20 bytes each."""
-    timestamp = ksuid.TIME.raw(first)
+    timestamp = TIMES["ksuid"].raw(first)
     laned = b"" if lane is None else check_bits("lane", lane, LANE_BITS).to_bytes(1, "big")
     head = timestamp.to_bytes(4, "big") + bytes(3) + laned
     packed = bytearray(head.ljust(20, b"\0") * count)
@@ -163,20 +163,20 @@ def ksuids(first: int, count: int, lane: int | None, random: RandomBytes) -> byt
 
 def ulid_texts(first: int, count: int, lane: int | None, random: RandomBytes) -> list[str]:
     """Return the texts of the ULIDs of ``first .. first + count``."""
-    ulid.TIME.raw(first)
+    TIMES["ulid"].raw(first)
     ms, rest = milliseconds(first)
     # The 14 bits of the tick and 1 of the lane fill 3 characters of 5 bits; 13 more follow.
-    head = ulid.to_text(ulid.ulid(ms, 0))[:10]
+    head = encode(ms, CROCKFORD, 10)
     ticks, tables = tick_characters(CROCKFORD, 1), free_characters(CROCKFORD, lane, 1, 1 + 13)
     return _texts(head, ticks, tables, rest, count, random, CROCKFORD)
 
 
 def push_id_texts(first: int, count: int, lane: int | None, random: RandomBytes) -> list[str]:
     """Return the texts of the Push IDs of ``first .. first + count``."""
-    push_id.TIME.raw(first)
+    TIMES["push_id"].raw(first)
     ms, rest = milliseconds(first)
     # The 14 bits of the tick and 4 of the lane fill 3 characters of 6 bits; 9 more follow.
-    head = push_id.to_text(push_id.push_id(ms, 0))[:8]
+    head = encode(ms, PUSH, 8)
     ticks, tables = tick_characters(PUSH, 4), free_characters(PUSH, lane, 4, 1 + 9)
     return _texts(head, ticks, tables, rest, count, random, PUSH)
 

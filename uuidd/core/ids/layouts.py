@@ -11,9 +11,14 @@ from itertools import count as count_up
 from itertools import islice, repeat
 from struct import Struct
 
-from uuidd.core.ids import bulk, flake, ksuid, snowflake
+from uuidd.core.ids import bulk, snowflake
+from uuidd.core.ids.bases import encode
 from uuidd.core.ids.bulk import RandomBytes
+from uuidd.core.ids.checks import check_bits
+from uuidd.core.ids.formats import FORMATS
+from uuidd.core.ids.nodes import NODE_BITS
 from uuidd.core.ids.places import Origin
+from uuidd.core.ids.ticks import TICKS_PER_MS, TIMES
 from uuidd.core.typed import Any, NamedTuple
 
 Draw = Callable[[int, int, Origin, RandomBytes], Iterator[Any]]
@@ -79,24 +84,36 @@ def _uuid_forms(packed: bulk.Packed) -> dict[str, bulk.Ids[Any]]:
     }
 
 
-_ksuid_ints = bulk.ints(bulk.ksuids, ksuid.BYTES)
+_KSUID, _FLAKE, _FLAKE_TIME = FORMATS["ksuid"], FORMATS["flake"], TIMES["flake"]
+_ksuid_ints = bulk.ints(bulk.ksuids, _KSUID.size)
 
 
 def _ksuid_texts(first: int, count: int, lane: int | None, random: RandomBytes) -> list[str]:
-    return [ksuid.to_text(value) for value in _ksuid_ints(first, count, lane, random)]
+    return [
+        encode(value, _KSUID.digits, _KSUID.width)
+        for value in _ksuid_ints(first, count, lane, random)
+    ]
+
+
+def _flake(first: int, node: int) -> int:
+    return (
+        _FLAKE_TIME.raw(first) << 64
+        | check_bits("node", node, NODE_BITS) << 16
+        | (first - _FLAKE_TIME.epoch) % TICKS_PER_MS
+    )
 
 
 def _flakes(first: int, count: int, origin: Origin, _: RandomBytes) -> Iterator[int]:
     # Within a millisecond the sequence, the lowest bits, is all that changes.
-    return islice(count_up(flake.of_tick(first, origin.node)), count)
+    return islice(count_up(_flake(first, origin.node)), count)
 
 
 def _flake_texts(first: int, count: int, origin: Origin, _: RandomBytes) -> Iterator[str]:
-    return iter([flake.to_text(value) for value in _flakes(first, count, origin, _)])
+    return iter([encode(value, _FLAKE.digits) for value in _flakes(first, count, origin, _)])
 
 
 def _flake_bytes(first: int, count: int, origin: Origin, _: RandomBytes) -> Iterator[bytes]:
-    whole = flake.of_tick(first, origin.node)
+    whole = _flake(first, origin.node)
     high, low = whole >> 64, whole & (1 << 64) - 1
     return map(_PACK_FLAKE, repeat(high), range(low, low + count))
 
@@ -130,7 +147,7 @@ LAYOUTS: Mapping[str, Layout] = {
         bulk.ulids,
     ),
     "ksuid": _random_tailed(
-        {"text": _ksuid_texts, "bytes": bulk.each(bulk.ksuids, ksuid.BYTES)},
+        {"text": _ksuid_texts, "bytes": bulk.each(bulk.ksuids, _KSUID.size)},
         bulk.ksuids,
     ),
     "push_id": _random_tailed({"text": bulk.push_id_texts}),

@@ -83,7 +83,7 @@ complete -c uuidctl -n '_shtab_uuidctl_using bounds' -l json -d 'print one JSON 
 complete -c uuidctl -n '_shtab_uuidctl_using bounds; and test $_shtab_uuidctl_npos -eq 0' -ka "v6 v7 ulid ksuid snowflake flake push_id cassandra" -d 'the kind of id: v6, v7, ulid, ksuid, snowflake, flake, push_id, cassandra (v1 in Cassandra'"'"'s order)'
 complete -c uuidctl -n '_shtab_uuidctl_using; and test $_shtab_uuidctl_npos -eq 0' -a inspect -d 'show what ids are made of'
 complete -c uuidctl -n '_shtab_uuidctl_using inspect' -s h -l help -d 'show this help message and exit'
-complete -c uuidctl -n '_shtab_uuidctl_using inspect' -s k -l kind -xka "v1 v2 v3 v4 v5 v6 v7 v8 nil max guid ulid flake ksuid push_id snowflake cassandra" -d 'read the ids as this kind only: v1, v2, v3, v4, v5, v6, v7, v8, nil, max, guid, ulid, flake, ksuid, push_id, snowflake, cassandra'
+complete -c uuidctl -n '_shtab_uuidctl_using inspect' -s k -l kind -xka "v1 v2 v3 v4 v5 v6 v7 v8 nil max guid ulid ksuid snowflake flake push_id cassandra" -d 'read the ids as this kind only: v1, v2, v3, v4, v5, v6, v7, v8, nil, max, guid, ulid, ksuid, snowflake, flake, push_id, cassandra'
 complete -c uuidctl -n '_shtab_uuidctl_using inspect' -l raw -d 'with --kind: also accept the bits of an id, as an integer or as bytes in hex'
 complete -c uuidctl -n '_shtab_uuidctl_using inspect' -l epoch -x -d 'the epoch of Snowflakes, in Unix milliseconds'
 complete -c uuidctl -n '_shtab_uuidctl_using inspect' -l json -d 'print one JSON array, or with - one JSON object per line'

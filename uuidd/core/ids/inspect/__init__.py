@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from uuidd.core.ids.inspect.kinds import INSPECTED_KINDS, ORDER, Reading
+from uuidd.core.ids.inspect.fields import ORDER
+from uuidd.core.ids.inspect.kinds import INSPECTED_KINDS, Reading
 from uuidd.core.ids.inspect.plausible import FROM, UNTIL
 from uuidd.core.ids.inspect.texts import ALIASES, LONGEST, readings
 

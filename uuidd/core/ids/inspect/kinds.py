@@ -8,47 +8,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from uuidd.core.ids import snowflake
-from uuidd.core.ids.inspect.fields import OTHER_FIELDS, TEXTS, UUID_FIELDS, Fields, of_snowflake
+from uuidd.core.ids.formats import FORMATS
+from uuidd.core.ids.inspect.fields import Fields, fields_of, text_of
 from uuidd.core.ids.ticks import TimeField
 
-UUID_KINDS = tuple(kind for kind in UUID_FIELDS if kind != "unknown")
+UUID_KINDS = (*(kind for kind, form in FORMATS.items() if form.version), "nil", "max", "guid")
 
-INSPECTED_KINDS = (*UUID_KINDS, *OTHER_FIELDS, "snowflake")
+INSPECTED_KINDS = (*UUID_KINDS, *(kind for kind in FORMATS if kind not in UUID_KINDS))
 """All kinds that a caller can name."""
 
-ORDER = (
-    "version",
-    "variant",
-    "time",
-    "timestamp",
-    "clock_seq",
-    "node",
-    "worker",
-    "datacenter_id",
-    "worker_id",
-    "sequence",
-    "payload",
-    "domain",
-    "local_id",
-    "custom_a",
-    "custom_b",
-    "custom_c",
-    "random",
-    "tick",
-    "lane",
-    "uuid",
-    "node_is",
-    "base",
-    "full_on",
-)
-"""The names of all fields, in the order in which they are shown."""
 
-_FIELDS = {**UUID_FIELDS, **OTHER_FIELDS}
-
-
-def snowflake_time(epoch: int | None) -> TimeField:
-    """Return the time field of Snowflakes whose epoch is *epoch*; None stands for Twitter's."""
-    return snowflake.time_field(snowflake.TWITTER_EPOCH if epoch is None else epoch)
+def time_field(kind: str, epoch: int | None) -> TimeField | None:
+    """Return the time field of a kind; *epoch* is that of a Snowflake, by default Twitter's."""
+    if epoch is not None:
+        return snowflake.time_field(epoch)
+    return FORMATS[kind].time if kind in FORMATS else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,16 +42,9 @@ class Reading:
     @property
     def text(self) -> str:
         """The id as its kind writes it."""
-        return TEXTS.get(self.kind, str)(self.value)
+        return text_of(self.kind, self.value)
 
     @property
     def fields(self) -> Fields:
         """The fields that the kind has, in the order of ``ORDER``."""
-        if fields_of := _FIELDS.get(self.kind):
-            return fields_of(self.value)
-        found = of_snowflake(self.value, snowflake_time(self.epoch))
-        if self.base is not None:
-            # Before the last, as in ``ORDER``.
-            full_on = found.pop("full_on")
-            found |= {"base": self.base, "full_on": full_on}
-        return found
+        return fields_of(self.kind, self.value, time_field(self.kind, self.epoch), self.base)

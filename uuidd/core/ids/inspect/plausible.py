@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
-from uuidd.core.ids import flake, ksuid, snowflake, ulid, uuids
+from uuidd.core.ids import uuids
+from uuidd.core.ids.formats import FORMATS
 from uuidd.core.ids.inspect.fields import kind_of_uuid
-from uuidd.core.ids.inspect.kinds import Reading, snowflake_time
-from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH, TimeField
+from uuidd.core.ids.inspect.kinds import Reading, time_field
+from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 
 FROM = UNIX_EPOCH + 946_684_800 * TICKS_PER_SECOND
 UNTIL = UNIX_EPOCH + 4_102_444_800 * TICKS_PER_SECOND
@@ -26,19 +27,15 @@ bits are plausible by chance.
 
 def of_integer(value: int, epoch: int | None) -> Iterator[Reading]:
     """Yield the plausible readings of an integer, most likely first; *epoch* is for Snowflakes."""
-    if value >> 64:
-        if value >> 128:
-            yield from _plausible_ksuid(value)
-        elif value >> 96:
-            # 128 bits begin with 32 zeros once in four thousand million cases.
-            yield from of_octets(value)
-        return
-    if not value:
-        yield Reading("nil", value)
-    if not value >> 63:
-        found = Reading("snowflake", value, epoch)
-        if is_plausible(found):
-            yield found
+    if value >> 128:
+        yield from plausible(value, "ksuid")
+    elif value >> 96:
+        # 128 bits begin with 32 zeros once in four thousand million cases.
+        yield from of_octets(value)
+    elif not value >> 64:
+        if not value:
+            yield Reading("nil", value)
+        yield from plausible(value, "snowflake", epoch)
 
 
 def of_octets(value: int) -> Iterator[Reading]:
@@ -48,61 +45,39 @@ def of_octets(value: int) -> Iterator[Reading]:
     marked UUID comes before a ULID, because it is more common. A ULID comes before a GUID, because
     one in sixteen values has a GUID's mark by chance.
     """
-    yield from as_flake(value)
     kind = kind_of_uuid(value)
-    if is_marked(kind):
-        yield Reading(kind, value)
-    yield from _plausible_ulid(value)
-    if not is_marked(kind):
-        yield from _marked_guid(value)
+    if kind == "unknown":
+        yield from beside_uuid(value)
+        return
+    yield from plausible(value, "flake")
+    yield Reading(kind, value)
+    yield from plausible(value, "ulid")
 
 
 def beside_uuid(value: int) -> Iterator[Reading]:
     """Yield the plausible readings of an unmarked UUID's bits as other kinds."""
-    yield from as_flake(value)
-    yield from _plausible_ulid(value)
-    yield from _marked_guid(value)
-
-
-def as_flake(value: int) -> Iterator[Reading]:
-    """Yield the reading of 128 bits as a Flake, if it is plausible."""
-    if value >> 64 in _plausible(flake.TIME):
-        yield Reading("flake", value)
-
-
-def is_marked(kind: str) -> bool:
-    """Return whether UUIDs of this kind are marked."""
-    return kind != "unknown"
-
-
-def is_plausible(reading: Reading) -> bool:
-    """Return whether the time of a Snowflake is plausible."""
-    return snowflake.fields(reading.value).timestamp in _plausible_since(reading.epoch)
-
-
-def _plausible_ulid(value: int) -> Iterator[Reading]:
-    if value >> 80 in _plausible(ulid.TIME):
-        yield Reading("ulid", value)
-
-
-def _plausible_ksuid(value: int) -> Iterator[Reading]:
-    if value >> 128 in _plausible(ksuid.TIME):
-        yield Reading("ksuid", value)
-
-
-def _marked_guid(value: int) -> Iterator[Reading]:
+    yield from plausible(value, "flake")
+    yield from plausible(value, "ulid")
     if kind_of_uuid(uuids.guid_swapped(value)).startswith("v"):
         yield Reading("guid", value)
 
 
+def plausible(
+    value: int, kind: str, epoch: int | None = None, base: str | None = None
+) -> Iterator[Reading]:
+    """Yield the reading of bits as a kind with a time, if that time is plausible."""
+    form = FORMATS[kind]
+    if value >> form.bits:
+        return
+    if form.unpack(value)["timestamp"] in _plausible(kind, epoch):
+        yield Reading(kind, value, epoch, base)
+
+
 @lru_cache(maxsize=64)
-def _plausible(field: TimeField) -> range:
-    """Return the values of a time field that stand for plausible times."""
+def _plausible(kind: str, epoch: int | None) -> range:
+    """Return the values of a kind's time field that stand for plausible times."""
+    field = time_field(kind, epoch)
+    assert field is not None  # noqa: S101  (only kinds with a time are asked for)
     first = max(-((field.epoch - FROM) // field.unit), 0)
     last = min(-((field.epoch - UNTIL) // field.unit), 1 << field.bits)
     return range(first, max(first, last))
-
-
-@lru_cache(maxsize=64)
-def _plausible_since(epoch: int | None) -> range:
-    return _plausible(snowflake_time(epoch))

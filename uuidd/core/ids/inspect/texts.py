@@ -9,15 +9,18 @@ digits of a Snowflake or a Flake.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 
-from uuidd.core.ids import flake, ksuid, push_id, snowflake, ulid, uuids
+from uuidd.core.ids import snowflake, uuids
 from uuidd.core.ids.checks import check_bits, check_name, shown
+from uuidd.core.ids.formats import FORMATS, Format
 from uuidd.core.ids.inspect import plausible
 from uuidd.core.ids.inspect.fields import kind_of_uuid
 from uuidd.core.ids.inspect.kinds import INSPECTED_KINDS, Reading
 from uuidd.core.ids.inspect.kinds import UUID_KINDS as UUID_KINDS
+from uuidd.core.ids.kinds import KINDS
+
+UUID_BITS = 128
 
 LONGEST = 100
 """Characters of the longest text that is read; the longest id, a UUID as a URN, has 47."""
@@ -34,33 +37,19 @@ _ACCEPTED = (
     " time from 2000 to 2099"
 )
 
-_WIDTHS: dict[int, tuple[str, Callable[[str], int]]] = {
-    push_id.WIDTH: ("push_id", push_id.from_text),
-    ulid.WIDTH: ("ulid", ulid.from_text),
-    ksuid.WIDTH: ("ksuid", ksuid.from_text),
-}
-"""The kinds whose texts have a length that no other kind's have."""
+_WRITTEN = [form for form in FORMATS.values() if form.digits and form.kind != "snowflake"]
+"""The kinds with a text of their own; that of a Snowflake is any number's."""
 
 _UUID_MARKS = re.compile(r"[-{:]")
 _OCTETS = re.compile(r"(?:0[xX])?([0-9a-fA-F]{32}|[0-9a-fA-F]{40})\Z")
 _HEX = re.compile(r"0[xX][0-9a-fA-F]+\Z")
 
 _PLAIN_UUID = re.compile(r"[0-9a-fA-F]{32}\Z")
-_FORMS = {
-    "ulid": re.compile(rf".{{{ulid.WIDTH}}}\Z"),
-    "ksuid": re.compile(rf".{{{ksuid.WIDTH}}}\Z"),
-    "flake": re.compile(r"[0-9A-Za-z]{1,22}\Z"),
-}
-"""The shapes of texts without a hyphen, brace or colon, by kind."""
-
 _SNOWFLAKE_DIGITS = {"base32": (12, 13), "base58": (10, 11), "base62": (10, 11)}
 """How many digits a plausible Snowflake has, by base: one of its epoch's first weeks has fewer.
 
 Without this rule every short word would be a Snowflake.
 """
-
-_FLAKE_DIGITS = 22
-"""Digits of the highest Flake."""
 
 
 def readings(
@@ -101,14 +90,13 @@ def readings(
 
 def _spelled(bare: str) -> list[Reading]:
     """Return the readings of a text with a kind's shape; ValueError if it breaks that shape."""
-    if shape := _WIDTHS.get(len(bare)):
-        kind, from_text = shape
-        return [Reading(kind, from_text(bare))]
+    for form in _WRITTEN:
+        if len(bare) == form.width > 0:
+            return [Reading(form.kind, form.from_text(bare))]
     if _UUID_MARKS.search(bare):
         value = uuids.from_text(bare)
         kind = kind_of_uuid(value)
-        beside = [] if plausible.is_marked(kind) else plausible.beside_uuid(value)
-        return [Reading(kind, value), *beside]
+        return [Reading(kind, value), *(plausible.beside_uuid(value) if kind == "unknown" else ())]
     return []
 
 
@@ -138,14 +126,14 @@ def _letters(bare: str, epoch: int | None) -> Iterator[Reading]:
     for base, widths in _SNOWFLAKE_DIGITS.items():
         if len(bare) in widths:
             for found in _snowflakes(bare, base, epoch):
-                if plausible.is_plausible(found):
-                    yield found
-    if len(bare) <= _FLAKE_DIGITS:
+                yield from plausible.plausible(found.value, found.kind, epoch, base)
+    form = FORMATS["flake"]
+    if len(bare) <= form.longest:
         try:
-            value = flake.from_text(bare)
+            value = form.from_text(bare)
         except ValueError:
             return
-        yield from plausible.as_flake(value)
+        yield from plausible.plausible(value, "flake")
 
 
 def _snowflakes(bare: str, base: str, epoch: int | None) -> Iterator[Reading]:
@@ -165,7 +153,7 @@ def _as_kind(bare: str, kind: str, epoch: int | None, raw: bool) -> list[Reading
         found = _as_snowflake(bare, epoch)
         _check_form(bare, kind, raw)
         return found
-    value = _PARSERS[kind](bare)
+    value = _as_uuid(bare, kind) if kind in UUID_KINDS else _as_text(bare, FORMATS[kind])
     _check_form(bare, kind, raw)
     if kind in UUID_KINDS and kind != "guid" and kind != (of := kind_of_uuid(value)):
         raise ValueError(f"{bare!r} is not of kind {kind}: it is {_said(of, value)}")
@@ -179,7 +167,7 @@ def _check_form(bare: str, kind: str, raw: bool) -> None:
     elif kind == "snowflake":
         fits = not _HEX.match(bare)
     else:
-        fits = kind == "push_id" or bool(_FORMS[kind].match(bare))
+        fits = _has_width(bare, FORMATS[kind])
     if not (fits or raw):
         raise ValueError(
             f"{bare!r} is not written as a {kind} is; raw=True (--raw) also accepts an"
@@ -225,38 +213,33 @@ def _integer(bare: str, kind: str, bits: int) -> int:
 
 def _as_uuid(bare: str, kind: str) -> int:
     """Return the 128 bits that a text writes in any way."""
-    if octets := _OCTETS.match(bare):
-        return _integer(f"0x{octets[1]}", kind, 128)
-    if len(bare) == ulid.WIDTH and not bare.isdecimal():
+    ulid = FORMATS["ulid"]
+    if len(bare) == ulid.width and not bare.isdecimal():
         return ulid.from_text(bare)
-    if bare.isdecimal() or _HEX.match(bare):
-        return _integer(bare, kind, 128)
-    return uuids.from_text(bare)
+    found = _as_number(bare, kind, UUID_BITS)
+    return uuids.from_text(bare) if found is None else found
 
 
-def _as_ulid(bare: str) -> int:
-    return ulid.from_text(bare) if len(bare) == ulid.WIDTH else _as_uuid(bare, "ulid")
+def _as_text(bare: str, form: Format) -> int:
+    """Return the bits of an id that its own text writes, or an integer, or the text of a UUID."""
+    # A kind without bytes, as Push IDs are, has no bits to pass but its text.
+    if _has_width(bare, form) or "bytes" not in KINDS[form.kind].forms:
+        return form.from_text(bare)
+    if bare.isdecimal() and not form.width:
+        return _integer(bare, form.kind, form.bits)
+    if form.bits == UUID_BITS:
+        return _as_uuid(bare, form.kind)
+    found = _as_number(bare, form.kind, form.bits)
+    return form.from_text(bare) if found is None else found
 
 
-def _as_flake(bare: str) -> int:
-    if len(bare) <= _FLAKE_DIGITS:
-        return flake.from_text(bare)
-    return _integer(bare, "flake", 128) if bare.isdecimal() else _as_uuid(bare, "flake")
-
-
-def _as_ksuid(bare: str) -> int:
+def _as_number(bare: str, kind: str, bits: int) -> int | None:
+    """Return what a text writes as bytes in hex, or as an integer; None if it does neither."""
     if octets := _OCTETS.match(bare):
-        return _integer(f"0x{octets[1]}", "ksuid", 160)
-    if len(bare) != ksuid.WIDTH and (bare.isdecimal() or _HEX.match(bare)):
-        return _integer(bare, "ksuid", 160)
-    return ksuid.from_text(bare)
+        return _integer(f"0x{octets[1]}", kind, bits)
+    return _integer(bare, kind, bits) if bare.isdecimal() or _HEX.match(bare) else None
 
 
-_PARSERS: dict[str, Callable[[str], int]] = {
-    **{kind: partial(_as_uuid, kind=kind) for kind in UUID_KINDS},
-    "ulid": _as_ulid,
-    "flake": _as_flake,
-    "ksuid": _as_ksuid,
-    "push_id": push_id.from_text,
-}
-"""How to read a text's bits, by the kind that the caller names."""
+def _has_width(bare: str, form: Format) -> bool:
+    """Return whether a text may be the kind's own, by the number of its characters."""
+    return len(bare) == form.width or (not form.width and len(bare) <= form.longest)

@@ -1,0 +1,224 @@
+"""The description of each kind of id: its bits, its time and its text.
+
+A layout lists the pieces of an id, the highest first: ``random[73:62]`` are the bits 73 to 62 of
+the field *random*. In each kind that has a time, the field *timestamp* counts it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from uuidd.core.ids import snowflake, uuids
+from uuidd.core.ids.bases import BASE62, CROCKFORD, PUSH, check_width, decode, encode
+from uuidd.core.ids.checks import check_bits
+from uuidd.core.ids.ticks import TIMES, TimeField
+
+MARKS = ("version", "variant")
+"""The fields that are the same in all UUIDs of a kind."""
+
+
+class Format:
+    """The description of one *kind*; errors call its ids *called*.
+
+    *time* is the time field, or None. *digits* is the alphabet of the text, or empty for a UUID,
+    and *width* the number of its characters, or 0 if a text is as long as it must be.
+
+    A unit of time has so many *places*. The last field of an id of ours, *tail*, begins with the
+    number of the place in *rest* bits. Random bits follow, of which the first 8 may be the lane.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        layout: str,
+        called: str = "a UUID",
+        *,
+        time: TimeField | None = None,
+        rest: int = 0,
+        places: int = 0,
+        digits: str = "",
+        width: int = 0,
+    ) -> None:
+        self.kind, self.called, self.time = kind, called, time
+        self.digits, self.width = digits, width
+        self.sizes: dict[str, int] = {}
+        """The bits of each field, in the order of their first pieces."""
+        self._pieces: dict[str, list[tuple[int, int, int]]] = {}
+        pieces = [_piece(text) for text in layout.split()]
+        self.bits = shift = sum(high - low + 1 for _, high, low in pieces)
+        for field, high, low in pieces:
+            shift -= high - low + 1
+            self.sizes[field] = max(high + 1, self.sizes.get(field, 0))
+            self._pieces.setdefault(field, []).append((low, (1 << high - low + 1) - 1, shift))
+        self.tail = pieces[-1][0] if rest else ""
+        self.rest, self.places = rest, places or (time.unit if time else 0)
+        self.version = int(kind[1:]) if "version" in self.sizes else 0
+        self._marks = self.version and uuids.stamp(0, self.version)
+
+    @property
+    def size(self) -> int:
+        """The bytes of an id."""
+        return -(-self.bits // 8)
+
+    @property
+    def longest(self) -> int:
+        """The characters of the longest text."""
+        return self.width or len(encode((1 << self.bits) - 1, self.digits))
+
+    def put(self, field: str, value: int) -> int:
+        """Return the bits of an id that hold *value* in a field, which it must fit."""
+        made = 0
+        for low, mask, shift in self._pieces[field]:
+            made |= (value >> low & mask) << shift
+        return made
+
+    def pack(self, *values: int) -> int:
+        """Return the id of the values of all fields but version and variant, in their order.
+
+        Raises ValueError, naming field, value and range, if one does not fit; TypeError if it is
+        not an int.
+        """
+        fields = [field for field in self.sizes if field not in MARKS]
+        made = self._marks
+        for field, value in zip(fields, values, strict=True):
+            made |= self.put(field, check_bits(field, value, self.sizes[field]))
+        return made
+
+    def unpack(self, value: int) -> dict[str, int]:
+        """Return the fields of an id by name, without version and variant.
+
+        Raises ValueError, naming the id, if it has too many bits or is of another version.
+        """
+        if self.version and uuids.version(value) != self.version:
+            raise ValueError(f"{uuids.to_text(value)} is not a {self.kind}")
+        check_bits(self.called, value, self.bits)
+        found = {}
+        for field in self.sizes:
+            if field not in MARKS:
+                found[field] = 0
+                for low, mask, shift in self._pieces[field]:
+                    found[field] |= (value >> shift & mask) << low
+        return found
+
+    def bounds(self, raw: int) -> tuple[int, int]:
+        """Return the lowest and the highest id whose timestamp is *raw*."""
+        low = self._marks | self.put("timestamp", raw)
+        fixed = ("timestamp", *MARKS)
+        return low, low | sum(self.put(field, -1) for field in self.sizes if field not in fixed)
+
+    def to_text(self, value: int) -> str:
+        """Return the text of an id. Raises ValueError, naming the range, for too many bits."""
+        if not self.digits:
+            return uuids.to_text(value)
+        return encode(check_bits(self.called, value, self.bits), self.digits, self.width)
+
+    def from_text(self, text: str) -> int:
+        """Return the id that a text writes. Only ULIDs may be in lower case.
+
+        Raises ValueError, naming the text, for another length, another character, and a number of
+        too many bits.
+        """
+        if not self.digits:
+            return uuids.from_text(text)
+        name = self.called.partition(" ")[2]
+        if self.width:
+            check_width(text, self.width, name)
+        # Only ASCII, because upper() turns a long s into S, and a sharp s into SS.
+        if self.digits == CROCKFORD and text.isascii():
+            text = text.upper()
+        return decode(text, self.digits, name, self.bits)
+
+
+def _piece(text: str) -> tuple[str, int, int]:
+    """Return the field, the highest and the lowest bit of a piece of a layout."""
+    field, _, span = text[:-1].partition("[")
+    high, _, low = span.partition(":")
+    return field, int(high), int(low)
+
+
+FORMATS: Mapping[str, Format] = {
+    each.kind: each
+    for each in (
+        Format(
+            "v1",
+            "timestamp[31:0] timestamp[47:32] version[3:0] timestamp[59:48]"
+            " variant[1:0] clock_seq[13:0] node[47:0]",
+            time=TIMES["v1"],
+        ),
+        # The local id is in place of the low 32 bits of the tick, so a v2 counts some 7 minutes
+        # (DCE 1.1, Authentication and Security).
+        Format(
+            "v2",
+            "local_id[31:0] timestamp[15:0] version[3:0] timestamp[27:16]"
+            " variant[1:0] clock_seq[5:0] domain[7:0] node[47:0]",
+            time=TimeField("v2", 1 << 32, 0, 28),
+        ),
+        Format("v3", "md5[121:74] version[3:0] md5[73:62] variant[1:0] md5[61:0]"),
+        Format("v4", "random[121:74] version[3:0] random[73:62] variant[1:0] random[61:0]"),
+        Format("v5", "sha1[121:74] version[3:0] sha1[73:62] variant[1:0] sha1[61:0]"),
+        Format(
+            "v6",
+            "timestamp[59:28] timestamp[27:12] version[3:0] timestamp[11:0]"
+            " variant[1:0] clock_seq[13:0] node[47:0]",
+            time=TIMES["v6"],
+        ),
+        # RFC 9562, 6.2, method 3: the tick is in rand_a and the top 2 bits of rand_b, unscaled.
+        Format(
+            "v7",
+            "timestamp[47:0] version[3:0] random[73:62] variant[1:0] random[61:0]",
+            time=TIMES["v7"],
+            rest=14,
+        ),
+        Format("v8", "custom_a[47:0] version[3:0] custom_b[11:0] variant[1:0] custom_c[61:0]"),
+        # It has the bits of a UUID, so that one converts to the other by its text alone.
+        Format(
+            "ulid",
+            "timestamp[47:0] random[79:0]",
+            "a ULID",
+            time=TIMES["ulid"],
+            rest=14,
+            digits=CROCKFORD,
+            width=26,
+        ),
+        # First made at Segment. The highest is aWgEPTl1tmebfsQzFP4bxwgy80V.
+        Format(
+            "ksuid",
+            "timestamp[31:0] payload[127:0]",
+            "a KSUID",
+            time=TIMES["ksuid"],
+            rest=24,
+            digits=BASE62,
+            width=27,
+        ),
+        Format(
+            "snowflake",
+            "timestamp[40:0] worker[9:0] sequence[11:0]",
+            "a Snowflake",
+            time=snowflake.time_field(),
+            rest=snowflake.SEQUENCE_BITS,
+            places=snowflake.SLOTS,
+            digits=snowflake.ALPHABETS["decimal"],
+        ),
+        # First made at Boundary, whose worker is a network address. Texts of equal length sort as
+        # numbers.
+        Format(
+            "flake",
+            "timestamp[63:0] node[47:0] sequence[15:0]",
+            "a Flake",
+            time=TIMES["flake"],
+            rest=16,
+            digits=BASE62,
+        ),
+        # First made at Firebase.
+        Format(
+            "push_id",
+            "timestamp[47:0] random[71:0]",
+            "a Push ID",
+            time=TIMES["push_id"],
+            rest=14,
+            digits=PUSH,
+            width=20,
+        ),
+    )
+}
+"""The description of each kind that we make or read."""

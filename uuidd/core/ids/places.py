@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from uuidd.core.ids import snowflake
+from uuidd.core.ids.kinds import KINDS
 from uuidd.core.ids.snowflake import TWITTER_EPOCH
 from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND, TIMES, UNIX_EPOCH, TimeField
 from uuidd.core.typed import NamedTuple
@@ -49,11 +50,12 @@ class Places(NamedTuple):
 
 
 def time_fields(epoch: int) -> dict[str, TimeField]:
-    """Return the time field of each kind that has a time.
+    """Return the time field of each kind that has a time, in the order of ``kinds.KINDS``.
 
     *epoch*, in Unix milliseconds, is that of Snowflakes.
     """
-    return {**TIMES, "snowflake": snowflake.time_field(epoch)}
+    fields = {**TIMES, "snowflake": snowflake.time_field(epoch)}
+    return {kind: fields[kind] for kind in KINDS if kind in fields}
 
 
 def room_in_run(first: int) -> int:

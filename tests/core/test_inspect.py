@@ -209,7 +209,7 @@ def test_the_source_of_a_node_is_shown() -> None:
 
 def test_a_v7_of_ours_shows_its_tick_and_lane() -> None:
     """Another generator's shows none."""
-    value = versions.v7_of_tick(versions.V7_TIME.tick(1645557742000) + 1234, 0xA5 << 52 | 5)
+    value = made("v7", versions.V7_TIME.tick(1645557742000) + 1234, Origin(0, lane=0xA5), 5)
     fields = only(uuids.to_text(value)).fields
     assert fields["time"] == "2022-02-22T19:22:22.000Z"
     assert fields["timestamp"] == 1645557742000

@@ -17,7 +17,8 @@ from tests.judge import (
     of_block,
     of_id,
 )
-from uuidd.core.ids import versions
+from tests.kinds import made
+from uuidd.core.ids.places import Origin
 from uuidd.core.timeline import Block
 
 EARLIER = [Span("lane", 10, 20, "A"), Span("lane", 30, 40, "B"), Span("lane", 50, 51, "C")]
@@ -83,7 +84,7 @@ def test_a_v1_and_a_block_of_its_clock_sequence_are_compared() -> None:
 def test_a_v7_has_a_tick_of_its_lane(lane: int) -> None:
     """What follows the lane is random."""
     tick = V1.time
-    ids = [versions.v7_of_tick(tick, lane << 52 | tail) for tail in (1, 2)]
+    ids = [made("v7", tick, Origin(0, lane=lane), tail) for tail in (1, 2)]
     assert of_id(ids[0]) == Span((lane,), tick, tick + 1)
     with pytest.raises(Repeated):
         assert_apart(map(of_id, ids))

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.kinds import KINDS, TIMED, TWITTER
 from uuidd.core.ids import snowflake, versions
+from uuidd.core.ids.formats import FORMATS
 from uuidd.core.ids.places import time_fields
 from uuidd.core.ids.ticks import (
     TICKS_PER_MS,
@@ -32,7 +33,9 @@ RFC_TIME = datetime(2022, 2, 22, 14, 22, 22, tzinfo=timezone(timedelta(hours=-5)
 
 # --- time fields
 
-FIELDS = time_fields(TWITTER) | {"v2": versions.V2_TIME}
+V2_TIME = FORMATS["v2"].time
+assert V2_TIME
+FIELDS = time_fields(TWITTER) | {"v2": V2_TIME}
 EACH_FIELD = pytest.mark.parametrize("field", FIELDS.values(), ids=FIELDS.keys())
 
 SPANS = {kind: (KINDS[kind].first, KINDS[kind].last) for kind in TIMED} | {

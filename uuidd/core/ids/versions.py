@@ -1,15 +1,13 @@
-"""The versions of UUID, v1 to v8: the fields of each, and the UUID of these fields (RFC 9562, 5).
+"""UUIDs of a version: those that are made of fields, or of a name (RFC 9562, 5).
 
 ::
 
     v1  | time_low 32  | time_mid 16 | ver 4 | time_high 12 | var 2 | clock_seq 14 | node 48 |
-    v2  | local_id 32  | time_mid 16 | ver 4 | time_high 12 | var 2 | seq 6 | domain 8 | node 48 |
     v3  | md5_high 48                | ver 4 | md5_mid 12   | var 2 | md5_low 62                |
     v4  | random_a 48                | ver 4 | random_b 12  | var 2 | random_c 62               |
     v5  | sha1_high 48               | ver 4 | sha1_mid 12  | var 2 | sha1_low 62               |
     v6  | time_high 32 | time_mid 16 | ver 4 | time_low 12  | var 2 | clock_seq 14 | node 48 |
     v7  | unix_ts_ms 48              | ver 4 | rand_a 12    | var 2 | rand_b 62                 |
-    v8  | custom_a 48                | ver 4 | custom_b 12  | var 2 | custom_c 62               |
 
 A function that builds a UUID raises ValueError, naming field, value and range, if a field does not
 fit. A function that reads one raises ValueError, naming the UUID, if it is of another version.
@@ -20,7 +18,7 @@ from __future__ import annotations
 from uuidd.core.ids import uuids
 from uuidd.core.ids.checks import check_bits
 from uuidd.core.ids.nodes import NODE_BITS
-from uuidd.core.ids.ticks import TICK_BITS, TICKS_PER_MS, TIMES, TimeField, milliseconds
+from uuidd.core.ids.ticks import TICK_BITS, TICKS_PER_MS, TIMES
 from uuidd.core.typed import NamedTuple
 
 CLOCK_SEQ_BITS = 14
@@ -28,12 +26,6 @@ CLOCK_SEQ_BITS = 14
 LANE_BITS = 8
 """Bits of a lane, of which no two make ids of the same tick. It is in the low bits of our clock
 sequences; in ids without one that end in random bits it comes right after the tick."""
-
-V2_TIME = TimeField("v2", 1 << 32, 0, 28)
-"""A v2 has its local id in place of the low 32 bits of the tick, so it counts some 7 minutes."""
-
-V2_DOMAINS = {0: "person", 1: "group", 2: "org"}
-"""What the local id is: the number of a user, a group or an organization."""
 
 NAMESPACES = {
     "dns": 0x6BA7B810_9DAD_11D1_80B4_00C04FD430C8,
@@ -54,16 +46,6 @@ class GregorianFields(NamedTuple):
     """The fields of a v1 or v6. The tick counts from 1582-10-15, as the Gregorian calendar does."""
 
     tick: int
-    clock_seq: int
-    node: int
-
-
-class V2Fields(NamedTuple):
-    """The fields of a v2. *timestamp* counts 2**32 ticks; *domain* is one of ``V2_DOMAINS``."""
-
-    timestamp: int
-    domain: int
-    local_id: int
     clock_seq: int
     node: int
 
@@ -130,18 +112,6 @@ def v6_to_v1(value: int) -> int:
     return v1(*gregorian_fields(value))
 
 
-def v2_fields(value: int) -> V2Fields:
-    """Return the fields of a v2 UUID, which DCE 1.1, Authentication and Security, lays out."""
-    _require(value, 2)
-    return V2Fields(
-        timestamp=(value >> 64 & 0xFFF) << 16 | value >> 80 & 0xFFFF,
-        domain=value >> 48 & 0xFF,
-        local_id=value >> 96,
-        clock_seq=value >> 56 & 0x3F,
-        node=value & (1 << 48) - 1,
-    )
-
-
 def v3(namespace: int, name: str | bytes) -> int:
     """Return the v3 UUID, by MD5, of a name (text in UTF-8) in a namespace, itself a UUID."""
     return _digest("md5", namespace, name, 3)
@@ -185,30 +155,12 @@ def v4(random: int) -> int:
     return _split(random >> 74, random >> 62 & 0xFFF, random & (1 << 62) - 1, 4)
 
 
-def v4_bits(value: int) -> int:
-    """Return the 122 random bits of a v4 UUID, highest first."""
-    _require(value, 4)
-    return value >> 80 << 74 | (value >> 64 & 0xFFF) << 62 | value & (1 << 62) - 1
-
-
 def v7(ms: int, rand_a: int, rand_b: int) -> int:
     """Return the 128 bits of the v7 UUID of these fields (RFC 9562, 5.7)."""
     check_bits("ms", ms, 48)
     check_bits("rand_a", rand_a, 12)
     check_bits("rand_b", rand_b, 62)
     return _split(ms, rand_a, rand_b, 7)
-
-
-def v7_of_tick(tick: int, random: int) -> int:
-    """Return the v7 UUID of a tick and 60 random bits; the later of two ticks gives the higher one.
-
-    The tick within the millisecond, 14 bits, is in ``rand_a`` and the top 2 bits of ``rand_b``
-    (RFC 9562, 6.2, method 3, unscaled). The lane, if there is one, is in the first 8 random bits.
-    """
-    V7_TIME.raw(tick)
-    check_bits("random", random, V7_RANDOM_BITS)
-    ms, rest = milliseconds(tick)
-    return v7(ms, rest >> 2, (rest & 0b11) << V7_RANDOM_BITS | random)
 
 
 def v7_fields(value: int) -> V7Fields:
@@ -218,7 +170,7 @@ def v7_fields(value: int) -> V7Fields:
 
 
 def v7_tick(value: int) -> int:
-    """Return the tick of a v7 UUID that ``v7_of_tick`` built.
+    """Return the tick of a v7 UUID of ours.
 
     Another generator's v7 gives an arbitrary tick of its millisecond, or ValueError if its 14 bits
     are not the number of a tick.
@@ -228,20 +180,6 @@ def v7_tick(value: int) -> int:
     if rest >= TICKS_PER_MS:
         raise ValueError(f"{uuids.to_text(value)} carries no tick: {rest} is not 0 to 9999")
     return V7_TIME.tick(found.ms) + rest
-
-
-def v8(custom_a: int, custom_b: int, custom_c: int) -> int:
-    """Return the v8 UUID of 48, 12 and 62 bits of the caller's own (RFC 9562, 5.8)."""
-    check_bits("custom_a", custom_a, 48)
-    check_bits("custom_b", custom_b, 12)
-    check_bits("custom_c", custom_c, 62)
-    return _split(custom_a, custom_b, custom_c, 8)
-
-
-def v8_fields(value: int) -> tuple[int, int, int]:
-    """Return the 48, 12 and 62 bits of a v8 UUID."""
-    _require(value, 8)
-    return value >> 80, value >> 64 & 0xFFF, value & (1 << 62) - 1
 
 
 def _split(high: int, middle: int, low: int, version: int) -> int:

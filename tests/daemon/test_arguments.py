@@ -120,7 +120,7 @@ def test_a_flag_without_its_value_is_refused(capsys: pytest.CaptureFixture[str],
     assert line.endswith(": expected one argument")
 
 
-@pytest.mark.parametrize("flag", ["--state", "--pid", "--socket", "--defaults"])
+@pytest.mark.parametrize("flag", ["--state", "--pid", "--socket"])
 def test_an_empty_path_is_refused(capsys: pytest.CaptureFixture[str], flag: str) -> None:
     """It comes from a variable that is not set, and would mean the current folder."""
     assert refusal(capsys, flag, "").endswith(f"{flag}: the path is empty")
@@ -151,16 +151,6 @@ def test_a_part_of_an_options_name_is_refused(
         main(argv)
     assert caught.value.code == 2
     assert capsys.readouterr().err.endswith(f"error: unrecognized arguments: {argv[-1]}\n")
-
-
-def test_a_part_of_an_options_name_is_refused_in_a_file(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The line names the file."""
-    path = tmp_path / "default"
-    path.write_text('UUIDD_OPTIONS="--work=5"\n')
-    assert main([f"--defaults={path}"]) == 1
-    assert capsys.readouterr().err == f"uuidd: {path}: unrecognized arguments: --work=5\n"
 
 
 def test_a_pid_file_and_none_exclude_each_other(capsys: pytest.CaptureFixture[str]) -> None:

@@ -57,7 +57,7 @@ def test_credentials_that_this_process_is_not_shown_are_not_missed(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Their folder may be hidden from the process that checks the options at a reload."""
+    """Of some processes of a service, systemd tells the folder without showing it to them."""
     folder = tmp_path / "credentials"
     monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(folder))
     words += ["--worker=etcds://h1/uuidd", "--worker-user=u", "--worker-secret=s"]
@@ -84,25 +84,6 @@ def test_a_wrong_option_is_told_in_a_line(
 ) -> None:
     """Without a usage before it, and with status 1."""
     assert told(capsys, *words, *option.split()) == [line]
-
-
-def test_the_file_of_options_is_checked(
-    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The line names the file."""
-    path = tmp_path / "default"
-    path.write_text('UUIDD_OPTIONS="--worker 5000"\n')
-    assert told(capsys, *words, f"--defaults={path}") == [
-        f"{path}: argument --worker: '5000' is not a whole number from 0 to 1023"
-    ]
-
-
-def test_a_file_of_options_that_is_not_there_is_told(
-    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A start would go on without it, so it is a warning."""
-    assert main([*words, f"--defaults={tmp_path}/nothing"]) == 0
-    assert f"the file {tmp_path}/nothing does not exist" in capsys.readouterr().err
 
 
 @pytest.mark.process

@@ -69,8 +69,7 @@ def test_the_service_starts_this_program(tmp_path: Path) -> None:
     ours = (UNITS / "uuidd.service").read_text().splitlines()
     found = (tmp_path / FILES["uuidd.service"]).read_text().splitlines()
     assert [new for old, new in zip(ours, found, strict=True) if old != new] == [
-        f"ExecStart={PROGRAM} --socket-activation --defaults /etc/default/uuidd",
-        f"ExecReload={PROGRAM} --check --socket-activation --defaults /etc/default/uuidd",
+        f"ExecStart={PROGRAM} --socket-activation $UUIDD_OPTIONS",
     ]
 
 

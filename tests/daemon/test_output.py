@@ -79,15 +79,6 @@ def test_too_few_descriptors_are_told_before_anything_is_made(tmp_path: Path) ->
     assert not os.listdir(state)
 
 
-def test_defaults_that_are_not_there_are_told_of(tmp_path: Path) -> None:
-    """The daemon starts, for no options are options too, but a name may be mistyped."""
-    with Daemon(f"--defaults={tmp_path / 'typo'}") as daemon:
-        assert daemon.lines[0] == (
-            f"uuidd: WARNING: the file {tmp_path}/typo does not exist, so no options are read from"
-            " it"
-        )
-
-
 @pytest.mark.parametrize(
     ("command", "asked"),
     [

@@ -45,7 +45,7 @@ def test_a_service_that_cannot_start_waits_before_it_ends(tmp_path: Path, flag: 
 
 def test_a_service_with_a_wrong_flag_waits_too(tmp_path: Path) -> None:
     """Its unit may have been edited."""
-    assert run(tmp_path, "-S", "--wrong")[:2] == (2, "sleeps 2\n")
+    assert run(tmp_path, "-S", "--wrong")[:2] == (1, "sleeps 2\n")
 
 
 def test_a_service_that_cannot_be_imported_waits_too(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def give_back(booted: Booted) -> None:
 
 
 def options(booted: Booted, words: str) -> None:
-    """Write options into the service's file, for its next start or reload."""
+    """Write options into the service's file, for its next start."""
     booted.path(DEFAULTS).write_text(f'UUIDD_OPTIONS="{words}"\n')
 
 

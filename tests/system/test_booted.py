@@ -15,7 +15,7 @@ import pytest
 
 from tests.rig import until
 from tests.system.booted import UUIDCTL, UUIDD, Booted, Callers, LibuuidCaller
-from tests.system.booted_service import DEFAULTS, drop_in, give_back, is_ours, options, take_over
+from tests.system.booted_service import drop_in, give_back, is_ours, options, take_over
 from tests.tools import need, output
 
 pytestmark = pytest.mark.thorough
@@ -234,31 +234,6 @@ def test_a_call_made_while_it_starts_is_answered(service: Booted) -> None:
     assert service.shown("ActiveState") == "active"
 
 
-def test_a_reload_takes_over_the_limits(service: Booted) -> None:
-    """In the same process, whose connections live on."""
-    since, pid = service.now(), service.pid
-    with service.connect() as connection:
-        assert connection.call("status")["limits"]["pipelined"] == 1024
-        options(service, "--max-pipelined 77")
-        service.run("systemctl", "reload", "uuidd.service")
-        until(lambda: connection.call("status")["limits"]["pipelined"] == 77)
-    service.logged(since, "reloaded: level=INFO")
-    until(lambda: service.shown("ActiveState") == "active")
-    assert service.pid == pid
-
-
-def test_a_reload_with_a_bad_option_changes_nothing(service: Booted) -> None:
-    """The reload fails, one line says why, and the daemon serves on as before."""
-    since, pid = service.now(), service.pid
-    options(service, "--max-pipelined 77 --worker 5000")
-    assert service.tried("systemctl", "reload", "uuidd.service").returncode == 1
-    told = service.logged(since, "'5000'", level="err").splitlines()
-    [line] = [line for line in told if "'5000'" in line]
-    assert line == f"{DEFAULTS}: argument --worker: '5000' is not a whole number from 0 to 1023"
-    assert service.status()["limits"]["pipelined"] == 1024
-    assert (service.pid, service.shown("ActiveState")) == (pid, "active")
-
-
 def fails_to_start(booted: Booted) -> str:
     """Restart the service, which cannot start; return what systemctl says of it then."""
     booted.run("systemctl", "restart", "--no-block", "uuidd.service")
@@ -277,7 +252,7 @@ def test_a_bad_option_fails_the_start_until_it_is_mended(service: Booted) -> Non
     options(service, "--max-pipelined none")
     said = fails_to_start(service)
     [told] = [line for line in said.splitlines() if " uuidd[" in line]
-    assert f"{DEFAULTS}: argument --max-pipelined: 'none' is not a whole number" in told
+    assert "argument --max-pipelined: 'none' is not a whole number" in told
     assert service.shown("ActiveState", "uuidd.socket") == "active"
     with service.connect() as connection:
         options(service, "")

@@ -89,16 +89,6 @@ def test_holders_go_on_while_the_daemon_is_restarted(
             assert next_one.lease.begin >= holder.horizon
 
 
-def test_holders_keep_their_leases_when_options_are_reloaded(daemon: Daemon) -> None:
-    """SIGHUP changes nothing of theirs."""
-    with Holder(daemon) as holder:
-        before = len(daemon.lines)
-        daemon.process.send_signal(signal.SIGHUP)
-        until(lambda: len(daemon.lines) > before)
-        assert holder.holds
-        assert holder.connection.call("status")["leases"]["out"] == 1
-
-
 def test_a_step_back_ends_leases_and_is_told(daemon: Daemon, fake_time: FakeTime) -> None:
     """With the first request after it, in which the daemon reads the clock."""
     with Holder(daemon) as one, Holder(daemon) as other, daemon.connect() as third:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.tools import need, run
-from uuidd.cli import installing, options
+from uuidd.cli import installing
 
 UNITS = ("uuidd.service", "uuidd.socket", "uuidd-keep.path", "uuidd-keep.service")
 
@@ -120,10 +120,15 @@ def test_tmpfiles_makes_the_services_folders(prefix: Path) -> None:
         assert (found.st_uid, found.st_mode & 0o7777) == (int(uid), 0o755)
 
 
+def options_in(path: Path) -> list[str]:
+    """Return the options in the service's file, as the shell takes them over."""
+    return run("sh", "-euc", f'. {path}; printf "%s\\n" $UUIDD_OPTIONS').stdout.split()
+
+
 def test_the_file_of_options_has_none_at_first(prefix: Path) -> None:
     """What it shows is a comment; so a service that was just installed has no options."""
     path = prefix / "etc/default/uuidd"
-    assert options.read_defaults(path) == []
+    assert options_in(path) == []
     shown = [line.removeprefix("# ") for line in path.read_text().splitlines() if "--" in line]
     path.write_text("\n".join(shown))
-    assert options.read_defaults(path) == ["--worker", "5", "--node", "mac:eth0"]
+    assert options_in(path) == ["--worker", "5", "--node", "mac:eth0"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import gc
-import logging
 import os
 import signal
 import sys
@@ -66,35 +65,22 @@ def _main(words: list[str]) -> int:
         return workers.main(words[1:])
     given = options.parsed(words)
     if given.check:
-        return _check(given, words)
+        return _check(given)
     if given.kill or given.random or given.time:
         return _ask(given)
     if given.reset_steady or given.reset_epoch:
         return _reset(given)
-    return _start(given, words)
+    return _start(given)
 
 
-def _check(given: argparse.Namespace, words: Sequence[str]) -> int:
+def _check(given: argparse.Namespace) -> int:
     """Print each reason to refuse a start with these options; return 0 if there is none."""
     from uuidd.server.checking import problems
 
-    try:
-        wrong = problems(options.settings(given, words))
-    except Refused as error:
-        wrong = [str(error)]
-    _warn_without_defaults(given)
+    wrong = problems(options.settings(given))
     for line in wrong:
         _complain(line)
     return 1 if wrong else 0
-
-
-def _warn_without_defaults(given: argparse.Namespace) -> None:
-    """Warn if the file of --defaults does not exist: its name may be mistyped."""
-    logs.to_stderr(options.level_of(given))
-    if given.defaults is not None and not given.defaults.exists():
-        logging.getLogger("uuidd").warning(
-            "the file %s does not exist, so no options are read from it", given.defaults
-        )
 
 
 def _ask(given: argparse.Namespace) -> int:
@@ -127,12 +113,12 @@ def _reset(given: argparse.Namespace) -> int:
     return 0
 
 
-def _start(given: argparse.Namespace, words: Sequence[str]) -> int:
+def _start(given: argparse.Namespace) -> int:
     # Imported here because only the daemon needs trio, which is slow to import.
     from uuidd.server.startup import started
 
-    settings = options.settings(given, words)
-    _warn_without_defaults(given)
+    settings = options.settings(given)
+    logs.to_stderr(options.level_of(given))
     foreground = given.no_fork or given.socket_activation or given.debug
     behind = None if foreground else background.enter()
     if behind is not None:

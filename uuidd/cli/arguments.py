@@ -62,17 +62,10 @@ def parser(kind: type[argparse.ArgumentParser] = Parser) -> argparse.ArgumentPar
         " open; not needed under systemd",
     )
     made.add_argument(
-        "--defaults",
-        type=path,
-        metavar="FILE",
-        help='read more options from the line UUIDD_OPTIONS="..." in FILE; on SIGHUP the daemon'
-        " reads the limits and the log level there again",
-    )
-    made.add_argument(
         "--check",
         action="store_true",
-        help="check the options, also those in --defaults, and the files that the daemon would use;"
-        " print one line for each problem, and start no daemon",
+        help="check the options, and the files that the daemon would use; print one line for each"
+        " problem, and start no daemon",
     )
     made.add_argument(
         "--node",

@@ -52,7 +52,7 @@ OPEN_FILE = 253
 DROP_INS = {**KERNEL_LOG, **COORDINATOR}
 
 _PLAIN = re.compile(r"[A-Za-z0-9/._+-]+")
-_NAMES_PROGRAM = re.compile(r"Exec(Start|Reload)=/\S+ (--check )?--socket-activation ")
+_NAMES_PROGRAM = re.compile(r"ExecStart=/\S+ --socket-activation ")
 
 LINKS = (
     "bin/uuidd",

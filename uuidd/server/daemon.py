@@ -1,4 +1,4 @@
-"""The daemon: serves, reloads its options, and stops so that nothing is lost."""
+"""The daemon: serves, and stops so that nothing is lost."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import logging
 import os
 import resource
 import signal
-import time
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 
@@ -27,16 +26,14 @@ from uuidd.server.settings import (
     SPARE_DESCRIPTORS,
     STOP_SECONDS,
     Limits,
-    RereadError,
     Settings,
 )
 from uuidd.server.status import supervise
 from uuidd.store import FolderStore
 from uuidd.systemd import Notifier
 
-STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
-SIGNALS = (*STOP_SIGNALS, signal.SIGHUP)
-"""Those that stop the daemon, and the one that reloads its options."""
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+"""Those that stop the daemon."""
 
 IDLE_CHECKS = 10
 """How many times in its idle time-out the daemon checks whether requests came."""
@@ -118,9 +115,7 @@ class Daemon:
                     serving.start_soon(acceptor.run)
                     async with trio.open_nursery() as watched:
                         watched.start_soon(supervise, self._manager, parts.line)
-                        await _until_stopped(
-                            signals, parts.service, settings.idle_timeout, self._reload
-                        )
+                        await _until_stopped(signals, parts.service, settings.idle_timeout)
                         watched.cancel_scope.cancel()
                     self._manager.notify(stopping=1, status="Stopping")
                     self._listener.stop_listening()
@@ -139,28 +134,6 @@ class Daemon:
         _note_stop(saved, parts.saver)
         return saved
 
-    def _reload(self) -> None:
-        """Take over the limits and the log level that are chosen now, if all options are right."""
-        reread = self._settings.reread
-        self._manager.notify(reloading=1, monotonic_usec=time.monotonic_ns() // 1000)
-        try:
-            if reread is None:
-                log.info("nothing to reload: all options came from the command line")
-                return
-            found = reread()
-        except RereadError as error:
-            log.error("not reloaded: %s", error)
-        else:
-            logging.getLogger().setLevel(found.level)
-            log.info("reloaded: level=%s", logging.getLevelName(found.level))
-            if found.restart_for:
-                log.warning("changed, but only for the next start: %s", " ".join(found.restart_for))
-            limits = self._settings.limits
-            limits.become(found.limits)
-            _keep_below_descriptors(limits)
-        finally:
-            self._manager.notify(ready=1)
-
     async def _save(self, state: State) -> None:
         # Where no service manager hears a line: while the daemon is in use, and not for itself.
         self._listener.unreachable()
@@ -177,17 +150,12 @@ class Daemon:
         self._store.save(state)
 
 
-async def _until_stopped(
-    signals: AsyncIterator[int], service: Service, idle_timeout: int, reload: Callable[[], None]
-) -> None:
+async def _until_stopped(signals: AsyncIterator[int], service: Service, idle_timeout: int) -> None:
     """Wait for a signal to stop, or for the idle time-out without a request, if there is one."""
     async with trio.open_nursery() as nursery:
         if idle_timeout:
             nursery.start_soon(until_idle, service, idle_timeout, nursery.cancel_scope)
         async for number in signals:
-            if number == signal.SIGHUP:
-                reload()
-                continue
             log.info("stopping: signal=%s", signal.Signals(number).name)
             nursery.cancel_scope.cancel()
             return

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 class Limits:
     """What one client, or all together, can ask of the daemon; each can be set, and is in status.
 
-    All parts of the daemon read the same object, so that a reload changes the limits of all.
+    All parts of the daemon read the same object.
     """
 
     request_bytes: int = 4096
@@ -53,11 +52,6 @@ class Limits:
 
     reply_seconds: float = 5.0
     """For a reply to be read."""
-
-    def become(self, chosen: Limits) -> None:
-        """Take over all values of *chosen*."""
-        for each in fields(chosen):
-            setattr(self, each.name, getattr(chosen, each.name))
 
 
 LEAST: dict[str, int | float] = {
@@ -96,13 +90,9 @@ SPARE_DESCRIPTORS = 96
 """Descriptors kept for files, the log, the queues of users, and rejected connections."""
 
 
-class RereadError(Exception):
-    """The options cannot be taken over; one line that says why."""
-
-
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the administrator chose, as it was at the start. Only *limits* change, by a reload.
+    """What the administrator chose.
 
     *socket* is None when systemd passes it; *pid_file* is None when none is wanted; *idle_timeout*
     is in seconds, 0 for never. *worker* is the worker number of Snowflakes, or *fleet* says where
@@ -111,10 +101,6 @@ class Settings:
     the steady timeline begins, None for any. *go_on_after_clone* keeps a *worker* number that was
     set by hand after the machine was cloned. *user* is the one that root becomes once it listens.
     *level* is the log level.
-
-    *reread* returns the settings as they are chosen now; it raises RereadError. A running daemon
-    takes over the limits and the log level of them; *restart_for* are the names of the options
-    that were changed too, and that only a restart takes over.
     """
 
     socket: Path | None
@@ -132,5 +118,3 @@ class Settings:
     go_on_after_clone: bool = False
     user: User | None = None
     level: int = logging.INFO
-    reread: Callable[[], Settings] | None = None
-    restart_for: tuple[str, ...] = ()

@@ -47,7 +47,7 @@ function _shtab_uuidd_using
 end
 
 set -g _shtab_uuidd_commands workers 'workers list' 'workers init' 'workers reserve' 'workers free' 'workers raise' install-units
-set -g _shtab_uuidd_opts_with_value --after-clone --cont-clock --datacenter --defaults --epoch --max-connections --max-connections-per-uid --max-lead --max-pipelined --max-reply-seconds --max-request-bytes --max-request-seconds --max-unread-per-uid --max-waiting-per-uid --node --pid --prefix --range --require-sync --reserve --rollback --socket --state --timeout --used-until --user --uuids --worker --worker-ca --worker-cert --worker-hold --worker-key --worker-secret --worker-user --worker-window -C -T -n -p -s
+set -g _shtab_uuidd_opts_with_value --after-clone --cont-clock --datacenter --epoch --max-connections --max-connections-per-uid --max-lead --max-pipelined --max-reply-seconds --max-request-bytes --max-request-seconds --max-unread-per-uid --max-waiting-per-uid --node --pid --prefix --range --require-sync --reserve --rollback --socket --state --timeout --used-until --user --uuids --worker --worker-ca --worker-cert --worker-hold --worker-key --worker-secret --worker-user --worker-window -C -T -n -p -s
 
 complete -c uuidd -e
 complete -c uuidd -f
@@ -69,8 +69,7 @@ complete -c uuidd -n _shtab_uuidd_using -s q -l quiet -d 'log errors only'
 complete -c uuidd -n _shtab_uuidd_using -s V -l version -d 'show the version and end'
 complete -c uuidd -n _shtab_uuidd_using -l state -xka "(__fish_complete_directories)" -d 'the folder of the state (default: $STATE_DIRECTORY, or /var/lib/uuidd if that is not set)'
 complete -c uuidd -n _shtab_uuidd_using -l user -xka "(__fish_complete_users)" -d 'if root starts the daemon: give up root and run as this user, once the socket is open; not needed under systemd'
-complete -c uuidd -n _shtab_uuidd_using -l defaults -xka "(__fish_complete_path (commandline -ct))" -d 'read more options from the line UUIDD_OPTIONS="..." in FILE; on SIGHUP the daemon reads the limits and the log level there again'
-complete -c uuidd -n _shtab_uuidd_using -l check -d 'check the options, also those in --defaults, and the files that the daemon would use; print one line for each problem, and start no daemon'
+complete -c uuidd -n _shtab_uuidd_using -l check -d 'check the options, and the files that the daemon would use; print one line for each problem, and start no daemon'
 complete -c uuidd -n _shtab_uuidd_using -l node -xka "random mac" -d 'the 48 bits that stand for this host in v1, v6 and Flakes: random (drawn once, then kept), mac (the address of the first network card that has a usable one), mac:IFACE (the address of this card), or a number in hex, 0x... (default: random)'
 complete -c uuidd -n _shtab_uuidd_using -l worker -x -d 'this host'"'"'s number in Snowflakes, 0 to 1023; no two hosts may have the same; or the URL of an engine from which each host of a fleet gets one by itself: zk://HOST:PORT,.../PATH, etcd://HOST:PORT,.../PATH (zks:// and etcds:// with TLS), postgresql://USER@HOST/DATABASE, or folder:///PATH; without this option the daemon makes no Snowflakes'
 complete -c uuidd -n _shtab_uuidd_using -l datacenter -x -d 'the data center'"'"'s number in Snowflakes, 0 to 31; --worker must then be 0 to 31 too, and no two hosts may have the same pair of numbers; with a URL as --worker, the host gets one of this data center'"'"'s 32 numbers'

@@ -9,7 +9,7 @@ import pytest
 from uuidd import version
 from uuidd.cli import arguments, main, options
 from uuidd.refused import Refused
-from uuidd.server.settings import LEAST, Limits
+from uuidd.server.settings import Limits
 
 
 def parsed(*argv: str) -> dict[str, Any]:
@@ -163,6 +163,7 @@ def test_a_pid_file_and_none_exclude_each_other(capsys: pytest.CaptureFixture[st
 
 # --- limits
 
+LEAST = {field.name: field.metadata["least"] for field in fields(Limits)}
 WHOLE = [field.name for field in fields(Limits) if isinstance(field.default, int)]
 SECONDS = [field.name for field in fields(Limits) if isinstance(field.default, float)]
 

@@ -19,7 +19,7 @@ from uuidd.core.ids.ticks import TIMES
 from uuidd.core.timeline import MAX_BLOCK
 from uuidd.server import events
 from uuidd.server.allocator import NO_NUMBER
-from uuidd.server.settings import LEAST, Limits
+from uuidd.server.settings import Limits
 from uuidd_client import (
     Client,
     DaemonUnavailable,
@@ -98,7 +98,9 @@ def test_the_table_of_limits_is_that_of_the_code() -> None:
         r"^\| `--max-([a-z-]+)` \| ([\d.]+) \| ([\d.]+) \|", text("systemd/README.md"), re.MULTILINE
     )
     told = {name.replace("-", "_"): (float(default), float(least)) for name, default, least in rows}
-    assert told == {field.name: (field.default, LEAST[field.name]) for field in fields(Limits)}
+    assert told == {
+        field.name: (field.default, field.metadata["least"]) for field in fields(Limits)
+    }
 
 
 def test_the_most_uuids_at_once_are_those_of_the_code() -> None:

@@ -13,7 +13,7 @@ from uuidd.cli import engine
 from uuidd.cli.values import path, seconds, unix_ms, whole, worker
 from uuidd.core.ids.snowflake import TWITTER_EPOCH, WORKER_ID_BITS
 from uuidd.core.timeline.slew import MAX_LEAD_SECONDS
-from uuidd.server.settings import LEAST, Limits
+from uuidd.server.settings import Limits
 
 SOCKET = Path("/run/uuidd/request")
 PID_FILE = Path("/run/uuidd/uuidd.pid")
@@ -234,31 +234,14 @@ def _add_steady(made: argparse.ArgumentParser) -> None:
 
 def _add_limits(made: argparse.ArgumentParser) -> None:
     group = made.add_argument_group("limits")
-    for name, default in ((field.name, field.default) for field in fields(Limits)):
+    for limit in fields(Limits):
+        default, least = limit.default, limit.metadata["least"]
         count = isinstance(default, int)
         group.add_argument(
-            f"--max-{name.replace('_', '-')}",
-            dest=name,
-            type=whole(int(LEAST[name])) if count else seconds(LEAST[name]),
+            f"--max-{limit.name.replace('_', '-')}",
+            dest=limit.name,
+            type=whole(least) if count else seconds(least),
             default=default,
             metavar="NUM" if count else "SEC",
-            help=f"{_LIMITED.get(name, '')} (default: {default:{'' if count else 'g'}})".lstrip(),
+            help=f"{limit.metadata['help']} (default: {default:{'' if count else 'g'}})",
         )
-
-
-_LIMITED = {
-    "request_bytes": "the most bytes that one request may have",
-    "pipelined": "the most requests of one connection that are answered in a row, before their"
-    " replies are sent and other connections are served",
-    "connections": "the most connections of all users together",
-    "connections_per_uid": "the most connections of one user; root and the daemon's own user"
-    " have no such limit",
-    "waiting_per_uid": "the most requests of one user that wait for free ticks; further ones are"
-    " refused",
-    "unread_per_uid": "the most connections of one user that have not read their replies;"
-    " further ones are closed",
-    "request_seconds": "the most seconds from a request's first byte to its last; when a limit on"
-    " connections is reached, also from connecting to the first request",
-    "reply_seconds": "the most seconds that a client may take to read a reply",
-}
-"""What each limit counts; server/settings.py gives the reasons."""

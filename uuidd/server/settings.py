@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from uuidd.core.ids.snowflake import TWITTER_EPOCH
 from uuidd.core.timeline.slew import MAX_LEAD_SECONDS
@@ -16,59 +16,72 @@ if TYPE_CHECKING:
     from uuidd.privileges import User
 
 
+Number = TypeVar("Number", int, float)
+
+
+def _limit(default: Number, least: Number, counted: str) -> Number:
+    """A limit, the least that it can be set to, and what it counts, for the help of its option."""
+    found: Number = field(default=default, metadata={"least": least, "help": counted})
+    return found
+
+
 @dataclass(slots=True)
 class Limits:
     """What one client, or all together, can ask of the daemon; each can be set, and is in status.
 
-    All parts of the daemon read the same object.
+    All parts of the daemon read the same object. With less than the least of a limit the daemon
+    would serve nobody.
     """
 
-    request_bytes: int = 4096
-    """Bytes of one rpc request. The longest useful one has about 40."""
+    # The longest useful one, a take or make with the longest names and numbers, has about 40.
+    request_bytes: int = _limit(4096, 64, "the most bytes that one request may have")
 
-    pipelined: int = 1024
-    """Requests of one connection that are answered before their replies are sent and others have
-    their turn. Those sent beyond it wait in the socket."""
+    # Those sent beyond it wait in the socket.
+    pipelined: int = _limit(
+        1024,
+        1,
+        "the most requests of one connection that are answered in a row, before their replies are"
+        " sent and other connections are served",
+    )
 
-    connections: int = 16384
-    """Connections in all: each costs some KiB, and a process has about as many descriptors."""
+    # Each costs some KiB, and a process has about as many descriptors.
+    connections: int = _limit(16384, 1, "the most connections of all users together")
 
-    connections_per_uid: int = 8192
-    """Connections of one user, so that one alone cannot shut out the others. Root and the daemon's
-    own user are exempt."""
+    # One user alone cannot shut out the others.
+    connections_per_uid: int = _limit(
+        8192,
+        1,
+        "the most connections of one user; root and the daemon's own user have no such limit",
+    )
 
-    waiting_per_uid: int = 64
-    """Requests of one user that wait for free ticks at the same time. More are refused at once, so
-    that they cost no more than an answer does."""
+    # More are refused at once, so that they cost no more than an answer does.
+    waiting_per_uid: int = _limit(
+        64,
+        1,
+        "the most requests of one user that wait for free ticks; further ones are refused",
+    )
 
-    unread_per_uid: int = 256
-    """Connections of one user whose replies wait to be read: each may keep some 100 KiB. One more
-    is closed at once."""
+    # Each may keep some 100 KiB.
+    unread_per_uid: int = _limit(
+        256,
+        1,
+        "the most connections of one user that have not read their replies; further ones are"
+        " closed",
+    )
 
-    request_seconds: float = 5.0
-    """From a request's first byte to its last. Clients send a request in one piece; only a broken
-    or hostile one takes longer. When there is no room for another connection, this is also how long
-    a connection may wait for its first request."""
+    # Clients send a request in one piece; only a broken or hostile one takes longer. But on a busy
+    # host a well-behaved client may not run for 0.1 s between two system calls.
+    request_seconds: float = _limit(
+        5.0,
+        0.1,
+        "the most seconds from a request's first byte to its last; when a limit on connections is"
+        " reached, also from connecting to the first request",
+    )
 
-    reply_seconds: float = 5.0
-    """For a reply to be read."""
+    reply_seconds: float = _limit(
+        5.0, 0.1, "the most seconds that a client may take to read a reply"
+    )
 
-
-LEAST: dict[str, int | float] = {
-    # A take or make with all its parameters, and the longest names and numbers, has less.
-    "request_bytes": 64,
-    # Below one, no request is ever answered, and no connection accepted.
-    "pipelined": 1,
-    "connections": 1,
-    "connections_per_uid": 1,
-    # One request that waits, and one reply that is on its way, for each user.
-    "waiting_per_uid": 1,
-    "unread_per_uid": 1,
-    # On a busy host a well-behaved client may not run for as long between two system calls.
-    "request_seconds": 0.1,
-    "reply_seconds": 0.1,
-}
-"""The least that each limit can be set to: with less the daemon would serve nobody."""
 
 ROOM_SECONDS = 0.2
 """How long a whole block waits for free ticks: twice what the largest needs when no other asks."""

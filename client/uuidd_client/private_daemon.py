@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from queue import Empty, SimpleQueue
+from typing import NamedTuple
 
 STARTED = b"uuidd: INFO: started:"
 """What the daemon logs when it is ready."""
@@ -28,33 +29,38 @@ class CannotRun(Exception):
     """Raised if the daemon cannot be run; the text says why."""
 
 
-@contextlib.contextmanager
-def folder() -> Iterator[Path]:
-    """Make a temporary folder with a folder for the state in it; remove both at the end.
+class PrivateDaemon(NamedTuple):
+    """A daemon that runs: the path of its *socket*, and its *pid*."""
 
-    Raises CannotRun if there is no place for it.
+    socket: Path
+    pid: int
+
+
+@contextlib.contextmanager
+def running(worker: str | None) -> Iterator[PrivateDaemon]:
+    """Run a daemon with its socket and its state in a temporary folder.
+
+    It is ended at the end, and also if the thread that started it ends; then the folder is removed.
+    Raises CannotRun.
     """
     try:
-        made = tempfile.TemporaryDirectory(prefix="uuidd-", ignore_cleanup_errors=True)
-        Path(made.name, "state").mkdir()
+        folder = tempfile.TemporaryDirectory(prefix="uuidd-", ignore_cleanup_errors=True)
+        state = Path(folder.name, "state")
+        state.mkdir()
     except OSError as error:
         raise CannotRun(
             f"no temporary folder can be made: {error.strerror}; name one in TMPDIR"
         ) from error
-    with made as name:
-        yield Path(name)
+    socket = state.with_name("request")
+    command = [sys.executable, "-m", "uuidd", "-F", "-P", f"--socket={socket}", f"--state={state}"]
+    if worker is not None:
+        command.append(f"--worker={worker}")
+    with folder, _run(command) as pid:
+        yield PrivateDaemon(socket, pid)
 
 
 @contextlib.contextmanager
-def daemon(folder: Path, socket: Path, worker: str | None) -> Iterator[int]:
-    """Run a daemon with its state and *socket* in *folder*, and return its pid.
-
-    It is ended at the end, and also if the thread that started it ends. Raises CannotRun.
-    """
-    command = [sys.executable, "-m", "uuidd", "-F", "-P", f"--socket={socket}"]
-    command.append(f"--state={folder / 'state'}")
-    if worker is not None:
-        command.append(f"--worker={worker}")
+def _run(command: list[str]) -> Iterator[int]:
     # In a session of its own: a terminal's Ctrl-C reaches the command, and not the daemon.
     try:
         started = subprocess.Popen(  # noqa: S603  (our own interpreter and module)
@@ -74,7 +80,7 @@ def daemon(folder: Path, socket: Path, worker: str | None) -> Iterator[int]:
             try:
                 last = told.get(timeout=START_SECONDS)
             except Empty:
-                last = f"it said nothing of it within {START_SECONDS:g} s"
+                last = f"its log did not say so within {START_SECONDS:g} s"
             if last:
                 raise CannotRun(f"the daemon did not start: {last}")
             yield process.pid

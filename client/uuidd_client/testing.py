@@ -14,14 +14,14 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import uuidd_client
 from uuidd.core.ids.checks import shown
 from uuidd_client import fixed
 from uuidd_client import private_daemon as daemons
 from uuidd_client.client import Channels, Client
+from uuidd_client.private_daemon import PrivateDaemon
 
 __all__ = ["DEFAULT_TIME", "PrivateDaemon", "fixed_ids", "private_daemon"]
 
@@ -30,13 +30,6 @@ DEFAULT_TIME = datetime(2022, 2, 22, 19, 22, 22, tzinfo=UTC)
 
 PATIENCE_SECONDS = 10.0
 """$UUIDD_TIMEOUT with a private daemon: where tests run, a daemon can be slow, and not silent."""
-
-
-class PrivateDaemon(NamedTuple):
-    """A daemon that runs: the path of its *socket*, and its *pid*."""
-
-    socket: Path
-    pid: int
 
 
 @contextlib.contextmanager
@@ -86,18 +79,16 @@ def private_daemon(
     """
     shared = client or uuidd_client._shared
     try:
-        with contextlib.ExitStack() as stack:
-            folder = stack.enter_context(daemons.folder())
-            socket = folder / "request"
-            number = None if worker is None else str(worker)
-            pid = stack.enter_context(daemons.daemon(folder, socket, number))
-            stack.enter_context(_environment("UUIDD_SOCKET", str(socket)))
-            patience = os.environ.get("UUIDD_TIMEOUT") or f"{PATIENCE_SECONDS:g}"
-            stack.enter_context(_environment("UUIDD_TIMEOUT", patience))
+        with daemons.running(None if worker is None else str(worker)) as daemon:
             _, fallback, max_age, timeout = shared._settings
-            there = Client(socket, fallback, max_age, timeout, _clock=shared._clock)
-            stack.enter_context(_exchanged(shared, there._channels.new))
-            yield PrivateDaemon(socket, pid)
+            there = Client(daemon.socket, fallback, max_age, timeout, _clock=shared._clock)
+            patience = os.environ.get("UUIDD_TIMEOUT") or f"{PATIENCE_SECONDS:g}"
+            with (
+                _environment("UUIDD_SOCKET", str(daemon.socket)),
+                _environment("UUIDD_TIMEOUT", patience),
+                _exchanged(shared, there._channels.new),
+            ):
+                yield daemon
     except daemons.CannotRun as error:
         raise RuntimeError(str(error)) from None
 

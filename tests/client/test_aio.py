@@ -210,15 +210,17 @@ def test_other_tasks_go_on_while_the_daemon_is_asked(run: Run[Any], held: Held, 
 def test_a_call_that_is_cancelled_before_its_thread_begins_asks_nobody(
     run: Run[Any], held: Held, path: Path
 ) -> None:
-    """And it holds up no later call."""
+    """And it holds up no later call, however many there were."""
 
     async def main() -> None:
         ids = AsyncClient(Client(path, timeout=TEN_MINUTES))
-        with anyio.move_on_after(0) as scope:
-            await ids.uuid1()
-        assert scope.cancelled_caught
+        for _ in range(MAX_THREADS):
+            with anyio.move_on_after(0) as scope:
+                await ids.uuid1()
+            assert scope.cancelled_caught
         held.go.set()
-        await ids.uuid1()
+        with anyio.fail_after(60):
+            await ids.uuid1()
 
     run(main)
     assert held.count == 1
@@ -287,8 +289,17 @@ def test_calls_that_were_cancelled_leave_few_threads(run: Run[Any], held: Held, 
     assert names["threads"] < 2 * MAX_THREADS
 
 
-def test_many_tasks_share_one_request(run: Run[Any], held: Held, path: Path) -> None:
-    """They find what the first one has asked for."""
+def test_many_tasks_share_one_request(
+    run: Run[Any], monkeypatch: pytest.MonkeyPatch, held: Held, path: Path
+) -> None:
+    """They find what the thread of the first one has asked for, without a thread of their own."""
+    one, asked = Channel.one, Counter[bool]()
+
+    def counted(*words: Any) -> Any:
+        asked[True] += 1
+        return one(*words)
+
+    monkeypatch.setattr(Channel, "one", counted)
 
     def answer(request: bytes) -> bytes:
         held.asked.set()
@@ -312,6 +323,7 @@ def test_many_tasks_share_one_request(run: Run[Any], held: Held, path: Path) -> 
         return made
 
     assert len(run(main)) == 20
+    assert asked[True] == 1
 
 
 def test_without_any_age_and_a_lease_each_id_is_asked_for(run: Run[Any], path: Path) -> None:

@@ -42,10 +42,8 @@ def _do(parser: argparse.ArgumentParser, given: argparse.Namespace) -> int:
     if not command:
         parser.error("a command is missing: uuidctl run -- CMD ...")
     try:
-        with _signals() as receivers, private_daemon.folder() as folder:
-            socket = folder / "request"
-            with private_daemon.daemon(folder, socket, given.worker):
-                return _run(command, {**os.environ, "UUIDD_SOCKET": str(socket)}, receivers)
+        with _signals() as receivers, private_daemon.running(given.worker) as daemon:
+            return _run(command, {**os.environ, "UUIDD_SOCKET": str(daemon.socket)}, receivers)
     except private_daemon.CannotRun as error:
         raise CommandError(str(error)) from error
 

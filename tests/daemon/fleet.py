@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Callable, Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import AsyncIterator, Callable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
@@ -17,18 +16,11 @@ from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline import SteadyBlock
 from uuidd.core.timeline.fence import Claim, Kept
 from uuidd.core.timeline.timelines import Reading, Timelines
-from uuidd.fleet.claiming import Holder
-from uuidd.fleet.coordinator import (
-    ATTEMPT_SECONDS,
-    Away,
-    Changed,
-    Found,
-    Freed,
-    Version,
-    is_let_go,
-)
+from uuidd.fleet.engines import ATTEMPT_SECONDS, Away, Changed, Version
 from uuidd.fleet.keeper import Keeper
-from uuidd.fleet.record import Meta, Record
+from uuidd.fleet.record import Found, Meta, Record
+from uuidd.fleet.registers import Freed, Registers
+from uuidd.fleet.rules import Holder
 from uuidd.fleet.standing import Terms
 from uuidd.server.saver import Saver
 
@@ -38,14 +30,14 @@ WINDOW, HOLD = 600, 300
 
 
 @dataclass
-class Engine:
-    """An engine in memory, which all hosts of a test share.
+class Engine(Registers):
+    """The registers of a fleet in memory, which all hosts of a test share.
 
     An answer takes *slow* seconds.
     While *away* says why, no question is answered; while *hanging*, none for three seconds. While
     *broken* is an error, each question raises it. The next writes are done
-    and not answered while *losing* is true. While *mute*, nobody is told of a number that is free;
-    while *deaf*, nobody can ask for that. *looks* counts those at all registers.
+    and not answered while *losing* is true. While *mute*, nobody is told of a number that is free.
+    *looks* counts those at all registers.
     """
 
     found: Meta | None = META
@@ -57,9 +49,7 @@ class Engine:
     losing: bool = False
     questions: int = 0
     told: Freed = field(default_factory=lambda: Freed(0, None))
-    telling: trio.Event = field(default_factory=trio.Event)
     mute: bool = False
-    deaf: bool = False
     looks: int = 0
     writes: int = 0
     name: str = "the engine"
@@ -76,32 +66,28 @@ class Engine:
             raise Away(self.away)
 
     async def meta(self) -> Meta | None:
-        """See ``Coordinator``."""
+        """See ``Registers``."""
         await self._asked()
         return self.found
 
-    async def create(self, meta: Meta, registers: Mapping[int, Record]) -> None:
-        """See ``Coordinator``."""
-        raise NotImplementedError
-
-    async def taken(self) -> AbstractSet[int]:
-        """See ``Coordinator``."""
+    async def taken(self) -> Set[int]:
+        """See ``Registers``."""
         await self._asked()
         return set(self.kept)
 
-    async def registers(self) -> Mapping[int, Found | str]:
-        """See ``Coordinator``."""
+    async def all(self) -> Mapping[int, Found | str]:
+        """See ``Registers``."""
         await self._asked()
         self.looks += 1
         return dict(self.kept)
 
     async def read(self, number: int) -> Found | None:
-        """See ``Coordinator``."""
+        """See ``Registers``."""
         await self._asked()
         return self.kept.get(number)
 
     async def write(self, number: int, record: Record, version: Version | None) -> Version:
-        """See ``Coordinator``."""
+        """See ``Registers``."""
         await self._asked()
         there = self.kept.get(number)
         if (None if there is None else there.version) != version:
@@ -115,18 +101,12 @@ class Engine:
         """Do a write."""
         self.writes += 1
         self.kept[number] = Found(record, self.writes)
-        if is_let_go(record) and not self.mute:
+        if not (record.held or record.reserved or self.mute):
             self.told = Freed(self.told.count + 1, number)
-            self.telling.set()
-            self.telling = trio.Event()
 
-    async def freed(self, after: int | None) -> Freed:
-        """See ``Coordinator``."""
+    async def freed(self) -> Freed:
+        """See ``Registers``."""
         await self._asked()
-        if self.deaf:
-            raise Away("no answer to a watch")
-        while self.told.count == after:
-            await self.telling.wait()
         return self.told
 
     def steal(self, number: int, host: str = "thief") -> None:

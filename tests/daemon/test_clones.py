@@ -18,7 +18,7 @@ from uuidd.core.ids.nodes import MULTICAST
 from uuidd.core.timeline.state import Node
 from uuidd.core.wire import rpc
 from uuidd.core.wire.methods import RefusedError
-from uuidd.fleet.coordinator import Version
+from uuidd.fleet.engines import Version
 from uuidd.fleet.record import Record
 from uuidd.server.clones import SPAN
 from uuidd.server.entropy import READ_AHEAD, Entropy, of_this_moment
@@ -264,7 +264,7 @@ class Slow(Engine):
     answering: trio.Event | None = None
 
     async def write(self, number: int, record: Record, version: Version | None) -> Version:
-        """See ``Coordinator``."""
+        """See ``Registers``."""
         written = await super().write(number, record, version)
         if self.answering is not None:
             self.wrote.set()
@@ -279,16 +279,16 @@ class Slow(Engine):
 async def test_a_renewal_of_the_claim_that_was_under_way_counts_for_nothing(
     autojump_clock: MockClock,
 ) -> None:
-    """Its answer comes after the clone was noticed, and does not bring the number back."""
+    """Its answer has come by then, unseen so far, and does not bring the number back."""
     engine = Slow()
     host = Host(engine)
     async with host.running(), host.inside.saving():
         before = host.number
         engine.hold()
         await engine.wrote.wait()
-        host.inside.clones.notice("test")
         assert engine.answering is not None
         engine.answering.set()
+        host.inside.clones.notice("test")
         await trio.sleep(2)
         assert host.number not in (None, before)
 

@@ -16,8 +16,8 @@ from tests.fleet.spans import Seen
 from tests.rig import Daemon, ended, until
 from uuidd.core.ids.snowflake import TWITTER_EPOCH
 from uuidd.fleet.address import Access, parse
-from uuidd.fleet.connecting import connect
 from uuidd.fleet.record import Meta
+from uuidd.fleet.registers import connect
 
 pytestmark = pytest.mark.system
 

@@ -17,12 +17,10 @@ from uuidd.core.timeline.outcomes import NoneFree, NoNumber
 from uuidd.core.timeline.state import Node, State
 from uuidd.core.wire.methods import SAVE_SECONDS as SAVE_WAIT
 from uuidd.core.wire.methods import RefusedError
-from uuidd.fleet.claimant import SAVE_SECONDS, SPREAD
-from uuidd.fleet.coordinator import Found, Version
+from uuidd.fleet.engines import Version
 from uuidd.fleet.fences import begin_fence
-from uuidd.fleet.finding import TRIES
-from uuidd.fleet.keeper import RESUME_SECONDS
-from uuidd.fleet.record import Record
+from uuidd.fleet.keeper import POLL_SECONDS, RESUME_SECONDS, SAVE_SECONDS, SPREAD, TRIES
+from uuidd.fleet.record import Found, Record
 from uuidd.fleet.standing import static_status
 from uuidd.kernel_clock import Quality
 
@@ -114,7 +112,7 @@ class Outrun(Engine):
     """An engine at which others are faster, until they have TRIES numbers."""
 
     async def write(self, number: int, record: Record, version: Version | None) -> Version:
-        """See ``Coordinator``."""
+        """See ``Registers``."""
         if len(self.kept) < TRIES:
             self.replace(number, replace(record, claim="f" * 16, host=f"other{number}"))
         return await super().write(number, record, version)
@@ -358,7 +356,7 @@ async def test_a_fenced_host_uses_its_number_up_to_the_fence_and_claims_another(
         other = engine.kept[7 - before.number]
         released = replace(other.record, until=0, held=False)
         await engine.write(7 - before.number, released, other.version)
-        await trio.sleep(1)
+        await trio.sleep(POLL_SECONDS[1] + 0.1)
         assert host.number == 7 - before.number
     [line] = [record.getMessage() for record in caplog.records if "fenced" in record.getMessage()]
     assert f"worker number {before.number} of db1 was taken by db7" in line

@@ -13,14 +13,13 @@ from trio.testing import MockClock
 from tests.daemon.fakes import Inside
 from tests.daemon.fleet import HOLD, WINDOW, Engine, Host
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
-from uuidd.fleet.coordinator import Found
-from uuidd.fleet.record import Record
-from uuidd.fleet.seeking import FAR, next_due, used
-from uuidd.fleet.waiting import LOOK_SECONDS, SHARE_SECONDS, UNTOLD_SECONDS
+from uuidd.fleet.keeper import ALL_SECONDS, POLL_SECONDS, SHARE_SECONDS, UNTOLD_SECONDS
+from uuidd.fleet.record import Found, Record
+from uuidd.fleet.rules import FAR, candidates, next_due
 
 pytestmark = pytest.mark.usefixtures("autojump_clock")
 
-SOON = SHARE_SECONDS + 0.1
+SOON = POLL_SECONDS[1] + 0.1
 
 
 @pytest.fixture
@@ -79,7 +78,8 @@ def test_only_numbers_that_can_be_read_and_begin_soon_are_tried() -> None:
     """One whose ticks begin a minute ahead was used by a wrong clock."""
     free, ahead = (Found(Record("0" * 16, until, held=False), "1") for until in (5, FAR + 6))
     founds: dict[int, Found | str] = {3: "garbage", 4: ahead, 5: free}
-    assert used(founds, [3, 4, 5], steady=5, hold=0) == [(5, free)]
+    tried = candidates(founds, [3, 4, 5], steady=5, hold=0)
+    assert tried == [(5, free)]
 
 
 async def test_the_log_says_once_that_all_are_taken(
@@ -91,12 +91,12 @@ async def test_the_log_says_once_that_all_are_taken(
     async with host.running():
         before = host.keeper.status()["why"]
         renew(engine)
-        await trio.sleep(2 * LOOK_SECONDS)
+        await trio.sleep(2 * ALL_SECONDS)
         assert host.keeper.status()["why"] != before
     assert [record.getMessage() for record in caplog.records] == [before]
 
 
-async def test_a_number_that_is_let_go_is_another_hosts_at_once(engine: Engine) -> None:
+async def test_a_number_that_is_let_go_is_another_hosts_soon(engine: Engine) -> None:
     """Without a look at the others."""
     (host,) = hosts(engine, 1)
     async with host.running():
@@ -114,7 +114,7 @@ async def test_a_number_of_a_silent_host_is_another_ones_when_its_hold_is_over(
     async with host.running():
         await trio.sleep(WINDOW + HOLD + 3 - 1.1)
         assert host.number is None
-        await trio.sleep(0.2 + SOON)
+        await trio.sleep(0.2 + SHARE_SECONDS)
         assert host.number == 3
 
 
@@ -125,14 +125,14 @@ async def test_many_hosts_that_wait_ask_little(engine: Engine) -> None:
         for host in many:
             await stack.enter_async_context(host.running())
         before = engine.looks
-        await trio.sleep(10 * LOOK_SECONDS)
+        await trio.sleep(10 * ALL_SECONDS)
         assert engine.looks - before <= 10 * len(many)
         renew(engine)
         before, looks = engine.questions, engine.looks
         await let_go(engine, 4)
         await trio.sleep(SOON)
         assert [host.number for host in many if host.number is not None] == [4]
-        assert engine.looks - looks <= len(many) * SOON / LOOK_SECONDS + 5
+        assert engine.looks - looks <= len(many) * SOON / ALL_SECONDS + 5
         assert engine.questions - before <= 5 * len(many)
 
 
@@ -154,29 +154,8 @@ async def test_a_number_of_which_nobody_is_told_is_found_all_the_same(engine: En
     (host,) = hosts(engine, 1)
     async with host.running():
         await let_go(engine, 4)
-        await trio.sleep(2 * LOOK_SECONDS + 1)
+        await trio.sleep(2 * ALL_SECONDS + 1)
         assert host.number == 4
-
-
-async def test_an_engine_that_tells_nothing_is_looked_at_more_often(engine: Engine) -> None:
-    """A proxy may refuse what lasts long; the host does not count as away then."""
-    engine.deaf = True
-    (host,) = hosts(engine, 1)
-    async with host.running():
-        await trio.sleep(100)
-        assert host.keeper.standing.state == "full"
-        await let_go(engine, 4)
-        await trio.sleep(2 * UNTOLD_SECONDS + 1)
-        assert host.number == 4
-
-
-async def test_an_engine_that_tells_nothing_is_not_looked_at_all_the_time(engine: Engine) -> None:
-    """Many hosts may wait for it."""
-    engine.deaf = True
-    (host,) = hosts(engine, 1)
-    async with host.running():
-        await trio.sleep(100)
-        assert engine.looks <= 1 + 101 / UNTOLD_SECONDS
 
 
 async def test_a_number_that_is_not_this_hosts_to_have_is_left(engine: Engine) -> None:

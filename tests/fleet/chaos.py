@@ -31,9 +31,9 @@ from tests.rig import Daemon
 from tests.system.fake_time import FakeTime
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.fleet.address import Access, parse
-from uuidd.fleet.connecting import connect
-from uuidd.fleet.coordinator import Away, Changed
+from uuidd.fleet.engines import Away, Changed
 from uuidd.fleet.record import Meta, Record
+from uuidd.fleet.registers import connect
 
 OFFSETS = (0.0, -4.0, 2.5, 0.0, 5.0)
 """Of the hosts' clocks, in seconds; there are as many hosts."""

@@ -17,9 +17,9 @@ from functools import cache
 from typing import NamedTuple
 
 from uuidd.core.timeline.fence import Claim, Fence
-from uuidd.fleet import claiming
-from uuidd.fleet.claiming import Holder
+from uuidd.fleet import rules
 from uuidd.fleet.record import Record
+from uuidd.fleet.rules import Holder
 
 WINDOW = 2
 NOBODY = Holder()
@@ -36,7 +36,7 @@ class Rules:
     def claimed(self, record: Record | None, token: str, steady: int) -> tuple[Record, int]:
         """Return the record of a new claim, and the tick at which the claim begins."""
         until = steady + WINDOW
-        return claiming.claimed(record, token=token, until=until, holder=NOBODY, now=steady)
+        return rules.claimed(record, token=token, until=until, holder=NOBODY, now=steady)
 
     def until(self, written: Record, steady: int) -> int:
         """Return the tick before which ticks may be given out once *written* is confirmed."""
@@ -48,11 +48,11 @@ class Rules:
 
     def is_ours(self, record: Record | None, claim: Claim) -> bool:
         """Whether the register still has this claim."""
-        return claiming.is_ours(record, claim)
+        return rules.is_ours(record, claim)
 
     def released(self, record: Record, claim: Claim, reached: int) -> Record:
         """Return the record that lets the number go."""
-        return claiming.released(record, claim, reached=reached, now=0)
+        return rules.released(record, claim, reached=reached, now=0)
 
 
 class Stored(NamedTuple):
@@ -256,7 +256,7 @@ class World:
         if ours and claim is not None and record is not None:
             until = host.steady + WINDOW
             if until > record.until:
-                new = claiming.renewed(record, until=until, now=0)
+                new = rules.renewed(record, until=until, now=0)
                 yield self._writing(host, fresh, new, claim.begin)
             # It stops in order: its state is saved without the claim, and it lets the number go.
             new = self.rules.released(record, claim, host.mark)
@@ -279,5 +279,5 @@ class World:
     def _claim(self, host: Host, write: Write) -> Claim:
         record = record_of(write.record)
         assert record is not None
-        claim = claiming.confirmed(NAMESPACE, NUMBER, record, write.begin)
+        claim = rules.confirmed(NAMESPACE, NUMBER, record, write.begin)
         return replace(claim, until=self.rules.until(record, host.steady))

@@ -26,12 +26,13 @@ from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.fence import Fence
 from uuidd.core.timeline.steady import Steady
 from uuidd.core.timeline.timelines import Timelines
+from uuidd.fleet import engines
 from uuidd.fleet.address import Access, parse
-from uuidd.fleet.claiming import Holder
-from uuidd.fleet.connecting import connect
-from uuidd.fleet.coordinator import Coordinator, Version
+from uuidd.fleet.engines import Version
 from uuidd.fleet.keeper import Keeper
 from uuidd.fleet.record import Meta, Record
+from uuidd.fleet.registers import Registers, connect
+from uuidd.fleet.rules import Holder
 from uuidd.fleet.standing import Terms
 
 START_SECONDS = 60.0
@@ -56,31 +57,24 @@ class Crowd:
         )
 
 
-class Counted:
-    """A coordinator whose writes are counted."""
+class Counted(Registers):
+    """Registers whose writes are counted, those of all hosts together."""
 
     writes = 0
 
-    def __init__(self, inner: Coordinator) -> None:
-        self._inner = inner
-        self.name = inner.name
-        self.meta = inner.meta
-        self.create = inner.create
-        self.taken = inner.taken
-        self.registers = inner.registers
-        self.read = inner.read
-        self.freed = inner.freed
-
     async def write(self, number: int, record: Record, version: Version | None) -> Version:
-        """See ``Coordinator``."""
+        """See ``Registers``."""
         Counted.writes += 1
-        return await self._inner.write(number, record, version)
+        return await super().write(number, record, version)
 
 
 @asynccontextmanager
-async def _counted(url: str, access: Access) -> AsyncIterator[Coordinator]:
-    async with connect(parse(url), access) as engine:
-        yield Counted(engine)
+async def _counted(url: str, access: Access) -> AsyncIterator[Registers]:
+    engine = engines.opened(parse(url), access)
+    try:
+        yield Counted(engine, parse(url))
+    finally:
+        engine.close()
 
 
 def _keeper(url: str, access: Access, index: int, window: float) -> tuple[Keeper, Fence]:

@@ -15,9 +15,9 @@ from tests.fleet.servers import AnyEngine, access_to
 from tests.rig import Daemon, until
 from uuidd.core.ids.snowflake import TWITTER_EPOCH
 from uuidd.fleet.address import Access, parse
-from uuidd.fleet.connecting import connect
-from uuidd.fleet.coordinator import Away, Changed, Coordinator, Found
-from uuidd.fleet.record import Meta, Record
+from uuidd.fleet.engines import Away, Changed
+from uuidd.fleet.record import Found, Meta, Record
+from uuidd.fleet.registers import Registers, connect
 
 SECONDS = 30.0
 """For what follows soon, on a busy machine."""
@@ -38,7 +38,7 @@ class Fleet:
         self.options += self.access_options
         trio.run(self._make, high)
 
-    def connect(self) -> AbstractAsyncContextManager[Coordinator]:
+    def connect(self) -> AbstractAsyncContextManager[Registers]:
         """Connect to the namespace."""
         return connect(parse(self.url), self._access)
 

@@ -21,11 +21,11 @@ from uuidd.core.timeline.outcomes import NeedsSave, NoneFree, NoNumber
 from uuidd.core.timeline.state import State
 from uuidd.core.timeline.steady import Steady
 from uuidd.core.timeline.timelines import Reading, Timelines
-from uuidd.fleet.claiming import Holder
-from uuidd.fleet.coordinator import Away, Version
+from uuidd.fleet.engines import Away, Version
 from uuidd.fleet.fences import begin_fence
 from uuidd.fleet.keeper import Keeper
 from uuidd.fleet.record import Record
+from uuidd.fleet.rules import Holder
 from uuidd.fleet.standing import Terms
 
 NUMBERS = (3, 4)
@@ -48,7 +48,7 @@ class LateEngine(Engine):
         self.late: list[tuple[int, Record, Version | None]] = []
 
     async def write(self, number: int, record: Record, version: Version | None) -> Version:
-        """See ``Coordinator``."""
+        """See ``Registers``."""
         if self.delaying:
             self.late.append((number, record, version))
             raise Away("no answer")

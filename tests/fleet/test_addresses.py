@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from uuidd.cli import main
-from uuidd.fleet import connecting
-from uuidd.fleet.address import Access, AddressError, check, parse, place, secret
+from uuidd.fleet import engines
+from uuidd.fleet.address import Access, check, parse, place, secret
+from uuidd.refused import Refused
 
 ZOOKEEPER = parse("zk://h1,[::1]:2182/uuidd/prod")
 
@@ -69,7 +70,7 @@ def test_a_url_of_a_folder_names_it() -> None:
 )
 def test_a_url_that_cannot_be_used_is_one_line(url: str, error: str) -> None:
     """It names the value and the way out."""
-    with pytest.raises(AddressError) as caught:
+    with pytest.raises(Refused) as caught:
         parse(url)
     assert error in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -86,7 +87,7 @@ def test_a_url_that_cannot_be_used_is_one_line(url: str, error: str) -> None:
 )
 def test_a_password_in_the_url_is_refused_and_not_shown(url: str) -> None:
     """All users of the host can see the command line."""
-    with pytest.raises(AddressError, match="--worker-secret") as caught:
+    with pytest.raises(Refused, match="--worker-secret") as caught:
         parse(url)
     assert "hid" not in str(caught.value)
     assert "dden" not in str(caught.value)
@@ -123,16 +124,16 @@ def test_a_secret_is_one_line_of_its_file(tmp_path: Path) -> None:
 def test_a_secret_that_others_may_use_is_refused(tmp_path: Path, mode: int) -> None:
     """With the command that mends it; so is a key."""
     path = written(tmp_path, mode=mode)
-    with pytest.raises(AddressError, match=r"^--worker-secret: all users can use .* chmod o= /"):
+    with pytest.raises(Refused, match=r"^--worker-secret: all users can use .* chmod o= /"):
         check(ZOOKEEPER, Access("me", path))
-    with pytest.raises(AddressError, match=r"^--worker-key: all users can use"):
+    with pytest.raises(Refused, match=r"^--worker-key: all users can use"):
         check(parse("zks://h1/uuidd"), Access(cert=path, key=path))
 
 
 @pytest.mark.parametrize("text", ["", "\n", "two\nlines\n", "nul\0", "x" * 5000])
 def test_a_file_without_one_line_holds_no_secret(tmp_path: Path, text: str) -> None:
     """Its content is not shown."""
-    with pytest.raises(AddressError, match=r"file does not hold one line of text$"):
+    with pytest.raises(Refused, match=r"file does not hold one line of text$"):
         secret(Access("me", written(tmp_path, text)))
 
 
@@ -157,35 +158,33 @@ def test_files_that_are_of_no_use_are_refused(
     tmp_path: Path, url: str, name: str, error: str
 ) -> None:
     """They would protect nothing."""
-    with pytest.raises(AddressError) as caught:
+    with pytest.raises(Refused) as caught:
         check(parse(url), ONLY[name](written(tmp_path)))
     assert error in str(caught.value)
 
 
 def test_what_libpq_does_not_know_is_refused() -> None:
     """At the start, and not when the engine is asked."""
-    connecting.check(parse("postgresql://h1/ids?sslmode=require"), Access())
-    with pytest.raises(AddressError, match='invalid connection option "sslmood"'):
-        connecting.check(parse("postgresql://h1/ids?sslmood=require"), Access())
+    engines.check(parse("postgresql://h1/ids?sslmode=require"), Access())
+    with pytest.raises(Refused, match='invalid connection option "sslmood"'):
+        engines.check(parse("postgresql://h1/ids?sslmood=require"), Access())
 
 
 def test_certificates_that_are_none_are_refused(tmp_path: Path) -> None:
     """At the start, with the files' names."""
     path = written(tmp_path, "no certificate")
-    with pytest.raises(AddressError, match=f"^--worker-ca: {path} holds no certificates: "):
-        connecting.check(parse("zks://h1/uuidd"), Access(ca=path))
-    with pytest.raises(
-        AddressError, match=f"^--worker-cert: {path} and --worker-key {path} are no"
-    ):
-        connecting.check(parse("zks://h1/uuidd"), Access(cert=path, key=path))
+    with pytest.raises(Refused, match=f"^--worker-ca: {path} holds no certificates: "):
+        engines.check(parse("zks://h1/uuidd"), Access(ca=path))
+    with pytest.raises(Refused, match=f"^--worker-cert: {path} and --worker-key {path} are no"):
+        engines.check(parse("zks://h1/uuidd"), Access(cert=path, key=path))
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     """Also one that would block a reader."""
-    with pytest.raises(AddressError, match="--worker-ca: /none cannot be read: No such file"):
+    with pytest.raises(Refused, match="--worker-ca: /none cannot be read: No such file"):
         check(parse("zks://h1/u"), Access(ca=Path("/none")))
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(AddressError, match="pipe is not a plain file"):
+    with pytest.raises(Refused, match="pipe is not a plain file"):
         check(parse("zks://h1/u"), Access(ca=tmp_path / "pipe"))
 
 
@@ -193,5 +192,5 @@ def test_a_name_without_a_slash_is_a_credential() -> None:
     """As systemd's LoadCredential= passes it."""
     assert place("--worker-secret", "db", "/run/credentials/x") == Path("/run/credentials/x/db")
     assert place("--worker-secret", "/etc/db", None) == Path("/etc/db")
-    with pytest.raises(AddressError, match=r"CREDENTIALS_DIRECTORY is not set; write \./db"):
+    with pytest.raises(Refused, match=r"CREDENTIALS_DIRECTORY is not set; write \./db"):
         place("--worker-secret", "db", None)

@@ -15,9 +15,8 @@ import trio
 from uuidd.cli import listing, main
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.fleet.address import Access, parse
-from uuidd.fleet.connecting import connect
-from uuidd.fleet.coordinator import Found
-from uuidd.fleet.record import Meta, Record
+from uuidd.fleet.record import Found, Meta, Record
+from uuidd.fleet.registers import connect
 
 FAR = UNIX_EPOCH + 100 * 365 * 86400 * TICKS_PER_SECOND
 """A tick some fifty years ahead."""
@@ -325,4 +324,6 @@ def test_numbers_outside_of_the_fleet_are_refused(fleet: Fleet) -> None:
 def test_an_engine_without_an_answer_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     """With its name."""
     assert main(["workers", "etcd://127.0.0.1:1/uuidd"]) == 1
-    assert capsys.readouterr().err.startswith("uuidd: etcd 127.0.0.1:1 gives no answer: Connect")
+    assert capsys.readouterr().err.startswith(
+        "uuidd: etcd 127.0.0.1:1 gives no answer: cannot connect"
+    )

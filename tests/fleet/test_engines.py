@@ -15,14 +15,14 @@ import trio.testing
 
 from tests.fleet.servers import KINDS, AnyEngine, access_to, running
 from uuidd.fleet.address import Access, parse
-from uuidd.fleet.connecting import connect
-from uuidd.fleet.coordinator import Changed, Coordinator, Found, Freed
-from uuidd.fleet.record import Meta, Record
+from uuidd.fleet.engines import Changed
+from uuidd.fleet.record import Found, Meta, Record
+from uuidd.fleet.registers import Freed, Registers, connect
 
 META = Meta("0123456789abcdef", 1288834974657)
 RECORD = Record("fedcba9876543210", 139, held=True, host="db1", other={"later": [1]})
 
-Connected = Callable[[], AbstractAsyncContextManager[Coordinator]]
+Connected = Callable[[], AbstractAsyncContextManager[Registers]]
 
 
 @pytest.fixture(scope="session")
@@ -55,7 +55,7 @@ def connected(
     return lambda: connect(address, access_to(engine, tmp_path))
 
 
-async def made(engine: Coordinator, **registers: Record) -> None:
+async def made(engine: Registers, **registers: Record) -> None:
     """Make the namespace, and open it."""
     await engine.create(META, {int(name[1:]): record for name, record in registers.items()})
     assert await engine.meta() == META
@@ -88,48 +88,20 @@ async def test_a_namespace_has_its_first_registers_from_the_beginning(
 
 
 async def test_who_waits_is_told_of_a_number_that_is_let_go(connected: Connected) -> None:
-    """With a count, so that it knows whether it has missed one; also if it was let go before."""
+    """With a count, so that it knows whether it has missed one; not of one that is reserved."""
     free = replace(RECORD, held=False)
     async with connected() as engine, connected() as other:
         await made(engine)
         await other.meta()
-        before = await other.freed(None)
-        assert before.number is None
-        told: list[Freed] = []
+        assert await other.freed() == Freed(0, None)
         version = await engine.write(7, RECORD, None)
-
-        async def wait() -> None:
-            told.append(await other.freed(before.count))
-
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(wait)
-            await engine.write(7, free, version)
-            await engine.write(8, RECORD, None)
-        await engine.write(9, free, None)
-        told += [await other.freed(told[0].count), await other.freed(None)]
-        assert told == [Freed(before.count + 1, 7), *[Freed(before.count + 2, 9)] * 2]
-
-
-async def test_who_waits_for_long_is_told_of_each_number(connected: Connected) -> None:
-    """Not only of the first one, and the engine can be asked other things meanwhile."""
-    free = replace(RECORD, held=False)
-    async with connected() as engine, connected() as other:
-        await made(engine)
-        await other.meta()
-        heard = await other.freed(None)
-        for number in range(3):
-
-            async def write(number: int = number) -> None:
-                await trio.testing.wait_all_tasks_blocked(0.05)
-                await engine.write(number, free, None)
-
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(write)
-                heard = await other.freed(heard.count)
-            assert heard.number == number
-            with trio.move_on_after(0.05):
-                await other.freed(heard.count)
-            assert await other.read(number) is not None
+        assert await other.freed() == Freed(0, None)
+        await engine.write(7, free, version)
+        assert await other.freed() == Freed(1, 7)
+        await engine.write(8, RECORD, None)
+        await other.write(9, free, None)
+        await engine.write(10, replace(free, reserved=True), None)
+        assert await engine.freed() == await other.freed() == Freed(2, 9)
 
 
 async def test_nothing_can_be_asked_before_the_namespace(connected: Connected) -> None:
@@ -210,7 +182,7 @@ async def test_all_registers_are_read_at_once(connected: Connected) -> None:
     """With the versions to replace them by."""
     async with connected() as engine:
         await made(engine, _3=RECORD, _1023=replace(RECORD, until=150))
-        found = await engine.registers()
+        found = await engine.all()
         assert sorted(found) == [3, 1023]
         last = found[1023]
         assert isinstance(last, Found)

@@ -26,6 +26,11 @@ for change in [("stop", 0, 0.0), ("stop", 1, 0.0), ("start", 0, 0.0)]:
     FREED += [change, ("sleep", 0, 10.0), ("take", 0, 0.0)]
 """One host after the other stops, and frees its number."""
 
+SOON: Steps = [("sleep", 0, 10.0), ("take", 0, 0.0)]
+for index in (0, 2, 1, 0, 2):
+    SOON += [("stop", index, 0.0), ("sleep", 0, 2.1), ("take", 0, 0.0), ("start", index, 0.0)]
+"""The next host makes Snowflakes while its clock may be behind that of the host before."""
+
 
 def run(steps: Steps) -> Seen:
     """Return what is seen of these steps."""
@@ -33,6 +38,7 @@ def run(steps: Steps) -> Seen:
 
 
 @example(steps=FREED)
+@example(steps=SOON)
 @given(steps=st.lists(STEP, min_size=10, max_size=60))
 def test_no_number_is_used_twice_for_one_tick(steps: Steps) -> None:
     """And the other steady kinds are never refused, which a step of the world checks."""

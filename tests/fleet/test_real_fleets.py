@@ -16,8 +16,8 @@ from tests.fleet.fleets import SECONDS, Fleet, answered, reaches, renews, take, 
 from tests.fleet.servers import KINDS, AnyEngine, Etcd, power_cut, running
 from tests.rig import Daemon, until
 from uuidd.cli import main
-from uuidd.fleet.coordinator import Away, Found
-from uuidd.fleet.record import Record
+from uuidd.fleet.engines import Away
+from uuidd.fleet.record import Found, Record
 
 pytestmark = pytest.mark.thorough
 

@@ -16,7 +16,7 @@ from tests.fleet.fleets import SECONDS, Fleet, answered, reaches, renews, take, 
 from tests.fleet.servers import Etcd, Postgresql, Zookeeper, running
 from tests.rig import Daemon, until
 from uuidd.cli import main
-from uuidd.fleet.coordinator import Changed
+from uuidd.fleet.engines import Changed
 from uuidd.fleet.record import Record
 
 pytestmark = pytest.mark.thorough

@@ -21,9 +21,9 @@ from tests.fleet.servers import (
     running,
 )
 from uuidd.fleet.address import Access, parse
-from uuidd.fleet.connecting import connect
-from uuidd.fleet.coordinator import Away
+from uuidd.fleet.engines import Away
 from uuidd.fleet.record import Meta, Record
+from uuidd.fleet.registers import connect
 
 pytestmark = [
     pytest.mark.thorough,

@@ -30,7 +30,7 @@ def add_access(made: argparse._ActionsContainer) -> None:
 
 
 def access(given: argparse.Namespace) -> Access:
-    """Return what these options say, with absolute paths. Raises AddressError."""
+    """Return what these options say, with absolute paths. Raises Refused."""
     folder = os.environ.get("CREDENTIALS_DIRECTORY")
     files = {name: getattr(given, f"worker_{name}") for name in _FILES}
     return Access(

@@ -9,8 +9,7 @@ from typing import Any
 
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.fleet.administering import clock_offset, standing
-from uuidd.fleet.coordinator import Found
-from uuidd.fleet.record import Meta
+from uuidd.fleet.record import Found, Meta
 
 _UNUSED_SECONDS = 100 * 31_557_600.0
 """A register that is so old was made for a number that nobody used."""

@@ -8,7 +8,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from uuidd.core.ids.snowflake import EPOCH_BITS, WORKER_BITS
-from uuidd.fleet.address import AddressError, parse
+from uuidd.fleet.address import parse
+from uuidd.refused import Refused
 
 MAX_WHOLE = 1_000_000_000
 """More than any count or number of seconds that makes sense here."""
@@ -57,7 +58,7 @@ def worker(text: str) -> int | str:
         return whole(0, (1 << WORKER_BITS) - 1)(text)
     try:
         parse(text)
-    except AddressError as error:
+    except Refused as error:
         raise argparse.ArgumentTypeError(str(error)) from None
     return text
 

@@ -13,8 +13,9 @@ from uuidd.cli import arguments, values
 from uuidd.cli.engine import access, add_access, span
 from uuidd.core.ids.snowflake import TWITTER_EPOCH
 from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND, UNIX_EPOCH
-from uuidd.fleet.address import Access, Address, AddressError, parse
+from uuidd.fleet.address import Access, Address, parse
 from uuidd.fleet.record import NUMBERS, Meta, UnreadableError, new_token
+from uuidd.refused import Refused
 
 COMMAND = "workers"
 _DEFAULT = "list"
@@ -113,12 +114,11 @@ def main(argv: Sequence[str]) -> int:
     # Imported here, so that wrong usage is told without waiting for it.
     import trio
 
-    from uuidd.fleet.administering import RefusedError
-    from uuidd.fleet.coordinator import Away
+    from uuidd.fleet.engines import Away
 
     try:
         print(trio.run(_run, given.url, access(given), given))
-    except (AddressError, RefusedError, UnreadableError) as error:
+    except (Refused, UnreadableError) as error:
         return _complain(str(error))
     except Away as away:
         return _complain(f"{given.url.name} gives no answer: {away}")
@@ -129,8 +129,7 @@ async def _run(address: Address, access: Access, given: argparse.Namespace) -> s
     """Return what to print."""
     from uuidd.cli import listing
     from uuidd.fleet import administering
-    from uuidd.fleet.administering import RefusedError
-    from uuidd.fleet.connecting import connect
+    from uuidd.fleet.registers import connect
 
     now = UNIX_EPOCH + time.time_ns() // 100
     writer = administering.Writer(new_token, now, socket.gethostname()[:64], version())
@@ -159,7 +158,7 @@ async def _run(address: Address, access: Access, given: argparse.Namespace) -> s
                 await administering.opened(engine)
                 found = await engine.read(given.number)
                 if found is None:
-                    raise RefusedError(f"number {given.number} is free: no host ever had it")
+                    raise Refused(f"number {given.number} is free: no host ever had it")
                 _ask(given, found.record.host, administering.standing(found.record, now))
                 used = given.used_until
                 record = await administering.free(
@@ -180,7 +179,7 @@ async def _run(address: Address, access: Access, given: argparse.Namespace) -> s
                 return f"raised {changed} numbers; none begins before {listing.time_of(until)}"
             case _:
                 meta = await administering.opened(engine)
-                rows = listing.rows(await engine.registers(), now)
+                rows = listing.rows(await engine.all(), now)
                 return (
                     listing.as_json(engine.name, meta, rows)
                     if given.json
@@ -189,21 +188,19 @@ async def _run(address: Address, access: Access, given: argparse.Namespace) -> s
 
 
 def _ask(given: argparse.Namespace, host: str, standing: str) -> None:
-    """Ask whether the number's host is gone. Raises RefusedError if it is not."""
-    from uuidd.fleet.administering import RefusedError
-
+    """Ask whether the number's host is gone. Raises Refused if it is not."""
     if given.yes or standing == "released":
         return
     question = f"Number {given.number} is {standing} (host {host!r}). Is its host gone for ever?"
     if not sys.stdin.isatty():
-        raise RefusedError(f"{question} Then add --yes; nothing was changed")
+        raise Refused(f"{question} Then add --yes; nothing was changed")
     try:
         answer = input(f"{question} [y/N] ")
     except EOFError:
         print()
         answer = ""
     if answer.strip().lower() not in ("y", "yes"):
-        raise RefusedError("nothing was changed")
+        raise Refused("nothing was changed")
 
 
 def _complain(line: str) -> int:
@@ -214,7 +211,7 @@ def _complain(line: str) -> int:
 def _address(text: str) -> Address:
     try:
         return parse(text)
-    except AddressError as error:
+    except Refused as error:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 

@@ -23,8 +23,8 @@ _SCHEMES = {
 }
 """The engine, its default port, and whether TLS can be had, by a URL's scheme."""
 
-_PACKAGES = {"zookeeper": "kazoo", "etcd": "httpx2", "postgresql": "psycopg"}
-"""What each engine's extra installs."""
+_PACKAGES = {"zookeeper": "kazoo", "postgresql": "psycopg"}
+"""What an engine's extra installs; etcd needs nothing."""
 
 _FORGETFUL = ("redis", "rediss", "valkey", "valkeys")
 _SEGMENT = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,64}")
@@ -33,10 +33,6 @@ _MAX_SECRET = 4096
 
 DEFAULT_NAMESPACE = "uuidd"
 """The namespace in a database, if the URL names none."""
-
-
-class AddressError(Refused):
-    """The engine cannot be asked with these options; one line, with the option and the way out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,24 +94,22 @@ def host_and_port(host: str, port: int) -> str:
 
 
 def parse(url: str) -> Address:
-    """Return what *url* says. Raises AddressError, which never shows a password."""
+    """Return what *url* says. Raises Refused, which never shows a password."""
     shown = _without_password(url)
     scheme, separator, rest = url.partition("://")
     if not separator:
-        raise AddressError(
-            f"{shown!r:.80} is neither a worker number nor a URL like zk://h1:2181/uuidd"
-        )
+        raise Refused(f"{shown!r:.80} is neither a worker number nor a URL like zk://h1:2181/uuidd")
     if scheme in _FORGETFUL:
-        raise AddressError(
+        raise Refused(
             f"{scheme}://: Redis may forget what it has confirmed, so a number could be two hosts';"
             " use zk, etcd or postgresql"
         )
     if scheme not in _SCHEMES:
-        raise AddressError(
+        raise Refused(
             f"{scheme!r:.40} is no engine that is known; use {', '.join(_SCHEMES)} before ://"
         )
     if shown != url:
-        raise AddressError(
+        raise Refused(
             f"{shown!r:.200}: a password in the URL would be seen by all users of this host; put it"
             " into a file, and name that with --worker-secret"
         )
@@ -125,32 +119,32 @@ def parse(url: str) -> Address:
     authority, _, where = rest.partition("/")
     userinfo, _, netloc = authority.rpartition("@")
     if fragment or (parameters and scheme != "postgresql"):
-        raise AddressError(f"{shown!r:.200}: nothing can follow the path, such as ? or #")
+        raise Refused(f"{shown!r:.200}: nothing can follow the path, such as ? or #")
     engine, port, tls = _SCHEMES[scheme]
     if engine == "folder":
         if netloc or userinfo or not where.strip("/"):
-            raise AddressError(f"{shown!r:.200} names no folder; write folder:///path/of/folder")
+            raise Refused(f"{shown!r:.200} names no folder; write folder:///path/of/folder")
         return Address(url, engine, (), unquote(f"/{where}"), tls)
     query = tuple(parse_qsl(parameters, keep_blank_values=True))
     on_socket = any(name in ("host", "hostaddr", "service") for name, _ in query)
     if not netloc and not on_socket:
-        raise AddressError(f"{shown!r:.200} names no host; write {scheme}://h1:{port}/...")
+        raise Refused(f"{shown!r:.200} names no host; write {scheme}://h1:{port}/...")
     hosts = tuple(_host(each, port, shown) for each in netloc.split(",")) if netloc else ()
     segments = [unquote(each) for each in where.split("/") if each]
     if wrong := [each for each in segments if not _SEGMENT.fullmatch(each)]:
-        raise AddressError(
+        raise Refused(
             f"{shown!r:.200}: {wrong[0]!r:.80} in the path is not 1 to 64 letters, digits and . _ -"
         )
     database = ""
     if engine == "postgresql":
         if not 1 <= len(segments) <= 2:
-            raise AddressError(
+            raise Refused(
                 f"{shown!r:.200} must name a database, and may name a namespace in it:"
                 " postgresql://user@h1/database/prod"
             )
         database, segments = segments[0], segments[1:] or [DEFAULT_NAMESPACE]
     elif not segments:
-        raise AddressError(f"{shown!r:.200} names no namespace; write {scheme}://.../uuidd/prod")
+        raise Refused(f"{shown!r:.200} names no namespace; write {scheme}://.../uuidd/prod")
     path = segments[0] if database else "/" + "/".join(segments)
     return Address(url, engine, hosts, path, tls, unquote(userinfo), database, query)
 
@@ -158,12 +152,12 @@ def parse(url: str) -> Address:
 def check(address: Address, access: Access, *, unseen: Path | None = None) -> None:
     """Check that the engine's extra is installed, and that the files can be used.
 
-    Raises AddressError. Asks no engine. Files in the folder *unseen* are not looked at.
+    Raises Refused. Asks no engine. Files in the folder *unseen* are not looked at.
     """
     package = _PACKAGES.get(address.engine)
     if package is not None and find_spec(package) is None:
         scheme = address.url.partition(":")[0]
-        raise AddressError(
+        raise Refused(
             f"{scheme}:// needs the package {package}; install it with {installing(address.engine)}"
         )
     files = {"ca": access.ca, "cert": access.cert, "key": access.key}
@@ -171,13 +165,13 @@ def check(address: Address, access: Access, *, unseen: Path | None = None) -> No
     if given and not address.tls:
         scheme = address.url.partition(":")[0]
         instead = f"; write {scheme}s:// for TLS" if f"{scheme}s" in _SCHEMES else ""
-        raise AddressError(f"{given[0]} is for TLS, and {scheme}:// has none{instead}")
+        raise Refused(f"{given[0]} is for TLS, and {scheme}:// has none{instead}")
     if (access.cert is None) != (access.key is None):
-        raise AddressError("--worker-cert and --worker-key must be given together")
+        raise Refused("--worker-cert and --worker-key must be given together")
     if access.secret is not None and address.engine == "folder":
-        raise AddressError("--worker-secret is of no use with folder://; leave it out")
+        raise Refused("--worker-secret is of no use with folder://; leave it out")
     if access.secret is not None and not (access.user or address.user):
-        raise AddressError("--worker-secret needs the name of its user; add --worker-user")
+        raise Refused("--worker-secret needs the name of its user; add --worker-user")
     for name, path in files.items():
         if path is not None and path.parent != unseen:
             _read(f"--worker-{name}", path, secret=name == "key")
@@ -188,7 +182,7 @@ def check(address: Address, access: Access, *, unseen: Path | None = None) -> No
 def secret(access: Access) -> str:
     """Return the secret in its file, without the end of the line; "" if there is none.
 
-    Raises AddressError if the file cannot be read, or others can read it too.
+    Raises Refused if the file cannot be read, or others can read it too.
     """
     if access.secret is None:
         return ""
@@ -198,7 +192,7 @@ def secret(access: Access) -> str:
     except UnicodeDecodeError:
         text = ""
     if not text or len(text) > _MAX_SECRET or not text.isprintable():
-        raise AddressError(f"--worker-secret: {access.secret} does not hold one line of text")
+        raise Refused(f"--worker-secret: {access.secret} does not hold one line of text")
     return text
 
 
@@ -206,14 +200,14 @@ def place(option: str, text: str, credentials: str | None) -> Path:
     """Return the path of a file that is given as *text*, absolute.
 
     One without a slash is one of systemd's credentials, in the folder *credentials*. Raises
-    AddressError, naming the option, if there are none, or the text is empty.
+    Refused, naming the option, if there are none, or the text is empty.
     """
     if not text or "\0" in text:
-        raise AddressError(f"{option}: {text!r:.40} is no path")
+        raise Refused(f"{option}: {text!r:.40} is no path")
     if "/" in text:
         return Path(text).absolute()
     if not credentials:
-        raise AddressError(
+        raise Refused(
             f"{option}: {text!r:.80} has no slash, so it is one of systemd's credentials, but"
             f" $CREDENTIALS_DIRECTORY is not set; write ./{text:.80} for a file here"
         )
@@ -225,25 +219,25 @@ def _read(option: str, path: Path, *, secret: bool) -> bytes:
         with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
             found = os.fstat(file.fileno())
             if not stat.S_ISREG(found.st_mode):
-                raise AddressError(f"{option}: {path} is not a plain file")
+                raise Refused(f"{option}: {path} is not a plain file")
             if secret and found.st_mode & stat.S_IRWXO:
-                raise AddressError(
+                raise Refused(
                     f"{option}: all users can use {path} (mode {found.st_mode & 0o7777:04o});"
                     f" chmod o= {path}"
                 )
             return file.read(1 << 20)
     except OSError as error:
-        raise AddressError(f"{option}: {path} cannot be read: {error.strerror}") from None
+        raise Refused(f"{option}: {path} cannot be read: {error.strerror}") from None
 
 
 def _host(text: str, port: int, shown: str) -> tuple[str, int]:
     found = _HOST.fullmatch(text)
     if found is None:
-        raise AddressError(f"{shown!r:.200}: {text!r:.80} is no host, or host:port")
+        raise Refused(f"{shown!r:.200}: {text!r:.80} is no host, or host:port")
     six, six_port, name, name_port = found.groups()
     chosen = int(six_port or name_port or port)
     if not 0 < chosen < 1 << 16:
-        raise AddressError(f"{shown!r:.200}: {chosen} is no port; ports are 1 to 65535")
+        raise Refused(f"{shown!r:.200}: {chosen} is no port; ports are 1 to 65535")
     return six or name, chosen
 
 

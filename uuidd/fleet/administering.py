@@ -10,8 +10,10 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 from uuidd.core.ids.ticks import TICK_BITS, TICKS_PER_SECOND
-from uuidd.fleet.coordinator import Changed, Coordinator, Found
-from uuidd.fleet.record import Meta, Record
+from uuidd.fleet.engines import Changed
+from uuidd.fleet.record import Found, Meta, Record
+from uuidd.fleet.registers import Registers
+from uuidd.refused import Refused
 
 FREED_TICKS = 60 * TICKS_PER_SECOND
 """How far past now a freed number begins, so that a host whose clock is behind used none of it."""
@@ -21,10 +23,6 @@ MARGIN_TICKS = 60 * TICKS_PER_SECOND
 """How far past their window hosts may go on after a restore or a loss.
 
 Their clocks differ from this one's, and after a crash a host's steady clock is ahead of UTC."""
-
-
-class RefusedError(Exception):
-    """What was asked cannot be done; one line that says why. Nothing was changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +37,7 @@ class Writer:
     def free(self, until: int, *, reserved: bool = False) -> Record:
         """Return the register of a number that no host has."""
         if not 0 <= until < 1 << TICK_BITS:
-            raise RefusedError("the time lies outside of 1582 to 5236")
+            raise Refused("the time lies outside of 1582 to 5236")
         return Record(
             self.token(),
             until,
@@ -51,36 +49,34 @@ class Writer:
         )
 
 
-async def opened(engine: Coordinator) -> Meta:
-    """Return the namespace. Raises RefusedError if there is none."""
-    meta = await engine.meta()
+async def opened(fleet: Registers) -> Meta:
+    """Return the namespace. Raises Refused if there is none."""
+    meta = await fleet.meta()
     if meta is None:
-        raise RefusedError(
-            f"{engine.name} has no such namespace; make it with uuidd workers init URL, and with"
+        raise Refused(
+            f"{fleet.name} has no such namespace; make it with uuidd workers init URL, and with"
             " --new if no host ever had a number of it"
         )
     return meta
 
 
 async def init(
-    engine: Coordinator,
+    fleet: Registers,
     meta: Meta,
     reserve: Collection[int],
     writer: Writer,
     *,
     used: tuple[int, int] | None,
 ) -> int | None:
-    """Make a namespace, with these numbers reserved. Raises RefusedError if there is one.
+    """Make a namespace, with these numbers reserved. Raises Refused if there is one.
 
     *used* is the longest window and hold, in ticks, of hosts that may still use numbers of a
     namespace that the engine has lost; None if there was none. Returns the tick at which all
     numbers begin then, which no such host gets past; None if they begin at once.
     """
-    found = await engine.meta()
+    found = await fleet.meta()
     if found is not None:
-        raise RefusedError(
-            f"the namespace exists already, with the id {found.id}; nothing was changed"
-        )
+        raise Refused(f"the namespace exists already, with the id {found.id}; nothing was changed")
     _check_range(meta, reserve)
     until = None if used is None else writer.now + used[0] + max(used[1], MARGIN_TICKS)
     registers = {number: writer.free(until or 0, reserved=True) for number in reserve}
@@ -88,30 +84,30 @@ async def init(
         for number in range(meta.low, meta.high + 1):
             registers.setdefault(number, writer.free(until))
     try:
-        await engine.create(meta, registers)
+        await fleet.create(meta, registers)
     except Changed:
-        raise RefusedError("the namespace was made by another at the same time") from None
+        raise Refused("the namespace was made by another at the same time") from None
     return until
 
 
-async def reserve(engine: Coordinator, numbers: Collection[int], writer: Writer) -> None:
-    """Let no new host lease these numbers. Raises RefusedError for one that a host holds."""
-    _check_range(await opened(engine), numbers)
-    found = {number: await engine.read(number) for number in numbers}
+async def reserve(fleet: Registers, numbers: Collection[int], writer: Writer) -> None:
+    """Let no new host lease these numbers. Raises Refused for one that a host holds."""
+    _check_range(await opened(fleet), numbers)
+    found = {number: await fleet.read(number) for number in numbers}
     for number, each in found.items():
         if each is not None and each.record.held:
-            raise RefusedError(f"number {number} is held by {each.record.host or 'a host'}")
+            raise Refused(f"number {number} is held by {each.record.host or 'a host'}")
     for number, each in found.items():
         record = (
             writer.free(0, reserved=True)
             if each is None
             else replace(each.record, reserved=True, claim=writer.token(), at=writer.now)
         )
-        await _write(engine, number, record, each)
+        await _write(fleet, number, record, each)
 
 
 async def free(
-    engine: Coordinator, number: int, found: Found, writer: Writer, *, used_until: int | None
+    fleet: Registers, number: int, found: Found, writer: Writer, *, used_until: int | None
 ) -> Record:
     """Let any host lease a number whose host is gone, or that was reserved; return its register.
 
@@ -122,36 +118,36 @@ async def free(
         used_until = max(found.record.until, writer.now + FREED_TICKS)
     free = writer.free(used_until)
     record = replace(free, other=found.record.other)
-    await _write(engine, number, record, found)
+    await _write(fleet, number, record, found)
     return record
 
 
 async def raise_all(
-    engine: Coordinator, window: int, writer: Writer, *, cut_off: bool
+    fleet: Registers, window: int, writer: Writer, *, cut_off: bool
 ) -> tuple[int, int]:
     """Let no number begin before all hosts have stopped using theirs, after a restore.
 
     *window* is the longest that a host has, in ticks. Returns how many registers were changed, and
     the tick before which none begins. Numbers without a register get one, for the backup may be
-    older than their first claim. Raises RefusedError, and changes nothing, if a register cannot be
+    older than their first claim. Raises Refused, and changes nothing, if a register cannot be
     read, or shows that a host has a longer window. So it does if a host holds a number, unless all
     are *cut_off*: hosts that renew would reserve their numbers up to the tick that is returned.
     """
-    meta = await opened(engine)
+    meta = await opened(fleet)
     changed, until = 0, writer.now + window + MARGIN_TICKS
-    registers = await engine.registers()
+    registers = await fleet.all()
     for number, each in registers.items():
         if isinstance(each, str):
-            raise RefusedError(each)
+            raise Refused(each)
         record = each.record
         if record.held and record.at and record.until - record.at > window + MARGIN_TICKS:
             seconds = -(-(record.until - record.at) // TICKS_PER_SECOND)
-            raise RefusedError(
+            raise Refused(
                 f"host {record.host!r} has reserved number {number} for {seconds} s; run this with"
                 f" --worker-window {seconds}s, or free the number first"
             )
         if not cut_off and standing(record, writer.now) == "held":
-            raise RefusedError(
+            raise Refused(
                 f"number {number} is held by {record.host or 'a host'}, so hosts may reach the"
                 " engine; cut off all of them, and then add --hosts-cut-off; nothing was changed"
             )
@@ -167,9 +163,9 @@ async def raise_all(
                 else replace(found.record, until=until, at=writer.now)
             )
             try:
-                await engine.write(number, record, None if found is None else found.version)
+                await fleet.write(number, record, None if found is None else found.version)
             except Changed:
-                found = await engine.read(number)
+                found = await fleet.read(number)
             else:
                 changed += 1
                 break
@@ -191,13 +187,13 @@ def clock_offset(found: Found, unix_now: Callable[[int], float]) -> float | None
 def _check_range(meta: Meta, numbers: Collection[int]) -> None:
     for number in numbers:
         if not meta.low <= number <= meta.high:
-            raise RefusedError(f"number {number} is not in the fleet's {meta.low} to {meta.high}")
+            raise Refused(f"number {number} is not in the fleet's {meta.low} to {meta.high}")
 
 
-async def _write(engine: Coordinator, number: int, record: Record, found: Found | None) -> None:
+async def _write(fleet: Registers, number: int, record: Record, found: Found | None) -> None:
     try:
-        await engine.write(number, record, None if found is None else found.version)
+        await fleet.write(number, record, None if found is None else found.version)
     except Changed:
-        raise RefusedError(
+        raise Refused(
             f"number {number} was changed by another at the same time; look at it once more"
         ) from None

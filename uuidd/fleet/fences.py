@@ -7,19 +7,19 @@ from pathlib import Path
 
 from uuidd.core.timeline.fence import Claim, Fence, Shared
 from uuidd.core.timeline.state import State
-from uuidd.fleet import connecting
+from uuidd.fleet import engines
 from uuidd.fleet.address import Fleet
 
 log = logging.getLogger("uuidd")
 
 
 def check_fleet(fleet: Fleet | None, *, unseen: Path | None = None) -> None:
-    """Check that the engine of a fleet can be asked, without asking it. Raises AddressError.
+    """Check that the engine of a fleet can be asked, without asking it. Raises Refused.
 
     Files in the folder *unseen* are not looked at.
     """
     if fleet is not None:
-        connecting.check(fleet.address, fleet.access, unseen=unseen)
+        engines.check(fleet.address, fleet.access, unseen=unseen)
 
 
 def begin_fence(

@@ -2,49 +2,70 @@
 
 Theory of operation
 
-1. One task asks the engine, one question at a time. Nothing else of the daemon waits for it: only
-   Snowflakes look at the fence (core/timeline/fence.py), which the task moves. What to write is
-   decided in fleet/claiming.py.
+1. One coroutine asks the engine, one question at a time: it reads the namespace, confirms the claim
+   of the state or claims a number, and renews the claim until it is lost; then it begins anew.
+   After a question without an answer it begins anew, too. Nothing else of the daemon waits for it:
+   only Snowflakes look at the fence (core/timeline/fence.py), which the coroutine moves. What to
+   write is decided in rules.py.
 2. A start first asks the engine to confirm the claim of its state under a new token. So of two
    hosts that start with a copy of one state folder, one goes on, and the other takes another
-   number. If the engine cannot be asked, or is silent for RESUME_SECONDS, the host goes on without
-   it, up to the stored *until*. Then both copies use the same ticks until the engine answers. The
-   machine-id prevents that: a state of another one is not used.
+   number; with the old token both would renew it. If the engine cannot be asked, or is silent for
+   RESUME_SECONDS, the host goes on without it, up to the stored *until*. Then both copies use the
+   same ticks until the engine answers. The machine-id prevents that: a state of another one is not
+   used.
 3. A number that was claimed is used once the claim is saved. So a host that has made a Snowflake
-   goes on with its number after a crash, too.
+   goes on with its number after a crash, too; otherwise it would make none while the engine is
+   down.
 4. A claim is renewed when half of its window is over, or a little before, so that hosts which
    started together do not all ask at once. Each confirmed write moves the fence to the value that
    was written. After a lost answer the register is read, and written again if it has this host's
-   token; what a read shows never moves the fence.
+   token; what a read shows never moves the fence, for that write may be an older one.
 5. A host whose number another one has taken (it was silent for longer than *until* and the hold)
-   goes on with it below the confirmed *until*, where it is still its own, and claims another.
-6. While all numbers are taken, a host waits for one to be let go or to fall due (waiting.py).
+   goes on with it below the confirmed *until*, where it is still its own, and claims another. It
+   closes the fence at once if the other may have started with a copy of its state, which has the
+   same *until*.
+6. While all numbers are taken, a host waits for one to be let go or to fall due. Each second or two
+   it reads which number was let go last, and then that number's register alone: if hundreds of
+   hosts read all registers, the engine would have no time for renewals. Of the second, a look at
+   all registers tells the earliest time, for a register's end moves on only. What a host has not
+   heard, it finds when it looks at all registers again.
 7. A stop first looks whether the engine answers. If so, the state is saved without the claim, and
    then the register says how far this host got, so that another one can have the number at once.
-   If not, the claim stays in the state, and the next start goes on with it.
+   Were the register written first, the next start could go on with a number of another host. If the
+   engine does not answer, the claim stays in the state, and the next start goes on with it.
 8. When this machine was cloned, its copy has the same claim and the same token. So the claim is
-   dropped at once, and another number is claimed. An answer that comes after that counts for
-   nothing.
+   dropped at once, and the coroutine is cancelled, which then claims another number. An answer that
+   has come by then counts for nothing: it would open the fence again.
 """
 
 from __future__ import annotations
 
+import logging
 import secrets
-from collections.abc import Awaitable, Callable
+import socket
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, replace
+from math import inf
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 import trio
 
+from uuidd import version
+from uuidd.core.ids import times
+from uuidd.core.ids.ticks import TICKS_PER_SECOND
+from uuidd.core.timeline.fence import Claim
 from uuidd.core.timeline.timelines import Reading, Timelines
-from uuidd.fleet.address import AddressError
-from uuidd.fleet.claimant import Claimant
-from uuidd.fleet.claiming import Holder
-from uuidd.fleet.coordinator import Changed, Coordinator, reason
-from uuidd.fleet.finding import AGAIN_SECONDS
-from uuidd.fleet.release import Release
+from uuidd.fleet import rules
+from uuidd.fleet.address import Fleet
+from uuidd.fleet.engines import Changed
+from uuidd.fleet.record import Found, Meta, Record, new_token
+from uuidd.fleet.registers import Freed, Registers, connect, reason
+from uuidd.fleet.rules import Due, Holder
 from uuidd.fleet.standing import Standing, Terms
+from uuidd.refused import Refused
+from uuidd.statefile import machine_hash
 
 RETRY = (0.1, 5.0)
 """Seconds to the next question after one without an answer: the first time, and the most."""
@@ -54,21 +75,70 @@ RESUME_SECONDS = 0.5
 
 Requests for Snowflakes wait longer than that."""
 
+LOOK_SECONDS = 5.0
+"""Between two looks at the clock, or at a fleet that is not initialised."""
+
+UNTRUSTED_SECONDS = 1.0
+"""Between two looks at a clock that is not trusted."""
+
+SPREAD = 8
+"""A claim is renewed up to this part of the window before half of it is over, at random."""
+
+SAVE_SECONDS = 2.0
+"""How long a number that was claimed waits for the save that holds the claim."""
+
+TRIES = 16
+"""How many numbers of a list are tried before the fleet is read anew: others try them too."""
+
+AGAIN_SECONDS = 0.1
+"""The most before the fleet is read anew, after other hosts came first."""
+
+POLL_SECONDS = (1.0, 2.0)
+"""Between two looks at which number was let go last, at random."""
+
+SHARE_SECONDS = 0.3
+"""Within so many seconds the hosts that wait look for a number that falls due for all of them."""
+
+ALL_SECONDS = 60.0
+"""From a look at all registers to the next: so much, or up to twice as much."""
+
+UNTOLD_SECONDS = 5.0
+"""The most to the next one if numbers were let go of which this host has not heard."""
+
 STOP_SECONDS = 0.5
-"""How long a stop waits for the task, which may just be asking."""
+"""How long a stop waits for the coroutine, which may just be asking."""
+
+ASK_SECONDS = 1.0
+"""How long a stop waits to learn whether the engine answers."""
+
+WRITE_SECONDS = 2.0
+"""How long it waits for the release."""
+
+_Answer = TypeVar("_Answer")
+
+log = logging.getLogger("uuidd")
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A claim that was written without an answer so far; the register tells whether it is there."""
+
+    number: int
+    token: str
+    begin: int
 
 
 class Keeper:
-    """Keeps the fence of *timelines* by an engine, which *connect* connects to; *name* is its name.
+    """Keeps the fence of *timelines* by registers, which *connect* connects to.
 
     *read* reads the clock, *save* asks for a save of the state, which holds the claim, and *saved*
-    waits for one that begins from then on. *random* decides where in the fleet to begin to look for
-    a number.
+    waits for one that begins from then on. *name* is the engine's. *random* decides where in the
+    fleet to begin to look for a number, and spreads the hosts over time.
     """
 
     def __init__(
         self,
-        connect: Callable[[], AbstractAsyncContextManager[Coordinator]],
+        connect: Callable[[], AbstractAsyncContextManager[Registers]],
         terms: Terms,
         timelines: Timelines,
         read: Callable[[], Reading],
@@ -80,55 +150,55 @@ class Keeper:
         random: Random | None = None,
     ) -> None:
         self._connect = connect
+        self._terms = terms
         self._timelines = timelines
+        self._fence = timelines.fence
         self._read = read
-        self._claimant = Claimant(
-            terms,
-            timelines,
-            read,
-            save,
-            saved,
-            holder,
-            name=name,
-            moved=self._note_moved,
-            # It only spreads the hosts over the numbers.
-            random=random or Random(secrets.randbits(64)),  # noqa: S311
-        )
-        self._engine: Coordinator | None = None
-        self._going = trio.CancelScope()
-        self._left = trio.Event()
-        self._moved = trio.Event()
-        self._wanted = trio.Event()
-        self._release: Release | None = None
-
-    @property
-    def standing(self) -> Standing:
-        """How the host stands with its number."""
-        return self._claimant.standing
+        self._save = save
+        self._saved = saved
+        self._holder = holder
+        # It only spreads the hosts over the numbers.
+        self._random = random or Random(secrets.randbits(64))  # noqa: S311
+        self._meta: Meta | None = None
+        # The register of this host's number as it was read or written last.
+        self._found: Found | None = None
+        self._attempt: Attempt | None = None
+        self._unconfirmed = self._fence.claim is not None
+        self._fenced = False
+        self._sooner = 0
+        self._retry = RETRY[0]
+        self._not_before = -inf
+        self._going, self._life = trio.CancelScope(), trio.CancelScope()
+        self._left, self._moved, self._wanted = trio.Event(), trio.Event(), trio.Event()
+        self._release: tuple[Claim, Found] | None = None
+        self.standing = Standing(self._fence, terms, name, self._steady)
 
     async def run(self) -> None:
         """Keep the number until ``prepare_stop``, and the connection until this is cancelled."""
         try:
-            async with self._connect() as self._engine, trio.open_nursery() as nursery:
+            async with self._connect() as self._registers, trio.open_nursery() as nursery:
                 nursery.start_soon(self._resume_in_time)
                 with self._going:
-                    await self._keep(self._engine)
+                    while True:
+                        with trio.CancelScope() as self._life:
+                            await self._live()
                 self._left.set()
                 await trio.sleep_forever()
-        except AddressError as error:
+        except Refused as refused:
             # A file that was there at the start is not there any more.
-            self._claimant.resume()
-            self.standing.say("none", str(error))
-        finally:
-            self._left.set()
+            self._resume()
+            self.standing.say("none", str(refused))
 
     def dropped(self, until: float) -> None:
         """Claim another number, from the time *until* on: a copy of this machine has the last one.
 
         The fence is closed already.
         """
-        self._claimant.drop(until)
-        self._wanted.set()
+        self._life.cancel()
+        self._not_before = until
+        self._found = self._attempt = None
+        self._unconfirmed = self._fenced = False
+        self.standing.dropped()
 
     async def renewed(self) -> None:
         """Wait until the fence has changed."""
@@ -137,55 +207,387 @@ class Keeper:
             self._wanted.set()
         await self._moved.wait()
 
-    async def _keep(self, engine: Coordinator) -> None:
-        retry = RETRY[0]
-        while True:
-            try:
-                pause = await self._claimant.step(engine)
-            except Changed:
-                # The register is read again.
-                self._claimant.forget_found()
-                pause = AGAIN_SECONDS
-            except Exception as error:
-                self._claimant.forget_found()
-                self._claimant.resume()
-                self.standing.away(reason(error))
-                pause, retry = retry, min(2 * retry, RETRY[1])
-            else:
-                retry = RETRY[0]
-                self._claimant.resume()
-            self._wanted = trio.Event()
-            with trio.move_on_after(pause):
-                await self._wanted.wait()
-
-    async def _resume_in_time(self) -> None:
-        await trio.sleep(RESUME_SECONDS)
-        if not self._going.cancel_called:
-            self._claimant.resume()
-
     async def prepare_stop(self) -> None:
-        """End the task, and give up the claim if the engine answers; call it when nobody is served.
+        """End the coroutine, and give up the claim if the engine answers.
 
-        The state that is saved next is without the claim then, and ``release`` has to follow.
+        Call it when nobody is served. The state that is saved next is without the claim then, and
+        ``release`` has to follow. A number that another host has is given up in any case.
         """
         self._going.cancel()
         with trio.move_on_after(STOP_SECONDS):
             await self._left.wait()
-        if self._engine is not None and self._left.is_set():
-            self._release = Release(self._engine, self._timelines.fence)
-            await self._release.prepare(fenced=self._claimant.fenced)
+        claim = self._fence.claim
+        if claim is None or not self._left.is_set():
+            return
+        if not self._fenced:
+            found, answered = None, False
+            with trio.move_on_after(ASK_SECONDS):
+                try:
+                    found = await self._registers.read(claim.number)
+                    answered = True
+                except Exception as error:
+                    log.debug("no answer at the stop: %s", reason(error))
+            if not answered:
+                return
+            if found is not None and rules.is_ours(found.record, claim):
+                self._release = claim, found
+        self._fence.close()
 
     async def release(self, *, saved: bool) -> None:
-        """Let the number go, so that another host can have it; *saved* is whether the state was."""
-        if self._release is not None:
-            reached = self._timelines.steady.next
-            await self._release.write(reached=reached, now=self._read().now, saved=saved)
+        """Let the number go, so that another host can have it; *saved* is whether the state was.
+
+        Nothing is written if it was not: the state that still stands has the claim, and the next
+        start may go on with it.
+        """
+        if self._release is None:
+            return
+        claim, found = self._release
+        if not saved:
+            log.warning("not released: worker=%d (the state could not be saved)", claim.number)
+            return
+        reached = self._timelines.steady.next
+        record = rules.released(found.record, claim, reached=reached, now=self._read().now)
+        why = f"no answer within {WRITE_SECONDS:g} s"
+        with trio.move_on_after(WRITE_SECONDS):
+            try:
+                await self._registers.write(claim.number, record, found.version)
+                why = ""
+            except Changed:
+                why = "its register has changed"
+            except Exception as error:
+                why = reason(error)
+        if why:
+            log.warning("not released: worker=%d (%s)", claim.number, why)
+        else:
+            log.info("released: worker=%d until=%s", claim.number, times.text(record.until))
 
     def status(self) -> dict[str, Any]:
         """Return what ``status`` shows of the number. Ticks are ints, spans are seconds."""
-        meta, fenced = self._claimant.meta, self._claimant.fenced
-        return self.standing.status(None if meta is None else meta.id, fenced=fenced)
+        namespace = None if self._meta is None else self._meta.id
+        return self.standing.status(namespace, fenced=self._fenced)
+
+    # --- the coroutine
+
+    async def _live(self) -> None:
+        """Have a number for as long as this machine is not cloned."""
+        while True:
+            pause = 0.0
+            try:
+                await self._have_a_number()
+            except Changed:
+                self._found, pause = None, self._random.uniform(0, AGAIN_SECONDS)
+            except Exception as error:
+                self._found = None
+                self._resume()
+                self.standing.away(reason(error))
+                pause, self._retry = self._retry, min(2 * self._retry, RETRY[1])
+            await self._pause(pause)
+
+    async def _have_a_number(self) -> None:
+        """Confirm a claim or claim a number, and renew it until it is lost.
+
+        Raises Away, Changed or UnreadableError; then this has to be done again after a while.
+        """
+        await trio.sleep_until(self._not_before)
+        while self._timelines.steady.withheld:
+            self.standing.say("claiming", self._timelines.steady.withheld)
+            await self._pause(UNTRUSTED_SECONDS)
+        meta = await self._namespace()
+        claim = self._fence.claim
+        if claim is not None and claim.namespace != meta.id and not self._fenced:
+            self._leave(claim)
+        if self._fence.claim is None or self._fenced:
+            await self._take(await self._new_claim(meta))
+        while (claim := self._fence.claim) is not None and not self._fenced:
+            if not self._unconfirmed:
+                await self._until_due(claim)
+            await self._renew(claim)
+
+    async def _namespace(self) -> Meta:
+        """Return the namespace, once there is one that this daemon can be in."""
+        while True:
+            meta = await self._ask(self._registers.meta())
+            claim = self._fence.claim
+            if meta is None and claim is not None:
+                # A number of a fleet that is made anew must not begin before this host's has ended.
+                self.standing.wiped(claim)
+            elif meta is None:
+                self.standing.uninitialised()
+            elif meta.epoch != self._terms.epoch:
+                self._fence.close()
+                self.standing.of_another_epoch(meta.epoch)
+            else:
+                self._meta = meta
+                return meta
+            self._resume()
+            await self._pause(LOOK_SECONDS)
+
+    def _leave(self, claim: Claim) -> None:
+        """Leave the fleet of *claim*, because the URL names another, or it was made anew."""
+        self.standing.left(claim)
+        if self._unconfirmed:
+            self._fence.close()
+            self._unconfirmed = False
+        else:
+            # It was this fleet's until now, so the number is this host's up to the fence.
+            self._fenced = True
+
+    async def _until_due(self, claim: Claim) -> None:
+        """Wait until the claim has to be renewed, by the steady clock."""
+        renew_at = claim.until - self._terms.window // 2 - self._sooner
+        while (left := renew_at - self._steady()) > 0:
+            await self._pause(min(left / TICKS_PER_SECOND, LOOK_SECONDS))
+
+    async def _renew(self, claim: Claim) -> None:
+        """Write a later *until*; the first time after a start, under a new token."""
+        number, attempt = claim.number, self._attempt
+        found = self._found or await self._ask(self._registers.read(number))
+        record = None if found is None else found.record
+        if found is None and await self._ask(self._registers.meta()) != self._meta:
+            raise Changed
+        if attempt is not None and record is not None and record.claim == attempt.token:
+            # A lost answer: the new token is in force. Its until is confirmed by the next write.
+            claim = replace(claim, token=attempt.token)
+            self._attempt, self._unconfirmed = None, False
+        elif record is not None and not rules.is_ours(record, claim):
+            self._lose(claim, record)
+            return
+        if rules.is_forgotten(record, claim):
+            self.standing.forgotten(number)
+        now, until = self._read().now, max(self._steady() + self._terms.window, claim.until)
+        if record is None or self._unconfirmed:
+            # The same one until it is confirmed, because an earlier write may still arrive.
+            token = attempt.token if attempt is not None else new_token()
+            self._attempt = Attempt(number, token, claim.begin)
+            written, _ = rules.claimed(
+                record, token=token, until=until, holder=self._holder, now=now
+            )
+        else:
+            written = rules.renewed(record, until=until, now=now)
+        await self._write(number, written, found)
+        new = rules.confirmed(claim.namespace, number, written, claim.begin)
+        if self._fence.number is None:
+            self.standing.resumed(new)
+        self._use(new)
+        # So that a start without the engine goes on up to here.
+        self._save()
+        self.standing.renewals += 1
+
+    def _lose(self, claim: Claim, record: Record) -> None:
+        """Note that another host has the number."""
+        copied = self._unconfirmed
+        if copied:
+            # The other host may have this very claim, of a copy of the state that this host has
+            # started with. Then it uses the same ticks.
+            self._fence.close()
+            self._note_moved()
+        self._fenced, self._unconfirmed = True, False
+        self._attempt = self._found = None
+        self.standing.fenced(claim, record, self._holder, copied=copied)
+
+    async def _new_claim(self, meta: Meta) -> Claim:
+        """Return a new claim that a write has confirmed, once a number is free."""
+        if (claim := await self._attempted(meta)) is not None:
+            return claim
+        low, high = max(meta.low, self._terms.low), min(meta.high, self._terms.high)
+        span = range(low, high + 1)
+        heard: Freed | None = None
+        while True:
+            start = self._random.randrange(len(span)) if span else 0
+            numbers = [*span[start:], *span[:start]]
+            hold = self._terms.hold
+            registers: rules.Registers = {}
+            tried = await self._by_hand(span) or await self._unused(numbers)
+            if not tried:
+                registers = await self._ask(self._registers.all())
+                steady = self._steady()
+                tried = rules.candidates(registers, numbers, steady=steady, hold=hold)
+            for number, found in tried[:TRIES]:
+                if (claim := await self._claimed(meta, number, found)) is not None:
+                    return claim
+            if tried:
+                # Others came first, or the fleet was made anew.
+                raise Changed
+            if heard is not None:
+                due = rules.next_due(registers, numbers, hold=hold)
+                self.standing.full(low, high, due)
+                self._retry = RETRY[0]
+                if (claim := await self._waited(meta, span, heard, due)) is not None:
+                    return claim
+            # Before the look at all registers, so that nothing is missed from there on.
+            heard = await self._ask(self._registers.freed())
+
+    async def _by_hand(self, span: range) -> rules.Candidates:
+        """Return the number that this host was given by hand, if it is reserved or unused."""
+        number = self._fence.had
+        if number is None or number not in span:
+            return []
+        found = await self._ask(self._registers.read(number))
+        return [(number, found)] if found is None or found.record.reserved else []
+
+    async def _unused(self, numbers: Sequence[int]) -> rules.Candidates:
+        """Return the numbers that nobody has had."""
+        taken = await self._ask(self._registers.taken())
+        return [(number, None) for number in numbers if number not in taken]
+
+    async def _waited(self, meta: Meta, span: range, heard: Freed, due: Due | None) -> Claim | None:
+        """Wait for a number that is let go or falls due, and claim it.
+
+        Returns None when all registers have to be looked at again.
+        """
+        uniform = self._random.uniform
+        look_at = trio.current_time() + uniform(1, 2) * ALL_SECONDS
+        while (now := trio.current_time()) < look_at:
+            left = inf if due is None else (due.tick - self._steady()) / TICKS_PER_SECOND
+            share = max(0, left) + uniform(0, SHARE_SECONDS)
+            await trio.sleep(min(share, uniform(*POLL_SECONDS), look_at - now))
+            if due is not None and self._steady() >= due.tick:
+                # If it was renewed in time, all registers tell what is due next.
+                number, due, missed = due.number, None, True
+            else:
+                freed = await self._ask(self._registers.freed())
+                if freed == heard or freed.number is None:
+                    continue
+                number, missed = freed.number, freed.count != heard.count + 1
+                heard = freed
+            if missed:
+                look_at = min(look_at, trio.current_time() + uniform(0, UNTOLD_SECONDS))
+            if number in span:
+                found = await self._ask(self._registers.read(number))
+                record = None if found is None else found.record
+                if rules.is_free(record, steady=self._steady(), hold=self._terms.hold) and (
+                    claim := await self._claimed(meta, number, found)
+                ):
+                    return claim
+        return None
+
+    async def _attempted(self, meta: Meta) -> Claim | None:
+        """Return a claim whose write had no answer, once another write has confirmed it."""
+        attempt = self._attempt
+        if attempt is None:
+            return None
+        found = await self._ask(self._registers.read(attempt.number))
+        if found is None or found.record.claim != attempt.token:
+            self._attempt = None
+            return None
+        until = self._steady() + self._terms.window
+        written = rules.renewed(found.record, until=until, now=self._read().now)
+        await self._write(attempt.number, written, found)
+        return rules.confirmed(meta.id, attempt.number, written, attempt.begin)
+
+    async def _claimed(self, meta: Meta, number: int, found: Found | None) -> Claim | None:
+        """Claim a number as it was read; return None if another host came first."""
+        written, begin = rules.claimed(
+            None if found is None else found.record,
+            token=new_token(),
+            until=self._steady() + self._terms.window,
+            holder=self._holder,
+            now=self._read().now,
+        )
+        self._attempt = Attempt(number, written.claim, begin)
+        try:
+            await self._write(number, written, found)
+        except Changed:
+            self._attempt = None
+            return None
+        return rules.confirmed(meta.id, number, written, begin)
+
+    async def _take(self, claim: Claim) -> None:
+        """Begin to use a number that was claimed, once a restart would go on with it."""
+        self._fence.keep(claim)
+        self._fence.had = None
+        self._fenced = False
+        with trio.move_on_after(SAVE_SECONDS):
+            await self._saved()
+        await trio.lowlevel.checkpoint_if_cancelled()
+        self.standing.claimed(claim)
+        self._use(claim)
+
+    def _use(self, claim: Claim) -> None:
+        """Move the fence to what a write has confirmed."""
+        self._fence.hold(claim)
+        self._unconfirmed = False
+        self._retry = RETRY[0]
+        self.standing.held(claim)
+        # Hosts that were started together, as after a power cut, do not all ask at once for ever.
+        self._sooner = self._random.randrange(self._terms.window // SPREAD + 1)
+        self._note_moved()
+
+    async def _resume_in_time(self) -> None:
+        await trio.sleep(RESUME_SECONDS)
+        if not self._going.cancel_called:
+            self._resume()
+
+    def _resume(self) -> None:
+        """Use the claim of the state, if it is not confirmed yet: the engine may be silent."""
+        claim = self._fence.claim
+        if self._unconfirmed and claim is not None and self._fence.number is None:
+            self._fence.hold(claim)
+            self.standing.resumed(claim)
+            self._note_moved()
+
+    async def _write(self, number: int, record: Record, found: Found | None) -> None:
+        """Write a record over the one that was found, and remember its version."""
+        self._found = None
+        version = None if found is None else found.version
+        version = await self._ask(self._registers.write(number, record, version))
+        self._found, self._attempt = Found(record, version), None
+
+    async def _ask(self, question: Awaitable[_Answer]) -> _Answer:
+        """Return an answer of the registers, unless this machine was cloned meanwhile."""
+        begun = trio.current_time()
+        answer = await question
+        await trio.lowlevel.checkpoint_if_cancelled()
+        self.standing.answered(trio.current_time() - begun)
+        return answer
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait so long, or until somebody waits for the fence."""
+        self._wanted = trio.Event()
+        with trio.move_on_after(seconds):
+            await self._wanted.wait()
+
+    def _steady(self) -> int:
+        """Return the tick of the steady clock."""
+        at = self._read()
+        return self._timelines.steady.read(now=at.now, elapsed=at.elapsed)
 
     def _note_moved(self) -> None:
         self._moved.set()
         self._moved = trio.Event()
+
+
+def keeper(
+    fleet: Fleet,
+    epoch: int,
+    timelines: Timelines,
+    read: Callable[[], Reading],
+    save: Callable[[], None],
+    saved: Callable[[], Awaitable[None]],
+) -> Keeper:
+    """Return the keeper of *timelines* in *fleet*; *epoch* is that of Snowflakes.
+
+    *read*, *save* and *saved* are as in ``Keeper``.
+    """
+    terms = Terms(
+        fleet.address.url,
+        int(fleet.window * TICKS_PER_SECOND),
+        int(fleet.hold * TICKS_PER_SECOND),
+        epoch,
+        fleet.low,
+        fleet.high,
+    )
+    if not log.isEnabledFor(logging.DEBUG):
+        # It has a line for each loss of a connection, which we tell once.
+        logging.getLogger("kazoo").setLevel(logging.ERROR)
+    host = socket.gethostname()
+    return Keeper(
+        lambda: connect(fleet.address, fleet.access),
+        terms,
+        timelines,
+        read,
+        save,
+        saved,
+        Holder(host if host.isprintable() else "", machine_hash(), version()),
+        name=fleet.address.name,
+    )

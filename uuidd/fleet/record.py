@@ -13,7 +13,7 @@ import json
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from uuidd.core.ids.snowflake import EPOCH_BITS, WORKER_BITS
 from uuidd.core.ids.ticks import TICK_BITS
@@ -91,6 +91,18 @@ class Record:
             value = getattr(self, name)
             if type(value) is not str or len(value) > _LONGEST or not value.isprintable():
                 raise ValueError(f"{name} is {value!r:.40}, not a short text")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A register as it was read, the *version* to replace it by, and when it was written.
+
+    *written* is in Unix seconds, by the engine's clock; None if the engine does not know it.
+    """
+
+    record: Record
+    version: Any
+    written: float | None = None
 
 
 def new_token() -> str:

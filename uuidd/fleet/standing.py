@@ -5,18 +5,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import trio
 
 from uuidd.core.ids import times
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.fence import Claim, Fence
-
-if TYPE_CHECKING:
-    from uuidd.fleet.claiming import Holder
-    from uuidd.fleet.record import Record
-    from uuidd.fleet.seeking import Due, Span
+from uuidd.fleet.record import Record
+from uuidd.fleet.rules import Due, Holder
 
 State = Literal["static", "none", "claiming", "resumed", "held", "away", "full", "fenced"]
 """Set by hand; no fleet to claim in; looking for one; of the state, not confirmed yet; confirmed;
@@ -171,9 +168,9 @@ class Standing:
             f" start uuidd with --epoch {epoch}",
         )
 
-    def full(self, span: Span, due: Due | None) -> None:
-        """Note that the numbers of *span* are all taken, and that *due* may be free next."""
-        trouble = f"no worker number of {span.low} to {span.high} is free"
+    def full(self, low: int, high: int, due: Due | None) -> None:
+        """Note that the numbers *low* to *high* are all taken; *due* may be free next."""
+        trouble = f"no worker number of {low} to {high} is free"
         if due is not None:
             host = due.host or "its host"
             at = times.text(due.tick + -due.tick % TICKS_PER_SECOND).replace(".0000000", "")

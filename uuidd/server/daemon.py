@@ -77,8 +77,7 @@ class Daemon:
         keeper_of = None
         if (fleet := settings.fleet) is not None:
             # Only hosts of a fleet pay for it.
-            from uuidd.fleet.keeper import Keeper
-            from uuidd.fleet.keeping import keeper
+            from uuidd.fleet.keeper import Keeper, keeper
 
             def keeper_of(
                 timelines: Timelines, read: Callable[[], Reading], saver: Saver

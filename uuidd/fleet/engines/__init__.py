@@ -1,1 +1,178 @@
-"""The engines that keep the registers of a fleet, one module each."""
+"""The engines that keep a fleet's registers: what is asked of each, and how one is opened.
+
+An engine keeps values under keys. It must be consistent: a value that was put and confirmed is
+never forgotten, and a question sees all that was confirmed before it began. Nothing else is asked
+of it, neither a clock nor leases.
+
+The questions block, and are asked in a thread (``registers``). The methods of an engine are called
+by one thread at a time, but for ``close``.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import ssl
+from collections.abc import Mapping
+from errno import EAFNOSUPPORT
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from uuidd import installing
+from uuidd.fleet import address as addresses
+from uuidd.fleet.address import Access, Address, secret
+from uuidd.refused import Refused
+
+ATTEMPT_SECONDS = 3.0
+"""How long one question to an engine may take in all; the engine counts as away then."""
+
+HOST_SECONDS = 2.0
+"""For the answer of one host, so that an attempt can go on to the next host."""
+
+Version = Any
+"""What an engine knows one state of a value by; only the engine that made it can read it."""
+
+
+class Away(Exception):
+    """The engine gave no answer that can be used; one line that says why, without its name.
+
+    A value may have been put, and may even be put later: ask again to find out.
+    """
+
+
+class Changed(Exception):
+    """What a write replaces, or what guards it, is not as it was read. Nothing was written."""
+
+
+class Entry(NamedTuple):
+    """A *value*, the *version* to replace it by, and when it was written.
+
+    *written* is in Unix seconds, by the engine's clock; None if the engine does not know it.
+    """
+
+    value: bytes
+    version: Version
+    written: float | None = None
+
+
+class Engine(Protocol):
+    """Keeps values under keys such as ``/uuidd/prod/meta``. Each question may raise Away."""
+
+    def get(self, key: str) -> Entry | None:
+        """Return what is kept under *key*, None if nothing is."""
+
+    def list(self, prefix: str, *, values: bool) -> Mapping[str, Entry]:
+        """Return what is kept under the keys that begin with *prefix*, which ends with a slash.
+
+        Without *values* the values and versions may be left out, for some engines have to be asked
+        for each of them.
+        """
+
+    def put(
+        self, key: str, value: bytes, version: Version | None, guard: tuple[str, bytes] | None
+    ) -> Version:
+        """Replace the value of that *version*, None for none; return the new version.
+
+        Raises Changed if the value is not of that version, or the key of *guard* has another value
+        than *guard* says. Without a guard, what the key needs, such as a folder, is made too.
+        """
+
+    def close(self) -> None:
+        """End the connection, also while another thread waits for an answer. It does not block.
+
+        The next question makes a connection again.
+        """
+
+
+def check(address: Address, access: Access, *, unseen: Path | None = None) -> None:
+    """Check that the engine's extra is installed, and that the files can be used.
+
+    Raises Refused. Asks no engine. Files in the folder *unseen* are not looked at.
+    """
+    addresses.check(address, access, unseen=unseen)
+    files = [path for path in (access.ca, access.cert, access.key) if path is not None]
+    if files and all(path.parent != unseen for path in files):
+        tls_context(access)
+    if address.engine == "postgresql":
+        try:
+            from uuidd.fleet.engines.postgresql import check_query
+        except ImportError as error:  # psycopg without the library of PostgreSQL
+            raise Refused(
+                f"psycopg cannot be used: {error}; install it with {installing('postgresql')}"
+            ) from error
+        check_query(address)
+
+
+def opened(address: Address, access: Access) -> Engine:
+    """Return the engine at *address*, and import only that one. No question is asked.
+
+    Raises Refused as ``check`` does. Call it in the process that goes on with the engine, as
+    its user, and after the last fork.
+    """
+    check(address, access)
+    user, password = access.user or address.user, secret(access)
+    match address.engine:
+        case "zookeeper":
+            from uuidd.fleet.engines.zookeeper import Zookeeper
+
+            return Zookeeper(address, access, user, password)
+        case "etcd":
+            from uuidd.fleet.engines.etcd import Etcd
+
+            return Etcd(address, user, password, tls_context(access) if address.tls else None)
+        case "postgresql":
+            from uuidd.fleet.engines.postgresql import Postgresql
+
+            return Postgresql(address, access, user, password)
+        case _:
+            from uuidd.fleet.engines.folder import Folder
+
+            return Folder()
+
+
+def tls_context(access: Access) -> ssl.SSLContext:
+    """Return what checks the engine's certificate and its name. Raises Refused."""
+    try:
+        context = ssl.create_default_context(cafile=access.ca)
+    except (OSError, ValueError) as error:
+        raise Refused(
+            f"--worker-ca: {access.ca} holds no certificates: {one_line(error)}"
+        ) from error
+    if access.cert is not None:
+        try:
+            # Without a password's function OpenSSL would ask for it at the terminal.
+            context.load_cert_chain(access.cert, access.key, password=lambda: "")
+        except (OSError, ValueError) as error:
+            raise Refused(
+                f"--worker-cert: {access.cert} and --worker-key {access.key} are no certificate and"
+                f" its key: {one_line(error)}"
+            ) from error
+    return context
+
+
+def check_network() -> None:
+    """Check that this process may open a socket of IPv4 or IPv6. Raises Away with the way out.
+
+    The sandbox of the service forbids both, and libraries of engines do not all pass that error on.
+    """
+    if not any(map(_is_allowed, (socket.AF_INET, socket.AF_INET6))):
+        raise Away(
+            f"this process may use no network: {os.strerror(EAFNOSUPPORT)}; if it is the service,"
+            " run uuidd install-units --coordinator, systemctl daemon-reload and systemctl restart"
+            " uuidd.service"
+        )
+
+
+def one_line(text: object) -> str:
+    """Return an engine's own words as a line that can be logged, of 200 characters at most."""
+    words = " ".join(str(text).split())
+    return "".join(each if each.isprintable() else "?" for each in words)[:200]
+
+
+def _is_allowed(family: int) -> bool:
+    try:
+        socket.socket(family).close()
+    except OSError as error:
+        # Other errors, as with no descriptor left, say nothing of the network.
+        return error.errno != EAFNOSUPPORT
+    return True

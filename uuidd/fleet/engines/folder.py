@@ -1,7 +1,7 @@
 """A folder as the engine: for several daemons of one host, or of hosts that share a disk.
 
 The file system must honour flock(2) between all of them, and keep what was synced. Each file holds
-a count of its writes, and then the record.
+a count of its writes, and then the value.
 """
 
 from __future__ import annotations
@@ -10,167 +10,61 @@ import contextlib
 import errno
 import fcntl
 import os
-from collections.abc import Callable, Iterator, Mapping
-from collections.abc import Set as AbstractSet
+import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TypeVar
 
-import trio
+from uuidd.fleet.engines import ATTEMPT_SECONDS, Away, Changed, Entry, Version
 
-from uuidd.fleet.address import Address
-from uuidd.fleet.coordinator import (
-    ATTEMPT_SECONDS,
-    Away,
-    Changed,
-    Found,
-    Freed,
-    Version,
-    is_let_go,
-    known_id,
-)
-from uuidd.fleet.record import (
-    Meta,
-    Record,
-    UnreadableError,
-    decode_meta,
-    decode_record,
-    encode,
-    register_name,
-    register_number,
-)
+LOCK_SECONDS = ATTEMPT_SECONDS - 0.5
+"""How long to wait for the lock, so that the attempt ends with the reason."""
 
-LOCKED_SECONDS = 0.005
+AGAIN_SECONDS = 0.005
 """How long to wait before the lock is tried again; its holder needs about a millisecond."""
 
-FREED_SECONDS = 0.1
-"""How often a host that waits for a number looks whether one was let go."""
 
-_META, _LOCK, _FREED = "meta", "lock", "freed"
-_Answer = TypeVar("_Answer")
+class Folder:
+    """Files whose paths are the keys. See ``Engine``."""
 
+    def get(self, key: str) -> Entry | None:
+        """See ``Engine``."""
+        with _named_errors():
+            return _read(Path(key))
 
-class FolderCoordinator:
-    """The namespace in a folder. See ``Coordinator``; the folder is made by ``create``."""
+    def list(self, prefix: str, *, values: bool) -> Mapping[str, Entry]:
+        """See ``Engine``."""
+        with _named_errors():
+            try:
+                names = sorted(os.listdir(prefix))
+            except FileNotFoundError:
+                return {}
+            if not values:
+                return {f"{prefix}{name}": Entry(b"", None) for name in names}
+            found = {f"{prefix}{name}": _read(Path(prefix, name)) for name in names}
+        return {key: each for key, each in found.items() if each is not None}
 
-    def __init__(self, address: Address) -> None:
-        self.name = address.name
-        self._folder = Path(address.path)
-        self._id: str | None = None
-        # A thread may hang with the disk. Saves have other threads, and go on.
-        self._thread = trio.CapacityLimiter(1)
-
-    async def meta(self) -> Meta | None:
-        """See ``Coordinator``."""
-
-        def read() -> Meta | None:
-            found = _read(self._folder / _META)
-            return None if found is None else decode_meta(found[0], str(self._folder / _META))
-
-        meta = await self._in_thread(read)
-        self._id = None if meta is None else meta.id
-        return meta
-
-    async def create(self, meta: Meta, registers: Mapping[int, Record]) -> None:
-        """See ``Coordinator``."""
-
-        def create() -> None:
-            if (self._folder / _META).exists():
+    def put(
+        self, key: str, value: bytes, version: Version | None, guard: tuple[str, bytes] | None
+    ) -> Version:
+        """See ``Engine``."""
+        path = Path(key)
+        with _named_errors():
+            if guard is None:
+                path.parent.mkdir(parents=True, exist_ok=True)
+            elif not path.parent.is_dir():
                 raise Changed
-            own = self._folder / meta.id
-            own.mkdir()
-            for number, record in registers.items():
-                _write(own / register_name(number), 1, encode(record))
-            _write(self._folder / _META, 1, encode(meta))
+            with _locked(path.parent / ".lock"):
+                found = _read(path)
+                if (found.version if found else None) != version:
+                    raise Changed
+                if guard is not None:
+                    there = _read(Path(guard[0]))
+                    if there is None or there.value != guard[1]:
+                        raise Changed
+                return _write(path, found.version[0] + 1 if found else 1, value)
 
-        await self._in_thread(lambda: self._folder.mkdir(parents=True, exist_ok=True))
-        await self._locked(create)
-
-    async def taken(self) -> AbstractSet[int]:
-        """See ``Coordinator``."""
-        own = self._own()
-        return await self._in_thread(lambda: set(_numbers(own)))
-
-    async def registers(self) -> Mapping[int, Found | str]:
-        """See ``Coordinator``."""
-        own = self._own()
-
-        def read() -> dict[int, Found | str]:
-            found: dict[int, Found | str] = {}
-            for number in sorted(_numbers(own)):
-                try:
-                    register = _register(own / register_name(number))
-                except UnreadableError as error:
-                    found[number] = str(error)
-                else:
-                    if register is not None:
-                        found[number] = register
-            return found
-
-        return await self._in_thread(read)
-
-    async def read(self, number: int) -> Found | None:
-        """See ``Coordinator``."""
-        own = self._own()
-        return await self._in_thread(lambda: _register(own / register_name(number)))
-
-    async def write(self, number: int, record: Record, version: Version | None) -> Version:
-        """See ``Coordinator``."""
-        own = self._own()
-        path = own / register_name(number)
-
-        def write() -> Version:
-            found = _read(path)
-            if not own.is_dir() or (found and found[:2]) != version:
-                raise Changed
-            written = _write(path, found[1] + 1 if found else 1, encode(record))
-            if is_let_go(record):
-                told = _read(own / _FREED)
-                _write(own / _FREED, told[1] + 1 if told else 1, b"%d" % number)
-            return written
-
-        return await self._locked(write)
-
-    async def freed(self, after: int | None) -> Freed:
-        """See ``Coordinator``."""
-        path = self._own() / _FREED
-
-        def read() -> Freed:
-            found = _read(path)
-            return Freed(0, None) if found is None else Freed(found[1], _number(found[0], path))
-
-        while True:
-            freed = await self._in_thread(read)
-            if freed.count != after:
-                return freed
-            await trio.sleep(FREED_SECONDS)
-
-    def _own(self) -> Path:
-        return self._folder / known_id(self._id)
-
-    async def _locked(self, work: Callable[[], _Answer]) -> _Answer:
-        """Return what *work* returns while no other process writes to the folder."""
-
-        def attempt() -> tuple[bool, _Answer | None]:
-            with _lock(self._folder / _LOCK) as held:
-                return (True, work()) if held else (False, None)
-
-        why = "no answer within"
-        with _named_errors(), trio.move_on_after(ATTEMPT_SECONDS):
-            while True:
-                held, answer = await self._run(attempt)
-                if held:
-                    return answer  # type: ignore[return-value]
-                why = "another process has locked it for"
-                await trio.sleep(LOCKED_SECONDS)
-        raise Away(f"{why} {ATTEMPT_SECONDS:g} s")
-
-    async def _in_thread(self, work: Callable[[], _Answer]) -> _Answer:
-        with _named_errors(), trio.move_on_after(ATTEMPT_SECONDS):
-            return await self._run(work)
-        raise Away(f"no answer within {ATTEMPT_SECONDS:g} s")
-
-    async def _run(self, work: Callable[[], _Answer]) -> _Answer:
-        return await trio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=self._thread)
+    def close(self) -> None:
+        """See ``Engine``."""
 
 
 @contextlib.contextmanager
@@ -178,71 +72,48 @@ def _named_errors() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise Away(_reason(error)) from error
-
-
-def _reason(error: OSError) -> str:
-    return f"{error.filename or 'a file in it'}: {error.strerror}"
+        raise Away(f"{error.filename or 'a file in it'}: {error.strerror}") from error
 
 
 @contextlib.contextmanager
-def _lock(path: Path) -> Iterator[bool]:
-    """Hold the lock, and say so; false if another process holds it."""
+def _locked(path: Path) -> Iterator[None]:
+    """Hold the lock, which no other process holds then."""
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield True
-    except BlockingIOError:
-        yield False
+        until = time.monotonic() + LOCK_SECONDS
+        while True:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > until:
+                    raise Away(f"another process has locked it for {LOCK_SECONDS:g} s") from None
+                time.sleep(AGAIN_SECONDS)
+        yield
     finally:
         os.close(fd)
 
 
-def _number(data: bytes, path: Path) -> int:
-    if not (data.isdigit() and len(data) < 5):
-        raise UnreadableError(f"{path} is no record of uuidd: it has no number")
-    return int(data)
-
-
-def _numbers(folder: Path) -> Iterator[int]:
-    try:
-        names = os.listdir(folder)
-    except FileNotFoundError:
-        return
-    for name in names:
-        number = register_number(name)
-        if number is not None:
-            yield number
-
-
-def _register(path: Path) -> Found | None:
-    found = _read(path)
-    if found is None:
-        return None
-    data, count, written = found
-    return Found(decode_record(data, str(path)), (data, count), written)
-
-
-def _read(path: Path) -> tuple[bytes, int, float] | None:
-    """Return a file's record, its count of writes, and the last one's time; None without a file."""
+def _read(path: Path) -> Entry | None:
     try:
         with open(path, "rb") as file:
             count, _, data = file.read(1 << 20).partition(b"\n")
             written = os.fstat(file.fileno()).st_mtime
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
-    if not (count.isdigit() and len(count) < 20):
-        raise UnreadableError(f"{path} is no record of uuidd: its first line is no number")
-    return data.removesuffix(b"\n"), int(count), written
+    # A file whose first line is no count is told of by who reads its value.
+    number = int(count) if count.isdigit() and len(count) < 20 else 0
+    value = data.removesuffix(b"\n") if number else count
+    return Entry(value, (number, value), written)
 
 
-def _write(path: Path, count: int, data: bytes) -> tuple[bytes, int]:
+def _write(path: Path, count: int, value: bytes) -> Version:
     """Replace a file so that a reader finds the old or the new, also after a power cut."""
-    new = path.with_name(path.name + ".new")
+    new = path.with_name(f".{path.name}.new")
     with open(
         os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb"
     ) as file:
-        file.write(b"%d\n%b\n" % (count, data))
+        file.write(b"%d\n%b\n" % (count, value))
         file.flush()
         os.fsync(file.fileno())
     os.rename(new, path)
@@ -254,4 +125,4 @@ def _write(path: Path, count: int, data: bytes) -> tuple[bytes, int]:
             raise
     finally:
         os.close(folder)
-    return data, count
+    return count, value

@@ -1,182 +1,165 @@
-"""PostgreSQL as the engine.
+"""PostgreSQL as the engine, by psycopg.
 
-The table ``uuidd_worker`` has a row for each namespace (*n* is -1) and for each register. It is as
-safe as a commit is: after a failover to a standby that had not got it, a number may be two hosts'.
+The table ``uuidd_worker`` has a row for each key. It is as safe as a commit is: after a failover to
+a standby that had not got it, a number may be two hosts'.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
-from collections.abc import Set as AbstractSet
-from contextlib import asynccontextmanager, suppress
-from typing import Any
+import os
+import socket
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, TypeVar
 
+import psycopg
 from psycopg import errors
+from psycopg.conninfo import make_conninfo
 
 from uuidd.fleet.address import Access, Address
-from uuidd.fleet.coordinator import Away, Changed, Found, Freed, Version, is_let_go, known_id
-from uuidd.fleet.engines.postgresql_session import Connection, PostgresqlSession
-from uuidd.fleet.record import (
-    NUMBERS,
-    Meta,
-    Record,
-    UnreadableError,
-    decode_meta,
-    decode_record,
-    encode,
+from uuidd.fleet.engines import (
+    ATTEMPT_SECONDS,
+    HOST_SECONDS,
+    Away,
+    Changed,
+    Entry,
+    Version,
+    one_line,
 )
-
-META = -1
-"""The number of a namespace's own row. That of the row for ``freed`` is -2."""
-
-LISTEN_SECONDS = 2.0
-"""How often a host that waits for a number looks itself; a pooler may keep notices from it."""
+from uuidd.refused import Refused
 
 _TABLE = """CREATE TABLE IF NOT EXISTS uuidd_worker (
-    namespace text, n integer, seq bigint NOT NULL, record json NOT NULL,
-    written timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (namespace, n))"""
-_SELECT = (
-    "SELECT n, seq, record::text, extract(epoch FROM written)::float8 FROM uuidd_worker"
-    " WHERE namespace = %s"
-)
-_INSERT = """INSERT INTO uuidd_worker (namespace, n, seq, record)
-    SELECT %s, %s, 1, %s::json
-    WHERE EXISTS (SELECT FROM uuidd_worker
-                  WHERE namespace = %s AND n = -1 AND record->>'id' = %s)
-    ON CONFLICT DO NOTHING RETURNING seq"""
+    key text PRIMARY KEY, seq bigint NOT NULL, record json NOT NULL,
+    written timestamptz NOT NULL DEFAULT now())"""
+_SELECT = "SELECT key, seq, record::text, extract(epoch FROM written)::float8 FROM uuidd_worker"
+_GUARD = "EXISTS (SELECT FROM uuidd_worker WHERE key = %s AND record::text = %s)"
+_INSERT = "INSERT INTO uuidd_worker (key, seq, record) SELECT %s, 1, %s::json"
 # The record too, and not its count alone, for a restored database may come to a count once more.
-_UPDATE = """UPDATE uuidd_worker SET seq = seq + 1, record = %s::json, written = now()
-    WHERE namespace = %s AND n = %s AND seq = %s AND record::text = %s
-      AND EXISTS (SELECT FROM uuidd_worker
-                  WHERE namespace = %s AND n = -1 AND record->>'id' = %s)
-    RETURNING seq"""
+_UPDATE = """UPDATE uuidd_worker SET record = %s::json, seq = seq + 1, written = now()
+    WHERE key = %s AND seq = %s AND record::text = %s"""
 
-_FREE = """WITH told AS (
-        INSERT INTO uuidd_worker (namespace, n, seq, record) VALUES (%s, -2, 1, %s::json)
-        ON CONFLICT (namespace, n)
-        DO UPDATE SET seq = uuidd_worker.seq + 1, record = excluded.record, written = now()
-        RETURNING seq)
-    SELECT pg_notify('uuidd_worker', %s) FROM told"""
+Connection = psycopg.Connection[tuple[Any, ...]]
+_Answer = TypeVar("_Answer")
 
 
-@asynccontextmanager
-async def connected(address: Address, access: Access) -> AsyncIterator[PostgresqlCoordinator]:
-    """Give the namespace for the time of a block."""
-    session = PostgresqlSession(address, access)
-    try:
-        yield PostgresqlCoordinator(address, session)
-    finally:
-        session.close()
+class Postgresql:
+    """The rows at the hosts of *address*, for *user*; after an error, at the next host."""
 
+    def __init__(self, address: Address, access: Access, user: str, password: str) -> None:
+        self._options = _options(address, access, user, password)
+        self._hosts: list[dict[str, Any]] = [
+            {"host": host, "port": port} for host, port in address.hosts
+        ] or [{}]
+        self._connection: Connection | None = None
+        self._asking = False
 
-class PostgresqlCoordinator:
-    """The namespace in the table ``uuidd_worker``. See ``Coordinator``."""
+    def get(self, key: str) -> Entry | None:
+        """See ``Engine``."""
+        return self._entries(f"{_SELECT} WHERE key = %s", key).get(key)
 
-    def __init__(self, address: Address, session: PostgresqlSession) -> None:
-        self.name = address.name
-        self._path = address.path
-        self._id: str | None = None
-        self._ask = session.ask
+    def list(self, prefix: str, *, values: bool) -> Mapping[str, Entry]:
+        """See ``Engine``."""
+        return self._entries(f"{_SELECT} WHERE starts_with(key, %s)", prefix)
 
-    async def meta(self) -> Meta | None:
-        """See ``Coordinator``."""
-
-        def ask(connection: Connection) -> str | None:
-            try:
-                row = connection.execute(_SELECT + " AND n = -1", (self._path,)).fetchone()
-            except errors.UndefinedTable:
-                return None
-            return None if row is None else str(row[2])
-
-        text = await self._ask(ask)
-        meta = None if text is None else decode_meta(text.encode(), self._where(META))
-        self._id = None if meta is None else meta.id
-        return meta
-
-    async def create(self, meta: Meta, registers: Mapping[int, Record]) -> None:
-        """See ``Coordinator``."""
-        own = f"{self._path}/{meta.id}"
-        rows = [(own, number, encode(record).decode()) for number, record in registers.items()]
-        first = (self._path, META, encode(meta).decode())
-
-        def ask(connection: Connection) -> None:
-            with suppress(errors.UniqueViolation):  # another makes it at the same time
-                connection.execute(_TABLE)
-            with connection.transaction(), connection.cursor() as cursor:
-                cursor.executemany(
-                    "INSERT INTO uuidd_worker (namespace, n, seq, record) VALUES (%s, %s, 1, %s)",
-                    [first, *rows],
-                )
-
-        await self._ask(ask)
-
-    async def taken(self) -> AbstractSet[int]:
-        """See ``Coordinator``."""
-        own = self._own()
-        query = "SELECT n FROM uuidd_worker WHERE namespace = %s AND n BETWEEN 0 AND %s"
-        rows = await self._ask(lambda each: each.execute(query, (own, NUMBERS - 1)).fetchall())
-        return {int(number) for (number,) in rows}
-
-    async def registers(self) -> Mapping[int, Found | str]:
-        """See ``Coordinator``."""
-        own = self._own()
-        query = _SELECT + " AND n BETWEEN 0 AND %s ORDER BY n"
-        rows = await self._ask(lambda each: each.execute(query, (own, NUMBERS - 1)).fetchall())
-        found: dict[int, Found | str] = {}
-        for row in rows:
-            try:
-                found[row[0]] = self._found(row)
-            except UnreadableError as error:
-                found[row[0]] = str(error)
-        return found
-
-    async def read(self, number: int) -> Found | None:
-        """See ``Coordinator``."""
-        own = self._own()
-        query = _SELECT + " AND n = %s"
-        row = await self._ask(lambda each: each.execute(query, (own, number)).fetchone())
-        return None if row is None else self._found(row)
-
-    async def write(self, number: int, record: Record, version: Version | None) -> Version:
-        """See ``Coordinator``."""
-        own, data = self._own(), encode(record).decode()
-        there = (self._path, self._id)
+    def put(
+        self, key: str, value: bytes, version: Version | None, guard: tuple[str, bytes] | None
+    ) -> Version:
+        """See ``Engine``."""
+        text = value.decode()
+        guarded = () if guard is None else (guard[0], guard[1].decode())
         if version is None:
-            query, values = _INSERT, [own, number, data, *there]
+            where = "" if guard is None else f" WHERE {_GUARD}"
+            query = f"{_INSERT}{where} ON CONFLICT DO NOTHING RETURNING seq"
+            values: tuple[Any, ...] = (key, text, *guarded)
         else:
-            seq, text = version
-            query, values = _UPDATE, [data, own, number, seq, text, *there]
-        row = await self._ask(lambda each: each.execute(query, values).fetchone())
+            where = "" if guard is None else f" AND {_GUARD}"
+            query, values = f"{_UPDATE}{where} RETURNING seq", (text, key, *version, *guarded)
+
+        def ask(connection: Connection) -> tuple[Any, ...] | None:
+            if guard is None:
+                with suppress(errors.UniqueViolation):  # another makes it at the same time
+                    connection.execute(_TABLE)
+            return connection.execute(query.encode(), values).fetchone()
+
+        row = self._ask(ask)
         if row is None:
             raise Changed
-        if is_let_go(record):
-            with suppress(Away):
-                await self._ask(lambda each: each.execute(_FREE, (own, str(number), own)))
-        return row[0], data
+        return row[0], text
 
-    async def freed(self, after: int | None) -> Freed:
-        """See ``Coordinator``."""
-        own = self._own()
+    def close(self) -> None:
+        """See ``Engine``. A thread that waits for the server gets an error at once."""
+        connection = self._connection
+        if connection is None:
+            return
+        if not self._asking:
+            self._connection = None
+            connection.close()
+            return
+        with (
+            suppress(OSError, psycopg.Error),
+            socket.socket(fileno=os.dup(connection.fileno())) as other,
+        ):
+            other.shutdown(socket.SHUT_RDWR)
 
-        def ask(connection: Connection) -> Freed | None:
-            connection.execute("LISTEN uuidd_worker")
-            row = connection.execute(_SELECT + " AND n = -2", (own,)).fetchone()
-            freed = Freed(0, None) if row is None else Freed(row[1], int(row[2]))
-            if freed.count != after:
-                return freed
-            list(connection.notifies(timeout=LISTEN_SECONDS, stop_after=1))
-            return None
+    def _entries(self, query: str, value: str) -> dict[str, Entry]:
+        def ask(connection: Connection) -> list[tuple[Any, ...]]:
+            try:
+                return connection.execute(query.encode(), (value,)).fetchall()
+            except errors.UndefinedTable:
+                return []
 
-        while (freed := await self._ask(ask)) is None:
-            pass
-        return freed
+        rows = self._ask(ask)
+        return {key: Entry(text.encode(), (seq, text), at) for key, seq, text, at in rows}
 
-    def _own(self) -> str:
-        return f"{self._path}/{known_id(self._id)}"
+    def _ask(self, ask: Callable[[Connection], _Answer]) -> _Answer:
+        """Return what *ask* returns. A connection is used once more only if it had no error."""
+        self._asking = True
+        try:
+            if self._connection is None:
+                self._connection = self._connect()
+            return ask(self._connection)
+        except (psycopg.Error, UnicodeError, OSError) as error:
+            self._hosts.append(self._hosts.pop(0))
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+            raise Away(f"{type(error).__name__}: {one_line(error)}") from error
+        finally:
+            self._asking = False
 
-    def _where(self, number: int) -> str:
-        return f"the row of {self._path}, n {number}, in the table uuidd_worker"
+    def _connect(self) -> Connection:
+        connection = psycopg.connect(
+            # A pooler between two transactions keeps no prepared statements.
+            **{**self._options, **self._hosts[0], "prepare_threshold": None}
+        )
+        # A commit that the server may forget is none.
+        connection.execute("SET synchronous_commit = on")
+        connection.execute(b"SET statement_timeout = %d" % int(ATTEMPT_SECONDS * 1000))
+        return connection
 
-    def _found(self, row: tuple[Any, ...]) -> Found:
-        number, seq, text, written = row
-        return Found(decode_record(text.encode(), self._where(number)), (seq, text), written)
+
+def check_query(address: Address) -> None:
+    """Check that libpq knows the parameters of the URL. Raises Refused."""
+    try:
+        make_conninfo(**dict(address.query))
+    except psycopg.Error as error:
+        raise Refused(f"{address.url!r:.200}: {one_line(error)}") from None
+
+
+def _options(address: Address, access: Access, user: str, password: str) -> dict[str, Any]:
+    """Return what libpq is given for each host."""
+    files = {"sslrootcert": access.ca, "sslcert": access.cert, "sslkey": access.key}
+    options: dict[str, Any] = {
+        "sslmode": "prefer" if access.ca is None else "verify-full",
+        **dict(address.query),
+        "dbname": address.database,
+        "user": user or None,
+        "password": password or None,
+        "autocommit": True,
+        "application_name": "uuidd",
+        "target_session_attrs": "read-write",
+        "connect_timeout": int(HOST_SECONDS),
+        "tcp_user_timeout": int(ATTEMPT_SECONDS * 1000),
+        **{name: str(path) for name, path in files.items() if path is not None},
+    }
+    return {name: value for name, value in options.items() if value is not None}

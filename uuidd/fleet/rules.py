@@ -1,4 +1,4 @@
-"""What to write to a register, given what was read from it: the rules of a claim, without I/O.
+"""What a host may claim, and what it writes, given what it has read: the rules, without I/O.
 
 Theory of operation
 
@@ -18,11 +18,21 @@ The proof is by a search of all that can happen: tests/fleet/claims_world.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.fence import Claim
-from uuidd.fleet.record import Record
+from uuidd.fleet.record import Found, Record
+
+FAR = 60 * TICKS_PER_SECOND
+"""A number whose ticks begin so far ahead was used by a wrong clock: it is left to itself."""
+
+Registers = Mapping[int, Found | str]
+"""All registers, as ``Registers.all`` returns them."""
+
+Candidates = list[tuple[int, Found | None]]
+"""Numbers, each with its register as it was read; None for one that nobody has had."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +44,27 @@ class Holder:
     version: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A *number* that is free at a *tick*, unless its *host* renews it before."""
+
+    tick: int
+    number: int
+    host: str
+
+
 def is_free(record: Record | None, *, steady: int, hold: int) -> bool:
     """Whether a number may be claimed by a host that does not have it, at *steady*.
 
     That is so for one that nobody has had, that was let go, or whose holder has been silent for
-    *hold* ticks past its *until*. A reserved number is not free.
+    *hold* ticks past its *until*. A reserved number is not free, and neither is one whose ticks
+    begin FAR ahead.
     """
     if record is None:
         return True
-    return not record.reserved and (not record.held or record.until + hold < steady)
+    if record.reserved or record.until > steady + FAR:
+        return False
+    return not record.held or record.until + hold < steady
 
 
 def claimed(
@@ -89,34 +111,35 @@ def is_forgotten(record: Record | None, claim: Claim) -> bool:
     return record is None or (record.claim == claim.token and record.until < claim.until)
 
 
-def in_order(
-    registers: Mapping[int, Record | None],
-    numbers: Iterable[int],
-    *,
-    steady: int,
-    hold: int,
-    first: int | None = None,
-) -> list[int]:
-    """Return the free ones of *numbers*, in the order in which to try them.
+def candidates(
+    registers: Registers, numbers: Sequence[int], *, steady: int, hold: int
+) -> Candidates:
+    """Return those of *numbers* that are free again, in the order in which to try them.
 
-    Those whose ticks a host may use at once come first: *first* itself, the number that the host
-    had before, then those that nobody has had, those that were let go, and those of silent hosts,
-    each in the order of *numbers*, which should begin at a random place. If hosts that start
+    Those whose ticks a host may use at once come first: those that were let go, and those of silent
+    hosts, each in the order of *numbers*, which should begin at a random place. If hosts that start
     together all tried the lowest one, all but one would have to try again. Those that the host
     would have to wait for come last, the shortest wait first.
     """
+    ranked: list[tuple[tuple[int, int], int, Found]] = []
+    for place, number in enumerate(numbers):
+        found = registers.get(number)
+        if isinstance(found, Found) and is_free(found.record, steady=steady, hold=hold):
+            until = found.record.until
+            rank = (2, until) if until > steady else (1 if found.record.held else 0, place)
+            ranked.append((rank, number, found))
+    ranked.sort(key=lambda each: each[0])
+    return [(number, found) for _, number, found in ranked]
 
-    def rank(number: int) -> tuple[int, int]:
-        record = registers.get(number)
-        until = 0 if record is None else record.until
-        if until > steady:
-            return 4, until
-        if number == first:
-            return 0, 0
-        return (1 if record is None else 3 if record.held else 2), 0
 
-    free = [
-        number for number in numbers if is_free(registers.get(number), steady=steady, hold=hold)
-    ]
-    # The sort keeps the order of those that are equal.
-    return sorted(free, key=rank)
+def next_due(registers: Registers, numbers: Sequence[int], *, hold: int) -> Due | None:
+    """Return the one of *numbers*, all of them taken, that is free first if nobody renews it."""
+    dues = []
+    for number in numbers:
+        found = registers.get(number)
+        if isinstance(found, Found) and not found.record.reserved:
+            record = found.record
+            # One that was let go is left to itself only while its ticks begin too far ahead.
+            due = record.until + (hold + 1 if record.held else -FAR)
+            dues.append(Due(due, number, record.host))
+    return min(dues, key=lambda each: each.tick, default=None)

@@ -1,0 +1,221 @@
+"""A fleet's namespace in an engine: its records, their keys, and what was let go.
+
+``<path>/meta`` is the namespace, ``<path>/<id>/0017`` a register, and ``<path>/<id>/freed`` says
+which number was let go last. A namespace is made from the registers up: nobody else knows its id
+before its meta is there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable, Mapping, Set
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+import trio
+
+from uuidd.fleet import engines
+from uuidd.fleet.address import Access, Address
+from uuidd.fleet.engines import ATTEMPT_SECONDS, Away, Changed, Engine, Entry, Version, one_line
+from uuidd.fleet.record import (
+    Found,
+    Meta,
+    Record,
+    UnreadableError,
+    decode_meta,
+    decode_record,
+    encode,
+    register_name,
+    register_number,
+)
+
+FREED_TRIES = 5
+"""How often a number is told of as let go, while other hosts let theirs go too."""
+
+_Answer = TypeVar("_Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class Freed:
+    """How many times a number was let go so far, and which one was the last."""
+
+    count: int
+    number: int | None
+
+
+class Registers:
+    """The namespace of *address* in *engine*. Each question ends within ATTEMPT_SECONDS.
+
+    Each raises Away if there is no answer then, and UnreadableError (of ``record``) if what it
+    reads is no record of ours. A question may be cancelled; a write may then have been done. Only
+    one question at a time is asked.
+    """
+
+    def __init__(self, engine: Engine, address: Address) -> None:
+        self.name = address.name
+        self._engine = engine
+        self._path = address.path.rstrip("/")
+        self._is_remote = bool(address.hosts)
+        self._meta_key = f"{self._path}/meta"
+        self._meta: tuple[str, bytes] | None = None
+        # A thread may hang with the engine. Saves have other threads, and go on.
+        self._thread = trio.CapacityLimiter(1)
+
+    async def meta(self) -> Meta | None:
+        """Return the namespace, None if there is none. Ask this first.
+
+        All questions below are about the namespace that was returned last; before that they raise
+        RuntimeError.
+        """
+        entry = await self._ask(partial(self._engine.get, self._meta_key))
+        if entry is None:
+            self._meta = None
+            return None
+        meta = decode_meta(entry.value, self._meta_key)
+        self._meta = meta.id, entry.value
+        return meta
+
+    async def create(self, meta: Meta, registers: Mapping[int, Record]) -> None:
+        """Make the namespace, with these registers in it from the beginning.
+
+        Raises Changed, and changes no namespace, if there is one.
+        """
+        put, own = self._engine.put, f"{self._path}/{meta.id}"
+        if await self._ask(partial(self._engine.get, self._meta_key)) is not None:
+            raise Changed
+        # Without it a register could not be made in some engines, which need a folder.
+        await self._ask(partial(put, f"{own}/freed", _encoded(Freed(0, None)), None, None))
+        for number, record in registers.items():
+            key = f"{own}/{register_name(number)}"
+            await self._ask(partial(put, key, encode(record), None, None))
+        await self._ask(partial(put, self._meta_key, encode(meta), None, None))
+
+    async def taken(self) -> Set[int]:
+        """Return the numbers that have a register."""
+        prefix = self._own("")
+        keys = await self._ask(partial(self._engine.list, prefix, values=False))
+        numbers = (register_number(key.removeprefix(prefix)) for key in keys)
+        return {number for number in numbers if number is not None}
+
+    async def all(self) -> Mapping[int, Found | str]:
+        """Return all registers; for one that cannot be read, a line that says why."""
+        prefix = self._own("")
+        found: dict[int, Found | str] = {}
+        entries = await self._ask(partial(self._engine.list, prefix, values=True))
+        for key, entry in entries.items():
+            number = register_number(key.removeprefix(prefix))
+            if number is not None:
+                try:
+                    found[number] = _found(entry, key)
+                except UnreadableError as error:
+                    found[number] = str(error)
+        return found
+
+    async def read(self, number: int) -> Found | None:
+        """Return a register, None if there is none."""
+        key = self._own(register_name(number))
+        entry = await self._ask(partial(self._engine.get, key))
+        return None if entry is None else _found(entry, key)
+
+    async def write(self, number: int, record: Record, version: Version | None) -> Version:
+        """Replace the register of that *version*, or make it if *version* is None.
+
+        Returns the new version. Raises Changed if it is not as it was read, exists already, or the
+        namespace is gone. If the record says that the number is free, ``freed`` tells of it.
+        """
+        new = await self._put(register_name(number), encode(record), version)
+        if not (record.held or record.reserved):
+            # The write was done. Who is not told finds the number when it looks at all registers.
+            with suppress(Away):
+                await self._tell_freed(number)
+        return new
+
+    async def freed(self) -> Freed:
+        """Return the number that was let go last.
+
+        It may miss some, for hosts are told after the write. After a restore the count is lower.
+        """
+        return (await self._freed())[0]
+
+    async def _tell_freed(self, number: int) -> None:
+        for _ in range(FREED_TRIES):
+            freed, version = await self._freed()
+            try:
+                await self._put("freed", _encoded(Freed(freed.count + 1, number)), version)
+            except Changed:
+                continue
+            return
+
+    async def _freed(self) -> tuple[Freed, Version]:
+        key = self._own("freed")
+        entry = await self._ask(partial(self._engine.get, key))
+        if entry is None:
+            return Freed(0, None), None
+        try:
+            count, number = json.loads(entry.value)
+            return Freed(int(count), None if number is None else int(number)), entry.version
+        except (ValueError, TypeError, RecursionError):
+            # The next number that is let go is written over it.
+            return Freed(0, None), entry.version
+
+    async def _put(self, name: str, value: bytes, version: Version | None) -> Version:
+        key = self._own(name)
+        assert self._meta is not None  # noqa: S101 - its id is in the key
+        guard = self._meta_key, self._meta[1]
+        return await self._ask(partial(self._engine.put, key, value, version, guard))
+
+    def _own(self, name: str) -> str:
+        if self._meta is None:
+            raise RuntimeError("the namespace is asked for first, and must be there")
+        return f"{self._path}/{self._meta[0]}/{name}"
+
+    async def _ask(self, question: Callable[[], _Answer]) -> _Answer:
+        """Return the engine's answer, which a thread waits for.
+
+        A thread that hangs is left alone, and its connection is ended. Until the thread ends no
+        other question can be asked.
+        """
+        if self._is_remote:
+            engines.check_network()
+        with trio.move_on_after(ATTEMPT_SECONDS):
+            try:
+                return await trio.to_thread.run_sync(
+                    question, abandon_on_cancel=True, limiter=self._thread
+                )
+            except Changed:
+                raise
+            except BaseException:
+                self._engine.close()
+                raise
+        raise Away(f"no answer within {ATTEMPT_SECONDS:g} s")
+
+
+@asynccontextmanager
+async def connect(address: Address, access: Access) -> AsyncIterator[Registers]:
+    """Give the namespace at *address*, for the time of a block, also while the engine is away.
+
+    Raises Refused as ``engines.check`` does. Call it in the process that goes on with the
+    namespace, as its user, and after the last fork.
+    """
+    engine = engines.opened(address, access)
+    try:
+        yield Registers(engine, address)
+    finally:
+        engine.close()
+
+
+def reason(error: Exception) -> str:
+    """Return as one line why an engine gave no answer; *error* may be one of its library."""
+    if isinstance(error, (Away, UnreadableError)):
+        return str(error)
+    return f"{type(error).__name__}: {one_line(error)}".removesuffix(": ")
+
+
+def _found(entry: Entry, key: str) -> Found:
+    return Found(decode_record(entry.value, key), entry.version, entry.written)
+
+
+def _encoded(freed: Freed) -> bytes:
+    return json.dumps([freed.count, freed.number]).encode()

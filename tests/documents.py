@@ -13,8 +13,13 @@ DOCUMENTS = (
     "CHANGELOG.md",
     "client/README.md",
     "systemd/README.md",
+    "systemd/fleet.md",
+    "systemd/clones.md",
     "uuidd/README.md",
+    "uuidd/decisions.md",
+    "uuidd/status.md",
     "uuidd/protocol.md",
+    ".github/CONTRIBUTING.md",
     "tests/README.md",
     "tests/benchmarks/README.md",
 )

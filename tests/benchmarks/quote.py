@@ -53,8 +53,11 @@ SHORT = {
 
 HEAD = (
     *("uuidd", "compared with", "uuidd's figure", "the other's", "unit"),
-    *("lowest", "median", "highest", "depends"),
+    *("lowest", "median", "highest", "in Python"),
 )
+
+IN_PYTHON = ", in Python"
+"""In the name of a row: the client does without its C extension."""
 
 
 def pages(machines: list[Machine]) -> dict[Path, str]:
@@ -90,17 +93,27 @@ def shortest(machines: list[Machine]) -> str:
 
 
 def whole(machines: list[Machine]) -> str:
-    """Return tables of all rows, and what was measured where.
+    """Return tables of the rows that hold on all machines, and what was measured where.
 
-    The figures and the median are those of the first machine; the range is that of all machines.
+    The figures and the median are those of the first machine; the range is that of all machines. A
+    row in Python is a column of the row in C.
     """
     ratios = _ratios(machines)
-    rows = machines[0].rows
+    rows = [row for row in machines[0].rows if not row.depends]
+    in_python = {
+        (row.name.replace(IN_PYTHON, ""), row.beside): min(ratios[row.name, row.beside])
+        for row in rows
+        if IN_PYTHON in row.name and row.ratios
+    }
+    compared = [row for row in rows if row.ratios and IN_PYTHON not in row.name]
     return "\n".join(
         [
             f"| {' | '.join(HEAD)} |",
             f"|{'---|' * len(HEAD)}",
-            *(_compared(row, ratios[row.name, row.beside]) for row in rows if row.ratios),
+            *(
+                _compared(row, ratios[row.name, row.beside], in_python.get((row.name, row.beside)))
+                for row in compared
+            ),
             "",
             "| uuidd alone | figure | unit | goal |",
             "|---|---|---|---|",
@@ -128,11 +141,11 @@ def _ratios(machines: list[Machine]) -> dict[tuple[str, str], list[float]]:
     return found
 
 
-def _compared(row: Row, everywhere: list[float]) -> str:
+def _compared(row: Row, everywhere: list[float], in_python: float | None) -> str:
     spread = (min(everywhere), median(row.ratios), max(everywhere))
     figures = (number(median(row.ours)), number(median(row.theirs)), row.unit)
     cells = (_code(row.name), _code(row.beside), *figures, *(f"{ratio:.2f}" for ratio in spread))
-    return f"| {' | '.join(cells)} | {'yes' if row.depends else ''} |"
+    return f"| {' | '.join((*cells, '' if in_python is None else f'{in_python:.2f}'))} |"
 
 
 def _alone(row: Row) -> str:

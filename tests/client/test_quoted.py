@@ -81,7 +81,20 @@ def test_the_short_table_says_which_ratio_depends_on_the_machine() -> None:
 def test_the_whole_table_has_the_range_of_all_machines() -> None:
     """With the median of the first one, whose figures stand beside it."""
     figures = quote.whole([machine("A", 1.6, 1.5, 1.7), machine("B", 0.76)])
-    assert f"| {NAME} | {BESIDE} | 3 | 2 | req/s | 0.76 | 1.60 | 1.70 |" in figures
+    assert f"| {NAME} | {BESIDE} | 3 | 2 | req/s | 0.76 | 1.60 | 1.70 |  |" in figures
+
+
+def test_a_row_in_python_is_a_column_of_the_row_in_c() -> None:
+    """With the lowest ratio. A row that depends on the machine is left out."""
+    rows = [
+        Row("few", "us", [3.0], "theirs", [2.0], [2.0]),
+        Row("few, in Python", "us", [3.0], "theirs", [2.0], [0.6, 0.5]),
+        Row("few, together", "us", [3.0], "theirs", [2.0], [1.0], depends=True),
+    ]
+    told = quote.whole([replace(machine("A"), rows=rows)]).splitlines()
+    assert [line for line in told if "few" in line] == [
+        "| few | theirs | 3 | 2 | us | 2.00 | 2.00 | 2.00 | 0.50 |"
+    ]
 
 
 def test_a_readme_without_a_place_for_figures_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""Real engines that are restored from a backup while hosts go on, as systemd/README.md says."""
+"""Real engines that are restored from a backup while hosts go on, as systemd/fleet.md says."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from uuidd.fleet.record import Record
 
 pytestmark = pytest.mark.thorough
 
-README = Path(__file__).parents[2] / "systemd" / "README.md"
+GUIDE = Path(__file__).parents[2] / "systemd" / "fleet.md"
 
 ENGINES = {"etcd": Etcd, "zookeeper": Zookeeper, "postgresql": Postgresql}
 
@@ -40,8 +40,8 @@ def engine(request: pytest.FixtureRequest) -> Iterator[Etcd | Zookeeper | Postgr
 
 
 def raise_numbers(fleet: Fleet) -> None:
-    """Run the command of the README for this fleet, whose hosts have a window of an hour."""
-    _, _, text = README.read_text().partition("**If the engine was restored from a backup**")
+    """Run the command of the GUIDE for this fleet, whose hosts have a window of an hour."""
+    _, _, text = GUIDE.read_text().partition("**If the engine was restored from a backup**")
     [line] = [line for line in text.split("```")[1].splitlines() if " raise " in line]
     words = shlex.split(line, comments=True)
     assert words[:3] == ["uuidd", "workers", "raise"]

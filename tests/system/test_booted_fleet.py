@@ -43,9 +43,9 @@ def engine(service: Booted) -> Iterator[None]:
         service.run("rm", "-r", "/var/lib/etcd-test")
 
 
-def commands(beginning: str) -> str:
-    """Return the first block of commands that the README has after some words."""
-    _, found, rest = text("systemd/README.md").partition(beginning)
+def commands(beginning: str, name: str = "systemd/fleet.md") -> str:
+    """Return the first block of commands that a document has after some words."""
+    _, found, rest = text(name).partition(beginning)
     assert found
     return rest.split("```sh\n")[1].split("```")[0]
 
@@ -88,7 +88,7 @@ def test_the_drop_in_lets_the_service_claim_a_number_and_nothing_else_does(
     service.logged(since, "claimed: worker=")
     with service.connect() as connection:
         assert len(connection.call("make", "snowflake", 2)) == 2
-    told = re.findall(r"says (\S+) without the drop-in, (\S+) if", text("systemd/README.md"))
+    told = re.findall(r"says (\S+) without the drop-in, (\S+) if", text("systemd/fleet.md"))
     assert told == [(f"{alone:g}", f"{exposure(service):g}")]
     service.run("systemctl", "stop", "uuidd.service")
     service.logged(since, "released: worker=")
@@ -129,7 +129,7 @@ def test_the_password_is_a_credential_of_systemd(service: Booted) -> None:
     assert service.run("stat", "--format=%U %a", SECRET) == "root 600\n"
 
     # An administrator can check the options as the service sees them.
-    [see] = re.findall(r"`(export CREDENTIALS_DIRECTORY=.*)`", text("systemd/README.md"))
+    [see] = re.findall(r"`(export CREDENTIALS_DIRECTORY=.*)`", text("systemd/fleet.md"))
     check = f". /etc/default/uuidd; {UUIDD} --check --user uuidd $UUIDD_OPTIONS"
     assert service.run("sh", "-euc", f"{see}; {check}") == ""
     given = ("--worker-user", "uuidd", "--worker-secret", SECRET)
@@ -152,7 +152,7 @@ def test_without_the_drop_in_no_clock_can_be_required(service: Booted) -> None:
 def test_with_the_drop_in_the_steady_kinds_wait_for_a_good_clock(service: Booted) -> None:
     """The clock is as the kernel says outside too; v1 never waits."""
     options(service, "--require-sync 0.5")
-    service.run("sh", "-euc", commands("### A clock that is good enough"))
+    service.run("sh", "-euc", commands("### A clock that is good enough", "systemd/README.md"))
     quality = kernels_quality()
     with service.connect() as connection:
         assert len(connection.call("make", "v1", 2)) == 2

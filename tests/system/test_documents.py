@@ -63,18 +63,18 @@ def test_the_warning_is_quoted_as_it_is(tmp_path: Path) -> None:
 
 
 def test_each_name_in_the_status_is_explained(status: dict[str, Any]) -> None:
-    """In the table that the glossary has of it."""
-    design = text("uuidd/README.md")
+    """In the table that explains the screen."""
+    told = text("uuidd/status.md")
     # These two hold a name for each limit and kind.
     names = [*_names({**status, "limits": 0, "full_on": 0})]
     # The counters of both dialects, and their reasons for refusals, are told of together.
-    told = [name.rpartition(".")[2] if name.startswith("requests.") else name for name in names]
-    assert [name for name in told if f"`{name}`" not in design] == []
+    names = [name.rpartition(".")[2] if name.startswith("requests.") else name for name in names]
+    assert [name for name in names if f"`{name}`" not in told] == []
 
 
-def test_the_screen_in_the_glossary_has_the_lines_of_the_command(status: dict[str, Any]) -> None:
+def test_the_screen_that_is_shown_has_the_lines_of_the_command(status: dict[str, Any]) -> None:
     """Each label that the command prints stands there, in the same order."""
-    [screen] = [block for block in blocks("uuidd/README.md", "") if block.startswith("uuidd  ")]
+    [screen] = [block for block in blocks("uuidd/status.md", "") if block.startswith("uuidd  ")]
     drawn = panel.draw(status, 0.0, width=80, coloured=False)
     assert _labels(screen) == _labels(drawn)
 

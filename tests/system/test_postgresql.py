@@ -1,4 +1,4 @@
-"""PostgreSQL's own view of our ids, and the statements in client/README.md."""
+"""PostgreSQL's own view of our ids, and the statements of the recipe."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ from uuidd.core.ids import nodes, times, uuids, versions
 from uuidd.core.ids.ticks import TIMES, UNIX_EPOCH
 from uuidd_client.command import bounds
 
-README = Path(__file__).parents[2] / "client" / "README.md"
-HEADING = "## PostgreSQL\n"
+RECIPE = Path(__file__).parents[2] / "client" / "recipes" / "postgresql.sql"
 SERVER_PROGRAMS = Path("/usr/lib/postgresql")
 
 NOBODY = 65534
@@ -123,19 +122,11 @@ def server() -> Iterator[Server]:
 
 
 @pytest.fixture(scope="module")
-def blocks(server: Server) -> list[str]:
-    """The blocks of SQL of the README, all run."""
-    found = statements()
-    server.psql("\n".join(found))
+def statements(server: Server) -> str:
+    """The statements of the recipe, all run."""
+    found = RECIPE.read_text()
+    server.psql(found)
     return found
-
-
-def statements() -> list[str]:
-    """Return the blocks of SQL in the README's section on PostgreSQL."""
-    _, heading, rest = README.read_text().partition(HEADING)
-    assert heading, f"{README} has no {HEADING}"
-    section = re.split(r"^## ", rest, maxsplit=1, flags=re.MULTILINE)[0]
-    return re.findall(r"^```sql\n(.*?)^```$", section, flags=re.MULTILINE | re.DOTALL)
 
 
 def v1_fields(count: int) -> list[versions.GregorianFields]:
@@ -197,7 +188,7 @@ def assert_none(server: Server, query: str, columns: str, rows: Rows) -> None:
     assert server.psql(query) == []
 
 
-@pytest.mark.usefixtures("blocks")
+@pytest.mark.usefixtures("statements")
 def test_a_v1_of_a_time_clock_seq_and_node_is_ours(server: Server) -> None:
     """The function builds the very bits that ours does, at any microsecond."""
     rows = []
@@ -210,7 +201,7 @@ def test_a_v1_of_a_time_clock_seq_and_node_is_ours(server: Server) -> None:
     assert_none(server, query, columns, rows)
 
 
-@pytest.mark.usefixtures("blocks")
+@pytest.mark.usefixtures("statements")
 def test_the_time_of_a_v1_is_ours_to_the_microsecond(server: Server) -> None:
     """The function takes out the time that is in it, without the last digit."""
     rows = [
@@ -221,7 +212,7 @@ def test_the_time_of_a_v1_is_ours_to_the_microsecond(server: Server) -> None:
     assert_none(server, query, "id uuid, made timestamptz", rows)
 
 
-@pytest.mark.usefixtures("blocks")
+@pytest.mark.usefixtures("statements")
 def test_the_v6_of_a_v1_is_ours(server: Server) -> None:
     """The function turns the one into the other as v1_to_v6 does."""
     values = ids("v1", 1000)
@@ -230,7 +221,7 @@ def test_the_v6_of_a_v1_is_ours(server: Server) -> None:
     assert_none(server, query, "v1 uuid, v6 uuid", rows)
 
 
-@pytest.mark.usefixtures("blocks")
+@pytest.mark.usefixtures("statements")
 @pytest.mark.parametrize(
     ("call", "reason"),
     [
@@ -251,12 +242,12 @@ def test_what_does_not_fit_is_an_error(server: Server, call: str, reason: str) -
 
 
 def test_the_bounds_are_those_that_the_command_beside_them_prints(
-    blocks: list[str], capsys: pytest.CaptureFixture[str]
+    statements: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Each WHERE asks for the low and the high id that its comment's uuidctl prints."""
     parser = argparse.ArgumentParser()
     bounds.add_to(parser.add_subparsers())
-    beside = re.findall(r"^-- uuidctl (bounds .*)\n([^;]*);", "".join(blocks), flags=re.MULTILINE)
+    beside = re.findall(r"^-- uuidctl (bounds .*)\n([^;]*);", statements, flags=re.MULTILINE)
     for command, statement in beside:
         given = parser.parse_args(command.split())
         given.do(given)
@@ -265,7 +256,7 @@ def test_the_bounds_are_those_that_the_command_beside_them_prints(
     assert [command.split()[1] for command, _ in beside] == ["v7", "v6", "ulid", *TEXT_KINDS]
 
 
-@pytest.mark.usefixtures("blocks")
+@pytest.mark.usefixtures("statements")
 @pytest.mark.parametrize("kind", TEXT_KINDS)
 def test_text_sorts_by_time_with_collate_c_alone(server: Server, kind: str) -> None:
     """By a language's rules, as most databases sort, letters are not in their bytes' order."""
@@ -279,19 +270,19 @@ def test_text_sorts_by_time_with_collate_c_alone(server: Server, kind: str) -> N
 
 @pytest.mark.parametrize("kind", TEXT_KINDS)
 def test_the_bounds_find_the_texts_of_their_second_alone(
-    server: Server, blocks: list[str], kind: str
+    server: Server, statements: str, kind: str
 ) -> None:
     """Those at both ends and within it, and none of the seconds beside it."""
-    [asked] = re.findall(rf"^-- uuidctl bounds {kind} .*\n([^;]*;)", "".join(blocks), re.MULTILINE)
+    [asked] = re.findall(rf"^-- uuidctl bounds {kind} .*\n([^;]*;)", statements, re.MULTILINE)
     inside = [text_of(kind, ms, rest) for ms in (MS, MS + 500, MS + 999) for rest in (0, 1 << 71)]
     outside = [text_of(kind, ms, (1 << 71) - 1) for ms in (MS - 1, MS + 1000)]
     server.fill("events", ([text] for text in (*inside, *outside)))
     assert {text for (text,) in server.psql(asked)} == set(inside)
 
 
-def test_the_bounds_find_the_ids_of_their_second_alone(server: Server, blocks: list[str]) -> None:
+def test_the_bounds_find_the_ids_of_their_second_alone(server: Server, statements: str) -> None:
     """Of ids around and at both ends of the second, those in it are found, for each kind."""
-    asked = re.findall(r"^-- uuidctl bounds (\S+).*\n([^;]*;)", "".join(blocks), flags=re.MULTILINE)
+    asked = re.findall(r"^-- uuidctl bounds (\S+).*\n([^;]*;)", statements, flags=re.MULTILINE)
     for kind, statement in asked:
         if kind in TEXT_KINDS:
             continue
@@ -309,21 +300,21 @@ def test_the_bounds_find_the_ids_of_their_second_alone(server: Server, blocks: l
         assert {id for (id,) in found} == expected
 
 
-def test_the_index_on_the_time_serves_v1(server: Server, blocks: list[str]) -> None:
+def test_the_index_on_the_time_serves_v1(server: Server, statements: str) -> None:
     """The last statement gives the v1 of its second in order of time, from the index."""
     first = UNIX_EPOCH + MS * 10_000
     ticks = [first - 1, first + 9_999_990, first + 5, first + 10_000_000]
     server.fill("visits", ([uuids.to_text(versions.v1(tick, 1, 2))] for tick in ticks))
-    query = blocks[-1].split(";")[-2]
+    query = statements.split(";")[-2]
     expected = [[uuids.to_text(versions.v1(tick, 1, 2))] for tick in (ticks[2], ticks[1])]
     assert server.psql(f"{query};") == expected
     plan = server.psql(f"SET enable_seqscan = off; EXPLAIN {query};")
     assert re.search(r"visits_by_time.*Index Cond: \(\(uuid_v1_time\(id\) >=", str(plan)), plan
 
 
-def test_the_example_is_the_v1_that_we_build(server: Server, blocks: list[str]) -> None:
-    """The call in the README gives what our own function gives for the same fields."""
-    call = re.search(r"^SELECT uuid_v1\('(.*?)', (\d+), '(.*?)'\);", "".join(blocks), re.MULTILINE)
+def test_the_example_is_the_v1_that_we_build(server: Server, statements: str) -> None:
+    """The call in the recipe gives what our own function gives for the same fields."""
+    call = re.search(r"^SELECT uuid_v1\('(.*?)', (\d+), '(.*?)'\);", statements, re.MULTILINE)
     assert call is not None
     tick = times.tick_of(datetime.fromisoformat(call[1]), TIMES["v1"])
     ours = uuids.to_text(versions.v1(tick, int(call[2]), nodes.node(call[3])))

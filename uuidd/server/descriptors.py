@@ -44,8 +44,11 @@ CLOSE_RANGE_UNSHARE, CLONE_FILES = 2, 0x400
 PAST_ALL = 0xFFFFFFF0
 """A number above those of all descriptors."""
 
+# Plain integers: an operation on an enum is a call in Python.
 _LEVEL = int(socket.SOL_SOCKET)
-_PEEK = int(socket.MSG_PEEK | socket.MSG_DONTWAIT)
+_DONTWAIT, _CTRUNC = int(socket.MSG_DONTWAIT), int(socket.MSG_CTRUNC)
+_PEEK = int(socket.MSG_PEEK) | _DONTWAIT
+_BOTH_WAYS = int(socket.SHUT_RDWR)
 
 
 def bar_descriptors(listener: socket.socket) -> None:
@@ -79,11 +82,11 @@ class WaryClient(Client):
         """As Client's. A passed descriptor is the end; it and all that follows stay unread."""
         try:
             data, _, flags, _ = self.sock.recvmsg(READ_BYTES, 0, _PEEK)
-            if flags & socket.MSG_CTRUNC:
+            if flags & _CTRUNC:
                 self._dropper.refuse()
                 data = b""
             elif data:
-                data = self.sock.recv(len(data), socket.MSG_DONTWAIT)
+                data = self.sock.recv(len(data), _DONTWAIT)
         except BlockingIOError:
             return None
         except OSError:
@@ -96,7 +99,7 @@ class WaryClient(Client):
         unread = b""
         with contextlib.suppress(OSError):
             # From here on nothing more can be sent to it.
-            self.sock.shutdown(socket.SHUT_RDWR)
+            self.sock.shutdown(_BOTH_WAYS)
             unread, *_ = self.sock.recvmsg(1, 0, _PEEK)
         if unread:
             self._dropper.drop(self.sock)

@@ -1,6 +1,6 @@
 #!/bin/sh
 # A private engine and three daemons in a temporary folder: shows a Snowflake of each, and who has
-# which number. It needs etcd and uuidd[etcd], and leaves nothing behind.
+# which number. It needs etcd, and leaves nothing behind.
 (
   folder=$(mktemp -d); cd "$folder"; trap 'kill $pids; wait; rm -rf "$folder"' EXIT
   engine=http://127.0.0.1:23790 fleet=etcd://127.0.0.1:23790/uuidd/try

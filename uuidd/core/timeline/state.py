@@ -13,7 +13,7 @@ NO_EPOCHS: Mapping[int, int] = {}
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node and its source: ``random``, ``mac eth0``, ``ip 10.0.0.5 eth0`` or ``given``.
+    """A node and its source: ``random``, ``mac eth0`` or ``given``.
 
     A *fixed* node, any but a random one, can come back on a host that has lost its state. A random
     one cannot, which is why it is the default (RFC 9562, 6.10).

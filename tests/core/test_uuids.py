@@ -280,3 +280,12 @@ def test_a_node_that_is_neither_int_nor_text_is_refused(value: int) -> None:
     """Not a bool, not a float."""
     with pytest.raises(TypeError, match=f"^node is {value}; it must be an int$"):
         nodes.node(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"), [(V4, "a v4"), (str(uuid.UUID(int=0)), "of another variant")]
+)
+def test_other_uuids_have_no_gregorian_fields(text: str, found: str) -> None:
+    """The error says what it is."""
+    with pytest.raises(ValueError, match=f"{text} is {found}; only v1 and v6 carry"):
+        versions.gregorian_fields(uuid.UUID(text).int)

@@ -15,9 +15,10 @@ import trio.testing
 
 from tests.fleet.servers import KINDS, AnyEngine, access_to, running
 from uuidd.fleet.address import Access, parse
-from uuidd.fleet.engines import Changed
+from uuidd.fleet.engines import Away, Changed, Version
+from uuidd.fleet.engines.folder import Folder
 from uuidd.fleet.record import Found, Meta, Record
-from uuidd.fleet.registers import Freed, Registers, connect
+from uuidd.fleet.registers import FREED_TRIES, Freed, Registers, connect
 
 META = Meta("0123456789abcdef", 1288834974657)
 RECORD = Record("fedcba9876543210", 139, held=True, host="db1", other={"later": [1]})
@@ -188,3 +189,68 @@ async def test_all_registers_are_read_at_once(connected: Connected) -> None:
         assert isinstance(last, Found)
         assert last.record.until == 150
         await engine.write(1023, RECORD, last.version)
+
+
+class Contended(Folder):
+    """A folder in which others let go of a number before each of the first *times* writes."""
+
+    times = 0
+
+    def put(
+        self, key: str, value: bytes, version: Version | None, guard: tuple[str, bytes] | None
+    ) -> Version:
+        """Say that the value of "freed" has changed."""
+        if key.endswith("/freed") and self.times:
+            self.times -= 1
+            raise Changed
+        return super().put(key, value, version, guard)
+
+
+@pytest.mark.parametrize(("times", "told"), [(1, Freed(1, 7)), (FREED_TRIES, Freed(0, None))])
+async def test_who_waits_may_miss_a_number_that_many_let_go_beside(
+    tmp_path: Path, times: int, told: Freed
+) -> None:
+    """The write of the register is done all the same."""
+    folder = Contended()
+    engine = Registers(folder, parse(f"folder://{tmp_path}/numbers"))
+    await made(engine)
+    folder.times = times
+    await engine.write(7, replace(RECORD, held=False), None)
+    assert await engine.freed() == told
+    assert await engine.taken() == {7}
+
+
+async def test_what_is_no_word_of_ours_about_a_number_that_was_let_go_is_replaced(
+    tmp_path: Path,
+) -> None:
+    """By the next number that is let go."""
+    folder = Folder()
+    engine = Registers(folder, parse(f"folder://{tmp_path}/numbers"))
+    await made(engine)
+    key = f"{tmp_path}/numbers/{META.id}/freed"
+    told = folder.get(key)
+    assert told is not None
+    folder.put(key, b"[", told.version, None)
+    assert await engine.freed() == Freed(0, None)
+    await engine.write(7, replace(RECORD, held=False), None)
+    assert await engine.freed() == Freed(1, 7)
+
+
+def test_no_write_makes_the_folder_of_a_namespace_again(tmp_path: Path) -> None:
+    """It is gone with all its numbers, which begin anew."""
+    with pytest.raises(Changed):
+        Folder().put(f"{tmp_path}/gone/7", b"value", None, (f"{tmp_path}/meta", b"meta"))
+
+
+def test_a_folder_that_is_not_there_has_no_keys(tmp_path: Path) -> None:
+    """Nor one whose place a file has."""
+    assert Folder().list(f"{tmp_path}/gone/", values=True) == {}
+    (tmp_path / "file").touch()
+    assert Folder().get(f"{tmp_path}/file/7") is None
+
+
+def test_a_folder_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    """In one line."""
+    (tmp_path / "file").touch()
+    with pytest.raises(Away, match="file/: Not a directory"):
+        Folder().list(f"{tmp_path}/file/", values=True)

@@ -377,15 +377,18 @@ class Channel:
     def _block(self, supply: _Supply, needed: int, tries: int) -> Source:
         """Return a block of the daemon's or, if there may be, of the fallback."""
         cutter, layout = supply.cutter, PLACES[supply.kind]
-        since, age = self._clock.utc_tick(), int(self._settings.max_age * TICKS_PER_SECOND)
-        size = supply.size(since, layout.ticks(needed), age)
+        asked, age = self._clock.utc_tick(), int(self._settings.max_age * TICKS_PER_SECOND)
+        size = supply.size(asked, layout.ticks(needed), age)
         tick, count, origin, safe, watch = self._take(supply, size)
         self._check_time(supply.kind, tick, count, origin, safe)
         first, end = layout.places(tick, count)
         used = cutter.used
+        # Read after *used*, which a handler may move. A step back of UTC to before *now* ends the
+        # block, because its ticks may be later than *asked*.
+        now = self._clock.utc_tick()
         if supply.timeline == "utc":
             # Or if only that of the daemon was set back, for example in a container.
-            went_back = self._clock.utc_tick() < used or (end <= used and tries >= MOST_TRIES)
+            went_back = now < used or (end <= used and tries >= MOST_TRIES)
         else:
             went_back = supply.leads(end)
         if went_back:
@@ -397,8 +400,8 @@ class Channel:
         elif supply.begin(origin) and supply.timeline != "utc" and not layout.random:
             # Within a run the node or the worker comes first in the order of ids.
             cutter.raise_to(used - 1 + layout.room(used - 1))
-        supply.first, supply.end, supply.until = first, end, since + age - count
-        return Source(first, end, since, supply.until, origin, safe, False, *watch)
+        supply.first, supply.end, supply.until = first, end, asked + age - count
+        return Source(first, end, max(asked, now), supply.until, origin, safe, False, *watch)
 
     def _take(self, supply: _Supply, size: int) -> tuple[int, int, Origin, bool, Watch]:
         """Return the first tick, the number of ticks, and what else a Source is made of."""

@@ -438,6 +438,23 @@ def test_a_call_that_is_broken_off_anywhere_leaves_the_client_as_it_was(
         assert at > 10
 
 
+@pytest.mark.parametrize("kind", ["v1", "v6"])
+def test_a_block_that_came_late_has_no_future_tick_after_a_step_back(
+    path: Path, time: Time, kind: Kind
+) -> None:
+    """Its ticks are later than the request, and UTC was set back to between the two."""
+
+    def answer(request: bytes) -> bytes:
+        time.move(0.002)
+        return result(request, granted(time.utc - START - 60, 60))
+
+    with Server(path, answer), Client(path, fallback=False, _clock=time) as client:
+        draw = client.factory(kind)
+        draw()
+        time.utc -= 10_000
+        assert tick(kind, draw()) <= time.utc
+
+
 @pytest.mark.parametrize("kind", ["v1", "v7"])
 @pytest.mark.parametrize("max_age", [0, 0.1])
 @pytest.mark.parametrize("leased", [True, False])

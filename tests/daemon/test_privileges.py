@@ -239,6 +239,7 @@ def test_links_are_not_followed(state: Path, tmp_path: Path) -> None:
     assert (state.stat().st_uid, other.stat().st_uid) == (NOBODY.pw_uid, 0)
 
 
+@as_root
 def test_a_folder_that_is_not_there_is_left_to_the_store(tmp_path: Path) -> None:
     """It knows the words for that."""
     hand_over(tmp_path / "none", AS_NOBODY)

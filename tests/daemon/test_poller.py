@@ -328,8 +328,8 @@ async def test_connections_of_a_user_are_served_in_the_order_in_which_they_asked
 
 
 async def test_others_have_their_turn_though_there_is_always_a_request() -> None:
-    """After a millisecond or so, without an end of the requests."""
-    async with always_asking([UID], most=1000, step=0.00004) as answered:
+    """After a millisecond or so, though thirty users ask without an end."""
+    async with always_asking([*range(30)], most=1000, step=0.00004) as answered:
         for _ in range(3):
             await trio.lowlevel.checkpoint()
         assert len(answered) < 200

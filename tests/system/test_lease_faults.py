@@ -253,7 +253,8 @@ def test_forks_of_a_client_with_leases_lease_for_themselves(children: int, tmp_p
     """No place comes twice of the parent, which draws on, and of its children."""
     with Daemon() as daemon:
         with Holder(daemon.socket, tmp_path / "forks", children=children) as forks:
-            until(lambda: leases(daemon)["granted"] >= 1 + children)
+            # A user has 120 lanes, which rest after a lease: later children may draw from blocks.
+            until(lambda: leases(daemon)["granted"] >= 1 + min(children, 100))
         until(lambda: leases(daemon)["out"] == 0)
     drawn = forks.drawn()
     # Those of all the processes are mixed in the file.

@@ -415,7 +415,7 @@ class Host:
             raise Repeated(f"{block} after the close")
         if end - 1 > self.timelines.steady.read(now=at.now, elapsed=at.elapsed):
             raise Repeated(f"{block} past S at {at}")
-        if end - 1 - at.now > self.bounds.max_lead:
+        if end - 1 - at.now > self.bounds.max_lead + self.bounds.tolerance:
             raise Repeated(f"{block} leads {at} by more than {self.bounds.max_lead}")
         for state in self.disk:
             if end > (0 if state is None else state.steady):

@@ -161,6 +161,10 @@ class Host(stateful.RuleBasedStateMachine):
         slewed = self.rollback == "slew" and self.timelines.steady.next > self.now
         return (self.twice + self.elapsed) // 2 if slewed else self.now
 
+    def _most_lead(self) -> int:
+        """The most by which what is given may lead UTC, and 10 ms for a pause while it was read."""
+        return (0 if self.rollback == "refuse" else self.max_lead) + TOLERANCE
+
     def _led(self) -> int:
         """By how much S, or what was given, leads UTC; what a loss holds back does not."""
         given = 0 if self.held else self.timelines.steady.next - 1
@@ -228,7 +232,7 @@ class Host(stateful.RuleBasedStateMachine):
         assert block.first >= max(self.end, self.begin), "not after all that was given before"
         assert last == s, "not the latest ticks up to S"
         assert last < self._limit(), "given at or past what may be saved"
-        assert last - self.now <= self.max_lead
+        assert last - self.now <= self._most_lead()
         self.end, self.held = steady.next, False
         assert self.end == last + 1
         assert self.timelines.used
@@ -237,11 +241,10 @@ class Host(stateful.RuleBasedStateMachine):
         """A request is refused for a reason that holds, and for the first that does."""
         steady, s = self.timelines.steady, self._s()
         led = self._led()
-        most = min(self.max_lead, TOLERANCE) if self.rollback == "refuse" else self.max_lead
         assert isinstance(refusal, Closed) == closed
-        assert isinstance(refusal, TooFarAhead) == (led > most and not closed)
+        assert isinstance(refusal, TooFarAhead) == (led > self._most_lead() and not closed)
         if isinstance(refusal, TooFarAhead):
-            assert (refusal.lead, refusal.most) == (led, self.max_lead * (led > self.max_lead))
+            assert (refusal.lead, refusal.most + TOLERANCE) == (led, self._most_lead())
         elif isinstance(refusal, NeedsSave):
             assert max(steady.next, self._limit()) <= s
         elif isinstance(refusal, NoneFree):

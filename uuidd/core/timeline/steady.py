@@ -76,10 +76,10 @@ class Steady:
             raise Withheld(self.withheld)
         steady = self.read(now=now, elapsed=elapsed)
         lead = self._lead(steady, now)
-        if lead > self.max_lead:
-            raise TooFarAhead(lead, self.max_lead)
-        if self.rollback == "refuse" and lead > TOLERANCE:
-            raise TooFarAhead(lead, 0)
+        most = 0 if self.rollback == "refuse" else self.max_lead
+        # The process may have been paused between the two clocks of its reading.
+        if lead > most + TOLERANCE:
+            raise TooFarAhead(lead, most)
         if steady >= self._horizon.limit and self.next <= steady:
             raise NeedsSave
         if whole and self.next > steady - count + 1:

@@ -19,33 +19,22 @@ DRAWING = HERE / "results.svg"
 
 BEGIN, END = "<!-- figures -->\n", "<!-- end of figures -->\n"
 
-UTIL_LINUX = "util-linux's daemon, one UUID per request"
-
-UUID_UTILS = "the library uuid_utils.compat, in Rust, for a `uuid.UUID`"
-
 SHORT = {
     ("uuid1()", "stdlib uuid1() with C uuidd"): (
         "`uuid1()`",
         "Python's own `uuid.uuid1()`, with util-linux's daemon",
     ),
-    ("64 processes, uuid1()", "stdlib with C uuidd"): (
-        "`uuid1()` in 64 processes",
-        "the same, in 64 processes",
+    ("uuid7()", "uuid_utils.compat.uuid7()"): (
+        "`uuid7()`",
+        "the library uuid_utils.compat, in Rust, for a `uuid.UUID`",
     ),
-    ("uuid1()", "uuid_utils.compat.uuid1()"): ("`uuid1()`", UUID_UTILS),
-    ("uuid7()", "uuid_utils.compat.uuid7()"): ("`uuid7()`", UUID_UTILS),
     ("uuid7()", "uuid_utils.uuid7(), own type"): (
         "`uuid7()`",
         "the library uuid_utils, in Rust, for an object of its own type",
     ),
-    ("ulid()", "str(ulid.ULID())"): ("`ulid()`", "the library python-ulid"),
-    ("rpc take, 8 clients", "C uuidd op 2"): (
-        "the daemon, 8 clients, one block per request",
-        UTIL_LINUX,
-    ),
     ("libuuid op 2, 8 clients", "C uuidd op 2"): (
         "the daemon, 8 clients, one UUID per request of libuuid",
-        UTIL_LINUX,
+        "util-linux's daemon, one UUID per request",
     ),
 }
 """The rows that the README at the top shows, and what it calls both sides."""

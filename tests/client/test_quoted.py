@@ -11,7 +11,7 @@ from tests.benchmarks.record import Machine
 from tests.benchmarks.rows import Row, compared, joined
 from tests.documents import ROOT
 
-NAME, BESIDE = ROW = "rpc take, 8 clients", "C uuidd op 2"
+NAME, BESIDE = ROW = "libuuid op 2, 8 clients", "C uuidd op 2"
 OURS, THEIRS = quote.SHORT[ROW]
 
 

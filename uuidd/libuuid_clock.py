@@ -16,8 +16,8 @@ LIBUUID_CONT = Path("/var/lib/libuuid/clock-cont.txt")
 MAX_CLOCK_FILE = 4096
 """Bytes read of a file; libuuid's clock file has 56."""
 
-_CLOCK = re.compile(rb"clock: ([0-9a-fA-F]{4}) tv: (-?\d+) (-?\d+) adj: (-?\d+)(?!\S)")
-_CONT = re.compile(rb"cont: (\d+)(?!\S)")
+_CLOCK = rb"clock: ([0-9a-fA-F]{4}) tv: (-?\d+) (-?\d+) adj: (-?\d+)(?!\S)"
+_CONT = rb"cont: (\d+)(?!\S)"
 
 
 def libuuid_mark(path: Path = LIBUUID_CLOCK) -> int | None:
@@ -49,20 +49,17 @@ def libuuid_clock_seq(path: Path = LIBUUID_CLOCK) -> int | None:
     return int(found[1], 16) & ((1 << CLOCK_SEQ_BITS) - 1) if found else None
 
 
-def _find(form: re.Pattern[bytes], path: Path) -> re.Match[bytes] | None:
-    """Return how *form* matches the beginning of a file; None if it does not."""
+def _find(form: bytes, path: Path) -> re.Match[bytes] | None:
+    """Return how *form* matches the beginning of a regular file; None if it does not."""
     try:
-        return form.match(_head(path))
+        # O_NONBLOCK, because the open of a FIFO would wait for its writer.
+        opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except (OSError, ValueError):  # ValueError: a NUL in the path
         return None
-
-
-def _head(path: Path) -> bytes:
-    """Return the beginning of a regular file, and nothing of any other kind of file."""
-    # O_NONBLOCK, because the open of a FIFO would wait for its writer.
-    opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     try:
         regular = stat.S_ISREG(os.fstat(opened).st_mode)
-        return os.read(opened, MAX_CLOCK_FILE) if regular else b""
+        return re.match(form, os.read(opened, MAX_CLOCK_FILE)) if regular else None
+    except OSError:
+        return None
     finally:
         os.close(opened)

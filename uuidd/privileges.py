@@ -1,4 +1,7 @@
-"""Gives up root for good (credentials(7))."""
+"""What this process may do: with a file, in the name of a user, and after it gave up root for good.
+
+See credentials(7).
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,10 @@ import contextlib
 import os
 import pwd
 import re
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
+from errno import EACCES, EPERM, EROFS
 from pathlib import Path
 
 from uuidd.refused import Refused
@@ -19,7 +24,7 @@ _STATUS = Path("/proc/self/status")
 
 _FILES = ("state", "state.new", "lock")
 
-_OURS = re.compile(r"lock|state(\.new|\.unusable-\d+)?|lost\+found")
+_OURS = r"lock|state(\.new|\.unusable-\d+)?|lost\+found"
 """What a folder may hold that is handed over; ``lost+found`` is at the top of a disk."""
 
 
@@ -104,7 +109,7 @@ def _is_given(fd: int) -> bool:
         return False
     # If there is more in it, the folder has another use: /var/lib, say, by a slip.
     names = os.listdir(fd)
-    return all(_OURS.fullmatch(name) for name in names) and all(
+    return all(re.fullmatch(_OURS, name) for name in names) and all(
         os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode & 0o600 == 0o600
         for name in _FILES
         if name in names
@@ -193,3 +198,33 @@ def _capabilities() -> int:
         if name in ("CapPrm", "CapEff", "CapAmb"):
             found |= int(value, 16)
     return found
+
+
+def lacking(path: str | Path, mode: int, *, folder_fd: int | None = None) -> int:
+    """Return the errno with which *path* could not be used, 0 if it can be, or is not there.
+
+    *mode* is as in access(2), for the effective user. *path* is relative to *folder_fd*.
+    """
+    if os.access(path, mode, dir_fd=folder_fd, effective_ids=True):
+        return 0
+    try:
+        os.stat(path, dir_fd=folder_fd)
+        disk = os.statvfs(path if folder_fd is None else folder_fd)
+    except FileNotFoundError:
+        return 0
+    except OSError:
+        return EACCES
+    return EROFS if disk.f_flag & os.ST_RDONLY else EACCES
+
+
+def irremovable(path: Path) -> int:
+    """Return the errno with which *path* could not be replaced, 0 if it can be, or is not there.
+
+    In a folder like /tmp only the owner of a file, or of the folder, may do that (unlink(2)).
+    """
+    try:
+        file, folder = path.lstat(), path.parent.stat()
+    except OSError:
+        return 0
+    kept = folder.st_mode & stat.S_ISVTX
+    return EPERM if kept and os.geteuid() not in (0, file.st_uid, folder.st_uid) else 0

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from uuid import UUID
 
 from uuidd.statefile import digest
 
@@ -25,8 +24,8 @@ FILES = (
 _MAX_BYTES = 64
 
 _SHARED = (
-    UUID("03000200-0400-0500-0006-000700080009"),
-    UUID("12345678-1234-5678-90ab-cddeefaabbcc"),
+    bytes.fromhex("03000200040005000006000700080009"),
+    bytes.fromhex("123456781234567890abcddeefaabbcc"),
 )
 """What vendors ship on boards to which they gave none."""
 
@@ -51,21 +50,23 @@ def _places() -> Iterator[Path]:
     yield from FILES
 
 
-def _read(path: Path) -> UUID | None:
+def _read(path: Path) -> bytes | None:
     """Return the UUID in a file; None if there is none, or one that many machines have."""
     try:
         with path.open("rb") as file:
-            found = UUID(file.read(_MAX_BYTES).decode("ascii").rstrip("\0").strip())
+            text = file.read(_MAX_BYTES).decode("ascii").rstrip("\0").strip()
+        # Not by the library's UUID: its import would delay each start.
+        found = bytes.fromhex(text.replace("-", ""))
     except (OSError, ValueError):
         return None
-    few = len(set(found.bytes)) <= 2
+    few = len(set(found)) <= 2
     shared = _in_any_order(found) in map(_in_any_order, _SHARED)
-    return None if few or shared else found
+    return None if len(found) != 16 or few or shared else found
 
 
-def _in_any_order(found: UUID) -> bytes:
+def _in_any_order(found: bytes) -> bytes:
     """Return the same bytes for a UUID and the one with its first three fields turned round.
 
     Before SMBIOS 2.6 nothing said which of the two is meant, so an update may change it.
     """
-    return min(found.bytes, found.bytes_le)
+    return min(found, found[3::-1] + found[5:3:-1] + found[7:5:-1] + found[8:])

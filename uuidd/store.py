@@ -23,8 +23,8 @@ from errno import EACCES, EDQUOT, ENOSPC
 from pathlib import Path
 
 from uuidd.core.timeline.state import State
+from uuidd.privileges import lacking
 from uuidd.refused import Refused
-from uuidd.rights import lacking
 from uuidd.statefile import UnusableError, check_machine, decode, encode
 
 HOLDER_SECONDS = 0.2

@@ -20,10 +20,7 @@ import trio
 
 from tests.core.draws import Draws
 from uuidd.clock import Clock
-from uuidd.clones import NoSignal
-from uuidd.clones.clock_sets import ClockSets
-from uuidd.clones.kernel_log import KernelLog
-from uuidd.clones.vmclock import VmClock
+from uuidd.clones import ClockSets, KernelLog, NoSignal, VmClock
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline import MAX_BLOCK, Block, Generation, SteadyBlock
 from uuidd.core.timeline.generation import BLOCK_LANES
@@ -32,7 +29,6 @@ from uuidd.core.timeline.state import Node, State
 from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.core.wire import methods
 from uuidd.fleet.keeper import Keeper
-from uuidd.kernel_clock import Quality
 from uuidd.server.acceptor import Acceptor
 from uuidd.server.assembly import Assembly, timelines_from
 from uuidd.server.entropy import Entropy
@@ -40,6 +36,7 @@ from uuidd.server.fairness import Pause
 from uuidd.server.page import Page
 from uuidd.server.saver import FIRST_REACH, Saver
 from uuidd.server.settings import Limits, Settings
+from uuidd.server.trust import Quality
 
 Result = TypeVar("Result")
 

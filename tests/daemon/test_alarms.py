@@ -15,10 +15,8 @@ import trio
 from trio.testing import MockClock
 
 from tests.daemon.fakes import UID, Inside, Reply
-from uuidd.clones import NoSignal, kernel_log
-from uuidd.clones.clock_sets import ClockSets
-from uuidd.clones.kernel_log import AT_ONCE, KernelLog
-from uuidd.clones.vmclock import TRIES, VmClock
+from uuidd import clones
+from uuidd.clones import AT_ONCE, TRIES, ClockSets, KernelLog, NoSignal, VmClock, kernel_log
 from uuidd.core.wire.methods import unpack_block
 from uuidd.server.alarms import CONFIRM_SECONDS, JUMP, LOOK_SECONDS
 
@@ -296,8 +294,8 @@ def device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     drivers = tmp_path / "drivers"
     drivers.mkdir()
     (drivers / "VMGENCTR:00").symlink_to(tmp_path)
-    monkeypatch.setattr(kernel_log, "DRIVERS", (drivers,))
-    monkeypatch.setattr(kernel_log, "PATH", tmp_path / "kmsg")
+    monkeypatch.setattr(clones, "DRIVERS", (drivers,))
+    monkeypatch.setattr(clones, "KMSG", tmp_path / "kmsg")
     return tmp_path / "kmsg"
 
 
@@ -308,14 +306,14 @@ def test_a_host_without_the_driver_does_not_read_its_log(device: Path) -> None:
     before = len(os.listdir("/proc/self/fd"))
     for passed in (None, os.open("/dev/null", os.O_RDONLY)):
         with pytest.raises(NoSignal, match=r"^no vmgenid device$"):
-            kernel_log.kernel_log(passed)
+            kernel_log(passed)
     assert len(os.listdir("/proc/self/fd")) == before
 
 
 def test_a_sandbox_without_the_log_says_so(device: Path) -> None:
     """As where PrivateDevices= hides it."""
     with pytest.raises(NoSignal, match=r"^no /.*/kmsg$"):
-        kernel_log.kernel_log()
+        kernel_log()
 
 
 def test_no_right_to_the_log_is_told(device: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -326,7 +324,7 @@ def test_no_right_to_the_log_is_told(device: Path, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(os, "open", refuse)
     with pytest.raises(NoSignal, match=r"^/.*/kmsg cannot be read: Operation not permitted$"):
-        kernel_log.kernel_log()
+        kernel_log()
 
 
 @pytest.mark.parametrize("passed", [False, True])
@@ -335,7 +333,7 @@ def test_another_file_in_its_place_is_told(device: Path, passed: bool) -> None:
     device.write_bytes(NEWS)
     before = len(os.listdir("/proc/self/fd"))
     with pytest.raises(NoSignal, match=r"is not the kernel's log here$"):
-        kernel_log.kernel_log(os.open(device, os.O_RDONLY) if passed else None)
+        kernel_log(os.open(device, os.O_RDONLY) if passed else None)
     assert len(os.listdir("/proc/self/fd")) == before
 
 

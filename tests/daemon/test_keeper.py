@@ -22,7 +22,7 @@ from uuidd.fleet.fences import begin_fence
 from uuidd.fleet.keeper import POLL_SECONDS, RESUME_SECONDS, SAVE_SECONDS, SPREAD, TRIES
 from uuidd.fleet.record import Found, Record
 from uuidd.fleet.standing import static_status
-from uuidd.kernel_clock import Quality
+from uuidd.server.trust import Quality
 
 pytestmark = pytest.mark.usefixtures("autojump_clock")
 

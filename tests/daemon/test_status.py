@@ -16,10 +16,10 @@ from tests.daemon.fleet import WINDOW, Engine, Host
 from tests.daemon.test_acceptor import Listener, Serving, somebody
 from uuidd.core.timeline import MAX_BLOCK
 from uuidd.core.wire import libuuid
-from uuidd.kernel_clock import Quality
 from uuidd.server.listeners import open_listener
 from uuidd.server.page import Page
 from uuidd.server.settings import Limits
+from uuidd.server.trust import Quality
 from uuidd_client.command import metrics
 
 pytestmark = pytest.mark.usefixtures("autojump_clock")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.rig import Daemon, ended
-from uuidd.server.witness import earlier_run
+from uuidd.server.startup import earlier_run
 
 
 @pytest.mark.parametrize("started", [True, False])

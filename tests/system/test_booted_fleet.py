@@ -13,7 +13,7 @@ from tests.rig import until
 from tests.system.booted import UUIDD, Booted
 from tests.system.booted_service import options
 from tests.tools import need
-from uuidd.kernel_clock import quality as kernels_quality
+from uuidd.server.trust import quality as kernels_quality
 
 pytestmark = pytest.mark.thorough
 

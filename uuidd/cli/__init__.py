@@ -10,7 +10,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from uuidd.cli import arguments, asking, background, installing, logs, options
+from uuidd.cli import arguments, background, logs, options
 from uuidd.output import Output, OutputError
 from uuidd.refused import Refused
 
@@ -57,7 +57,10 @@ def _give_up_output() -> None:
 
 
 def _main(words: list[str]) -> int:
-    if words[:1] == [installing.COMMAND]:
+    # Each command imports what it alone needs: callers may wait for a daemon that starts.
+    if words[:1] == ["install-units"]:
+        from uuidd.cli import installing
+
         return installing.main(words[1:])
     if words[:1] == ["workers"]:
         from uuidd.cli import workers
@@ -84,6 +87,8 @@ def _check(given: argparse.Namespace) -> int:
 
 
 def _ask(given: argparse.Namespace) -> int:
+    from uuidd.cli import asking
+
     path = given.socket or arguments.SOCKET
     try:
         if given.kill:
@@ -114,7 +119,6 @@ def _reset(given: argparse.Namespace) -> int:
 
 
 def _start(given: argparse.Namespace) -> int:
-    # Imported here because only the daemon needs trio, which is slow to import.
     from uuidd.server.startup import started
 
     settings = options.settings(given)
@@ -123,14 +127,14 @@ def _start(given: argparse.Namespace) -> int:
     behind = None if foreground else background.enter()
     if behind is not None:
         logs.prepare_syslog()
-    with started(settings) as daemon:
+    with started(settings) as serve:
         # The garbage collector need not visit what was imported, which is never freed.
         gc.freeze()
         gc.enable()
         if behind is not None:
             behind.ready()
             logs.to_syslog(options.level_of(given))
-        return 0 if daemon.serve() else 1
+        return 0 if serve() else 1
 
 
 def _complain(line: str) -> None:

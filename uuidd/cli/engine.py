@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
+from typing import TYPE_CHECKING
 
-from uuidd.fleet.address import Access, place
+if TYPE_CHECKING:
+    from uuidd.fleet.address import Access
 
 _FILES = {
     "secret": "the file with the user's password at the engine, on one line; no other user of this"
@@ -31,6 +33,8 @@ def add_access(made: argparse._ActionsContainer) -> None:
 
 def access(given: argparse.Namespace) -> Access:
     """Return what these options say, with absolute paths. Raises Refused."""
+    from uuidd.fleet.address import Access, place
+
     folder = os.environ.get("CREDENTIALS_DIRECTORY")
     files = {name: getattr(given, f"worker_{name}") for name in _FILES}
     return Access(

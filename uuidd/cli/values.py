@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from uuidd.core.ids.snowflake import EPOCH_BITS, WORKER_BITS
-from uuidd.fleet.address import parse
 from uuidd.refused import Refused
 
 MAX_WHOLE = 1_000_000_000
@@ -56,6 +55,9 @@ def worker(text: str) -> int | str:
     """Return a worker number, or the URL of an engine, which is checked here."""
     if "://" not in text:
         return whole(0, (1 << WORKER_BITS) - 1)(text)
+    # Only hosts of a fleet pay for it.
+    from uuidd.fleet.address import parse
+
     try:
         parse(text)
     except Refused as error:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from uuidd.core.timeline.fence import Claim, Fence, Shared
 from uuidd.core.timeline.state import State
-from uuidd.fleet import engines
-from uuidd.fleet.address import Fleet
+
+if TYPE_CHECKING:
+    from uuidd.fleet.address import Fleet
 
 log = logging.getLogger("uuidd")
 
@@ -19,6 +21,9 @@ def check_fleet(fleet: Fleet | None, *, unseen: Path | None = None) -> None:
     Files in the folder *unseen* are not looked at.
     """
     if fleet is not None:
+        # Only hosts of a fleet pay for it.
+        from uuidd.fleet import engines
+
         engines.check(fleet.address, fleet.access, unseen=unseen)
 
 

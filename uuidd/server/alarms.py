@@ -22,10 +22,7 @@ from typing import TypeVar
 
 import trio
 
-from uuidd.clones import NoSignal
-from uuidd.clones.clock_sets import ClockSets
-from uuidd.clones.kernel_log import KernelLog
-from uuidd.clones.vmclock import VmClock
+from uuidd.clones import ClockSets, KernelLog, NoSignal, VmClock
 from uuidd.core.timeline.timelines import Reading
 from uuidd.server.clones import Clones
 

@@ -7,9 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING
 
 from uuidd.clock import Clock
-from uuidd.clones.clock_sets import ClockSets
-from uuidd.clones.kernel_log import KernelLog, kernel_log
-from uuidd.clones.vmclock import VmClock
+from uuidd.clones import ClockSets, KernelLog, VmClock, kernel_log
 from uuidd.core.ids.nodes import RandomBits
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.leases import Leases
@@ -18,7 +16,6 @@ from uuidd.core.timeline.steady import LOST_SECONDS, Steady
 from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.core.timeline.utc import Utc
 from uuidd.fleet.fences import begin_fence
-from uuidd.kernel_clock import Quality, quality
 from uuidd.libuuid_clock import libuuid_clock_seq
 from uuidd.server import events
 from uuidd.server.acceptor import Acceptor
@@ -34,7 +31,7 @@ from uuidd.server.saver import Saver
 from uuidd.server.service import Service
 from uuidd.server.settings import Settings
 from uuidd.server.status import Report, StatusLine
-from uuidd.server.trust import Trust, withheld
+from uuidd.server.trust import Quality, Trust, quality, withheld
 
 if TYPE_CHECKING:
     from uuidd.fleet.keeper import Keeper

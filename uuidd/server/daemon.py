@@ -12,7 +12,7 @@ from functools import partial
 import trio
 
 from uuidd.clock import Clock
-from uuidd.clones.kernel_log import KernelLog
+from uuidd.clones import KernelLog
 from uuidd.core.timeline.state import State
 from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.server.assembly import Assembly
@@ -41,112 +41,92 @@ IDLE_CHECKS = 10
 log = logging.getLogger("uuidd")
 
 
-class Daemon:
-    """A daemon that holds its socket, its store and a saved horizon, ready to serve.
+async def serve(
+    listener: Listener,
+    store: FolderStore,
+    timelines: Timelines,
+    since: Reading,
+    manager: Notifier,
+    settings: Settings,
+    page: Page | None,
+    kernel_log: Callable[[], KernelLog],
+) -> bool:
+    """Serve until SIGTERM, SIGINT or the idle time-out. Return whether the state was saved.
 
-    *since* is the clock when *timelines* began. They hear of each step of UTC after it.
+    The socket, the store and a saved horizon are there. *since* is the clock when *timelines*
+    began; they hear of each step of UTC after it.
     """
 
-    def __init__(
-        self,
-        listener: Listener,
-        store: FolderStore,
-        timelines: Timelines,
-        since: Reading,
-        manager: Notifier,
-        settings: Settings,
-        page: Page | None,
-        kernel_log: Callable[[], KernelLog],
-    ) -> None:
-        self._listener = listener
-        self._store = store
-        self._timelines = timelines
-        self._since = since
-        self._manager = manager
-        self._settings = settings
-        self._page = page
-        self._kernel_log = kernel_log
+    def write(state: State) -> None:
+        # This thread outlives the handlers. A signal that it took then would end the process.
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+        store.save(state)
 
-    def serve(self) -> bool:
-        """Serve until SIGTERM, SIGINT or the idle time-out. Return whether the state was saved."""
-        return trio.run(self._serve)
-
-    async def _serve(self) -> bool:
-        settings = self._settings
-        _keep_below_descriptors(settings.limits)
-        keeper_of = None
-        if (fleet := settings.fleet) is not None:
-            # Only hosts of a fleet pay for it.
-            from uuidd.fleet.keeper import Keeper, keeper
-
-            def keeper_of(
-                timelines: Timelines, read: Callable[[], Reading], saver: Saver
-            ) -> Keeper:
-                return keeper(
-                    fleet, settings.epoch, timelines, read, saver.want, saver.settled_anew
-                )
-
-        parts = Assembly(
-            settings,
-            self._timelines,
-            clock=partial(Clock, since=self._since),
-            save=self._save,
-            unusable=self._store.moved_away,
-            page=self._page,
-            own_uid=os.geteuid(),
-            outsiders=outsiders_uid(),
-            keeper=keeper_of,
-            unreachable=self._listener.unreachable,
-            log=self._kernel_log,
-        )
-        acceptor = parts.acceptor(self._listener.sock)
-        with parts.alarms, trio.open_signal_receiver(*SIGNALS) as signals:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
-            async with trio.open_nursery() as saving:
-                saving.start_soon(parts.saver.run)
-                saving.start_soon(parts.refusals.run)
-                saving.start_soon(parts.trust.run)
-                saving.start_soon(parts.clones.run)
-                saving.start_soon(parts.alarms.run)
-                if parts.keeper is not None:
-                    saving.start_soon(parts.keeper.run)
-                async with trio.open_nursery() as serving:
-                    serving.start_soon(acceptor.run)
-                    async with trio.open_nursery() as watched:
-                        watched.start_soon(supervise, self._manager, parts.line)
-                        await _until_stopped(signals, parts.service, settings.idle_timeout)
-                        watched.cancel_scope.cancel()
-                    self._manager.notify(stopping=1, status="Stopping")
-                    self._listener.stop_listening()
-                    acceptor.stop(drain=self._listener.path is not None)
-                    serving.cancel_scope.deadline = trio.current_time() + STOP_SECONDS
-                self._listener.close()
-                parts.refusals.log()
-                if parts.keeper is not None:
-                    await parts.keeper.prepare_stop()
-                saved = await parts.saver.finish(LAST_SAVE_SECONDS)
-                if parts.keeper is not None:
-                    await parts.keeper.release(saved=saved)
-                saving.cancel_scope.cancel()
-            # At the end of this block trio raises signals again that came meanwhile: block them.
-            signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
-        _note_stop(saved, parts.saver)
-        return saved
-
-    async def _save(self, state: State) -> None:
+    async def save(state: State) -> None:
         # Where no service manager hears a line: while the daemon is in use, and not for itself.
-        self._listener.unreachable()
+        listener.unreachable()
         # Abandoned only at the end of a stop, if the disk hangs for too long.
         try:
-            await trio.to_thread.run_sync(partial(self._write, state), abandon_on_cancel=True)
+            await trio.to_thread.run_sync(write, state, abandon_on_cancel=True)
         except RuntimeError as error:
             # No thread can be started: the host, or the service's cgroup, has no process left.
             raise OSError(str(error)) from error
 
-    def _write(self, state: State) -> None:
-        # This thread outlives the handlers. A signal that it took then would end the process.
+    _keep_below_descriptors(settings.limits)
+    keeper_of = None
+    if (fleet := settings.fleet) is not None:
+        # Only hosts of a fleet pay for it.
+        from uuidd.fleet.keeper import Keeper, keeper
+
+        def keeper_of(timelines: Timelines, read: Callable[[], Reading], saver: Saver) -> Keeper:
+            return keeper(fleet, settings.epoch, timelines, read, saver.want, saver.settled_anew)
+
+    parts = Assembly(
+        settings,
+        timelines,
+        clock=partial(Clock, since=since),
+        save=save,
+        unusable=store.moved_away,
+        page=page,
+        own_uid=os.geteuid(),
+        outsiders=outsiders_uid(),
+        keeper=keeper_of,
+        unreachable=listener.unreachable,
+        log=kernel_log,
+    )
+    acceptor = parts.acceptor(listener.sock)
+    with parts.alarms, trio.open_signal_receiver(*SIGNALS) as signals:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+        async with trio.open_nursery() as saving:
+            saving.start_soon(parts.saver.run)
+            saving.start_soon(parts.refusals.run)
+            saving.start_soon(parts.trust.run)
+            saving.start_soon(parts.clones.run)
+            saving.start_soon(parts.alarms.run)
+            if parts.keeper is not None:
+                saving.start_soon(parts.keeper.run)
+            async with trio.open_nursery() as serving:
+                serving.start_soon(acceptor.run)
+                async with trio.open_nursery() as watched:
+                    watched.start_soon(supervise, manager, parts.line)
+                    await _until_stopped(signals, parts.service, settings.idle_timeout)
+                    watched.cancel_scope.cancel()
+                manager.notify(stopping=1, status="Stopping")
+                listener.stop_listening()
+                acceptor.stop(drain=listener.path is not None)
+                serving.cancel_scope.deadline = trio.current_time() + STOP_SECONDS
+            listener.close()
+            parts.refusals.log()
+            if parts.keeper is not None:
+                await parts.keeper.prepare_stop()
+            saved = await parts.saver.finish(LAST_SAVE_SECONDS)
+            if parts.keeper is not None:
+                await parts.keeper.release(saved=saved)
+            saving.cancel_scope.cancel()
+        # At the end of this block trio raises signals again that came meanwhile: block them.
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
-        self._store.save(state)
+    _note_stop(saved, parts.saver)
+    return saved
 
 
 async def _until_stopped(signals: AsyncIterator[int], service: Service, idle_timeout: int) -> None:

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from errno import EACCES
 from pathlib import Path
 
+from uuidd.privileges import irremovable, lacking
 from uuidd.refused import Refused
-from uuidd.rights import irremovable, lacking
 from uuidd.server.descriptors import bar_descriptors
 from uuidd.server.peers import peer_pid
 

@@ -11,12 +11,11 @@ import contextlib
 import fcntl
 import os
 import stat
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from uuidd.privileges import irremovable, lacking
 from uuidd.refused import Refused
-from uuidd.rights import irremovable, lacking
 
 
 @contextlib.contextmanager
@@ -91,8 +90,9 @@ def _check_free(path: Path) -> None:
 
 def _put(path: Path) -> int:
     """Replace what is at *path* by a new file, locked and with this process's pid."""
-    # mkstemp makes a file that only its owner can open; others may, once it is locked.
-    fd, name = tempfile.mkstemp(prefix=".uuidd-pid.", dir=path.parent)
+    name = path.with_name(f".uuidd-pid.{os.urandom(8).hex()}")
+    # Only its owner can open it; others may, once it is locked.
+    fd = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.write(fd, f"{os.getpid():>8}\n".encode("ascii"))

@@ -1,4 +1,25 @@
-"""A daemon's start: takes its socket, its files and its state, or says in one line why not."""
+"""A daemon's start: takes its socket, its files and its state, or says in one line why not.
+
+Theory of operation
+
+1. What needs no file is checked first: descriptors, the kernel's word on the clock, the engine, the
+   node, the epoch. What the start makes comes after that, and is undone in reverse order if a later
+   step is refused. Else a pid file would name a process that is gone, and an empty state folder
+   would look like one whose state was lost.
+2. The socket comes before all files, so a second daemon at one path ends before it touches any. The
+   folder of the state is locked before it is read, for the daemon that holds it writes to it.
+3. Only root can read the product UUID and the kernel's log, so both are opened first. From the
+   state on, root acts as the user of ``--user``, because that user may plant links in the folder.
+   The way back to root is given up last: to remove a socket and a pid file may need it.
+4. A state that is lost is told from a first start by the lock file in its folder, and by the
+   witness beside the socket. A first start gives out steady ids at once, so after a loss taken for
+   a first start they would come again.
+5. The first horizon is saved before the daemon serves. Else a crash right after the first id would
+   have the next start give it out again. Before that save the start waits for CHECK_SECONDS: a
+   daemon from which the folder was moved away goes on for so long.
+6. Signals are blocked until the daemon serves, which then stops in order. Else one that came in
+   between would leave all that was made.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +31,14 @@ import select
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
+
+import trio
 
 from uuidd import version
 from uuidd.clock import Clock
-from uuidd.clones import NoSignal
-from uuidd.clones.kernel_log import KernelLog, kernel_log
+from uuidd.clones import KernelLog, NoSignal, kernel_log
 from uuidd.core.ids import snowflake, times
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.state import NO_EPOCHS, LaterEpoch, Node, State, with_epoch
@@ -28,7 +51,7 @@ from uuidd.product import product_hash
 from uuidd.refused import Refused
 from uuidd.server import events
 from uuidd.server.assembly import timelines_from
-from uuidd.server.daemon import SIGNALS, Daemon
+from uuidd.server.daemon import SIGNALS, serve
 from uuidd.server.entropy import Entropy
 from uuidd.server.listeners import Listener, open_listener
 from uuidd.server.page import Page, PageError
@@ -37,13 +60,14 @@ from uuidd.server.pidfile import pid_file
 from uuidd.server.saver import CHECK_SECONDS, FIRST_REACH
 from uuidd.server.settings import SPARE_DESCRIPTORS, Settings
 from uuidd.server.trust import check_sync
-from uuidd.server.witness import earlier_run
 from uuidd.statefile import machine_hash
 from uuidd.store import FULL, FolderStore
 from uuidd.systemd import inherited_kernel_log, inherited_socket, notifier
 
 log = logging.getLogger("uuidd")
 
+WITNESS = ".used"
+"""What the name of the witness of earlier runs has after that of the socket."""
 
 MAX_MARK_AHEAD = 24 * 3600 * TICKS_PER_SECOND
 """Ticks by which a mark of libuuid may be ahead of now. One further ahead was made while the clock
@@ -51,14 +75,11 @@ was wrong, and the fixed node would be out of use until then."""
 
 
 @contextlib.contextmanager
-def started(settings: Settings) -> Iterator[Daemon]:
+def started(settings: Settings) -> Iterator[Callable[[], bool]]:
     """A daemon that is ready to serve: it listens, and has saved its first horizon, or tried to.
 
-    With ``--user``, root acts as that user once it listens. It becomes the user for good only when
-    almost nothing can fail any more, because until then it may have to remove what it made as root.
-
-    Signals wait from here on until the daemon serves. So one that comes during the start stops it
-    in order, right after the start, and leaves nothing behind.
+    Call what is entered to serve until SIGTERM, SIGINT or the idle time-out. It returns whether the
+    state was saved.
 
     Raises Refused, and leaves nothing half made. At the end of the context the socket and the pid
     file are removed, and the state's lock is released.
@@ -134,7 +155,40 @@ def started(settings: Settings) -> Iterator[Daemon]:
             timelines.utc.node.source,
         )
         ready = True
-        yield Daemon(listener, store, timelines, at, manager, settings, page, opened_log)
+        yield partial(
+            trio.run, serve, listener, store, timelines, at, manager, settings, page, opened_log
+        )
+
+
+def earlier_run(
+    socket: str | bytes, undo: contextlib.ExitStack, started: Callable[[], bool]
+) -> str:
+    """Return why ids may have been made at *socket* before, "" if none were since the boot.
+
+    The witness is an empty file beside the socket. The state's folder cannot tell that it was
+    emptied. That of the socket is another one, which most hosts keep from one boot to the next.
+
+    If there is no witness yet, one is made. At the end of *undo* it is removed, unless the daemon
+    has *started*. If it cannot be made, nobody knows.
+    """
+    if not socket or isinstance(socket, bytes):
+        return "a socket without a path cannot show that no ids were made here before"
+    path = Path(socket + WITNESS)
+    try:
+        # It is new, so no other user has led root elsewhere.
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644))
+    except FileExistsError:
+        return f"{path} shows that ids were made here before"
+    except OSError as error:
+        return f"{path} cannot be made, to show that no ids were made before: {error.strerror}"
+
+    def forget() -> None:
+        if not started():
+            with contextlib.suppress(OSError):
+                path.unlink()
+
+    undo.callback(forget)
+    return ""
 
 
 def _kernel_log(undo: contextlib.ExitStack) -> Callable[[], KernelLog]:

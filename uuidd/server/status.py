@@ -16,7 +16,6 @@ from uuidd.core.ids.places import time_fields
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.generation import Generation
 from uuidd.core.timeline.timelines import Reading, Timelines
-from uuidd.fleet.standing import static_status
 from uuidd.server.admission import Admission
 from uuidd.server.alarms import Alarms
 from uuidd.server.clones import Clones
@@ -134,6 +133,8 @@ class Report:
 
     def _worker(self) -> dict[str, Any]:
         if self._keeper is None:
+            from uuidd.fleet.standing import static_status
+
             return static_status(self._timelines.fence)
         return self._keeper.status()
 

@@ -194,7 +194,7 @@ def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     """The line names the file, and why."""
     (tmp_path / "etc").write_text("no folder")
     place = tmp_path / FILES["uuidd.service"]
-    assert refusal(lambda: put(tmp_path)) == f"{place} cannot be written: Not a directory"
+    assert refusal(lambda: put(tmp_path)) == f"{place} cannot be changed: Not a directory"
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_beside_it(
@@ -209,7 +209,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_beside_it(
 
     monkeypatch.setattr(Path, "rename", rename)
     assert refusal(lambda: put(tmp_path)) == (
-        f"{tmp_path / FILES['uuidd.service']} cannot be written: No space left on device"
+        f"{tmp_path / FILES['uuidd.service']} cannot be changed: No space left on device"
     )
     assert everything(tmp_path) == before
 
@@ -221,7 +221,7 @@ def test_a_file_that_cannot_be_taken_away_is_refused(
     place = tmp_path / FILES["uuidd.service"]
     place.mkdir(parents=True)
     assert main(["install-units", f"--prefix={tmp_path}", "--undo"]) == 1
-    assert capsys.readouterr() == ("", f"uuidd: {place} cannot be removed: Is a directory\n")
+    assert capsys.readouterr() == ("", f"uuidd: {place} cannot be changed: Is a directory\n")
 
 
 def test_an_installation_without_the_files_is_refused(

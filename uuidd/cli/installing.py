@@ -8,14 +8,12 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import uuidd
 from uuidd.cli import arguments
 from uuidd.refused import Refused
-
-COMMAND = "install-units"
 
 BIN = "/opt/uuidd/bin/uuidd"
 """The program that the unit names; it is replaced by the path of this uuidd."""
@@ -36,23 +34,15 @@ FILES = {
 """The place of each file. systemd prefers /etc to the folders of packages, so this uuidd replaces
 that of util-linux until the files are removed."""
 
-COORDINATOR = {
+DROP_INS = {
     "coordinator.conf": "etc/systemd/system/uuidd.service.d/coordinator.conf",
-}
-"""The drop-in of a host whose worker number comes from an engine; only there it needs a network."""
-
-KERNEL_LOG = {
     "kernel-log.conf": "etc/systemd/system/uuidd.service.d/kernel-log.conf",
 }
-"""The drop-in that passes the kernel's log, for a systemd that knows OpenFile=."""
+"""Those of a host whose worker number comes from an engine, for which alone the service needs a
+network, and of a host whose systemd knows OpenFile=, which passes the kernel's log."""
 
 OPEN_FILE = 253
 """The first version of systemd that does."""
-
-DROP_INS = {**KERNEL_LOG, **COORDINATOR}
-
-_PLAIN = re.compile(r"[A-Za-z0-9/._+-]+")
-_NAMES_PROGRAM = re.compile(r"ExecStart=/\S+ --socket-activation ")
 
 LINKS = (
     "bin/uuidd",
@@ -73,8 +63,7 @@ the environment that uuidd is installed in."""
 KEPT = "default"
 """The file that belongs to the administrator once it exists."""
 
-SAVED = ".before-uuidd"
-"""The suffix that a file of the administrator gets while ours is in its place."""
+PLACES = {**FILES, **DROP_INS}
 
 NEXT = """Next:
   systemd-sysusers && systemd-tmpfiles --create uuidd.conf
@@ -101,7 +90,7 @@ NEXT_UNDONE = """Next:
 def parser() -> argparse.ArgumentParser:
     """Return the parser of this command's options."""
     made = arguments.Parser(
-        prog=f"uuidd {COMMAND}",
+        prog="uuidd install-units",
         description="Install uuidd's units for systemd and its files for sysusers.d, tmpfiles.d,"
         " udev and /etc/default, and link its commands, manual pages and completion into"
         " /usr/local. They take the place of util-linux's uuidd until --undo removes them.",
@@ -141,9 +130,8 @@ def main(argv: Sequence[str]) -> int:
 
 def _is_installed(prefix: Path) -> bool:
     """Whether our units are enabled, and a restart of the service is all that they need."""
-    paths = {name: prefix / FILES[name] for name in LASTING}
     return (prefix / ENABLED).is_symlink() and all(
-        path.is_file() and not _is_anothers(name, path) for name, path in paths.items()
+        _is_ours(name, prefix / FILES[name]) for name in LASTING
     )
 
 
@@ -171,92 +159,81 @@ def install(
     service may use the network. *systemd* is the version that will read them.
     """
     program = program or Path(sys.prefix) / "bin" / "uuidd"
-    if not _PLAIN.fullmatch(os.fspath(program)):
+    if not re.fullmatch(r"[A-Za-z0-9/._+-]+", os.fspath(program)):
         raise Refused(
             f"this uuidd is {os.fspath(program)!r}, a path with characters that have a meaning in a"
             " unit (systemd.unit(5)); install it at a path of letters, digits and / . _ + -, such"
             " as /opt/uuidd"
         )
-    if _is_hidden(program):
-        raise Refused(
-            f"this uuidd is {program}, which its service cannot see (ProtectHome=, PrivateTmp=);"
-            " install it elsewhere, for example in a virtual environment at /opt/uuidd"
-        )
     # That of a virtual environment is a link to another, such as one of pyenv.
     python = Path(os.path.realpath(program.parent / "python"))
-    if _is_hidden(python):
-        raise Refused(
-            f"the Python of this uuidd is {python}, which its service cannot see (ProtectHome=,"
-            f" PrivateTmp=); make {program.parents[1]} with another Python, such as"
-            " /usr/bin/python3"
-        )
-    files = {
-        **FILES,
-        **(KERNEL_LOG if systemd >= OPEN_FILE else {}),
-        **(COORDINATOR if coordinator else {}),
-    }
-    return [*_put(prefix, program, files), *_linked(link(prefix, program.parents[1]))]
-
-
-def _is_hidden(path: Path) -> bool:
-    return any(path.is_relative_to(folder) for folder in HIDDEN)
+    elsewhere = "install it elsewhere, for example in a virtual environment at /opt/uuidd"
+    another = f"make {program.parents[1]} with another Python, such as /usr/bin/python3"
+    for what, path, way in (
+        ("this uuidd", program, elsewhere),
+        ("the Python of this uuidd", python, another),
+    ):
+        if any(path.is_relative_to(folder) for folder in HIDDEN):
+            raise Refused(
+                f"{what} is {path}, which its service cannot see (ProtectHome=, PrivateTmp=); {way}"
+            )
+    wanted = [*FILES, *["kernel-log.conf"] * (systemd >= OPEN_FILE)]
+    wanted += ["coordinator.conf"] * coordinator
+    files = [_put(name, prefix / PLACES[name], program) for name in wanted]
+    return [*files, *link(prefix, program.parents[1])]
 
 
 def undo(prefix: Path) -> list[str]:
     """Remove the links and the files below *prefix* that are still as they were installed."""
-    return [*_take(prefix), *_linked(unlink(prefix))]
+    return [*_take(prefix), *unlink(prefix)]
 
 
-def _linked(lines: Iterator[str]) -> Iterator[str]:
+@contextlib.contextmanager
+def _changing(path: Path) -> Iterator[None]:
     try:
-        yield from lines
+        yield
     except OSError as error:
-        raise Refused(f"{error.filename} cannot be changed: {error.strerror}") from error
+        raise Refused(f"{path} cannot be changed: {error.strerror}") from error
 
 
-def _put(prefix: Path, program: Path, files: Mapping[str, str]) -> Iterator[str]:
-    for name, place in files.items():
-        path = prefix / place
-        if name == KEPT and path.exists():
-            yield f"kept {path}, which exists already"
-            continue
-        new = path.with_name(path.name + ".new")
-        saved = ""
+def _put(name: str, path: Path, program: Path) -> str:
+    if name == KEPT and path.exists():
+        return f"kept {path}, which exists already"
+    new = path.with_name(path.name + ".new")
+    said = f"installed {path}"
+    with _changing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if os.path.lexists(path) and not _is_ours(name, path):
+            path.rename(_saved(path))
+            said += f"; the earlier file is now {_saved(path)}"
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            if _is_anothers(name, path):
-                path.rename(_saved(path))
-                saved = f"; the earlier file is now {_saved(path)}"
             new.write_text(_text(name).replace(BIN, os.fspath(program)))
             # Whatever the umask: the daemon reads its defaults as a user of its own.
             new.chmod(0o644)
             new.rename(path)
-        except OSError as error:
-            with contextlib.suppress(OSError):
-                new.unlink()
-            raise Refused(f"{path} cannot be written: {error.strerror}") from error
-        yield f"installed {path}{saved}"
+        finally:
+            new.unlink(missing_ok=True)
+    return said
 
 
 def _take(prefix: Path) -> Iterator[str]:
-    for name, place in {**FILES, **DROP_INS}.items():
+    for name, place in PLACES.items():
         path = prefix / place
-        if name in DROP_INS and not path.exists():
-            continue
-        try:
-            if path.is_symlink():
-                yield f"kept {path}, which is a link"
-            elif not path.exists():
-                yield f"{path} does not exist"
-            elif _is_ours(name, path.read_text(errors="replace")):
+        with _changing(path):
+            if not os.path.lexists(path):
+                if name in FILES:
+                    yield f"{path} does not exist"
+            elif not _is_ours(name, path):
+                yield f"kept {path}, which was changed"
+            else:
                 path.unlink()
                 if name == "uuidd-keep.path":
                     (prefix / ENABLED).unlink(missing_ok=True)
-                yield f"removed {path}{_restored(path)}"
-            else:
-                yield f"kept {path}, which was changed"
-        except OSError as error:
-            raise Refused(f"{path} cannot be removed: {error.strerror}") from error
+                if os.path.lexists(_saved(path)):
+                    _saved(path).rename(path)
+                    yield f"removed {path}, and restored the earlier file"
+                else:
+                    yield f"removed {path}"
     ours = {prefix / place for place in DROP_INS.values()}
     for name in ("uuidd.service", "uuidd.socket"):
         folder = prefix / f"{FILES[name]}.d"
@@ -264,33 +241,21 @@ def _take(prefix: Path) -> Iterator[str]:
             yield f"kept {path}, a drop-in of yours, which util-linux's {name} would obey too"
 
 
-def _is_anothers(name: str, path: Path) -> bool:
-    """Whether something is at *path* that this command did not install, such as a mask."""
-    if path.is_symlink():
-        return True
-    return path.exists() and not _is_ours(name, path.read_text(errors="replace"))
-
-
 def _saved(path: Path) -> Path:
-    return path.with_name(path.name + SAVED)
+    """Where a file of the administrator is while ours is in its place."""
+    return path.with_name(path.name + ".before-uuidd")
 
 
-def _restored(path: Path) -> str:
-    """Put back what was there before; return words on it."""
-    saved = _saved(path)
-    if not (saved.exists() or saved.is_symlink()):
-        return ""
-    saved.rename(path)
-    return ", and restored the earlier file"
+def _is_ours(name: str, path: Path) -> bool:
+    """Whether a file is there as this command installs it, whatever program it names."""
 
+    def without_program(text: str) -> str:
+        return re.sub(r"(?m)^ExecStart=/\S+ --socket-activation .*", "", text)
 
-def _is_ours(name: str, text: str) -> bool:
-    """Whether a file is as it was installed, whatever program it names."""
-
-    def without_program(text: str) -> list[str]:
-        return [line for line in text.splitlines() if not _NAMES_PROGRAM.match(line)]
-
-    return without_program(text) == without_program(_text(name))
+    if path.is_symlink() or not path.exists():
+        return False
+    found = path.read_text(errors="replace")
+    return without_program(found) == without_program(_text(name))
 
 
 def _text(name: str) -> str:
@@ -304,7 +269,7 @@ def _text(name: str) -> str:
 
 
 def link(prefix: Path, environment: Path) -> Iterator[str]:
-    """Link to what *environment* has, and yield a line on each link; raises OSError.
+    """Link to what *environment* has, and yield a line on each link. Raises Refused.
 
     A link to an earlier environment is replaced. Anything else is left, with a line that says so.
     """
@@ -313,22 +278,23 @@ def link(prefix: Path, environment: Path) -> Iterator[str]:
         if not target.exists() or (path.exists() and path.samefile(target)):
             # An editable installation has no manual pages; one in /usr/local needs no links.
             continue
-        if _is_our_link(path, name):
-            path.unlink()
-        elif path.exists() or path.is_symlink():
+        if os.path.lexists(path) and not _is_our_link(path, name):
             yield f"kept {path}, which is not a link to an environment of uuidd"
             continue
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.symlink_to(target)
+        with _changing(path):
+            path.unlink(missing_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.symlink_to(target)
         yield f"linked {path} to {target}"
 
 
 def unlink(prefix: Path) -> Iterator[str]:
-    """Remove the links, and yield a line on each; raises OSError."""
+    """Remove the links, and yield a line on each. Raises Refused."""
     for name in LINKS:
         path = prefix / "usr/local" / name
         if _is_our_link(path, name):
-            path.unlink()
+            with _changing(path):
+                path.unlink()
             yield f"removed {path}"
 
 

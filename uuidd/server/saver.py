@@ -1,4 +1,23 @@
-"""Saves the state: one save at a time, ahead of need, every 10 s while in use."""
+"""Saves the state: one save at a time, ahead of need, every 10 s while in use.
+
+Theory of operation
+
+1. A save writes horizons: the ticks up to which both timelines may give out. A horizon counts when
+   its save has completed. If it counted sooner, a crash before that would have the next start give
+   the same ticks out again.
+2. The next save begins when half of the last one's reach has passed. So programs that ask all the
+   time never wait for the disk, unless a save takes longer than the other half.
+3. The reach is half the uptime, from FIRST_REACH to REACH. With a fixed one, a daemon that crashes
+   again and again would run its marks further ahead than it lives.
+4. A daemon that was not used since the last save waits for ``want`` and saves nothing, so an idle
+   host's disk sleeps. The first request past the horizon then waits for one save.
+5. After a save that failed, the last horizon stands, and the next try follows after a pause that
+   grows. Requests do not shorten the pause, for each of them would start another try.
+6. If the folder was moved away, another daemon may start without this state. Then what was saved
+   counts no longer, from the next ``check`` on.
+7. At a stop the timelines are closed, then the save under way ends, and then the exact marks are
+   saved. In another order a tick could be given out past its mark.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +37,7 @@ REACH = 20.0
 """Seconds from a save to its horizon. The next save is due when half of them have passed."""
 
 FIRST_REACH = 0.1
-"""The reach right after a start. Later it is half the uptime, up to ``REACH``, so a daemon that
-crashes again and again does not run its marks further ahead than it lives."""
+"""The reach right after a start."""
 
 CHECK_SECONDS = 0.01
 """How long a check of the state folder counts: nothing is given out later than that after the
@@ -44,10 +62,9 @@ def reaches_after(uptime: float) -> tuple[float, float]:
 class Saver:
     """Keeps the horizons of *timelines* ahead of use, by *save*, which raises OSError if it fails.
 
-    An idle daemon saves nothing: after the last use ``run`` waits for ``want``. *read* reads the
-    clock; spans of time are measured on trio's clock, which is monotonic. *unsaved_since* is
-    when the first of the saves began that have failed or are under way since the last success;
-    None when there is none.
+    *read* reads the clock; spans of time are measured on trio's clock, which is monotonic.
+    *unsaved_since* is when the first of the saves began that have failed or are under way since the
+    last success; None when there is none.
 
     *unusable* says why what was saved may not be used any more, "" while it may. ``check`` calls
     it. Callers call ``check`` before anything is given out at or past *check_at*, in ticks of

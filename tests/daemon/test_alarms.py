@@ -73,12 +73,10 @@ def vmclock(page: Page) -> Iterator[VmClock]:
 
 
 def test_a_page_as_it_was_is_no_alarm(vmclock: VmClock) -> None:
-    """Not the first time either."""
     assert [vmclock.changed() for _ in range(3)] == [False] * 3
 
 
 def test_another_generation_is_an_alarm_once(page: Page, vmclock: VmClock) -> None:
-    """The next one is another."""
     page.restore(7)
     assert [vmclock.changed(), vmclock.changed()] == [True, False]
     page.restore(8)
@@ -124,7 +122,6 @@ def test_a_generation_that_was_not_there_is_an_alarm(tmp_path: Path) -> None:
 
 
 def test_a_page_that_stays_locked_is_taken_as_changed_once(page: Page, vmclock: VmClock) -> None:
-    """Neither does the daemon wait for it, nor does each request sound the alarm."""
     page.begin()
     assert [vmclock.changed() for _ in range(3)] == [True, False, False]
     page.end()
@@ -145,7 +142,6 @@ def test_a_write_that_is_torn_is_read_again(page: Page, vmclock: VmClock) -> Non
 
 
 def test_a_page_that_never_rests_ends_no_loop(vmclock: VmClock) -> None:
-    """The tries are bounded."""
     reads = 0
 
     class Restless:
@@ -165,13 +161,11 @@ def test_a_page_that_never_rests_ends_no_loop(vmclock: VmClock) -> None:
 
 
 def test_a_device_that_disappears_is_no_alarm(page: Page, vmclock: VmClock) -> None:
-    """What is mapped stays."""
     page.path.unlink()
     assert not vmclock.changed()
 
 
 def test_no_device_is_told(tmp_path: Path) -> None:
-    """With its path."""
     with pytest.raises(NoSignal, match=r"^no .*/vmclock0$"):
         VmClock(tmp_path / "vmclock0")
 
@@ -189,7 +183,6 @@ def test_no_right_is_told(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"VCLK", bytes(4096), b"KLCV".ljust(4096)])
 def test_a_page_of_something_else_is_told(tmp_path: Path, content: bytes) -> None:
-    """Too short, or another magic."""
     path = tmp_path / "vmclock0"
     path.write_bytes(content)
     before = len(os.listdir("/proc/self/fd"))
@@ -232,12 +225,10 @@ def kernel() -> Iterator[Log]:
 
 
 def test_a_log_in_which_nothing_is_new_is_no_alarm(kernel: Log) -> None:
-    """Reading it does not wait."""
     assert not kernel.read.heard()
 
 
 def test_the_kernels_news_are_an_alarm_once(kernel: Log) -> None:
-    """Also between other records."""
     kernel.say(OTHER, NEWS, OTHER)
     assert [kernel.read.heard(), kernel.read.heard()] == [True, False]
 
@@ -300,7 +291,6 @@ def device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_host_without_the_driver_does_not_read_its_log(device: Path) -> None:
-    """It has none of the links that stand for devices."""
     (device.parent / "drivers" / "VMGENCTR:00").unlink()
     (device.parent / "drivers" / "module").symlink_to(device.parent)
     before = len(os.listdir("/proc/self/fd"))
@@ -338,7 +328,6 @@ def test_another_file_in_its_place_is_told(device: Path, passed: bool) -> None:
 
 
 async def test_the_daemon_renews_at_the_kernels_news(kernel: Log) -> None:
-    """As soon as they can be read."""
     host = Host(log=lambda: kernel.read)
     async with host.running():
         kernel.say(OTHER)
@@ -456,14 +445,12 @@ async def test_a_step_back_or_a_small_one_is_no_alarm(
 
 
 async def test_the_kernel_tells_of_no_set_clock_at_first() -> None:
-    """And nothing is read that is not there."""
     opened = ClockSets()
     assert not opened.was_set()
     opened.close()
 
 
 async def test_the_status_says_which_signals_there_are(autojump_clock: MockClock) -> None:
-    """And of the others, why they are not."""
     host = Host()
     async with host.running():
         status = host.inside.report.status(host.inside.service)
@@ -475,7 +462,6 @@ async def test_the_status_says_which_signals_there_are(autojump_clock: MockClock
 
 
 async def test_nothing_is_looked_at_where_there_is_no_page(autojump_clock: MockClock) -> None:
-    """Requests cost nothing more there."""
     host = Host()
     with host.inside.alarms:
         assert host.inside.alarms.changed is None
@@ -498,7 +484,6 @@ async def test_holders_of_leases_are_told_soon(autojump_clock: MockClock, page: 
 async def test_no_answer_is_of_before_the_clone(
     autojump_clock: MockClock, page: Page, when: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was taken just before the page changed is thrown away, and taken anew."""
     host = Host(page=lambda: VmClock(page.path))
     inside = host.inside
     with inside.alarms:

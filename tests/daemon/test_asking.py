@@ -121,7 +121,6 @@ def process(name: str, uid: int) -> Iterator[subprocess.Popen[bytes]]:
 def test_kill_believes_the_kernel_more_than_a_reply(
     path: Path, maker: int, name: str, owner: int, why: str
 ) -> None:
-    """A false socket can have no process ended but a uuidd of the user who made it."""
     need_root()
     path.parent.chmod(0o777)
     with process(name, owner) as bystander, telling(path, bystander.pid, uid=maker):
@@ -163,7 +162,6 @@ def test_kill_does_without_pidfds(path: Path, name: str, monkeypatch: pytest.Mon
 
 @pytest.mark.process
 def test_kill_names_a_process_that_is_gone(path: Path) -> None:
-    """It ended in between, or never was."""
     need_root()
     with process("uuidd", 0) as gone:
         pass
@@ -190,7 +188,6 @@ def test_kill_ends_nothing_across_pid_namespaces(path: Path) -> None:
 
 @pytest.mark.process
 def test_kill_ends_util_linuxs_own_daemon(path: Path) -> None:
-    """As its own ``uuidd -k`` does."""
     need_root()
     with subprocess.Popen([need("uuidd"), "-F", "-P", "-s", str(path)]) as daemon:
         until(lambda: listens(path))
@@ -214,12 +211,10 @@ def test_kill_ends_util_linuxs_own_daemon(path: Path) -> None:
 def test_a_reply_that_is_of_no_use_ends_in_a_line(
     path: Path, reply: bytes, ask: Callable[[Path, None], object], why: str
 ) -> None:
-    """No UUID is made of it, and the question is not repeated for ever."""
     with answering(path, reply), pytest.raises(Refused, match=why):
         ask(path, None)
 
 
 def test_more_than_a_daemon_reserves_is_not_asked_for(path: Path) -> None:
-    """The line names the number, and the most."""
     with pytest.raises(Refused, match="-n is 1000001, and a daemon reserves at most 1000000 UUIDs"):
         asking.time_uuids(path, 1_000_001)

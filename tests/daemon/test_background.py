@@ -38,7 +38,6 @@ def enter(told: Path | str) -> int:
 def test_a_process_in_the_background_has_the_descriptors_that_it_had_before(
     tmp_path: Path,
 ) -> None:
-    """Neither an end of the pipe to the command nor /dev/null a second time."""
     told = tmp_path / "told"
     assert enter(told) == 0
     until(told.exists)
@@ -47,5 +46,4 @@ def test_a_process_in_the_background_has_the_descriptors_that_it_had_before(
 
 
 def test_the_command_fails_as_soon_as_the_process_in_the_background_ends() -> None:
-    """If that is before it was ready."""
     assert enter("fails") == 1

@@ -44,7 +44,6 @@ def told(capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
 def test_right_options_pass_in_silence(
     words: list[str], state: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Status 0, not a word, and nothing is made: no state, no lock, no socket, no pid file."""
     assert main([*words, "--worker=5", "--node=0x448899365732"]) == 0
     assert capsys.readouterr() == ("", "")
     assert list(tmp_path.iterdir()) == [state]
@@ -69,28 +68,57 @@ def test_credentials_that_this_process_is_not_shown_are_not_missed(
     ]
 
 
+IN_THE_PAST = "--epoch 4102444800000: a Snowflake's 41 bits then hold times from 2100"
+
+
+@pytest.mark.usefixtures("root")
 @pytest.mark.parametrize(
-    ("option", "line"),
+    ("start", "option", "line"),
     [
-        ("--worker=5000", "argument --worker: '5000' is not a whole number from 0 to 1023"),
-        ("--wroker=5", "unrecognized arguments: --wroker=5"),
-        ("--datacenter=3", "--datacenter 3 needs a --worker beside it, 0 to 31, or a URL"),
-        ("--no-pid", "--pid and --no-pid exclude each other"),
-        ("--socket=/s --pid=/s", "--socket and --pid both name /s; name two files"),
+        ("-S", "--worker=5000", "argument --worker: '5000' is not a whole number from 0 to 1023"),
+        ("-S", "--wroker=5", "unrecognized arguments: --wroker=5"),
+        ("-S", "--no-pid", "--pid and --no-pid exclude each other"),
+        ("-F", "--datacenter=3", "--datacenter 3 needs a --worker beside it, 0 to 31, or a URL"),
+        ("-F", "--datacenter=1 --worker=32", "--worker 32: beside --datacenter it must be 0 to 31"),
+        (
+            "-F",
+            "--worker=5 --worker-hold=1m",
+            "--worker-hold needs a URL as --worker, like etcd://h1",
+        ),
+        ("-F", "--socket=/s --pid=/s", "--socket and --pid both name /s; name two files"),
+        ("-F", "--worker=0 --epoch=2100-01-01T00:00:00Z", IN_THE_PAST),
+        (
+            "-F",
+            "--worker=0 --epoch=281474976710655",
+            "--epoch 281474976710655: a Snowflake's 41 bits",
+        ),
+        ("-F", "--node=mac:none9", "--node 'mac:none9': there is no such interface; there are: lo"),
+        (
+            "-F",
+            "--user=no-such-user",
+            "--user 'no-such-user': there is no such user; create it, or name",
+        ),
     ],
 )
-def test_a_wrong_option_is_told_in_a_line(
-    words: list[str], capsys: pytest.CaptureFixture[str], option: str, line: str
+def test_wrong_options_are_told_in_a_line_by_a_check_and_by_a_start(
+    words: list[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    start: str,
+    option: str,
+    line: str,
 ) -> None:
-    """Without a usage before it, and with status 1."""
-    assert told(capsys, *words, *option.split()) == [line]
+    """A service shows no usage, because its log is to have one line. Nothing is made."""
+    before = sorted(tmp_path.rglob("*"))
+    for asked in (words, [start, *words[1:]]):
+        [found] = told(capsys, *asked, *option.split())
+        assert found.startswith(line)
+    assert sorted(tmp_path.rglob("*")) == before
 
 
-@pytest.mark.process
 def test_each_thing_that_is_wrong_has_a_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One after the other, so that one check is enough."""
     (tmp_path / "socket").write_text("")
     node, epoch, socket, pid, state = told(
         capsys,
@@ -110,36 +138,16 @@ def test_each_thing_that_is_wrong_has_a_line(
     )
 
 
-def test_a_socket_path_that_is_too_long_is_told(tmp_path: Path, state: Path) -> None:
-    """Before its folder is looked for."""
-    [line] = problems(Settings(tmp_path / ("s" * 108), state))
-    assert "at most 107 are allowed" in line
-
-
-def test_a_state_folder_that_others_can_write_to_is_told(tmp_path: Path, state: Path) -> None:
-    """With its mode, and the way out."""
-    state.chmod(0o777)
-    [line] = problems(Settings(None, state))
-    assert line.startswith(f"the state folder {state} can be written to by others (mode 0777)")
-
-
 @pytest.mark.parametrize(
     ("content", "why"),
     [("nonsense\n", "it is damaged"), ("uuidd-state 99 sha256:0\n", "it has format '99'")],
 )
 def test_a_state_that_cannot_be_used_is_told(state: Path, content: str, why: str) -> None:
-    """A start would go on without it, which the administrator may want to know before."""
     (state / "state").write_text(content)
     [line] = problems(Settings(None, state))
     assert line.startswith(f"{state}/state: {why}")
     assert line.endswith("a start would set it aside and make a new one")
     assert (state / "state").read_text() == content
-
-
-def test_a_pipe_in_the_states_place_keeps_no_check_waiting(state: Path) -> None:
-    """It is told of, and not read."""
-    os.mkfifo(state / "state")
-    assert problems(Settings(None, state)) == [f"{state}/state is not a plain file; remove it"]
 
 
 @pytest.mark.process
@@ -222,7 +230,6 @@ def test_a_folder_in_use_is_no_fault(state: Path) -> None:
 
 @pytest.mark.system
 def test_a_running_daemon_is_neither_a_fault_nor_disturbed() -> None:
-    """The check passes, and the daemon answers as before."""
     with Daemon() as daemon, daemon.connect() as connection:
         assert main(["--check", "-P", f"--socket={daemon.socket}", f"--state={daemon.state}"]) == 0
         before = connection.call("status")["connections_highest"]

@@ -315,7 +315,6 @@ DRAWN = st.fixed_dictionaries(
 def test_a_check_says_what_a_start_says_of_several_things(
     who: str, option: str, names: dict[str, str]
 ) -> None:
-    """Of several that are wrong at once, the first one."""
     compare(who, option, {path: SETUPS[path][name] for path, name in names.items()})
 
 
@@ -325,7 +324,6 @@ def test_a_check_says_what_a_start_says_of_several_things(
     [(SOCKET, "a pipe"), (PID, "a file with two names"), (FOLDER, "none"), (STATE, "a pipe")],
 )
 def test_the_command_says_what_its_check_says(path: str, name: str) -> None:
-    """Both print one line, and end with status 1."""
     with broken(USERS[0], "nothing wrong", {path: SETUPS[path][name]}) as settings:
         words = (f"-s{settings.socket}", f"-p{settings.pid_file}", f"--state={settings.state}")
         started = ended("-F", *words)

@@ -69,12 +69,10 @@ def seen(clock: Clock) -> tuple[int, int]:
     ],
 )
 def test_now_is_the_tick_that_utc_is_in(utc: int, tick: int) -> None:
-    """A known time is its known tick, begun but never rounded up."""
     assert Host(utc).clock().now() == tick
 
 
 def test_now_is_the_hosts_time_unless_told_otherwise() -> None:
-    """Without other readings a clock reads the system's."""
     clock = Clock()
     before = time.time_ns() // 100
     now = clock.now() - UNIX_EPOCH
@@ -86,7 +84,6 @@ def test_now_is_the_hosts_time_unless_told_otherwise() -> None:
 
 @pytest.mark.parametrize("size", [STEP, SECOND, 3600 * SECOND, 365 * DAY])
 def test_a_step_forward_is_told_and_counted(size: int) -> None:
-    """A step forward is told by its size, once, and now is where UTC was set to."""
     host = Host()
     clock = host.clock()
     host.steps(size)
@@ -98,7 +95,6 @@ def test_a_step_forward_is_told_and_counted(size: int) -> None:
 
 @pytest.mark.parametrize("size", [STEP, SECOND, 3600 * SECOND, 365 * DAY])
 def test_a_step_back_is_told_and_counted(size: int) -> None:
-    """A step back is told as negative, once, and now is where UTC was set to."""
     host = Host()
     clock = host.clock()
     host.steps(-size)
@@ -121,7 +117,6 @@ def test_a_smaller_change_is_no_step(size: int) -> None:
 
 @given(st.lists(st.tuples(st.integers(0, DAY), st.integers(-DAY, DAY)), max_size=8))
 def test_what_is_told_adds_up(events: list[tuple[int, int]]) -> None:
-    """Steps well past any drift are all told, others are not, and now is always UTC."""
     host = Host()
     clock = host.clock()
     expected = []
@@ -140,7 +135,6 @@ def test_what_is_told_adds_up(events: list[tuple[int, int]]) -> None:
 @pytest.mark.parametrize("parts_per_million", [500, -500, 999, -999])
 @pytest.mark.parametrize("idle", [SECOND, 60 * SECOND, DAY, 100 * DAY])
 def test_drift_in_an_idle_time_is_no_step(parts_per_million: int, idle: int) -> None:
-    """A clock that is slewed, however long nobody looks, does not step."""
     host = Host()
     clock = host.clock()
     host.passes(idle, drift=idle * parts_per_million // 1_000_000)
@@ -161,7 +155,6 @@ def test_drift_allows_for_the_time_since_the_last_reading_only() -> None:
 
 
 def test_slow_drift_never_adds_up_to_a_step() -> None:
-    """An hour of readings with 500 ppm of drift between them has no step in it."""
     host = Host()
     clock = host.clock()
     for _ in range(3600):
@@ -202,7 +195,6 @@ def test_a_process_held_up_is_given_the_time_after_that() -> None:
 
 
 def test_a_step_seen_by_a_process_held_up_is_told_by_its_size() -> None:
-    """A pause adds nothing to the size of a step that there was."""
     host = Host()
     clock = host.clock()
     host.steps(-60 * SECOND)
@@ -213,7 +205,6 @@ def test_a_step_seen_by_a_process_held_up_is_told_by_its_size() -> None:
 
 @pytest.mark.parametrize("held_up", [[SECOND], [20_000_000], [SECOND, 2 * SECOND]])
 def test_a_clock_made_by_a_process_held_up_sees_no_step(held_up: list[int]) -> None:
-    """A pause between the first two readings is no step either."""
     host = Host()
     host.held_up = held_up
     clock = host.clock()
@@ -224,7 +215,6 @@ def test_a_clock_made_by_a_process_held_up_sees_no_step(held_up: list[int]) -> N
 
 
 def test_who_is_told_of_a_step_may_read_the_clock() -> None:
-    """What it reads is after the step, which is told once."""
     host = Host()
     read: list[int] = []
     clock = Clock(

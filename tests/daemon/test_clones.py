@@ -37,7 +37,6 @@ async def inside(autojump_clock: MockClock) -> Inside:
 
 
 async def test_nothing_is_given_out_before_the_save(inside: Inside) -> None:
-    """The next request waits for it, and gets another node."""
     before = inside.take().node
     inside.clones.notice("test")
     with pytest.raises(MustPause):
@@ -60,7 +59,6 @@ async def test_an_idle_daemon_saves_at_once(inside: Inside) -> None:
 
 
 async def test_a_disk_that_is_full_leaves_a_volatile_node(inside: Inside) -> None:
-    """It is new too; steady waits for the save."""
     before = inside.take().node
     async with inside.saving():
         inside.disk.broken = True
@@ -108,7 +106,6 @@ def test_a_generator_that_the_copy_has_too_draws_other_bytes(
 async def test_the_log_has_a_line_with_the_signal(
     inside: Inside, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The next line has the node and the clock sequence."""
     caplog.set_level(logging.INFO)
     inside.clones.notice("vmclock")
     assert caplog.messages[0] == "this machine was cloned: signal=vmclock leases_ended=0"
@@ -118,14 +115,12 @@ async def test_the_log_has_a_line_with_the_signal(
 async def test_with_a_fixed_node_the_log_says_what_is_left(
     caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
 ) -> None:
-    """Nothing but 6 bits tells the v1 of two clones apart."""
     inside = Inside(node=Node(5 | MULTICAST, "given"))
     inside.clones.notice("vmclock")
     assert "two clones differ in 6 bits only" in caplog.messages[0]
 
 
 async def test_the_status_tells_of_clones(inside: Inside) -> None:
-    """How many, when the last one was, and which signal told it."""
     await trio.sleep(5)
     inside.clones.notice("vmclock")
     await trio.sleep(3)
@@ -142,7 +137,6 @@ async def test_the_status_tells_of_clones(inside: Inside) -> None:
 
 
 async def test_an_alarm_every_second_saves_one_renewal_in_ten_seconds(inside: Inside) -> None:
-    """The others are counted, and joined."""
     async with inside.saving(), trio.open_nursery() as nursery:
         nursery.start_soon(inside.clones.run)
         nodes = set[int]()
@@ -157,7 +151,6 @@ async def test_an_alarm_every_second_saves_one_renewal_in_ten_seconds(inside: In
 
 
 async def test_each_alarm_ends_what_was_shared_until_then(inside: Inside) -> None:
-    """Whether it is saved or joined, what is given out next has another node."""
     async with inside.saving():
         nodes = list[int]()
         flakes = list[int]()
@@ -170,7 +163,6 @@ async def test_each_alarm_ends_what_was_shared_until_then(inside: Inside) -> Non
 
 
 async def test_what_was_joined_is_saved_when_the_span_is_over(inside: Inside) -> None:
-    """The stored node serves again then, as one that no copy has."""
     async with inside.saving(), trio.open_nursery() as nursery:
         nursery.start_soon(inside.clones.run)
         inside.clones.notice("test")
@@ -202,7 +194,6 @@ async def test_alarms_do_not_run_steady_ahead_of_utc(inside: Inside) -> None:
 async def test_alarms_do_not_flood_the_log(
     inside: Inside, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A thousand within a second are a few lines."""
     for _ in range(1000):
         inside.clones.notice("test")
     assert len(caplog.messages) <= 6
@@ -212,7 +203,6 @@ async def test_alarms_do_not_flood_the_log(
 
 
 async def test_a_worker_number_set_by_hand_is_refused(autojump_clock: MockClock) -> None:
-    """The refusal and the status say why, and what to do."""
     inside = Inside(worker=5)
     inside.save_ahead()
     inside.clones.notice("test")
@@ -230,7 +220,6 @@ async def test_a_worker_number_set_by_hand_is_refused(autojump_clock: MockClock)
 async def test_a_worker_number_set_by_hand_goes_on_if_that_was_chosen(
     autojump_clock: MockClock,
 ) -> None:
-    """With --after-clone go-on."""
     inside = Inside(worker=5, go_on_after_clone=True)
     inside.save_ahead()
     inside.clones.notice("test")
@@ -294,7 +283,6 @@ async def test_a_renewal_of_the_claim_that_was_under_way_counts_for_nothing(
 
 
 async def test_alarms_do_not_use_up_the_numbers_of_a_fleet(autojump_clock: MockClock) -> None:
-    """At most one number in ten seconds is claimed."""
     engine = Engine()
     host = Host(engine)
     async with host.running(), host.inside.saving(), trio.open_nursery() as nursery:
@@ -318,7 +306,6 @@ async def test_renew_answers_when_it_is_saved(inside: Inside) -> None:
 
 
 async def test_a_renewal_after_those_that_were_joined_is_saved(inside: Inside) -> None:
-    """Once the joined ones are saved, nothing is left of them."""
     async with inside.saving(), trio.open_nursery() as nursery:
         nursery.start_soon(inside.clones.run)
         for _ in range(2):
@@ -330,7 +317,6 @@ async def test_a_renewal_after_those_that_were_joined_is_saved(inside: Inside) -
 
 
 async def test_renew_says_that_it_is_not_saved(inside: Inside) -> None:
-    """It is done all the same."""
     node = inside.timeline.node
     async with inside.saving():
         inside.disk.broken = True
@@ -342,14 +328,12 @@ async def test_renew_says_that_it_is_not_saved(inside: Inside) -> None:
 
 @pytest.mark.parametrize("uid", [0, 990])
 async def test_root_and_the_daemons_user_may_renew(uid: int) -> None:
-    """The request waits until it is saved."""
     inside = Inside(own_uid=990)
     with pytest.raises(MustPause):
         at_once(inside.service.answer(rpc.Request(1, "renew", []), Mock(uid=uid)))
 
 
 async def test_another_user_may_not_renew(inside: Inside) -> None:
-    """Nothing changes."""
     before = inside.standing()
     async with inside.talking() as peer:
         reply = await peer.call("renew")
@@ -362,7 +346,6 @@ async def test_another_user_may_not_renew(inside: Inside) -> None:
 
 @pytest.mark.process
 def test_a_daemon_is_renewed_over_its_socket() -> None:
-    """Its node is another one, and so is that of the next start."""
     with Daemon() as daemon:
         with daemon.connect() as connection:
             before = connection.call("take", "utc", 1)["node"]
@@ -377,7 +360,6 @@ def test_a_daemon_is_renewed_over_its_socket() -> None:
 
 @pytest.mark.process
 def test_a_restart_does_not_use_a_worker_number_that_the_clone_has_too() -> None:
-    """Not after a crash either. Once the administrator has said so, it is used for good."""
     with Daemon("--worker=5") as daemon:
         with daemon.connect() as connection:
             connection.call("renew")

@@ -28,7 +28,6 @@ def test_what_is_kept_comes_to_what_it_should(name: str) -> None:
 def test_mutations_come_to_named_errors_only(
     name: str, inputs: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Some thousand inputs, the same each time, over all targets, break none."""
     caplog.set_level(logging.CRITICAL, logger="uuidd")
     report = fuzz(TARGETS[name], inputs, seed=1, patience=2.0)
     assert report.failures == []

@@ -45,7 +45,6 @@ OF_APPLICATIONS = {"env.py", "manage.py", "models.py"}
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_each_link_leads_somewhere(name: str) -> None:
-    """To a file of the repository, and to a heading in it."""
     folder = (ROOT / name).parent
     for link in re.findall(r"\]\(([^)\s]+)\)", text(name)):
         if link.startswith("https://"):
@@ -93,7 +92,6 @@ def test_ci_runs_the_test_command_of_the_readme() -> None:
 
 
 def test_the_table_of_limits_is_that_of_the_code() -> None:
-    """Each limit with its option, its default, and the least that it can be set to."""
     rows = re.findall(
         r"^\| `--max-([a-z-]+)` \| ([\d.]+) \| ([\d.]+) \|", text("systemd/README.md"), re.MULTILINE
     )
@@ -104,7 +102,6 @@ def test_the_table_of_limits_is_that_of_the_code() -> None:
 
 
 def test_the_most_uuids_at_once_are_those_of_the_code() -> None:
-    """In the table of what differs from util-linux's uuidd."""
     assert f"at most 65,535 | NUM is at most {MAX_BLOCK:,} |\n" in text("systemd/README.md")
 
 
@@ -116,7 +113,6 @@ def test_the_most_uuids_at_once_are_those_of_the_code() -> None:
     ],
 )
 def test_each_option_that_is_named_exists(name: str) -> None:
-    """An option in a document is one of uuidd or uuidctl."""
     known = _options(arguments.parser()) | _options(command.parser()) | OF_OTHERS
     known |= _options(installing.parser()) | _options(workers.parser())
     named = set(re.findall(r"`[^`\n]*?(--[a-z][a-z-]+)", text(name)))
@@ -139,7 +135,6 @@ def test_errors_are_quoted_as_they_are(error: Exception) -> None:
 
 
 def test_the_error_of_a_wrong_argument_is_quoted_as_it_is() -> None:
-    """It comes before any question to a daemon."""
     with pytest.raises(ValueError, match="kind is 'v9'") as refused:
         Client(SOCKET).make("v9", 1)  # type: ignore[call-overload]
     assert f"`{refused.value}`" in text("client/README.md")
@@ -160,19 +155,16 @@ TIMED = {kind for kind, found in KINDS.items() if found.timeline}
     ],
 )
 def test_each_table_of_kinds_has_them_all(name: str, head: str, kinds: set[str]) -> None:
-    """And no other."""
     assert {kind for kind, _ in _rows_of_kinds(name, head)} == kinds
 
 
 def test_the_forms_of_each_kind_are_those_of_the_code() -> None:
-    """In their order, the default first."""
     rows = _rows_of_kinds("client/README.md", "| kind | values of `form`")
     told = {kind: tuple(re.findall(r"`(\w+)`", rest)) for kind, rest in rows if kind in KINDS}
     assert told == {kind: found.forms for kind, found in KINDS.items()}
 
 
 def test_the_protocol_names_the_timeline_of_each_kind() -> None:
-    """A client asks for ticks by this name."""
     rows = _rows_of_kinds("uuidd/protocol.md", "| kind | from a tick of |")
     told = {kind: re.findall(r"\w+", rest.partition("|")[0])[-1] for kind, rest in rows}
     assert told == {kind: KINDS[kind].timeline for kind in TIMED}
@@ -205,13 +197,11 @@ def test_lines_of_the_log_are_quoted_as_they_are() -> None:
 
 
 def test_each_reason_for_a_refusal_is_explained() -> None:
-    """In the glossary of the status, which counts by them."""
     told = text("uuidd/status.md")
     assert [reason for reason in events.MEANINGS if f"`{reason}`" not in told] == []
 
 
 def test_the_format_of_the_state_is_that_of_the_code() -> None:
-    """Who upgrades or goes back reads which formats the daemon knows."""
     earliest, written = statefile.EARLIEST_FORMAT, statefile.FORMAT
     guide = " ".join(text("systemd/README.md").split())
     assert f"writes format {written}, and reads formats {earliest} to {written}" in guide

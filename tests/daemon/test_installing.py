@@ -49,7 +49,6 @@ def everything(prefix: Path) -> dict[str, bytes]:
 
 
 def test_all_files_are_put_in_place(tmp_path: Path) -> None:
-    """Each with a line on where, readable by all whatever the umask, with nothing beside them."""
     before = os.umask(0o077)
     try:
         assert put(tmp_path) == [f"installed {tmp_path / place}" for place in FILES.values()]
@@ -76,7 +75,6 @@ def test_the_service_starts_this_program(tmp_path: Path) -> None:
 def test_by_default_it_is_the_program_that_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The uuidd of the same environment of Python."""
     monkeypatch.setattr(sys, "prefix", "/srv/env")
     install(tmp_path)
     unit = (tmp_path / FILES["uuidd.service"]).read_text()
@@ -84,7 +82,6 @@ def test_by_default_it_is_the_program_that_runs(
 
 
 def test_the_administrators_options_are_kept(tmp_path: Path) -> None:
-    """A newer version brings newer units, and leaves them; a line says so."""
     default, unit = tmp_path / FILES["default"], tmp_path / FILES["uuidd.service"]
     put(tmp_path)
     default.write_text("UUIDD_OPTIONS=-q\n")
@@ -96,7 +93,6 @@ def test_the_administrators_options_are_kept(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("program", [PROGRAM, Path("/opt/gone/bin/uuidd")])
 def test_undo_takes_all_away(tmp_path: Path, program: Path) -> None:
-    """Each with a line, whatever program the unit names; folders stay."""
     install(tmp_path, program=program)
     assert undo(tmp_path) == [f"removed {tmp_path / place}" for place in FILES.values()]
     assert everything(tmp_path) == {}
@@ -191,7 +187,6 @@ def test_a_python_that_the_service_cannot_start_is_refused(
 
 
 def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
-    """The line names the file, and why."""
     (tmp_path / "etc").write_text("no folder")
     place = tmp_path / FILES["uuidd.service"]
     assert refusal(lambda: put(tmp_path)) == f"{place} cannot be changed: Not a directory"
@@ -200,7 +195,6 @@ def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
 def test_a_failed_write_leaves_the_old_file_and_nothing_beside_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A full disk takes no unit away."""
     put(tmp_path)
     before = everything(tmp_path)
 
@@ -217,7 +211,6 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_beside_it(
 def test_a_file_that_cannot_be_taken_away_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The command prints a line, here on a folder in its place, and its status is 1."""
     place = tmp_path / FILES["uuidd.service"]
     place.mkdir(parents=True)
     assert main(["install-units", f"--prefix={tmp_path}", "--undo"]) == 1
@@ -227,7 +220,6 @@ def test_a_file_that_cannot_be_taken_away_is_refused(
 def test_an_installation_without_the_files_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The line says where they were looked for."""
     monkeypatch.setattr(uuidd, "__file__", "/nowhere/uuidd/__init__.py")
     assert refusal(lambda: put(tmp_path)) == (
         "uuidd.service is not in this installation, neither in /nowhere/uuidd/units nor beside it"
@@ -256,7 +248,6 @@ def test_the_command_says_what_it_did_and_what_comes_next(
 def test_a_second_installation_is_followed_by_a_restart_of_the_service(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It loses no request. What has changed besides, or is not enabled, needs all steps."""
     monkeypatch.setattr(sys, "prefix", "/opt/uuidd")
 
     def steps() -> str:
@@ -277,7 +268,6 @@ def test_a_second_installation_is_followed_by_a_restart_of_the_service(
 
 
 def test_the_command_has_its_own_help(capsys: pytest.CaptureFixture[str]) -> None:
-    """And status 2 for wrong usage, as every command."""
     with pytest.raises(SystemExit, match="0"):
         main(["install-units", "--help"])
     assert "--undo" in capsys.readouterr().out
@@ -288,7 +278,6 @@ def test_the_command_has_its_own_help(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_what_was_there_before_is_kept_and_put_back(tmp_path: Path) -> None:
-    """An administrator's own file and a masked unit survive an install and its undoing."""
     service = tmp_path / "etc/systemd/system/uuidd.service"
     service.parent.mkdir(parents=True)
     service.write_text("# mine\n")
@@ -326,7 +315,6 @@ def links(prefix: Path) -> dict[str, str]:
 
 
 def test_commands_and_manual_are_linked(tmp_path: Path, environment: Path) -> None:
-    """Each at its path in the environment, with a line on it; undo removes it, with a line."""
     usr_local = tmp_path / "usr/local"
     assert list(installing.link(tmp_path, environment)) == [
         f"linked {usr_local / name} to {environment / name}" for name in LINKS
@@ -339,7 +327,6 @@ def test_commands_and_manual_are_linked(tmp_path: Path, environment: Path) -> No
 
 
 def test_links_follow_to_another_environment(tmp_path: Path, environment: Path) -> None:
-    """Also from one that is not there any more."""
     list(installing.link(tmp_path, environment))
     newer = environment.with_name("newer")
     environment.rename(newer)

@@ -51,7 +51,6 @@ def held_for(place: Path, page: Page | None = None, node: Node | None = None) ->
 
 
 def test_a_first_start_leases_at_once(place: Path) -> None:
-    """No lease was ever used."""
     assert held_for(place) <= 0
 
 
@@ -74,7 +73,6 @@ def test_a_start_after_a_lost_state_leases_nothing_for_20_s(place: Path) -> None
 
 
 def test_a_start_marks_the_page(place: Path, page: Page) -> None:
-    """With its layout; no horizon is shown before there is a holder."""
     held_for(place, page)
     assert (page.words[MAGIC_AT], page.words[HORIZON_AT]) == (PAGE_MAGIC, 0)
 
@@ -96,7 +94,6 @@ def test_the_end_of_a_daemon_closes_the_page(place: Path, monkeypatch: pytest.Mo
 def test_a_start_without_a_page_says_so_and_goes_on(
     place: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """One line has the reason; clients use blocks."""
     caplog.set_level(logging.INFO, logger="uuidd")
     no_page = partial(Page, pointer_bytes=4)
     with pytest.raises(PageError):

@@ -45,7 +45,6 @@ def test_the_clock_sequence_is_read(tmp_path: Path, content: bytes, clock_seq: i
 
 
 def test_the_variant_is_masked_off(tmp_path: Path) -> None:
-    """A clock sequence has 14 bits, whatever stands above them in the file."""
     path = clock_file(tmp_path, CLOCK_FILE.replace(b"1261", b"D261"))
     assert libuuid_clock_seq(path) == 0x1261
 
@@ -66,7 +65,6 @@ def test_the_variant_is_masked_off(tmp_path: Path) -> None:
     ],
 )
 def test_a_file_of_another_form_has_no_clock_sequence(tmp_path: Path, content: bytes) -> None:
-    """An empty, torn or foreign file is None, not a guess."""
     assert libuuid_clock_seq(clock_file(tmp_path, content)) is None
 
 
@@ -90,7 +88,6 @@ def test_a_fifo_is_not_waited_for(tmp_path: Path) -> None:
 
 
 def test_a_fifo_is_not_read(tmp_path: Path) -> None:
-    """A FIFO that holds a well-formed line is no clock file, and keeps the line."""
     path = tmp_path / "clock.txt"
     os.mkfifo(path)
     both_ends = os.open(path, os.O_RDWR)
@@ -103,7 +100,6 @@ def test_a_fifo_is_not_read(tmp_path: Path) -> None:
 
 
 def test_no_descriptor_is_left_open(tmp_path: Path) -> None:
-    """The file is closed again, whether it was a clock file or not."""
     path = clock_file(tmp_path, CLOCK_FILE)
     before = set(os.listdir("/proc/self/fd"))
     libuuid_clock_seq(path)
@@ -130,7 +126,6 @@ CONT_FILE = b"cont: 00017952320898338770                   \n"
     ],
 )
 def test_libuuids_mark_is_read(tmp_path: Path, content: bytes, mark: int) -> None:
-    """It is the tick after the last one used, or the first one that is not reserved."""
     assert libuuid_mark(clock_file(tmp_path, content)) == mark
 
 
@@ -145,7 +140,6 @@ def test_libuuids_mark_is_read(tmp_path: Path, content: bytes, mark: int) -> Non
 def test_a_mark_beyond_all_ticks_is_the_last_tick(
     tmp_path: Path, content: bytes, mark: int
 ) -> None:
-    """However many digits stand there, it is a tick."""
     assert libuuid_mark(clock_file(tmp_path, content)) == mark
 
 
@@ -154,19 +148,16 @@ def test_a_mark_beyond_all_ticks_is_the_last_tick(
     [b"", b"cont: ", b"cont: -5\n", b"cont: 12x\n", b" " + CONT_FILE, CLOCK_FILE[:20], b"\0" * 56],
 )
 def test_a_file_of_another_form_has_no_mark(tmp_path: Path, content: bytes) -> None:
-    """An empty, torn or foreign file is None, not a guess."""
     assert libuuid_mark(clock_file(tmp_path, content)) is None
 
 
 def test_a_file_that_cannot_be_read_says_nothing(tmp_path: Path) -> None:
-    """There is no file, or a folder, or a NUL in the path: no error."""
     for path in (tmp_path / "none", tmp_path, Path("clock\0.txt")):
         assert libuuid_mark(path) is libuuid_clock_seq(path) is None
 
 
 @pytest.mark.process
 def test_libuuids_own_file_has_a_mark_past_its_last_uuid() -> None:
-    """What ``uuidgen -t`` gives without a daemon lies before the mark that it leaves."""
     uuidgen = need("uuidgen")
     script = f"{uuidgen} -t; {uuidgen} -t; cat /var/lib/libuuid/clock.txt"
     done = subprocess.run(
@@ -189,7 +180,6 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
 
 
 def test_a_start_reads_the_marks_of_both_files_of_libuuid(files: tuple[Path, Path]) -> None:
-    """Each mark comes with its file, as ticks past now; a file that is not there has none."""
     clock, cont = files
     assert startup.libuuid_marks(CLOCK_MARK) == []
     clock.write_bytes(CLOCK_FILE)
@@ -216,7 +206,6 @@ DAY = 24 * 3600 * 10**7
 def test_a_fixed_node_begins_past_the_later_mark_of_libuuid(
     files: tuple[Path, Path], tmp_path: Path, clock_ahead: int, cont_ahead: int, floor: int
 ) -> None:
-    """Whichever file has the later one, unless it lies more than a day ahead of now."""
     now = CLOCK_MARK - clock_ahead
     clock, cont = files
     clock.write_bytes(CLOCK_FILE)
@@ -250,7 +239,6 @@ def test_a_fixed_node_begins_past_the_later_mark_of_libuuid(
 def test_a_mark_of_libuuid_has_a_line_in_the_log(
     caplog: pytest.LogCaptureFixture, ahead: int, used: bool, line: str
 ) -> None:
-    """The file, how far its mark lies from now, and whether the mark counts."""
     caplog.set_level("INFO")
     events.libuuid_mark(Path("/clock"), ahead, used=used)
     assert caplog.messages == [line]
@@ -279,7 +267,6 @@ with Daemon("--node=0x448899365732") as daemon, daemon.connect() as line:
 
 @pytest.mark.system
 def test_a_daemon_repeats_nothing_of_libuuids() -> None:
-    """What util-linux reserved ahead of now is waited for; then half the ring away it begins."""
     done = subprocess.run(
         in_private_mounts(sys.executable, "-c", IMPORTING),
         capture_output=True,

@@ -74,7 +74,6 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_folder_at_its_path_has_not_moved_away(folder: Path) -> None:
-    """Nor is one that was moved and moved back."""
     with opened(folder) as store:
         assert store.moved_away() == ""
         away = folder.with_name("away")
@@ -88,7 +87,6 @@ def test_a_folder_at_its_path_has_not_moved_away(folder: Path) -> None:
 def test_a_save_is_refused_once_the_path_leads_elsewhere(
     folder: Path, happens: Callable[[Path], object]
 ) -> None:
-    """The error names the path, and nothing is written there."""
     with opened(folder) as store:
         store.save(STATE)
         happens(folder if happens is not moved_with_its_parent else folder.resolve())
@@ -118,7 +116,6 @@ print(store.moved_away())
 
 
 def test_a_save_goes_to_the_folder_that_is_locked(folder: Path) -> None:
-    """Also when the folder is moved after it was looked for: never over another daemon's state."""
     with opened(folder) as store:
         store.save(STATE)
         looked = store.moved_away
@@ -153,7 +150,6 @@ def test_a_state_is_loaded_from_the_folder_that_is_locked(folder: Path) -> None:
 async def test_nothing_is_given_out_10_ms_after_the_folder_was_moved(
     inside: Inside, autojump_clock: MockClock
 ) -> None:
-    """Though the horizon is far: of steady nothing, of utc nothing under the stored node."""
     async with inside.saving():
         await inside.use(60)
         inside.take_steady()
@@ -167,7 +163,6 @@ async def test_nothing_is_given_out_10_ms_after_the_folder_was_moved(
 async def test_the_folder_is_not_looked_at_for_each_request(
     inside: Inside, autojump_clock: MockClock
 ) -> None:
-    """One look counts for 10 ms."""
     for _ in range(100):
         await trio.sleep(CHECK_SECONDS / 100)
         inside.take()
@@ -199,7 +194,6 @@ async def test_a_save_under_way_gives_nothing_back(
 async def test_utc_goes_on_under_a_volatile_node_and_steady_is_refused(
     inside: Inside, autojump_clock: MockClock
 ) -> None:
-    """As while saves fail; the refusal says where the folder is not."""
     async with inside.saving():
         inside.disk.moved = GONE
         await trio.sleep(CHECK_SECONDS)
@@ -212,7 +206,6 @@ async def test_utc_goes_on_under_a_volatile_node_and_steady_is_refused(
 async def test_the_stored_node_goes_on_once_the_folder_is_back(
     inside: Inside, autojump_clock: MockClock
 ) -> None:
-    """After a save in it, past all that was given before."""
     async with inside.saving():
         last = inside.take_steady()
         inside.disk.moved = GONE
@@ -226,7 +219,6 @@ async def test_the_stored_node_goes_on_once_the_folder_is_back(
 async def test_status_and_log_tell_of_it_at_once(
     inside: Inside, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Also while nobody takes anything; the log has one line, however often it is tried."""
     caplog.set_level(logging.INFO, logger="uuidd")
     async with inside.saving():
         await trio.sleep(60)

@@ -69,7 +69,6 @@ def refusal(spec: str, net: Path, *adapters: Adapter) -> str:
 
 
 def test_random_is_left_to_the_state(net: Path) -> None:
-    """No fixed node is chosen for ``random``: the state draws one."""
     assert choose("random", net=net, adapters=lists()) is None
 
 
@@ -92,7 +91,6 @@ def test_hex_is_taken_as_it_is_given(tmp_path: Path, spec: str, value: int) -> N
 
 
 def test_more_than_48_bits_are_refused(net: Path) -> None:
-    """One bit too many is refused, not cut off."""
     assert "a node has 48 bits" in refusal("0x1000000000000", net)
 
 
@@ -120,7 +118,6 @@ def test_what_is_no_node_is_refused_with_the_forms_there_are(net: Path, spec: st
 
 @pytest.mark.parametrize("index", [10, None])
 def test_mac_goes_by_the_kernels_index(net: Path, index: int | None) -> None:
-    """Index 2 comes before 10, and before an unknown one, whatever the names are."""
     folder(net, "aaa0", OTHER, index=index)
     assert choose("mac", net=net, adapters=lists()) == Node(GOOD_VALUE, "mac eth0")
 
@@ -133,7 +130,6 @@ def test_mac_goes_by_name_without_an_index(tmp_path: Path) -> None:
 
 
 def test_mac_with_no_usable_interface_tells_why_of_each(tmp_path: Path) -> None:
-    """Every interface is listed with what is wrong with it, and the way out."""
     folder(tmp_path, "lo", "00:00:00:00:00:00", index=1, kind=772)
     folder(tmp_path, "eth0", LOCAL, index=2)
     line = refusal("mac", tmp_path)
@@ -162,7 +158,6 @@ def test_mac_of_a_named_interface(net: Path) -> None:
 
 
 def test_an_unknown_interface_is_answered_with_those_there_are(net: Path) -> None:
-    """The list says of each whether it has a usable MAC, also of those only ifaddr knows."""
     line = refusal("mac:eth7", net, adapter("eth0", "10.0.0.5"), adapter("tun0", "10.1.0.1"))
     assert "no such interface" in line
     assert line.endswith(f"there are: lo (loopback), eth0 ({GOOD}, usable), tun0 (no MAC)")
@@ -196,7 +191,6 @@ def test_a_name_from_ifaddr_cannot_leave_the_folder(net: Path) -> None:
 def test_a_mac_that_is_not_one_hosts_alone_is_refused(
     net: Path, mac: str | None, kind: int, fault: str
 ) -> None:
-    """One of software, a group's, none, a tunnel's address, 20 octets, a loopback's."""
     folder(net, "odd0", mac, index=7, kind=kind)
     line = refusal("mac:odd0", net)
     assert fault in line
@@ -226,7 +220,6 @@ def test_an_address_under_a_label_is_the_interfaces(net: Path) -> None:
 
 
 def test_this_hosts_loopback_is_refused() -> None:
-    """The real ifaddr and the real /sys know it."""
     with pytest.raises(Refused, match=r"lo \(loopback\) cannot give the node"):
         choose("mac:lo")
 

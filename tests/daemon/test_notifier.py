@@ -65,7 +65,6 @@ def nothing_set(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_without_a_socket_nobody_is_told() -> None:
-    """A start by hand tells nobody, and that is no error."""
     told = notifier()
     assert not told.connected
     told.notify(ready=1)
@@ -73,7 +72,6 @@ def test_without_a_socket_nobody_is_told() -> None:
 
 
 def test_what_is_told_comes_as_lines(manager: Manager, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One datagram holds all values of one call, each on a line, with its name in capitals."""
     monkeypatch.setenv("NOTIFY_SOCKET", manager.name)
     told = notifier()
     assert told.connected
@@ -99,7 +97,6 @@ def test_the_variables_are_taken_out_of_the_environment(
 def test_the_variables_are_taken_away_also_when_they_are_of_no_use(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A socket that is not there is refused, and not left to the next."""
     monkeypatch.setenv("NOTIFY_SOCKET", "/nowhere/n")
     monkeypatch.setenv("WATCHDOG_USEC", "9")
     with pytest.raises(Refused) as refused:
@@ -133,7 +130,6 @@ def test_the_watchdogs_patience_is_read(
     pid: str,
     seconds: float | None,
 ) -> None:
-    """It counts if it is a number of microseconds, and meant for this process."""
     monkeypatch.setenv("NOTIFY_SOCKET", manager.name)
     monkeypatch.setenv("WATCHDOG_USEC", microseconds)
     monkeypatch.setenv("WATCHDOG_PID", str(os.getpid()) if pid == "own" else pid)
@@ -145,7 +141,6 @@ def test_the_watchdogs_patience_is_read(
 def test_a_manager_that_has_gone_harms_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither a manager that ended nor one that does not read holds the daemon up."""
     manager = Manager(str(tmp_path / "n"))
     monkeypatch.setenv("NOTIFY_SOCKET", manager.name)
     told = notifier()
@@ -175,7 +170,6 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 @pytest.mark.system
 def test_a_daemon_tells_of_its_whole_life(environment: dict[str, str]) -> None:
-    """READY once it serves, that it lives, and STOPPING at the end."""
     manager = Manager(environment["NOTIFY_SOCKET"])
     with manager.sock, Daemon(environment=environment, fresh=True) as daemon:
         first = manager.told()

@@ -53,7 +53,6 @@ def test_a_full_output_is_told_in_a_line(option: str) -> None:
 
 
 def test_a_reader_that_has_seen_enough_is_no_error_to_show() -> None:
-    """And the list ends when nobody reads on."""
     with Daemon() as daemon:
         asked = ["-r", "-n", "1000000000", f"--socket={daemon.socket}"]
         _, out, err = shell('"$@" | head -2', *asked)
@@ -90,7 +89,6 @@ def test_too_few_descriptors_are_told_before_anything_is_made(tmp_path: Path) ->
 def test_a_help_that_cannot_be_written_is_told_in_a_line(
     command: list[str], asked: list[str]
 ) -> None:
-    """With status 1, whether the help is longer than what is written at once, or shorter."""
     status, _, err = shell('"$@" >/dev/full', *asked, command=command)
     name = "uuidd" if command is UUIDD else "uuidctl"
     said = f"{name}: standard output cannot be written: No space left on device\n"
@@ -98,7 +96,6 @@ def test_a_help_that_cannot_be_written_is_told_in_a_line(
 
 
 def test_another_error_than_of_the_output_is_told_as_it_is(tmp_path: Path) -> None:
-    """As that of a current folder that has been removed, to which paths are relative."""
     script = 'mkdir "$0" && cd "$0" && rmdir "$0" && "$@"'
     done = subprocess.run(
         ["bash", "-c", script, tmp_path / "gone", *UUIDD, "-F", "-P", "--state=rel"],
@@ -131,7 +128,6 @@ def test_a_command_with_a_closed_descriptor_does_what_it_does(closed: str) -> No
 def test_a_daemon_with_a_closed_descriptor_serves_and_ends_well(
     tmp_path: Path, closed: str
 ) -> None:
-    """It is asked as any other, and its status at SIGTERM is 0; a log without a place is lost."""
     state, path = tmp_path / "state", tmp_path / "s"
     state.mkdir()
     started = f"""
@@ -145,12 +141,10 @@ def test_a_daemon_with_a_closed_descriptor_serves_and_ends_well(
 
 
 def test_a_usage_error_is_for_standard_error_alone() -> None:
-    """Where that is closed, standard output has no word of it."""
     assert shell('"$@" 2>&-', "--nonsense") == (2, "", "")
 
 
 def test_a_count_is_told_as_util_linuxs_uuidd_tells_it() -> None:
-    """A count of 0 is as none; of 2 it is one UUID more, in the singular."""
     expected = {
         "-tn0": "ID\n",
         "-tn1": "ID and 0 subsequent UUIDs\n",

@@ -43,7 +43,6 @@ def test_the_file_names_this_process_while_it_is_held(path: Path) -> None:
 
 @pytest.mark.process
 def test_the_file_of_a_process_that_lives_is_left_to_it(path: Path) -> None:
-    """The line names its pid."""
     with subprocess.Popen(
         [sys.executable, "-c", HOLD, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as holder:
@@ -114,7 +113,6 @@ def test_the_file_of_another_user_is_refused_to_root(path: Path, uid: int) -> No
 
 
 def test_a_file_that_cannot_be_put_in_place_leaves_nothing(path: Path) -> None:
-    """The line says why."""
     need_root()
     path.parent.chmod(0o755)
     os.seteuid(NOBODY)

@@ -50,7 +50,6 @@ UNKNOWN = ("no-such-user", "0", "no\0body", "n\nx")
 
 
 def test_a_user_is_known_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Number and main group are the host's."""
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     assert user("nobody") == User("nobody", NOBODY.pw_uid, NOBODY.pw_gid)
 
@@ -63,12 +62,10 @@ def test_a_user_is_known_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_an_unknown_user_and_root_are_refused(name: str, why: str) -> None:
-    """In one line that names the user, whatever characters the name has."""
     assert refusal(lambda: user(name)) == f"--user {name!r}: {why}"
 
 
 def test_only_root_can_become_another_user(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another user is told so before anything is done."""
     monkeypatch.setattr(os, "geteuid", lambda: 4711)
     assert refusal(lambda: user("nobody")) == (
         "--user 'nobody': only root can become another user, and this is uid 4711;"
@@ -77,7 +74,6 @@ def test_only_root_can_become_another_user(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_process_of_that_user_may_name_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A command line that names it works for root and for the user alike."""
     monkeypatch.setattr(os, "geteuid", lambda: NOBODY.pw_uid)
     monkeypatch.setattr(os, "getuid", lambda: NOBODY.pw_uid)
     found = user("nobody")
@@ -98,7 +94,6 @@ become(user("nobody"))
 @pytest.mark.process
 @as_root
 def test_nothing_of_roots_is_left() -> None:
-    """No uid, gid, group or capability, and no call or program that gives one back."""
     calls = "setuid(0), seteuid(0), setresuid(0, 0, 0), setgid(0), setegid(0), setgroups([0])"
     code = f"""
 print(os.getresuid(), os.getresgid(), os.getgroups())
@@ -121,7 +116,6 @@ print(open('/proc/self/status').read())
 @pytest.mark.process
 @as_root
 def test_all_threads_become_the_user() -> None:
-    """One that ran before has none of root's rights either."""
     code = f"""
 import threading
 go = threading.Event()
@@ -226,7 +220,6 @@ def test_a_folder_is_handed_over_beside_states_set_aside_and_a_disks_own_folder(
 
 @as_root
 def test_links_are_not_followed(state: Path, tmp_path: Path) -> None:
-    """Neither the folder's own path nor a name in it leads to another file."""
     other = tmp_path / "shadow"
     other.write_text("x")
     (state / "state").unlink()
@@ -241,7 +234,6 @@ def test_links_are_not_followed(state: Path, tmp_path: Path) -> None:
 
 @as_root
 def test_a_folder_that_is_not_there_is_left_to_the_store(tmp_path: Path) -> None:
-    """It knows the words for that."""
     hand_over(tmp_path / "none", AS_NOBODY)
 
 
@@ -274,7 +266,6 @@ def daemon() -> Daemon:
 @as_root
 @pytest.mark.system
 def test_a_daemon_started_by_root_serves_saves_and_stops_as_the_user(daemon: Daemon) -> None:
-    """With no uid or capability of root's, in a state folder that is now the user's."""
     with daemon, daemon.connect() as connection:
         block = connection.call("take", "utc", 5)
         status = Path(f"/proc/{daemon.process.pid}/status").read_text()
@@ -294,7 +285,6 @@ def test_a_daemon_started_by_root_serves_saves_and_stops_as_the_user(daemon: Dae
 @as_root
 @pytest.mark.system
 def test_a_daemon_in_the_background_serves_as_the_user() -> None:
-    """It needs nothing any more of a Python that only root can read."""
     daemon = Daemon()
     daemon.folder.chmod(0o755)
     with contextlib.ExitStack() as undo:
@@ -313,7 +303,6 @@ def test_a_daemon_in_the_background_serves_as_the_user() -> None:
 @as_root
 @pytest.mark.system
 def test_a_daemon_of_root_goes_on_as_the_user(daemon: Daemon) -> None:
-    """A state that root left is taken over; so is what the user left, at the next start."""
     daemon.arguments = []
     with daemon:
         assert [said for said in daemon.lines if "running as root, which is not needed" in said]
@@ -344,7 +333,6 @@ def refused_start(place: Path, state: Path, name: str) -> str:
 @as_root
 @pytest.mark.system
 def test_a_start_for_no_such_user_is_refused_in_a_line(place: Path) -> None:
-    """Before anything is made."""
     assert refused_start(place, place, "no-such-user") == (
         "uuidd: --user 'no-such-user': there is no such user; create it, or name another"
     )
@@ -364,7 +352,6 @@ def test_a_state_that_cannot_be_saved_is_refused_in_a_line(place: Path) -> None:
 @as_root
 @pytest.mark.system
 def test_a_state_in_use_is_refused_in_a_line(daemon: Daemon, place: Path) -> None:
-    """By the daemon of the same user that uses it, and that goes on."""
     with daemon:
         line = refused_start(place, daemon.state, "nobody")
         assert f"is in use by the uuidd with pid {daemon.process.pid}" in line
@@ -373,7 +360,6 @@ def test_a_state_in_use_is_refused_in_a_line(daemon: Daemon, place: Path) -> Non
 @pytest.mark.process
 @as_root
 def test_acting_as_a_user_ends_as_root(place: Path) -> None:
-    """In between files are the user's, and root's are out of reach; groups come back too."""
     secret = place / "secret"
     secret.touch(0o600)
     code = f"""

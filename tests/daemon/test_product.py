@@ -154,7 +154,6 @@ def moved(daemon: Daemon, credentials: Path) -> list[str]:
 
 @pytest.mark.process
 def test_a_copied_state_gets_another_node(credentials: Path) -> None:
-    """The machine-id is the same, and the log says which rule has told the two apart."""
     with on(credentials) as daemon:
         before = daemon.call("take", "utc", 1)
         (line,) = moved(daemon, credentials)
@@ -250,7 +249,6 @@ def test_another_number_or_the_administrators_word_ends_that(
     kept: int | Shared,
     lines: int,
 ) -> None:
-    """A start without a number forgets nothing."""
     state = replace(STATE, worker=Shared(5))
     fence = begin_fence(state, worker, in_fleet=False, go_on_after_clone=go_on)
     assert (fence.number, fence.kept) == (worker, kept)

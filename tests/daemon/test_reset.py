@@ -81,7 +81,6 @@ def in_one_line(text: str) -> str:
 
 
 def test_a_mark_ahead_is_set_back_to_now_and_nothing_else(tmp_path: Path) -> None:
-    """Node, generations and floor stay as they are; steady begins again at UTC."""
     ahead = state_with(now() + YEAR * TICKS_PER_SECOND)
     keep(tmp_path, ahead)
     before = now()
@@ -119,7 +118,6 @@ def test_a_mark_that_is_not_ahead_is_left_alone(tmp_path: Path, seconds: int) ->
 
 
 def test_without_a_state_there_is_nothing_to_reset(tmp_path: Path) -> None:
-    """No state is made up where there is none, nor a lock: the next start is a first one."""
     with pytest.raises(Refused) as caught:
         reset_steady(tmp_path)
     assert str(caught.value) == f"no state to reset: there is none in {tmp_path}"
@@ -127,7 +125,6 @@ def test_without_a_state_there_is_nothing_to_reset(tmp_path: Path) -> None:
 
 
 def test_a_used_folder_without_its_state_keeps_its_lock(tmp_path: Path) -> None:
-    """A used folder without its state is told the same, and its lock file stays."""
     keep(tmp_path, state_with(now()))
     (tmp_path / "state").unlink()
     with pytest.raises(Refused, match="there is none in"):
@@ -136,7 +133,6 @@ def test_a_used_folder_without_its_state_keeps_its_lock(tmp_path: Path) -> None:
 
 
 def test_an_unusable_state_is_set_aside_and_named(tmp_path: Path) -> None:
-    """A torn file is treated as at a start: set aside, and nothing is put in its place."""
     (tmp_path / "state").write_bytes(encode(state_with(0))[:-1])
     with pytest.raises(Refused, match=r"no state to reset: it is damaged: .*unusable-1"):
         reset_steady(tmp_path)
@@ -145,7 +141,6 @@ def test_an_unusable_state_is_set_aside_and_named(tmp_path: Path) -> None:
 
 
 def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
-    """While another holds the lock nothing is read or written."""
     keep(tmp_path, state_with(now() + YEAR * TICKS_PER_SECOND))
     before = (tmp_path / "state").read_bytes()
     store = FolderStore(tmp_path, machine=machine_hash())
@@ -160,7 +155,6 @@ def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
 def test_a_save_that_fails_is_told_and_resets_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The old mark stays, the cause is named, and the folder is free again."""
     ahead = state_with(now() + YEAR * TICKS_PER_SECOND)
     keep(tmp_path, ahead)
 
@@ -184,7 +178,6 @@ def test_a_save_that_fails_is_told_and_resets_nothing(
 
 @pytest.mark.system
 def test_the_command_resets_once(tmp_path: Path) -> None:
-    """Status 0 and what it gives up; a second time there is nothing to do, and no failure."""
     keep(tmp_path, state_with(now() + YEAR * TICKS_PER_SECOND))
     status, out, err = run(tmp_path)
     assert (status, err) == (0, "")
@@ -201,7 +194,6 @@ def test_the_command_resets_once(tmp_path: Path) -> None:
 
 @pytest.mark.system
 def test_the_command_without_a_state_fails_in_a_line(tmp_path: Path) -> None:
-    """The status is 1, and standard error has the line."""
     status, out, err = run(tmp_path)
     assert (status, out) == (1, "")
     assert in_one_line(err) == f"uuidd: no state to reset: there is none in {tmp_path}"
@@ -223,7 +215,6 @@ def daemon() -> Iterator[Daemon]:
 
 @pytest.mark.system
 def test_a_daemon_a_year_ahead_refuses_steady_and_names_the_way_out(daemon: Daemon) -> None:
-    """It says by how much it leads and what to do, in answers, status and log; utc goes on."""
     with daemon.connect() as connection:
         for asked in (("take", "steady", 1), ("make", "snowflake", 1), ("make", "v7", 1)):
             _, _, error, _ = connection.ask(*asked)
@@ -247,7 +238,6 @@ def test_a_daemon_a_year_ahead_refuses_steady_and_names_the_way_out(daemon: Daem
 
 @pytest.mark.system
 def test_after_a_reset_the_daemon_gives_steady_ids_again(daemon: Daemon) -> None:
-    """Once it was stopped and reset it begins at UTC, under the same node."""
     with daemon.connect() as connection:
         node = connection.call("take", "utc", 1)["node"]
     assert daemon.stop() == 0

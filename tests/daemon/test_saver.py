@@ -62,7 +62,6 @@ async def test_who_needs_what_is_true_now_waits_for_a_save_that_begins_later(
 async def test_a_daemon_in_use_saves_every_ten_seconds(
     inside: Inside, autojump_clock: MockClock
 ) -> None:
-    """Once it is up for 40 s, a daemon in use saves each 10 s, neither more nor less often."""
     async with inside.saving():
         await inside.use(60)
         inside.disk.begun.clear()
@@ -74,7 +73,6 @@ async def test_a_daemon_in_use_saves_every_ten_seconds(
 async def test_the_reach_of_saves_grows_with_the_uptime(
     inside: Inside, autojump_clock: MockClock
 ) -> None:
-    """It is half the uptime, at least 0.1 s and at most 20 s."""
     async with inside.saving():
         await inside.use(60)
     reaches = [reach(inside, index) for index in range(len(inside.disk.kept))]
@@ -96,7 +94,6 @@ def test_a_bare_reach_has_no_minimum(uptime: float, reach: float, bare: float) -
 
 
 async def test_steady_has_the_same_reach(inside: Inside, autojump_clock: MockClock) -> None:
-    """While steady is with UTC one save puts both horizons as far ahead."""
     async with inside.saving():
         await inside.use(100)
     assert all(state.steady == horizon(state) for state in inside.disk.kept)
@@ -105,7 +102,6 @@ async def test_steady_has_the_same_reach(inside: Inside, autojump_clock: MockClo
 async def test_a_steady_timeline_far_ahead_gets_no_more_than_half_the_uptime(
     inside: Inside, autojump_clock: MockClock
 ) -> None:
-    """After a step back its marks are half the uptime past S, in time for every request."""
     inside.take_steady()
     begin = inside.steady.next - 1
     inside.wall.step(-HOUR)
@@ -125,7 +121,6 @@ async def test_a_steady_timeline_far_ahead_gets_no_more_than_half_the_uptime(
 async def test_less_than_a_second_is_not_far_ahead(
     inside: Inside, autojump_clock: MockClock
 ) -> None:
-    """Up to a lead of a second steady has the minimum too."""
     inside.take_steady()
     inside.wall.step(-0.9)
     at = inside.clock.read()
@@ -141,7 +136,6 @@ async def test_less_than_a_second_is_not_far_ahead(
 
 
 async def test_a_use_of_steady_alone_is_a_use(inside: Inside, autojump_clock: MockClock) -> None:
-    """A daemon that is asked for steady ids only saves each 10 s as well, and then falls idle."""
     async with inside.saving():
         for _ in range(2400):
             await inside.take_steady_waiting()
@@ -156,7 +150,6 @@ async def test_a_use_of_steady_alone_is_a_use(inside: Inside, autojump_clock: Mo
 async def test_finish_saves_the_exact_mark_of_steady(
     inside: Inside, autojump_clock: MockClock
 ) -> None:
-    """A clean stop saves the first steady tick that was not given out, far ahead or not."""
     for step in (0, -HOUR):
         inside.wall.step(step)
     async with inside.saving():
@@ -169,7 +162,6 @@ async def test_finish_saves_the_exact_mark_of_steady(
 async def test_a_daemon_in_use_never_waits_for_a_save(
     inside: Inside, autojump_clock: MockClock
 ) -> None:
-    """Saves are made ahead of need: who asks all the time is always served at once."""
     async with inside.saving():
         for _ in range(6000):
             inside.take()
@@ -180,7 +172,6 @@ async def test_a_daemon_in_use_never_waits_for_a_save(
 async def test_a_slow_save_delays_nobody_before_the_horizon(
     inside: Inside, autojump_clock: MockClock
 ) -> None:
-    """While a save takes 9 s, those who ask are served from the horizon before it."""
     async with inside.saving():
         await inside.use(100)
         inside.disk.gate = trio.Event()
@@ -193,7 +184,6 @@ async def test_a_slow_save_delays_nobody_before_the_horizon(
 
 
 async def test_one_save_at_a_time(inside: Inside, autojump_clock: MockClock) -> None:
-    """However many wait for a save, and however slow it is, no second one runs beside it."""
     async with inside.saving():
         await trio.sleep(HOUR)
         inside.disk.gate = trio.Event()
@@ -212,7 +202,6 @@ async def test_one_save_at_a_time(inside: Inside, autojump_clock: MockClock) -> 
 async def test_a_daemon_that_falls_idle_saves_once_more(
     inside: Inside, autojump_clock: MockClock
 ) -> None:
-    """After its last use a daemon saves at most once, however long it then idles."""
     async with inside.saving():
         await inside.use(100)
         saves = len(inside.disk.begun)
@@ -221,7 +210,6 @@ async def test_a_daemon_that_falls_idle_saves_once_more(
 
 
 async def test_an_idle_daemon_is_not_woken(inside: Inside, autojump_clock: MockClock) -> None:
-    """In an hour without requests no task of the saver runs, and nothing is saved."""
     steps = Steps()
     async with inside.saving():
         await trio.sleep(60)
@@ -235,7 +223,6 @@ async def test_an_idle_daemon_is_not_woken(inside: Inside, autojump_clock: MockC
 async def test_the_first_use_after_idling_is_served_after_one_save(
     inside: Inside, autojump_clock: MockClock
 ) -> None:
-    """What an idle daemon is asked for is past its horizon, and is given once that is saved."""
     async with inside.saving():
         await trio.sleep(HOUR)
         with pytest.raises(MustPause):
@@ -249,7 +236,6 @@ async def test_the_first_use_after_idling_is_served_after_one_save(
 async def test_a_use_within_the_horizon_ends_idling(
     inside: Inside, autojump_clock: MockClock
 ) -> None:
-    """An idle daemon that is used before its horizon serves at once and saves the next one."""
     async with inside.saving():
         await inside.use(100)
         await trio.sleep(10.5 - (trio.current_time() - inside.disk.begun[-1]))
@@ -268,7 +254,6 @@ async def test_a_use_within_the_horizon_ends_idling(
 async def test_a_failing_save_is_tried_again_with_growing_pauses(
     inside: Inside, autojump_clock: MockClock
 ) -> None:
-    """Tries follow after 0.1 s, twice as long each time, and at last every 5 s."""
     async with inside.saving():
         inside.disk.broken = True
         inside.take()
@@ -280,7 +265,6 @@ async def test_a_failing_save_is_tried_again_with_growing_pauses(
 async def test_those_who_wait_do_not_hurry_a_failing_save(
     inside: Inside, autojump_clock: MockClock
 ) -> None:
-    """The pauses between tries stay, also when many wait for a save."""
     async with inside.saving():
         inside.disk.broken = True
         inside.take()
@@ -301,7 +285,6 @@ async def test_those_who_wait_do_not_hurry_a_failing_save(
 async def test_the_pauses_begin_anew_after_a_success(
     inside: Inside, autojump_clock: MockClock
 ) -> None:
-    """A failure after a success is retried after 0.1 s, whatever pauses there were before."""
     async with inside.saving():
         inside.disk.broken = True
         inside.take()
@@ -319,7 +302,6 @@ async def test_the_pauses_begin_anew_after_a_success(
 async def test_nothing_is_given_past_the_horizon_while_saves_fail(
     inside: Inside, autojump_clock: MockClock
 ) -> None:
-    """With a broken disk the daemon serves up to the horizon last saved, and no tick further."""
     async with inside.saving():
         await inside.use(100)
         inside.disk.broken = True
@@ -342,7 +324,6 @@ async def test_nothing_is_given_past_the_horizon_while_saves_fail(
 async def test_nothing_is_given_past_the_horizon_while_a_save_hangs(
     inside: Inside, autojump_clock: MockClock
 ) -> None:
-    """A horizon that is being saved does not count before the save has completed."""
     async with inside.saving():
         await inside.use(100)
         inside.disk.gate = trio.Event()
@@ -366,7 +347,6 @@ async def test_nothing_is_given_past_the_horizon_while_a_save_hangs(
 async def test_finish_saves_the_exact_marks(
     inside: Inside, autojump_clock: MockClock, idle: float
 ) -> None:
-    """A clean stop saves the first tick that was not given out, also after an idle time."""
     async with inside.saving():
         await inside.use(100)
         block = inside.take(500)
@@ -378,7 +358,6 @@ async def test_finish_saves_the_exact_marks(
 async def test_finish_lets_the_save_under_way_end_first(
     inside: Inside, autojump_clock: MockClock
 ) -> None:
-    """The exact marks are saved after the save that was under way, not beside it."""
     async with inside.saving():
         inside.disk.gate = trio.Event()
         block = inside.take()
@@ -419,7 +398,6 @@ async def test_nothing_is_given_once_finish_was_called(
 
 
 async def test_finish_gives_up_on_a_hung_save(inside: Inside, autojump_clock: MockClock) -> None:
-    """When the disk hangs, finish ends after its patience and says that nothing was saved."""
     async with inside.saving():
         inside.disk.gate = trio.Event()
         inside.take()
@@ -434,7 +412,6 @@ async def test_finish_gives_up_on_a_hung_save(inside: Inside, autojump_clock: Mo
 async def test_finish_tries_once_in_the_pause_after_a_failed_save(
     inside: Inside, autojump_clock: MockClock, broken: bool
 ) -> None:
-    """It says at once whether the disk works again, and then has the exact marks."""
     async with inside.saving():
         inside.disk.broken = True
         block = inside.take()
@@ -453,7 +430,6 @@ async def test_finish_tries_once_in_the_pause_after_a_failed_save(
 async def test_a_trouble_is_logged_once_when_it_begins_and_once_when_it_ends(
     inside: Inside, log: pytest.LogCaptureFixture, autojump_clock: MockClock
 ) -> None:
-    """However many saves fail in a row, the log has one line with the cause, and one at the end."""
     async with inside.saving():
         inside.disk.broken = True
         inside.take()
@@ -471,7 +447,6 @@ async def test_a_trouble_is_logged_once_when_it_begins_and_once_when_it_ends(
 async def test_the_saver_counts_saves_and_failures(
     inside: Inside, autojump_clock: MockClock
 ) -> None:
-    """What ``status`` tells of saves is what happened, the start's own save included."""
     async with inside.saving():
         inside.disk.broken = True
         inside.take()
@@ -489,7 +464,6 @@ async def test_the_saver_counts_saves_and_failures(
 async def test_how_long_a_save_is_under_way_is_known(
     inside: Inside, autojump_clock: MockClock
 ) -> None:
-    """A hung save shows in the seconds that it is under way."""
     async with inside.saving():
         assert inside.saver.under_way_seconds == 0
         inside.disk.gate = trio.Event()

@@ -57,6 +57,5 @@ def test_a_service_that_cannot_be_imported_waits_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("options", [["-F"], ["--check", "-S", "--worker=9999"], ["-S", "--help"]])
 def test_others_wait_for_nothing(tmp_path: Path, options: list[str]) -> None:
-    """A start by hand, and a check of options, end at once."""
     _, out, _ = run(tmp_path, *options, f"--state={tmp_path}/none", f"--socket={tmp_path}/s", "-P")
     assert "sleeps" not in out

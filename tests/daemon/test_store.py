@@ -58,7 +58,6 @@ def refusal(folder: Path) -> str:
 
 
 def test_the_last_save_counts(store: FolderStore) -> None:
-    """A save takes the place of the one before, and leaves no temporary file."""
     store.save(STATE)
     store.save(NEXT)
     assert store.load() == NEXT
@@ -66,7 +65,6 @@ def test_the_last_save_counts(store: FolderStore) -> None:
 
 
 def test_a_state_with_every_mark_comes_back(store: FolderStore) -> None:
-    """64 marks and 1,024 epochs, the most there are, fit."""
     marks = dict.fromkeys(range(64), 2**60 - 1)
     epochs = dict.fromkeys(range(1024), 2**EPOCH_BITS - 1)
     full = State(STATE.node, "here", 0, marks, 0, 0, epochs)
@@ -99,7 +97,6 @@ DAMAGED = {
 @pytest.mark.parametrize("used", [True, False])
 @pytest.mark.parametrize("data", DAMAGED.values(), ids=DAMAGED)
 def test_a_damaged_file_is_set_aside(tmp_path: Path, used: bool, data: bytes) -> None:
-    """It gives no state, and tells of a daemon, also where there is no lock file."""
     if used:
         save(tmp_path)
     (tmp_path / "state").write_bytes(data)
@@ -108,7 +105,6 @@ def test_a_damaged_file_is_set_aside(tmp_path: Path, used: bool, data: bytes) ->
 
 
 def test_a_newer_file_is_set_aside(store: FolderStore) -> None:
-    """After a downgrade the newer state is kept under another name, and the reason told."""
     newer = signed(b"{}\n", version=FORMAT + 1)
     (store.folder / "state").write_bytes(newer)
     assert store.load() is None
@@ -121,7 +117,6 @@ def test_a_newer_file_is_set_aside(store: FolderStore) -> None:
 
 
 def test_another_hosts_file_is_set_aside(tmp_path: Path) -> None:
-    """The state of a cloned disk is kept, not used, and counts as lost."""
     with opened(tmp_path, machine="there") as store:
         store.save(State(STATE.node, "there", 51, STATE.marks, 0, 0))
     with opened(tmp_path) as store:
@@ -134,7 +129,6 @@ def test_another_hosts_file_is_set_aside(tmp_path: Path) -> None:
 
 
 def test_a_huge_file_is_set_aside(store: FolderStore) -> None:
-    """A file too long to be a state is not read whole, and is kept whole."""
     path = store.folder / "state"
     path.write_bytes(encode(STATE))
     os.truncate(path, 1 << 40)
@@ -143,7 +137,6 @@ def test_a_huge_file_is_set_aside(store: FolderStore) -> None:
 
 
 def test_a_file_is_set_aside_under_a_free_name(store: FolderStore) -> None:
-    """What was set aside before, by whatever kind of file, is never overwritten."""
     (store.folder / "state.unusable-1").write_bytes(b"first")
     (store.folder / "state.unusable-2").mkdir()
     (store.folder / "state").write_bytes(b"third")
@@ -181,7 +174,6 @@ def test_a_state_that_cannot_be_read_is_an_error(
 
 
 def test_a_pipe_in_the_place_of_the_state_is_not_waited_for(store: FolderStore) -> None:
-    """It is refused without waiting for a writer."""
     os.mkfifo(store.folder / "state")
     assert load_error(store) == "is not a plain file; remove it"
 
@@ -210,7 +202,6 @@ def test_a_file_that_cannot_be_set_aside_is_an_error(
 
 
 def test_a_longer_pid_in_the_lock_is_written_over(tmp_path: Path) -> None:
-    """No digit of an earlier holder's pid stays."""
     (tmp_path / "lock").write_text("4194304999\n")
     with opened(tmp_path):
         assert int((tmp_path / "lock").read_text()) == os.getpid()
@@ -243,7 +234,6 @@ def held_by_another(folder: Path) -> Iterator[int]:
 
 @pytest.mark.process
 def test_a_refused_daemon_leaves_the_holders_pid(tmp_path: Path) -> None:
-    """The error and the lock file name the daemon that holds the folder."""
     with held_by_another(tmp_path) as pid:
         assert refusal(tmp_path) == (
             f"the state folder {tmp_path} is in use by the uuidd with pid {pid};"
@@ -253,7 +243,6 @@ def test_a_refused_daemon_leaves_the_holders_pid(tmp_path: Path) -> None:
 
 
 def test_a_lock_that_is_a_link_is_refused(tmp_path: Path) -> None:
-    """No file elsewhere is written through a link in the folder."""
     victim = tmp_path / "victim"
     victim.write_text("mine")
     (tmp_path / "lock").symlink_to(victim)
@@ -276,7 +265,6 @@ def test_a_refused_folder_leaves_no_descriptor(tmp_path: Path) -> None:
 
 
 def test_a_missing_folder_and_a_file_are_refused(tmp_path: Path) -> None:
-    """The line names the path and what to do; the folder is not made, and the file stays."""
     missing, file = tmp_path / "missing", tmp_path / "file"
     file.write_text("mine")
     assert refusal(missing) == (
@@ -309,7 +297,6 @@ def test_a_folder_of_another_user_is_refused(tmp_path: Path) -> None:
 def test_another_owner_is_found_by_who_opens_it(
     owner: int, opener: int, refused: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A folder of a user is refused to another user; one of root's is not."""
     tmp_path.chmod(0o755)
     real, found = os.fstat, tmp_path.stat()
 
@@ -401,7 +388,6 @@ def names():
 def test_a_save_that_cannot_open_its_file_fails(
     store: FolderStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The error is an OSError that says why, and the old state is loaded after."""
     store.save(STATE)
     with monkeypatch.context() as patched:
         patched.setattr(os, "open", broken)
@@ -412,7 +398,6 @@ def test_a_save_that_cannot_open_its_file_fails(
 
 @pytest.mark.process
 def test_a_full_disk_leaves_the_old_state(tmp_path: Path) -> None:
-    """A save without room fails, and leaves no temporary file; with room again it succeeds."""
     script = """
 store = FolderStore(folder, machine="here"); store.save(STATE)
 fill()
@@ -433,7 +418,6 @@ print(store.load() == NEXT)
 
 @pytest.mark.process
 def test_a_full_folder_is_locked(tmp_path: Path) -> None:
-    """Also without room for the pid, which is for people; the lock file goes if it was new."""
     script = """
 fill()
 store = FolderStore(folder, machine="here")
@@ -536,7 +520,6 @@ def test_a_failed_sync_of_the_folder_is_an_error(
 def test_a_failed_rename_leaves_the_old_state(
     store: FolderStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without its name the new state is removed, and the old one stays."""
     store.save(STATE)
     monkeypatch.setattr(os, "rename", broken)
     with pytest.raises(OSError, match="Input/output error"):
@@ -549,7 +532,6 @@ def test_a_failed_rename_leaves_the_old_state(
 def test_a_failed_save_does_not_keep_the_lock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    """After a save that failed, early or late, close frees the folder."""
     folder = tmp_path / "folder"
     folder.mkdir()
     with monkeypatch.context() as patched, opened(folder) as store:
@@ -561,7 +543,6 @@ def test_a_failed_save_does_not_keep_the_lock(
 
 
 def test_what_a_killed_save_left_is_written_over(tmp_path: Path) -> None:
-    """A temporary file of an earlier process, longer than ours, is no hindrance."""
     (tmp_path / "state.new").write_bytes(bytes(100_000))
     with opened(tmp_path) as store:
         assert store.load() is None
@@ -571,7 +552,6 @@ def test_what_a_killed_save_left_is_written_over(tmp_path: Path) -> None:
 
 
 def test_a_temporary_file_that_is_a_link_is_not_followed(store: FolderStore) -> None:
-    """No file elsewhere is written through a link; the link is removed for the next save."""
     victim = store.folder / "victim"
     victim.write_text("mine")
     (store.folder / "state.new").symlink_to(victim)
@@ -628,7 +608,6 @@ def save(folder: Path) -> None:
 
 
 def test_only_a_state_that_is_gone_from_a_used_folder_is_lost(tmp_path: Path) -> None:
-    """The lock file stays, and tells that there was a daemon. After the next save all is well."""
     assert load(tmp_path) == (False, False)
     for _ in range(2):
         save(tmp_path)
@@ -652,7 +631,6 @@ def test_a_start_that_was_killed_before_it_saved_counts_as_lost(tmp_path: Path) 
 
 
 def test_a_start_that_lost_its_state_keeps_the_lock_file(tmp_path: Path) -> None:
-    """What was set aside by a start that failed then is lost for the next start as well."""
     (tmp_path / "state").write_bytes(b"damaged")
     assert load(tmp_path) == (False, True)
     assert load(tmp_path) == (False, True)

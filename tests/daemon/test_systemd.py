@@ -98,7 +98,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_listening_socket_is_served(folder: Path) -> None:
-    """The socket is descriptor 3, accepts callers, and is not passed on to other programs."""
     assert inherit(folder, "good") == "3 True False"
 
 
@@ -109,7 +108,6 @@ def test_a_listening_socket_is_served(folder: Path) -> None:
 def test_the_kernels_log_is_told_from_the_socket_by_its_name(
     folder: Path, fds: str, names: str, more: str
 ) -> None:
-    """Whatever the socket is called."""
     assert inherit(folder, "good", fds=fds, names=names) == f"3 True False{more}"
 
 
@@ -134,5 +132,4 @@ UNFIT = "descriptor 3 is not a listening Unix stream socket; use ListenStream= w
     ],
 )
 def test_anything_else_is_refused(folder: Path, kind: str, pid: str, fds: str, line: str) -> None:
-    """The line says what was passed instead of one listening Unix stream socket."""
     assert inherit(folder, kind, pid=pid, fds=fds) == line

@@ -78,7 +78,6 @@ async def test_no_lease_is_granted_while_steady_waits() -> None:
 
 
 async def test_steady_begins_when_the_clock_is_good_enough() -> None:
-    """Within a second of that; the daemon says so in its status."""
     inside = waiting()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(inside.trust.run)
@@ -100,7 +99,6 @@ async def test_steady_begins_when_the_clock_is_good_enough() -> None:
 
 
 async def test_the_reason_follows_the_clock() -> None:
-    """An administrator sees what is lacking now, not what was at the start."""
     inside = waiting()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(inside.trust.run)
@@ -216,7 +214,6 @@ def test_a_kernel_that_must_not_be_asked_is_no_bad_clock() -> None:
 
 
 def test_this_kernel_answers_or_says_why_not() -> None:
-    """The structure is large enough for it, and the fields are where it writes them."""
     told = ""
     try:
         # The kernel never lets the error grow beyond 16 s.
@@ -235,5 +232,4 @@ def test_this_kernel_answers_or_says_why_not() -> None:
     ],
 )
 def test_what_a_clock_lacks_is_said_in_words(clock: Quality, lack: str) -> None:
-    """Measured by half a second."""
     assert clock.lack(0.5) == lack

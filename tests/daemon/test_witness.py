@@ -11,7 +11,6 @@ from uuidd.server.startup import earlier_run
 
 @pytest.mark.parametrize("started", [True, False])
 def test_only_a_daemon_that_has_started_leaves_a_witness(tmp_path: Path, started: bool) -> None:
-    """After a start that fails, the next one is the first again."""
     socket = f"{tmp_path}/s"
     with contextlib.ExitStack() as undo:
         assert earlier_run(socket, undo, lambda: started) == ""
@@ -37,7 +36,6 @@ def test_where_no_witness_can_be_ids_may_have_been_made(socket: str | bytes, tol
 
 @pytest.mark.process
 def test_a_refused_start_leaves_no_witness(tmp_path: Path) -> None:
-    """It has made no ids."""
     status, _, _ = ended("-F", "-P", f"-s{tmp_path}/s", f"--state={tmp_path}/none", "--worker=5")
     assert status == 1
     assert list(tmp_path.iterdir()) == []

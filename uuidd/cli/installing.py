@@ -15,6 +15,8 @@ import uuidd
 from uuidd.cli import arguments
 from uuidd.refused import Refused
 
+COMMAND = "install-units"
+
 BIN = "/opt/uuidd/bin/uuidd"
 """The program that the unit names; it is replaced by the path of this uuidd."""
 
@@ -90,7 +92,7 @@ NEXT_UNDONE = """Next:
 def parser() -> argparse.ArgumentParser:
     """Return the parser of this command's options."""
     made = arguments.Parser(
-        prog="uuidd install-units",
+        prog=f"uuidd {COMMAND}",
         description="Install uuidd's units for systemd and its files for sysusers.d, tmpfiles.d,"
         " udev and /etc/default, and link its commands, manual pages and completion into"
         " /usr/local. They take the place of util-linux's uuidd until --undo removes them.",

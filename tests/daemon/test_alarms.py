@@ -12,13 +12,14 @@ from pathlib import Path
 
 import pytest
 import trio
-from trio.testing import MockClock
 
 from tests.daemon.fakes import UID, Inside, Reply
 from uuidd import clones
 from uuidd.clones import AT_ONCE, TRIES, ClockSets, KernelLog, NoSignal, VmClock, kernel_log
 from uuidd.core.wire.methods import unpack_block
 from uuidd.server.alarms import CONFIRM_SECONDS, JUMP, LOOK_SECONDS
+
+pytestmark = pytest.mark.usefixtures("autojump_clock")
 
 GENERATION, DISRUPTION, FLAGS, SEQUENCE = 104, 16, 24, 12
 """Where the numbers are in the page, by linux/vmclock-abi.h."""
@@ -391,7 +392,7 @@ class Host:
                 nursery.cancel_scope.cancel()
 
 
-async def test_a_jump_that_nobody_announced_is_an_alarm(autojump_clock: MockClock) -> None:
+async def test_a_jump_that_nobody_announced_is_an_alarm() -> None:
     """A process that was restored from a file finds UTC ahead, though no clock was set."""
     host = Host()
     async with host.running():
@@ -402,7 +403,7 @@ async def test_a_jump_that_nobody_announced_is_an_alarm(autojump_clock: MockCloc
 
 
 @pytest.mark.parametrize("sooner", [False, True])
-async def test_a_clock_that_was_set_is_no_alarm(autojump_clock: MockClock, sooner: bool) -> None:
+async def test_a_clock_that_was_set_is_no_alarm(sooner: bool) -> None:
     """Whether the kernel tells it before or after the daemon reads the clock."""
     host = Host()
     async with host.running():
@@ -418,7 +419,7 @@ async def test_a_clock_that_was_set_is_no_alarm(autojump_clock: MockClock, soone
         assert host.inside.clones.noticed == 0
 
 
-async def test_a_small_correction_excuses_no_jump(autojump_clock: MockClock) -> None:
+async def test_a_small_correction_excuses_no_jump() -> None:
     """What a time daemon set by some milliseconds is no news of a later jump."""
     host = Host()
     async with host.running():
@@ -432,9 +433,7 @@ async def test_a_small_correction_excuses_no_jump(autojump_clock: MockClock) -> 
 
 
 @pytest.mark.parametrize("seconds", [-3600, -2, 0.9 * JUMP / 1e9])
-async def test_a_step_back_or_a_small_one_is_no_alarm(
-    autojump_clock: MockClock, seconds: float
-) -> None:
+async def test_a_step_back_or_a_small_one_is_no_alarm(seconds: float) -> None:
     """Clones are not restored in the past."""
     host = Host()
     async with host.running():
@@ -450,7 +449,7 @@ async def test_the_kernel_tells_of_no_set_clock_at_first() -> None:
     opened.close()
 
 
-async def test_the_status_says_which_signals_there_are(autojump_clock: MockClock) -> None:
+async def test_the_status_says_which_signals_there_are() -> None:
     host = Host()
     async with host.running():
         status = host.inside.report.status(host.inside.service)
@@ -461,13 +460,13 @@ async def test_the_status_says_which_signals_there_are(autojump_clock: MockClock
         }
 
 
-async def test_nothing_is_looked_at_where_there_is_no_page(autojump_clock: MockClock) -> None:
+async def test_nothing_is_looked_at_where_there_is_no_page() -> None:
     host = Host()
     with host.inside.alarms:
         assert host.inside.alarms.changed is None
 
 
-async def test_holders_of_leases_are_told_soon(autojump_clock: MockClock, page: Page) -> None:
+async def test_holders_of_leases_are_told_soon(page: Page) -> None:
     """They send no requests, so the page is looked at for them."""
     host = Host(page=lambda: VmClock(page.path))
     async with host.running():
@@ -482,7 +481,7 @@ async def test_holders_of_leases_are_told_soon(autojump_clock: MockClock, page: 
 
 @pytest.mark.parametrize("when", ["before", "meanwhile"])
 async def test_no_answer_is_of_before_the_clone(
-    autojump_clock: MockClock, page: Page, when: str, monkeypatch: pytest.MonkeyPatch
+    page: Page, when: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     host = Host(page=lambda: VmClock(page.path))
     inside = host.inside

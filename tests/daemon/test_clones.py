@@ -9,7 +9,6 @@ from unittest.mock import Mock
 
 import pytest
 import trio
-from trio.testing import MockClock
 
 from tests.daemon.fakes import UID, Inside, MustPause, at_once, awaited
 from tests.daemon.fleet import Engine, Host
@@ -24,9 +23,11 @@ from uuidd.server.clones import SPAN
 from uuidd.server.entropy import READ_AHEAD, Entropy, of_this_moment
 from uuidd.server.saver import FIRST_REACH
 
+pytestmark = pytest.mark.usefixtures("autojump_clock")
+
 
 @pytest.fixture
-async def inside(autojump_clock: MockClock) -> Inside:
+async def inside() -> Inside:
     """A daemon's inside that has saved ahead."""
     made = Inside()
     made.save_ahead()
@@ -113,7 +114,7 @@ async def test_the_log_has_a_line_with_the_signal(
 
 
 async def test_with_a_fixed_node_the_log_says_what_is_left(
-    caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     inside = Inside(node=Node(5 | MULTICAST, "given"))
     inside.clones.notice("vmclock")
@@ -202,7 +203,7 @@ async def test_alarms_do_not_flood_the_log(
 # --- Snowflakes
 
 
-async def test_a_worker_number_set_by_hand_is_refused(autojump_clock: MockClock) -> None:
+async def test_a_worker_number_set_by_hand_is_refused() -> None:
     inside = Inside(worker=5)
     inside.save_ahead()
     inside.clones.notice("test")
@@ -217,9 +218,7 @@ async def test_a_worker_number_set_by_hand_is_refused(autojump_clock: MockClock)
     assert inside.report.status(inside.service)["worker"]["why"] == refused.value.message
 
 
-async def test_a_worker_number_set_by_hand_goes_on_if_that_was_chosen(
-    autojump_clock: MockClock,
-) -> None:
+async def test_a_worker_number_set_by_hand_goes_on_if_that_was_chosen() -> None:
     inside = Inside(worker=5, go_on_after_clone=True)
     inside.save_ahead()
     inside.clones.notice("test")
@@ -228,9 +227,7 @@ async def test_a_worker_number_set_by_hand_goes_on_if_that_was_chosen(
     assert block.worker == 5  # type: ignore[union-attr]
 
 
-async def test_a_claimed_number_is_dropped_and_another_is_claimed(
-    autojump_clock: MockClock,
-) -> None:
+async def test_a_claimed_number_is_dropped_and_another_is_claimed() -> None:
     """The first one stays the copy's, if it goes on with it."""
     engine = Engine()
     host = Host(engine)
@@ -265,9 +262,7 @@ class Slow(Engine):
         self.answering, self.wrote = trio.Event(), trio.Event()
 
 
-async def test_a_renewal_of_the_claim_that_was_under_way_counts_for_nothing(
-    autojump_clock: MockClock,
-) -> None:
+async def test_a_renewal_of_the_claim_that_was_under_way_counts_for_nothing() -> None:
     """Its answer has come by then, unseen so far, and does not bring the number back."""
     engine = Slow()
     host = Host(engine)
@@ -282,7 +277,7 @@ async def test_a_renewal_of_the_claim_that_was_under_way_counts_for_nothing(
         assert host.number not in (None, before)
 
 
-async def test_alarms_do_not_use_up_the_numbers_of_a_fleet(autojump_clock: MockClock) -> None:
+async def test_alarms_do_not_use_up_the_numbers_of_a_fleet() -> None:
     engine = Engine()
     host = Host(engine)
     async with host.running(), host.inside.saving(), trio.open_nursery() as nursery:

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 import trio
-from trio.testing import MockClock
 
 from tests.daemon.fakes import Inside, MustPause
 from tests.daemon.test_statefile import NEXT, STATE
@@ -26,11 +25,13 @@ from uuidd.server.settings import Settings
 from uuidd.statefile import decode
 from uuidd.store import FolderStore
 
+pytestmark = pytest.mark.usefixtures("autojump_clock")
+
 GONE = "the state folder is no longer at /state"
 
 
 @pytest.fixture
-async def inside(autojump_clock: MockClock) -> Inside:
+async def inside() -> Inside:
     """A daemon's inside, just started."""
     return Inside(worker=5)
 
@@ -147,9 +148,7 @@ def test_a_state_is_loaded_from_the_folder_that_is_locked(folder: Path) -> None:
 # --- what is given out
 
 
-async def test_nothing_is_given_out_10_ms_after_the_folder_was_moved(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_nothing_is_given_out_10_ms_after_the_folder_was_moved(inside: Inside) -> None:
     async with inside.saving():
         await inside.use(60)
         inside.take_steady()
@@ -160,18 +159,14 @@ async def test_nothing_is_given_out_10_ms_after_the_folder_was_moved(
                 take()
 
 
-async def test_the_folder_is_not_looked_at_for_each_request(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_the_folder_is_not_looked_at_for_each_request(inside: Inside) -> None:
     for _ in range(100):
         await trio.sleep(CHECK_SECONDS / 100)
         inside.take()
     assert inside.disk.checks == 1
 
 
-async def test_a_save_under_way_gives_nothing_back(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_a_save_under_way_gives_nothing_back(inside: Inside) -> None:
     """It may have been begun before the folder was moved, and complete after."""
     async with inside.saving():
         await inside.use(60)
@@ -191,9 +186,7 @@ async def test_a_save_under_way_gives_nothing_back(
             inside.take_steady()
 
 
-async def test_utc_goes_on_under_a_volatile_node_and_steady_is_refused(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_utc_goes_on_under_a_volatile_node_and_steady_is_refused(inside: Inside) -> None:
     async with inside.saving():
         inside.disk.moved = GONE
         await trio.sleep(CHECK_SECONDS)
@@ -203,9 +196,7 @@ async def test_utc_goes_on_under_a_volatile_node_and_steady_is_refused(
             await inside.take_steady_waiting(1)
 
 
-async def test_the_stored_node_goes_on_once_the_folder_is_back(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_the_stored_node_goes_on_once_the_folder_is_back(inside: Inside) -> None:
     async with inside.saving():
         last = inside.take_steady()
         inside.disk.moved = GONE
@@ -217,7 +208,7 @@ async def test_the_stored_node_goes_on_once_the_folder_is_back(
 
 
 async def test_status_and_log_tell_of_it_at_once(
-    inside: Inside, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+    inside: Inside, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, logger="uuidd")
     async with inside.saving():

@@ -7,7 +7,6 @@ from functools import partial
 import pytest
 import trio
 import trio.testing
-from trio.testing import MockClock
 
 from tests.daemon.fakes import HOUR, Inside, MustPause
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
@@ -16,9 +15,11 @@ from uuidd.core.timeline.state import State
 from uuidd.core.wire.methods import RefusedError
 from uuidd.server.saver import reaches_after
 
+pytestmark = pytest.mark.usefixtures("autojump_clock")
+
 
 @pytest.fixture
-async def inside(autojump_clock: MockClock) -> Inside:
+async def inside() -> Inside:
     """A daemon's inside, just started."""
     return Inside()
 
@@ -46,7 +47,7 @@ def reach(inside: Inside, index: int) -> float:
 
 
 async def test_who_needs_what_is_true_now_waits_for_a_save_that_begins_later(
-    inside: Inside, autojump_clock: MockClock
+    inside: Inside,
 ) -> None:
     """The save under way may have begun without it."""
     gate = inside.disk.gate = trio.Event()
@@ -59,9 +60,7 @@ async def test_who_needs_what_is_true_now_waits_for_a_save_that_begins_later(
     assert len(inside.disk.kept) == 2
 
 
-async def test_a_daemon_in_use_saves_every_ten_seconds(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_a_daemon_in_use_saves_every_ten_seconds(inside: Inside) -> None:
     async with inside.saving():
         await inside.use(60)
         inside.disk.begun.clear()
@@ -70,9 +69,7 @@ async def test_a_daemon_in_use_saves_every_ten_seconds(
     assert inside.disk.pauses == pytest.approx([10] * len(inside.disk.pauses), abs=0.06)
 
 
-async def test_the_reach_of_saves_grows_with_the_uptime(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_the_reach_of_saves_grows_with_the_uptime(inside: Inside) -> None:
     async with inside.saving():
         await inside.use(60)
     reaches = [reach(inside, index) for index in range(len(inside.disk.kept))]
@@ -93,14 +90,14 @@ def test_a_bare_reach_has_no_minimum(uptime: float, reach: float, bare: float) -
     assert reaches_after(uptime) == (reach, bare)
 
 
-async def test_steady_has_the_same_reach(inside: Inside, autojump_clock: MockClock) -> None:
+async def test_steady_has_the_same_reach(inside: Inside) -> None:
     async with inside.saving():
         await inside.use(100)
     assert all(state.steady == horizon(state) for state in inside.disk.kept)
 
 
 async def test_a_steady_timeline_far_ahead_gets_no_more_than_half_the_uptime(
-    inside: Inside, autojump_clock: MockClock
+    inside: Inside,
 ) -> None:
     inside.take_steady()
     begin = inside.steady.next - 1
@@ -118,9 +115,7 @@ async def test_a_steady_timeline_far_ahead_gets_no_more_than_half_the_uptime(
     assert len(inside.disk.kept) < 40
 
 
-async def test_less_than_a_second_is_not_far_ahead(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_less_than_a_second_is_not_far_ahead(inside: Inside) -> None:
     inside.take_steady()
     inside.wall.step(-0.9)
     at = inside.clock.read()
@@ -135,7 +130,7 @@ async def test_less_than_a_second_is_not_far_ahead(
     assert state.steady == inside.steady.next
 
 
-async def test_a_use_of_steady_alone_is_a_use(inside: Inside, autojump_clock: MockClock) -> None:
+async def test_a_use_of_steady_alone_is_a_use(inside: Inside) -> None:
     async with inside.saving():
         for _ in range(2400):
             await inside.take_steady_waiting()
@@ -147,9 +142,7 @@ async def test_a_use_of_steady_alone_is_a_use(inside: Inside, autojump_clock: Mo
         assert inside.saver.idle
 
 
-async def test_finish_saves_the_exact_mark_of_steady(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_finish_saves_the_exact_mark_of_steady(inside: Inside) -> None:
     for step in (0, -HOUR):
         inside.wall.step(step)
     async with inside.saving():
@@ -159,9 +152,7 @@ async def test_finish_saves_the_exact_mark_of_steady(
     assert inside.disk.kept[-1].steady == block.first + block.count
 
 
-async def test_a_daemon_in_use_never_waits_for_a_save(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_a_daemon_in_use_never_waits_for_a_save(inside: Inside) -> None:
     async with inside.saving():
         for _ in range(6000):
             inside.take()
@@ -169,9 +160,7 @@ async def test_a_daemon_in_use_never_waits_for_a_save(
     assert inside.disk.kept
 
 
-async def test_a_slow_save_delays_nobody_before_the_horizon(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_a_slow_save_delays_nobody_before_the_horizon(inside: Inside) -> None:
     async with inside.saving():
         await inside.use(100)
         inside.disk.gate = trio.Event()
@@ -183,7 +172,7 @@ async def test_a_slow_save_delays_nobody_before_the_horizon(
         assert inside.disk.at_once == 1
 
 
-async def test_one_save_at_a_time(inside: Inside, autojump_clock: MockClock) -> None:
+async def test_one_save_at_a_time(inside: Inside) -> None:
     async with inside.saving():
         await trio.sleep(HOUR)
         inside.disk.gate = trio.Event()
@@ -199,9 +188,7 @@ async def test_one_save_at_a_time(inside: Inside, autojump_clock: MockClock) -> 
 # Idle
 
 
-async def test_a_daemon_that_falls_idle_saves_once_more(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_a_daemon_that_falls_idle_saves_once_more(inside: Inside) -> None:
     async with inside.saving():
         await inside.use(100)
         saves = len(inside.disk.begun)
@@ -209,7 +196,7 @@ async def test_a_daemon_that_falls_idle_saves_once_more(
     assert len(inside.disk.begun) <= saves + 1
 
 
-async def test_an_idle_daemon_is_not_woken(inside: Inside, autojump_clock: MockClock) -> None:
+async def test_an_idle_daemon_is_not_woken(inside: Inside) -> None:
     steps = Steps()
     async with inside.saving():
         await trio.sleep(60)
@@ -220,9 +207,7 @@ async def test_an_idle_daemon_is_not_woken(inside: Inside, autojump_clock: MockC
     assert inside.disk.begun == []
 
 
-async def test_the_first_use_after_idling_is_served_after_one_save(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_the_first_use_after_idling_is_served_after_one_save(inside: Inside) -> None:
     async with inside.saving():
         await trio.sleep(HOUR)
         with pytest.raises(MustPause):
@@ -233,9 +218,7 @@ async def test_the_first_use_after_idling_is_served_after_one_save(
         assert inside.timeline.volatile is None
 
 
-async def test_a_use_within_the_horizon_ends_idling(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_a_use_within_the_horizon_ends_idling(inside: Inside) -> None:
     async with inside.saving():
         await inside.use(100)
         await trio.sleep(10.5 - (trio.current_time() - inside.disk.begun[-1]))
@@ -251,9 +234,7 @@ async def test_a_use_within_the_horizon_ends_idling(
 # Failing
 
 
-async def test_a_failing_save_is_tried_again_with_growing_pauses(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_a_failing_save_is_tried_again_with_growing_pauses(inside: Inside) -> None:
     async with inside.saving():
         inside.disk.broken = True
         inside.take()
@@ -262,9 +243,7 @@ async def test_a_failing_save_is_tried_again_with_growing_pauses(
     assert pauses[:8] == pytest.approx([0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5, 5])
 
 
-async def test_those_who_wait_do_not_hurry_a_failing_save(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_those_who_wait_do_not_hurry_a_failing_save(inside: Inside) -> None:
     async with inside.saving():
         inside.disk.broken = True
         inside.take()
@@ -282,9 +261,7 @@ async def test_those_who_wait_do_not_hurry_a_failing_save(
     assert inside.disk.pauses[:4] == pytest.approx([0.4, 0.8, 1.6, 3.2])
 
 
-async def test_the_pauses_begin_anew_after_a_success(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_the_pauses_begin_anew_after_a_success(inside: Inside) -> None:
     async with inside.saving():
         inside.disk.broken = True
         inside.take()
@@ -299,9 +276,7 @@ async def test_the_pauses_begin_anew_after_a_success(
     assert inside.disk.pauses[0] == pytest.approx(0.1)
 
 
-async def test_nothing_is_given_past_the_horizon_while_saves_fail(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_nothing_is_given_past_the_horizon_while_saves_fail(inside: Inside) -> None:
     async with inside.saving():
         await inside.use(100)
         inside.disk.broken = True
@@ -321,9 +296,7 @@ async def test_nothing_is_given_past_the_horizon_while_saves_fail(
     assert refused > 90
 
 
-async def test_nothing_is_given_past_the_horizon_while_a_save_hangs(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_nothing_is_given_past_the_horizon_while_a_save_hangs(inside: Inside) -> None:
     async with inside.saving():
         await inside.use(100)
         inside.disk.gate = trio.Event()
@@ -344,9 +317,7 @@ async def test_nothing_is_given_past_the_horizon_while_a_save_hangs(
 
 
 @pytest.mark.parametrize("idle", [0, HOUR])
-async def test_finish_saves_the_exact_marks(
-    inside: Inside, autojump_clock: MockClock, idle: float
-) -> None:
+async def test_finish_saves_the_exact_marks(inside: Inside, idle: float) -> None:
     async with inside.saving():
         await inside.use(100)
         block = inside.take(500)
@@ -355,9 +326,7 @@ async def test_finish_saves_the_exact_marks(
     assert horizon(inside.disk.kept[-1]) == block.first + block.count == inside.open.top
 
 
-async def test_finish_lets_the_save_under_way_end_first(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_finish_lets_the_save_under_way_end_first(inside: Inside) -> None:
     async with inside.saving():
         inside.disk.gate = trio.Event()
         block = inside.take()
@@ -380,9 +349,7 @@ async def test_finish_lets_the_save_under_way_end_first(
     assert horizon(inside.disk.kept[-1]) == block.first + 1
 
 
-async def test_nothing_is_given_once_finish_was_called(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_nothing_is_given_once_finish_was_called(inside: Inside) -> None:
     """While the last save runs no tick leaves, for its mark would then be too low."""
     async with inside.saving():
         inside.disk.gate = trio.Event()
@@ -397,7 +364,7 @@ async def test_nothing_is_given_once_finish_was_called(
             inside.take()
 
 
-async def test_finish_gives_up_on_a_hung_save(inside: Inside, autojump_clock: MockClock) -> None:
+async def test_finish_gives_up_on_a_hung_save(inside: Inside) -> None:
     async with inside.saving():
         inside.disk.gate = trio.Event()
         inside.take()
@@ -410,7 +377,7 @@ async def test_finish_gives_up_on_a_hung_save(inside: Inside, autojump_clock: Mo
 
 @pytest.mark.parametrize("broken", [True, False])
 async def test_finish_tries_once_in_the_pause_after_a_failed_save(
-    inside: Inside, autojump_clock: MockClock, broken: bool
+    inside: Inside, broken: bool
 ) -> None:
     async with inside.saving():
         inside.disk.broken = True
@@ -428,7 +395,7 @@ async def test_finish_tries_once_in_the_pause_after_a_failed_save(
 
 
 async def test_a_trouble_is_logged_once_when_it_begins_and_once_when_it_ends(
-    inside: Inside, log: pytest.LogCaptureFixture, autojump_clock: MockClock
+    inside: Inside, log: pytest.LogCaptureFixture
 ) -> None:
     async with inside.saving():
         inside.disk.broken = True
@@ -444,9 +411,7 @@ async def test_a_trouble_is_logged_once_when_it_begins_and_once_when_it_ends(
     assert [record.levelname for record in log.records] == ["ERROR", "WARNING"]
 
 
-async def test_the_saver_counts_saves_and_failures(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_the_saver_counts_saves_and_failures(inside: Inside) -> None:
     async with inside.saving():
         inside.disk.broken = True
         inside.take()
@@ -461,9 +426,7 @@ async def test_the_saver_counts_saves_and_failures(
         assert inside.saver.saves == 1 + len(inside.disk.kept)
 
 
-async def test_how_long_a_save_is_under_way_is_known(
-    inside: Inside, autojump_clock: MockClock
-) -> None:
+async def test_how_long_a_save_is_under_way_is_known(inside: Inside) -> None:
     async with inside.saving():
         assert inside.saver.under_way_seconds == 0
         inside.disk.gate = trio.Event()

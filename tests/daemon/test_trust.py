@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import trio
-from trio.testing import MockClock
 
 from tests.daemon.fakes import GOOD, HOUR, UID, Inside
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
@@ -62,7 +61,7 @@ async def test_steady_requests_are_refused_with_the_reason(clock: Quality, lack:
     assert trio.current_time() == 0
 
 
-async def test_v1_and_v6_go_on_whatever_the_clock_is(autojump_clock: MockClock) -> None:
+async def test_v1_and_v6_go_on_whatever_the_clock_is() -> None:
     """They need no order among hosts."""
     inside = waiting()
     inside.save_ahead()

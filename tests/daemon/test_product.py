@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,12 +11,17 @@ import pytest
 
 from tests.daemon.test_statefile import CLAIM
 from tests.rig import Daemon
+from uuidd.clock import Clock
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.fence import Shared
 from uuidd.core.timeline.state import Node, State
 from uuidd.fleet.fences import begin_fence
 from uuidd.product import product_hash
+from uuidd.server import events
+from uuidd.server.settings import Settings
+from uuidd.server.startup import begin_timelines
 from uuidd.statefile import decode, encode
+from uuidd.store import FolderStore
 
 HERE = "6ba7b810-9dad-11d1-80b4-00c04fd430c8"
 THERE = "0e6cd2a9-4f86-4d49-9a0c-2a5c1a4b6f11"
@@ -125,104 +129,78 @@ def test_a_number_set_by_hand_is_used_and_the_log_warns(
     ] * lines == caplog.messages
 
 
-# --- a daemon
+# --- a start
 
 
-@pytest.fixture
-def credentials(tmp_path: Path) -> Path:
-    """The folder in which systemd passes HERE."""
-    (tmp_path / "product-uuid").write_text(f"{HERE}\n")
-    return tmp_path
-
-
-@contextlib.contextmanager
-def on(credentials: Path, *arguments: str) -> Iterator[Daemon]:
-    """A daemon on the machine with this product UUID."""
-    environment = {"CREDENTIALS_DIRECTORY": str(credentials)}
-    with Daemon(*arguments, environment=environment) as daemon:
-        yield daemon
-
-
-def moved(daemon: Daemon, credentials: Path) -> list[str]:
-    """Stop a daemon, and start it on another machine; return what it logs of that."""
-    daemon.stop()
-    (credentials / "product-uuid").write_text(THERE)
-    before = len(daemon.lines)
-    daemon.start()
-    return [line for line in daemon.lines[before:] if "another machine saved the state" in line]
-
-
-@pytest.mark.process
-def test_a_copied_state_gets_another_node(credentials: Path) -> None:
-    with on(credentials) as daemon:
-        before = daemon.call("take", "utc", 1)
-        (line,) = moved(daemon, credentials)
-        after = daemon.call("take", "utc", 1)
-        assert after["node"] != before["node"]
-        assert after["clock_seq"] >> 8 != before["clock_seq"] >> 8
-        assert line == (
-            "uuidd: WARNING: another machine saved the state: the machine-id is the same, and the"
-            " product UUID differs; the clock sequence was changed, and so was the node unless it"
-            f" is fixed: clock_seq={after['clock_seq'] & ~255} node=0x{after['node'].hex()}"
+def start(folder: Path, product: str, node: Node | None = None) -> State:
+    """Start on the machine with this *product*; return the state that is kept."""
+    with contextlib.closing(FolderStore(folder, machine="here")) as store:
+        timelines, *_ = begin_timelines(
+            Settings(None, folder), node, store, Clock(), product=product
         )
-        # From here on it is this machine's.
-        daemon.stop()
-        lines = len(daemon.lines)
-        daemon.start()
-        assert daemon.call("take", "utc", 1)["node"] == after["node"]
-        assert not [line for line in daemon.lines[lines:] if "another machine" in line]
+    events.openings(timelines.utc)
+    return decode((folder / "state").read_bytes())
 
 
-@pytest.mark.process
-def test_a_copied_state_gets_another_generation_of_a_fixed_node(credentials: Path) -> None:
+def test_a_copied_state_gets_another_node(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The machine-id is the same, and the log says which rule has told the two apart."""
+    before, after = start(tmp_path, "here"), start(tmp_path, "there")
+    assert after.node != before.node
+    assert after.generation != before.generation
+    [line] = [said for said in caplog.messages if "another machine saved the state" in said]
+    assert line == (
+        "another machine saved the state: the machine-id is the same, and the product UUID differs;"
+        " the clock sequence was changed, and so was the node unless it is fixed:"
+        f" clock_seq={after.generation << 8} node=0x{after.node.value:012x}"
+    )
+    # From here on it is this machine's.
+    assert start(tmp_path, "there").node == after.node
+    assert len([said for said in caplog.messages if "another machine saved the state" in said]) == 1
+
+
+def test_a_copied_state_gets_another_generation_of_a_fixed_node(tmp_path: Path) -> None:
     """Not the next one either, by rule: the original opens that after a step of UTC."""
-    with on(credentials, "--node=0x9f6bdeced846") as daemon:
-        before = daemon.call("take", "utc", 1)
-        moved(daemon, credentials)
-        after = daemon.call("take", "utc", 1)
-        assert after["node"] == before["node"]
-        assert after["clock_seq"] >> 8 != before["clock_seq"] >> 8
+    node = Node(0x9F6BDECED846, "given")
+    before, after = start(tmp_path, "here", node), start(tmp_path, "there", node)
+    assert after.node == before.node
+    assert (after.generation - before.generation) % 64 not in (0, 1)
 
 
-@pytest.mark.process
-def test_steady_stays_ahead_of_the_mark_of_a_copied_state(credentials: Path) -> None:
+def test_steady_stays_ahead_of_the_mark_of_a_copied_state(tmp_path: Path) -> None:
     """Unlike that of another host, whose state is set aside: nothing is held, nor goes back."""
-    with on(credentials) as daemon:
-        daemon.stop()
-        path = daemon.state / "state"
-        state = decode(path.read_bytes())
-        ahead = state.steady + 100 * TICKS_PER_SECOND
-        path.write_bytes(encode(replace(state, steady=ahead)))
-        moved(daemon, credentials)
-        assert daemon.call("take", "steady", 1)["first"] >= ahead
-        assert decode(path.read_bytes()).marks.items() >= state.marks.items()
-        assert not list(daemon.state.glob("state.unusable-*"))
+    state = start(tmp_path, "here")
+    ahead = state.steady + 100 * TICKS_PER_SECOND
+    (tmp_path / "state").write_bytes(encode(replace(state, steady=ahead)))
+    after = start(tmp_path, "there")
+    assert after.steady >= ahead
+    assert after.marks.items() >= state.marks.items()
+    assert not list(tmp_path.glob("state.unusable-*"))
 
 
-@pytest.mark.process
-def test_a_start_that_may_not_read_it_keeps_the_node_and_what_is_stored(credentials: Path) -> None:
+def test_a_start_that_may_not_read_it_keeps_the_node_and_what_is_stored(tmp_path: Path) -> None:
     """The next one that may compares with what the last one saw."""
-    with on(credentials) as daemon:
-        before = daemon.call("take", "utc", 1)
-        daemon.stop()
-        (credentials / "product-uuid").write_text("unknown")
-        daemon.start()
-        assert daemon.call("take", "utc", 1)["node"] == before["node"]
-        assert len(moved(daemon, credentials)) == 1
-        assert daemon.call("take", "utc", 1)["node"] != before["node"]
+    before = start(tmp_path, "here")
+    assert start(tmp_path, "").node == before.node
+    assert start(tmp_path, "there").node != before.node
+
+
+def test_a_first_start_that_may_read_it_keeps_the_node(tmp_path: Path) -> None:
+    before = start(tmp_path, "")
+    after = start(tmp_path, "here")
+    assert (after.node, after.product) == (before.node, "here")
 
 
 @pytest.mark.process
-def test_an_upgrade_keeps_the_node(credentials: Path) -> None:
-    """The state of an earlier format has no product, so the first start takes note of it."""
-    with on(credentials) as daemon:
+def test_a_daemon_compares_the_credential_that_systemd_passes(tmp_path: Path) -> None:
+    credential = tmp_path / "product-uuid"
+    credential.write_text(f"{HERE}\n")
+    with Daemon(environment={"CREDENTIALS_DIRECTORY": str(tmp_path)}) as daemon:
         before = daemon.call("take", "utc", 1)
         daemon.stop()
-        path = daemon.state / "state"
-        path.write_bytes(encode(replace(decode(path.read_bytes()), product="")))
+        assert decode((daemon.state / "state").read_bytes()).product == product_hash([credential])
+        credential.write_text(THERE)
         daemon.start()
-        assert daemon.call("take", "utc", 1)["node"] == before["node"]
-        assert decode(path.read_bytes()).product == product_hash([credentials / "product-uuid"])
+        assert daemon.call("take", "utc", 1)["node"] != before["node"]
 
 
 # --- a number that a clone has too

@@ -6,18 +6,15 @@ import errno
 import os
 import pwd
 import re
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.rig import PATIENCE, Daemon
-from tests.tools import need_root
+from uuidd.cli import main
 from uuidd.core.ids import times
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline.fence import Claim
@@ -59,27 +56,6 @@ def kept(folder: Path) -> State:
     return decode((folder / "state").read_bytes())
 
 
-def run(folder: Path, *more: str) -> tuple[int, str, str]:
-    """Return exit status, standard output and standard error of the command on *folder*."""
-    done = subprocess.run(
-        [sys.executable, "-m", "uuidd", "--reset-steady", f"--state={folder}", *more],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
-    return done.returncode, done.stdout, done.stderr
-
-
-def in_one_line(text: str) -> str:
-    """Return what *text* says, which is one line."""
-    (line,) = text.splitlines()
-    return line
-
-
-# The function
-
-
 def test_a_mark_ahead_is_set_back_to_now_and_nothing_else(tmp_path: Path) -> None:
     ahead = state_with(now() + YEAR * TICKS_PER_SECOND)
     keep(tmp_path, ahead)
@@ -117,19 +93,16 @@ def test_a_mark_that_is_not_ahead_is_left_alone(tmp_path: Path, seconds: int) ->
     assert (tmp_path / "state").read_bytes() == before
 
 
-def test_without_a_state_there_is_nothing_to_reset(tmp_path: Path) -> None:
+@pytest.mark.parametrize("used", [False, True])
+def test_without_a_state_there_is_nothing_to_reset(tmp_path: Path, used: bool) -> None:
+    """No lock is made in an unused folder, so the next start is a first one."""
+    if used:
+        keep(tmp_path, state_with(now()))
+        (tmp_path / "state").unlink()
     with pytest.raises(Refused) as caught:
         reset_steady(tmp_path)
     assert str(caught.value) == f"no state to reset: there is none in {tmp_path}"
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_used_folder_without_its_state_keeps_its_lock(tmp_path: Path) -> None:
-    keep(tmp_path, state_with(now()))
-    (tmp_path / "state").unlink()
-    with pytest.raises(Refused, match="there is none in"):
-        reset_steady(tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["lock"]
+    assert [path.name for path in tmp_path.iterdir()] == ["lock"] * used
 
 
 def test_an_unusable_state_is_set_aside_and_named(tmp_path: Path) -> None:
@@ -173,93 +146,71 @@ def test_a_save_that_fails_is_told_and_resets_nothing(
     assert reset_steady(tmp_path).startswith("reset: ")
 
 
-# The command, and the daemon
+def told(capsys: pytest.CaptureFixture[str], folder: Path) -> str:
+    """Return the one line that the command prints, which ends with status 0."""
+    assert main(["--reset-steady", f"--state={folder}"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    (line,) = out.splitlines()
+    return line
 
 
-@pytest.mark.system
-def test_the_command_resets_once(tmp_path: Path) -> None:
+def test_the_command_resets_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     keep(tmp_path, state_with(now() + YEAR * TICKS_PER_SECOND))
-    status, out, err = run(tmp_path)
-    assert (status, err) == (0, "")
-    line = in_one_line(out)
+    line = told(capsys, tmp_path)
     assert line.startswith("reset: steady ids begin at ")
     assert re.search(r", 3153\d{4}\.\d{3} s earlier\. In that time", line)
     reset = kept(tmp_path)
     assert reset.steady <= now()
-    status, out, err = run(tmp_path)
-    assert (status, err) == (0, "")
-    assert in_one_line(out).startswith("nothing to reset: ")
+    assert told(capsys, tmp_path).startswith("nothing to reset: ")
     assert kept(tmp_path) == reset
 
 
 @pytest.mark.system
-def test_the_command_without_a_state_fails_in_a_line(tmp_path: Path) -> None:
-    status, out, err = run(tmp_path)
-    assert (status, out) == (1, "")
-    assert in_one_line(err) == f"uuidd: no state to reset: there is none in {tmp_path}"
-
-
-@pytest.fixture
-def daemon() -> Iterator[Daemon]:
-    """A daemon that was stopped, and left a steady mark a year ahead."""
+def test_a_daemon_a_year_ahead_refuses_steady_until_a_reset(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """It says by how much it leads and what to do, in answers, status and log; utc goes on."""
     with Daemon("--worker", "3") as daemon:
         daemon.stop()
         path = daemon.state / "state"
         ahead = now() + YEAR * TICKS_PER_SECOND
         path.write_bytes(encode(replace(decode(path.read_bytes()), steady=ahead)))
         daemon.start()
-        yield daemon
-        daemon.kill()
-        assert not [line for line in daemon.lines if "Traceback" in line]
+        with daemon.connect() as connection:
+            for asked in (("take", "steady", 1), ("make", "snowflake", 1), ("make", "v7", 1)):
+                _, _, error, _ = connection.ask(*asked)
+                lead = re.match(
+                    r"unavailable: the steady timeline is (\d+)\.\d{3} s ahead of UTC, ", error
+                )
+                assert lead is not None
+                assert YEAR - PATIENCE < int(lead[1]) <= YEAR
+                assert "--max-lead is 3600 s" in error
+                assert "uuidd --reset-steady" in error
+            node = connection.call("take", "utc", 1)["node"]
+            assert len(connection.call("make", "v6", 10)) == 10
+            status = connection.call("status")
+            assert YEAR - PATIENCE < status["steady"]["lead"] <= YEAR
+            assert status["volatile"] is False
+        (warned,) = [each for each in daemon.lines if "steady kinds are " in each]
+        assert re.search(r"WARNING: .* are 3153\d{4}\.\d{3} s ahead of UTC", warned)
+        assert warned.endswith("(--max-lead 3600, --rollback slew)")
+        assert daemon.stop() == 0
+        told(capsys, daemon.state)
+        reset = kept(daemon.state).steady
+        daemon.start()
+        with daemon.connect() as connection:
+            block = connection.call("take", "steady", 10)
+            assert (block["node"], block["worker"]) == (node, 3)
+            assert reset <= block["first"] <= now()
+            assert connection.call("status")["steady"]["lead"] < 1
+            assert len(connection.call("make", "snowflake", 1000)) == 1000
 
 
-@pytest.mark.system
-def test_a_daemon_a_year_ahead_refuses_steady_and_names_the_way_out(daemon: Daemon) -> None:
-    with daemon.connect() as connection:
-        for asked in (("take", "steady", 1), ("make", "snowflake", 1), ("make", "v7", 1)):
-            _, _, error, _ = connection.ask(*asked)
-            told = r"unavailable: the steady timeline is (\d+)\.\d{3} s ahead of UTC, "
-            lead = re.match(told, error)
-            assert lead is not None
-            assert YEAR - PATIENCE < int(lead[1]) <= YEAR
-            assert "--max-lead is 3600 s" in error
-            assert "uuidd --reset-steady" in error
-        assert connection.call("take", "utc", 1)["count"] == 1
-        assert len(connection.call("make", "v6", 10)) == 10
-        told = connection.call("status")
-        assert YEAR - PATIENCE < told["steady"]["lead"] <= YEAR
-        assert told["volatile"] is False
-    (warned,) = [each for each in daemon.lines if "steady kinds are " in each]
-    assert re.search(
-        r"WARNING: .* are 3153\d{4}\.\d{3} s ahead of UTC \(--max-lead 3600, --rollback slew\)$",
-        warned,
-    )
-
-
-@pytest.mark.system
-def test_after_a_reset_the_daemon_gives_steady_ids_again(daemon: Daemon) -> None:
-    with daemon.connect() as connection:
-        node = connection.call("take", "utc", 1)["node"]
-    assert daemon.stop() == 0
-    assert run(daemon.state)[0] == 0
-    reset = kept(daemon.state).steady
-    daemon.start()
-    with daemon.connect() as connection:
-        block = connection.call("take", "steady", 10)
-        assert (block["node"], block["worker"]) == (node, 3)
-        assert reset <= block["first"] <= now()
-        assert connection.call("status")["steady"]["lead"] < 1
-        assert len(connection.call("make", "snowflake", 1000)) == 1000
-
-
-# Root, in the folder of the daemon's user
-
-
-@pytest.mark.system
+@pytest.mark.usefixtures("as_root")
 @pytest.mark.parametrize("uid", [pwd.getpwnam("nobody").pw_uid, 4711], ids=["nobody", "no name"])
-def test_root_resets_a_state_that_is_a_users(uid: int) -> None:
+def test_root_resets_a_state_that_is_a_users(uid: int, capsys: pytest.CaptureFixture[str]) -> None:
     """It acts as the folder's owner, who need not have a name, so that all stays the owner's."""
-    need_root()
     # Not pytest's folder, which other users may not enter.
     with tempfile.TemporaryDirectory(dir="/tmp") as name:
         folder = Path(name)
@@ -267,9 +218,7 @@ def test_root_resets_a_state_that_is_a_users(uid: int) -> None:
         keep(folder, state_with(now() + YEAR * TICKS_PER_SECOND))
         for path in (folder, *folder.iterdir()):
             os.chown(path, uid, -1)
-        status, out, err = run(folder)
-        assert (status, err) == (0, "")
-        assert in_one_line(out).startswith("reset: steady ids begin at ")
+        assert told(capsys, folder).startswith("reset: steady ids begin at ")
         assert kept(folder).steady <= now()
         assert {path.stat().st_uid for path in (folder, *folder.iterdir())} == {uid}
 

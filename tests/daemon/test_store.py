@@ -128,7 +128,7 @@ def test_another_hosts_file_is_set_aside(tmp_path: Path) -> None:
     assert names(tmp_path) == {"state.unusable-1"}
 
 
-def test_a_huge_file_is_set_aside(store: FolderStore) -> None:
+def test_a_file_too_long_to_be_a_state_is_not_read_whole(store: FolderStore) -> None:
     path = store.folder / "state"
     path.write_bytes(encode(STATE))
     os.truncate(path, 1 << 40)
@@ -173,18 +173,26 @@ def test_a_state_that_cannot_be_read_is_an_error(
     assert path.read_bytes() == b"kept"
 
 
-def test_a_pipe_in_the_place_of_the_state_is_not_waited_for(store: FolderStore) -> None:
-    os.mkfifo(store.folder / "state")
-    assert load_error(store) == "is not a plain file; remove it"
-
-
-@pytest.mark.parametrize("target", ["/", "/etc/passwd", "nowhere"])
-def test_a_link_in_the_place_of_the_state_is_not_followed(store: FolderStore, target: str) -> None:
-    """It is an error, because the state would be another's file."""
-    path = store.folder / "state"
-    path.symlink_to(target)
-    assert load_error(store) == "cannot be read: Too many levels of symbolic links"
-    assert path.is_symlink()
+@pytest.mark.parametrize(
+    ("put", "line"),
+    [
+        # Who waits for a writer waits for ever.
+        (os.mkfifo, "is not a plain file; remove it"),
+        # The state would be another's file.
+        *(
+            (
+                lambda path, to=to: path.symlink_to(to),
+                "cannot be read: Too many levels of symbolic links",
+            )
+            for to in ("/", "/etc/passwd", "nowhere")
+        ),
+    ],
+)
+def test_what_is_no_plain_file_is_no_state(
+    store: FolderStore, put: Callable[[Path], None], line: str
+) -> None:
+    put(store.folder / "state")
+    assert load_error(store) == line
 
 
 def test_a_file_that_cannot_be_set_aside_is_an_error(
@@ -233,13 +241,18 @@ def held_by_another(folder: Path) -> Iterator[int]:
 
 
 @pytest.mark.process
-def test_a_refused_daemon_leaves_the_holders_pid(tmp_path: Path) -> None:
+def test_a_refused_daemon_leaves_the_holders_pid_and_no_descriptor(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
     with held_by_another(tmp_path) as pid:
+        before = len(os.listdir("/proc/self/fd"))
         assert refusal(tmp_path) == (
             f"the state folder {tmp_path} is in use by the uuidd with pid {pid};"
             " stop that one, or name another folder with --state"
         )
         assert int((tmp_path / "lock").read_text()) == pid
+        for folder in (tmp_path / "file", tmp_path / "missing"):
+            refusal(folder)
+        assert len(os.listdir("/proc/self/fd")) == before
 
 
 def test_a_lock_that_is_a_link_is_refused(tmp_path: Path) -> None:
@@ -250,53 +263,52 @@ def test_a_lock_that_is_a_link_is_refused(tmp_path: Path) -> None:
     assert victim.read_text() == "mine"
 
 
-@pytest.mark.process
-def test_a_refused_folder_leaves_no_descriptor(tmp_path: Path) -> None:
-    """A store that could not be opened keeps nothing open."""
-    (tmp_path / "file").touch()
-    with held_by_another(tmp_path):
-        before = len(os.listdir("/proc/self/fd"))
-        for folder in (tmp_path, tmp_path / "file", tmp_path / "missing"):
-            refusal(folder)
-        assert len(os.listdir("/proc/self/fd")) == before
+# --- folders that cannot serve, and whose they are
 
 
-# --- folders that cannot serve
+def with_mode(mode: int) -> Callable[[Path], object]:
+    """Return what changes the mode of a folder."""
+    return lambda folder: folder.chmod(mode)
 
 
-def test_a_missing_folder_and_a_file_are_refused(tmp_path: Path) -> None:
-    missing, file = tmp_path / "missing", tmp_path / "file"
-    file.write_text("mine")
-    assert refusal(missing) == (
-        f"the state folder {missing} does not exist; create it, or name another with --state"
-    )
-    assert refusal(file) == (
-        f"the state folder {file} cannot be opened: Not a directory; name another with --state"
-    )
-    assert names(tmp_path) == {"file"}
-    assert file.read_text() == "mine"
+REFUSED: list[tuple[Callable[[Path], object], str]] = [
+    (Path.rmdir, "does not exist; create it, or name another with --state"),
+    (
+        lambda folder: (folder.rmdir(), folder.touch()),
+        "cannot be opened: Not a directory; name another with --state",
+    ),
+    # Whoever can write to it can put another state in place.
+    *(
+        (
+            with_mode(mode),
+            f"can be written to by others (mode {mode:04o}); chmod go-w it, or name another with"
+            " --state",
+        )
+        for mode in (0o775, 0o757, 0o777, 0o1777, 0o2775, 0o770)
+    ),
+]
 
 
-# --- whose the folder and its files are
-
-
-@pytest.mark.usefixtures("as_root")
-def test_a_folder_of_another_user_is_refused(tmp_path: Path) -> None:
-    """Its owner could change the state at any time, also under root; nothing is made in it."""
-    os.chown(tmp_path, 4711, 4711)
-    assert refusal(tmp_path) == (
-        f"the state folder {tmp_path} belongs to uid 4711, and this is uid 0;"
-        " start with --user, chown it to uid 0, or name another with --state"
-    )
-    assert names(tmp_path) == set()
+@pytest.mark.parametrize(("broke", "line"), REFUSED)
+def test_a_folder_that_cannot_serve_is_refused(
+    tmp_path: Path, broke: Callable[[Path], object], line: str
+) -> None:
+    folder = tmp_path / "state"
+    folder.mkdir()
+    broke(folder)
+    before = sorted(tmp_path.rglob("*"))
+    assert refusal(folder) == f"the state folder {folder} {line}"
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 @pytest.mark.parametrize(
-    ("owner", "opener", "refused"), [(0, 4713, False), (4712, 4712, False), (4712, 4713, True)]
+    ("owner", "opener", "refused"),
+    [(0, 4713, False), (4712, 4712, False), (4712, 4713, True), (4711, 0, True)],
 )
 def test_another_owner_is_found_by_who_opens_it(
     owner: int, opener: int, refused: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The owner could change the state at any time, also under root."""
     tmp_path.chmod(0o755)
     real, found = os.fstat, tmp_path.stat()
 
@@ -309,22 +321,14 @@ def test_another_owner_is_found_by_who_opens_it(
     monkeypatch.setattr(os, "fstat", fstat)
     monkeypatch.setattr(os, "geteuid", lambda: opener)
     if refused:
-        words = f"belongs to uid {owner}, and this is uid {opener}; start with --user"
-        assert words in refusal(tmp_path)
+        assert refusal(tmp_path) == (
+            f"the state folder {tmp_path} belongs to uid {owner}, and this is uid {opener}; start"
+            f" with --user, chown it to uid {opener}, or name another with --state"
+        )
+        assert names(tmp_path) == set()
     else:
         with opened(tmp_path):
             assert (tmp_path / "lock").exists()
-
-
-@pytest.mark.parametrize("mode", [0o775, 0o757, 0o777, 0o1777, 0o2775, 0o770])
-def test_a_folder_that_others_can_write_to_is_refused(tmp_path: Path, mode: int) -> None:
-    """Whoever can write to it can put another state in place; nothing is made in it."""
-    tmp_path.chmod(mode)
-    assert refusal(tmp_path) == (
-        f"the state folder {tmp_path} can be written to by others (mode {mode:04o});"
-        " chmod go-w it, or name another with --state"
-    )
-    assert names(tmp_path) == set()
 
 
 @pytest.mark.parametrize("mode", [0o666, 0o664, 0o646])
@@ -333,11 +337,9 @@ def test_a_state_that_others_can_write_to_is_refused(store: FolderStore, mode: i
     store.save(STATE)
     path = store.folder / "state"
     path.chmod(mode)
-    with pytest.raises(Refused) as caught:
-        store.load()
-    assert str(caught.value) == (
-        f"{path} can be written to by others (mode {mode:04o}); see that its content is the"
-        " daemon's, and chmod go-w it"
+    assert load_error(store) == (
+        f"can be written to by others (mode {mode:04o}); see that its content is the daemon's, and"
+        " chmod go-w it"
     )
     path.chmod(0o644)
     assert store.load() == STATE
@@ -383,17 +385,6 @@ def refused(act):
 def names():
     print(*sorted(path.name for path in folder.iterdir()))
 """
-
-
-def test_a_save_that_cannot_open_its_file_fails(
-    store: FolderStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store.save(STATE)
-    with monkeypatch.context() as patched:
-        patched.setattr(os, "open", broken)
-        with pytest.raises(OSError, match="Input/output error"):
-            store.save(NEXT)
-    assert store.load() == STATE
 
 
 @pytest.mark.process
@@ -493,17 +484,20 @@ def test_what_is_synced_is_the_whole_file(
     assert seen == [NEXT, STATE]
 
 
-def test_a_failed_sync_of_the_file_is_an_error(
+def test_what_fails_before_the_rename_leaves_the_old_state(
     store: FolderStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file that may not be on the disk does not get its name: the old state stays."""
+    """A file that may not be on the disk does not get its name."""
     store.save(STATE)
-    calls = fail_at(monkeypatch, "state.new", broken)
-    with pytest.raises(OSError, match="Input/output error"):
-        store.save(NEXT)
-    assert calls == [("fsync", "state.new")]
-    assert store.load() == STATE
-    assert names(store.folder) == {"state"}
+    for name in ("open", "fsync", "rename"):
+        with monkeypatch.context() as patched:
+            calls = fail_at(patched, "", lambda: None)
+            patched.setattr(os, name, broken)
+            with pytest.raises(OSError, match="Input/output error"):
+                store.save(NEXT)
+            assert ("rename", "state.new state") not in calls
+        assert store.load() == STATE
+        assert names(store.folder) == {"state"}
 
 
 def test_a_failed_sync_of_the_folder_is_an_error(
@@ -515,17 +509,6 @@ def test_a_failed_sync_of_the_folder_is_an_error(
     with pytest.raises(OSError, match="Input/output error"):
         store.save(NEXT)
     assert store.load() == NEXT
-
-
-def test_a_failed_rename_leaves_the_old_state(
-    store: FolderStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store.save(STATE)
-    monkeypatch.setattr(os, "rename", broken)
-    with pytest.raises(OSError, match="Input/output error"):
-        store.save(NEXT)
-    assert store.load() == STATE
-    assert names(store.folder) == {"state"}
 
 
 @pytest.mark.parametrize("name", ["state.new", "folder"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import socket
@@ -48,6 +49,12 @@ class Page:
 
     end = begin
 
+    def write_whole(self, at: int, value: int) -> None:
+        """Write a number as a hypervisor does."""
+        self.begin()
+        self.write(at, "<Q", value)
+        self.end()
+
     def restore(self, generation: int = 7) -> None:
         """Restore the machine from a snapshot."""
         self.begin()
@@ -73,53 +80,35 @@ def vmclock(page: Page) -> Iterator[VmClock]:
 # --- the vmclock page
 
 
-def test_a_page_as_it_was_is_no_alarm(vmclock: VmClock) -> None:
-    assert [vmclock.changed() for _ in range(3)] == [False] * 3
+def moved(page: Page) -> None:
+    """Migrate the machine while it runs, which makes no copy."""
+    page.write_whole(DISRUPTION, 9)
 
 
-def test_another_generation_is_an_alarm_once(page: Page, vmclock: VmClock) -> None:
-    page.restore(7)
-    assert [vmclock.changed(), vmclock.changed()] == [True, False]
-    page.restore(8)
-    assert [vmclock.changed(), vmclock.changed()] == [True, False]
-
-
-def test_another_time_is_no_alarm(page: Page, vmclock: VmClock) -> None:
-    """The hypervisor keeps the clock of the page up to date, and each time moves the sequence."""
-    page.begin()
-    page.write(72, "<Q", 12345)
-    page.end()
-    assert not vmclock.changed()
-
-
-def test_a_live_migration_is_no_alarm(page: Page, vmclock: VmClock) -> None:
-    """It moves the disruption marker, and makes no copy."""
-    page.begin()
-    page.write(DISRUPTION, "<Q", 9)
-    page.end()
-    assert not vmclock.changed()
-
-
-def test_without_a_generation_each_disruption_is_an_alarm(tmp_path: Path) -> None:
-    """A hypervisor that has no such counter tells nothing else of a restore."""
-    page = Page(tmp_path / "vmclock0", generation=False)
-    opened = VmClock(page.path)
-    page.begin()
-    page.write(DISRUPTION, "<Q", 9)
-    page.end()
-    assert [opened.changed(), opened.changed()] == [True, False]
-    opened.close()
-
-
-def test_a_generation_that_was_not_there_is_an_alarm(tmp_path: Path) -> None:
-    """The machine was moved to another hypervisor, and nobody knows what happened meanwhile."""
-    page = Page(tmp_path / "vmclock0", generation=False)
-    opened = VmClock(page.path)
-    page.begin()
-    page.write(FLAGS, "<Q", 1 << 8)
-    page.end()
-    assert [opened.changed(), opened.changed()] == [True, False]
-    opened.close()
+@pytest.mark.parametrize(
+    ("generation", "happens", "alarms"),
+    [
+        (True, lambda page: None, [False, False]),
+        (True, Page.restore, [True, False]),
+        # The hypervisor keeps the clock of the page up to date, and each time moves the sequence.
+        (True, lambda page: page.write_whole(72, 12345), [False]),
+        (True, moved, [False]),
+        # A hypervisor without the counter of generations tells nothing else of a restore.
+        (False, moved, [True, False]),
+        # The machine was moved to another hypervisor; nobody knows what happened meanwhile.
+        (False, lambda page: page.write_whole(FLAGS, 1 << 8), [True, False]),
+        # What is mapped stays.
+        (True, lambda page: page.path.unlink(), [False]),
+    ],
+    ids=["nothing", "restore", "time", "migration", "disruption", "a new counter", "no device"],
+)
+def test_only_what_may_be_a_copy_is_an_alarm_and_once(
+    tmp_path: Path, generation: bool, happens: Callable[[Page], object], alarms: list[bool]
+) -> None:
+    page = Page(tmp_path / "vmclock0", generation=generation)
+    with contextlib.closing(VmClock(page.path)) as vmclock:
+        happens(page)
+        assert [vmclock.changed() for _ in alarms] == alarms
 
 
 def test_a_page_that_stays_locked_is_taken_as_changed_once(page: Page, vmclock: VmClock) -> None:
@@ -159,11 +148,6 @@ def test_a_page_that_never_rests_ends_no_loop(vmclock: VmClock) -> None:
     assert vmclock.changed()
     assert reads < 5 * TRIES
     words.release()
-
-
-def test_a_device_that_disappears_is_no_alarm(page: Page, vmclock: VmClock) -> None:
-    page.path.unlink()
-    assert not vmclock.changed()
 
 
 def test_no_device_is_told(tmp_path: Path) -> None:

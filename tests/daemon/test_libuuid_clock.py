@@ -30,42 +30,58 @@ def clock_file(tmp_path: Path, content: bytes) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    ("content", "clock_seq"),
-    [
-        (CLOCK_FILE, 0x1261),
-        (b"clock: 3fff tv: 1795232089 8 adj: 0\n", 0x3FFF),
-        (b"clock: 0000 tv: 1795232089 8 adj: -3", 0),
-        (CLOCK_FILE + b"left over from a longer one\n", 0x1261),
-    ],
-)
-def test_the_clock_sequence_is_read(tmp_path: Path, content: bytes, clock_seq: int) -> None:
-    """The first is a file as libuuid 2.38.1 wrote it; the numbers may be padded or not."""
-    assert libuuid_clock_seq(clock_file(tmp_path, content)) == clock_seq
-
-
-def test_the_variant_is_masked_off(tmp_path: Path) -> None:
-    path = clock_file(tmp_path, CLOCK_FILE.replace(b"1261", b"D261"))
-    assert libuuid_clock_seq(path) == 0x1261
+CLOCK_MARK = UNIX_EPOCH + 1795232089 * 10**7 + 833877 * 10 + 1
+CONT_FILE = b"cont: 00017952320898338770                   \n"
+"""As libuuid 2.41 writes it: 20 digits, and blanks over a longer one."""
+CONT_MARK = UNIX_EPOCH + 17952320898338770
+LAST_TICK = (1 << 60) - 1
 
 
 @pytest.mark.parametrize(
-    "content",
+    ("content", "clock_seq", "mark"),
     [
-        b"",
-        b"\0" * 56,
-        b" " + CLOCK_FILE,
-        CLOCK_FILE[:20],
-        CLOCK_FILE.replace(b"1261", b"12g1"),
-        CLOCK_FILE.replace(b"1261", b"261"),
-        CLOCK_FILE.replace(b"1261", b"11261"),
-        CLOCK_FILE.replace(b"adj: 00000000", b"adj: 0x"),
-        CLOCK_FILE.replace(b"clock", b"clack"),
-        b"\xff\xfe" + CLOCK_FILE,
+        (CLOCK_FILE, 0x1261, CLOCK_MARK),
+        (CLOCK_FILE + b"left over from a longer one\n", 0x1261, CLOCK_MARK),
+        # The file may hold the variant too.
+        (CLOCK_FILE.replace(b"1261", b"D261"), 0x1261, CLOCK_MARK),
+        (CLOCK_FILE.replace(b"adj: 00000000", b"adj: 00000009"), 0x1261, CLOCK_MARK + 9),
+        (b"clock: 3fff tv: 1795232089 833877 adj: 0\n", 0x3FFF, CLOCK_MARK),
+        (b"clock: 0000 tv: 1795232089 833877 adj: -3", 0, CLOCK_MARK - 3),
+        (CONT_FILE, None, CONT_MARK),
+        (b"cont: 17952320898338770", None, CONT_MARK),
+        (b"cont: 0\n", None, UNIX_EPOCH),
+        # However many digits stand there, a mark is a tick.
+        (b"cont: " + b"9" * 4000, None, LAST_TICK),
+        (b"clock: 3fff tv: " + b"9" * 4000 + b" 0 adj: 0\n", 0x3FFF, LAST_TICK),
+        (b"clock: 3fff tv: -" + b"9" * 4000 + b" 0 adj: 0\n", 0x3FFF, 0),
+        # An empty, torn or foreign file is no guess.
+        *(
+            (content, None, None)
+            for content in (
+                b"",
+                b"\0" * 56,
+                b" " + CLOCK_FILE,
+                CLOCK_FILE[:20],
+                CLOCK_FILE.replace(b"1261", b"12g1"),
+                CLOCK_FILE.replace(b"1261", b"261"),
+                CLOCK_FILE.replace(b"1261", b"11261"),
+                CLOCK_FILE.replace(b"adj: 00000000", b"adj: 0x"),
+                CLOCK_FILE.replace(b"clock", b"clack"),
+                b"\xff\xfe" + CLOCK_FILE,
+                b"cont: ",
+                b"cont: -5\n",
+                b"cont: 12x\n",
+                b" " + CONT_FILE,
+            )
+        ),
     ],
 )
-def test_a_file_of_another_form_has_no_clock_sequence(tmp_path: Path, content: bytes) -> None:
-    assert libuuid_clock_seq(clock_file(tmp_path, content)) is None
+def test_a_clock_sequence_and_a_mark_are_read_from_files_of_libuuid(
+    tmp_path: Path, content: bytes, clock_seq: int | None, mark: int | None
+) -> None:
+    """A mark is the tick after the last one used, or the first one that is not reserved."""
+    path = clock_file(tmp_path, content)
+    assert (libuuid_clock_seq(path), libuuid_mark(path)) == (clock_seq, mark)
 
 
 def test_no_more_than_4_kib_are_read(tmp_path: Path) -> None:
@@ -105,50 +121,6 @@ def test_no_descriptor_is_left_open(tmp_path: Path) -> None:
     libuuid_clock_seq(path)
     libuuid_clock_seq(tmp_path)
     assert set(os.listdir("/proc/self/fd")) == before
-
-
-# libuuid's mark
-
-CLOCK_MARK = UNIX_EPOCH + 1795232089 * 10**7 + 833877 * 10 + 1
-CONT_FILE = b"cont: 00017952320898338770                   \n"
-"""As libuuid 2.41 writes it: 20 digits, and blanks over a longer one."""
-
-
-@pytest.mark.parametrize(
-    ("content", "mark"),
-    [
-        (CLOCK_FILE, CLOCK_MARK),
-        (CLOCK_FILE.replace(b"adj: 00000000", b"adj: 00000009"), CLOCK_MARK + 9),
-        (b"clock: 3fff tv: 1795232089 833877 adj: -3", CLOCK_MARK - 3),
-        (CONT_FILE, UNIX_EPOCH + 17952320898338770),
-        (b"cont: 17952320898338770", UNIX_EPOCH + 17952320898338770),
-        (b"cont: 0\n", UNIX_EPOCH),
-    ],
-)
-def test_libuuids_mark_is_read(tmp_path: Path, content: bytes, mark: int) -> None:
-    assert libuuid_mark(clock_file(tmp_path, content)) == mark
-
-
-@pytest.mark.parametrize(
-    ("content", "mark"),
-    [
-        (b"cont: " + b"9" * 4000, (1 << 60) - 1),
-        (b"clock: 3fff tv: " + b"9" * 4000 + b" 0 adj: 0\n", (1 << 60) - 1),
-        (b"clock: 3fff tv: -" + b"9" * 4000 + b" 0 adj: 0\n", 0),
-    ],
-)
-def test_a_mark_beyond_all_ticks_is_the_last_tick(
-    tmp_path: Path, content: bytes, mark: int
-) -> None:
-    assert libuuid_mark(clock_file(tmp_path, content)) == mark
-
-
-@pytest.mark.parametrize(
-    "content",
-    [b"", b"cont: ", b"cont: -5\n", b"cont: 12x\n", b" " + CONT_FILE, CLOCK_FILE[:20], b"\0" * 56],
-)
-def test_a_file_of_another_form_has_no_mark(tmp_path: Path, content: bytes) -> None:
-    assert libuuid_mark(clock_file(tmp_path, content)) is None
 
 
 def test_a_file_that_cannot_be_read_says_nothing(tmp_path: Path) -> None:

@@ -137,44 +137,31 @@ class FolderStore:
         """Return the lock file, locked, and whether it is new: then the folder was never used."""
         while True:
             fd, made = self._open_lock()
-            try:
-                _check_file(self.folder / _LOCK, os.fstat(fd), os.geteuid())
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                _check_rights(self.folder, self._folder_fd)
-                if not self._is_there(fd):
-                    # A start that failed has removed the file between the two calls.
-                    os.close(fd)
-                    continue
-                if os.fstat(fd).st_uid == os.geteuid():
-                    os.fchmod(fd, 0o600)
+            with contextlib.ExitStack() as undo:
+                undo.callback(os.close, fd)
                 try:
-                    # Padded, so that the file never shows a part of a pid.
-                    os.pwrite(fd, f"{os.getpid():>10}\n".encode(), 0)
-                except OSError as error:
-                    # The lock holds without the pid, which is for people.
-                    if error.errno not in FULL:
+                    _check_file(self.folder / _LOCK, os.fstat(fd), os.geteuid())
+                    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    _check_rights(self.folder, self._folder_fd)
+                    # If not, a start that failed has removed it between the two calls.
+                    if self._is_there(fd):
+                        _write_holder(fd)
+                        undo.pop_all()
+                        return fd, made
+                except BlockingIOError:
+                    raise Refused(
+                        f"the state folder {self.folder} is in use by the uuidd with pid"
+                        f" {_holder(fd)}; stop that one, or name another folder with --state"
+                    ) from None
+                except (Refused, OSError) as error:
+                    if made:
+                        self._remove_lock()
+                    if isinstance(error, Refused):
                         raise
-            except Refused:
-                if made:
-                    self._remove_lock()
-                os.close(fd)
-                raise
-            except BlockingIOError:
-                holder = _holder(fd)
-                os.close(fd)
-                raise Refused(
-                    f"the state folder {self.folder} is in use by the uuidd with pid {holder};"
-                    " stop that one, or name another folder with --state"
-                ) from None
-            except OSError as error:
-                if made:
-                    self._remove_lock()
-                os.close(fd)
-                raise Refused(
-                    f"the state folder {self.folder} cannot be written to: {error.strerror};"
-                    " mend it, or name another with --state"
-                ) from error
-            return fd, made
+                    raise Refused(
+                        f"the state folder {self.folder} cannot be written to: {error.strerror};"
+                        " mend it, or name another with --state"
+                    ) from error
 
     def _open_lock(self) -> tuple[int, bool]:
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -325,6 +312,19 @@ def _check_file(path: Path, found: os.stat_result, uid: int) -> None:
             f"{path} can be written to by others (mode {found.st_mode & 0o7777:04o}); see that its"
             " content is the daemon's, and chmod go-w it"
         )
+
+
+def _write_holder(fd: int) -> None:
+    """Write this process's pid into the lock file. Raises OSError."""
+    if os.fstat(fd).st_uid == os.geteuid():
+        os.fchmod(fd, 0o600)
+    try:
+        # Padded, so that the file never shows a part of a pid.
+        os.pwrite(fd, f"{os.getpid():>10}\n".encode(), 0)
+    except OSError as error:
+        # The lock holds without the pid, which is for people.
+        if error.errno not in FULL:
+            raise
 
 
 def _holder(fd: int) -> str:

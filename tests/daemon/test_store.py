@@ -271,12 +271,15 @@ def with_mode(mode: int) -> Callable[[Path], object]:
     return lambda folder: folder.chmod(mode)
 
 
+def file_instead(folder: Path) -> None:
+    """Put a file in the place of a folder."""
+    folder.rmdir()
+    folder.touch()
+
+
 REFUSED: list[tuple[Callable[[Path], object], str]] = [
     (Path.rmdir, "does not exist; create it, or name another with --state"),
-    (
-        lambda folder: (folder.rmdir(), folder.touch()),
-        "cannot be opened: Not a directory; name another with --state",
-    ),
+    (file_instead, "cannot be opened: Not a directory; name another with --state"),
     # Whoever can write to it can put another state in place.
     *(
         (

@@ -80,7 +80,7 @@ def test_the_service_comes_before_the_programs_that_ask_it(prefix: Path) -> None
 def test_a_fleet_opens_the_network_and_nothing_else(prefix: Path) -> None:
     """The drop-in of --coordinator costs a few points; without it the service stays as it was."""
     alone = installing.FILES["uuidd.service"]
-    drop_in = prefix / installing.COORDINATOR["coordinator.conf"]
+    drop_in = prefix / installing.DROP_INS["coordinator.conf"]
     assert not drop_in.exists()
     installing.install(prefix, program=Path("/bin/true"), coordinator=True)
     done = run(need("systemd-analyze"), "verify", "--man=no", str(prefix / alone))

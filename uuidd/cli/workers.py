@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 
 from uuidd import version
-from uuidd.cli import arguments, values
+from uuidd.cli import arguments
 from uuidd.cli.engine import access, add_access, span
 from uuidd.core.ids.snowflake import TWITTER_EPOCH
 from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND, UNIX_EPOCH
@@ -46,7 +46,7 @@ def parser() -> argparse.ArgumentParser:
     init = add("init", "make the namespace, once for the whole fleet")
     init.add_argument(
         "--epoch",
-        type=values.unix_ms,
+        type=arguments.unix_ms,
         default=TWITTER_EPOCH,
         metavar="TIME",
         help="the time from which the fleet's Snowflakes count, as the daemons' --epoch",
@@ -81,11 +81,11 @@ def parser() -> argparse.ArgumentParser:
     reserve.add_argument("numbers", type=numbers, metavar="NUMBERS", help="such as 0-15,20")
     free = add("free", "let new hosts have a number, after its host has gone for ever")
     free.add_argument(
-        "number", type=values.whole(0, NUMBERS - 1), metavar="N", help="the number, such as 17"
+        "number", type=arguments.whole(0, NUMBERS - 1), metavar="N", help="the number, such as 17"
     )
     free.add_argument(
         "--used-until",
-        type=values.unix_ms,
+        type=arguments.unix_ms,
         metavar="TIME",
         help="the time up to which the number was used, if its register has a wrong one, such as"
         " one years ahead (default: what the register says, and at least a minute from now)",
@@ -225,7 +225,7 @@ def numbers(text: str) -> tuple[int, ...]:
 
 def _range(text: str) -> range:
     low, dash, high = text.partition("-")
-    whole = values.whole(0, NUMBERS - 1)
+    whole = arguments.whole(0, NUMBERS - 1)
     first = whole(low)
     last = whole(high) if dash else first
     if last < first:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 import select
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -201,17 +203,37 @@ class NoWatches:
 
 
 @pytest.mark.usefixtures("root")
-def test_too_few_watches_are_told(
-    words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("module", "name", "value", "line"),
+    [
+        (
+            *(select, "epoll", NoWatches),
+            "the kernel watches no more descriptors for this user: No space left on device; end"
+            " other processes of this user, or raise fs.epoll.max_user_watches",
+        ),
+        (
+            *(resource, "getrlimit", lambda _: (40, 40)),
+            "at most 40 descriptors may be open, and uuidd needs 96 beside its connections; raise"
+            " the limit (ulimit -n, LimitNOFILE=)",
+        ),
+    ],
+    ids=["watches", "descriptors"],
+)
+def test_too_few_descriptors_are_told_by_a_check_and_by_a_start(
+    words: list[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    module: ModuleType,
+    name: str,
+    value: object,
+    line: str,
 ) -> None:
-    """By a check and by a start alike, in one line, before the socket is made."""
-    monkeypatch.setattr(select, "epoll", NoWatches)
-    line = (
-        "the kernel watches no more descriptors for this user: No space left on device; end other"
-        " processes of this user, or raise fs.epoll.max_user_watches"
-    )
+    before = sorted(tmp_path.rglob("*"))
+    monkeypatch.setattr(module, name, value)
     assert told(capsys, *words) == [line]
     assert told(capsys, "-F", *words[1:]) == [line]
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 @pytest.fixture

@@ -279,11 +279,23 @@ def _never_give_up_root(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(startup, "become", lambda user: None)
 
 
+def left(settings: Settings) -> set[str]:
+    """Return the names of all that is there.
+
+    A stale socket or pid file in its place is gone once the daemon has used the place.
+    """
+    place = settings.state.parent
+    return {str(path.relative_to(place)) for path in place.rglob("*")} - {SOCKET, PID}
+
+
 def compare(who: str, option: str, breaks: dict[str, Break]) -> None:
     """Assert that the check says first what the start says, and nothing if it says nothing."""
     with broken(who, option, breaks) as settings, acting(who):
+        before = left(settings)
         found = problems(settings)
         line = refusal(settings)
+        if line:
+            assert left(settings) == before
     # What a start goes on without, the check tells of too.
     fatal = [each for each in found if "; a start would " not in each]
     assert fatal[:1] == [line] * bool(line)
@@ -297,6 +309,8 @@ SINGLE = [
     for path, breaks in SETUPS.items()
     for name in breaks
 ] + [(who, option, SOCKET, "nothing wrong") for who in USERS for option in OPTIONS]
+# Refused once the witness was made.
+SINGLE += [(who, "worker 5", FOLDER, "none") for who in USERS]
 
 
 @pytest.mark.parametrize(("who", "option", "path", "name"), SINGLE)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import resource
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -57,25 +56,6 @@ def test_a_reader_that_has_seen_enough_is_no_error_to_show() -> None:
         asked = ["-r", "-n", "1000000000", f"--socket={daemon.socket}"]
         _, out, err = shell('"$@" | head -2', *asked)
     assert (out.splitlines()[0], len(out.splitlines()), err) == ("List of UUIDs:", 2, "")
-
-
-def test_too_few_descriptors_are_told_before_anything_is_made(tmp_path: Path) -> None:
-    """A daemon that could serve nobody does not start, nor say that it has."""
-    state = tmp_path / "state"
-    state.mkdir()
-    done = subprocess.run(
-        [*UUIDD, "-P", f"--socket={tmp_path / 's'}", f"--state={state}"],
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40)),
-        capture_output=True,
-        timeout=PATIENCE,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 1
-    assert done.stderr.startswith("uuidd: at most 40 descriptors may be open, and uuidd needs 96")
-    assert len(done.stderr.splitlines()) == 1
-    assert sorted(os.listdir(tmp_path)) == ["state"]
-    assert not os.listdir(state)
 
 
 @pytest.mark.parametrize(

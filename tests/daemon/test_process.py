@@ -100,19 +100,6 @@ def test_clients_that_leave_cause_no_warning(daemon: Daemon) -> None:
     assert not [line for line in daemon.lines if "WARNING" in line]
 
 
-def test_a_start_that_fails_leaves_nothing(tmp_path: Path) -> None:
-    """Neither a pid file, which would name a process that is gone, nor a socket."""
-    state = tmp_path / "state"
-    state.mkdir()
-    state.chmod(0o777)
-    paths = [f"--{name}={tmp_path / name}" for name in ("socket", "pid", "state")]
-    done = subprocess.run(
-        [sys.executable, "-m", "uuidd", "-F", *paths], capture_output=True, timeout=60, check=False
-    )
-    assert done.returncode == 1
-    assert [path.name for path in tmp_path.iterdir()] == ["state"]
-
-
 def test_a_stopped_daemon_goes_on_in_its_generation(daemon: Daemon) -> None:
     before = take(daemon, 100)
     for _ in range(3):

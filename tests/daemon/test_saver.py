@@ -76,6 +76,8 @@ async def test_the_reach_of_saves_grows_with_the_uptime(inside: Inside) -> None:
     halves = [min(20.0, max(0.1, begun / 2)) for begun in inside.disk.begun]
     assert reaches == pytest.approx(halves, abs=1e-6)
     assert (round(reaches[0], 6), round(reaches[-1], 6)) == (0.1, 20)
+    # While steady is with UTC.
+    assert all(state.steady == horizon(state) for state in inside.disk.kept)
 
 
 @pytest.mark.parametrize(
@@ -88,12 +90,6 @@ async def test_the_reach_of_saves_grows_with_the_uptime(inside: Inside) -> None:
 def test_a_bare_reach_has_no_minimum(uptime: float, reach: float, bare: float) -> None:
     """Both are half the uptime; that for a steady timeline far ahead may be less than 0.1 s."""
     assert reaches_after(uptime) == (reach, bare)
-
-
-async def test_steady_has_the_same_reach(inside: Inside) -> None:
-    async with inside.saving():
-        await inside.use(100)
-    assert all(state.steady == horizon(state) for state in inside.disk.kept)
 
 
 async def test_a_steady_timeline_far_ahead_gets_no_more_than_half_the_uptime(
@@ -186,14 +182,6 @@ async def test_one_save_at_a_time(inside: Inside) -> None:
 
 
 # Idle
-
-
-async def test_a_daemon_that_falls_idle_saves_once_more(inside: Inside) -> None:
-    async with inside.saving():
-        await inside.use(100)
-        saves = len(inside.disk.begun)
-        await trio.sleep(HOUR)
-    assert len(inside.disk.begun) <= saves + 1
 
 
 async def test_an_idle_daemon_is_not_woken(inside: Inside) -> None:
